@@ -1,0 +1,67 @@
+"""Catalogs: named things with one place to add to, and one error for an unknown name."""
+
+from __future__ import annotations
+
+import difflib
+import pkgutil
+from collections.abc import Iterator, Mapping
+from typing import Generic, TypeVar
+
+from labeler.errors import UnknownName
+
+T = TypeVar("T")
+
+
+class Catalog(Mapping[str, T], Generic[T]):
+    """A mapping from names to things of one kind.
+
+    Entries may be things or, to keep start-up fast, texts ``package.module:Name`` that are
+    imported on first use. A look-up accepts such a text too, so third parties need no plug-in
+    machinery.
+
+    Args:
+        kind: what an entry is called in errors, such as ``metric``.
+    """
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+        self._entries: dict[str, T | str] = {}
+
+    def add(self, name: str, thing: T | str) -> None:
+        """Register a thing, or the dotted text of one, under a new name."""
+        if name in self._entries:
+            raise ValueError(f"{self.kind} {name!r} is already registered")
+        self._entries[name] = thing
+
+    def __getitem__(self, name: str) -> T:
+        if name in self._entries:
+            entry = self._entries[name]
+            if isinstance(entry, str):
+                entry = self._entries[name] = _resolve(entry, self.kind)
+            return entry
+        if ":" in name and "." in name.split(":")[0]:
+            return _resolve(name, self.kind)
+        raise UnknownName(self._unknown(name))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._entries
+
+    def _unknown(self, name: str) -> str:
+        near = difflib.get_close_matches(name, self._entries, n=3)
+        hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
+        return f"unknown {self.kind} {name!r}{hint} have: {', '.join(sorted(self._entries))}"
+
+
+def _resolve(dotted: str, kind: str) -> T:  # type: ignore[type-var]
+    """Import ``package.module:Name``."""
+    try:
+        thing: T = pkgutil.resolve_name(dotted)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise UnknownName(f"cannot import {kind} {dotted!r}: {error}") from error
+    return thing

@@ -1,0 +1,88 @@
+"""The seam to judges: what one is, what identifies it, what it is asked and what it answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Protocol
+
+from pydantic import BaseModel, ConfigDict
+
+from labeler.catalog import Catalog
+from labeler.labels import GPTLabelingOutput
+from labeler.prompting import JudgeRequest
+from labeler.record import ReplyFacts, SentenceScores
+
+
+class InKey:
+    """Marks a field of a judge specification that can change the label."""
+
+
+class NotInKey:
+    """Marks a field that changes how a judge is reached, never what it is asked."""
+
+
+class JudgeSpec(BaseModel):
+    """Identity and settings of a judge.
+
+    Every field declares whether it enters the label's key: ``Annotated[..., InKey]`` or
+    ``Annotated[..., NotInKey]``. Subclasses add fields; one without a mark fails on first use.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    named: ClassVar[frozenset[str]] = frozenset({"judge", "model"})
+
+    judge: Annotated[str, InKey]
+    """Kind of judge, such as ``openai``."""
+    model: Annotated[str, InKey]
+    """Requested model, or the version of a built-in one."""
+
+    def sampling(self) -> dict[str, Any]:
+        """The parameters, besides the model, that can change a label and are set."""
+        sampling: dict[str, Any] = {}
+        for name, field in type(self).model_fields.items():
+            marks = {mark for mark in field.metadata if mark in (InKey, NotInKey)}
+            if len(marks) != 1:
+                raise TypeError(
+                    f"{type(self).__name__}.{name} must be marked InKey or NotInKey, exactly one of them"
+                )
+            value = getattr(self, name)
+            if InKey in marks and name not in self.named and value is not None:
+                sampling[name] = value
+        return sampling
+
+
+@dataclass(frozen=True)
+class JudgeReply:
+    """What came back for one request."""
+
+    answer: GPTLabelingOutput
+    facts: ReplyFacts = ReplyFacts()
+    scores: SentenceScores | None = None
+
+
+class Judge(Protocol):
+    """Anything that can label: implement ``spec`` and ``label``; ``aclose`` frees what it holds."""
+
+    @property
+    def spec(self) -> JudgeSpec:
+        """What identifies the judge."""
+        ...
+
+    async def label(self, request: JudgeRequest) -> JudgeReply:
+        """Judge one record.
+
+        Raises:
+            JudgeError: this record cannot be labelled; the run goes on.
+            FatalJudgeError: no record can be; the run stops.
+        """
+        ...
+
+    async def aclose(self) -> None:
+        """Release connections; called once, after the last request."""
+        ...
+
+
+JUDGES: Catalog[type] = Catalog("judge")
+JUDGES.add("embedded", "labeler.judges.embedded:EmbeddedJudge")
+JUDGES.add("openai", "labeler.judges.openai_judge:OpenAIJudge")
+JUDGES.add("replay", "labeler.judges.replay:ReplayJudge")

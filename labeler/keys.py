@@ -1,0 +1,97 @@
+"""Sentence keys, as RAGBench writes them.
+
+A document sentence is named by the document's index and the sentence's position in bijective
+base-26 letters: ``0a`` … ``0z``, ``0aa`` … A response sentence is named by the letters alone, a
+sentence of the reference answer by ``ref.`` and the letters. The scheme is a bijection: every key
+names exactly one position, every position has exactly one key.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+REFERENCE_PREFIX = "ref."
+_KEY = re.compile(r"(?P<place>[0-9]+|ref\.)?(?P<letters>[a-z]+)", re.ASCII)
+_CANONICAL_INDEX = re.compile(r"0|[1-9][0-9]*", re.ASCII)
+
+
+class Position(NamedTuple):
+    """Where a key points; positions sort in reading order.
+
+    Attributes:
+        part: 0 document, 1 response, 2 reference.
+        document: index of the document in retrieval order; 0 for response and reference.
+        sentence: 0-based position of the sentence in its text.
+    """
+
+    part: int
+    document: int
+    sentence: int
+
+
+def letters(index: int) -> str:
+    """Write a position as bijective base-26 letters: 0 → ``a``, 25 → ``z``, 26 → ``aa``.
+
+    Raises:
+        ValueError: the index is negative.
+    """
+    if index < 0:
+        raise ValueError(f"a sentence position is 0 or more, got {index}")
+    out = ""
+    index += 1
+    while index:
+        index, digit = divmod(index - 1, 26)
+        out = chr(ord("a") + digit) + out
+    return out
+
+
+def index_of(text: str) -> int:
+    """Read bijective base-26 letters back: ``a`` → 0, ``aa`` → 26. Inverse of :func:`letters`.
+
+    Raises:
+        ValueError: the text is not one or more of the letters a–z.
+    """
+    if not text or not text.isascii() or not text.isalpha() or not text.islower():
+        raise ValueError(f"sentence letters are a–z, got {text!r}")
+    value = 0
+    for char in text:
+        value = value * 26 + ord(char) - ord("a") + 1
+    return value - 1
+
+
+def document_key(document: int, sentence: int) -> str:
+    """Name a sentence of a document: (0, 26) → ``0aa``."""
+    if document < 0:
+        raise ValueError(f"a document index is 0 or more, got {document}")
+    return f"{document}{letters(sentence)}"
+
+
+def response_key(sentence: int) -> str:
+    """Name a sentence of the response: 1 → ``b``."""
+    return letters(sentence)
+
+
+def reference_key(sentence: int) -> str:
+    """Name a sentence of the reference answer: 0 → ``ref.a``."""
+    return REFERENCE_PREFIX + letters(sentence)
+
+
+def position(key: str) -> Position:
+    """Read a key. ``sorted(keys, key=position)`` is reading order.
+
+    Raises:
+        ValueError: the text is not a key in its one canonical spelling.
+    """
+    match = _KEY.fullmatch(key)
+    place = match["place"] if match else None
+    if match is None or (
+        place and place != REFERENCE_PREFIX and not _CANONICAL_INDEX.fullmatch(place)
+    ):
+        raise ValueError(f"not a sentence key: {key!r}; keys look like 0a, 12bc, a, ref.a")
+    sentence = index_of(match["letters"])
+    if place is None:
+        return Position(1, 0, sentence)
+    if place == REFERENCE_PREFIX:
+        return Position(2, 0, sentence)
+    return Position(0, int(place), sentence)

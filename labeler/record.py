@@ -1,0 +1,118 @@
+"""The stored label, the failure that takes its place, and the label's key."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, TypeAdapter
+
+from labeler.example import Frozen, KeyedExample
+from labeler.labels import GPTLabelingOutput, VerbatimLabel, Violation
+from labeler.signature import Signature, digest
+
+RECORD_VERSION = 1
+
+
+class Usage(Frozen):
+    """Tokens that the provider charged for, summed over every attempt of one record."""
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cached_tokens: int = 0
+    """Part of the prompt tokens that the provider served from its own prompt cache."""
+
+
+class ReplyFacts(Frozen):
+    """What happened when the judge was asked; none of it enters the key."""
+
+    served_model: str | None = None
+    """The model that answered, as the server names it."""
+    system_fingerprint: str | None = None
+    host: str | None = None
+    """Host of the server that answered, without credentials or path."""
+    usage: Usage | None = None
+    attempts: int = 1
+    """Requests sent for this record, re-asks and retries included."""
+    broken_contracts: dict[str, int] = Field(default_factory=dict)
+    """Violations by kind in the answers that were re-asked."""
+    seconds: float | None = None
+    """Wall time from the first request to the answer."""
+    created_at: str | None = None
+    """When the answer came, ISO 8601 in UTC."""
+    labeler_version: str | None = None
+
+
+class SentenceScores(Frozen):
+    """A scoring judge's numbers behind its verdicts, by sentence key; higher means more."""
+
+    support: dict[str, float] = Field(default_factory=dict)
+    relevance: dict[str, float] = Field(default_factory=dict)
+    utilization: dict[str, float] = Field(default_factory=dict)
+
+
+class LabelRecord(Frozen):
+    """A label with everything that is needed to read, recompute and audit it again."""
+
+    kind: Literal["label"] = "label"
+    version: Literal[1] = 1
+    key: str
+    """Identity of the judgement: :func:`label_key` of the sentences and the signature."""
+    example: KeyedExample
+    label: GPTLabelingOutput
+    """The answer with canonical keys."""
+    verbatim: VerbatimLabel | None = None
+    """The answer as it was given, where normalisation changed it."""
+    normalised: dict[str, int] = Field(default_factory=dict)
+    """Trivial repairs by kind."""
+    violations: tuple[Violation, ...] = ()
+    """Broken contracts that an importer kept; a judge's record has none."""
+    signature: Signature
+    reply: ReplyFacts = ReplyFacts()
+    scores: SentenceScores | None = None
+
+    @property
+    def id(self) -> str:
+        """The row's id."""
+        return self.example.id
+
+
+class LabelFailure(Frozen):
+    """A row that has no label, and why; it stands in the stream where its label would."""
+
+    kind: Literal["failure"] = "failure"
+    version: Literal[1] = 1
+    id: str
+    """The row's id, or ``FILE:LINE`` where the line could not be read."""
+    reason: str
+    """Machine-readable code, such as ``empty_response``, ``refusal``, ``contract``."""
+    message: str
+    """What, where, got, allowed, and what to do."""
+    attempts: int = 0
+    """Requests that were sent for it."""
+    violations: tuple[Violation, ...] = ()
+    signature: Signature | None = None
+    metadata: dict[str, Any] = Field(default_factory=dict)
+
+
+Outcome = LabelRecord | LabelFailure
+OUTCOME: TypeAdapter[Outcome] = TypeAdapter(
+    Annotated[LabelRecord | LabelFailure, Field(discriminator="kind")]
+)
+"""Reads either kind of line back."""
+
+
+def label_key(example: KeyedExample, signature: Signature) -> str:
+    """Name a judgement by all that can change it and nothing else.
+
+    In it: the question, every keyed sentence, and the signature. Not in it: the row's id and
+    metadata, offsets, and a reference answer that the judge is not shown.
+
+    Returns:
+        64 hexadecimal digits.
+    """
+    shown = {
+        "question": example.question,
+        "documents": [[[s.key, s.text] for s in document] for document in example.documents],
+        "response": [[s.key, s.text] for s in example.response],
+    }
+    return digest({"shown": shown, "signature": signature.model_dump(mode="json")})

@@ -1,0 +1,36 @@
+"""Writes schemas/ from the classes. A published version never changes: change it, and add v2."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from pydantic import BaseModel
+
+from labeler.labels import GPTLabelingOutput
+from labeler.record import LabelFailure, LabelRecord
+
+SCHEMAS: dict[str, type[BaseModel]] = {
+    "label-trace/v1": GPTLabelingOutput,
+    "record/v1": LabelRecord,
+    "failure/v1": LabelFailure,
+}
+
+
+def rendered(model: type[BaseModel]) -> str:
+    """The schema of a class, as the file holds it."""
+    return json.dumps(model.model_json_schema(), indent=2, ensure_ascii=False) + "\n"
+
+
+def main() -> None:
+    """Write every schema below the folder given, by default ``schemas/``."""
+    root = Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).parent.parent / "schemas")
+    for name, model in SCHEMAS.items():
+        path = root / f"{name}.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(rendered(model), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
