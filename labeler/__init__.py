@@ -1,3 +1,90 @@
-"""Label once, measure for ever: an LLM-judge labeling framework for RAG evaluation."""
+"""Label once, measure for ever: an LLM-judge labeling framework for RAG evaluation.
+
+Names are imported when they are first used, so that ``import labeler`` costs nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from labeler.api import (
+        MemoryStore,
+        import_labels,
+        iter_labels,
+        label,
+        metrics,
+        read_labels,
+        read_ragbench,
+        summary,
+        write_labels,
+    )
+    from labeler.calculators import Ratio, metric
+    from labeler.errors import LabelerError
+    from labeler.example import Example
+    from labeler.judges.embedded import EmbeddedJudge
+    from labeler.judges.openai_judge import OpenAIJudge
+    from labeler.labels import GPTLabelingOutput
+    from labeler.record import LabelFailure, LabelRecord
+    from labeler.stores.disk import DiskStore
+
+_HOMES = {
+    "labeler.api": (
+        "MemoryStore",
+        "import_labels",
+        "iter_labels",
+        "label",
+        "metrics",
+        "read_labels",
+        "read_ragbench",
+        "summary",
+        "write_labels",
+    ),
+    "labeler.calculators": ("Ratio", "metric"),
+    "labeler.errors": ("LabelerError",),
+    "labeler.example": ("Example",),
+    "labeler.judges.embedded": ("EmbeddedJudge",),
+    "labeler.judges.openai_judge": ("OpenAIJudge",),
+    "labeler.labels": ("GPTLabelingOutput",),
+    "labeler.record": ("LabelFailure", "LabelRecord"),
+    "labeler.stores.disk": ("DiskStore",),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "DiskStore",
+    "EmbeddedJudge",
+    "Example",
+    "GPTLabelingOutput",
+    "LabelFailure",
+    "LabelRecord",
+    "LabelerError",
+    "MemoryStore",
+    "OpenAIJudge",
+    "Ratio",
+    "__version__",
+    "import_labels",
+    "iter_labels",
+    "label",
+    "metric",
+    "metrics",
+    "read_labels",
+    "read_ragbench",
+    "summary",
+    "write_labels",
+]
+
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401 - any public name
+    if name not in _HOME_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(_HOME_OF[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -39,8 +39,12 @@ class Catalog(Mapping[str, T], Generic[T]):
             if isinstance(entry, str):
                 entry = self._entries[name] = _resolve(entry, self.kind)
             return entry
-        if ":" in name and "." in name.split(":")[0]:
-            return _resolve(name, self.kind)
+        module, colon, _ = name.partition(":")
+        if colon and module not in self._entries:
+            try:
+                return _resolve(name, self.kind)
+            except UnknownName as error:
+                raise UnknownName(f"{error}; {self._unknown(name)}") from error
         raise UnknownName(self._unknown(name))
 
     def __iter__(self) -> Iterator[str]:

@@ -4,10 +4,9 @@ LabelerError
 ├── UsageError            wrong call: unknown name, bad option, contradictory input (exit code 2)
 │   ├── UnknownName       a catalog has no such entry; names the nearest ones
 │   └── BadRow            an input row or line that cannot be read as an example
-├── ContractError         a judge's answer broke the label contract; carries the violations
 ├── JudgeError            the judge gave no usable answer; carries a reason code
-│   └── FatalJudgeError   no further record can succeed either: stop the run (bad key, no such model)
-└── StoreError            a label store cannot be read or written, or holds tampered bytes
+│   └── FatalJudgeError   no record can succeed: stop the run (bad key, no such model)
+└── StoreError            a label store cannot be read or written, or was tampered
 """
 
 from __future__ import annotations

@@ -50,10 +50,10 @@ def index_of(text: str) -> int:
     """Read bijective base-26 letters back: ``a`` → 0, ``aa`` → 26. Inverse of :func:`letters`.
 
     Raises:
-        ValueError: the text is not one or more of the letters a–z.
+        ValueError: the text is not one or more of the letters a to z.
     """
     if not text or not text.isascii() or not text.isalpha() or not text.islower():
-        raise ValueError(f"sentence letters are a–z, got {text!r}")
+        raise ValueError(f"sentence letters are a to z, got {text!r}")
     value = 0
     for char in text:
         value = value * 26 + ord(char) - ord("a") + 1

@@ -35,7 +35,8 @@ class SentenceSupport(BaseModel):
 
     response_sentence_key: str = Field(description="Key of the response sentence being judged.")
     explanation: str = Field(
-        description="Step by step: what the sentence claims, and what the documents say about each claim."
+        description="Step by step: what the sentence claims, "
+        "and what the documents say about each claim."
     )
     supporting_sentence_keys: tuple[str, ...] = Field(
         description="Keys of document sentences that support it, or special support strings. "
@@ -246,5 +247,5 @@ _SEPARATOR = re.compile(r"[,;\s]+")
 
 
 def _spelling(key: str) -> str:
-    """Undo the spellings that models give to a key they mean: ``[0A]``, ``"0a"``, ``0a.``"""
+    """Undo the spellings that models give to a key they mean: ``[0A]``, ``"0a"``, or ``0a.``."""
     return key.strip(" \t\n[](){}\"'`.:").lower()

@@ -110,9 +110,13 @@ def label_key(example: KeyedExample, signature: Signature) -> str:
     Returns:
         64 hexadecimal digits.
     """
-    shown = {
+    return digest({"shown": shown(example), "signature": signature.model_dump(mode="json")})
+
+
+def shown(example: KeyedExample) -> dict[str, Any]:
+    """What a judge is shown of an example, as a JSON value."""
+    return {
         "question": example.question,
         "documents": [[[s.key, s.text] for s in document] for document in example.documents],
         "response": [[s.key, s.text] for s in example.response],
     }
-    return digest({"shown": shown, "signature": signature.model_dump(mode="json")})

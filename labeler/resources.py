@@ -22,7 +22,8 @@ def folder(kind: str) -> Path:
         if place.is_dir():
             return place
     raise UnknownName(
-        f"no {kind} folder in {_PACKAGE} or beside it: reinstall the package, its wheel carries them"
+        f"no {kind} folder in {_PACKAGE} or beside it: "
+        "reinstall the package, its wheel carries them"
     )
 
 

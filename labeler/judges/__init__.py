@@ -48,7 +48,7 @@ class JudgeSpec(BaseModel):
             value = getattr(self, name)
             if InKey in marks and name not in self.named and value is not None:
                 sampling[name] = value
-        return sampling
+        return dict(sorted(sampling.items()))
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,224 @@
+"""The library's front door, and the twin of the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from labeler.calculators import Metric, MetricsRow, SummaryRow, measure, select_metrics, summarize
+from labeler.errors import UsageError
+from labeler.example import Example
+from labeler.importers.ragbench import read_ragbench
+from labeler.judges import JUDGES, Judge
+from labeler.pipeline import DEFAULT_CONCURRENCY, Watcher, label_rows, recipe
+from labeler.prompting import DEFAULT_PROMPT, Message, load_prompt
+from labeler.record import LabelFailure, LabelRecord, Outcome
+from labeler.rows import RowFile, Rows, RowSequence, read_outcomes, write_outcomes
+from labeler.splitting import DEFAULT_SPLITTER, SPLITTERS, key_example
+from labeler.stores import LabelStore
+from labeler.stores.disk import DiskStore
+from labeler.stores.memory import MemoryStore
+
+DEFAULT_STORE = ".labeler"
+"""Folder of the label store, beside the work it belongs to."""
+
+
+def open_rows(rows: str | Path | Iterable[Example | Mapping[str, Any]]) -> Rows:
+    """Rows of a file (a path, ``-`` for standard input), or rows from Python."""
+    if isinstance(rows, str | Path):
+        return RowFile(rows)
+    return RowSequence(list(rows))
+
+
+def open_judge(judge: str | Judge) -> Judge:
+    """A judge that needs no settings, by name, or the judge itself.
+
+    Raises:
+        UnknownName: there is no judge of that name.
+        UsageError: the judge needs settings; make it yourself and pass it.
+    """
+    if not isinstance(judge, str):
+        return judge
+    made: Judge
+    try:
+        made = JUDGES[judge]()
+    except TypeError as error:
+        raise UsageError(
+            f"judge {judge!r} needs settings: {error}; make one from labeler.judges and pass it"
+        ) from error
+    return made
+
+
+def iter_labels(
+    rows: str | Path | Iterable[Example | Mapping[str, Any]] | Rows,
+    *,
+    judge: str | Judge,
+    store: LabelStore | str | Path = DEFAULT_STORE,
+    splitter: str = DEFAULT_SPLITTER,
+    prompt: str = DEFAULT_PROMPT,
+    trial: int = 0,
+    concurrency: int = DEFAULT_CONCURRENCY,
+    watcher: Watcher | None = None,
+) -> Iterator[Outcome]:
+    """Label rows, one outcome each, in input order.
+
+    A row whose label is stored costs nothing. Every label is durable in the store before it is
+    yielded, so that a run that was cut off goes on where it stopped.
+
+    Args:
+        rows: a JSON Lines file, or examples or mappings with ``question``, ``documents`` and
+            ``response``.
+        judge: ``"embedded"``, or a judge such as ``OpenAIJudge(model=…)``.
+        store: a folder, or a store; ``MemoryStore()`` keeps nothing.
+        splitter: name of a sentence splitter; rows that bring sentences keep theirs.
+        prompt: name and version of a prompt.
+        trial: 0 for the first judgement; another number asks anew and is stored apart.
+        concurrency: requests in flight at most.
+        watcher: told how the run goes, such as a progress bar.
+
+    Raises:
+        UsageError: the rows cannot be read, or two share an id and differ; nothing was sent.
+        FatalJudgeError: no record can be labelled, for example with a wrong key.
+        StoreError: the store cannot be read or written.
+    """
+    opened = rows if isinstance(rows, RowFile | RowSequence) else open_rows(rows)
+    how = recipe(open_judge(judge), splitter=splitter, prompt=prompt, trial=trial)
+    own = isinstance(store, str | Path)
+    labels: LabelStore = DiskStore(store) if isinstance(store, str | Path) else store
+    try:
+        yield from label_rows(opened, how, labels, concurrency=concurrency, watcher=watcher)
+    finally:
+        if own:
+            labels.close()
+
+
+def label(
+    rows: str | Path | Iterable[Example | Mapping[str, Any]],
+    *,
+    judge: str | Judge,
+    store: LabelStore | str | Path = DEFAULT_STORE,
+    splitter: str = DEFAULT_SPLITTER,
+    prompt: str = DEFAULT_PROMPT,
+    trial: int = 0,
+    concurrency: int = DEFAULT_CONCURRENCY,
+) -> list[Outcome]:
+    """Label rows and return a record or a failure for each; see :func:`iter_labels`."""
+    return list(
+        iter_labels(
+            rows,
+            judge=judge,
+            store=store,
+            splitter=splitter,
+            prompt=prompt,
+            trial=trial,
+            concurrency=concurrency,
+        )
+    )
+
+
+def read_labels(labels: str | Path) -> Iterator[Outcome]:
+    """Read outcomes of a label file, of standard input (``-``), or of a store's folder.
+
+    Raises:
+        UsageError: there is no such file or folder, or a line is no label.
+        StoreError: the store is damaged.
+    """
+    if Path(labels).is_dir():
+        with DiskStore(labels, create=False) as store:
+            yield from store
+    else:
+        yield from read_outcomes(labels)
+
+
+def write_labels(outcomes: Iterable[Outcome], path: str | Path) -> int:
+    """Write outcomes as JSON Lines; the file appears when it is whole. Returns their number."""
+    return sum(1 for _ in write_outcomes(outcomes, path))
+
+
+def messages(
+    rows: str | Path,
+    *,
+    id: str | None = None,  # noqa: A002 - the row's field
+    prompt: str | None = None,
+    splitter: str = DEFAULT_SPLITTER,
+) -> tuple[Message, ...]:
+    """The chat messages that a judge would be sent for a row of a file, the first by default.
+
+    Raises:
+        UsageError: there is no such row, or it is no example.
+    """
+    for row in RowFile(rows):
+        if id is None or row.content.id == id:
+            if isinstance(row.content, LabelFailure):
+                raise UsageError(row.content.message)
+            keyed = key_example(row.content, SPLITTERS[splitter])
+            return load_prompt(prompt or DEFAULT_PROMPT).render(keyed)
+    raise UsageError(f"{rows} has no row {id!r}")
+
+
+def import_labels(outcomes: Iterable[Outcome], store: str | Path = DEFAULT_STORE) -> int:
+    """Put label records into a store; a key that it holds already keeps its first record.
+
+    Returns:
+        How many records were given; failures are left out.
+    """
+    with DiskStore(store) as labels:
+        saved = [labels.put(outcome) for outcome in outcomes if isinstance(outcome, LabelRecord)]
+        for future in saved:
+            future.result()
+    return len(saved)
+
+
+def measured(
+    outcomes: Iterable[Outcome], metrics: Sequence[Metric] | None = None
+) -> Iterator[MetricsRow]:
+    """Measure outcomes one by one."""
+    chosen = metrics if metrics is not None else select_metrics()
+    for outcome in outcomes:
+        yield measure(outcome, chosen)
+
+
+def metrics(outcomes: Iterable[Outcome], ids: Iterable[str] | None = None) -> list[MetricsRow]:
+    """Compute metrics of stored labels: no judge, no network, no key.
+
+    Args:
+        outcomes: label records and failures.
+        ids: metric ids such as ``relevance`` or ``relevance:ragbench``, or ``all``; where left
+            out, each metric once, in its default dialect.
+
+    Returns:
+        One row an outcome; each metric is a :class:`~labeler.calculators.Ratio`.
+    """
+    return list(measured(outcomes, select_metrics(ids)))
+
+
+def summary(
+    outcomes: Iterable[Outcome], ids: Iterable[str] | None = None, *, by: str | None = None
+) -> list[SummaryRow]:
+    """Summarise metrics over outcomes, or over each value of a metadata column.
+
+    Args:
+        outcomes: label records and failures.
+        ids: as for :func:`metrics`.
+        by: name of a metadata column.
+    """
+    chosen = select_metrics(ids)
+    return summarize(measured(outcomes, chosen), chosen, by)
+
+
+__all__ = [
+    "DEFAULT_STORE",
+    "MemoryStore",
+    "import_labels",
+    "iter_labels",
+    "label",
+    "measured",
+    "metrics",
+    "open_judge",
+    "open_rows",
+    "read_labels",
+    "read_ragbench",
+    "summary",
+    "write_labels",
+]

@@ -1,0 +1,111 @@
+"""What a metric is, and the catalog that every list of metrics is read from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from labeler.calculators.ratio import Ratio
+from labeler.calculators.tally import Tally
+from labeler.catalog import Catalog
+from labeler.errors import UnknownName
+
+Compute = Callable[[Tally], Ratio]
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A named, versioned function from a tally to a ratio.
+
+    Attributes:
+        name: the field's standard name.
+        dialect: which published definition it follows.
+        version: counts up when the number changes for any label.
+        higher_is_better: the direction of improvement.
+        needs: the label fields that it reads.
+        source: the papers, packages or guides that define it.
+        formula: the definition in one line.
+        compute: the function itself.
+        default: whether ``name`` alone means this dialect.
+    """
+
+    name: str
+    dialect: str
+    version: int
+    higher_is_better: bool
+    needs: tuple[str, ...]
+    source: str
+    formula: str
+    compute: Compute
+    default: bool
+
+    @property
+    def id(self) -> str:
+        """``name`` for the default dialect, else ``name:dialect``."""
+        return self.name if self.default else f"{self.name}:{self.dialect}"
+
+    @property
+    def signature(self) -> str:
+        """Name, dialect and version, as they stand in a number's signature."""
+        return f"metric:{self.name}.v{self.version}|dialect:{self.dialect}"
+
+
+METRICS: Catalog[Metric] = Catalog("metric")
+ALL = "all"
+
+
+def metric(
+    name: str,
+    *,
+    dialect: str,
+    default: bool = False,
+    version: int = 1,
+    higher_is_better: bool = True,
+    needs: tuple[str, ...],
+    source: str,
+    formula: str,
+) -> Callable[[Compute], Compute]:
+    """Register the decorated function as a metric."""
+
+    def register(compute: Compute) -> Compute:
+        made = Metric(
+            name, dialect, version, higher_is_better, needs, source, formula, compute, default
+        )
+        METRICS.add(made.id, made)
+        return compute
+
+    return register
+
+
+def select_metrics(ids: Iterable[str] | None = None) -> tuple[Metric, ...]:
+    """The metrics of the given ids, in order; each once, in its default dialect, where none are.
+
+    An id is ``name``, ``name:dialect``, or ``package.module:name`` for a third party's metric.
+    The default dialect may be named too: ``relevance:set`` is ``relevance``. ``all`` stands for
+    every metric in every dialect.
+
+    Raises:
+        UnknownName: an id is in no catalog; the message names the nearest ones.
+    """
+    if ids is None:
+        return tuple(metric for metric in METRICS.values() if metric.default)
+    wanted = [name.strip() for name in ids]
+    if wanted == [ALL]:
+        return tuple(METRICS.values())
+    return tuple(dict.fromkeys(_find(name) for name in wanted))
+
+
+def _find(name: str) -> Metric:
+    found: object = METRICS[_canonical(name)]
+    # A third party's name may lead to anything; its decorator has put the metric in the catalog.
+    for known in METRICS.values():
+        if known is found or known.compute is found:
+            return known
+    raise UnknownName(f"{name!r} is no metric: decorate the function with @labeler.metric(...)")
+
+
+def _canonical(name: str) -> str:
+    base, _, dialect = name.partition(":")
+    if base in METRICS and METRICS[base].dialect == dialect:
+        return base
+    return name

@@ -1,0 +1,64 @@
+"""The one kind of number: a numerator over a denominator, or undefined with a reason."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """A measured value that shows how it came about.
+
+    Attributes:
+        numerator: exact; ``None`` only where the value is undefined.
+        denominator: exact; ``None`` only where the value is undefined.
+        undefined: why there is no value, such as ``no_relevant_sentences``; else ``None``.
+        convention: the value that a dialect prescribes where the denominator is 0.
+    """
+
+    numerator: int | Fraction | None
+    denominator: int | None
+    undefined: str | None = None
+    convention: float | None = None
+
+    @classmethod
+    def of(cls, numerator: int | Fraction, denominator: int, *, if_empty: str) -> Ratio:
+        """A ratio, or undefined for the given reason where the denominator is 0."""
+        return cls(numerator, denominator) if denominator else cls.missing(if_empty)
+
+    @classmethod
+    def missing(cls, reason: str) -> Ratio:
+        """No value, and why."""
+        return cls(None, None, undefined=reason)
+
+    @classmethod
+    def flag(cls, holds: bool) -> Ratio:
+        """A yes-or-no value: 1/1 or 0/1."""
+        return cls(int(holds), 1)
+
+    @property
+    def value(self) -> float | None:
+        """Numerator over denominator, correctly rounded once; ``None`` where undefined."""
+        if self.numerator is None or self.denominator is None:
+            return None
+        if self.denominator == 0:
+            return self.convention
+        if isinstance(self.numerator, Fraction):
+            return float(self.numerator / self.denominator)
+        return self.numerator / self.denominator
+
+    def as_json(self) -> dict[str, float | int | str | None]:
+        """The published form: value, numerator, denominator, undefined."""
+        return {
+            "value": self.value,
+            "numerator": _number(self.numerator),
+            "denominator": self.denominator,
+            "undefined": self.undefined,
+        }
+
+
+def _number(value: int | Fraction | None) -> int | float | None:
+    if isinstance(value, Fraction):
+        return int(value) if value.denominator == 1 else float(value)
+    return value

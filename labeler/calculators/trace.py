@@ -1,0 +1,352 @@
+"""TRACe: relevance, utilization, completeness, adherence, in four dialects.
+
+``set`` (the default) counts canonical keys once each. ``ragbench`` reproduces the published
+columns of the RAGBench data set from the answer as stored. ``length`` weighs sentences by their
+characters, as the RAGBench paper's text defines it (Friel, Belyi, Sanyal 2024, arXiv 2407.11005).
+``capstone`` follows the labeling guide of the RAG capstone project, with its constants.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from labeler.calculators.definition import metric
+from labeler.calculators.ratio import Ratio
+from labeler.calculators.tally import Tally
+from labeler.labels import GPTLabelingOutput, VerbatimLabel
+
+_PAPER = "RAGBench, arXiv 2407.11005"
+_COLUMNS = "published columns of the RAGBench data set"
+_GUIDE = "GPT labeling guide of the RAG capstone project"
+
+_RELEVANT = ("all_relevant_sentence_keys",)
+_UTILIZED = ("all_utilized_sentence_keys",)
+_BOTH = ("all_relevant_sentence_keys", "all_utilized_sentence_keys")
+_SUPPORT = ("sentence_support_information",)
+
+_CAPSTONE_SENTENCES = 20
+"""The guide takes 20 sentences as a typical context, whatever the real number is."""
+
+
+@metric("relevance", dialect="set", default=True, needs=_RELEVANT, source=_PAPER, formula="|R| / N")
+def relevance(tally: Tally) -> Ratio:
+    """Share of the retrieved sentences that help to answer the question.
+
+    Counts: relevant sentences over document sentences.
+    Undefined when: there are no document sentences.
+    """
+    return tally.document_share(tally.relevant)
+
+
+@metric(
+    "utilization", dialect="set", default=True, needs=_UTILIZED, source=_PAPER, formula="|U| / N"
+)
+def utilization(tally: Tally) -> Ratio:
+    """Share of the retrieved sentences that the response uses.
+
+    Counts: utilized sentences over document sentences.
+    Undefined when: there are no document sentences.
+    """
+    return tally.document_share(tally.utilized)
+
+
+@metric(
+    "completeness", dialect="set", default=True, needs=_BOTH, source=_PAPER, formula="|R∩U| / |R|"
+)
+def completeness(tally: Tally) -> Ratio:
+    """Share of the relevant sentences that the response uses.
+
+    Counts: sentences both relevant and utilized over relevant sentences.
+    Undefined when: no sentence is relevant.
+    """
+    both = tally.relevant & tally.utilized
+    return Ratio.of(len(both), len(tally.relevant), if_empty="no_relevant_sentences")
+
+
+@metric(
+    "adherence",
+    dialect="set",
+    default=True,
+    needs=_SUPPORT,
+    source=_PAPER,
+    formula="1 if every response sentence is fully supported, else 0",
+)
+def adherence(tally: Tally) -> Ratio:
+    """Whether the documents support the whole response.
+
+    Counts: 1 where every response sentence is fully supported, 0 where one is not.
+    Undefined when: the response has no sentences, or a sentence was left unjudged and none of
+    the others is unsupported.
+    """
+    if not tally.response:
+        return Ratio.missing("empty_response")
+    if tally.unjudged and not tally.unsupported:
+        return Ratio.missing("unjudged_response_sentence")
+    return Ratio.flag(not tally.unsupported)
+
+
+@metric(
+    "adherence_fraction",
+    dialect="set",
+    default=True,
+    needs=_SUPPORT,
+    source="adherence without its all-or-nothing step",
+    formula="supported response sentences / |A|",
+)
+def adherence_fraction(tally: Tally) -> Ratio:
+    """Share of the response sentences that are fully supported.
+
+    Counts: supported sentences over response sentences.
+    Undefined when: the response has no sentences, or one was left unjudged.
+    """
+    return tally.response_share(tally.supported)
+
+
+@metric(
+    "relevance",
+    dialect="ragbench",
+    needs=_RELEVANT,
+    source=_COLUMNS,
+    formula="len(R as stored) / N",
+)
+def relevance_ragbench(tally: Tally) -> Ratio:
+    """Published ``relevance_score``: duplicates and unknown keys count.
+
+    Counts: stored relevant keys over document sentences.
+    Undefined when: there are no document sentences.
+    """
+    stored = tally.stored.all_relevant_sentence_keys
+    return Ratio.of(len(stored), tally.sentences, if_empty="no_document_sentences")
+
+
+@metric(
+    "utilization",
+    dialect="ragbench",
+    needs=_UTILIZED,
+    source=_COLUMNS,
+    formula="len(U as stored) / N",
+)
+def utilization_ragbench(tally: Tally) -> Ratio:
+    """Published ``utilization_score``: duplicates and unknown keys count.
+
+    Counts: stored utilized keys over document sentences.
+    Undefined when: there are no document sentences.
+    """
+    stored = tally.stored.all_utilized_sentence_keys
+    return Ratio.of(len(stored), tally.sentences, if_empty="no_document_sentences")
+
+
+@metric(
+    "completeness",
+    dialect="ragbench",
+    needs=_BOTH,
+    source=_COLUMNS,
+    formula="|set(R)∩set(U)| / len(R as stored); 1 if R is empty",
+)
+def completeness_ragbench(tally: Tally) -> Ratio:
+    """Published ``completeness_score``.
+
+    Counts: distinct stored keys in both lists over the length of the stored relevant list.
+    Undefined when: never; 1 by convention where nothing is relevant.
+    """
+    stored = tally.stored.all_relevant_sentence_keys
+    both = set(stored) & set(tally.stored.all_utilized_sentence_keys)
+    return Ratio(len(both), len(stored), convention=1.0)
+
+
+@metric(
+    "adherence",
+    dialect="ragbench",
+    needs=("overall_supported", *_SUPPORT),
+    source=_COLUMNS,
+    formula="1 if the list of unsupported sentences is empty, else 0",
+)
+def adherence_ragbench(tally: Tally) -> Ratio:
+    """Published ``adherence_score``.
+
+    Counts: 1 where the list of unsupported sentences is empty; it is empty whenever the response
+    is called supported as a whole.
+    Undefined when: never.
+    """
+    return Ratio.flag(not unsupported_as_published(tally.stored))
+
+
+def unsupported_as_published(stored: GPTLabelingOutput | VerbatimLabel) -> list[str]:
+    """RAGBench's ``unsupported_response_sentence_keys``, by the rule that reproduces the column.
+
+    A sentence counts as unsupported where ``fully_supported`` is false, or null with no
+    supporting keys; the list is empty whenever ``overall_supported`` is true.
+    """
+    if stored.overall_supported:
+        return []
+    return [
+        entry.response_sentence_key
+        for entry in stored.sentence_support_information
+        if entry.fully_supported is False
+        or (entry.fully_supported is None and not entry.supporting_sentence_keys)
+    ]
+
+
+@metric(
+    "relevance",
+    dialect="length",
+    needs=_RELEVANT,
+    source=_PAPER,
+    formula="Σ chars of R / Σ chars of S",
+)
+def relevance_length(tally: Tally) -> Ratio:
+    """Share of the retrieved characters that stand in relevant sentences.
+
+    Counts: characters of relevant sentences over characters of all document sentences.
+    Undefined when: there are no document sentences.
+    """
+    total = tally.length(tally.lengths)
+    return Ratio.of(tally.length(tally.relevant), total, if_empty="no_document_sentences")
+
+
+@metric(
+    "utilization",
+    dialect="length",
+    needs=_UTILIZED,
+    source=_PAPER,
+    formula="Σ chars of U / Σ chars of S",
+)
+def utilization_length(tally: Tally) -> Ratio:
+    """Share of the retrieved characters that stand in utilized sentences.
+
+    Counts: characters of utilized sentences over characters of all document sentences.
+    Undefined when: there are no document sentences.
+    """
+    total = tally.length(tally.lengths)
+    return Ratio.of(tally.length(tally.utilized), total, if_empty="no_document_sentences")
+
+
+@metric(
+    "completeness",
+    dialect="length",
+    needs=_BOTH,
+    source=_PAPER,
+    formula="Σ chars of R∩U / Σ chars of R",
+)
+def completeness_length(tally: Tally) -> Ratio:
+    """Share of the relevant characters that stand in utilized sentences.
+
+    Counts: characters of sentences both relevant and utilized over characters of relevant ones.
+    Undefined when: no sentence is relevant.
+    """
+    both = tally.length(tally.relevant & tally.utilized)
+    return Ratio.of(both, tally.length(tally.relevant), if_empty="no_relevant_sentences")
+
+
+@metric(
+    "adherence",
+    dialect="length",
+    needs=_SUPPORT,
+    source=_PAPER,
+    formula="1 if every response sentence is fully supported, else 0",
+)
+def adherence_length(tally: Tally) -> Ratio:
+    """Adherence has no lengths in it: as the ``set`` dialect.
+
+    Counts: as ``adherence``.
+    Undefined when: as ``adherence``.
+    """
+    return adherence(tally)
+
+
+@metric(
+    "relevance",
+    dialect="capstone",
+    needs=_RELEVANT,
+    source=_GUIDE,
+    formula="min(1, |R| / 20); 0 if R is empty",
+)
+def relevance_capstone(tally: Tally) -> Ratio:
+    """Relevant sentences on the guide's fixed scale of 20.
+
+    Counts: relevant sentences, at most 20, over 20.
+    Undefined when: never.
+    """
+    return Ratio(min(len(tally.relevant), _CAPSTONE_SENTENCES), _CAPSTONE_SENTENCES)
+
+
+@metric(
+    "utilization",
+    dialect="capstone",
+    needs=_BOTH,
+    source=_GUIDE,
+    formula="min(1, |U| / |R|); 0 if R is empty",
+)
+def utilization_capstone(tally: Tally) -> Ratio:
+    """Utilized sentences for each relevant one, cut off at 1.
+
+    Counts: utilized sentences, at most as many as are relevant, over relevant sentences.
+    Undefined when: never; 0 by convention where nothing is relevant.
+    """
+    relevant = len(tally.relevant)
+    return Ratio(min(len(tally.utilized), relevant), relevant, convention=0.0)
+
+
+@metric(
+    "completeness",
+    dialect="capstone",
+    needs=_BOTH,
+    source=_GUIDE,
+    formula="|R∩U| / |R|; if R is empty: 1 if U is empty too, else 0",
+)
+def completeness_capstone(tally: Tally) -> Ratio:
+    """Share of the relevant sentences that the response uses.
+
+    Counts: sentences both relevant and utilized over relevant sentences.
+    Undefined when: never; where nothing is relevant, 1 by convention if nothing is used, else 0.
+    """
+    both = len(tally.relevant & tally.utilized)
+    return Ratio(both, len(tally.relevant), convention=0.0 if tally.utilized else 1.0)
+
+
+@metric(
+    "adherence",
+    dialect="capstone",
+    needs=_SUPPORT,
+    source=_GUIDE,
+    formula="1 if every response sentence is fully supported or there is none, else 0",
+)
+def adherence_capstone(tally: Tally) -> Ratio:
+    """Whether the documents support the whole response; an empty one counts as supported.
+
+    Counts: 1 where no response sentence is unsupported, else 0.
+    Undefined when: a sentence was left unjudged and none of the others is unsupported.
+    """
+    return adherence(tally) if tally.response else Ratio.flag(holds=True)
+
+
+@metric(
+    "trace_mean",
+    dialect="capstone",
+    needs=(*_BOTH, *_SUPPORT),
+    source=_GUIDE,
+    formula="(relevance + utilization + completeness + adherence) / 4, all of this dialect",
+)
+def trace_mean_capstone(tally: Tally) -> Ratio:
+    """Average of the four values of the guide.
+
+    Counts: the sum of the four over 4.
+    Undefined when: adherence is.
+    """
+    four = [
+        relevance_capstone(tally),
+        utilization_capstone(tally),
+        completeness_capstone(tally),
+        adherence_capstone(tally),
+    ]
+    undefined = next((part.undefined for part in four if part.undefined), None)
+    if undefined:
+        return Ratio.missing(undefined)
+    return Ratio(sum((_exact(part) for part in four), Fraction()), len(four))
+
+
+def _exact(part: Ratio) -> Fraction:
+    """A defined ratio without rounding."""
+    if not part.denominator:
+        return Fraction(part.convention or 0)
+    return Fraction(part.numerator or 0) / part.denominator

@@ -1,0 +1,154 @@
+"""Commands that make, bring in and hand out labels."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from labeler.errors import UsageError
+
+if TYPE_CHECKING:
+    from labeler.judges import Judge
+
+SOME_FAILED = 1
+
+Output = Annotated[
+    str, typer.Option("--output", "-o", help="Label file to write; - is standard output.")
+]
+Store = Annotated[str, typer.Option(envvar="LABELER_STORE", help="Folder of the label store.")]
+
+
+def label(
+    rows: Annotated[
+        str, typer.Argument(help="JSON Lines with question, documents, response; - reads stdin.")
+    ],
+    *,
+    output: Output = "-",
+    judge: Annotated[
+        str | None,
+        typer.Option(help="embedded, openai, replay; by default openai where a key is set."),
+    ] = None,
+    model: Annotated[
+        str | None, typer.Option(envvar="LABELER_MODEL", help="Model that openai asks; no default.")
+    ] = None,
+    base_url: Annotated[
+        str | None, typer.Option(help="Address of an OpenAI-compatible server.")
+    ] = None,
+    recorded: Annotated[
+        str | None, typer.Option(help="Label file that the replay judge answers from.")
+    ] = None,
+    temperature: Annotated[float | None, typer.Option(help="Sent only where given.")] = None,
+    top_p: Annotated[float | None, typer.Option(help="Sent only where given.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Sent only where given.")] = None,
+    reasoning_effort: Annotated[str | None, typer.Option(help="Sent only where given.")] = None,
+    max_output_tokens: Annotated[
+        int | None, typer.Option(help="Cap on an answer's length; doubled once if it is hit.")
+    ] = None,
+    timeout: Annotated[float | None, typer.Option(help="Seconds for one attempt in all.")] = None,
+    store: Store = ".labeler",
+    splitter: Annotated[str, typer.Option(help="general or ragbench.")] = "general",
+    prompt: Annotated[str, typer.Option(help="Name and version.")] = "trace/v1",
+    concurrency: Annotated[int, typer.Option(min=1, help="Requests in flight at most.")] = 16,
+    trial: Annotated[int, typer.Option(min=0, help="Another number asks anew.")] = 0,
+) -> int:
+    """Label rows: one judge call each, and none for a row whose label is stored."""
+    from labeler import api
+    from labeler.cli.terminal import Progress
+
+    settings = {
+        "model": model,
+        "base_url": base_url,
+        "temperature": temperature,
+        "top_p": top_p,
+        "seed": seed,
+        "reasoning_effort": reasoning_effort,
+        "max_output_tokens": max_output_tokens,
+        "timeout": timeout,
+    }
+    chosen = _judge(judge, recorded, {k: v for k, v in settings.items() if v is not None})
+    with Progress("labeling") as progress:
+        outcomes = api.iter_labels(
+            rows,
+            judge=chosen,
+            store=store,
+            splitter=splitter,
+            prompt=prompt,
+            trial=trial,
+            concurrency=concurrency,
+            watcher=progress,
+        )
+        api.write_labels(outcomes, output)
+    judged, stored = progress.origins["judge"], progress.origins["store"]
+    progress.close(f"{judged} labelled", f"{stored} from the store")
+    return SOME_FAILED if progress.failed else 0
+
+
+def _judge(name: str | None, recorded: str | None, settings: dict[str, Any]) -> Judge:
+    """Make the judge that the options describe; the key comes from the environment only."""
+    from labeler import api
+
+    configured = "OPENAI_API_KEY" in os.environ or "base_url" in settings
+    chosen = name or ("openai" if configured else "embedded")
+    if chosen == "replay":
+        from labeler.judges.replay import ReplayJudge
+
+        if not recorded:
+            raise UsageError("the replay judge needs --recorded LABELS to answer from")
+        return ReplayJudge.from_file(recorded)
+    if chosen != "openai":
+        return api.open_judge(chosen)
+    return _openai(settings)
+
+
+def _openai(settings: dict[str, Any]) -> Judge:
+    from labeler.judges.openai_judge import OpenAIJudge
+
+    key = os.environ.get("OPENAI_API_KEY")
+    if "model" not in settings:
+        raise UsageError(
+            "the openai judge needs --model (or LABELER_MODEL): models retire, so none is "
+            "built in; --judge embedded works without one"
+        )
+    if not key and "base_url" not in settings:
+        raise UsageError(
+            "the openai judge needs a key in OPENAI_API_KEY, or --base-url for a server that "
+            "needs none; --judge embedded works without one"
+        )
+    return OpenAIJudge(**settings, api_key=key or "none")
+
+
+def import_ragbench(
+    file: Annotated[str, typer.Argument(help="RAGBench rows, .jsonl or .jsonl.gz.")],
+    *,
+    output: Output = "-",
+) -> int:
+    """Turn published RAGBench rows into label records: their sentences, their labels."""
+    from labeler import api
+    from labeler.cli.terminal import Progress
+
+    with Progress("importing") as progress:
+        api.write_labels(progress.watching(api.read_ragbench(file)), output)
+    progress.close(f"{progress.origins['row']} imported")
+    return SOME_FAILED if progress.failed else 0
+
+
+def import_labels(
+    file: Annotated[str, typer.Argument(help="A label file, such as export writes.")],
+    *,
+    store: Store = ".labeler",
+) -> None:
+    """Put the records of a label file into a store."""
+    from labeler import api
+    from labeler.cli.terminal import say
+
+    say(f"{api.import_labels(api.read_labels(file), store)} records are in {store}")
+
+
+def export(*, output: Output = "-", store: Store = ".labeler") -> None:
+    """Write every record of a store to a label file."""
+    from labeler import api
+    from labeler.cli.terminal import say
+
+    say(f"{api.write_labels(api.read_labels(store), output)} records exported from {store}")

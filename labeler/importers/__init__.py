@@ -1,0 +1,1 @@
+"""Brings labels that were made elsewhere into the project's record format."""

@@ -1,0 +1,145 @@
+"""Imports RAGBench rows: their sentences, their labels, and their quirks.
+
+RAGBench (Friel, Belyi, Sanyal 2024, arXiv 2407.11005). What is spelled oddly is normalised and
+counted; what cannot be normalised is kept as stored and named as a violation. The answer as
+stored stays in the record, so that the ``ragbench`` dialect reproduces the published columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from labeler.errors import BadRow
+from labeler.example import KeyedExample
+from labeler.keys import document_key, response_key
+from labeler.labels import VerbatimLabel, VerbatimSupport, check_label
+from labeler.prompting import load_schema
+from labeler.record import LabelFailure, LabelRecord, Outcome, ReplyFacts, label_key
+from labeler.rows import parse_object, read_lines, to_example
+from labeler.signature import Signature
+from labeler.splitting import SPLITTERS, key_example
+
+JUDGE = "ragbench"
+"""Names these labels' origin in their signature."""
+
+_IDENTITY = ("dataset_name", "id", "generation_model_name")
+PUBLISHED = (
+    "relevance_score",
+    "utilization_score",
+    "completeness_score",
+    "adherence_score",
+    "unsupported_response_sentence_keys",
+    "ragas_faithfulness",
+    "ragas_context_relevance",
+    "trulens_groundedness",
+    "trulens_context_relevance",
+    "gpt3_adherence",
+    "gpt3_context_relevance",
+    "gpt35_utilization",
+)
+"""Columns of the data set that are kept as metadata, to compare with."""
+
+
+def read_ragbench(path: str | Path) -> Iterator[Outcome]:
+    """Read RAGBench rows from JSON Lines; a row that cannot be read becomes a failure."""
+    for line in read_lines(path):
+        try:
+            yield to_record(parse_object(line), line.where)
+        except BadRow as error:
+            yield LabelFailure(id=line.where, reason=error.reason, message=str(error))
+
+
+def to_record(row: Mapping[str, Any], where: str = "row") -> LabelRecord:
+    """Make a label record of one published row.
+
+    The record's id is ``DATASET_NAME/ID/GENERATION_MODEL_NAME``: an id alone occurs twice where
+    two generators answered one question.
+
+    Raises:
+        BadRow: a column is missing or malformed, or keys are not in RAGBench's scheme.
+    """
+    missing = [name for name in (*_IDENTITY, "annotating_model_name") if not row.get(name)]
+    if missing:
+        raise BadRow(f"{where}: no {', '.join(missing)}; is this RAGBench?", reason="missing_field")
+    where = f"{where} ({row['id']!r})"
+    example = _key(row, where)
+    verbatim = _verbatim(row, where)
+    signature = Signature(
+        judge=JUDGE,
+        model=row["annotating_model_name"],
+        response_schema=load_schema().artifact,
+        splitter=example.splitter,
+    )
+    checked = check_label(verbatim, example)
+    changed = checked.label.model_dump() != verbatim.model_dump()
+    return LabelRecord(
+        key=label_key(example, signature),
+        example=example,
+        label=checked.label,
+        verbatim=verbatim if changed else None,
+        normalised=checked.normalised,
+        violations=checked.violations,
+        signature=signature,
+        reply=ReplyFacts(served_model=row["annotating_model_name"], attempts=0),
+    )
+
+
+def _key(row: Mapping[str, Any], where: str) -> KeyedExample:
+    _check_keys(row, where)
+    metadata = {name: row.get(name) for name in (*_IDENTITY, "annotating_model_name")}
+    metadata["published"] = {name: row.get(name) for name in PUBLISHED}
+    shown = ("question", "documents", "response", "documents_sentences", "response_sentences")
+    fields = {name: row.get(name) for name in shown}
+    fields["id"] = "/".join(str(row[name]) for name in _IDENTITY)
+    fields["metadata"] = metadata
+    return key_example(to_example(fields, where), SPLITTERS["ragbench"])
+
+
+def _check_keys(row: Mapping[str, Any], where: str) -> None:
+    """Refuse rows whose sentences are not keyed by position: their labels would point elsewhere."""
+    try:
+        documents = [[key for key, _ in sentences] for sentences in row["documents_sentences"]]
+        response = [key for key, _ in row["response_sentences"]]
+    except (KeyError, TypeError, ValueError) as error:
+        raise BadRow(
+            f"{where}: documents_sentences and response_sentences must hold [key, text] pairs",
+            reason="wrong_type",
+        ) from error
+    expected = [[document_key(d, s) for s in range(len(keys))] for d, keys in enumerate(documents)]
+    if documents != expected or response != [response_key(s) for s in range(len(response))]:
+        raise BadRow(f"{where}: sentence keys do not follow their positions", reason="wrong_keys")
+
+
+def _verbatim(row: Mapping[str, Any], where: str) -> VerbatimLabel:
+    """The published answer, as stored.
+
+    ``overall_supported`` is not a column. ``adherence_score`` carries its effect, and is the only
+    place where it can be read off: the two differ in no row in which the sentences decide.
+    """
+    try:
+        return VerbatimLabel(
+            relevance_explanation=row.get("relevance_explanation") or "",
+            all_relevant_sentence_keys=row["all_relevant_sentence_keys"],
+            overall_supported_explanation=row.get("overall_supported_explanation") or "",
+            overall_supported=row["adherence_score"],
+            sentence_support_information=tuple(
+                VerbatimSupport(
+                    response_sentence_key=entry["response_sentence_key"],
+                    explanation=entry.get("explanation") or "",
+                    supporting_sentence_keys=entry["supporting_sentence_keys"] or (),
+                    fully_supported=entry["fully_supported"],
+                )
+                for entry in row["sentence_support_information"]
+            ),
+            all_utilized_sentence_keys=row["all_utilized_sentence_keys"],
+        )
+    except (KeyError, TypeError, AttributeError, ValidationError) as error:
+        raise BadRow(
+            f"{where}: its label cannot be read ({type(error).__name__}); "
+            "needed: the columns of the RAGBench data set",
+            reason="wrong_type",
+        ) from error

@@ -1,0 +1,321 @@
+"""What can go wrong with a hosted judge, and what to do about it: one table.
+
+The table knows nothing of any client library. A judge describes what it saw as a :class:`Symptom`;
+:func:`diagnose` finds the first rule that fits. To handle a new failure, add a rule.
+
+A provider's own words are looked at to tell failures apart and are never repeated: they may hold
+parts of the request. Only its short codes are shown, and only if they look like codes.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Container, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from enum import Enum
+from typing import Literal
+
+from labeler.errors import JudgeError
+from labeler.labels import Violation
+from labeler.record import Usage
+
+Sign = Literal[
+    "status",  # an HTTP status other than 2xx
+    "timeout",  # no complete answer before the deadline
+    "connection",  # refused, reset, closed early, cut short
+    "not_json",  # a 2xx whose body is not a completion: a captive portal, a proxy's page
+    "no_choices",  # a completion without an answer in it
+    "refusal",
+    "content_filter",
+    "truncated",
+    "malformed",  # an answer that does not fit the schema
+    "contract",  # an answer that fits the schema and breaks the label contract
+]
+
+
+class Course(Enum):
+    """What to do about a failure."""
+
+    RETRY = "ask again after a pause; give the record up when attempts run out"
+    RECORD = "give this record up; the run goes on"
+    FATAL = "stop the run: no record can succeed"
+
+
+@dataclass(frozen=True)
+class Symptom:
+    """What was seen of one failure."""
+
+    sign: Sign
+    status: int = 0
+    """HTTP status, where there is one."""
+    code: str = ""
+    """The provider's error code, or its error type where it gave no code."""
+    param: str = ""
+    """The request parameter that the provider complains of."""
+    words: str = ""
+    """The provider's message, to match on; never shown."""
+    retry_after: float | None = None
+    """Seconds that the provider asks to wait."""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One row of the table: which symptoms it fits, and what follows."""
+
+    reason: str
+    """Machine-readable code that the record's failure carries."""
+    course: Course
+    what: str
+    """The failure in words; ``{option}`` and ``{timeout}`` are filled in."""
+    remedy: str
+    """What the user can do."""
+    sign: Sign = "status"
+    status: Container[int] = range(1000)
+    params: Container[str] | None = None
+    """Fits only a complaint about one of these parameters."""
+    marks: re.Pattern[str] | None = None
+    """Fits only where the provider's code or words contain this."""
+
+    def fits(self, symptom: Symptom) -> bool:
+        """Whether the rule speaks about this symptom."""
+        return (
+            symptom.sign == self.sign
+            and symptom.status in self.status
+            and (self.params is None or _root(symptom.param) in self.params)
+            and (self.marks is None or bool(self.marks.search(f"{symptom.code} {symptom.words}")))
+        )
+
+
+OPTIONS: dict[str, str] = {
+    "model": "model",
+    "temperature": "temperature",
+    "top_p": "top_p",
+    "seed": "seed",
+    "reasoning_effort": "reasoning_effort",
+    "max_completion_tokens": "max_output_tokens",
+    "response_format": "the response schema",
+}
+"""The judge's option behind each request parameter."""
+
+
+def _any_of(*texts: str) -> re.Pattern[str]:
+    return re.compile("|".join(texts), re.IGNORECASE)
+
+
+# No mere "billing": the message of an ordinary rate limit links to the account's billing page.
+_QUOTA = _any_of("insufficient_quota", "billing_(hard_limit|not_active)", "your current quota")
+_BURST = _any_of("request too large")
+_TOO_LONG = _any_of("context_length", "string_above_max_length", "maximum context length")
+_FILTERED = _any_of("content_filter", "content_policy", "invalid_prompt", "ResponsibleAI")
+_PARAMETER = _any_of("unsupported_(parameter|value)", "unknown_parameter", "invalid_json_schema")
+_NO_MODEL = _any_of("model_not_found", "model .*does not exist")
+
+_NO_CREDIT = (
+    "the account has no credit left",
+    "add credit or raise the account's limit, then run again; stored labels are kept",
+)
+_LONG_RECORD = (
+    "the record is too long for the model",
+    "use a model with a longer context, or retrieve less",
+)
+_LATER = "run again later; stored labels are kept"
+
+RULES: tuple[Rule, ...] = (
+    # Statuses that mean several things; the provider's code or words tell which.
+    Rule("quota", Course.FATAL, *_NO_CREDIT, status={403, 429}, marks=_QUOTA),
+    Rule("context_length", Course.RECORD, *_LONG_RECORD, status={400, 422}, marks=_TOO_LONG),
+    Rule(
+        "context_length", Course.RECORD, "the record alone exceeds the limit of tokens per minute",
+        "raise the account's limit, or retrieve less", status={429}, marks=_BURST,
+    ),
+    Rule(
+        "content_filter", Course.RECORD, "the provider's filter blocked the request",
+        "read the record; another provider may label it", status={400, 403}, marks=_FILTERED,
+    ),
+    Rule(
+        "not_found", Course.FATAL, "no such model",
+        "check the model's name", status={400}, marks=_NO_MODEL,
+    ),
+    Rule(
+        "parameter", Course.FATAL, "the model does not accept {option}",
+        "drop or change {option}", status={400, 422}, params=OPTIONS,
+    ),
+    Rule(
+        "parameter", Course.FATAL, "the model does not accept a parameter of the request",
+        "send fewer options, or use another model", status={400, 422}, marks=_PARAMETER,
+    ),
+    # Statuses that mean one thing.
+    Rule(
+        "redirect", Course.FATAL, "the server redirects elsewhere, and documents are not sent on",
+        "set base_url to the final address if you trust it", status=range(300, 400),
+    ),
+    Rule(
+        "authentication", Course.FATAL, "the API key was not accepted",
+        "check the key and that it belongs to this host", status={401},
+    ),
+    Rule("quota", Course.FATAL, *_NO_CREDIT, status={402}),
+    Rule(
+        "permission", Course.FATAL, "the API key may not use this model",
+        "use a key with access, or another model", status={403},
+    ),
+    Rule(
+        "not_found", Course.FATAL, "no such model or address",
+        "check the model's name and base_url (it usually ends in /v1)", status={404, 405},
+    ),
+    Rule("context_length", Course.RECORD, *_LONG_RECORD, status={413}),
+    Rule(
+        "transport", Course.RETRY, "the server is limiting the rate of requests",
+        "lower the concurrency, or wait", status={429},
+    ),
+    Rule(
+        "transport", Course.RETRY, "the server failed", _LATER,
+        status={408, 409, 425, *range(500, 1000)},
+    ),
+    # Any other status: it may well be this record's fault alone.
+    Rule(
+        "bad_request", Course.RECORD, "the server did not accept the request",
+        "look the code up in the provider's documentation",
+    ),
+    # No status, or a good one.
+    Rule(
+        "transport", Course.RETRY, "the connection failed",
+        "check the network and base_url, then run again", sign="connection",
+    ),
+    Rule(
+        "timeout", Course.RETRY, "no complete answer within {timeout:g} s",
+        "raise timeout, or lower max_output_tokens", sign="timeout",
+    ),
+    Rule(
+        "transport", Course.RETRY, "the server answered with something that is no completion",
+        "check base_url, and that no proxy or login page stands between", sign="not_json",
+    ),
+    Rule(
+        "transport", Course.RETRY, "the server sent a completion without an answer", _LATER,
+        sign="no_choices",
+    ),
+    Rule(
+        "content_filter", Course.RECORD, "the provider's filter blocked the answer",
+        "read the record; another provider may label it", sign="content_filter",
+    ),
+    Rule(
+        "refusal", Course.RECORD, "the model refused to answer",
+        "read the record; another model may label it", sign="refusal",
+    ),
+    Rule(
+        "truncated", Course.RECORD, "the answer was cut off",
+        "raise max_output_tokens, or lower reasoning_effort", sign="truncated",
+    ),
+    Rule(
+        "malformed", Course.RECORD, "the answer does not fit the label's schema",
+        "use a provider that enforces strict schemas", sign="malformed",
+    ),
+    Rule(
+        "contract", Course.RECORD, "the answer broke the label contract",
+        "use a more capable model if this is frequent", sign="contract",
+    ),
+)  # fmt: skip
+"""First fit wins. Every sign has a rule that fits whatever else was seen; a test holds that."""
+
+
+def diagnose(symptom: Symptom) -> Rule:
+    """Find what follows from a symptom."""
+    return next(rule for rule in RULES if rule.fits(symptom))
+
+
+class Failed(Exception):
+    """One attempt that gave no usable answer."""
+
+    def __init__(self, symptom: Symptom) -> None:
+        self.symptom = symptom
+        self.rule = diagnose(symptom)
+        super().__init__(self.rule.reason)
+
+
+class UnusableAnswer(JudgeError):
+    """A record that was asked about, and paid for, in vain.
+
+    Attributes:
+        violations: what the last answer broke, where the reason is ``contract``.
+        usage: tokens that were charged for all the same.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        reason: str,
+        attempts: int,
+        violations: tuple[Violation, ...] = (),
+        usage: Usage | None = None,
+    ) -> None:
+        super().__init__(message, reason=reason, attempts=attempts)
+        self.violations = violations
+        self.usage = usage
+
+
+def explain(symptom: Symptom, *, timeout: float, detail: str = "") -> str:
+    """Say what happened, the provider's codes, and what to do.
+
+    Args:
+        symptom: what was seen.
+        timeout: the deadline that an attempt had.
+        detail: more about what happened, in our words.
+    """
+    rule = diagnose(symptom)
+    words = {"option": OPTIONS.get(_root(symptom.param), "a parameter"), "timeout": timeout}
+    codes = [f"status {symptom.status}"] if symptom.status else []
+    codes += [f"code {plain_code(symptom.code)}"] if plain_code(symptom.code) else []
+    codes += [f"parameter {plain_code(symptom.param)}"] if plain_code(symptom.param) else []
+    seen = f" ({', '.join(codes)})" if codes else ""
+    more = f": {detail}" if detail else ""
+    return f"{rule.what.format_map(words)}{seen}{more}; {rule.remedy.format_map(words)}"
+
+
+def plain_code(text: str) -> str:
+    """A provider's code if it looks like one, else nothing: it might quote the request.
+
+    Hyphens are not allowed, so that no API key passes for a code.
+    """
+    return text if _CODE.fullmatch(text) else ""
+
+
+def retry_after(headers: Mapping[str, str], now: datetime | None = None) -> float | None:
+    """Seconds that a server asks to wait: milliseconds, seconds or a date; ``None`` if it does not.
+
+    Args:
+        headers: the response's headers, names in lower case.
+        now: the current time; a date in the header is measured from it.
+    """
+    for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
+        seconds = _number(headers.get(name, "")) / unit
+        if math.isfinite(seconds):
+            return max(0.0, seconds)
+    return _seconds_until(headers.get("retry-after", ""), now or datetime.now(UTC))
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
+
+
+def _seconds_until(date: str, now: datetime) -> float | None:
+    try:
+        moment = parsedate_to_datetime(date)
+    except ValueError:
+        return None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return max(0.0, (moment - now).total_seconds())
+
+
+def _root(param: str) -> str:
+    """The parameter that a path such as ``messages[1].content`` begins with."""
+    return re.split(r"[.\[]", param, maxsplit=1)[0]
+
+
+_CODE = re.compile(r"[A-Za-z][A-Za-z0-9_.\[\]]{0,63}", re.ASCII)

@@ -1,0 +1,200 @@
+"""Cuts text into comparable words: Unicode-aware, English stop words and endings.
+
+Other languages in alphabetic scripts are matched by whole words, scripts without spaces between
+words by character bigrams.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from itertools import pairwise
+
+_ASCII_WORD = re.compile(r"[0-9]+(?:[.,][0-9]+)*|[a-z0-9]+(?:'[a-z]+)?|%")
+
+# Vowel signs and accents are no word characters to `re`; without them Hindi falls to pieces.
+_MARKS = "\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u0900-\u0dff"
+_LETTER = rf"(?:[^\W_]|[{_MARKS}])"
+_UNICODE_WORD = re.compile(rf"\d+(?:[.,]\d+)*|{_LETTER}+(?:'[^\W\d_]+)?|%")
+
+# Thai, Lao, Myanmar, Khmer; kana; Han, and its extensions. Hangul has spaces.
+_UNSPACED = re.compile(
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
+    "\uf900-\ufaff\U00020000-\U0003ffff]+"
+)
+
+
+def _vocabulary(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+STOP_WORDS = _vocabulary(
+    # Function words of English: they say how a sentence is built, not what it is about.
+    """
+    a an the and or but if then than that this these those there here of in on at to for from by
+    with without as is are was were be been being am do does did done have has had having it its
+    it's they them their he she his her we us our you your i me my who whom whose which what when
+    where why how all any each both few more most other some such no not nor only own same so too
+    very can could will would shall should may might must into about over under again further also
+    between through during before after above below up down out off just because while until
+    against cannot never neither one ones however therefore thus hence etc e g i s t re ve ll d m
+    per via don't doesn't didn't isn't aren't wasn't weren't won't can't couldn't wouldn't
+    shouldn't haven't hasn't hadn't you're they're we're i'm that's there's let's yes
+    """
+)
+
+_SCAFFOLD_WORDS = _vocabulary(
+    """
+    based according context provided provide given information text document passage mentioned
+    mention state stated answer question summary conclusion overall following follow step include
+    includes additionally note example sure like using use used first next finally once simply
+    please section make ensure need needed want allow help able certain specific various different
+    detail refer see type several well important way instance particular key point
+    hello hi hey thanks thank welcome greetings goodbye bye glad happy hope ask feel free assist
+    assistance course certainly
+    """
+)
+
+_EMPTY_TALK_WORDS = _vocabulary(
+    """
+    solution thought process let solve problem response reasoning analysis explanation explain
+    think final result output okay ok done correct right true
+    """
+)
+
+_SAYING_WORDS = _vocabulary(
+    """
+    say says said specify specified contain contains cover address indicate describe discuss offer
+    evidence list listed source article manual excerpt context detail explicitly directly anything
+    insufficient enough sufficient find found
+    """
+)
+
+_NEGATORS = _vocabulary(
+    "no not never none nothing neither nor without cannot lack avoid unable fail refrain"
+)
+_UNTOUCHED = STOP_WORDS | _NEGATORS
+
+_UNITS = _vocabulary(
+    """
+    % percent g kg mg lb lbs oz ounce pound gram kilogram ton tonne mm cm m km inch inches foot
+    feet ft mile yard meter metre kilometer kilometre l ml liter litre gallon second sec minute min
+    hour hr day week month year degree celsius fahrenheit dollar euro cent hz khz mhz ghz kb mb gb
+    tb watt volt amp mph thousand million billion
+    """
+)
+
+_SUFFIXES = ("ingly", "edly", "ing", "ed", "ly")
+_SHORTEST_STEM = 3
+_KEPT_DOUBLES = "lsz"  # "fall", "pass", "buzz" end in two by nature; "runn" does not
+
+_OPENING = "\"'([*\u201c\u2018"  # what may stand before a name
+
+_CACHED_STEMS = 100_000
+
+
+def _strip_plural(word: str) -> str:
+    if word.endswith("'s"):
+        return word[:-2]
+    if word.endswith("ies") and len(word) > len("ties"):
+        return word[:-3] + "y"
+    if word.endswith("sses"):
+        return word[:-2]
+    if word.endswith("s") and word[-2] not in "su":
+        return word[:-1]
+    return word
+
+
+def _strip_suffix(word: str) -> str:
+    for suffix in _SUFFIXES:
+        if word.endswith(suffix) and len(word) - len(suffix) >= _SHORTEST_STEM:
+            word = word[: -len(suffix)]
+            doubled = len(word) > _SHORTEST_STEM and word[-1] == word[-2]
+            return word[:-1] if doubled and word[-1] not in _KEPT_DOUBLES else word
+    return word
+
+
+def stem(word: str) -> str:
+    """Take an English ending off a word; a stop word, a number and a short word stay."""
+    if len(word) <= _SHORTEST_STEM or word in _UNTOUCHED or not word[0].isalpha():
+        return word
+    word = _strip_suffix(_strip_plural(word))
+    if len(word) > _SHORTEST_STEM + 1:
+        word = word.removesuffix("e")
+        if word.endswith("y"):
+            word = word[:-1] + "i"
+    return word
+
+
+class _Stems(dict[str, str]):
+    """Remembers stems; starts afresh when full, so that strange input cannot fill the memory."""
+
+    def __missing__(self, word: str) -> str:
+        if len(self) >= _CACHED_STEMS:
+            self.clear()
+        found = self[word] = stem(word)
+        return found
+
+
+_STEMS = _Stems()
+
+_UNIT_STEMS = frozenset(map(stem, _UNITS)) | {"%"}
+
+SCAFFOLD = frozenset(map(stem, _SCAFFOLD_WORDS))
+"""Words with which answers talk about themselves and their sources; they claim nothing.
+
+Chosen on development rows among the words that sentences labelled ``general`` are made of.
+"""
+
+EMPTY_TALK = SCAFFOLD | frozenset(map(stem, _EMPTY_TALK_WORDS))
+"""What responses are made of that please a judge without answering ("Thought process:")."""
+
+
+SAYING = frozenset(map(stem, _SAYING_WORDS))
+"""What a sentence about the documents is made of, besides scaffolding and what it is about."""
+
+
+def _bigrams(match: re.Match[str]) -> str:
+    text = match[0]
+    pairs = [text[i : i + 2] for i in range(len(text) - 1)] or [text]
+    return f" {' '.join(pairs)} "
+
+
+def surface_words(text: str) -> list[str]:
+    """The words of a text in order, lower case, endings kept."""
+    if text.isascii():
+        return _ASCII_WORD.findall(text.lower())
+    text = unicodedata.normalize("NFKC", text).casefold().replace("\u2019", "'")
+    return _UNICODE_WORD.findall(_UNSPACED.sub(_bigrams, text))
+
+
+def stems(words: Sequence[str]) -> list[str]:
+    """The stem of every word, in order."""
+    return [_STEMS[word] for word in words]
+
+
+def is_number(word: str) -> bool:
+    """Whether a word starts with a digit."""
+    return word[0].isdigit()
+
+
+def measures(sequence: Sequence[str]) -> frozenset[tuple[str, str]]:
+    """Every number that a unit follows, with the unit."""
+    return frozenset(
+        (number, unit)
+        for number, unit in pairwise(sequence)
+        if unit in _UNIT_STEMS and is_number(number)
+    )
+
+
+def names(text: str) -> frozenset[str]:
+    """Stems of the words that a capital marks as a name; the first word of a text never is."""
+    capitalised = [word for word in text.split()[1:] if word.strip(_OPENING)[:1].isupper()]
+    return frozenset(stems(surface_words(" ".join(capitalised)))) - STOP_WORDS
+
+
+def negations(sequence: Sequence[str]) -> int:
+    """How many of the stems negate; a "no" that opens the text answers a question instead."""
+    negating = sum(word in _NEGATORS or word.endswith("n't") for word in sequence)
+    return negating - (sequence[:1] == ["no"])

@@ -1,0 +1,198 @@
+"""A client of OpenAI's API that goes where it is told and nowhere else, and what it reports.
+
+Left alone, the library lets the environment choose host, proxy and headers, and sends documents on
+to wherever a server redirects. Here the address is given, checked, and final.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import logging
+from collections.abc import Mapping
+from urllib.parse import SplitResult, urlsplit
+
+from openai import (
+    APIConnectionError,
+    APIError,
+    APIStatusError,
+    APITimeoutError,
+    AsyncOpenAI,
+    DefaultAsyncHttpxClient,
+    Timeout,
+)
+from openai.types import CompletionUsage
+from openai.types.chat import ChatCompletion, ChatCompletionMessage
+
+from labeler.errors import UsageError
+from labeler.judges.failures import Sign, Symptom, retry_after
+from labeler.record import Usage
+
+OFFICIAL_URL = "https://api.openai.com/v1"
+_CONNECT_SECONDS = 10.0
+
+WIRE_ERRORS = (
+    APIError,
+    TimeoutError,
+    json.JSONDecodeError,
+    UnicodeDecodeError,
+    RecursionError,  # JSON nested without end
+)
+"""All that one request may end in, besides an answer, without a bug on our side."""
+
+
+def safe_url(url: str) -> str:
+    """Accept the address of an API: HTTPS, or plain HTTP to this machine, without credentials.
+
+    Raises:
+        UsageError: it is anything else; the address is not repeated, for it may hold a secret.
+    """
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname
+        _ = parts.port  # read for its check
+    except ValueError:
+        raise UsageError("base_url is not a URL; give one such as " + OFFICIAL_URL) from None
+    if not host or parts.scheme not in {"http", "https"}:
+        raise UsageError(f"base_url must start with https:// and a host, such as {OFFICIAL_URL}")
+    if parts.username is not None or parts.password is not None:
+        raise UsageError("base_url must hold no user or password: pass the key as api_key")
+    if parts.query or parts.fragment:
+        raise UsageError("base_url must end with its path: it takes no ? and no #")
+    if parts.scheme == "http" and not _is_loopback(host):
+        raise UsageError(
+            f"base_url would send documents and the API key to {host!r} in the clear: use https "
+            "(http is for this machine only: localhost, 127.0.0.1, ::1)"
+        )
+    return url
+
+
+def host_of(url: str) -> str:
+    """Host, and port where one is given; no credentials, no path."""
+    parts: SplitResult = urlsplit(url)
+    return parts.netloc.rpartition("@")[2]
+
+
+def usable_key(key: str) -> str:
+    """Accept an API key that can be sent in a header.
+
+    Raises:
+        UsageError: it is empty or holds characters that no key has; the key is not repeated.
+    """
+    if not key:
+        raise UsageError("the API key is empty: pass api_key, for example from OPENAI_API_KEY")
+    if not key.isascii() or not key.isprintable() or " " in key:
+        raise UsageError(
+            "the API key holds a space, a line break or a non-ASCII letter: check how it was read"
+        )
+    return key
+
+
+def open_client(
+    base_url: str, key: str, *, timeout: float, organization: str | None, project: str | None
+) -> AsyncOpenAI:
+    """Open a client on the running event loop."""
+    client = AsyncOpenAI(
+        api_key=key,
+        base_url=base_url,
+        max_retries=0,  # tenacity repeats requests, alone
+        http_client=DefaultAsyncHttpxClient(
+            follow_redirects=False,
+            trust_env=False,
+            timeout=Timeout(timeout, connect=min(_CONNECT_SECONDS, timeout)),
+        ),
+    )
+    # Where these are not given, the constructor takes them from the environment.
+    client.organization, client.project = organization, project
+    client._custom_headers = {}  # noqa: SLF001 - OPENAI_CUSTOM_HEADERS has no other off switch
+    return client
+
+
+def symptom_of(error: Exception) -> Symptom:
+    """Describe one of :data:`WIRE_ERRORS` without what it holds of the request."""
+    if isinstance(error, APIStatusError):
+        body = error.body if isinstance(error.body, Mapping) else {}
+        return Symptom(
+            "status",
+            status=error.status_code,
+            code=text_of(error.code) or text_of(error.type),
+            param=text_of(error.param),
+            words=text_of(body.get("message")),
+            retry_after=retry_after(error.response.headers),
+        )
+    sign: Sign = "not_json"
+    if isinstance(error, TimeoutError | APITimeoutError):
+        sign = "timeout"
+    elif isinstance(error, APIConnectionError):
+        sign = "connection"
+    return Symptom(sign)
+
+
+def flaw_of(completion: object) -> Sign | None:
+    """Why a 2xx holds no answer; ``None`` if it holds one.
+
+    The library does not check what it reads, here and below: any part of a completion may be
+    missing or of another type.
+    """
+    if not isinstance(completion, ChatCompletion):
+        return "not_json"
+    choices: object = completion.choices
+    choice = choices[0] if isinstance(choices, list) and choices else None
+    message = getattr(choice, "message", None)
+    if not isinstance(message, ChatCompletionMessage):
+        return "no_choices"
+    if message.refusal:
+        return "refusal"
+    return _STOPS.get(text_of(getattr(choice, "finish_reason", None)))
+
+
+_STOPS: dict[str, Sign] = {"length": "truncated", "content_filter": "content_filter"}
+
+
+def usage_of(completion: ChatCompletion) -> Usage | None:
+    """The tokens charged for a completion, where the server says."""
+    usage: object = completion.usage
+    if not isinstance(usage, CompletionUsage):
+        return None
+    return Usage(
+        prompt_tokens=_count(usage.prompt_tokens),
+        completion_tokens=_count(usage.completion_tokens),
+        cached_tokens=_count(getattr(usage.prompt_tokens_details, "cached_tokens", 0)),
+    )
+
+
+def total(one: Usage | None, other: Usage | None) -> Usage | None:
+    """Add two usages; an unknown one adds nothing."""
+    if one is None or other is None:
+        return one or other
+    return Usage(
+        prompt_tokens=one.prompt_tokens + other.prompt_tokens,
+        completion_tokens=one.completion_tokens + other.completion_tokens,
+        cached_tokens=one.cached_tokens + other.cached_tokens,
+    )
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def text_of(value: object) -> str:
+    """A text that came from outside; empty where it is none."""
+    return value if isinstance(value, str) else ""
+
+
+def _count(value: object) -> int:
+    return value if isinstance(value, int) and value > 0 else 0
+
+
+class _WithoutBodies(logging.Filter):
+    """Keeps documents out of the logs: at DEBUG the library writes whole request bodies."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return not (isinstance(record.args, Mapping) and "json_data" in record.args)
+
+
+logging.getLogger("openai._base_client").addFilter(_WithoutBodies())

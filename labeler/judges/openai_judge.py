@@ -1,0 +1,429 @@
+"""A judge behind OpenAI's chat completions API, or any server that speaks it.
+
+One structured call a record: openai carries it, instructor reads the answer and asks once more
+where it broke the label contract, tenacity repeats what failed on the way. What comes in is made
+plain here: no object and no exception of theirs leaves this module.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal, Self, cast
+
+from instructor import AsyncInstructor, Mode, patch
+from instructor.core import InstructorRetryException
+from openai import AsyncOpenAI
+from openai.types.chat import ChatCompletion, ChatCompletionMessageParam
+from openai.types.shared_params import ResponseFormatJSONSchema
+from pydantic import ConfigDict, Field, SecretStr, ValidationError, field_validator, model_validator
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt
+from tenacity.wait import wait_random_exponential
+
+from labeler import __version__
+from labeler.errors import FatalJudgeError, UsageError
+from labeler.judges import InKey, JudgeReply, JudgeSpec, NotInKey
+from labeler.judges.failures import (
+    Course,
+    Failed,
+    Sign,
+    Symptom,
+    UnusableAnswer,
+    diagnose,
+    explain,
+)
+from labeler.judges.openai_client import (
+    OFFICIAL_URL,
+    WIRE_ERRORS,
+    flaw_of,
+    host_of,
+    open_client,
+    safe_url,
+    symptom_of,
+    text_of,
+    total,
+    usable_key,
+    usage_of,
+)
+from labeler.judges.reask import NOT_A_LABEL, brief, complaint
+from labeler.labels import GPTLabelingOutput, Violation, check_label
+from labeler.prompting import JudgeRequest, ResponseSchema
+from labeler.record import ReplyFacts, Usage
+
+_LONGEST_PAUSE = 60.0
+"""Seconds that back-off grows to where the server names no time."""
+
+
+class OpenAISpec(JudgeSpec):
+    """Identity and settings of the judge.
+
+    A sampling parameter that is not set is not sent: reasoning models refuse some of them, and the
+    server's default then applies.
+    """
+
+    model_config = ConfigDict(hide_input_in_errors=True, allow_inf_nan=False)
+
+    judge: Annotated[Literal["openai"], InKey] = "openai"
+    model: Annotated[str, Field(min_length=1), InKey]
+    """Requested model; pin a snapshot, because an alias changes under its name."""
+    temperature: Annotated[float | None, Field(ge=0, le=2), InKey] = None
+    top_p: Annotated[float | None, Field(gt=0, le=1), InKey] = None
+    seed: Annotated[int | None, InKey] = None
+    """Best effort of the server, where it supports seeds at all."""
+    reasoning_effort: Annotated[str | None, Field(min_length=1), InKey] = None
+    """How long a reasoning model thinks: ``none``, ``low``, … as the model allows."""
+    base_url: Annotated[str, NotInKey] = OFFICIAL_URL
+    """Where requests go; no environment variable changes it."""
+    organization: Annotated[str | None, NotInKey] = None
+    project: Annotated[str | None, NotInKey] = None
+    timeout: Annotated[float, Field(gt=0), NotInKey] = 180.0
+    """Seconds that one attempt may take in all, from connecting to the last byte."""
+    max_attempts: Annotated[int, Field(ge=1), NotInKey] = 6
+    """Requests at most for one answer; a re-ask counts anew."""
+    max_retry_after: Annotated[float, Field(ge=0), NotInKey] = 120.0
+    """Seconds that a server may ask to wait; if it asks for more, the record is given up."""
+    max_output_tokens: Annotated[int | None, Field(ge=1), NotInKey] = None
+    """Cap on an answer, reasoning included. It can prevent an answer and cannot change one."""
+    reasks: Annotated[int, Field(ge=0, le=1), NotInKey] = 1
+    """How often an answer that broke the contract or the schema is sent back."""
+
+    @field_validator("base_url")
+    @classmethod
+    def _refuse_unsafe_url(cls, url: str) -> str:
+        return safe_url(url)
+
+
+class OpenAIJudge:
+    """Labels records with a hosted model.
+
+    A judge serves one event loop from its first request until :meth:`aclose`.
+
+    Args:
+        model: the model to ask.
+        api_key: sent to ``base_url``'s host and shown nowhere.
+        sleep: waits between attempts.
+        settings: the other fields of :class:`OpenAISpec`.
+
+    Raises:
+        UsageError: a setting is unknown or out of range, the address is not safe, or the key
+            cannot be one.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        api_key: str,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        **settings: Any,  # noqa: ANN401 - checked by OpenAISpec
+    ) -> None:
+        self.spec = _spec(model, settings)
+        self._key = SecretStr(usable_key(api_key))
+        self._host = host_of(self.spec.base_url)
+        self._sleep = sleep
+        self._connection: tuple[asyncio.AbstractEventLoop, AsyncOpenAI] | None = None
+        # JSON_SCHEMA mode reads the answer as we need it. What instructor would send is set aside:
+        # no mode of it asks for a strict schema, so _complete writes the request itself.
+        self._instructor = AsyncInstructor(
+            client=None,
+            create=cast("Callable[..., Any]", patch(create=self._complete, mode=Mode.JSON_SCHEMA)),
+            mode=Mode.JSON_SCHEMA,
+        )
+
+    async def label(self, request: JudgeRequest) -> JudgeReply:
+        """Judge one record.
+
+        Raises:
+            UnusableAnswer: this record got no usable answer (a :class:`JudgeError`).
+            FatalJudgeError: no record can be labelled with this key, model and address.
+        """
+        exchange = _Exchange(request, cap=self.spec.max_output_tokens)
+        token = _EXCHANGE.set(exchange)
+        try:
+            answer = await self._ask(exchange)
+        finally:
+            _EXCHANGE.reset(token)
+        # instructor answers with a subclass that it made on the way; a plain label leaves.
+        plain = GPTLabelingOutput.model_validate(answer.model_dump())
+        return JudgeReply(plain, exchange.facts(self._host))
+
+    async def aclose(self) -> None:
+        """Close the connections; the judge may be used again afterwards, on any event loop."""
+        if self._connection is not None:
+            _, client = self._connection
+            self._connection = None
+            await client.close()
+
+    async def _ask(self, exchange: _Exchange) -> GPTLabelingOutput:
+        try:
+            answer: GPTLabelingOutput = await self._instructor.create(
+                response_model=_CheckedAnswer,
+                messages=cast("list[ChatCompletionMessageParam]", list(exchange.request.messages)),
+                max_retries=self.spec.reasks,
+            )
+        except InstructorRetryException as error:
+            cause = error.__cause__ or error
+        else:
+            return answer
+        # Raised out here, so that no exception hangs on ours that holds the key or the documents.
+        raise self._failure(exchange, cause)
+
+    async def _complete(
+        self, *, messages: list[ChatCompletionMessageParam], **_: object
+    ) -> ChatCompletion:
+        """What instructor calls for each ask: one completion, however many requests it takes."""
+        exchange = _EXCHANGE.get()
+        if exchange.answers:
+            # instructor's own words name its classes and the version of pydantic; these are ours.
+            messages = [*messages[:-1], {"role": "user", "content": exchange.reproof()}]
+        exchange.violations = ()
+        try:
+            return await self._persist(exchange, messages)
+        except Failed as failed:
+            if failed.symptom.sign != "truncated" or not exchange.lengthen():
+                raise
+        return await self._persist(exchange, messages)
+
+    async def _persist(
+        self, exchange: _Exchange, messages: list[ChatCompletionMessageParam]
+    ) -> ChatCompletion:
+        """The one retry layer."""
+        retrying = AsyncRetrying(
+            stop=stop_after_attempt(self.spec.max_attempts),
+            wait=_pause,
+            retry=retry_if_exception(self._worth_retrying),
+            sleep=self._sleep,
+            reraise=True,
+        )
+        return await retrying(self._attempt, exchange, messages)
+
+    def _worth_retrying(self, error: BaseException) -> bool:
+        # tenacity hands over every BaseException; Ctrl-C and cancellation are no Failed.
+        return (
+            isinstance(error, Failed)
+            and error.rule.course is Course.RETRY
+            and (error.symptom.retry_after or 0.0) <= self.spec.max_retry_after
+        )
+
+    async def _attempt(
+        self, exchange: _Exchange, messages: list[ChatCompletionMessageParam]
+    ) -> ChatCompletion:
+        """Send one request."""
+        client = self._client()
+        exchange.attempts += 1
+        try:
+            # The client's own time-out starts anew with every byte; this one does not.
+            async with asyncio.timeout(self.spec.timeout):
+                completion: ChatCompletion = await client.chat.completions.create(
+                    **self._parameters(exchange), messages=messages
+                )
+        except WIRE_ERRORS as error:
+            symptom = symptom_of(error)
+        else:
+            flaw = exchange.note(completion)
+            if flaw is None:
+                return completion
+            symptom = Symptom(flaw)
+        raise Failed(symptom)
+
+    def _parameters(self, exchange: _Exchange) -> dict[str, Any]:
+        """The request's body, but for the messages."""
+        parameters = {
+            "model": self.spec.model,
+            "response_format": response_format(exchange.request.schema),
+            **self.spec.sampling(),
+        }
+        if exchange.cap is not None:
+            parameters["max_completion_tokens"] = exchange.cap
+        return parameters
+
+    def _failure(self, exchange: _Exchange, cause: BaseException) -> BaseException:
+        """Say in our words why there is no label; what is not foreseen is passed on as it is."""
+        if isinstance(cause, Failed):
+            symptom, detail = cause.symptom, self._impatience(cause.symptom)
+        elif isinstance(cause, ValidationError):
+            symptom, detail = exchange.verdict(cause)
+        else:
+            return cause
+        rule = diagnose(symptom)
+        message = (
+            f"judge openai, model {self.spec.model!r} at {self._host}, after "
+            f"{exchange.attempts} request{'s' * (exchange.attempts != 1)}: "
+            f"{explain(symptom, timeout=self.spec.timeout, detail=detail)}"
+        )
+        if rule.course is Course.FATAL:
+            return FatalJudgeError(message, reason=rule.reason, attempts=exchange.attempts)
+        return UnusableAnswer(
+            message,
+            reason=rule.reason,
+            attempts=exchange.attempts,
+            violations=exchange.violations,
+            usage=exchange.usage,
+        )
+
+    def _impatience(self, symptom: Symptom) -> str:
+        wait, limit = symptom.retry_after or 0.0, self.spec.max_retry_after
+        return f"it asks to wait {wait:g} s, max_retry_after is {limit:g}" if wait > limit else ""
+
+    def _client(self) -> AsyncOpenAI:
+        """The client, made on the event loop that uses it: a client cannot change loops."""
+        loop = asyncio.get_running_loop()
+        if self._connection is None:
+            client = open_client(
+                self.spec.base_url,
+                self._key.get_secret_value(),
+                timeout=self.spec.timeout,
+                organization=self.spec.organization,
+                project=self.spec.project,
+            )
+            self._connection = (loop, client)
+        home, client = self._connection
+        if home is not loop:
+            raise UsageError("this judge is in use on another event loop: close it there first")
+        return client
+
+
+_EXCHANGE: ContextVar[_Exchange] = ContextVar("exchange")
+"""The record that the current task asks about. instructor's own channel for this, ``context=``,
+would run every message, documents included, through a template engine."""
+
+
+@dataclass
+class _Exchange:
+    """What has happened for one record so far."""
+
+    request: JudgeRequest
+    cap: int | None
+    attempts: int = 0
+    answers: int = 0
+    """Answers that came, whatever they were worth."""
+    readable: int = 0
+    """Answers that fitted the schema."""
+    violations: tuple[Violation, ...] = ()
+    """What the latest answer broke."""
+    broken: Counter[str] = field(default_factory=Counter)
+    usage: Usage | None = None
+    served_model: str | None = None
+    fingerprint: str | None = None
+    lengthened: bool = False
+    started: float = field(default_factory=time.monotonic)
+
+    def note(self, completion: object) -> Sign | None:
+        """Keep what a completion says of itself (instructor alters it later), and its flaw."""
+        if isinstance(completion, ChatCompletion):
+            self.served_model = text_of(completion.model) or None
+            self.fingerprint = text_of(completion.system_fingerprint) or None
+            self.usage = total(self.usage, usage_of(completion))
+        flaw = flaw_of(completion)
+        self.answers += flaw is None
+        return flaw
+
+    def lengthen(self) -> bool:
+        """Double the cap, once; whether that was possible."""
+        if self.cap is None or self.lengthened:
+            return False
+        self.cap, self.lengthened = self.cap * 2, True
+        return True
+
+    def check(self, answer: GPTLabelingOutput) -> None:
+        """Hold an answer against the record's own sentences.
+
+        Raises:
+            ValueError: it broke the contract.
+        """
+        self.readable += 1
+        self.violations = check_label(answer, self.request.example).violations
+        self.broken.update(violation.kind for violation in self.violations)
+        if self.violations:
+            raise ValueError(brief(self.violations))
+
+    def reproof(self) -> str:
+        """What to say to the judge about its latest answer."""
+        if self.violations:
+            return complaint(self.violations, self.request.example)
+        return NOT_A_LABEL
+
+    def verdict(self, error: ValidationError) -> tuple[Symptom, str]:
+        """Why the latest answer was not accepted."""
+        if self.violations:
+            return Symptom("contract"), brief(self.violations)
+        problems = error.errors(include_url=False, include_context=False, include_input=False)
+        return Symptom("malformed"), str(problems[0]["type"])
+
+    def facts(self, host: str) -> ReplyFacts:
+        """The reply's facts, once the answer is there."""
+        return ReplyFacts(
+            served_model=self.served_model,
+            system_fingerprint=self.fingerprint,
+            host=host,
+            usage=self.usage,
+            attempts=self.attempts,
+            broken_contracts=self._broken_contracts(),
+            seconds=round(time.monotonic() - self.started, 3),
+            created_at=datetime.now(UTC).isoformat(timespec="seconds"),
+            labeler_version=__version__,
+        )
+
+    def _broken_contracts(self) -> dict[str, int]:
+        malformed = self.answers - self.readable
+        return {**self.broken, **({"malformed": malformed} if malformed else {})}
+
+
+class _CheckedAnswer(GPTLabelingOutput):
+    """A label that cannot exist unless it keeps the contract of the record at hand."""
+
+    @model_validator(mode="after")
+    def _keep_the_contract(self) -> Self:
+        _EXCHANGE.get().check(self)
+        return self
+
+
+def response_format(schema: ResponseSchema) -> ResponseFormatJSONSchema:
+    """The strict response format of a published schema, property order as published."""
+    return {
+        "type": "json_schema",
+        "json_schema": {
+            "name": re.sub(r"[^A-Za-z0-9_-]", "_", schema.name)[:64],
+            "strict": True,
+            "schema": dict(schema.json_schema),
+        },
+    }
+
+
+def _spec(model: str, settings: dict[str, Any]) -> OpenAISpec:
+    try:
+        return OpenAISpec(model=model, **settings)
+    except ValidationError as error:
+        problems = error.errors(include_url=False, include_context=False, include_input=False)
+    said = "; ".join(f"{'.'.join(map(str, p['loc']))}: {p['msg']}" for p in problems)
+    have = ", ".join(name for name in OpenAISpec.model_fields if name != "judge")
+    raise UsageError(f"judge openai does not accept these settings: {said}; settings are {have}")
+
+
+def _pause(state: RetryCallState) -> float:
+    """Seconds until the next attempt: what the server asks for, and never less than back-off."""
+    error = state.outcome.exception() if state.outcome else None
+    asked = (error.symptom.retry_after if isinstance(error, Failed) else None) or 0.0
+    return max(asked, _BACK_OFF(state))
+
+
+_BACK_OFF = wait_random_exponential(multiplier=1, max=_LONGEST_PAUSE)
+"""Full jitter, so that many records that fail together do not come back together."""
+
+
+class _NotWhileJudging(logging.Filter):
+    """Silences instructor in a judge's call: it logs answers, and errors that we raise anyway."""
+
+    def filter(self, _: logging.LogRecord) -> bool:
+        return _EXCHANGE.get(None) is None
+
+
+for _name in ("instructor", "instructor.v2", "instructor.v2.retry"):
+    logging.getLogger(_name).addFilter(_NotWhileJudging())

@@ -1,0 +1,290 @@
+"""From rows to stored labels: the only orchestration.
+
+Each row is split, keyed and looked up; what the store does not hold is judged once, checked
+against its own sentences, and saved before it is passed on. A row that cannot be labelled becomes
+a failure in the same stream and never ends the run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Iterator
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from labeler import __version__
+from labeler.engine import Engine
+from labeler.errors import BadRow, FatalJudgeError, JudgeError, StoreError
+from labeler.example import Example, KeyedExample
+from labeler.judges import Judge, JudgeReply
+from labeler.labels import VerbatimLabel, Violation, check_label
+from labeler.prompting import (
+    DEFAULT_PROMPT,
+    DEFAULT_SCHEMA,
+    JudgeRequest,
+    Prompt,
+    ResponseSchema,
+    load_prompt,
+    load_schema,
+)
+from labeler.record import LabelFailure, LabelRecord, Outcome, label_key
+from labeler.rows import Row, Rows, distinct, survey
+from labeler.signature import Signature
+from labeler.splitting import DEFAULT_SPLITTER, SPLITTERS, Splitter, key_example
+from labeler.stores import LabelStore
+
+DEFAULT_CONCURRENCY = 16
+GRACE_SECONDS = 60.0
+"""How long requests in flight may take to finish when a run is stopped: they are paid for."""
+
+Origin = Literal["judge", "store", "row"]
+"""Where an outcome came from: a fresh judgement, the store, or the input row itself."""
+
+
+class Watcher(Protocol):
+    """Someone who is told how a run goes, such as a progress bar."""
+
+    def begin(self, rows: int) -> None:
+        """Told how many distinct rows there are, before any spend."""
+
+    def seen(self, outcome: Outcome, origin: Origin) -> None:
+        """Told of each outcome as it is yielded."""
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """All that turns an example into a request, but for the example."""
+
+    judge: Judge
+    splitter: Splitter
+    prompt: Prompt
+    schema: ResponseSchema
+    trial: int = 0
+
+    def request(self, example: Example) -> JudgeRequest:
+        """Key an example and name the judgement that it asks for.
+
+        Raises:
+            BadRow: there is nothing to judge, or given sentences do not fit the text.
+        """
+        keyed = key_example(example, self.splitter)
+        _refuse_empty(keyed)
+        spec = self.judge.spec
+        signature = Signature(
+            judge=spec.judge,
+            model=spec.model,
+            sampling=spec.sampling(),
+            prompt=self.prompt.artifact,
+            response_schema=self.schema.artifact,
+            splitter=keyed.splitter,
+            trial=self.trial,
+        )
+        key = label_key(keyed, signature)
+        return JudgeRequest(key, keyed, signature, self.prompt, self.schema)
+
+
+def recipe(
+    judge: Judge,
+    *,
+    splitter: str = DEFAULT_SPLITTER,
+    prompt: str = DEFAULT_PROMPT,
+    trial: int = 0,
+) -> Recipe:
+    """Name the parts of a recipe.
+
+    Raises:
+        UnknownName: there is no such splitter or prompt.
+    """
+    schema = load_schema(DEFAULT_SCHEMA)
+    return Recipe(judge, SPLITTERS[splitter], load_prompt(prompt), schema, trial)
+
+
+def _refuse_empty(example: KeyedExample) -> None:
+    """Refuse, before any spend, a row of which nothing could be said."""
+    empty = {
+        "empty_question": not example.question.strip(),
+        "empty_response": not example.response,
+        "no_document_sentences": not any(example.documents),
+    }
+    for reason, is_empty in empty.items():
+        if is_empty:
+            raise BadRow(
+                f"{example.id!r}: {reason.replace('_', ' ')}; there is nothing to judge, "
+                "so the judge was not asked",
+                reason=reason,
+            )
+
+
+def label_rows(
+    rows: Rows,
+    how: Recipe,
+    store: LabelStore,
+    *,
+    concurrency: int = DEFAULT_CONCURRENCY,
+    watcher: Watcher | None = None,
+) -> Iterator[Outcome]:
+    """Label rows in order; every label is durable in the store before it is yielded.
+
+    Args:
+        rows: read twice: once whole, before any spend, then a window ahead of what is yielded.
+        how: judge, splitter, prompt and schema.
+        store: where labels are looked up and saved.
+        concurrency: requests in flight at most.
+        watcher: told how the run goes.
+
+    Raises:
+        FatalJudgeError: no record can be labelled; what was labelled until then is stored.
+        StoreError: labels cannot be read or saved.
+        UsageError: the rows cannot be read, or two share an id and differ; nothing was sent.
+    """
+    total = survey(rows)
+    if watcher:
+        watcher.begin(total)
+    engine = Engine(concurrency)
+    window = _Window(engine, how, store)
+    try:
+        for row in distinct(rows):
+            window.admit(row)
+            while window.full(4 * concurrency):
+                yield window.pop(watcher)
+        while window:
+            yield window.pop(watcher)
+    finally:
+        engine.stop(grace=GRACE_SECONDS, last=how.judge.aclose)
+
+
+class _Window:
+    """Rows that were read and not yet yielded, in input order."""
+
+    def __init__(self, engine: Engine, how: Recipe, store: LabelStore) -> None:
+        self._engine, self._how, self._store = engine, how, store
+        self._slots: deque[_Slot] = deque()
+        self._asked: dict[str, Future[Outcome]] = {}
+
+    def __len__(self) -> int:
+        return len(self._slots)
+
+    def full(self, size: int) -> bool:
+        return len(self._slots) >= size
+
+    def admit(self, row: Row) -> None:
+        if isinstance(row.content, LabelFailure):
+            self._slots.append(_Slot(_ready(row.content), "row"))
+            return
+        try:
+            request = self._how.request(row.content)
+        except BadRow as error:
+            failure = LabelFailure(
+                id=row.content.id,
+                reason=error.reason,
+                message=f"{row.where}: {error}",
+                metadata=row.content.metadata,
+            )
+            self._slots.append(_Slot(_ready(failure), "row"))
+            return
+        self._slots.append(self._slot(request))
+
+    def _slot(self, request: JudgeRequest) -> _Slot:
+        if request.key in self._asked:  # the same sentences under another id: asked for already
+            return _Slot(self._asked[request.key], "store", request)
+        stored = self._store.get(request.key)
+        if stored is not None:
+            return _Slot(_ready(stored), "store", request)
+        future = self._engine.submit(lambda: _judge(self._how.judge, request, self._store))
+        self._asked[request.key] = future
+        return _Slot(future, "judge", request)
+
+    def pop(self, watcher: Watcher | None) -> Outcome:
+        slot = self._slots.popleft()
+        outcome = slot.outcome()
+        if slot.origin == "judge" and slot.request:
+            # From here on the store answers; a failure may be tried anew.
+            del self._asked[slot.request.key]
+        if watcher:
+            watcher.seen(outcome, slot.origin)
+        return outcome
+
+
+@dataclass(frozen=True)
+class _Slot:
+    future: Future[Outcome]
+    origin: Origin
+    request: JudgeRequest | None = None
+
+    def outcome(self) -> Outcome:
+        """Wait for the outcome, and name it after this row."""
+        outcome = self.future.result()
+        if self.request is None:
+            return outcome
+        example = self.request.example
+        if isinstance(outcome, LabelFailure):
+            return outcome.model_copy(update={"id": example.id, "metadata": example.metadata})
+        return outcome.model_copy(update={"example": example})
+
+
+def _ready(outcome: Outcome) -> Future[Outcome]:
+    future: Future[Outcome] = Future()
+    future.set_result(outcome)
+    return future
+
+
+async def _judge(judge: Judge, request: JudgeRequest, store: LabelStore) -> Outcome:
+    """Ask for one label, check it, and save it."""
+    try:
+        reply = await judge.label(request)
+    except (FatalJudgeError, StoreError):
+        raise
+    except JudgeError as error:
+        return _failure(request, error.reason, str(error), attempts=error.attempts)
+    except Exception as error:  # noqa: BLE001 - a judge's bug costs its record, not the run
+        message = f"judge {request.signature.judge!r} raised {type(error).__name__}: {error}"
+        return _failure(request, "judge_error", message)
+    outcome = admit_reply(request, reply)
+    if isinstance(outcome, LabelRecord):
+        await asyncio.wrap_future(store.put(outcome))
+    return outcome
+
+
+def admit_reply(request: JudgeRequest, reply: JudgeReply) -> Outcome:
+    """Check an answer at the door: a record if it keeps the contract, else a failure."""
+    checked = check_label(reply.answer, request.example)
+    if checked.violations:
+        return _failure(
+            request,
+            "contract",
+            f"the judge broke the label contract: {'; '.join(map(str, checked.violations))}",
+            attempts=reply.facts.attempts,
+            violations=checked.violations,
+        )
+    changed = checked.label != reply.answer
+    return LabelRecord(
+        key=request.key,
+        example=request.example,
+        label=checked.label,
+        verbatim=VerbatimLabel(**reply.answer.model_dump()) if changed else None,
+        normalised=checked.normalised,
+        signature=request.signature,
+        reply=reply.facts.model_copy(update={"labeler_version": __version__}),
+        scores=reply.scores,
+    )
+
+
+def _failure(
+    request: JudgeRequest,
+    reason: str,
+    message: str,
+    *,
+    attempts: int = 1,
+    violations: tuple[Violation, ...] = (),
+) -> LabelFailure:
+    return LabelFailure(
+        id=request.example.id,
+        reason=reason,
+        message=f"{request.example.id!r}: {message}",
+        attempts=attempts,
+        violations=violations,
+        signature=request.signature,
+        metadata=request.example.metadata,
+    )

@@ -1,0 +1,123 @@
+# ruff: noqa: RUF001  # bullets of all kinds are what this is about
+"""The structure of a text: blocks inside which sentences may be looked for.
+
+A line break inside a paragraph says nothing about sentences; one before a bullet, a heading or a
+table row does. This layer knows only such lines. Every character of the text but blank lines is in
+exactly one block, and no line is read more than a fixed number of times.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+
+class Block(NamedTuple):
+    """A stretch of text that no sentence crosses.
+
+    Attributes:
+        start: offset of the first character, marker included.
+        body: offset where sentences begin, after a bullet or a number, and before ``end``; the
+            marker belongs to the first of them.
+        end: offset after the last character.
+        verbatim: whether the block is a code fence or a table row, which has no sentences inside.
+    """
+
+    start: int
+    body: int
+    end: int
+    verbatim: bool
+
+
+# Each alternative is anchored at the line's first visible character, and what may be long is taken
+# possessively or has no second way to match, so that a line of a megabyte costs one pass.
+_STRUCTURE = re.compile(
+    r"""\s*+(?:
+      (?P<fence>`{3,}|~{3,})
+    | (?P<row>\|.*\|\s*\Z)
+    # ===, ---, ***, |---|:--| and the like underline what stands above.
+    | (?P<rule>[-=_*~|:+\s]{3,}+\Z)
+    # A heading is one line; so is a line that is bold as a whole, the heading of chat models.
+    | (?P<heading>\#{1,6}\s+|(?=\*\*[^*]+\*\*:?\s*\Z))
+    | (?P<item>(?:
+          [-*+•‣◦·–●○■□▪▫◆◇►▶]
+        # Dingbats, emoji and keycaps serve as bullets too.
+        | (?:[\u2600-\u27bf\u2b50\U0001f300-\U0001faff]|\d\ufe0f?\u20e3)\ufe0f?
+        | \(?(?:\d{1,3}|[A-Za-z]|[ivxIVX]{2,5})[.)]
+        # 2.3.1 numbers a clause, but 2.3 million goes on with the sentence of the line before.
+        | \d{1,3}(?:\.\d{1,3})+[.)]?(?=\s+[^\s\da-z])
+      )(?:\s+|\Z))
+    # "Title: …" and "Passage: …" lines, as retrieval pipelines glue fields together.
+    | (?P<field>(?=[A-Z][\w-]{0,30}(?:\ \w{1,30}){0,2}:\s))
+    )""",
+    re.VERBOSE,
+)
+# The kinds that go on in the plain lines below them.
+_RUNNING = frozenset({"item", "field", "plain"})
+
+
+class _Line(NamedTuple):
+    kind: str
+    start: int
+    body: int
+    end: int
+
+
+def blocks(text: str) -> Iterator[Block]:
+    """Yield the blocks of a text in reading order; a blank text has none."""
+    first = last = None
+    for line in _lines(text):
+        if first and last and _continues(first.kind, line.kind):
+            last = line
+            continue
+        if first and last:
+            yield _block(first, last)
+        first = last = None if line.kind == "blank" else line
+    if first and last:
+        yield _block(first, last)
+
+
+def _block(first: _Line, last: _Line) -> Block:
+    return Block(first.start, first.body, last.end, first.kind in {"fence", "row"})
+
+
+def _continues(block: str, line: str) -> bool:
+    """Tell whether a line of one kind goes on with a block that a line of another began."""
+    return line == "code" or (line == "plain" and block in _RUNNING)
+
+
+def _lines(text: str) -> Iterator[_Line]:
+    """Yield every line with its kind: a group of ``_STRUCTURE``, or blank, plain or code."""
+    lines = text.splitlines(keepends=True)
+    # A retrieved chunk may hold half a fence. Only one that is closed further down hides the
+    # structure of its lines; knowing the last mark of each kind tells without searching ahead.
+    last_fence = {mark: number for number, line in enumerate(lines) if (mark := _fence(line))}
+    fence = ""
+    start = 0
+    for number, line in enumerate(lines):
+        kind, body = ("code", 0) if fence else _kind(line)
+        if fence and _fence(line) == fence:
+            fence = ""
+        elif kind == "fence":
+            fence = _fence(line) if last_fence[_fence(line)] > number else ""
+            kind = kind if fence else "rule"
+        yield _Line(kind, start, start + body, start + len(line))
+        start += len(line)
+
+
+def _fence(line: str) -> str:
+    """Return the mark of a line that opens or closes a code fence, else an empty text."""
+    mark = line.lstrip()[:3]
+    return mark if mark in {"```", "~~~"} else ""
+
+
+def _kind(line: str) -> tuple[str, int]:
+    """Return the kind of a line outside code, and how long its marker is."""
+    if line.isspace():
+        return "blank", 0
+    match = _STRUCTURE.match(line)
+    if match is None or match.lastgroup is None:
+        return "plain", 0
+    has_body = match.lastgroup in {"item", "heading"} and match.end() < len(line)
+    return match.lastgroup, match.end() if has_body else 0

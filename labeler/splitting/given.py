@@ -1,0 +1,78 @@
+"""Sentences that the row brings itself, found again in their text.
+
+White space is what ``str.isspace`` says, here as everywhere in the package. It is the only thing
+in which a given sentence may differ from its text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from labeler.errors import BadRow
+from labeler.example import Piece
+
+GIVEN = "given/1"
+"""What stands for the splitter where the sentences came with the row."""
+
+_SHOWN = 20
+
+
+def align(text: str, sentences: Sequence[str], *, where: str = "text") -> list[Piece]:
+    """Find the span of every given sentence; the piece's text is the sentence as it was given.
+
+    The characters that are not white space are matched in order, and each must be matched once. A
+    blank text goes with no sentences.
+
+    Args:
+        text: the source.
+        sentences: its sentences, in order.
+        where: what errors call the source, such as ``document 3``.
+
+    Raises:
+        BadRow: ``given_sentences_mismatch``, if a sentence is blank or differs from the text, or
+            if the text goes on after the last one.
+    """
+    visible = "".join(text.split())
+    offsets = [offset for offset, char in enumerate(text) if not char.isspace()]
+    pieces: list[Piece] = []
+    at = 0
+    for number, sentence in enumerate(sentences):
+        wanted = "".join(sentence.split())
+        if not wanted:
+            raise _bad(f"{where}: given sentence {number} is blank; leave it out")
+        if not visible.startswith(wanted, at):
+            problem = _difference(text, offsets[at:], sentence)
+            raise _bad(f"{where}: given sentence {number} is not in it: {problem}")
+        start, end = offsets[at], offsets[at + len(wanted) - 1] + 1
+        pieces.append(Piece(text=sentence, start=start, end=end))
+        at += len(wanted)
+    if at < len(visible):
+        raise _bad(
+            f"{where}: the given sentences end before it does: at character {offsets[at]} it goes "
+            f"on with {_shown(text, offsets[at])}; give all of its sentences"
+        )
+    return pieces
+
+
+def _difference(text: str, offsets: list[int], sentence: str) -> str:
+    """Say where a sentence leaves the text, whose characters to be matched are at the offsets."""
+    own = [offset for offset, char in enumerate(sentence) if not char.isspace()]
+    for here, there in zip(offsets, own, strict=False):
+        if text[here] != sentence[there]:
+            place, found, wanted = here, _shown(text, here), _shown(sentence, there)
+            break
+    else:
+        place, found, wanted = len(text), "ended", _shown(sentence, own[len(offsets)])
+    return (
+        f"at character {place} the text has {found}, the sentence {wanted}; "
+        "they may differ in white space alone"
+    )
+
+
+def _shown(text: str, start: int) -> str:
+    """Quote the beginning of what stands at an offset."""
+    return repr(text[start : start + _SHOWN])
+
+
+def _bad(message: str) -> BadRow:
+    return BadRow(message, reason="given_sentences_mismatch")

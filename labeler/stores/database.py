@@ -1,0 +1,320 @@
+"""The SQLite file of a label store: checked before it is trusted, and read without diskcache.
+
+diskcache believes what its file says: it runs the file's settings as pragmas and constructor
+arguments, drops rows past their expiry, unpickles, and opens and deletes files that rows name.
+So nothing is handed to it before :func:`require_store` and :func:`require_settings` have found the
+file to be exactly what this package writes, and no stored row is read through it at all.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sqlite3
+import stat
+import threading
+from array import array
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from labeler.errors import StoreError, UsageError
+
+FILE = "cache.db"
+"""The name that diskcache gives its file."""
+APPLICATION_ID = int.from_bytes(b"LBLS")
+"""Marks the file as a label store, in the header field that SQLite keeps for that."""
+FORMAT = 1
+
+SETTINGS: dict[str, int | str] = {
+    "statistics": 0,
+    "tag_index": 0,
+    # Paid labels are never evicted: no policy, no culling, no limit.
+    "eviction_policy": "none",
+    "cull_limit": 0,
+    "size_limit": 2**62,
+    # An acknowledged label survives loss of power (2 is FULL; diskcache's default is NORMAL).
+    "sqlite_synchronous": 2,
+    "sqlite_journal_mode": "wal",
+    "sqlite_auto_vacuum": 0,
+    "sqlite_cache_size": 2**13,
+    # A file that is cut short under a memory map ends the process instead of raising.
+    "sqlite_mmap_size": 0,
+    "disk_min_file_size": 2**62,
+    "disk_pickle_protocol": 0,
+}
+"""Every setting that diskcache 5.6 knows, none left to its defaults."""
+
+_COUNTERS = frozenset({"count", "size", "hits", "misses"})
+_SCHEMA = "94a0aa613577db0dd25ca54a422aff6771371d7eb2a4002656250c985b813fdc"
+"""SHA-256 of the text of the tables, indexes and triggers that diskcache 5.6.3 makes."""
+
+_SELECT = "SELECT typeof(key), key, raw, mode, filename IS NULL, typeof(value), value FROM Cache"
+_REMEDIES = {
+    "SQLITE_FULL": "free some space on its disk and run again",
+    "SQLITE_IOERR": "check its disk: free space, quota, limit on file sizes; then run again",
+    "SQLITE_BUSY": "another process keeps it locked: end that process, or wait longer with "
+    "lock_timeout=SECONDS",
+    "SQLITE_CORRUPT": "restore it from a copy, or rescue its rows with `sqlite3 cache.db .recover`",
+    "SQLITE_NOTADB": "restore it from a copy, or remove the directory and judge again",
+    "SQLITE_READONLY": "make the directory and its files writable for you",
+    "SQLITE_CANTOPEN": "make the directory and its files readable and writable for you",
+}
+
+
+class Row(NamedTuple):
+    """A stored row as it lies in the file; nothing in it is trusted yet."""
+
+    key_type: bytes
+    key: Any
+    raw: Any
+    mode: Any
+    inline: int
+    value_type: bytes
+    value: Any
+
+    @property
+    def name(self) -> str:
+        """The key, for people: as it is where it is text, escaped and shortened where not."""
+        return str(_text(self.key))[:80]
+
+    def oddity(self) -> str | None:
+        """Say in what way the row is not one that a label store writes."""
+        if self.key_type != b"text" or self.raw != 1:
+            kind = self.key_type.decode()
+            return f"its key is a pickle or no text (type {kind}, raw {self.raw!r})"
+        if self.mode != 1 or not self.inline or self.value_type != b"blob":
+            where = "inline" if self.inline else "in a file"
+            return f"its value is not plain bytes (mode {self.mode!r}, {where})"
+        return None
+
+
+class Database:
+    """A connection that only reads, shared by the threads of this process.
+
+    Each query ends before the lock is let go, so that no open read keeps the writer's log from
+    being folded in.
+    """
+
+    def __init__(self, directory: Path, lock_timeout: float) -> None:
+        self.directory = directory
+        require_private(directory)
+        require_plain_files(directory)
+        self._lock = threading.Lock()
+        self._connection: sqlite3.Connection | None = None
+        with reading(directory):
+            self._connection = _connect(directory / FILE, _reading_mode(directory), lock_timeout)
+        try:
+            with reading(directory):
+                require_store(self._connection, directory)
+        except BaseException:
+            self.close()
+            raise
+
+    def require_settings(self) -> None:
+        """Refuse the file where its settings are not exactly this package's.
+
+        Raises:
+            StoreError: a setting is unknown or has another value.
+        """
+        rows = self._all("SELECT key, typeof(value), value FROM Settings")
+        stored = {_text(key): (kind, _text(value)) for key, kind, value in rows}
+        for name in sorted(stored.keys() | SETTINGS.keys() | _COUNTERS, key=repr):
+            kind, value = stored.get(name, (None, None))
+            if not (kind == b"integer" if name in _COUNTERS else (kind, value) == _setting(name)):
+                raise StoreError(
+                    f"label store {self.directory}: its setting {name!r} is {value!r}, a label "
+                    f"store has {SETTINGS.get(name, 'a count' if name in _COUNTERS else None)!r}; "
+                    f"something else wrote to it; {salvage_remedy(self.directory)}"
+                )
+
+    def contains(self, key: str) -> bool:
+        """Say whether any row has the key, expired or not."""
+        return bool(self._all("SELECT 1 FROM Cache WHERE key = ? LIMIT 1", key))
+
+    def rows_of(self, key: str) -> list[Row]:
+        """The rows of a key; more than one only where someone planted them."""
+        return [Row(*row) for row in self._all(f"{_SELECT} WHERE key = ?", key)]
+
+    def rowids(self) -> array[int]:
+        """The numbers of all rows in the order of their keys, eight bytes each."""
+        return array(
+            "q", (number for (number,) in self._all("SELECT rowid FROM Cache ORDER BY key"))
+        )
+
+    def row(self, rowid: int) -> Row | None:
+        """One row by its number."""
+        found = self._all(f"{_SELECT} WHERE rowid = ?", rowid)
+        return Row(*found[0]) if found else None
+
+    def count(self) -> int:
+        """Count the rows themselves; diskcache's counter is one more thing to tamper with."""
+        ((number,),) = self._all("SELECT COUNT(*) FROM Cache")
+        return int(number)
+
+    def close(self) -> None:
+        """Close the connection; again is harmless."""
+        with self._lock:
+            connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+
+    def _all(self, query: str, *values: str | int) -> list[tuple[Any, ...]]:
+        with self._lock:
+            if self._connection is None:
+                raise UsageError(f"label store {self.directory} is closed; open it again")
+            with reading(self.directory):
+                return self._connection.execute(query, values).fetchall()
+
+
+@contextmanager
+def reading(directory: Path) -> Iterator[None]:
+    """Turn what SQLite raises into a :class:`StoreError` with a remedy."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise store_error(directory, error) from error
+
+
+def store_error(directory: Path, error: sqlite3.Error) -> StoreError:
+    """Name the store, what SQLite says of it, and what to do."""
+    code = getattr(error, "sqlite_errorname", "")
+    remedy = next((text for start, text in _REMEDIES.items() if code.startswith(start)), None)
+    said = f"{error} ({code})" if code else str(error)
+    return StoreError(f"label store {directory}: {said}; {remedy or 'see the SQLite message'}")
+
+
+def salvage_remedy(directory: Path) -> str:
+    """Say how to go on with a store that holds sound records beside damage."""
+    return (
+        "copy its sound records to a new store with "
+        f"labeler.stores.disk.salvage({str(directory)!r}, NEW_STORE) and go on with that one"
+    )
+
+
+def await_write_lock(directory: Path, lock_timeout: float) -> None:
+    """Wait until the file can be written.
+
+    Raises:
+        StoreError: it cannot; the message holds SQLite's reason.
+    """
+    with reading(directory), closing(_connect(directory / FILE, "rw", lock_timeout)) as connection:
+        connection.execute("BEGIN IMMEDIATE")
+        connection.execute("ROLLBACK")
+
+
+def mark(file: Path) -> None:
+    """Write into a new file's header that it is a label store, and of which format."""
+    with closing(_connect(file, "rw", 0)) as connection:
+        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        connection.execute(f"PRAGMA user_version = {FORMAT}")
+
+
+def require_store(connection: sqlite3.Connection, directory: Path) -> None:
+    """Refuse a file that is not a label store of this format.
+
+    Raises:
+        StoreError: it is another program's, of another format, or its tables were changed.
+    """
+    ((identity,),) = connection.execute("PRAGMA application_id")
+    ((version,),) = connection.execute("PRAGMA user_version")
+    if identity != APPLICATION_ID:
+        raise StoreError(
+            f"{directory / FILE} is not a label store: another program made it, such as diskcache "
+            "with its defaults, which evicts labels; give another directory"
+        )
+    if version != FORMAT:
+        raise StoreError(
+            f"label store {directory} has format {version}, this version of labeler reads format "
+            f"{FORMAT}; use the version of labeler that wrote it, or a newer one"
+        )
+    if schema_digest(connection) != _SCHEMA:
+        raise StoreError(
+            f"label store {directory}: its tables, indexes or triggers are not those of a label "
+            "store; restore it from a copy"
+        )
+
+
+def schema_digest(connection: sqlite3.Connection) -> str:
+    """SHA-256 of everything that the file declares: tables, views, indexes, triggers."""
+    declared = connection.execute("SELECT type, name, tbl_name, sql FROM sqlite_master").fetchall()
+    return hashlib.sha256(repr(sorted(declared, key=repr)).encode()).hexdigest()
+
+
+def require_private(directory: Path) -> None:
+    """Refuse a directory in which others could have planted or changed rows.
+
+    Raises:
+        StoreError: it belongs to someone else, or group or others may write to it (POSIX only).
+    """
+    if os.name != "posix":
+        return
+    facts = directory.stat()
+    if facts.st_uid != os.geteuid():
+        raise StoreError(
+            f"label store {directory} belongs to user {facts.st_uid}, not to you "
+            f"({os.geteuid()}): its owner could change labels; copy it to a directory of your own"
+        )
+    if facts.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise StoreError(
+            f"label store {directory} can be written by others (mode "
+            f"{stat.S_IMODE(facts.st_mode):o}): run `chmod 700 {directory}`"
+        )
+
+
+def require_plain_files(directory: Path) -> None:
+    """Refuse a database that is a link to elsewhere, and a rollback journal beside it.
+
+    SQLite follows links, plays a journal back into the file, and deletes a file that a journal
+    names. A label store uses a write-ahead log from birth, so a journal was put there.
+
+    Raises:
+        StoreError: one of the files is not a plain file, or there is a journal.
+    """
+    for suffix in ("", "-wal", "-shm", "-journal"):
+        file = directory / (FILE + suffix)
+        try:
+            mode = file.lstat().st_mode
+        except FileNotFoundError:
+            continue
+        if not stat.S_ISREG(mode) or suffix == "-journal":
+            raise StoreError(
+                f"label store {directory}: {file.name} does not belong in a label store; "
+                "remove it if you did not put it there, or restore the store from a copy"
+            )
+
+
+def _reading_mode(directory: Path) -> str:
+    """Read a store on read-only media as unchanging: SQLite cannot put its log beside it there."""
+    log = directory / f"{FILE}-wal"
+    if os.access(directory, os.W_OK) or (log.exists() and log.stat().st_size):
+        return "ro"
+    return "ro&immutable=1"
+
+
+def _connect(file: Path, mode: str, lock_timeout: float) -> sqlite3.Connection:
+    connection = sqlite3.connect(
+        f"{file.as_uri()}?mode={mode}",
+        uri=True,
+        timeout=lock_timeout,
+        isolation_level=None,
+        check_same_thread=False,
+    )
+    # Texts of a tampered file may be no UTF-8; they are decoded where they are used.
+    connection.text_factory = bytes
+    connection.execute("PRAGMA trusted_schema = OFF")
+    return connection
+
+
+def _text(value: object) -> Any:  # noqa: ANN401 - whatever a file may hold
+    """Text as text; everything else as it is."""
+    return value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else value
+
+
+def _setting(name: str) -> tuple[bytes, int | str] | None:
+    """A setting as SQLite holds it: its type and its value."""
+    if name not in SETTINGS:
+        return None
+    value = SETTINGS[name]
+    return (b"text" if isinstance(value, str) else b"integer", value)

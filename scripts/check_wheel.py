@@ -1,0 +1,84 @@
+"""Builds the wheel and uses it as a stranger would: clean environment, no dev packages, no checkout.
+
+What only a wheel can get wrong is checked: that prompts and schemas are inside and nothing else
+leaks out, that no undeclared package is needed, that the command starts and does its job.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import venv
+import zipfile
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+
+READ_EVERYTHING = """
+from labeler import resources
+from labeler.prompting import load_prompt, load_schema
+prompts, schemas = resources.names("prompts", ".md"), resources.names("schemas", ".json")
+assert prompts and schemas, (prompts, schemas)
+for name in prompts: load_prompt(name).artifact
+for name in schemas: assert resources.read("schemas", name, ".json")
+load_schema()
+print("read from the wheel:", *prompts, *schemas)
+"""
+
+
+def run(*command: str | Path, cwd: Path) -> str:
+    """Run a command away from the checkout and return what it prints."""
+    environment = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "VIRTUAL_ENV")}
+    done = subprocess.run(
+        [str(part) for part in command],
+        cwd=cwd,
+        env=environment,
+        text=True,
+        stdout=subprocess.PIPE,
+        check=False,
+    )
+    if done.returncode:
+        sys.exit(f"failed ({done.returncode}): {' '.join(map(str, command))}\n{done.stdout}")
+    return done.stdout
+
+
+def build(folder: Path) -> Path:
+    """Build a wheel by way of the source distribution, as a release would."""
+    run(sys.executable, "-m", "build", "--outdir", folder, ROOT, cwd=folder)
+    (wheel,) = folder.glob("*.whl")
+    return wheel
+
+
+def check_contents(wheel: Path) -> None:
+    """The wheel brings one package and its metadata, and installs nothing beside them."""
+    with zipfile.ZipFile(wheel) as archive:
+        tops = {name.split("/")[0] for name in archive.namelist()}
+    packages = {top for top in tops if not top.endswith(".dist-info")}
+    if packages != {"labeler"}:
+        sys.exit(f"the wheel has {sorted(packages)} at its top, not labeler alone")
+
+
+def main() -> None:
+    """Build, install, and try."""
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch)
+        wheel = build(folder)
+        check_contents(wheel)
+        home = folder / "venv"
+        venv.create(home, with_pip=True)
+        python, command = home / "bin" / "python", home / "bin" / "labeler"
+        constraints = ROOT / "constraints.txt"
+        run(python, "-m", "pip", "install", "-q", "-c", constraints, wheel, cwd=folder)
+        run(python, "-m", "pip", "check", cwd=folder)
+        print(run(python, "-c", READ_EVERYTHING, cwd=folder).strip())
+        for arguments in (["--help"], ["--version"], ["schema"], ["prompt", "trace/v1"]):
+            run(command, *arguments, cwd=folder)
+        rows, labels = ROOT / "examples" / "rows.jsonl", folder / "labels.jsonl"
+        run(command, "label", rows, "--judge", "embedded", "-o", labels, cwd=folder)
+        print(run(command, "metrics", labels, cwd=folder))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,26 @@
+"""Compute every metric of an existing store or label file again: no judge, no network, no key.
+
+    python scripts/recompute.py LABELS [COLUMN]
+
+Prints one JSON object a metric; with a metadata column, one for each of its values. Copy this file
+and change it.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import labeler
+
+
+def main(labels: str, by: str | None = None) -> None:
+    """Print the summary of all metrics in all dialects."""
+    for row in labeler.summary(labeler.read_labels(labels), ["all"], by=by):
+        print(json.dumps(row.as_json(labeler.__version__), ensure_ascii=False))
+
+
+if __name__ == "__main__":
+    if len(sys.argv) not in (2, 3):
+        sys.exit(__doc__)
+    main(*sys.argv[1:])

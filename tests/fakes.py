@@ -1,0 +1,71 @@
+"""Judges that stand at our own seam, for tests."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from labeler.judges import JudgeReply, JudgeSpec
+from labeler.labels import GPTLabelingOutput, SentenceSupport
+from labeler.prompting import JudgeRequest
+from labeler.record import ReplyFacts, Usage
+
+Behaviour = Callable[[JudgeRequest], JudgeReply]
+
+
+def agreeable(request: JudgeRequest) -> JudgeReply:
+    """Everything is relevant, used and supported by the first sentence."""
+    keys = tuple(request.example.document_keys())
+    answer = GPTLabelingOutput(
+        relevance_explanation="all of it",
+        all_relevant_sentence_keys=keys,
+        overall_supported_explanation="all of it",
+        overall_supported=True,
+        sentence_support_information=tuple(
+            SentenceSupport(
+                response_sentence_key=key,
+                explanation="first sentence",
+                supporting_sentence_keys=keys[:1],
+                fully_supported=True,
+            )
+            for key in request.example.response_keys()
+        ),
+        all_utilized_sentence_keys=keys,
+    )
+    return JudgeReply(answer, ReplyFacts(usage=Usage(prompt_tokens=10, completion_tokens=2)))
+
+
+class CountingJudge:
+    """Counts what it is asked, and how much of it at once.
+
+    Args:
+        behaviour: answers a request, or raises.
+        model: enters the labels' key.
+        seconds: how long each answer takes.
+    """
+
+    def __init__(
+        self, behaviour: Behaviour = agreeable, *, model: str = "fake-1", seconds: float = 0.0
+    ) -> None:
+        self.spec = JudgeSpec(judge="fake", model=model)
+        self.asked: list[str] = []
+        self.most_at_once = 0
+        self.closed = 0
+        self._at_once = 0
+        self._behaviour = behaviour
+        self._seconds = seconds
+
+    async def label(self, request: JudgeRequest) -> JudgeReply:
+        """Answer as told."""
+        self.asked.append(request.example.id)
+        self._at_once += 1
+        self.most_at_once = max(self.most_at_once, self._at_once)
+        try:
+            await asyncio.sleep(self._seconds)
+            return self._behaviour(request)
+        finally:
+            self._at_once -= 1
+
+    async def aclose(self) -> None:
+        """Count the farewell."""
+        self.closed += 1

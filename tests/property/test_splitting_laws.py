@@ -1,0 +1,147 @@
+# ruff: noqa: RUF001  # letters and quotation marks of many scripts are the point
+"""Laws that hold for every splitter and every text."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from labeler.errors import BadRow
+from labeler.example import Piece
+from labeler.splitting import SPLITTERS
+from labeler.splitting.general import LONGEST
+from labeler.splitting.given import align
+
+# What retrieved text is made of, so that chance puts it together in ways nobody thought of.
+_FRAGMENTS = (
+    *(
+        "A short sentence. ",
+        "and so it goes",
+        "Dr. Brown left at 5 p.m. ",
+        "e.g. ",
+        "U.S. ",
+        "No. 5",
+    ),
+    *(
+        "- ",
+        "• ",
+        "1. ",
+        "2.3.1 ",
+        "(a) ",
+        "# ",
+        "**Bold**",
+        "| a | b |",
+        "|---|---|",
+        "```",
+        "~~~",
+    ),
+    *(
+        "Title: ",
+        "[12]",
+        "(Smith et al., 2020). ",
+        "3.14",
+        "https://a.example/b?c=d.E",
+        "x@y.example",
+    ),
+    *("end.Next ", "np.Array", ".", "?", "!", "...", "…", ", ", '"', "“", "”", "‘", "«", "(", ")"),
+    *(
+        "你好。",
+        "本当?",
+        "। ",
+        "؟ ",
+        "คำ",
+        "Это г. Москва. ",
+        "Τι; ",
+        "é",
+        "e\u0301",
+        "\u0301",
+        "😀",
+        "👍🏽",
+    ),
+    *("\u200d", "\u200b", "\ufeff", "\u00a0", "\u3000", "\u2028", "\u2029", "\x85", "\x1c", "\0"),
+    *("\n", "\r\n", "\r", "\n\n", " ", "   ", "\t", "a" * 300, "word " * 100, "\n---\n", "\n> "),
+)
+_UNICODE = st.text(st.characters(exclude_categories=["Cs"]), max_size=300)
+_RAG_LIKE = st.lists(st.sampled_from(_FRAGMENTS), max_size=40).map("".join)
+# Longer than the window through which the engine is shown a block.
+_LONG = st.builds(str.__mul__, _RAG_LIKE, st.integers(2, 40))
+TEXTS = st.one_of(_UNICODE, _RAG_LIKE, _LONG)
+
+
+def visible(text: str) -> str:
+    """Leave out white space, which no splitter answers for."""
+    return "".join(text.split())
+
+
+@pytest.mark.parametrize("name", SPLITTERS)
+@given(text=TEXTS)
+def test_spans_are_in_order_and_apart(name: str, text: str) -> None:
+    """Every span is inside the text and begins where the one before it has ended, or later."""
+    end = 0
+    for piece in SPLITTERS[name].split(text):
+        assert end <= piece.start < piece.end <= len(text)
+        end = piece.end
+
+
+@pytest.mark.parametrize("name", SPLITTERS)
+@given(text=TEXTS)
+@example("\ud800 lone. \udfff Surrogates")
+def test_no_visible_character_is_lost_or_doubled(name: str, text: str) -> None:
+    """The pieces hold the text's visible characters in order, and so do their spans."""
+    pieces = SPLITTERS[name].split(text)
+    assert visible("".join(piece.text for piece in pieces)) == visible(text)
+    assert visible("".join(text[piece.start : piece.end] for piece in pieces)) == visible(text)
+
+
+@pytest.mark.parametrize("name", SPLITTERS)
+@given(text=TEXTS)
+def test_no_piece_is_blank(name: str, text: str) -> None:
+    """A piece has something to label, so a blank text has no piece."""
+    assert all(piece.text.strip() for piece in SPLITTERS[name].split(text))
+
+
+@pytest.mark.parametrize("name", SPLITTERS)
+@given(text=TEXTS)
+def test_splitting_twice_is_the_same(name: str, text: str) -> None:
+    """A splitter remembers nothing from the texts it has seen."""
+    assert SPLITTERS[name].split(text) == SPLITTERS[name].split(text)
+
+
+@given(text=TEXTS)
+def test_a_general_piece_is_its_span(text: str) -> None:
+    """The default splitter shows the judge the source as it stands, without outer space."""
+    for piece in SPLITTERS["general"].split(text):
+        assert piece.text == text[piece.start : piece.end] == piece.text.strip()
+        assert len(piece.text) <= LONGEST
+
+
+@given(text=TEXTS)
+def test_a_ragbench_piece_is_its_span_up_to_white_space(text: str) -> None:
+    """Joining changes nothing but the white space between the joined parts."""
+    for piece in SPLITTERS["ragbench"].split(text):
+        assert visible(piece.text) == visible(text[piece.start : piece.end])
+
+
+@pytest.mark.parametrize("name", SPLITTERS)
+@given(text=TEXTS)
+def test_a_splitters_sentences_align_with_their_text(name: str, text: str) -> None:
+    """Given back as given sentences, they are found with the visible part of their spans."""
+    pieces = SPLITTERS[name].split(text)
+    aligned = align(text, [piece.text for piece in pieces])
+    assert [piece.text for piece in aligned] == [piece.text for piece in pieces]
+    assert [_spanned(text, piece) for piece in aligned] == [_spanned(text, p) for p in pieces]
+
+
+@given(text=TEXTS, position=st.integers(min_value=0), char=st.sampled_from("x。\0"))
+def test_given_sentences_with_one_more_character_are_refused(
+    text: str, position: int, char: str
+) -> None:
+    """Not one visible character may be added to the text."""
+    at = position % (len(text) + 1)
+    with pytest.raises(BadRow):
+        align(text, [text[:at] + char + text[at:]])
+
+
+def _spanned(text: str, piece: Piece) -> str:
+    return text[piece.start : piece.end].strip()

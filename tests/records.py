@@ -1,0 +1,69 @@
+"""Small label records for tests of what keeps and moves them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from labeler.example import KeyedExample, Sentence
+from labeler.labels import GPTLabelingOutput, SentenceSupport
+from labeler.record import LabelRecord, ReplyFacts, Usage, label_key
+from labeler.signature import Artifact, Signature
+
+
+def sentence(key: str, text: str) -> Sentence:
+    """A sentence that starts its text."""
+    return Sentence(key=key, text=text, start=0, end=len(text))
+
+
+def keyed_example(n: int = 0, *, filler: str = "", **changes: object) -> KeyedExample:
+    """One document of two sentences and a response of one; every n asks something else."""
+    facts: dict[str, Any] = {
+        "id": f"row-{n}",
+        "question": f"How high is tower {n}?",
+        "documents": ((sentence("0a", f"It is high.{filler}"), sentence("0b", "It rains.")),),
+        "response": (sentence("a", f"Tower {n} is {n} m high."),),
+        "splitter": "general/1",
+        "metadata": {"n": n, "tags": ["a", None, 0.5], "text": "naïve 日本\u2028\u0000 \r\n"},
+    }
+    return KeyedExample.model_validate(facts | changes)
+
+
+def sample_record(
+    n: int = 0, *, explanation: str = "It says so.", example: KeyedExample | None = None
+) -> LabelRecord:
+    """A sound record; every n has another key."""
+    example = example or keyed_example(n)
+    signature = Signature(
+        judge="fake",
+        model="none-1",
+        sampling={"temperature": 0.0, "seed": 7},
+        prompt=Artifact(name="trace/v1", digest="1" * 64),
+        response_schema=Artifact(name="trace/v1", digest="0" * 64),
+        splitter=example.splitter,
+    )
+    return LabelRecord(
+        key=label_key(example, signature),
+        example=example,
+        label=_label(explanation),
+        normalised={"spelling": 1},
+        signature=signature,
+        reply=ReplyFacts(usage=Usage(prompt_tokens=9), seconds=0.25, created_at="2026-11-22"),
+    )
+
+
+def _label(explanation: str) -> GPTLabelingOutput:
+    return GPTLabelingOutput(
+        relevance_explanation=explanation,
+        all_relevant_sentence_keys=("0a",),
+        overall_supported_explanation=explanation,
+        overall_supported=True,
+        sentence_support_information=(
+            SentenceSupport(
+                response_sentence_key="a",
+                explanation=explanation,
+                supporting_sentence_keys=("0a",),
+                fully_supported=True,
+            ),
+        ),
+        all_utilized_sentence_keys=("0a",),
+    )

@@ -1,0 +1,87 @@
+"""Prompts and schemas: published versions never change."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from labeler import resources
+from labeler.errors import UnknownName
+from labelled import output, record
+
+ROOT = Path(__file__).parents[2]
+LOCK = ROOT / "tests" / "golden" / "digests.json"
+
+sys.path.append(str(ROOT / "scripts"))
+from export_schemas import SCHEMAS, rendered  # noqa: E402 - a script is no package
+
+
+def digests() -> dict[str, str]:
+    """SHA-256 of every file that ships."""
+    return {
+        f"{kind}/{name}{suffix}": hashlib.sha256(
+            resources.read(kind, name, suffix).encode()
+        ).hexdigest()
+        for kind, suffix in (("prompts", ".md"), ("schemas", ".json"))
+        for name in resources.names(kind, suffix)
+    }
+
+
+def test_published_versions_are_never_edited() -> None:
+    """To change one, add the next version beside it, and its digest to the lock."""
+    locked = json.loads(LOCK.read_text())
+    changed = {name for name, digest in digests().items() if locked.get(name, digest) != digest}
+    assert not changed, (
+        f"published and edited: {sorted(changed)}; restore them and add a new version"
+    )
+    assert set(locked) == set(digests()), "name every file in tests/golden/digests.json"
+
+
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_schemas_are_the_classes(name: str) -> None:
+    """scripts/export_schemas.py writes what is in schemas/."""
+    assert resources.read("schemas", name, ".json") == rendered(SCHEMAS[name])
+
+
+def test_a_label_and_a_record_validate() -> None:
+    """What we write is what the schemas say."""
+    label, stored = (
+        json.loads(resources.read("schemas", name, ".json"))
+        for name in ("label-trace/v1", "record/v1")
+    )
+    jsonschema.validate(output().model_dump(mode="json"), label)
+    jsonschema.validate(record().model_dump(mode="json"), stored)
+
+
+def test_the_label_schema_is_strict_safe() -> None:
+    """Every object closed, every property required, no defaults: what strict mode accepts."""
+    text = resources.read("schemas", "label-trace/v1", ".json")
+    schema = json.loads(text)
+    for part in (schema, *schema["$defs"].values()):
+        assert part["additionalProperties"] is False
+        assert part["required"] == list(part["properties"])
+    assert '"default"' not in text
+    assert '"anyOf"' not in text
+
+
+def test_explanations_come_before_verdicts() -> None:
+    """A model writes its reasons first: the order of fields is part of the method."""
+    schema = json.loads(resources.read("schemas", "label-trace/v1", ".json"))
+    fields = list(schema["properties"])
+    assert fields.index("relevance_explanation") < fields.index("all_relevant_sentence_keys")
+    assert fields.index("overall_supported_explanation") < fields.index("overall_supported")
+    sentence = list(schema["$defs"]["SentenceSupport"]["properties"])
+    assert sentence.index("explanation") < sentence.index("fully_supported")
+
+
+def test_an_unknown_name_lists_what_there_is() -> None:
+    """And a name cannot walk out of its folder."""
+    with pytest.raises(UnknownName, match=r"no prompt 'trace/v9' in .*; have: .*trace/v1"):
+        resources.read("prompts", "trace/v9", ".md")
+    with pytest.raises(UnknownName):
+        resources.read("prompts", "../README", ".md")

@@ -1,0 +1,352 @@
+"""Every metric against numbers worked out by hand, and against the documents that define it."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+
+from labeler.calculators import METRICS, Metric, Ratio, measure, select_metrics, summarize, tally
+from labeler.errors import UnknownName
+from labeler.keys import document_key
+from labeler.record import LabelFailure, LabelRecord, Outcome
+from labelled import record, verbatim
+
+
+def ratio(labelled: LabelRecord, metric: str) -> Ratio:
+    """One metric of one record."""
+    return METRICS[metric].compute(tally(labelled))
+
+
+def value(labelled: LabelRecord, metric: str) -> float | None:
+    """Its value."""
+    return ratio(labelled, metric).value
+
+
+GUIDE_SHORT = record(
+    documents=[2, 2],
+    relevant=["0a", "0b", "1a"],
+    utilized=["0a", "1a", "1b"],
+    support={"a": ["0a", "1a"], "b": []},
+)
+"""The labeling guide's first output: b names 1b there and is not fully supported."""
+
+GUIDE_FULL = record(
+    documents=[3, 2, 2],
+    relevant=["0a", "0b", "1a", "1b"],
+    utilized=["0a", "0b", "1a", "1b"],
+    support={"a": ["0a", "0b"], "b": ["1a"], "c": []},
+)
+"""The labeling guide's complete example: 7 sentences, the third statement unsupported."""
+
+
+@pytest.mark.parametrize(
+    ("metric", "expected"),
+    [
+        ("relevance:capstone", 3 / 20),
+        ("utilization:capstone", 1.0),
+        ("completeness:capstone", 2 / 3),
+        ("adherence:capstone", 0.0),
+    ],
+)
+def test_capstone_guide_short_example(metric: str, expected: float) -> None:
+    """R={0a,0b,1a}, U={0a,1a,1b}, one of two statements unsupported."""
+    assert value(GUIDE_SHORT, metric) == expected
+
+
+@pytest.mark.parametrize(
+    ("metric", "expected"),
+    [
+        ("relevance:capstone", 0.20),
+        ("utilization:capstone", 1.0),
+        ("completeness:capstone", 1.0),
+        ("adherence:capstone", 0.0),
+        ("trace_mean:capstone", 0.55),
+        ("relevance", 4 / 7),
+        ("utilization", 4 / 7),
+        ("completeness", 1.0),
+        ("adherence", 0.0),
+        ("adherence_fraction", 2 / 3),
+        ("faithfulness", 2 / 3),
+        ("hallucination_rate", 1 / 3),
+        ("citation_coverage", 2 / 3),
+        ("document_relevance", 2 / 3),
+        ("context_relevancy", 4 / 7),
+        ("context_precision", 1.0),
+    ],
+)
+def test_capstone_guide_complete_example(metric: str, expected: float) -> None:
+    """4 relevant and used of 7 sentences in 3 documents, 2 of 3 statements supported."""
+    assert value(GUIDE_FULL, metric) == expected
+
+
+def test_the_guides_chain_of_inequalities_is_false() -> None:
+    """The guide claims completeness ≤ utilization ≤ relevance; its own example says otherwise."""
+    assert value(GUIDE_FULL, "completeness:capstone") == 1.0
+    assert value(GUIDE_FULL, "relevance:capstone") == 0.20
+
+
+def test_capstone_completeness_of_seven_and_four() -> None:
+    """R of 7, U of 4, all of them relevant: 4/7."""
+    relevant = ["0a", "0b", "1a", "1c", "2a", "2b", "3a"]
+    labelled = record(documents=[2, 3, 2, 1], relevant=relevant, utilized=["0a", "0b", "1c", "2a"])
+    assert ratio(labelled, "completeness") == Ratio(4, 7)
+    assert value(labelled, "completeness:capstone") == 4 / 7
+
+
+def test_set_relevance_of_twelve_in_thirty() -> None:
+    """12 relevant of 30 sentences: 0.40."""
+    twelve = [document_key(d, s) for d in range(3) for s in range(4)]
+    assert ratio(record(documents=[10, 10, 10], relevant=twelve), "relevance") == Ratio(12, 30)
+
+
+def ranked(pattern: str) -> LabelRecord:
+    """One sentence a document; 1 marks the relevant ones, in retrieval order."""
+    relevant = [document_key(i, 0) for i, mark in enumerate(pattern) if mark == "1"]
+    return record(documents=[1] * len(pattern), relevant=relevant, utilized=relevant)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "expected"),
+    [
+        ("01100", 7 / 12),  # the metric guides' example: (1/2 + 2/3) / 2 = 0.5833
+        ("101", 5 / 6),
+        ("1101", 11 / 12),
+        ("111111", 1.0),
+        ("1", 1.0),
+        ("0001", 1 / 4),
+    ],
+)
+def test_context_precision(pattern: str, expected: float) -> None:
+    """Average precision at the ranks of relevant documents; exact, a perfect list gives 1."""
+    assert value(ranked(pattern), "context_precision") == expected
+    assert value(ranked(pattern), "context_utilization_precision") == expected
+
+
+def test_context_relevancy_of_the_metric_guides() -> None:
+    """Nodes of 1, 1, 3, 3, 3 statements, the last three relevant: 9/11 = 0.8182."""
+    relevant = [document_key(d, s) for d in (2, 3, 4) for s in range(3)]
+    labelled = record(documents=[1, 1, 3, 3, 3], relevant=relevant)
+    assert ratio(labelled, "context_relevancy") == Ratio(9, 11)
+
+
+def test_length_dialect_weighs_characters() -> None:
+    """10 of 40 characters relevant, 30 of 40 used, 0 of 10 relevant ones used."""
+    labelled = record(
+        documents=[["a" * 10, "b" * 25], ["c" * 5]], relevant=["0a"], utilized=["0b", "1a"]
+    )
+    assert ratio(labelled, "relevance:length") == Ratio(10, 40)
+    assert ratio(labelled, "utilization:length") == Ratio(30, 40)
+    assert ratio(labelled, "completeness:length") == Ratio(0, 10)
+    assert value(labelled, "adherence:length") == 1.0
+
+
+def test_general_sentences_can_be_left_out() -> None:
+    """Two supported of three; without the greeting, one of two."""
+    labelled = record(support={"a": ["general"], "b": ["0a"], "c": []})
+    assert ratio(labelled, "faithfulness") == Ratio(2, 3)
+    assert ratio(labelled, "faithfulness:without_general") == Ratio(1, 2)
+    assert ratio(labelled, "citation_coverage") == Ratio(1, 3)
+    only = record(support={"a": ["general"]})
+    assert ratio(only, "faithfulness:without_general").undefined == "no_claiming_sentences"
+
+
+STORED = record(
+    documents=[2, 2],
+    stored=verbatim(
+        relevant=["0a", "0a", "1a.", "9z"],
+        utilized=["0a", "1a.", "general"],
+        support=[("a", ["0a"], None), ("b", [], None)],
+    ),
+    response=2,
+)
+"""An answer with a repeated key, a trailing dot, an unknown key and a misplaced string."""
+
+
+@pytest.mark.parametrize(
+    ("metric", "expected"),
+    [
+        ("relevance:ragbench", Ratio(4, 4)),
+        ("utilization:ragbench", Ratio(3, 4)),
+        ("completeness:ragbench", Ratio(2, 4, convention=1.0)),
+        ("adherence:ragbench", Ratio(0, 1)),
+        ("relevance", Ratio(2, 4)),
+        ("utilization", Ratio(2, 4)),
+        ("completeness", Ratio(2, 2)),
+    ],
+)
+def test_ragbench_counts_as_stored_and_set_counts_what_is_meant(
+    metric: str, expected: Ratio
+) -> None:
+    """The published columns count every entry; the set dialect counts each real key once."""
+    assert ratio(STORED, metric) == expected
+
+
+def test_ragbench_adherence_follows_the_overall_verdict() -> None:
+    """A response called supported as a whole has no unsupported sentences, whatever they say."""
+    kept = verbatim(support=[("a", [], False)], overall=True)
+    assert value(record(stored=kept, response=1), "adherence:ragbench") == 1.0
+    assert value(record(stored=kept, response=1), "adherence") == 0.0
+
+
+NOTHING_RELEVANT = record(relevant=[], utilized=["0a"])
+NOTHING_USED_EITHER = record(relevant=[], utilized=[])
+
+
+@pytest.mark.parametrize(
+    ("labelled", "metric", "reason"),
+    [
+        (NOTHING_RELEVANT, "completeness", "no_relevant_sentences"),
+        (NOTHING_RELEVANT, "completeness:length", "no_relevant_sentences"),
+        (NOTHING_RELEVANT, "context_precision", "no_relevant_sentences"),
+        (NOTHING_USED_EITHER, "context_utilization_precision", "no_utilized_sentences"),
+        (record(documents=[0], relevant=[], utilized=[]), "relevance", "no_document_sentences"),
+        (record(documents=[], relevant=[], utilized=[]), "document_relevance", "no_documents"),
+        (record(support={}), "adherence", "empty_response"),
+        (record(support={}), "faithfulness", "empty_response"),
+        (record(support={}), "faithfulness:without_general", "empty_response"),
+        (record(support={"a": ["0a"]}, response=2), "adherence", "unjudged_response_sentence"),
+        (record(support={"a": ["0a"]}, response=2), "faithfulness", "unjudged_response_sentence"),
+    ],
+)
+def test_undefined_says_why(labelled: LabelRecord, metric: str, reason: str) -> None:
+    """No value is better than a made-up one, and the reason stands beside it."""
+    assert ratio(labelled, metric) == Ratio.missing(reason)
+    assert value(labelled, metric) is None
+
+
+@pytest.mark.parametrize(
+    ("labelled", "metric", "expected"),
+    [
+        (NOTHING_RELEVANT, "completeness:ragbench", 1.0),
+        (NOTHING_RELEVANT, "completeness:capstone", 0.0),
+        (NOTHING_USED_EITHER, "completeness:capstone", 1.0),
+        (NOTHING_RELEVANT, "utilization:capstone", 0.0),
+        (NOTHING_RELEVANT, "relevance:capstone", 0.0),
+        (record(support={}), "adherence:capstone", 1.0),
+        (record(support={"a": []}, response=2), "adherence", 0.0),
+    ],
+)
+def test_conventions_of_the_dialects(labelled: LabelRecord, metric: str, expected: float) -> None:
+    """Where a dialect prescribes a value for an empty set, it is that value."""
+    assert value(labelled, metric) == expected
+
+
+def test_a_convention_shows_its_empty_fraction() -> None:
+    """A prescribed 1.0 does not pretend to be 1/1."""
+    assert ratio(NOTHING_RELEVANT, "completeness:ragbench").as_json() == {
+        "value": 1.0,
+        "numerator": 0,
+        "denominator": 0,
+        "undefined": None,
+    }
+
+
+def test_a_blank_document_keeps_its_rank() -> None:
+    """The relevant document stands third although the first two hold no sentence."""
+    labelled = record(documents=[0, 0, 1], relevant=["2a"], utilized=[])
+    assert ratio(labelled, "document_relevance") == Ratio(1, 3)
+    assert value(labelled, "context_precision") == 1 / 3
+
+
+@pytest.mark.parametrize("metric", METRICS.values(), ids=METRICS.keys())
+def test_every_metric_documents_itself(metric: Metric) -> None:
+    """Its docstring says what is counted and when it is undefined; the catalog says the rest."""
+    text = metric.compute.__doc__ or ""
+    assert "Counts:" in text
+    assert "Undefined when:" in text
+    assert metric.source
+    assert metric.formula
+    assert metric.needs
+
+
+def test_ids_name_dialects() -> None:
+    """A name alone is the default dialect, which may be named too."""
+    assert [m.id for m in select_metrics(["relevance:set", "relevance", "adherence:ragbench"])] == [
+        "relevance",
+        "adherence:ragbench",
+    ]
+    assert select_metrics(["all"]) == tuple(METRICS.values())
+    assert all(m.default for m in select_metrics())
+    with pytest.raises(UnknownName, match="did you mean 'completeness"):
+        select_metrics(["completness"])
+
+
+THIRD_PARTY = """
+from labeler import Ratio, metric
+
+@metric("documents_twice", dialect="own", needs=("documents",), source="us", formula="2C / 1")
+def documents_twice(tally):
+    return Ratio(2 * len(tally.documents), 1)
+
+def not_a_metric(tally):
+    return 1.0
+"""
+
+
+def test_a_third_party_metric_is_named_by_where_it_lives(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """package.module:name is a metric if it is decorated, and an error that helps if not."""
+    (tmp_path / "house_metrics.py").write_text(THIRD_PARTY)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(METRICS, "_entries", dict(METRICS._entries))
+    (own,) = select_metrics(["house_metrics:documents_twice"])
+    assert own.id == "documents_twice:own"
+    assert own.compute(tally(record(documents=[1, 1]))) == Ratio(4, 1)
+    with pytest.raises(UnknownName, match="is no metric"):
+        select_metrics(["house_metrics:not_a_metric"])
+
+
+def test_a_failed_row_has_every_metric_undefined() -> None:
+    """The reason of the failure stands where the value would."""
+    failure = LabelFailure(id="x", reason="refusal", message="the model refused")
+    row = measure(failure, select_metrics(["relevance"]))
+    assert row.failed == "refusal"
+    assert row.metrics == {"relevance": Ratio.missing("failed:refusal")}
+
+
+def test_a_summary_counts_defined_undefined_and_failed() -> None:
+    """Mean of ratios and ratio of sums, over defined rows only, with the others counted."""
+    metrics = select_metrics(["completeness"])
+    outcomes: list[Outcome] = [
+        record(id="1", documents=[4], relevant=["0a"], utilized=["0a"]),
+        record(id="2", documents=[4], relevant=["0a", "0b", "0c"], utilized=[]),
+        record(id="3", relevant=[]),
+        LabelFailure(id="4", reason="refusal", message="no"),
+    ]
+    (row,) = summarize((measure(o, metrics) for o in outcomes), metrics)
+    assert (row.mean, row.pooled, row.defined) == (0.5, 1 / 4, 2)
+    assert row.undefined == {"no_relevant_sentences": 1}
+    assert row.failed == {"refusal": 1}
+
+
+def test_a_summary_of_nothing_is_undefined() -> None:
+    """No rows: no mean, and no invented 0."""
+    (row,) = summarize([], select_metrics(["relevance"]))
+    assert (row.mean, row.pooled, row.defined) == (None, None, 0)
+
+
+def test_a_summary_by_column() -> None:
+    """One summary for each value of a metadata column, rows without it apart."""
+    metrics = select_metrics(["relevance"])
+    outcomes = [
+        record(id="1", documents=[1], relevant=["0a"], metadata={"domain": "b"}),
+        record(id="2", documents=[1], relevant=[], metadata={"domain": "a"}),
+        record(id="3", documents=[1], relevant=[]),
+    ]
+    rows = summarize((measure(o, metrics) for o in outcomes), metrics, by="domain")
+    assert [(row.group, row.mean) for row in rows] == [("(none)", 0.0), ("a", 0.0), ("b", 1.0)]
+
+
+def test_a_number_carries_its_signature() -> None:
+    """Metric, version, dialect, judge, prompt, schema, splitter and program stand in it."""
+    metrics = select_metrics(["relevance:length"])
+    (row,) = summarize([measure(record(), metrics)], metrics)
+    printed = row.signature("9.9")
+    for part in ("metric:relevance.v1", "dialect:length", "judge:test/test-1", "prompt:trace/v1@"):
+        assert part in printed
+    for part in ("schema:label-trace/v1@", "splitter:given/1", "labeler:9.9"):
+        assert part in printed
+    assert math.isclose(row.mean or 0, 1 / 3, rel_tol=0.2)

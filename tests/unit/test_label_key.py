@@ -1,0 +1,161 @@
+"""A label's key: all that can change the label, and nothing else."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+from typing import Annotated, Any
+
+import pytest
+
+import labeler.judges
+from labeler.example import KeyedExample
+from labeler.judges import InKey, JudgeSpec, NotInKey
+from labeler.prompting import Prompt, load_prompt, load_schema, parse_prompt
+from labeler.record import label_key
+from labeler.signature import Signature, canonical_json
+from samples import keyed_example, signature
+
+
+def specs() -> list[type[JudgeSpec]]:
+    """Every judge specification of the package."""
+    for module in pkgutil.walk_packages(labeler.judges.__path__, "labeler.judges."):
+        importlib.import_module(module.name)
+    found, todo = [], [JudgeSpec]
+    while todo:
+        spec = todo.pop()
+        if spec.__module__.startswith("labeler."):
+            found.append(spec)
+        todo += spec.__subclasses__()
+    return found
+
+
+@pytest.mark.parametrize("spec", specs(), ids=lambda spec: spec.__name__)
+def test_every_field_of_a_judge_declares_itself(spec: type[JudgeSpec]) -> None:
+    """A setting either can change a label or cannot; forgetting to say which is an error."""
+    for name, field in spec.model_fields.items():
+        marks = [mark for mark in field.metadata if mark in (InKey, NotInKey)]
+        assert len(marks) == 1, f"{spec.__name__}.{name}"
+
+
+class Forgetful(JudgeSpec):
+    """A judge whose author forgot to mark a field."""
+
+    creativity: float = 1.0
+
+
+class Marked(JudgeSpec):
+    """A judge with a setting of either kind."""
+
+    temperature: Annotated[float | None, InKey] = None
+    patience: Annotated[float, NotInKey] = 1.0
+
+
+def test_an_undeclared_field_fails_on_first_use() -> None:
+    """Third parties learn of it too."""
+    with pytest.raises(TypeError, match=r"Forgetful\.creativity must be marked"):
+        Forgetful(judge="x", model="y").sampling()
+
+
+def test_only_what_is_sent_enters_the_key() -> None:
+    """An unset parameter is not sent and so not there; a time-out never is."""
+    spec = Marked(judge="x", model="y", patience=9)
+    assert spec.sampling() == {}
+    assert Marked(judge="x", model="y", temperature=0.0).sampling() == {"temperature": 0.0}
+
+
+def key(example: KeyedExample | None = None, **changes: Any) -> str:
+    """The key of a judgement with some facts changed."""
+    facts = signature().model_dump() | changes
+    return label_key(example or keyed_example(), Signature(**facts))
+
+
+def prompt_artifact(prompt: Prompt) -> dict[str, str]:
+    """A prompt as it stands in a signature."""
+    return prompt.artifact.model_dump()
+
+
+CHANGED: dict[str, dict[str, Any]] = {
+    "judge": {"judge": "other"},
+    "model": {"model": "test-2"},
+    "sampling": {"sampling": {"temperature": 0.0}},
+    "prompt": {"prompt": {"name": "trace/v1", "digest": "0" * 64}},
+    "response_schema": {"response_schema": {"name": "label-trace/v1", "digest": "0" * 64}},
+    "splitter": {"splitter": "general/2"},
+    "trial": {"trial": 1},
+}
+
+
+def test_every_fact_of_a_signature_is_tried() -> None:
+    """A new fact must be added to the table below."""
+    assert set(CHANGED) == set(Signature.model_fields)
+
+
+@pytest.mark.parametrize("change", CHANGED.values(), ids=CHANGED.keys())
+def test_each_fact_changes_the_key(change: dict[str, Any]) -> None:
+    """What can change the label changes its key; putting it back gives the key back."""
+    assert key(**change) != key()
+    assert key() == key()
+
+
+def test_one_character_of_a_sentence_changes_the_key() -> None:
+    """In the question, a document, or the response."""
+    changed = [
+        keyed_example(question="What is the capital of France!"),
+        keyed_example(
+            documents=[["Paris is the capital of France!", "It lies on the Seine."], ["x"]]
+        ),
+        keyed_example(response=["Paris is the capital."]),
+    ]
+    assert len({key(), *map(key, changed)}) == 4
+
+
+def test_where_a_sentence_stands_changes_the_key() -> None:
+    """The same sentences in other documents are other keys to point at."""
+    together, apart = (
+        keyed_example(documents=[["A.", "B."]]),
+        keyed_example(documents=[["A."], ["B."]]),
+    )
+    assert key(together) != key(apart)
+
+
+def test_names_do_not_change_the_key() -> None:
+    """The row's id and its other columns are nothing to a judge."""
+    assert key(keyed_example(id="other", metadata={"run": 7})) == key()
+
+
+def test_one_character_of_a_prompt_changes_its_digest() -> None:
+    """System part and frame alike."""
+    prompt = load_prompt()
+    system = Prompt(prompt.name, prompt.system + ".", prompt.user)
+    user = Prompt(prompt.name, prompt.system, prompt.user + ".")
+    assert len({p.artifact.digest for p in (prompt, system, user)}) == 3
+    assert load_schema().artifact.digest != prompt.artifact.digest
+
+
+def test_canonical_json_is_one_form() -> None:
+    """Order and spacing do not matter, Unicode stays as it is."""
+    assert canonical_json({"b": 1, "a": "é"}) == '{"a":"é","b":1}'.encode()
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        canonical_json(float("nan"))
+
+
+def test_a_signature_prints_unambiguously() -> None:
+    """A model's name cannot forge another fact."""
+    printed = str(signature(JudgeSpec(judge="x", model="ft:a|prompt:forged")))
+    assert printed.count("|prompt:") == 1
+
+
+def test_a_prompt_needs_its_parts_and_variables() -> None:
+    """Errors name what is missing and what is unknown."""
+    with pytest.raises(Exception, match="needs a line '# System'"):
+        parse_prompt("mine", "Judge this.")
+    with pytest.raises(Exception, match=r"missing \['response'\], unknown \['answer'\]"):
+        parse_prompt("mine", "# System\nx\n# User\n{{marker}}{{question}}{{documents}}{{answer}}")
+
+
+def test_specs_are_frozen() -> None:
+    """No one changes a judge while it runs."""
+    assert inspect.isclass(JudgeSpec)
+    assert JudgeSpec.model_config["frozen"]

@@ -1,0 +1,280 @@
+"""From rows to stored labels: one call each, none twice, nothing lost."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import labeler
+from fakes import CountingJudge, agreeable
+from labeler.api import MemoryStore, iter_labels
+from labeler.errors import FatalJudgeError, JudgeError, UnknownName, UsageError
+from labeler.judges import JudgeReply
+from labeler.pipeline import Origin
+from labeler.prompting import JudgeRequest
+from labeler.record import LabelFailure, LabelRecord, Outcome
+from labelled import output
+
+
+def row(number: int, **changes: Any) -> dict[str, Any]:
+    """A row with content of its own."""
+    return {
+        "id": f"r{number}",
+        "question": f"What is item {number}?",
+        "documents": [f"Item {number} is a lamp. It is red.", "Chairs are made of wood."],
+        "response": f"Item {number} is a lamp. It is blue.",
+        **changes,
+    }
+
+
+def rows(count: int) -> list[dict[str, Any]]:
+    """Several of them."""
+    return [row(number) for number in range(count)]
+
+
+def reasons(outcomes: list[Outcome]) -> list[str]:
+    """Reason codes of the failures, ``label`` for the others."""
+    return [o.reason if isinstance(o, LabelFailure) else "label" for o in outcomes]
+
+
+class Watch:
+    """Writes down what a watcher is told."""
+
+    def __init__(self) -> None:
+        self.total = -1
+        self.origins: list[Origin] = []
+
+    def begin(self, rows: int) -> None:
+        """Remember the total."""
+        self.total = rows
+
+    def seen(self, outcome: Outcome, origin: Origin) -> None:
+        """Remember the origin."""
+        del outcome
+        self.origins.append(origin)
+
+
+def test_one_call_a_row_and_none_the_second_time() -> None:
+    """The rerun is answered by the store, in the same order, with the same records."""
+    store, judge = MemoryStore(), CountingJudge()
+    first = labeler.label(rows(5), judge=judge, store=store)
+    again = labeler.label(rows(5), judge=judge, store=store)
+    assert [outcome.id for outcome in first] == ["r0", "r1", "r2", "r3", "r4"]
+    assert len(judge.asked) == 5
+    assert again == first
+
+
+def test_a_rerun_from_disk_writes_the_same_bytes(tmp_path: Path) -> None:
+    """What comes out of the store is what went in, to the last byte of the label file."""
+    for name in ("first", "again"):
+        outcomes = iter_labels(rows(5), judge="embedded", store=tmp_path / "store")
+        labeler.write_labels(outcomes, tmp_path / name)
+    assert (tmp_path / "first").read_bytes() == (tmp_path / "again").read_bytes()
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"rows": [row(0, response="Item 0 is a lamp! It is blue.")]},
+        {"rows": [row(0, question="What is item 0")]},
+        {"judge": CountingJudge(model="fake-2")},
+        {"splitter": "ragbench"},
+        {"trial": 1},
+    ],
+    ids=["response", "question", "model", "splitter", "trial"],
+)
+def test_what_can_change_the_label_asks_anew_and_reverting_does_not(
+    changed: dict[str, Any],
+) -> None:
+    """One character misses; going back hits."""
+    store, watch = MemoryStore(), Watch()
+    plain: dict[str, Any] = {"rows": rows(1), "judge": CountingJudge()}
+    for call in (plain, plain | changed, plain):
+        list(iter_labels(**call, store=store, watcher=watch))
+    assert watch.origins == ["judge", "judge", "store"]
+    assert len(store) == 2
+
+
+def test_another_id_is_another_row_and_not_another_call() -> None:
+    """Two rows with the same sentences share one judgement, each under its own name."""
+    judge, watch = CountingJudge(seconds=0.05), Watch()
+    twins = [row(0, id="a", run="x"), row(0, id="b", run="y")]
+    outcomes = list(iter_labels(twins, judge=judge, store=MemoryStore(), watcher=watch))
+    assert [outcome.id for outcome in outcomes] == ["a", "b"]
+    assert len(judge.asked) == 1
+    assert watch.origins == ["judge", "store"]
+    assert [o.example.metadata for o in outcomes if isinstance(o, LabelRecord)] == [
+        {"run": "x"},
+        {"run": "y"},
+    ]
+
+
+def test_no_more_at_once_than_allowed() -> None:
+    """And as many as allowed."""
+    judge = CountingJudge(seconds=0.01)
+    labeler.label(rows(20), judge=judge, store=MemoryStore(), concurrency=4)
+    assert judge.most_at_once == 4
+    assert judge.closed == 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"response": " \n "}, "empty_response"),
+        ({"documents": []}, "no_document_sentences"),
+        ({"documents": ["", " "]}, "no_document_sentences"),
+        ({"question": ""}, "empty_question"),
+        ({"response": "a\ud800"}, "lone_surrogate"),
+        ({"response_sentences": ["Item 0 is a lamp."]}, "given_sentences_incomplete"),
+        (
+            {"documents_sentences": [["No."], ["x"]], "response_sentences": ["x"]},
+            "given_sentences_mismatch",
+        ),
+    ],
+)
+def test_what_cannot_be_judged_costs_nothing(changes: dict[str, Any], reason: str) -> None:
+    """It becomes a failure with a reason in its place, and the judge is not asked."""
+    judge = CountingJudge()
+    outcomes = labeler.label([row(0, **changes), row(1)], judge=judge, store=MemoryStore())
+    assert reasons(outcomes) == [reason, "label"]
+    assert judge.asked == ["r1"]
+
+
+def test_an_empty_document_keeps_the_index_of_the_next() -> None:
+    """Keys name documents by their place in retrieval order."""
+    (outcome,) = labeler.label(
+        [row(0, documents=["", "Item 0 is a lamp."])], judge=CountingJudge(), store=MemoryStore()
+    )
+    assert isinstance(outcome, LabelRecord)
+    assert outcome.example.document_keys() == ["1a"]
+
+
+def refusing(request: JudgeRequest) -> JudgeReply:
+    """Fails on one record, each time in a way of its own."""
+    if request.example.id == "r1":
+        raise JudgeError("the model refused", reason="refusal", attempts=3)
+    if request.example.id == "r2":
+        raise ZeroDivisionError("a bug")
+    if request.example.id == "r3":
+        return JudgeReply(output(relevant=["9z"]))
+    return agreeable(request)
+
+
+def test_a_record_that_fails_fails_alone() -> None:
+    """A refusal, a judge's bug and a broken contract: each a failure with its reason."""
+    store = MemoryStore()
+    outcomes = labeler.label(rows(5), judge=CountingJudge(refusing), store=store)
+    assert reasons(outcomes) == ["label", "refusal", "judge_error", "contract", "label"]
+    assert len(store) == 2
+    refusal, bug, contract = (o for o in outcomes if isinstance(o, LabelFailure))
+    assert refusal.attempts == 3
+    assert "ZeroDivisionError: a bug" in bug.message
+    assert contract.violations[0].keys == ("9z",)
+
+
+def test_failures_are_tried_again() -> None:
+    """They are not labels, and the store does not keep them."""
+    store, broken = MemoryStore(), CountingJudge(refusing)
+    labeler.label(rows(5), judge=broken, store=store)
+    mended = CountingJudge()
+    assert reasons(labeler.label(rows(5), judge=mended, store=store)) == ["label"] * 5
+    assert mended.asked == ["r1", "r2", "r3"]
+
+
+def fatal_at_three(request: JudgeRequest) -> JudgeReply:
+    """A key that expires in the middle of a run."""
+    if request.example.id == "r3":
+        raise FatalJudgeError("the key is not valid", reason="auth")
+    return agreeable(request)
+
+
+def test_a_fatal_error_stops_the_run_and_keeps_what_was_paid() -> None:
+    """Labels that came back before it are in the store."""
+    store = MemoryStore()
+    run = iter_labels(rows(100), judge=CountingJudge(fatal_at_three), store=store, concurrency=1)
+    seen: list[Outcome] = []
+    with pytest.raises(FatalJudgeError, match="not valid"):
+        seen.extend(run)
+    assert len(store) >= 3
+
+
+def test_leaving_early_keeps_what_is_in_flight() -> None:
+    """Requests that were sent are paid for: they finish and are stored; no more are sent."""
+    store, judge = MemoryStore(), CountingJudge(seconds=0.05)
+    run = iter_labels(rows(100), judge=judge, store=store, concurrency=4)
+    next(run)
+    run.close()  # type: ignore[attr-defined]
+    assert len(store) == len(judge.asked) < 20
+    assert judge.closed == 1
+
+
+def test_ids_are_checked_before_any_spend() -> None:
+    """A clash in the last row costs nothing."""
+    judge = CountingJudge()
+    with pytest.raises(UsageError, match="stands already at row 1"):
+        labeler.label([*rows(50), row(0, response="Other.")], judge=judge, store=MemoryStore())
+    assert judge.asked == []
+
+
+def test_spelling_is_repaired_at_the_door_and_kept_as_given() -> None:
+    """The label holds the key that was meant, the record holds what was said."""
+
+    def shouting(request: JudgeRequest) -> JudgeReply:
+        answer = agreeable(request).answer
+        return JudgeReply(answer.model_copy(update={"all_relevant_sentence_keys": ("[0A]",)}))
+
+    (outcome,) = labeler.label(rows(1), judge=CountingJudge(shouting), store=MemoryStore())
+    assert isinstance(outcome, LabelRecord)
+    assert outcome.label.all_relevant_sentence_keys == ("0a",)
+    assert outcome.normalised == {"spelling": 1}
+    assert outcome.verbatim is not None
+    assert outcome.verbatim.all_relevant_sentence_keys == ("[0A]",)
+
+
+def test_it_works_inside_a_running_loop() -> None:
+    """As in a notebook."""
+
+    async def notebook() -> list[Outcome]:
+        return labeler.label(rows(3), judge=CountingJudge(seconds=0.01), store=MemoryStore())
+
+    assert len(asyncio.run(notebook())) == 3
+
+
+def test_no_thread_is_left_behind() -> None:
+    """Neither after a whole run nor after one that was left."""
+    before = threading.active_count()
+    labeler.label(rows(3), judge=CountingJudge(), store=MemoryStore())
+    run = iter_labels(rows(3), judge=CountingJudge(), store=MemoryStore())
+    next(run)
+    run.close()  # type: ignore[attr-defined]
+    assert threading.active_count() == before
+
+
+def test_the_watcher_knows_the_total_before_the_first_call() -> None:
+    """Distinct rows only."""
+    watch = Watch()
+    run = iter_labels([*rows(3), row(0)], judge=CountingJudge(), store=MemoryStore(), watcher=watch)
+    assert len(list(run)) == 3
+    assert watch.total == 3
+
+
+def test_judges_by_name() -> None:
+    """A judge that needs settings says so; an unknown one names the known."""
+    with pytest.raises(UsageError, match="judge 'openai' needs settings"):
+        labeler.label(rows(1), judge="openai", store=MemoryStore())
+    with pytest.raises(UnknownName, match="have: embedded, openai, replay"):
+        labeler.label(rows(1), judge="oracle", store=MemoryStore())
+
+
+def test_rows_may_come_from_a_generator() -> None:
+    """It is read into memory, so that it can be checked before any spend."""
+
+    def generator() -> Iterator[dict[str, Any]]:
+        yield from rows(3)
+
+    assert len(labeler.label(generator(), judge=CountingJudge(), store=MemoryStore())) == 3

@@ -1,0 +1,40 @@
+from __future__ import annotations
+
+import pytest
+import samples
+
+from labeler.judges.reask import brief, complaint, key_ranges
+from labeler.labels import Violation
+
+
+@pytest.mark.parametrize(
+    ("keys", "ranges"),
+    [
+        ([], ""),
+        (["a"], "a"),
+        (["a", "b"], "a-b"),
+        (["0a", "0b", "0c", "1a", "1b", "3a"], "0a-0c, 1a-1b, 3a"),
+        (["1a", "0b", "0a", "0a"], "0a-0b, 1a"),
+        (["0y", "0z", "0aa", "0ac"], "0y-0aa, 0ac"),
+        (["9a", "10a", "ref.a", "ref.b", "a"], "9a, 10a, a, ref.a-ref.b"),
+    ],
+)
+def test_keys_are_written_as_ranges(keys: list[str], ranges: str) -> None:
+    """A range never crosses documents, and reading order is kept."""
+    assert key_ranges(keys) == ranges
+
+
+def test_a_complaint_stays_short() -> None:
+    """Thousands of wrong keys, or keys as long as a page, do not make a long message."""
+    many = tuple(f"9{'a' * n}" for n in range(1, 1000))
+    found = [Violation(kind="unknown_key", field=f"f{n}", keys=many) for n in range(100)]
+    text = complaint(found, samples.keyed_example())
+    assert "and 979 more" in text
+    assert "and 80 more" in text
+    assert len(text) < 20_000
+
+
+def test_a_text_in_place_of_a_key_is_not_repeated() -> None:
+    """It may be a sentence of the document."""
+    found = [Violation(kind="unknown_key", field="f", keys=("9z", "Paris is nice."))]
+    assert brief(found) == "unknown_key in f: '9z', a text"

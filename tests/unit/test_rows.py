@@ -1,0 +1,203 @@
+"""Rows in: every bad line has a defined outcome that names file, line and remedy."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from labeler.errors import BadRow, UsageError
+from labeler.example import Example
+from labeler.record import LabelFailure, Outcome
+from labeler.rows import (
+    RowFile,
+    RowSequence,
+    distinct,
+    read_outcomes,
+    survey,
+    to_example,
+    to_line,
+    write_outcomes,
+)
+from labelled import record
+
+GOOD: dict[str, Any] = {"id": "1", "question": "Q?", "documents": ["D."], "response": "R."}
+
+
+def row_file(tmp_path: Path, *lines: bytes) -> RowFile:
+    """A file of the given lines."""
+    path = tmp_path / "rows.jsonl"
+    path.write_bytes(b"\n".join(lines))
+    return RowFile(path)
+
+
+def line(**changes: Any) -> bytes:
+    """A good row with some fields changed."""
+    return json.dumps({**GOOD, **changes}).encode()
+
+
+def only(rows: RowFile) -> Example | LabelFailure:
+    """What the file's one row became."""
+    (row,) = rows
+    return row.content
+
+
+def test_a_row_becomes_an_example(tmp_path: Path) -> None:
+    """Other columns become metadata, beside what the row calls metadata itself."""
+    content = only(row_file(tmp_path, line(reference="Z.", domain="x", metadata={"run": 3})))
+    assert isinstance(content, Example)
+    assert content.reference == "Z."
+    assert content.metadata == {"domain": "x", "run": 3}
+
+
+@pytest.mark.parametrize(
+    ("content", "reason", "says"),
+    [
+        (b'{"id": "\xff"}', "not_utf8", r"rows\.jsonl:1: byte 8 \(0xff\) is not UTF-8"),
+        (b'{"id": 1,}', "invalid_json", r"rows\.jsonl:1: not JSON: .*column"),
+        (b'{"id": NaN}', "invalid_json", "NaN is not JSON"),
+        (b"[1]", "invalid_json", "a JSON list, not an object"),
+        (b"[" * 100_000, "invalid_json", "not JSON"),
+        (b"{}", "missing_field", "no 'question'"),
+        (line(question=None), "missing_field", r"\('1'\): no 'question'.*documents, id, response"),
+        (line(documents=None), "missing_field", "no 'documents'"),
+        (line(question=3), "wrong_type", "'question' must be a text, got int"),
+        (line(documents="D."), "wrong_type", "'documents' must be a list of texts, got str"),
+        (line(documents=["D.", 7]), "wrong_type", r"documents\[1\] must be a text, got int"),
+        (line(id=True), "wrong_type", "'id' must be a text or a whole number"),
+        (line(id=""), "wrong_type", "'id' is empty"),
+        (line(metadata=[]), "wrong_type", "'metadata' must be an object"),
+        (
+            line(documents_sentences=[[3]]),
+            "wrong_type",
+            r"documents_sentences\[0\] must hold texts",
+        ),
+        (
+            line(response="a\ud800b"),
+            "lone_surrogate",
+            r"'response' has a lone surrogate U\+D800 at character 1",
+        ),
+        (line(documents=["x", "\udfff"]), "lone_surrogate", "'documents'"),
+        (line(tag={"k": ["\ud800"]}), "lone_surrogate", "'metadata'"),
+    ],
+)
+def test_a_bad_line_fails_alone(tmp_path: Path, content: bytes, reason: str, says: str) -> None:
+    """It becomes a failure that says what, where, got and allowed; the next line is read."""
+    bad, good = row_file(tmp_path, content, line())
+    assert isinstance(bad.content, LabelFailure)
+    assert bad.content.reason == reason
+    assert bad.content.id.endswith("rows.jsonl:1")
+    assert __import__("re").search(says, bad.content.message), bad.content.message
+    assert isinstance(good.content, Example)
+
+
+@pytest.mark.parametrize("text", ["a\x00b", "a\r\nb", "a\u202eb", "\u200b", "😀"])
+def test_odd_characters_pass_unchanged(tmp_path: Path, text: str) -> None:
+    """NUL, CRLF, direction overrides and zero-width characters are text like any other."""
+    content = only(row_file(tmp_path, line(response=text)))
+    assert isinstance(content, Example)
+    assert content.response == text
+
+
+def test_line_ends_and_blank_lines(tmp_path: Path) -> None:
+    """CRLF files, blank lines and a byte order mark are read; line numbers stay true."""
+    rows = row_file(tmp_path, b"\xef\xbb\xbf" + line() + b"\r", b"", b"  ", line(id="2") + b"\r")
+    assert [row.where.rpartition(":")[2] for row in rows] == ["1", "4"]
+
+
+def test_compressed_rows_are_read(tmp_path: Path) -> None:
+    """A file that ends in .gz is unpacked on the way; a broken one says so."""
+    path = tmp_path / "rows.jsonl.gz"
+    path.write_bytes(gzip.compress(line()))
+    assert survey(RowFile(path)) == 1
+    path.write_bytes(gzip.compress(line())[:-9])
+    with pytest.raises(UsageError, match="cannot read"):
+        survey(RowFile(path))
+
+
+def test_standard_input_is_read_once_and_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It can be surveyed before any spend all the same."""
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(line() + b"\n" + line(id="2"))))
+    rows = RowFile("-")
+    assert (survey(rows), survey(rows)) == (2, 2)
+
+
+def test_a_missing_file_is_a_clear_error(tmp_path: Path) -> None:
+    """It names the file."""
+    with pytest.raises(UsageError, match=r"cannot read .*nowhere\.jsonl"):
+        survey(RowFile(tmp_path / "nowhere.jsonl"))
+
+
+def test_a_repeated_row_is_labelled_once(tmp_path: Path) -> None:
+    """The same id with the same content is one record."""
+    rows = row_file(tmp_path, line(), line(id="2"), line())
+    assert [row.content.id for row in distinct(rows)] == ["1", "2"]
+
+
+def test_one_id_for_two_contents_stops_before_any_spend(tmp_path: Path) -> None:
+    """The error names both lines."""
+    rows = row_file(tmp_path, line(), b"", line(response="Other."))
+    with pytest.raises(
+        UsageError, match=r"rows\.jsonl:3: id '1' stands already at .*rows\.jsonl:1"
+    ):
+        survey(rows)
+
+
+def test_a_row_without_an_id_is_named_by_its_content() -> None:
+    """The same content has the same name in another order or file."""
+    fields = {name: value for name, value in GOOD.items() if name != "id"}
+    first, second = to_example(fields, "row 1"), to_example(dict(reversed(fields.items())), "row 9")
+    assert first.id == second.id
+    assert first.id.startswith("sha256-")
+    assert to_example({**fields, "response": "Z."}, "row 2").id != first.id
+
+
+def test_rows_from_python() -> None:
+    """Mappings and examples alike; a bad one fails alone."""
+    rows = RowSequence([GOOD, to_example({**GOOD, "id": 2}, "x"), {"question": "Q?"}])
+    contents = [row.content for row in rows]
+    assert [content.id for content in contents] == ["1", "2", "row 3"]
+    for odd in (float("nan"), object()):
+        with pytest.raises(BadRow, match="cannot be written as JSON"):
+            to_example({**GOOD, "tag": odd}, "row")
+    with pytest.raises(BadRow, match="row: no 'response'"):
+        to_example({"question": "Q?"}, "row")
+
+
+def test_outcomes_survive_a_file(tmp_path: Path) -> None:
+    """Records and failures are read back as they were written."""
+    outcomes: list[Outcome] = [record(), LabelFailure(id="é\n", reason="refusal", message="no")]
+    path = tmp_path / "labels.jsonl"
+    assert list(write_outcomes(outcomes, path)) == outcomes
+    assert list(read_outcomes(path)) == outcomes
+    assert path.read_text().count("\n") == 2
+
+
+def test_a_file_appears_whole_or_not_at_all(tmp_path: Path) -> None:
+    """A run that breaks leaves the old file and no debris."""
+    path = tmp_path / "labels.jsonl"
+    path.write_text("old")
+
+    def broken() -> Any:
+        yield record()
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        list(write_outcomes(broken(), path))
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_label_file_that_is_none_names_line_and_fields(tmp_path: Path) -> None:
+    """The message never repeats the line itself."""
+    path = tmp_path / "labels.jsonl"
+    path.write_text(to_line(record()) + '\n{"kind": "label", "secret": "hidden"}\n')
+    with pytest.raises(
+        UsageError, match=r"labels\.jsonl:2: not a label record: label\.key"
+    ) as error:
+        list(read_outcomes(path))
+    assert "hidden" not in str(error.value)

@@ -1,0 +1,412 @@
+"""A store that someone changed is refused, row by row or whole, and runs none of their code."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import pickle
+import sqlite3
+import subprocess
+import sys
+import zlib
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import diskcache
+import pytest
+from records import keyed_example, sample_record
+
+from labeler.errors import StoreError
+from labeler.record import LabelRecord
+from labeler.stores.disk import BytesDisk, DiskStore, salvage
+from labeler.stores.memory import MemoryStore
+from labeler.stores.sealed import LARGEST, MAGIC, seal
+
+RECORDS = sorted((sample_record(n) for n in range(5)), key=lambda record: record.key)
+VICTIM, OTHER = RECORDS[1], RECORDS[2]
+
+
+class Exploit:
+    """Unpickling it would create a file."""
+
+    def __init__(self, trace: Path) -> None:
+        self.trace = trace
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (exec, (f"open({str(self.trace)!r}, 'w').close()",))
+
+
+def make_store(directory: Path) -> Path:
+    """A sound store of five records, closed."""
+    with DiskStore(directory) as store:
+        for saved in [store.put(record) for record in RECORDS]:
+            saved.result(10)
+    return directory
+
+
+def change(directory: Path, statement: str, *values: object) -> None:
+    """Run one SQL statement on the store's file, behind its back."""
+    with closing(sqlite3.connect(directory / "cache.db", isolation_level=None)) as connection:
+        connection.execute(statement, values)
+
+
+def set_value(directory: Path, value: object) -> None:
+    """Replace the bytes stored under the victim's key."""
+    change(directory, "UPDATE Cache SET value = ? WHERE key = ?", value, VICTIM.key)
+
+
+def resealed(text: bytes) -> bytes:
+    """Seal any text with a checksum that fits, as a forger would."""
+    body = zlib.compress(text)
+    return MAGIC + hashlib.sha256(body).digest() + body
+
+
+def flipped() -> bytes:
+    """The victim's sealed bytes with one bit changed in the middle."""
+    sealed = bytearray(seal(VICTIM))
+    sealed[len(sealed) // 2] ^= 1
+    return bytes(sealed)
+
+
+def moved_under_another_question() -> bytes:
+    """The victim's label with a changed question, resealed under the old key."""
+    moved = VICTIM.model_copy(update={"example": keyed_example(99)})
+    return resealed(moved.model_dump_json().encode())
+
+
+VALUES: dict[str, tuple[Callable[[], object], str]] = {
+    "one bit flipped": (flipped, "checksum"),
+    "cut short": (lambda: seal(VICTIM)[:-1], "checksum"),
+    "cut to nothing": (lambda: b"", "sealed record"),
+    "another record's bytes": (lambda: seal(OTHER), "another key"),
+    "a newer version": (lambda: b"LBL2" + seal(VICTIM)[4:], "format"),
+    "no magic": (lambda: b"\x80\x05N.", "sealed record"),
+    "a question of another key": (moved_under_another_question, "were changed"),
+    "not JSON": (lambda: resealed(b"not json"), "not a label record"),
+    "JSON of something else": (lambda: resealed(b'{"a": 1}'), "not a label record"),
+    "deep JSON": (lambda: resealed(b"[" * 100_000), "not a label record"),
+    "trailing bytes": (
+        lambda: (
+            MAGIC + hashlib.sha256(zlib.compress(b"1") + b"x").digest() + zlib.compress(b"1") + b"x"
+        ),
+        "do not end",
+    ),
+    "a bomb": (lambda: resealed(b" " * (LARGEST + 1)), "do not end"),
+    "text": (lambda: "text", "plain bytes"),
+    "a number": (lambda: 7, "plain bytes"),
+    "null": (lambda: None, "plain bytes"),
+}
+
+
+@pytest.mark.parametrize(("value", "reason"), VALUES.values(), ids=VALUES.keys())
+def test_changed_bytes_are_refused(
+    tmp_path: Path, value: Callable[[], object], reason: str
+) -> None:
+    """Get and iteration name store, key, reason and remedy; the other records stay readable."""
+    directory = make_store(tmp_path / "s")
+    set_value(directory, value())
+    with DiskStore(directory) as store:
+        with pytest.raises(StoreError, match=reason) as caught:
+            store.get(VICTIM.key)
+        for part in (str(directory), VICTIM.key, "salvage("):
+            assert part in str(caught.value)
+        with pytest.raises(StoreError, match=reason):
+            list(store)
+        assert store.get(OTHER.key) == OTHER
+
+
+PLANTED: dict[str, tuple[str, tuple[object, ...], str]] = {
+    "a pickled value": (
+        "UPDATE Cache SET mode = 4 WHERE key = ?",
+        (VICTIM.key,),
+        "mode 4",
+    ),
+    "a value in a file elsewhere": (
+        "UPDATE Cache SET mode = 2, value = NULL, filename = '../outside.txt' WHERE key = ?",
+        (VICTIM.key,),
+        "in a file",
+    ),
+    "a file beside a sound value": (
+        "UPDATE Cache SET filename = '../outside.txt' WHERE key = ?",
+        (VICTIM.key,),
+        "in a file",
+    ),
+    "a pickled key": (
+        "INSERT INTO Cache (key, raw, mode, value) VALUES (?, 0, 1, x'00')",
+        (pickle.dumps(("a",)),),
+        "key is a pickle",
+    ),
+    "a key of no kind": (
+        "INSERT INTO Cache (key, raw, mode, value) VALUES (CAST(x'FF' AS TEXT), NULL, 1, x'00')",
+        (),
+        "key is a pickle",
+    ),
+    "the same key as a second row": (
+        "INSERT INTO Cache (key, raw, mode, value) VALUES (?, 0, 1, x'00')",
+        (VICTIM.key,),
+        "key is a pickle",
+    ),
+}
+
+
+@pytest.mark.parametrize(("statement", "values", "reason"), PLANTED.values(), ids=PLANTED.keys())
+def test_planted_rows_are_refused(
+    tmp_path: Path, statement: str, values: tuple[object, ...], reason: str
+) -> None:
+    """Rows that diskcache would unpickle or look up in files are errors; outside files stay."""
+    (tmp_path / "outside.txt").write_text("mine")
+    directory = make_store(tmp_path / "s")
+    change(directory, statement, *values)
+    with DiskStore(directory) as store:
+        store.put(VICTIM).result(10)
+        with pytest.raises(StoreError, match=reason):
+            list(store)
+        assert sum(isinstance(row, LabelRecord) for row in store.rows()) >= len(RECORDS) - 1
+    assert (tmp_path / "outside.txt").read_text() == "mine"
+
+
+def test_a_key_stored_twice_is_refused(tmp_path: Path) -> None:
+    """Where a planted row shares a sound record's key, get cannot tell and says so."""
+    directory = make_store(tmp_path / "s")
+    statement, values, _ = PLANTED["the same key as a second row"]
+    change(directory, statement, *values)
+    with DiskStore(directory) as store, pytest.raises(StoreError, match="more than once"):
+        store.get(VICTIM.key)
+
+
+def test_expiry_is_ignored(tmp_path: Path) -> None:
+    """A row whose expiry has passed is read, counted, kept on put, and never dropped."""
+    directory = make_store(tmp_path / "s")
+    change(directory, "UPDATE Cache SET expire_time = 1.0")
+    later = sample_record(0, explanation="later")
+    with DiskStore(directory) as store:
+        assert store.get(VICTIM.key) == VICTIM
+        store.put(later).result(10)
+        assert len(store) == len(RECORDS)
+        assert list(store) == RECORDS
+
+
+SETTINGS: dict[str, str] = {
+    "eviction": "UPDATE Settings SET value = 'least-recently-stored' WHERE key = 'eviction_policy'",
+    "size limit": "UPDATE Settings SET value = 1000 WHERE key = 'size_limit'",
+    "cull limit": "UPDATE Settings SET value = 10 WHERE key = 'cull_limit'",
+    "statistics": "UPDATE Settings SET value = 1 WHERE key = 'statistics'",
+    "flush": "UPDATE Settings SET value = 0 WHERE key = 'sqlite_synchronous'",
+    "other type": "UPDATE Settings SET value = CAST(value AS BLOB) WHERE key = 'eviction_policy'",
+    "file size": "UPDATE Settings SET value = 0 WHERE key = 'disk_min_file_size'",
+    "pragma": "INSERT INTO Settings VALUES ('sqlite_writable_schema', 1)",
+    "pragma with a statement": "INSERT INTO Settings VALUES ('sqlite_x; DROP TABLE Cache', 1)",
+    "disk argument": "INSERT INTO Settings VALUES ('disk_evil', 'x')",
+    "disk method": "INSERT INTO Settings VALUES ('disk_store', 'x')",
+    "cache attribute": "INSERT INTO Settings VALUES ('_directory', '/nowhere')",
+    "lost setting": "DELETE FROM Settings WHERE key = 'eviction_policy'",
+    "counter": "UPDATE Settings SET value = 'x' WHERE key = 'count'",
+}
+
+
+@pytest.mark.parametrize("statement", SETTINGS.values(), ids=SETTINGS.keys())
+def test_changed_settings_are_refused_before_diskcache_sees_them(
+    tmp_path: Path, statement: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such a file is not even handed to diskcache; its sound records can be copied out."""
+    directory = make_store(tmp_path / "s")
+    change(directory, statement)
+    opened: list[object] = []
+    monkeypatch.setattr(diskcache, "Cache", lambda *args, **_: opened.append(args))
+    with pytest.raises(StoreError, match=r"its setting .*salvage\("):
+        DiskStore(directory)
+    assert not opened
+    rescued = MemoryStore()
+    assert salvage(directory, rescued) == []
+    assert list(rescued) == RECORDS
+
+
+SCHEMAS: dict[str, list[str]] = {
+    "a trigger that forgets": [
+        "CREATE TRIGGER t AFTER INSERT ON Cache BEGIN DELETE FROM Cache; END",
+    ],
+    "a view for a table": ["ALTER TABLE Cache RENAME TO c", "CREATE VIEW Cache AS SELECT * FROM c"],
+    "an index less": ["DROP INDEX Cache_key_raw"],
+    "a table more": ["CREATE TABLE more (x)"],
+}
+
+
+@pytest.mark.parametrize("statements", SCHEMAS.values(), ids=SCHEMAS.keys())
+@pytest.mark.parametrize("create", [True, False])
+def test_changed_tables_are_refused(tmp_path: Path, statements: list[str], create: bool) -> None:
+    """Tables, views, indexes and triggers must be exactly a label store's."""
+    directory = make_store(tmp_path / "s")
+    for statement in statements:
+        change(directory, statement)
+    with pytest.raises(StoreError, match="tables, indexes or triggers"):
+        DiskStore(directory, create=create)
+
+
+def test_a_plain_diskcache_is_refused(tmp_path: Path) -> None:
+    """A directory that diskcache made with its defaults, which evict, is not taken over."""
+    with diskcache.Cache(str(tmp_path / "s")) as cache:
+        cache["a"] = "b"
+    with pytest.raises(StoreError, match="evicts"):
+        DiskStore(tmp_path / "s")
+
+
+def test_another_format_is_refused(tmp_path: Path) -> None:
+    """A store of a later format names both formats."""
+    directory = make_store(tmp_path / "s")
+    change(directory, "PRAGMA user_version = 9")
+    with pytest.raises(StoreError, match=r"has format 9.*reads format 1"):
+        DiskStore(directory)
+
+
+@pytest.mark.parametrize("content", [b"garbage" * 1000, b""], ids=["garbage", "empty"])
+def test_a_file_that_is_no_database_is_refused(tmp_path: Path, content: bytes) -> None:
+    """A destroyed header is an error, not a new empty store."""
+    directory = make_store(tmp_path / "s")
+    (directory / "cache.db").write_bytes(content)
+    for create in (True, False):
+        with pytest.raises(StoreError, match=str(directory)):
+            DiskStore(directory, create=create)
+    assert (directory / "cache.db").read_bytes() == content
+
+
+def test_damaged_pages_never_give_a_wrong_record(tmp_path: Path) -> None:
+    """With random bytes over part of the file, each record is right, missing, or an error."""
+    directory = make_store(tmp_path / "s")
+    file = directory / "cache.db"
+    content = bytearray(file.read_bytes())
+    for start in range(4096, len(content), 4096):
+        damaged = bytearray(content)
+        damaged[start + 100 : start + 1000] = os.urandom(900)
+        file.write_bytes(damaged)
+        try:
+            with DiskStore(directory, create=False) as store:
+                found = [row for row in store.rows() if isinstance(row, LabelRecord)]
+        except StoreError:
+            continue
+        assert all(record in RECORDS for record in found)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="links need rights elsewhere")
+@pytest.mark.parametrize("suffix", ["", "-wal", "-shm"])
+def test_links_are_refused(tmp_path: Path, suffix: str) -> None:
+    """A database file that is a link to another place is not followed."""
+    directory = make_store(tmp_path / "s")
+    file = directory / f"cache.db{suffix}"
+    elsewhere = tmp_path / "elsewhere"
+    if file.exists():
+        file.rename(elsewhere)
+    else:
+        elsewhere.write_text("mine")
+    before = elsewhere.read_bytes()
+    file.symlink_to(elsewhere)
+    with pytest.raises(StoreError, match="does not belong"):
+        DiskStore(directory)
+    assert elsewhere.read_bytes() == before
+
+
+def test_a_rollback_journal_is_refused(tmp_path: Path) -> None:
+    """A journal that SQLite would play back into the file is not let near it."""
+    directory = make_store(tmp_path / "s")
+    (directory / "cache.db-journal").write_bytes(b"x")
+    with pytest.raises(StoreError, match="journal"):
+        DiskStore(directory)
+
+
+def test_salvage_leaves_the_damaged_behind(tmp_path: Path) -> None:
+    """Sound records are copied to a new store; each other one is returned as an error."""
+    directory = make_store(tmp_path / "s")
+    set_value(directory, flipped())
+    with DiskStore(tmp_path / "new") as new:
+        (error,) = salvage(directory, new)
+        assert VICTIM.key in str(error)
+        assert list(new) == [record for record in RECORDS if record is not VICTIM]
+
+
+REFUSED: dict[str, Callable[[BytesDisk], object]] = {
+    "a key that is no text": lambda disk: disk.put(("a",)),
+    "a value that is no bytes": lambda disk: disk.store("text", read=False),
+    "a value from a file": lambda disk: disk.store(b"", read=True),
+    "reading a pickled key": lambda disk: disk.get(b"", raw=0),
+    "reading a value": lambda disk: disk.fetch(4, None, b"", read=False),
+    "naming a file": lambda disk: disk.filename(),
+    "removing a file": lambda disk: disk.remove("../outside.txt"),
+}
+
+
+@pytest.mark.parametrize("use", REFUSED.values(), ids=REFUSED.keys())
+def test_diskcache_may_only_write_bytes(tmp_path: Path, use: Callable[[BytesDisk], object]) -> None:
+    """Behind all the checks, the disk class itself refuses everything but text keys and bytes."""
+    with pytest.raises(StoreError):
+        use(BytesDisk(str(tmp_path), min_file_size=0, evil=1))
+
+
+_WATCHED = """
+import os, sys
+from pathlib import Path
+from records import sample_record
+from labeler.errors import StoreError
+from labeler.stores.disk import DiskStore, salvage
+from labeler.stores.memory import MemoryStore
+
+def use(directory):
+    with DiskStore(directory) as store:
+        list(store.rows())
+        store.put(sample_record(1)).result()
+        store.put(sample_record(int(sys.argv[2]))).result()
+        for n in range(8):
+            try:
+                store.get(sample_record(n).key)
+            except StoreError as error:
+                str(error)
+        len(store)
+    salvage(directory, MemoryStore())
+
+with DiskStore(sys.argv[1] + "-warm") as store:
+    store.put(sample_record(1)).result()
+use(sys.argv[1] + "-warm")  # What is imported late is imported now.
+
+seen = []
+def watch(event, arguments):
+    if event in WATCHED and not (event == "os.remove" and "cache.db-" in str(arguments[0])):
+        seen.append((event, repr(arguments)[:200]))
+WATCHED = {"pickle.find_class", "exec", "compile", "os.remove", "os.rmdir", "os.system",
+           "os.posix_spawn", "subprocess.Popen", "os.rename", "import", "marshal.loads",
+           "sqlite3.enable_load_extension", "sqlite3.load_extension", "socket.connect"}
+sys.addaudithook(watch)
+use(sys.argv[1])
+print(seen)
+"""
+
+
+def test_nothing_of_a_tampered_store_is_executed(tmp_path: Path) -> None:
+    """An audit hook sees no unpickling, exec, import or deletion; the planted code is real."""
+    trace = tmp_path / "executed"
+    bomb = pickle.dumps(Exploit(trace))
+    directory = make_store(tmp_path / "s")
+    change(directory, "UPDATE Cache SET mode = 4, value = ? WHERE key = ?", bomb, VICTIM.key)
+    plant = "INSERT INTO Cache (key, raw, mode, value) VALUES (?, ?, ?, ?)"
+    change(directory, plant, bomb, 0, 1, b"x")
+    change(directory, plant, "k" * 64, 1, 4, bomb)
+    change(
+        directory,
+        "UPDATE Cache SET mode = 2, value = NULL, filename = '../outside', expire_time = 1 "
+        "WHERE key = ?",
+        OTHER.key,
+    )
+    (tmp_path / "outside").write_text("mine")
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    result = subprocess.run(  # noqa: S603 - our own interpreter and script
+        [sys.executable, "-c", _WATCHED, str(directory), "77"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (result.stdout, result.returncode) == ("[]\n", 0), result.stderr
+    assert not trace.exists()
+    assert (tmp_path / "outside").read_text() == "mine"
+    with diskcache.Cache(str(directory)) as plain:
+        plain.get("k" * 64)
+    assert trace.exists(), "the planted pickle would have run in a plain diskcache"

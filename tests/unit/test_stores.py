@@ -1,0 +1,313 @@
+"""Every label store keeps the same promises; the one on disk keeps some more."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Protocol
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from records import keyed_example, sample_record
+
+from labeler.errors import StoreError, UsageError
+from labeler.stores import LabelStore, database
+from labeler.stores.disk import DiskStore
+from labeler.stores.memory import MemoryStore
+from labeler.stores.sealed import BrokenSeal, seal, unseal
+
+
+class ManagedStore(LabelStore, AbstractContextManager["ManagedStore"], Protocol):
+    """A label store that is a context manager too, as both of ours are."""
+
+
+@pytest.fixture(params=["disk", "memory"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[LabelStore]:
+    """One store of each kind, closed afterwards."""
+    made: LabelStore = DiskStore(tmp_path / "labels") if request.param == "disk" else MemoryStore()
+    yield made
+    made.close()
+
+
+# Promises of every store.
+
+
+def test_a_record_comes_back_equal(store: LabelStore) -> None:
+    """What is put is got, to the last character."""
+    record = sample_record(3)
+    assert store.put(record).result(10) is None
+    assert store.get(record.key) == record
+
+
+def test_an_unknown_key_gives_none(store: LabelStore) -> None:
+    """A key that was never put has no record."""
+    assert store.get("0" * 64) is None
+
+
+def test_iteration_is_in_key_order(store: LabelStore) -> None:
+    """Records come in the order of their keys, whatever order they were put in."""
+    records = [sample_record(n) for n in range(20)]
+    for saved in [store.put(record) for record in records]:
+        saved.result(10)
+    assert [record.key for record in store] == sorted(record.key for record in records)
+
+
+def test_the_length_counts_keys(store: LabelStore) -> None:
+    """Putting a key again does not make the store longer."""
+    assert len(store) == 0
+    for n in (1, 2, 1):
+        store.put(sample_record(n)).result(10)
+    assert len(store) == 2
+
+
+def test_the_first_record_of_a_key_stays(store: LabelStore) -> None:
+    """A later record under a stored key is acknowledged and not kept."""
+    first, second = sample_record(explanation="first"), sample_record(explanation="second")
+    for record in (first, second):
+        store.put(record).result(10)
+    assert store.get(first.key) == first
+
+
+def test_the_first_of_one_group_stays(store: LabelStore) -> None:
+    """The same holds for two records that wait together."""
+    records = [sample_record(explanation=str(n)) for n in range(50)]
+    for saved in [store.put(record) for record in records]:
+        saved.result(10)
+    assert store.get(records[0].key) == records[0]
+
+
+def test_a_record_under_a_foreign_key_is_refused(store: LabelStore) -> None:
+    """A key that is not the record's own reaches the future as an error, and nothing is stored."""
+    record = sample_record(1).model_copy(update={"key": "f" * 64})
+    with pytest.raises(StoreError, match="label_key"):
+        store.put(record).result(10)
+    assert len(store) == 0
+
+
+def test_a_closed_store_refuses(store: LabelStore) -> None:
+    """After close, which may be repeated, every use is a usage error."""
+    store.put(sample_record()).result(10)
+    store.close()
+    store.close()
+    uses: list[Callable[[], object]] = [
+        lambda: store.put(sample_record()),
+        lambda: store.get("0" * 64),
+        lambda: len(store),
+        lambda: list(store),
+    ]
+    for use in uses:
+        with pytest.raises(UsageError, match="closed"):
+            use()
+
+
+def test_a_put_cannot_be_cancelled(store: LabelStore) -> None:
+    """A label that was paid for is saved even where the waiting task is cancelled."""
+    saved = store.put(sample_record())
+    assert not saved.cancel()
+    saved.result(10)
+    assert len(store) == 1
+
+
+def test_many_threads_share_a_store(store: LabelStore) -> None:
+    """Threads that put and get at once lose nothing and read only whole records."""
+    records = [sample_record(n) for n in range(120)]
+
+    def work(part: int) -> None:
+        for record in records[part % 4 :: 2]:
+            store.put(record).result(10)
+            assert store.get(record.key) == record
+
+    with ThreadPoolExecutor(8) as pool:
+        for done in [pool.submit(work, part) for part in range(8)]:
+            done.result(60)
+    assert len(store) == len(records)
+    assert len(list(store)) == len(records)
+
+
+# Promises of the store on disk.
+
+
+def test_close_drains_what_was_put(tmp_path: Path) -> None:
+    """Leaving the context saves all, folds the log in, and a new store reads it."""
+    with DiskStore(tmp_path / "s") as store:
+        waiting = [store.put(sample_record(n)) for n in range(1200)]
+    assert all(saved.done() and saved.exception() is None for saved in waiting)
+    assert [file.name for file in (tmp_path / "s").iterdir()] == ["cache.db"]
+    with DiskStore(tmp_path / "s", create=False) as store:
+        assert len(list(store)) == 1200
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"metadata": {"t": "\ud800"}}, {"question": "\ud800"}, {"metadata": {"t": object()}}],
+    ids=["surrogate in metadata", "surrogate in the question", "no JSON"],
+)
+def test_a_record_that_is_no_json_fails_alone(tmp_path: Path, changes: dict[str, object]) -> None:
+    """What has no JSON form fails its own future and none of its neighbours'."""
+    example = keyed_example(1)
+    broken = sample_record(1).model_copy(update={"example": example.model_copy(update=changes)})
+    with DiskStore(tmp_path / "s") as store:
+        waiting = [store.put(record) for record in (sample_record(0), broken, sample_record(2))]
+        with pytest.raises(StoreError, match="row-1"):
+            waiting[1].result(10)
+        assert [saved.exception(10) for saved in (waiting[0], waiting[2])] == [None, None]
+        assert len(store) == 2
+
+
+def test_nan_in_metadata_is_stored_as_null(tmp_path: Path) -> None:
+    """A data frame's missing value does not cost a paid label: JSON's null takes its place."""
+    record = sample_record(example=keyed_example(metadata={"score": float("nan")}))
+    with DiskStore(tmp_path / "s") as store:
+        store.put(record).result(10)
+        stored = store.get(record.key)
+    assert stored is not None
+    assert stored.example.metadata == {"score": None}
+
+
+@pytest.mark.skipif(os.name != "posix", reason="modes are POSIX")
+def test_a_new_store_is_private(tmp_path: Path) -> None:
+    """The directory is made with mode 700, its missing parents too are made."""
+    DiskStore(tmp_path / "a" / "b").close()
+    assert stat.S_IMODE((tmp_path / "a" / "b").stat().st_mode) == 0o700
+
+
+@pytest.mark.skipif(os.name != "posix", reason="modes are POSIX")
+@pytest.mark.parametrize("mode", [0o720, 0o702, 0o777])
+def test_a_directory_that_others_write_is_refused(tmp_path: Path, mode: int) -> None:
+    """A directory that group or others may write to is named with the command that helps."""
+    DiskStore(tmp_path / "s").close()
+    (tmp_path / "s").chmod(mode)
+    for create in (True, False):
+        with pytest.raises(StoreError, match="chmod 700"):
+            DiskStore(tmp_path / "s", create=create)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="owners are POSIX")
+def test_a_directory_of_someone_else_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only the owner opens a store."""
+    DiskStore(tmp_path / "s").close()
+    monkeypatch.setattr("os.geteuid", lambda: 12345)
+    with pytest.raises(StoreError, match="belongs to user"):
+        DiskStore(tmp_path / "s", create=False)
+
+
+def test_reading_makes_no_store(tmp_path: Path) -> None:
+    """A missing store is a usage error, and nothing is created in its place."""
+    with pytest.raises(UsageError, match="no label store in"):
+        DiskStore(tmp_path / "missing", create=False)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_store_opened_for_reading_takes_no_records(tmp_path: Path) -> None:
+    """Reading only means that put is a usage error."""
+    DiskStore(tmp_path / "s").close()
+    with (
+        DiskStore(tmp_path / "s", create=False) as store,
+        pytest.raises(UsageError, match="create"),
+    ):
+        store.put(sample_record())
+
+
+def test_a_store_on_read_only_media_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where no log can be made beside the file, it is read as unchanging."""
+    with DiskStore(tmp_path / "s") as store:
+        store.put(sample_record()).result(10)
+    monkeypatch.setattr("os.access", lambda *_: False)
+    with DiskStore(tmp_path / "s", create=False) as store:
+        assert len(list(store)) == 1
+    assert [file.name for file in (tmp_path / "s").iterdir()] == ["cache.db"]
+
+
+def test_a_file_in_the_place_of_the_directory_is_refused(tmp_path: Path) -> None:
+    """The path of a file is a usage error."""
+    (tmp_path / "s").write_text("")
+    with pytest.raises(UsageError, match="is a file"):
+        DiskStore(tmp_path / "s")
+
+
+def test_paths_are_literal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tilde and an unset variable are plain names; a set variable is refused, not followed."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("~", "$NOT_SET_ANYWHERE", "per%20cent?x=1#y"):
+        DiskStore(name).close()
+        assert (tmp_path / name / "cache.db").exists()
+    monkeypatch.setenv("ELSEWHERE", "elsewhere")
+    with pytest.raises(UsageError, match="variable"):
+        DiskStore("$ELSEWHERE")
+    assert not (tmp_path / "elsewhere").exists()
+
+
+def test_many_open_a_new_store_at_once(tmp_path: Path) -> None:
+    """Of several that create one store at the same time, all get the same whole store."""
+    ready = threading.Barrier(6)
+
+    def work(n: int) -> None:
+        ready.wait(10)
+        with DiskStore(tmp_path / "s") as store:
+            store.put(sample_record(n)).result(30)
+
+    with ThreadPoolExecutor(6) as pool:
+        for done in [pool.submit(work, n) for n in range(6)]:
+            done.result(60)
+    with DiskStore(tmp_path / "s", create=False) as store:
+        assert len(store) == 6
+
+
+def test_diskcache_makes_the_tables_we_know(tmp_path: Path) -> None:
+    """The installed diskcache makes the very tables that a store is checked against."""
+    with DiskStore(tmp_path / "s") as store:
+        assert store._writer is not None
+        store._database.require_settings()
+        assert store._database._all("PRAGMA application_id") == [(database.APPLICATION_ID,)]
+        assert store._database._all("PRAGMA journal_mode") == [(b"wal",)]
+
+
+def test_a_store_that_nobody_closed_is_saved_at_exit(tmp_path: Path) -> None:
+    """A script that ends without close neither hangs nor loses what it put."""
+    script = (
+        "import sys; from records import sample_record; from labeler.stores.disk import DiskStore\n"
+        "store = DiskStore(sys.argv[1])\n"
+        "for n in range(300): store.put(sample_record(n))\n"
+    )
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    subprocess.run(  # noqa: S603 - our own interpreter and script
+        [sys.executable, "-c", script, str(tmp_path / "s")], env=environment, check=True, timeout=60
+    )
+    with DiskStore(tmp_path / "s", create=False) as store:
+        assert len(store) == 300
+
+
+# The seal.
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.text(alphabet=st.characters(exclude_categories=["Cs"])), st.integers())
+def test_any_text_survives_the_seal(text: str, number: int) -> None:
+    """Any Unicode text and any whole number come back from the sealed bytes."""
+    example = keyed_example(question=text, metadata={text: number})
+    record = sample_record(example=example, explanation=text)
+    assert unseal(record.key, seal(record)) == record
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.data())
+def test_no_flipped_bit_goes_unnoticed(data: st.DataObject) -> None:
+    """One changed bit anywhere in the sealed bytes is refused."""
+    record = sample_record()
+    sealed = bytearray(seal(record))
+    place = data.draw(st.integers(0, len(sealed) * 8 - 1))
+    sealed[place // 8] ^= 1 << place % 8
+    with pytest.raises(BrokenSeal):
+        unseal(record.key, bytes(sealed))

@@ -1,0 +1,696 @@
+from __future__ import annotations
+
+import asyncio
+import datetime as dt
+import json
+import logging
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import samples
+from wire.provider import (
+    BEHAVIOURS,
+    FINGERPRINT,
+    MODEL,
+    Behaviour,
+    Call,
+    Provider,
+    Script,
+    answers,
+    error,
+    format_problems,
+    label_for,
+    late,
+    slow_body,
+)
+
+from labeler import __version__
+from labeler.errors import FatalJudgeError, JudgeError, UsageError
+from labeler.judges import JUDGES, InKey, Judge, JudgeReply, NotInKey
+from labeler.judges.failures import UnusableAnswer
+from labeler.judges.openai_judge import OpenAIJudge, OpenAISpec, response_format
+from labeler.labels import GPTLabelingOutput
+from labeler.prompting import JudgeRequest, ResponseSchema, load_schema
+from labeler.record import Usage
+
+KEY = "sk-SENTINEL-0123456789"
+SENTENCE = "The vault code is 4711-SENTINEL."
+
+
+class Pauses(list[float]):
+    """Takes the place of sleeping and remembers how long it would have been."""
+
+    async def __call__(self, seconds: float) -> None:
+        """Remember."""
+        self.append(seconds)
+
+
+def judge_of(provider: Provider, **settings: Any) -> OpenAIJudge:  # noqa: ANN401
+    """A judge of the provider that does not sleep unless told how."""
+    settings = {"api_key": KEY, "base_url": provider.url, "sleep": Pauses(), **settings}
+    return OpenAIJudge("model-1", **settings)
+
+
+async def ask(judge: Judge, *requests: JudgeRequest) -> list[JudgeReply]:
+    """Ask for several records at once, then close the judge."""
+    try:
+        return await asyncio.gather(*map(judge.label, requests))
+    finally:
+        await judge.aclose()
+
+
+def reply_of(
+    provider: Provider,
+    request: JudgeRequest | None = None,
+    **settings: Any,  # noqa: ANN401
+) -> JudgeReply:
+    """The reply to one record."""
+    request = request or samples.request()
+    return asyncio.run(ask(judge_of(provider, **settings), request))[0]
+
+
+def failure_of(script: Script, **settings: Any) -> tuple[JudgeError, Provider]:  # noqa: ANN401
+    """The failure of one record, and the provider that caused it."""
+    with Provider(script) as provider, pytest.raises(JudgeError) as caught:
+        reply_of(provider, **settings)
+    return caught.value, provider
+
+
+# What is sent
+
+
+def test_the_strict_schema_reaches_the_wire() -> None:
+    """The request carries the published schema, strict, in the published order of properties."""
+    with Provider() as provider:
+        reply_of(provider)
+    sent = provider.calls[0].body["response_format"]["json_schema"]
+    published = load_schema().json_schema
+    assert (sent["name"], sent["strict"]) == ("label-trace_v1", True)
+    assert json.dumps(sent["schema"]) == json.dumps(published)
+    assert next(iter(sent["schema"]["properties"])) == "relevance_explanation"
+
+
+def test_the_published_schema_holds_nothing_that_strict_mode_forbids() -> None:
+    """The provider's rules find no fault with it."""
+    assert format_problems(dict(response_format(load_schema()))) == []
+
+
+def test_a_schema_that_is_not_strict_stops_the_run() -> None:
+    """A default or an open object is refused by the provider, and no other record could pass."""
+    loose = {"type": "object", "properties": {"a": {"type": "string", "default": ""}}}
+    request = samples.request()
+    object.__setattr__(request, "schema", ResponseSchema("x", GPTLabelingOutput, loose))
+    with Provider() as provider, pytest.raises(FatalJudgeError, match="response schema") as caught:
+        reply_of(provider, request)
+    assert (caught.value.reason, len(provider.calls)) == ("parameter", 1)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Use {{ user }} and {{ 7*7 }} here.",
+        "{% raw %}{% for x in y %}{# gone #}",
+        "{{ ''.__class__ }}",
+        "  indented\twith a trailing space ",
+        "https://example.org/picture.png",
+        "null \x00, bidi \u202e, separator \u2028, \U0001f600",
+    ],
+)
+def test_documents_reach_the_wire_as_rendered(text: str) -> None:
+    """No template engine, dedent or image detection touches a message."""
+    request = samples.request(
+        samples.keyed_example(question=text, documents=[[text, "Paris."]], response=[text])
+    )
+    with Provider(["unknown-key"]) as provider:
+        reply_of(provider, request)
+    for call in provider.calls:
+        assert call.messages[:2] == [dict(message) for message in request.messages]
+        assert call.data["DOCUMENTS"][0] == {"key": "0a", "text": text}
+
+
+def test_only_set_parameters_are_sent() -> None:
+    """Without settings there are model, messages and format; each setting adds its own."""
+    everything: dict[str, Any] = {
+        "temperature": 0.0,
+        "top_p": 0.5,
+        "seed": 7,
+        "reasoning_effort": "low",
+        "max_output_tokens": 900,
+    }
+    with Provider() as provider:
+        reply_of(provider)
+        reply_of(provider, **everything)
+    bare, full = (call.body for call in provider.calls)
+    assert set(bare) == {"model", "messages", "response_format"}
+    assert {name: full[name] for name in set(full) - set(bare)} == {
+        "temperature": 0.0,
+        "top_p": 0.5,
+        "seed": 7,
+        "reasoning_effort": "low",
+        "max_completion_tokens": 900,
+    }
+
+
+# What comes back
+
+
+def test_a_reply_is_a_plain_label_with_its_facts() -> None:
+    """The class is ours alone; model, tokens, host and time are kept."""
+    with Provider() as provider:
+        reply = reply_of(provider)
+    assert type(reply.answer) is GPTLabelingOutput
+    assert reply.answer == GPTLabelingOutput.model_validate(label_for(provider.calls[0]))
+    facts = reply.facts
+    assert (facts.served_model, facts.system_fingerprint) == (MODEL, FINGERPRINT)
+    assert facts.usage == Usage(prompt_tokens=100, completion_tokens=10, cached_tokens=40)
+    assert facts.host == f"127.0.0.1:{provider.port}"
+    assert (facts.attempts, facts.broken_contracts) == (1, {})
+    assert (facts.labeler_version, facts.seconds is not None) == (__version__, True)
+    made = dt.datetime.fromisoformat(facts.created_at or "")
+    assert abs(dt.datetime.now(dt.UTC) - made) < dt.timedelta(minutes=1)
+
+
+UNTIDY = ["no-usage", "text-usage", "null-usage", "odd-model", "odd-finish"]
+
+
+@pytest.mark.parametrize("behaviour", UNTIDY)
+def test_an_untidy_server_still_labels(behaviour: str) -> None:
+    """What a completion says of itself may be missing or nonsense; the answer counts."""
+    with Provider([behaviour]) as provider:
+        facts = reply_of(provider).facts
+    assert (facts.usage is None) == (behaviour in {"no-usage", "text-usage"})
+    assert (facts.served_model is None) == (behaviour == "odd-model")
+
+
+def test_records_that_run_at_once_do_not_mix() -> None:
+    """Each answer is checked against its own record, in the order of the calls or not."""
+    short = samples.request()
+    long = samples.request(
+        samples.keyed_example(id="r2", documents=[["One."]], response=["A.", "B.", "C."])
+    )
+
+    def script(call: Call) -> Behaviour:
+        return late(0.1) if len(call.keys("RESPONSE")) == 2 else late(0.01)
+
+    with Provider(script) as provider:
+        replies = asyncio.run(ask(judge_of(provider), *[short, long] * 8))
+    judged = [
+        [s.response_sentence_key for s in r.answer.sentence_support_information] for r in replies
+    ]
+    assert judged == [["a", "b"], ["a", "b", "c"]] * 8
+    assert len(provider.calls) == 16
+
+
+def test_a_judge_can_be_used_again_after_closing() -> None:
+    """Closing ends the connections on their event loop; the next use opens new ones."""
+    with Provider() as provider:
+        judge = judge_of(provider)
+        for _ in range(2):
+            asyncio.run(ask(judge, samples.request()))
+    assert len(provider.calls) == 2
+
+
+def test_a_judge_does_not_change_event_loops_in_use() -> None:
+    """A second loop is refused rather than left hanging."""
+    with Provider() as provider, asyncio.Runner() as runner:
+        judge = judge_of(provider)
+        runner.run(judge.label(samples.request()))
+        with pytest.raises(UsageError, match="another event loop"):
+            asyncio.run(judge.label(samples.request()))
+        runner.run(judge.aclose())
+
+
+# Broken contracts
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "kind"),
+    [
+        ("unknown-key", "unknown_key"),
+        ("special-key", "special_not_allowed"),
+        ("missing-sentence", "missing_response_sentence"),
+        ("twice-sentence", "duplicate_response_sentence"),
+        ("empty-support", "supported_without_support"),
+    ],
+)
+def test_a_broken_contract_is_reasked_once(behaviour: str, kind: str) -> None:
+    """The first violation is sent back and counted; the second ends the record."""
+    with Provider([behaviour]) as provider:
+        facts = reply_of(provider).facts
+    assert (facts.attempts, facts.broken_contracts, len(provider.calls)) == (2, {kind: 1}, 2)
+    assert facts.usage == Usage(prompt_tokens=200, completion_tokens=20, cached_tokens=80)
+
+    failure, provider = failure_of([behaviour, behaviour])
+    assert (failure.reason, failure.attempts, len(provider.calls)) == ("contract", 2, 2)
+    assert isinstance(failure, UnusableAnswer)
+    assert [violation.kind for violation in failure.violations] == [kind]
+    assert failure.usage == Usage(prompt_tokens=200, completion_tokens=20, cached_tokens=80)
+    assert kind in str(failure)
+
+
+def test_a_reask_names_what_is_wrong_and_what_is_allowed() -> None:
+    """The judge sees its answer, the bad keys, and the existing ones in short."""
+    with Provider(["unknown-key"]) as provider:
+        reply_of(provider)
+    answer, reproof = provider.calls[1].messages[2:]
+    assert json.loads(answer["content"])["all_relevant_sentence_keys"] == ["0a", "9z"]
+    assert reproof == {
+        "role": "user",
+        "content": (
+            "That label broke the rules: unknown_key in all_relevant_sentence_keys: '9z'. "
+            "Document sentence keys are 0a-0b, 1a. Response sentence keys, each judged exactly "
+            "once, are a-b. Only supporting_sentence_keys may also hold "
+            "supported_without_sentence, general, well_known_fact, numerical_reasoning; it is "
+            "empty exactly when fully_supported is false. "
+            "Write the whole label again, as JSON alone."
+        ),
+    }
+
+
+def test_without_reasks_the_first_violation_ends_the_record() -> None:
+    """``reasks=0`` costs one request."""
+    failure, provider = failure_of(["unknown-key"], reasks=0)
+    assert (failure.reason, len(provider.calls)) == ("contract", 1)
+
+
+def test_trivial_spelling_is_no_violation() -> None:
+    """``[0A]`` names a sentence well enough; the pipeline normalises and counts it."""
+    spelled = answers(lambda label: label.update(all_utilized_sentence_keys=["[0A]"]))
+    with Provider([spelled]) as provider:
+        assert reply_of(provider).answer.all_utilized_sentence_keys == ("[0A]",)
+
+
+@pytest.mark.parametrize(
+    "behaviour",
+    ["malformed", "fenced", "extra-field", "lone-surrogate", "empty", "no-content", "list-content"],
+)
+def test_an_unreadable_answer_is_reasked_once(behaviour: str) -> None:
+    """It is counted apart from broken contracts, and the second one ends the record."""
+    with Provider([behaviour]) as provider:
+        facts = reply_of(provider).facts
+    assert (facts.attempts, facts.broken_contracts) == (2, {"malformed": 1})
+    assert "JSON object of the required schema" in provider.calls[1].messages[-1]["content"]
+
+    failure, provider = failure_of([behaviour, behaviour])
+    assert (failure.reason, len(provider.calls)) == ("malformed", 2)
+
+
+def test_a_violation_after_an_unreadable_answer_is_a_broken_contract() -> None:
+    """The last answer decides the reason."""
+    assert failure_of(["malformed", "unknown-key"])[0].reason == "contract"
+    assert failure_of(["unknown-key", "malformed"])[0].reason == "malformed"
+
+
+def test_a_failed_request_does_not_use_up_the_reask() -> None:
+    """Retries on the way and the re-ask are counted apart; no answer is paid for twice."""
+    with Provider(["500", "unknown-key", "reset", "ok"]) as provider:
+        facts = reply_of(provider).facts
+    assert (facts.attempts, facts.broken_contracts) == (4, {"unknown_key": 1})
+    assert [len(call.messages) for call in provider.calls] == [2, 2, 4, 4]
+
+
+# Failures
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "reason"),
+    [
+        ("401", "authentication"),
+        ("402", "quota"),
+        ("403", "permission"),
+        ("404", "not_found"),
+        ("429-quota", "quota"),
+        ("400-parameter", "parameter"),
+        ("400-schema", "parameter"),
+        ("redirect", "redirect"),
+    ],
+)
+def test_what_no_record_survives_stops_the_run(behaviour: str, reason: str) -> None:
+    """It costs one request."""
+    failure, provider = failure_of([behaviour])
+    assert isinstance(failure, FatalJudgeError)
+    assert (failure.reason, failure.attempts, len(provider.calls)) == (reason, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "reason"),
+    [
+        ("400", "bad_request"),
+        ("400-context", "context_length"),
+        ("413", "context_length"),
+        ("400-filter", "content_filter"),
+        ("filtered", "content_filter"),
+        ("refusal", "refusal"),
+        ("truncated", "truncated"),
+        ("429-wait-long", "transport"),
+    ],
+)
+def test_what_one_record_does_not_survive_ends_that_record(behaviour: str, reason: str) -> None:
+    """It costs one request too, and the run goes on."""
+    failure, provider = failure_of([behaviour])
+    assert not isinstance(failure, FatalJudgeError)
+    assert (failure.reason, failure.attempts, len(provider.calls)) == (reason, 1, 1)
+
+
+TRANSIENT = [
+    *("408", "409", "429", "429-wait", "500", "503", "html", "bad-json", "reset", "close", "short"),
+    *("bad-utf8", "deep-json", "json-list", "json-null", "json-error"),
+    *("no-choices", "null-choices", "no-message", "text-message", "text-choice"),
+]
+
+
+@pytest.mark.parametrize("behaviour", TRANSIENT)
+def test_what_may_pass_is_tried_again(behaviour: str) -> None:
+    """The same request is sent until attempts run out, and not once more."""
+    failure, provider = failure_of([behaviour] * 9, max_attempts=3)
+    assert not isinstance(failure, FatalJudgeError)
+    assert (failure.reason, failure.attempts, len(provider.calls)) == ("transport", 3, 3)
+    assert len({call.raw for call in provider.calls}) == 1
+
+    with Provider([behaviour, behaviour]) as provider:
+        assert reply_of(provider, max_attempts=3).facts.attempts == 3
+
+
+@pytest.mark.parametrize("behaviour", BEHAVIOURS)
+def test_whatever_a_server_does_the_error_is_ours(behaviour: str) -> None:
+    """A reply or a JudgeError, and no exception of another library hangs on it."""
+    settings: dict[str, Any] = {"max_attempts": 2, "timeout": 0.3}
+    if behaviour in {"ok", "latency", *UNTIDY}:
+        with Provider([behaviour]) as provider:
+            assert reply_of(provider, **settings).facts.attempts == 1
+        return
+    failure, _ = failure_of([behaviour] * 9, **settings)
+    assert (failure.__cause__, failure.__context__) == (None, None)
+    assert "model 'model-1' at 127.0.0.1:" in str(failure)
+
+
+def test_a_server_that_is_not_there_is_a_failed_connection() -> None:
+    """Nothing listens on the port."""
+    with Provider() as provider:
+        pass
+    with pytest.raises(JudgeError, match="connection failed") as caught:
+        reply_of(provider, max_attempts=2)
+    assert (caught.value.reason, caught.value.attempts) == ("transport", 2)
+
+
+@pytest.mark.parametrize("behaviour", ["hang", slow_body(0.05)])
+def test_an_attempt_ends_at_its_deadline(behaviour: str | Behaviour) -> None:
+    """Neither silence nor a trickle of bytes outlives the time-out, and connections are freed."""
+    with Provider([behaviour] * 2) as provider:
+        started = time.monotonic()
+        with pytest.raises(JudgeError, match=r"within 0\.3 s") as caught:
+            reply_of(provider, timeout=0.3, max_attempts=2)
+        elapsed = time.monotonic() - started
+        assert (caught.value.reason, len(provider.calls)) == ("timeout", 2)
+        assert 0.6 <= elapsed < 1.5
+        assert comes_true(lambda: provider.in_flight == 0)
+
+
+def test_a_truncated_answer_gets_one_longer_try() -> None:
+    """The cap is doubled once; without a cap there is nothing to raise."""
+    with Provider(["truncated"]) as provider:
+        assert reply_of(provider, max_output_tokens=50).facts.attempts == 2
+    assert [call.body["max_completion_tokens"] for call in provider.calls] == [50, 100]
+
+    failure, provider = failure_of(["truncated"] * 9, max_output_tokens=50)
+    assert (failure.reason, len(provider.calls)) == ("truncated", 2)
+
+    failure, provider = failure_of(["truncated", "malformed", "truncated"], max_output_tokens=50)
+    assert (failure.reason, len(provider.calls)) == ("truncated", 3)
+    assert [call.body["max_completion_tokens"] for call in provider.calls] == [50, 100, 100]
+
+
+# Pauses
+
+
+def test_a_server_may_say_how_long_to_wait() -> None:
+    """Retry-After is waited out and not undercut."""
+    pauses = Pauses()
+    with Provider(["429-wait", "429-wait"]) as provider:
+        reply_of(provider, sleep=pauses)
+    assert pauses == [7.0, 7.0]
+
+
+def test_a_wait_beyond_the_limit_is_not_cut_short() -> None:
+    """The record is given up at once, and the error says what would help."""
+    pauses = Pauses()
+    failure, _ = failure_of(["429-wait"], sleep=pauses, max_retry_after=5)
+    assert pauses == []
+    assert "it asks to wait 7 s, max_retry_after is 5" in str(failure)
+
+
+def test_pauses_grow_and_are_jittered() -> None:
+    """Without advice each pause is drawn between nothing and 1, 2, 4, … seconds, 60 at most."""
+    pauses = Pauses()
+    failure_of(["500"] * 9, sleep=pauses, max_attempts=9)
+    assert len(pauses) == 8
+    for pause, limit in zip(pauses, [1, 2, 4, 8, 16, 32, 60, 60], strict=True):
+        assert 0 <= pause <= limit
+    assert len(set(pauses)) == 8
+
+
+# Interruptions
+
+
+def test_cancelling_ends_a_record_at_once() -> None:
+    """Cancellation is not mistaken for a failure, and the server sees the connection end."""
+
+    async def cancelled(provider: Provider) -> None:
+        judge = judge_of(provider)
+        task = asyncio.create_task(judge.label(samples.request()))
+        while not provider.calls:  # noqa: ASYNC110 - the provider lives on another thread
+            await asyncio.sleep(0.01)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        await judge.aclose()
+
+    with Provider(["hang"] * 9) as provider:
+        asyncio.run(cancelled(provider))
+        assert comes_true(lambda: provider.in_flight == 0)
+    assert len(provider.calls) == 1
+
+
+@pytest.mark.parametrize("where", ["attempt", "pause"])
+def test_ctrl_c_passes_through(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An interrupt inside a request or between two of them is raised and not retried."""
+
+    async def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with Provider(["500"] * 9) as provider:
+        judge = judge_of(provider, sleep=interrupt)
+        if where == "attempt":
+            monkeypatch.setattr(judge, "_attempt", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            asyncio.run(ask(judge, samples.request()))
+    assert len(provider.calls) == (1 if where == "pause" else 0)
+
+
+def test_a_bug_is_not_dressed_up_as_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An exception that no server can cause comes out as it is, once."""
+
+    def parameters(_: object) -> None:
+        raise KeyError("bug")
+
+    with Provider() as provider:
+        judge = judge_of(provider)
+        monkeypatch.setattr(judge, "_parameters", parameters)
+        with pytest.raises(KeyError, match="bug"):
+            asyncio.run(ask(judge, samples.request()))
+    assert provider.calls == []
+
+
+# Secrets
+
+
+def echo(call: Call) -> Behaviour:
+    """An error that repeats all that was sent, as debugging servers do."""
+    everything = json.dumps([dict(call.headers), call.body])
+    return error(400, everything, everything, param=everything)
+
+
+LEAKY: list[Script] = [
+    ["401"],
+    ["500"] * 9,
+    ["malformed"] * 2,
+    ["unknown-key"] * 2,
+    ["refusal"],
+    echo,
+]
+
+
+@pytest.mark.parametrize("script", LEAKY)
+def test_neither_key_nor_documents_leave_in_errors_or_logs(
+    script: Script, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Even at DEBUG, and even where the server repeats them."""
+    caplog.set_level(logging.DEBUG)
+    request = samples.request(samples.keyed_example(documents=[[SENTENCE]], response=["Yes."]))
+    with Provider(script) as provider, pytest.raises(JudgeError) as caught:
+        reply_of(provider, request, max_attempts=2)
+    failure = caught.value
+    seen = [str(failure), repr(failure), repr(vars(failure)), caplog.text]
+    seen += [repr(record.__dict__) for record in caplog.records]
+    assert provider.calls[0].headers["authorization"] == f"Bearer {KEY}"
+    assert SENTENCE in provider.calls[0].raw.decode()
+    assert not [text for text in seen if "SENTINEL" in text]
+    assert (failure.__cause__, failure.__context__) == (None, None)
+
+
+def test_instructor_is_silent_while_a_judge_asks(caplog: pytest.LogCaptureFixture) -> None:
+    """It would log every failed record as an error of its own; elsewhere it may talk."""
+    caplog.set_level(logging.INFO)
+    failure_of(["malformed"] * 2)
+    assert not [record for record in caplog.records if record.name.startswith("instructor")]
+    logging.getLogger("instructor.v2.retry").error("someone else's call")
+    assert "someone else's call" in caplog.text
+
+
+def test_the_key_is_in_nothing_that_a_judge_hands_out() -> None:
+    """Not in the judge's own texts, its specification, or a reply."""
+    with Provider() as provider:
+        judge = judge_of(provider)
+        reply = asyncio.run(ask(judge, samples.request()))[0]
+    seen = [judge, judge.spec, judge.spec.model_dump(), judge.spec.sampling(), vars(judge), reply]
+    assert not [thing for thing in seen if "SENTINEL" in repr(thing)]
+
+
+def test_a_key_that_no_header_can_carry_is_refused_unseen() -> None:
+    """A line break from a file, a typographic dash, nothing at all."""
+    for key in ["", f"{KEY}\n", f"{KEY} ", f"{KEY}\u2013"]:
+        with pytest.raises(UsageError, match="API key") as caught:
+            OpenAIJudge("model-1", api_key=key)
+        assert "SENTINEL" not in str(caught.value)
+
+
+def test_what_a_judge_gives_as_a_key_is_shown_only_if_it_looks_like_one() -> None:
+    """A model that copies a sentence where a key belongs does not put it into our errors."""
+    copied = answers(lambda label: label.update(all_relevant_sentence_keys=[SENTENCE]))
+    failure, _ = failure_of([copied, copied])
+    assert "unknown_key in all_relevant_sentence_keys: a text" in str(failure)
+    assert "SENTINEL" not in str(failure)
+
+
+# Where requests go
+
+
+@pytest.fixture
+def trap(monkeypatch: pytest.MonkeyPatch) -> Iterator[Provider]:
+    """A server that every environment variable of the libraries points to."""
+    with Provider() as provider:
+        monkeypatch.setenv("OPENAI_BASE_URL", provider.url)
+        for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy"):
+            monkeypatch.setenv(name, f"http://127.0.0.1:{provider.port}")
+        monkeypatch.setenv("OPENAI_API_KEY", "sk-from-environment")
+        monkeypatch.setenv("OPENAI_ORG_ID", "org-from-environment")
+        monkeypatch.setenv("OPENAI_PROJECT_ID", "proj-from-environment")
+        monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "x-extra: from-environment")
+        yield provider
+
+
+def test_the_environment_does_not_redirect(trap: Provider) -> None:
+    """Address, proxy, account and headers are what the judge was given."""
+    with Provider() as provider:
+        reply_of(provider)
+        reply_of(provider, organization="org-1", project="proj-1")
+    bare, given = (call.headers for call in provider.calls)
+    assert trap.calls == []
+    assert "from-environment" not in repr([bare, given])
+    assert not {"openai-organization", "openai-project"} & set(bare)
+    assert (given["openai-organization"], given["openai-project"]) == ("org-1", "proj-1")
+
+
+def test_a_redirect_is_not_followed() -> None:
+    """The document stays here: the other server is never asked."""
+    with Provider() as other:
+        away = error(307, headers={"location": f"{other.url}/chat/completions"})
+        failure, _ = failure_of([away])
+        assert (failure.reason, other.calls) == ("redirect", [])
+
+
+@pytest.mark.parametrize(
+    ("url", "why"),
+    [
+        ("http://example.org/v1", "in the clear"),
+        ("http://10.0.0.1/v1", "in the clear"),
+        ("http://127.0.0.1.example.org/v1", "in the clear"),
+        ("https://user:SENTINEL@example.org/v1", "no user or password"),
+        ("https://SENTINEL@example.org/v1", "no user or password"),
+        ("https://example.org/v1?key=SENTINEL", "takes no"),
+        ("ftp://example.org", "https://"),
+        ("example.org/v1", "https://"),
+        ("https://[::1", "not a URL"),
+        ("https://example.org:port/v1", "not a URL"),
+        ("", "https://"),
+    ],
+)
+def test_an_unsafe_address_is_refused(url: str, why: str) -> None:
+    """Before anything is sent, and without repeating what may be a secret."""
+    with pytest.raises(UsageError, match=why) as caught:
+        OpenAIJudge("model-1", api_key=KEY, base_url=url)
+    assert "SENTINEL" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["https://example.org/v1", "http://localhost:1/v1", "http://127.9.9.9/v1", "http://[::1]:1"],
+)
+def test_a_safe_address_is_accepted(url: str) -> None:
+    """HTTPS anywhere, HTTP on this machine."""
+    assert OpenAIJudge("model-1", api_key=KEY, base_url=url).spec.base_url == url
+
+
+# Identity
+
+
+def test_every_field_says_whether_it_is_in_the_key() -> None:
+    """What is sent and can change a label is in; how the server is reached is out."""
+    marks = {
+        name: [mark for mark in info.metadata if mark in (InKey, NotInKey)]
+        for name, info in OpenAISpec.model_fields.items()
+    }
+    assert {name for name, found in marks.items() if found == [InKey]} == {
+        *("judge", "model", "temperature", "top_p", "seed", "reasoning_effort")
+    }
+    assert all(len(found) == 1 for found in marks.values())
+    assert OpenAISpec(model="m").sampling() == {}
+    assert OpenAISpec(model="m", temperature=0, timeout=1).sampling() == {"temperature": 0.0}
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"temperature": 3}, "temperature"),
+        ({"temperature": float("nan")}, "temperature"),
+        ({"max_attempts": 0}, "max_attempts"),
+        ({"reasks": 2}, "reasks"),
+        ({"temprature": 0}, "settings are model, temperature"),
+    ],
+)
+def test_a_wrong_setting_is_named(settings: dict[str, Any], said: str) -> None:
+    """The error says which, and what there is."""
+    with pytest.raises(UsageError, match=said):
+        OpenAIJudge("model-1", api_key=KEY, **settings)
+
+
+def test_the_judge_is_loaded_only_when_asked_for() -> None:
+    """Importing the seam, or listing judges, does not pay for importing openai."""
+    code = (
+        "import sys; from labeler.judges import JUDGES; list(JUDGES); "
+        "sys.exit(bool({'openai', 'instructor', 'tenacity'} & set(sys.modules)))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0  # noqa: S603
+    assert JUDGES["openai"] is OpenAIJudge
+
+
+def comes_true(condition: Callable[[], bool], within: float = 2.0) -> bool:
+    """Wait for another thread."""
+    end = time.monotonic() + within
+    while not condition() and time.monotonic() < end:
+        time.sleep(0.01)
+    return condition()
