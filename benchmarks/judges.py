@@ -6,7 +6,9 @@ The folder holds RAGBench rows as gzipped JSON Lines, one file a subset. Without
 looks in ``$LABELER_TEST_DATA/ragbench``, then in ``../shared/data/ragbench`` beside the checkout.
 Every row is labelled with the data set's own sentences; the truth is the data set's own labels,
 which GPT-4-class models made. The tables are Markdown. ``development`` rows (train and
-validation) were used to choose the judge's constants, ``test`` rows were not.
+validation) were used to choose the judge's constants, and to choose the mean over the minimum as a
+record's score; ``test`` rows were not. "embedded there" is the embedded judge on the very rows
+where the published column has a value.
 """
 
 from __future__ import annotations
@@ -318,7 +320,7 @@ def comparison(
     judged: Sequence[Judged], published: Iterable[str], own: Figure, other: Callable[[str], Figure]
 ) -> Iterator[str]:
     """Published columns beside the embedded judge on the very rows where each has a value."""
-    pairs = ["mean over subsets", "embedded, same rows", "pooled", "embedded, same rows"]
+    pairs = ["mean over subsets", "embedded there", "pooled", "embedded there"]
     yield line(["published column", "rows used", "without value", "subsets", *pairs])
     yield line(["---", *["--:"] * 7])
     for name in published:

@@ -18,7 +18,7 @@ from labeler import __version__
 from labeler.engine import Engine
 from labeler.errors import BadRow, FatalJudgeError, JudgeError, StoreError
 from labeler.example import Example, KeyedExample
-from labeler.judges import Judge, JudgeReply
+from labeler.judges import Judge, JudgeReply, UnusableAnswer
 from labeler.labels import VerbatimLabel, Violation, check_label
 from labeler.prompting import (
     DEFAULT_PROMPT,
@@ -29,7 +29,7 @@ from labeler.prompting import (
     load_prompt,
     load_schema,
 )
-from labeler.record import LabelFailure, LabelRecord, Outcome, label_key
+from labeler.record import LabelFailure, LabelRecord, Outcome, Usage, label_key
 from labeler.rows import Row, Rows, distinct, survey
 from labeler.signature import Signature
 from labeler.splitting import DEFAULT_SPLITTER, SPLITTERS, Splitter, key_example
@@ -236,6 +236,15 @@ async def _judge(judge: Judge, request: JudgeRequest, store: LabelStore) -> Outc
         reply = await judge.label(request)
     except (FatalJudgeError, StoreError):
         raise
+    except UnusableAnswer as error:
+        return _failure(
+            request,
+            error.reason,
+            str(error),
+            attempts=error.attempts,
+            usage=error.usage,
+            violations=error.violations,
+        )
     except JudgeError as error:
         return _failure(request, error.reason, str(error), attempts=error.attempts)
     except Exception as error:  # noqa: BLE001 - a judge's bug costs its record, not the run
@@ -256,6 +265,7 @@ def admit_reply(request: JudgeRequest, reply: JudgeReply) -> Outcome:
             "contract",
             f"the judge broke the label contract: {'; '.join(map(str, checked.violations))}",
             attempts=reply.facts.attempts,
+            usage=reply.facts.usage,
             violations=checked.violations,
         )
     changed = checked.label != reply.answer
@@ -277,6 +287,7 @@ def _failure(
     message: str,
     *,
     attempts: int = 1,
+    usage: Usage | None = None,
     violations: tuple[Violation, ...] = (),
 ) -> LabelFailure:
     return LabelFailure(
@@ -284,6 +295,7 @@ def _failure(
         reason=reason,
         message=f"{request.example.id!r}: {message}",
         attempts=attempts,
+        usage=usage,
         violations=violations,
         signature=request.signature,
         metadata=request.example.metadata,

@@ -89,7 +89,10 @@ class LabelFailure(Frozen):
     """What, where, got, allowed, and what to do."""
     attempts: int = 0
     """Requests that were sent for it."""
+    usage: Usage | None = None
+    """Tokens that were charged all the same."""
     violations: tuple[Violation, ...] = ()
+    """What the last answer broke, where the reason is ``contract``."""
     signature: Signature | None = None
     metadata: dict[str, Any] = Field(default_factory=dict)
 

@@ -70,7 +70,7 @@ def verbatim(
     )
 
 
-def record(  # noqa: PLR0913 - a record has this many parts
+def record(
     *,
     id: str = "r1",  # noqa: A002 - the field's name
     documents: Sequence[int | Sequence[str]] = (2, 1),

@@ -89,8 +89,11 @@ def _judge(name: str | None, recorded: str | None, settings: dict[str, Any]) -> 
     """Make the judge that the options describe; the key comes from the environment only."""
     from labeler import api
 
-    configured = "OPENAI_API_KEY" in os.environ or "base_url" in settings
+    configured = "OPENAI_API_KEY" in os.environ or settings
     chosen = name or ("openai" if configured else "embedded")
+    if chosen != "openai" and settings and settings != {"model": os.environ.get("LABELER_MODEL")}:
+        options = ", ".join(f"--{setting.replace('_', '-')}" for setting in settings)
+        raise UsageError(f"judge {chosen} takes no {options}; only openai does")
     if chosen == "replay":
         from labeler.judges.replay import ReplayJudge
 

@@ -95,8 +95,9 @@ class Progress:
             self.origins[origin] += 1
             self.repairs.update(outcome.normalised)
             self.repairs.update(violation.kind for violation in outcome.violations)
-            if origin == "judge" and outcome.reply.usage:
-                self.tokens.update(outcome.reply.usage.model_dump())
+        usage = outcome.usage if outcome.kind == "failure" else outcome.reply.usage
+        if origin == "judge" and usage:
+            self.tokens.update(usage.model_dump())
         rate = self._bar.tasks[self._task].speed or 0.0
         stored = self.origins["store"]
         self._bar.update(self._task, advance=1, rate=rate, stored=stored, failed=self.failed)

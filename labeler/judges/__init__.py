@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Protocol
 
 from pydantic import BaseModel, ConfigDict
 
 from labeler.catalog import Catalog
-from labeler.labels import GPTLabelingOutput
+from labeler.errors import JudgeError
+from labeler.labels import GPTLabelingOutput, Violation
 from labeler.prompting import JudgeRequest
-from labeler.record import ReplyFacts, SentenceScores
+from labeler.record import ReplyFacts, SentenceScores, Usage
 
 
 class InKey:
@@ -39,11 +40,11 @@ class JudgeSpec(BaseModel):
     def sampling(self) -> dict[str, Any]:
         """The parameters, besides the model, that can change a label and are set."""
         sampling: dict[str, Any] = {}
-        for name, field in type(self).model_fields.items():
-            marks = {mark for mark in field.metadata if mark in (InKey, NotInKey)}
+        for name, declared in type(self).model_fields.items():
+            marks = {mark for mark in declared.metadata if mark in (InKey, NotInKey)}
             if len(marks) != 1:
                 raise TypeError(
-                    f"{type(self).__name__}.{name} must be marked InKey or NotInKey, exactly one of them"
+                    f"{type(self).__name__}.{name} must be marked InKey or NotInKey, one of them"
                 )
             value = getattr(self, name)
             if InKey in marks and name not in self.named and value is not None:
@@ -56,8 +57,30 @@ class JudgeReply:
     """What came back for one request."""
 
     answer: GPTLabelingOutput
-    facts: ReplyFacts = ReplyFacts()
+    facts: ReplyFacts = field(default_factory=ReplyFacts)
     scores: SentenceScores | None = None
+
+
+class UnusableAnswer(JudgeError):
+    """A record that was asked about, and paid for, in vain.
+
+    Attributes:
+        violations: what the last answer broke, where the reason is ``contract``.
+        usage: tokens that were charged for all the same.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        reason: str,
+        attempts: int,
+        violations: tuple[Violation, ...] = (),
+        usage: Usage | None = None,
+    ) -> None:
+        super().__init__(message, reason=reason, attempts=attempts)
+        self.violations = violations
+        self.usage = usage
 
 
 class Judge(Protocol):

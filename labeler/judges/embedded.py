@@ -6,9 +6,10 @@ deterministic, fast and free: a floor that another judge should beat, and a way 
 downstream without paying.
 
 Which rows were used for what: see ``labeler.judges.lexical.scoring``. Thresholds come from the
-same 2,032 development rows of RAGBench: the support threshold has the best F1 of the unsupported
-class, the other two lie between the best sentence F1 and the smallest error of the record's
-ratio. They do not carry over to every data set; ``labeler.judges.calibration`` finds the support
+same 2,032 development rows of RAGBench: the support threshold lies where the F1 of unsupported
+sentences and of non-adherent records are both within .01 of their best, the relevance threshold
+makes the mean share of relevant sentences right, the utilization threshold has the best sentence
+F1. They do not carry over to every data set; ``labeler.judges.calibration`` finds the support
 threshold for one's own labels. ``python benchmarks/judges.py`` prints how well all of it does.
 """
 
@@ -21,7 +22,8 @@ from labeler.errors import UsageError
 from labeler.example import KeyedExample
 from labeler.judges import InKey, JudgeReply, JudgeSpec
 from labeler.judges.lexical.explain import explain_overall, explain_relevance, explain_support
-from labeler.judges.lexical.scoring import Evidence, Scores, score
+from labeler.judges.lexical.scoring import Scores, score
+from labeler.judges.lexical.support import Evidence
 from labeler.labels import GPTLabelingOutput, SentenceSupport
 from labeler.prompting import JudgeRequest
 from labeler.record import ReplyFacts, SentenceScores

@@ -18,10 +18,6 @@ from email.utils import parsedate_to_datetime
 from enum import Enum
 from typing import Literal
 
-from labeler.errors import JudgeError
-from labeler.labels import Violation
-from labeler.record import Usage
-
 Sign = Literal[
     "status",  # an HTTP status other than 2xx
     "timeout",  # no complete answer before the deadline
@@ -232,28 +228,6 @@ class Failed(Exception):
         self.symptom = symptom
         self.rule = diagnose(symptom)
         super().__init__(self.rule.reason)
-
-
-class UnusableAnswer(JudgeError):
-    """A record that was asked about, and paid for, in vain.
-
-    Attributes:
-        violations: what the last answer broke, where the reason is ``contract``.
-        usage: tokens that were charged for all the same.
-    """
-
-    def __init__(
-        self,
-        message: str,
-        *,
-        reason: str,
-        attempts: int,
-        violations: tuple[Violation, ...] = (),
-        usage: Usage | None = None,
-    ) -> None:
-        super().__init__(message, reason=reason, attempts=attempts)
-        self.violations = violations
-        self.usage = usage
 
 
 def explain(symptom: Symptom, *, timeout: float, detail: str = "") -> str:

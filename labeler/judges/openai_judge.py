@@ -29,13 +29,12 @@ from tenacity.wait import wait_random_exponential
 
 from labeler import __version__
 from labeler.errors import FatalJudgeError, UsageError
-from labeler.judges import InKey, JudgeReply, JudgeSpec, NotInKey
+from labeler.judges import InKey, JudgeReply, JudgeSpec, NotInKey, UnusableAnswer
 from labeler.judges.failures import (
     Course,
     Failed,
     Sign,
     Symptom,
-    UnusableAnswer,
     diagnose,
     explain,
 )

@@ -43,7 +43,9 @@ _BEFORE_A_NUMBER = frozenset(
 _FIRST_WITHOUT_CASE = "\u0590"
 # A stop with no space after it ends a sentence only between plain words: in "… the end.The next"
 # and "… in 1999.The next", but not in np.array, a.b.Com, St.Paul, x/y.Z or f().Then.
-_LAST_WORD = re.compile(r"[“\"'(]*(?:[^\W\d_][^\W\d_'’-]{2,}|\d{4})[.!?…]+[”’\"')\]]*")
+_LAST_WORD = re.compile(
+    r"[“\"'(]*(?:[^\W\d_][^\W\d_'’-]{2,}|\d{4}|[^\W\d_]{2}(?=[!?]))[.!?…]+[”’\"')\]]*"
+)
 _FIRST_WORD = re.compile(r"[“\"'(]?([^\W\d_]+)(?:['’][^\W\d_]+)?[,;:]?")
 _NAME_ENDING = re.compile(
     r"(?i:com|net|org|edu|gov|io|js|json|py|java|md|txt|pdf|html?|xml|csv|exe|ya?ml)"

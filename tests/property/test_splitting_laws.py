@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from labeler.errors import BadRow
@@ -68,6 +68,9 @@ _RAG_LIKE = st.lists(st.sampled_from(_FRAGMENTS), max_size=40).map("".join)
 _LONG = st.builds(str.__mul__, _RAG_LIKE, st.integers(2, 40))
 TEXTS = st.one_of(_UNICODE, _RAG_LIKE, _LONG)
 
+# The first text pays for loading the models.
+unhurried = settings(deadline=None)
+
 
 def visible(text: str) -> str:
     """Leave out white space, which no splitter answers for."""
@@ -75,6 +78,7 @@ def visible(text: str) -> str:
 
 
 @pytest.mark.parametrize("name", SPLITTERS)
+@unhurried
 @given(text=TEXTS)
 def test_spans_are_in_order_and_apart(name: str, text: str) -> None:
     """Every span is inside the text and begins where the one before it has ended, or later."""
@@ -85,6 +89,7 @@ def test_spans_are_in_order_and_apart(name: str, text: str) -> None:
 
 
 @pytest.mark.parametrize("name", SPLITTERS)
+@unhurried
 @given(text=TEXTS)
 @example("\ud800 lone. \udfff Surrogates")
 def test_no_visible_character_is_lost_or_doubled(name: str, text: str) -> None:
@@ -95,6 +100,7 @@ def test_no_visible_character_is_lost_or_doubled(name: str, text: str) -> None:
 
 
 @pytest.mark.parametrize("name", SPLITTERS)
+@unhurried
 @given(text=TEXTS)
 def test_no_piece_is_blank(name: str, text: str) -> None:
     """A piece has something to label, so a blank text has no piece."""
@@ -102,12 +108,14 @@ def test_no_piece_is_blank(name: str, text: str) -> None:
 
 
 @pytest.mark.parametrize("name", SPLITTERS)
+@unhurried
 @given(text=TEXTS)
 def test_splitting_twice_is_the_same(name: str, text: str) -> None:
     """A splitter remembers nothing from the texts it has seen."""
     assert SPLITTERS[name].split(text) == SPLITTERS[name].split(text)
 
 
+@unhurried
 @given(text=TEXTS)
 def test_a_general_piece_is_its_span(text: str) -> None:
     """The default splitter shows the judge the source as it stands, without outer space."""
@@ -116,6 +124,7 @@ def test_a_general_piece_is_its_span(text: str) -> None:
         assert len(piece.text) <= LONGEST
 
 
+@unhurried
 @given(text=TEXTS)
 def test_a_ragbench_piece_is_its_span_up_to_white_space(text: str) -> None:
     """Joining changes nothing but the white space between the joined parts."""
@@ -124,6 +133,7 @@ def test_a_ragbench_piece_is_its_span_up_to_white_space(text: str) -> None:
 
 
 @pytest.mark.parametrize("name", SPLITTERS)
+@unhurried
 @given(text=TEXTS)
 def test_a_splitters_sentences_align_with_their_text(name: str, text: str) -> None:
     """Given back as given sentences, they are found with the visible part of their spans."""
@@ -133,6 +143,7 @@ def test_a_splitters_sentences_align_with_their_text(name: str, text: str) -> No
     assert [_spanned(text, piece) for piece in aligned] == [_spanned(text, p) for p in pieces]
 
 
+@unhurried
 @given(text=TEXTS, position=st.integers(min_value=0), char=st.sampled_from("x。\0"))
 def test_given_sentences_with_one_more_character_are_refused(
     text: str, position: int, char: str

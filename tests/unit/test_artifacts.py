@@ -2,34 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-import sys
-from pathlib import Path
 
 import jsonschema
 import pytest
 
+from export_schemas import SCHEMAS, rendered
 from labeler import resources
 from labeler.errors import UnknownName
 from labelled import output, record
-
-ROOT = Path(__file__).parents[2]
-LOCK = ROOT / "tests" / "golden" / "digests.json"
-
-sys.path.append(str(ROOT / "scripts"))
-from export_schemas import SCHEMAS, rendered  # noqa: E402 - a script is no package
-
-
-def digests() -> dict[str, str]:
-    """SHA-256 of every file that ships."""
-    return {
-        f"{kind}/{name}{suffix}": hashlib.sha256(
-            resources.read(kind, name, suffix).encode()
-        ).hexdigest()
-        for kind, suffix in (("prompts", ".md"), ("schemas", ".json"))
-        for name in resources.names(kind, suffix)
-    }
+from lock_artifacts import LOCK, digests
 
 
 def test_published_versions_are_never_edited() -> None:

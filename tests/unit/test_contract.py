@@ -100,9 +100,7 @@ def test_a_violation_reads_as_a_sentence() -> None:
     st.lists(st.sampled_from(["0a", "[0b]", "1a", "2c"]), max_size=6),
 )
 def test_a_checked_label_is_always_computable(relevant: list[str], utilized: list[str]) -> None:
-    """Whatever was given, the label holds only keys that were shown, each once; and checking it
-    again changes nothing.
-    """
+    """Whatever was given, the label holds shown keys once each, and passes the check itself."""
     label = check_label(output(relevant=relevant, utilized=utilized), EXAMPLE).label
     for keys in (label.all_relevant_sentence_keys, label.all_utilized_sentence_keys):
         assert set(keys) <= set(EXAMPLE.document_keys())

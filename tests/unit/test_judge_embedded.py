@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from hypothesis import strategies as st
 
 from labeler.errors import UsageError
 from labeler.example import KeyedExample, Piece, key_documents, key_response
-from labeler.judges import JUDGES, JudgeReply
+from labeler.judges import JUDGES, Judge, JudgeReply
 from labeler.judges.embedded import EmbeddedJudge
 from labeler.judges.lexical.explain import QUOTED_LETTERS, QUOTED_WORDS
 from labeler.judges.lexical.words import stem, surface_words
@@ -69,10 +70,9 @@ def judged(example: KeyedExample, judge: EmbeddedJudge | None = None) -> JudgeRe
     return asyncio.run(judge.label(request))
 
 
-def sentence(response: list[str], place: int = 0, **options: list[list[str]]) -> SentenceSupport:
-    """The judgement of one sentence of a response."""
-    answer = judged(keyed(response, **options)).answer
-    return answer.sentence_support_information[place]
+def sentence(response: list[str], documents: list[list[str]] = TOWER) -> SentenceSupport:
+    """The judgement of the first sentence of a response."""
+    return judged(keyed(response, documents)).answer.sentence_support_information[0]
 
 
 def test_copied_sentence_is_supported_by_its_source() -> None:
@@ -137,7 +137,7 @@ def test_number_of_a_list_item_is_no_claim() -> None:
         ("It does have a public restaurant.", False),
     ],
 )
-def test_negation_flip_is_not_supported(claim: str, supported: bool) -> None:  # noqa: FBT001
+def test_negation_flip_is_not_supported(claim: str, supported: bool) -> None:
     """The same words with a "not" more or less are a contradiction, and the explanation says so."""
     entry = sentence([claim])
     assert entry.fully_supported is supported
@@ -172,11 +172,15 @@ def test_true_meta_sentence_needs_no_sentence(text: str) -> None:
     assert sentence([text]).supporting_sentence_keys == ("supported_without_sentence",)
 
 
+def test_claim_behind_a_meta_clause_is_looked_for() -> None:
+    """A fabrication does not pass because the documents are said not to say something else."""
+    entry = sentence(["The documents do not mention that, but penguins designed the lighthouse."])
+    assert not entry.fully_supported
+
+
 def test_false_meta_sentence_is_not_supported() -> None:
     """What the documents do say cannot be said to be missing."""
-    entry = sentence(
-        ["The documents do not say that the Kestrel Tower was opened in 1931."],
-    )
+    entry = sentence(["The documents do not say that the Kestrel Tower was opened in 1931."])
     assert not entry.fully_supported
     assert "0a" in entry.explanation
 
@@ -307,6 +311,29 @@ def test_document_text_stays_inert_and_short() -> None:
         assert len(text) < 5 * QUOTED_WORDS * (QUOTED_LETTERS + 2) + 400
 
 
+@pytest.mark.parametrize(
+    "unit",
+    [
+        " ",
+        "the context does not ",
+        "no ",
+        "not information ",
+        "1. ",
+        "1 ",
+        "don't ",
+        "ab",
+        "塔",
+        "'",
+    ],
+)
+def test_hostile_repetition_is_judged_in_linear_time(unit: str) -> None:
+    """Long runs of what the patterns look for do not stall the judge."""
+    text = unit * (50_000 // len(unit))
+    started = time.process_time()
+    judged(keyed([text, text], [[text]], question=text))
+    assert time.process_time() - started < 5
+
+
 def test_scores_do_not_depend_on_the_hash_seed() -> None:
     """Sets of strings iterate in another order in every process; the answer does not change."""
     program = (
@@ -317,7 +344,7 @@ def test_scores_do_not_depend_on_the_hash_seed() -> None:
     root = Path(__file__).parents[2]
     path = os.pathsep.join([str(Path(__file__).parent), str(root)])
     outputs = {
-        subprocess.run(  # noqa: S603
+        subprocess.run(
             [sys.executable, "-c", program],
             env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": path},
             capture_output=True,
@@ -360,11 +387,12 @@ def test_threshold_must_be_finite() -> None:
 
 def test_reply_states_its_facts() -> None:
     """One attempt, no usage, no host: nothing was sent anywhere."""
+    judge: Judge = EmbeddedJudge()
     reply = judged(keyed(["The tower is 300 metres tall."]))
     assert reply.facts.attempts == 1
     assert reply.facts.usage is None
     assert reply.facts.host is None
-    asyncio.run(EmbeddedJudge().aclose())
+    asyncio.run(judge.aclose())
 
 
 _FRAGMENTS = st.sampled_from(

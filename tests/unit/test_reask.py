@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 import pytest
-import samples
 
+import samples
 from labeler.judges.reask import brief, complaint, key_ranges
 from labeler.labels import Violation
 

@@ -1,12 +1,12 @@
 from __future__ import annotations
 
 import pytest
-from real_data import needs_ragbench, ragbench_rows
 
 from labeler.errors import BadRow
 from labeler.example import Example, Piece
 from labeler.splitting import SPLITTERS, key_example
 from labeler.splitting.given import GIVEN, align
+from real_data import needs_ragbench, ragbench_rows
 
 GENERAL = SPLITTERS["general"]
 

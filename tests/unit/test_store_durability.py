@@ -12,11 +12,11 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from records import sample_record
 
 from labeler.errors import StoreError
 from labeler.stores import disk
 from labeler.stores.disk import DiskStore
+from records import sample_record
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="kills, limits and locks are POSIX here")
 
@@ -73,7 +73,7 @@ connection.execute("ROLLBACK")
 
 def start(script: str, *arguments: object) -> subprocess.Popen[str]:
     """Run a script in a process of its own, with this process's import path."""
-    return subprocess.Popen(  # noqa: S603 - our own interpreter and script
+    return subprocess.Popen(
         [sys.executable, "-c", script, *map(str, arguments)],
         env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
         stdin=subprocess.PIPE,

@@ -15,13 +15,13 @@ from pathlib import Path
 
 import diskcache
 import pytest
-from records import keyed_example, sample_record
 
 from labeler.errors import StoreError
 from labeler.record import LabelRecord
 from labeler.stores.disk import BytesDisk, DiskStore, salvage
 from labeler.stores.memory import MemoryStore
 from labeler.stores.sealed import LARGEST, MAGIC, seal
+from records import keyed_example, sample_record
 
 RECORDS = sorted((sample_record(n) for n in range(5)), key=lambda record: record.key)
 VICTIM, OTHER = RECORDS[1], RECORDS[2]
@@ -396,7 +396,7 @@ def test_nothing_of_a_tampered_store_is_executed(tmp_path: Path) -> None:
     )
     (tmp_path / "outside").write_text("mine")
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    result = subprocess.run(  # noqa: S603 - our own interpreter and script
+    result = subprocess.run(
         [sys.executable, "-c", _WATCHED, str(directory), "77"],
         env=environment,
         capture_output=True,

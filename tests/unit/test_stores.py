@@ -16,13 +16,13 @@ from typing import Protocol
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from records import keyed_example, sample_record
 
 from labeler.errors import StoreError, UsageError
 from labeler.stores import LabelStore, database
 from labeler.stores.disk import DiskStore
 from labeler.stores.memory import MemoryStore
 from labeler.stores.sealed import BrokenSeal, seal, unseal
+from records import keyed_example, sample_record
 
 
 class ManagedStore(LabelStore, AbstractContextManager["ManagedStore"], Protocol):
@@ -282,7 +282,7 @@ def test_a_store_that_nobody_closed_is_saved_at_exit(tmp_path: Path) -> None:
         "for n in range(300): store.put(sample_record(n))\n"
     )
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-    subprocess.run(  # noqa: S603 - our own interpreter and script
+    subprocess.run(
         [sys.executable, "-c", script, str(tmp_path / "s")], env=environment, check=True, timeout=60
     )
     with DiskStore(tmp_path / "s", create=False) as store:

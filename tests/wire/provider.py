@@ -122,7 +122,7 @@ def format_problems(response_format: Json) -> list[str]:
     return problems + list(schema_problems(schema, "schema"))
 
 
-def schema_problems(schema: Any, where: str) -> Iterator[str]:  # noqa: ANN401 - any JSON
+def schema_problems(schema: Any, where: str) -> Iterator[str]:
     """What strict mode does not permit in a schema, and where."""
     if not isinstance(schema, dict):
         return
@@ -231,7 +231,7 @@ def completion(content: str | None, *, finish: str = "stop", refusal: str | None
     }
 
 
-def says(content: str | None, **facts: Any) -> Behaviour:  # noqa: ANN401 - as completion takes them
+def says(content: str | None, **facts: Any) -> Behaviour:
     """The model writes this."""
 
     async def behave(_: Call, wire: Wire) -> None:

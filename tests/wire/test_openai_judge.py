@@ -11,7 +11,15 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+
 import samples
+from labeler import __version__
+from labeler.errors import FatalJudgeError, JudgeError, UsageError
+from labeler.judges import JUDGES, InKey, Judge, JudgeReply, NotInKey, UnusableAnswer
+from labeler.judges.openai_judge import OpenAIJudge, OpenAISpec, response_format
+from labeler.labels import GPTLabelingOutput
+from labeler.prompting import JudgeRequest, ResponseSchema, load_schema
+from labeler.record import Usage
 from wire.provider import (
     BEHAVIOURS,
     FINGERPRINT,
@@ -28,15 +36,6 @@ from wire.provider import (
     slow_body,
 )
 
-from labeler import __version__
-from labeler.errors import FatalJudgeError, JudgeError, UsageError
-from labeler.judges import JUDGES, InKey, Judge, JudgeReply, NotInKey
-from labeler.judges.failures import UnusableAnswer
-from labeler.judges.openai_judge import OpenAIJudge, OpenAISpec, response_format
-from labeler.labels import GPTLabelingOutput
-from labeler.prompting import JudgeRequest, ResponseSchema, load_schema
-from labeler.record import Usage
-
 KEY = "sk-SENTINEL-0123456789"
 SENTENCE = "The vault code is 4711-SENTINEL."
 
@@ -49,7 +48,7 @@ class Pauses(list[float]):
         self.append(seconds)
 
 
-def judge_of(provider: Provider, **settings: Any) -> OpenAIJudge:  # noqa: ANN401
+def judge_of(provider: Provider, **settings: Any) -> OpenAIJudge:
     """A judge of the provider that does not sleep unless told how."""
     settings = {"api_key": KEY, "base_url": provider.url, "sleep": Pauses(), **settings}
     return OpenAIJudge("model-1", **settings)
@@ -66,14 +65,14 @@ async def ask(judge: Judge, *requests: JudgeRequest) -> list[JudgeReply]:
 def reply_of(
     provider: Provider,
     request: JudgeRequest | None = None,
-    **settings: Any,  # noqa: ANN401
+    **settings: Any,
 ) -> JudgeReply:
     """The reply to one record."""
     request = request or samples.request()
     return asyncio.run(ask(judge_of(provider, **settings), request))[0]
 
 
-def failure_of(script: Script, **settings: Any) -> tuple[JudgeError, Provider]:  # noqa: ANN401
+def failure_of(script: Script, **settings: Any) -> tuple[JudgeError, Provider]:
     """The failure of one record, and the provider that caused it."""
     with Provider(script) as provider, pytest.raises(JudgeError) as caught:
         reply_of(provider, **settings)
@@ -684,7 +683,7 @@ def test_the_judge_is_loaded_only_when_asked_for() -> None:
         "import sys; from labeler.judges import JUDGES; list(JUDGES); "
         "sys.exit(bool({'openai', 'instructor', 'tenacity'} & set(sys.modules)))"
     )
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0  # noqa: S603
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
     assert JUDGES["openai"] is OpenAIJudge
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+
 from wire.provider import COMPLETIONS, Json, Provider, format_problems
 
 GOOD: Json = {

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from labeler.judges.lexical.scoring import Evidence
+from labeler.judges.lexical.support import Evidence
 
 QUOTED_WORDS = 6
 QUOTED_LETTERS = 24

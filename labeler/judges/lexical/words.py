@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import pairwise
 
 _ASCII_WORD = re.compile(r"[0-9]+(?:[.,][0-9]+)*|[a-z0-9]+(?:'[a-z]+)?|%")
@@ -172,6 +172,16 @@ def surface_words(text: str) -> list[str]:
 def stems(words: Sequence[str]) -> list[str]:
     """The stem of every word, in order."""
     return [_STEMS[word] for word in words]
+
+
+def written(
+    surface: Sequence[str], sequence: Sequence[str], wanted: Collection[str]
+) -> tuple[str, ...]:
+    """The words whose stems are wanted, one for each stem, in order."""
+    if not wanted:
+        return ()
+    pairs = zip(sequence, surface, strict=True)
+    return tuple({found: word for found, word in pairs if found in wanted}.values())
 
 
 def is_number(word: str) -> bool:

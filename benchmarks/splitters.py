@@ -1,0 +1,98 @@
+"""Speed of every sentence splitter, and how much of RAGBench each one reproduces.
+
+Run it as ``python benchmarks/splitters.py``. It takes the real rows where they are at hand (see
+``tests/real_data.py``), else a text of its own. Processor speed cancels out in the last column:
+how many times longer splitting takes than decoding the same bytes.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+
+from real_data import ragbench_rows
+
+from labeler.splitting import SPLITTERS, Splitter
+
+ROUNDS = 3
+OWN_TEXT = (
+    "Retrieval puts passages before a model (Smith et al., 2020). Dr. Brown found that 3.5 of 10 "
+    "answers, e.g. those on the U.S. market, went beyond them [12]. Is that much? It is!\n\n"
+    "- See https://a.example/b.html for more.\n- Or write to x@y.example. Thank you.\n\n"
+)
+
+
+class Labelled(NamedTuple):
+    """A text with its published sentences."""
+
+    text: str
+    sentences: list[str]
+
+
+class Corpus(NamedTuple):
+    """What is split."""
+
+    name: str
+    documents: list[Labelled]
+    responses: list[Labelled]
+
+
+def main() -> None:
+    """Print one table line a splitter."""
+    corpus = _ragbench() or Corpus("own text", [Labelled(OWN_TEXT * 4, [])] * 2000, [])
+    texts = [labelled.text for labelled in corpus.documents + corpus.responses]
+    encoded = [text.encode() for text in texts]
+    megabytes = sum(map(len, encoded)) / 1e6
+    reading = _fastest(lambda: [content.decode() for content in encoded])
+    print(f"{corpus.name}: {len(texts):,} texts, {megabytes:.1f} MB, fastest of {ROUNDS} rounds\n")
+    print("| splitter | MB/s | times decoding | documents reproduced | responses reproduced |")
+    print("|---|--:|--:|--:|--:|")
+    for splitter in SPLITTERS.values():
+        seconds = _fastest(lambda split=splitter.split: [split(text) for text in texts])
+        counts = [_reproduced(splitter, part) for part in (corpus.documents, corpus.responses)]
+        speed = f"{megabytes / seconds:.1f} | {seconds / reading:,.0f}"
+        print(f"| {splitter} | {speed} | {counts[0]} | {counts[1]} |")
+
+
+def _ragbench() -> Corpus | None:
+    """Read the real rows, where they are at hand."""
+    documents, responses = [], []
+    for row in ragbench_rows():
+        responses.append(_labelled(row["response"], row["response_sentences"]))
+        for text, pairs in zip(row["documents"], row["documents_sentences"], strict=True):
+            documents.append(_labelled(text, pairs))
+    return Corpus("RAGBench", documents, responses) if responses else None
+
+
+def _labelled(text: str, pairs: list[list[str]]) -> Labelled:
+    return Labelled(text, [sentence for _, sentence in pairs])
+
+
+def _fastest(work: Callable[[], object]) -> float:
+    """Seconds of processor time of the fastest round, after one that loads what is lazy."""
+    work()
+    rounds = []
+    for _ in range(ROUNDS):
+        begin = time.process_time()
+        work()
+        rounds.append(time.process_time() - begin)
+    return min(rounds)
+
+
+def _reproduced(splitter: Splitter, part: list[Labelled]) -> str:
+    """Count the texts whose sentences are the published ones; their keys follow from the order."""
+    if not any(labelled.sentences for labelled in part):
+        return "–"
+    equal = sum(
+        [piece.text for piece in splitter.split(text)] == sentences for text, sentences in part
+    )
+    return f"{equal:,} of {len(part):,}"
+
+
+if __name__ == "__main__":
+    main()

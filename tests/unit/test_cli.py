@@ -1,0 +1,345 @@
+"""The command line as people and programs use it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from labeler.cli import run
+from labeler.cli.terminal import visible
+from labelled import record
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "rows.jsonl"
+
+
+class Command:
+    """Runs the command line in this process, in a folder of its own."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+        self._monkeypatch, self._capsys = monkeypatch, capsys
+
+    def __call__(self, *arguments: object) -> tuple[int, str, str]:
+        """Exit code, standard output, standard error."""
+        self._monkeypatch.setattr(sys, "argv", ["labeler", *map(str, arguments)])
+        code = run()
+        out, err = self._capsys.readouterr()
+        return code, out, err
+
+
+@pytest.fixture
+def labeler_command(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> Command:
+    """The command, away from the checkout and from the user's settings."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("OPENAI_API_KEY", "LABELER_MODEL", "LABELER_STORE"):
+        monkeypatch.delenv(name, raising=False)
+    return Command(monkeypatch, capsys)
+
+
+@pytest.fixture
+def labels(labeler_command: Command, tmp_path: Path) -> Path:
+    """The examples, labelled by the embedded judge."""
+    code, out, _ = labeler_command("label", EXAMPLES, "-o", "labels.jsonl")
+    assert (code, out) == (0, "")
+    return tmp_path / "labels.jsonl"
+
+
+def json_lines(text: str) -> list[dict[str, Any]]:
+    """The objects of a JSON Lines text."""
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def test_help_and_version_load_nothing_heavy() -> None:
+    """Neither pydantic nor rich nor any judge's library is imported for --help."""
+    heavy = (
+        "pydantic openai instructor diskcache tenacity rich.console sentencex nltk numpy asyncio"
+    )
+    program = (
+        "import sys; sys.argv = ['labeler', '--help']\n"
+        "from labeler.cli import run; code = run()\n"
+        f"print('LOADED', [name for name in {heavy.split()!r} if name in sys.modules], code)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines()[-1] == "LOADED [] 0"
+    assert "metrics" in done.stdout
+
+
+def test_labels_go_to_standard_output_and_talk_does_not(labeler_command: Command) -> None:
+    """One JSON object a row on stdout, one line of counts on stderr."""
+    code, out, err = labeler_command("label", EXAMPLES)
+    assert code == 0
+    assert len(json_lines(out)) == 14
+    assert err == "14 labelled, 0 from the store, 0 failed\n"
+
+
+def test_the_second_run_asks_nobody(labeler_command: Command, labels: Path) -> None:
+    """Every label comes from the store, and the file is the same."""
+    first = labels.read_bytes()
+    code, _, err = labeler_command("label", EXAMPLES, "-o", labels)
+    assert (code, err) == (0, "0 labelled, 14 from the store, 0 failed\n")
+    assert labels.read_bytes() == first
+
+
+def test_rows_of_metrics_are_a_contract(labeler_command: Command, labels: Path) -> None:
+    """Ids, values, fractions, reasons: the form that programs rely on."""
+    ids = "relevance,relevance:ragbench,completeness"
+    code, out, err = labeler_command("metrics", labels, "--rows", "--metrics", ids)
+    assert (code, err) == (0, "")
+    rows = json_lines(out)
+    assert [row["id"] for row in rows] == [row["id"] for row in json_lines(EXAMPLES.read_text())]
+    first = rows[0]["metrics"]
+    assert list(first) == ids.split(",")
+    assert first["relevance:ragbench"] == {
+        "value": 0.5,
+        "numerator": 2,
+        "denominator": 4,
+        "undefined": None,
+    }
+    undefined = [
+        row["metrics"]["completeness"]
+        for row in rows
+        if row["metrics"]["completeness"]["undefined"]
+    ]
+    assert undefined == [
+        {
+            "value": None,
+            "numerator": None,
+            "denominator": None,
+            "undefined": "no_relevant_sentences",
+        }
+    ]
+
+
+def test_the_summary_is_a_table_or_json(labeler_command: Command, labels: Path) -> None:
+    """The same numbers either way, each with its signature."""
+    _, table, _ = labeler_command("metrics", labels, "--metrics", "adherence")
+    _, out, _ = labeler_command("metrics", labels, "--metrics", "adherence", "--json")
+    (row,) = json.loads(out)
+    assert row["metric"] == "adherence"
+    assert row["defined"] == 14
+    assert f"{row['mean']:.4f}" in table
+    assert "judge:embedded/lexical-1" in row["signature"]
+    assert "judge:embedded/lexical-1" in table
+
+
+def test_a_summary_by_column(labeler_command: Command, labels: Path) -> None:
+    """One block a value of the column."""
+    _, out, _ = labeler_command(
+        "metrics", labels, "--metrics", "adherence", "--by", "domain", "--json"
+    )
+    assert [row["group"] for row in json.loads(out)] == ["clinic", "harbour", "museum", "software"]
+
+
+def test_metrics_of_a_store(labeler_command: Command, labels: Path) -> None:
+    """A folder is read as a store; a missing one is not made."""
+    _, from_file, _ = labeler_command("metrics", labels, "--json")
+    _, from_store, _ = labeler_command("metrics", ".labeler", "--json")
+    assert json.loads(from_file) == json.loads(from_store)
+    code, _, err = labeler_command("metrics", "nowhere")
+    assert code == 2
+    assert "nowhere" in err
+    assert not Path("nowhere").exists()
+
+
+def test_the_catalog_of_metrics(labeler_command: Command) -> None:
+    """--list needs no labels."""
+    code, out, _ = labeler_command("metrics", "--list")
+    assert code == 0
+    assert "relevance:ragbench" in out
+
+
+def test_show_prints_a_record(labeler_command: Command, labels: Path) -> None:
+    """Sentences, marks, support and explanations; or the record as JSON."""
+    code, out, _ = labeler_command("show", labels, "tide-gate-wrong-year")
+    assert code == 0
+    assert "✗   b  It was finished in 1994" in out
+    assert "R·   0a" in out
+    _, out, _ = labeler_command("show", labels, "tide-gate-wrong-year", "--json")
+    assert json.loads(out)["example"]["id"] == "tide-gate-wrong-year"
+
+
+def test_show_names_near_ids(labeler_command: Command, labels: Path) -> None:
+    """A typing slip gets an answer that helps."""
+    code, _, err = labeler_command("show", labels, "tide-gate-hight")
+    assert code == 2
+    assert "'tide-gate-height'" in err
+
+
+def test_some_rows_failed(labeler_command: Command, tmp_path: Path) -> None:
+    """The others are labelled, the failure says why in its place, and the exit code is 1."""
+    rows = tmp_path / "rows.jsonl"
+    lines = EXAMPLES.read_text().splitlines()[:2]
+    rows.write_text("\n".join([lines[0], "{broken", lines[1]]) + "\n")
+    code, out, err = labeler_command("label", rows)
+    assert code == 1
+    assert [row["kind"] for row in json_lines(out)] == ["label", "failure", "label"]
+    assert "1 failed (invalid_json 1)" in err
+    assert "rows.jsonl:2: not JSON" in err
+
+
+def test_clashing_ids_stop_before_any_spend(labeler_command: Command, tmp_path: Path) -> None:
+    """Exit code 2, both lines named, no store made."""
+    first = json.loads(EXAMPLES.read_text().splitlines()[0])
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text(f"{json.dumps(first)}\n{json.dumps({**first, 'response': 'Other.'})}\n")
+    code, out, err = labeler_command("label", rows, "-o", "labels.jsonl")
+    assert (code, out) == (2, "")
+    assert "rows.jsonl:2" in err
+    assert "rows.jsonl:1" in err
+    assert not (tmp_path / "labels.jsonl").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["frob"], "No such command 'frob'"),
+        (["label"], "Missing argument"),
+        (["label", "nowhere.jsonl"], "cannot read nowhere.jsonl"),
+        (["label", EXAMPLES, "--judge", "oracle"], "unknown judge 'oracle'"),
+        (["label", EXAMPLES, "--judge", "openai"], "needs --model"),
+        (["label", EXAMPLES, "--judge", "openai", "--model", "m"], "needs a key in OPENAI_API_KEY"),
+        (["label", EXAMPLES, "--judge", "replay"], "needs --recorded"),
+        (["label", EXAMPLES, "--splitter", "genral"], "did you mean 'general'"),
+        (["label", EXAMPLES, "--prompt", "trace/v9"], "have: trace/v1"),
+        (
+            ["label", EXAMPLES, "--judge", "embedded", "--seed", "7"],
+            "judge embedded takes no --seed",
+        ),
+        (["label", EXAMPLES, "-o", "no/such/folder.jsonl"], "cannot write"),
+        (["metrics"], "name a label file"),
+        (["metrics", EXAMPLES], "rows.jsonl:1: not a label record"),
+        (["metrics", EXAMPLES, "--metrics", "relevence"], "did you mean 'relevance"),
+        (["schema", "x"], "no schema 'x'"),
+        (["prompt", "x"], "no prompt 'x'"),
+    ],
+)
+def test_wrong_use_is_one_clear_line(
+    labeler_command: Command, arguments: list[object], says: str
+) -> None:
+    """Exit code 2, nothing on standard output, no traceback."""
+    code, out, err = labeler_command(*arguments)
+    assert (code, out) == (2, "")
+    assert says in err
+    assert "Traceback" not in err
+
+
+def test_a_key_in_the_environment_chooses_the_model(
+    labeler_command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a key but no model nothing is sent, and the message says what to do."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-sentinel-key-000")
+    code, _, err = labeler_command("label", EXAMPLES)
+    assert code == 2
+    assert "--judge embedded works without one" in err
+    assert "sentinel" not in err
+
+
+def test_recorded_answers_are_replayed(labeler_command: Command, labels: Path) -> None:
+    """A label file is a judge: the same answers, under a signature of their own."""
+    code, out, _ = labeler_command(
+        "label", EXAMPLES, "--judge", "replay", "--recorded", labels, "--store", "other"
+    )
+    assert code == 0
+    replayed, original = json_lines(out), json_lines(labels.read_text())
+    assert [r["label"] for r in replayed] == [o["label"] for o in original]
+    assert {r["signature"]["judge"] for r in replayed} == {"replay"}
+
+
+def test_export_and_import_lose_nothing(labeler_command: Command, labels: Path) -> None:
+    """Store to file to store to file: the same lines."""
+    labeler_command("export", "-o", "first.jsonl")
+    code, _, _ = labeler_command("import", "labels", "first.jsonl", "--store", "second")
+    assert code == 0
+    labeler_command("export", "--store", "second", "-o", "second.jsonl")
+    assert Path("first.jsonl").read_bytes() == Path("second.jsonl").read_bytes()
+    assert sorted(Path("first.jsonl").read_text().splitlines()) == sorted(
+        labels.read_text().splitlines()
+    )
+
+
+def test_schemas_and_prompts_are_printed(labeler_command: Command) -> None:
+    """All names, one file, or the messages for a row."""
+    assert labeler_command("schema")[1].split() == ["failure/v1", "label-trace/v1", "record/v1"]
+    assert (
+        json.loads(labeler_command("schema", "label-trace/v1")[1])["title"] == "GPTLabelingOutput"
+    )
+    assert labeler_command("prompt")[1].split() == ["trace/v1"]
+    _, out, _ = labeler_command("prompt", "--rows", EXAMPLES, "--id", "log-rotation")
+    assert (
+        '{"key": "0a", "text": "Log files are rotated every midnight and kept for 30 days."}' in out
+    )
+
+
+HOSTILE = "\x1b]0;owned\x07\x1b[2J\u202egnp.exe [red]x[/red] :smile: \x00"
+
+
+def test_strangers_text_stays_text(labeler_command: Command, tmp_path: Path) -> None:
+    """Control sequences, direction overrides and markup are shown, never obeyed."""
+    labelled = record(documents=[[HOSTILE, "x"], [HOSTILE]], metadata={"domain": HOSTILE})
+    path = tmp_path / "labels.jsonl"
+    path.write_text(
+        labelled.model_copy(
+            update={"label": labelled.label.model_copy(update={"relevance_explanation": HOSTILE})}
+        ).model_dump_json()
+    )
+    for arguments in (
+        ["show", path, "r1"],
+        ["show", path, HOSTILE],
+        ["metrics", path, "--by", "domain"],
+    ):
+        _, out, err = labeler_command(*arguments)
+        assert not set(out + err) & {"\x1b", "\x07", "\u202e", "\x00"}
+    _, out, _ = labeler_command("show", path, "r1")
+    assert "<U+001B>[2J<U+202E>gnp.exe [red]x[/red] :smile:" in out
+
+
+def test_visible_keeps_ordinary_text() -> None:
+    """Letters of any script, accents, line breaks and tabs are left alone."""
+    text = "Grüße, 你好, नमस्ते, مرحبا, 😀\n\t"
+    assert visible(text) == text
+
+
+def test_a_closed_pipe_is_no_error(labels: Path) -> None:
+    """`labeler metrics … | head -1` ends quietly."""
+    command = f"{sys.executable} -m labeler metrics {labels} --rows | head -c 1"
+    done = subprocess.run(["/bin/sh", "-c", command], capture_output=True, text=True, check=True)
+    assert done.stderr == ""
+
+
+def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path: Path) -> None:
+    """Killed in the middle: the next run judges only what the store does not hold."""
+    rows = tmp_path / "rows.jsonl"
+    with rows.open("w") as file:
+        for number in range(400):
+            row = {
+                "id": str(number),
+                "question": f"Q {number}?",
+                "documents": [f"Fact {number}."],
+                "response": f"Fact {number}.",
+            }
+            file.write(json.dumps(row) + "\n")
+    environment = {**os.environ, "LABELER_STORE": str(tmp_path / "store")}
+    command = [sys.executable, "-m", "labeler", "label", str(rows), "--judge", "embedded"]
+    running = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment
+    )
+    assert running.stdout is not None
+    seen = [running.stdout.readline() for _ in range(50)]
+    running.kill()
+    running.wait()
+    running.stdout.close()
+    done = subprocess.run(
+        [*command, "-o", os.devnull], capture_output=True, text=True, env=environment, check=True
+    )
+    judged, stored = (int(part.split()[0]) for part in done.stderr.split(", ")[:2])
+    assert judged + stored == 400
+    assert stored >= len(seen)

@@ -1,0 +1,142 @@
+# ruff: noqa: RUF001  # quotation marks and stops of many scripts are the point
+from __future__ import annotations
+
+import pytest
+
+from labeler.splitting import SPLITTERS, boundaries, general
+from labeler.splitting.general import GENERAL, LONGEST, WINDOW
+
+# A pattern that looks back or ahead from each of these would take the square of the length.
+UNITS = {
+    "initials": "U.S. ",
+    "titles": "Mr. ",
+    "dots": ".",
+    "dots and spaces": ". ",
+    "spaces and dots": " .",
+    "question marks": "? ",
+    "straight quotes": '"',
+    "apostrophes": "'",
+    "opening quotes": "“",
+    "opening single quotes": "‘",
+    "guillemets": "«",
+    "corner brackets": "「",
+    "all quotes": "\"'`“‘«„「",
+    "unclosed quotations": "“Go. ",
+    "quotations": 'He said "Go." ',
+    "parentheses": "(",
+    "unclosed parentheses": "(Go. ",
+    "pairs of parentheses": "()",
+    "brackets": "[",
+    "citations": "Go.[1] ",
+    "letters": "a",
+    "capitals": "A",
+    "stops in a word": "abc.",
+    "touching stops": "abc.Def ",
+    "spaces": " ",
+    "wide spaces": "\u3000",
+    "tabs": "\t",
+    "line feeds": "\n",
+    "carriage returns": "\r\n",
+    "line separators": "\u2028",
+    "short lines": "Go on.\n",
+    "two words a line": "go on\n",
+    "bullets": "- a\n",
+    "bare bullets": "-\n",
+    "dashes": "- ",
+    "numbers": "1. ",
+    "clauses": "1.1 ",
+    "number of a clause": "1.",
+    "headings": "# ",
+    "bold marks": "**",
+    "unclosed bold lines": "**a\n",
+    "fields": "Aa aa: ",
+    "field words": "Aa ",
+    "fences": "```\n~~~\n",
+    "fences with a language": "```a\n",
+    "tildes": "~",
+    "pipes": "|",
+    "pipes and spaces": "| ",
+    "table rows": "|a|\n",
+    "rules": "---\n",
+    "almost a rule": "- = ",
+    "commas": ",",
+    "emoji": "😀",
+    "emoji behind stops": "Go! 😀 ",
+    "joiners": "\u200d",
+    "accents": "e\u0301",
+    "bare accents": "\u0301",
+    "zero-width spaces": "\u200b",
+    "NUL": "\0",
+    "lone surrogates": "\ud800",
+    "ideographic stops": "。",
+    "short Chinese sentences": "你好。",
+    "Cyrillic shortenings": "г. ",
+    "Greek questions": "τι; ",
+    "addresses": "https://a.example/b?c=d.E",
+}
+# Most patterns fail only at the end of what they have matched.
+SHAPES = [
+    pytest.param(unit, tail, id=name + (" and a letter" if tail else ""))
+    for name, unit in UNITS.items()
+    for tail in ("", "x")
+]
+
+
+def shape(unit: str, tail: str, length: int) -> str:
+    """Repeat a unit up to a length."""
+    return unit * (length // len(unit)) + tail
+
+
+def visible(text: str) -> str:
+    """Leave out white space, which no splitter answers for."""
+    return "".join(text.split())
+
+
+@pytest.fixture
+def shown(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Record how many characters the engine is shown at each call."""
+    lengths: list[int] = []
+
+    def engine_cuts(window: str) -> list[int]:
+        lengths.append(len(window))
+        return boundaries.engine_cuts(window)
+
+    monkeypatch.setattr(general, "engine_cuts", engine_cuts)
+    return lengths
+
+
+@pytest.mark.parametrize(("unit", "tail"), SHAPES)
+def test_general_reads_100_kilobytes_a_bounded_number_of_times(
+    unit: str, tail: str, shown: list[int]
+) -> None:
+    """Nothing is lost, and the engine sees each character four times at most, in windows."""
+    text = shape(unit, tail, 100_000)
+    pieces = GENERAL.split(text)
+    assert visible("".join(piece.text for piece in pieces)) == visible(text)
+    assert all(len(piece.text) <= LONGEST for piece in pieces)
+    assert max(shown, default=0) <= WINDOW
+    assert sum(shown) <= len(text) * WINDOW // (LONGEST // 2)
+
+
+@pytest.mark.parametrize("unit", ["a", "a ", ".", "“", "“Go. ", " ", "\n", "U.S. ", "Go on now. "])
+def test_general_reads_a_megabyte_on_one_line(unit: str, shown: list[int]) -> None:
+    """Ten times the text is ten times the work, not a hundred times."""
+    text = shape(unit, "", 1_000_000)
+    pieces = GENERAL.split(text)
+    assert visible("".join(piece.text for piece in pieces)) == visible(text)
+    assert sum(shown) <= len(text) * WINDOW // (LONGEST // 2)
+
+
+@pytest.mark.parametrize(("unit", "tail"), SHAPES)
+def test_ragbench_reads_100_kilobytes(unit: str, tail: str) -> None:
+    """Nothing is lost, and no shape keeps punkt or the joining busy for long."""
+    text = shape(unit, tail, 100_000)
+    pieces = SPLITTERS["ragbench"].split(text)
+    assert visible("".join(piece.text for piece in pieces)) == visible(text)
+
+
+def test_a_long_line_is_cut_where_its_sentences_are(shown: list[int]) -> None:
+    """The windows through which the engine sees a line leave no trace in its sentences."""
+    sentences = [f"Sentence number {number} is here." for number in range(30_000)]
+    assert [piece.text for piece in GENERAL.split(" ".join(sentences))] == sentences
+    assert len(shown) > 1
