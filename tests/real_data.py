@@ -11,12 +11,17 @@ from typing import Any
 
 import pytest
 
-_BESIDE_THE_CHECKOUT = Path(__file__).resolve().parents[2] / "shared" / "data" / "ragbench"
+_BESIDE_THE_CHECKOUT = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 
 def ragbench_folder() -> Path:
-    """Name the folder of the subsets: ``$LABELER_TEST_DATA``, else ``../shared/data/ragbench``."""
-    return Path(os.environ.get("LABELER_TEST_DATA") or _BESIDE_THE_CHECKOUT)
+    """Name the folder of the subsets.
+
+    That is ``ragbench`` in the folder that ``LABELER_TEST_DATA`` names, or that folder itself if
+    it has none; where the variable is not set, in ``../shared/data`` beside the checkout.
+    """
+    base = Path(os.environ.get("LABELER_TEST_DATA") or _BESIDE_THE_CHECKOUT)
+    return base / "ragbench" if (base / "ragbench").is_dir() else base
 
 
 def ragbench_files() -> list[Path]:

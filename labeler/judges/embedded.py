@@ -7,7 +7,7 @@ downstream without paying.
 
 Which rows were used for what: see ``labeler.judges.lexical.scoring``. Thresholds come from the
 same 2,032 development rows of RAGBench: the support threshold lies where the F1 of unsupported
-sentences and of non-adherent records are both within .01 of their best, the relevance threshold
+sentences and of non-adherent records are both within .015 of their best, the relevance threshold
 makes the mean share of relevant sentences right, the utilization threshold has the best sentence
 F1. They do not carry over to every data set; ``labeler.judges.calibration`` finds the support
 threshold for one's own labels. ``python benchmarks/judges.py`` prints how well all of it does.

@@ -18,9 +18,11 @@ import sentencex
 
 # White space becomes a plain space: a line break is none inside a block, and the engine has
 # crashed on wide spaces. So do control characters and zero-width spaces, behind which it does not
-# see a stop, and lone surrogates, for which it would refuse the whole text.
+# see a stop, and lone surrogates, for which it would refuse the whole text. Spelled out, since
+# ``[^\S ]`` is slower by far.
 _FOREIGN = re.compile(
-    r"[^\S ]|[\x00-\x1f\x7f\u200b\u200e\u200f\u2060\ufeff\ud800-\udfff]",
+    "[\x00-\x1f\x7f\x85\xa0\u1680\u2000-\u200b\u200e\u200f"
+    "\u2028\u2029\u202f\u205f\u2060\u3000\ufeff\ud800-\udfff]"
 )
 # The engine's time grows with the square of the quotation marks it is shown, so it is not asked
 # about more of them than any prose has.

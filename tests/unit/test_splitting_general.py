@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import pytest
 
-from labeler.splitting import boundaries
+from labeler.splitting.boundaries import flatten
 from labeler.splitting.general import GENERAL, LONGEST
 
 # Known weak spots, none of which loses text:
@@ -135,6 +135,12 @@ def test_a_blank_text_has_no_sentence(text: str) -> None:
     assert GENERAL.split(text) == []
 
 
+def test_the_engine_sees_plain_spaces_alone() -> None:
+    """Whatever Python calls white space is a plain space to the engine, at the same offset."""
+    white = "".join(char for code in range(0x110000) if (char := chr(code)).isspace())
+    assert flatten(f"a{white}b") == f"a{' ' * len(white)}b"
+
+
 def _bounded_texts(text: str) -> list[str]:
     pieces = [piece.text for piece in GENERAL.split(text)]
     assert len(pieces) > 1
@@ -192,7 +198,7 @@ def test_an_engine_that_lies_is_not_heard(
     answer: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If its sentences are not the text, the block stays whole."""
-    monkeypatch.setattr(boundaries.sentencex, "segment", lambda _language, _text: answer)
+    monkeypatch.setattr("sentencex.segment", lambda _language, _text: answer)
     assert [piece.text for piece in GENERAL.split("One. Two.")] == ["One. Two."]
 
 
@@ -211,7 +217,7 @@ def test_an_engine_that_crashes_costs_only_the_cut(
             raise error
         return ["One. ", "Two."] if language == "en" else []
 
-    monkeypatch.setattr(boundaries.sentencex, "segment", segment)
+    monkeypatch.setattr("sentencex.segment", segment)
     assert [piece.text for piece in GENERAL.split("Bad. One.\n\nOne. Two.")] == [
         "Bad. One.",
         "One.",
@@ -225,6 +231,6 @@ def test_an_interruption_is_no_crash(monkeypatch: pytest.MonkeyPatch) -> None:
     def segment(_language: str, _text: str) -> list[str]:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(boundaries.sentencex, "segment", segment)
+    monkeypatch.setattr("sentencex.segment", segment)
     with pytest.raises(KeyboardInterrupt):
         GENERAL.split("One. Two.")
