@@ -131,6 +131,11 @@ def read_labels(labels: str | Path) -> Iterator[Outcome]:
         yield from read_outcomes(labels)
 
 
+def read_records(labels: str | Path) -> Iterator[LabelRecord]:
+    """Read the label records among the outcomes of :func:`read_labels`."""
+    return (outcome for outcome in read_labels(labels) if isinstance(outcome, LabelRecord))
+
+
 def write_labels(outcomes: Iterable[Outcome], path: str | Path) -> int:
     """Write outcomes as JSON Lines; the file appears when it is whole. Returns their number."""
     return sum(1 for _ in write_outcomes(outcomes, path))
@@ -219,6 +224,7 @@ __all__ = [
     "open_rows",
     "read_labels",
     "read_ragbench",
+    "read_records",
     "summary",
     "write_labels",
 ]

@@ -105,17 +105,28 @@ class RowFile:
     """The rows of a JSON Lines file; iterating again reads the file again.
 
     Standard input can be read once only, so its lines are kept in memory.
+
+    Args:
+        paths: files, read one after the other.
+        id_from: columns that together name a row, joined by ``/``; by default the column ``id``.
     """
 
-    def __init__(self, path: str | Path) -> None:
-        self._path = path
-        self._kept = list(read_lines(path)) if str(path) == STDIO else None
+    def __init__(self, *paths: str | Path, id_from: Sequence[str] = ()) -> None:
+        self._paths = paths
+        self._id_from = id_from
+        self._kept = {path: list(read_lines(path)) for path in paths if str(path) == STDIO}
 
     def __iter__(self) -> Iterator[Row]:
         """Each row in turn; a line that is no example becomes a failure in its place."""
-        lines = read_lines(self._path) if self._kept is None else self._kept
-        for line in lines:
-            yield _row(line.where, partial(_parse, line))
+        for path in self._paths:
+            for line in self._kept.get(path) or read_lines(path):
+                yield _row(line.where, partial(self._example, line))
+
+    def _example(self, line: Line) -> Example:
+        row = parse_object(line)
+        if self._id_from:
+            row["id"] = joined_id(row, self._id_from, line.where)
+        return to_example(row, line.where)
 
 
 @dataclass(frozen=True)
@@ -134,10 +145,6 @@ class RowSequence:
 
 Rows = RowFile | RowSequence
 """Rows that can be read more than once."""
-
-
-def _parse(line: Line) -> Example:
-    return to_example(parse_object(line), line.where)
 
 
 def _row(where: str, make: Callable[[], Example]) -> Row:
@@ -166,6 +173,23 @@ def distinct(rows: Iterable[Row]) -> Iterator[Row]:
             if first[0] != row.where:
                 continue
         yield row
+
+
+def joined_id(row: Mapping[str, Any], columns: Sequence[str], where: str) -> str:
+    """Name a row by several columns: ``("set", "id")`` → ``lamps/17``.
+
+    Raises:
+        BadRow: a column is missing, or is no text or whole number.
+    """
+    parts = [row.get(column) for column in columns]
+    for column, part in zip(columns, parts, strict=True):
+        if isinstance(part, bool) or not isinstance(part, str | int) or part == "":
+            raise BadRow(
+                f"{where}: column {column!r} is to be part of the id and is {part!r:.40}; "
+                "it must be a text or a whole number",
+                reason="missing_field" if part is None else "wrong_type",
+            )
+    return "/".join(map(str, parts))
 
 
 def to_example(row: Mapping[str, Any], where: str) -> Example:

@@ -33,7 +33,7 @@ def updated(text: str) -> str:
         begin, end = f"<!-- begin {name} -->", f"<!-- end {name} -->"
         pattern = re.compile(re.escape(begin) + ".*?" + re.escape(end), re.DOTALL)
         part = f"{begin}\n{make()}\n{end}"
-        text = pattern.sub(lambda _, part=part: part, text)
+        text = pattern.sub(part.replace("\\", r"\\"), text)
     return text
 
 

@@ -36,6 +36,7 @@ imports = typer.Typer(
 app.command("label")(labeling.label)
 app.command("metrics")(reading.metrics)
 app.command("show")(reading.show)
+app.command("calibrate")(reading.calibrate)
 app.add_typer(imports, name="import")
 imports.command("ragbench")(labeling.import_ragbench)
 imports.command("labels")(labeling.import_labels)

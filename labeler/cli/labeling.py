@@ -22,9 +22,13 @@ Store = Annotated[str, typer.Option(envvar="LABELER_STORE", help="Folder of the 
 
 def label(
     rows: Annotated[
-        str, typer.Argument(help="JSON Lines with question, documents, response; - reads stdin.")
+        list[str],
+        typer.Argument(help="JSON Lines with question, documents, response; - reads stdin."),
     ],
     *,
+    id_from: Annotated[
+        str, typer.Option("--id", help="Columns that name a row, comma-separated.")
+    ] = "id",
     output: Output = "-",
     judge: Annotated[
         str | None,
@@ -38,6 +42,9 @@ def label(
     ] = None,
     recorded: Annotated[
         str | None, typer.Option(help="Label file that the replay judge answers from.")
+    ] = None,
+    support_threshold: Annotated[
+        float | None, typer.Option(help="Score from which the embedded judge calls it supported.")
     ] = None,
     temperature: Annotated[float | None, typer.Option(help="Sent only where given.")] = None,
     top_p: Annotated[float | None, typer.Option(help="Sent only where given.")] = None,
@@ -56,6 +63,7 @@ def label(
     """Label rows: one judge call each, and none for a row whose label is stored."""
     from labeler import api
     from labeler.cli.terminal import Progress
+    from labeler.rows import RowFile
 
     settings = {
         "model": model,
@@ -67,10 +75,11 @@ def label(
         "max_output_tokens": max_output_tokens,
         "timeout": timeout,
     }
-    chosen = _judge(judge, recorded, {k: v for k, v in settings.items() if v is not None})
+    given = {name: value for name, value in settings.items() if value is not None}
+    chosen = _judge(judge, recorded, support_threshold, given)
     with Progress("labeling") as progress:
         outcomes = api.iter_labels(
-            rows,
+            RowFile(*rows, id_from=() if id_from == "id" else id_from.split(",")),
             judge=chosen,
             store=store,
             splitter=splitter,
@@ -85,24 +94,45 @@ def label(
     return SOME_FAILED if progress.failed else 0
 
 
-def _judge(name: str | None, recorded: str | None, settings: dict[str, Any]) -> Judge:
+def _judge(
+    name: str | None, recorded: str | None, threshold: float | None, openai: dict[str, Any]
+) -> Judge:
     """Make the judge that the options describe; the key comes from the environment only."""
     from labeler import api
 
-    configured = "OPENAI_API_KEY" in os.environ or settings
-    chosen = name or ("openai" if configured else "embedded")
-    if chosen != "openai" and settings and settings != {"model": os.environ.get("LABELER_MODEL")}:
-        options = ", ".join(f"--{setting.replace('_', '-')}" for setting in settings)
-        raise UsageError(f"judge {chosen} takes no {options}; only openai does")
+    chosen = name or ("openai" if openai or "OPENAI_API_KEY" in os.environ else "embedded")
+    _refuse_strange_options(chosen, recorded, threshold, openai)
+    if chosen == "openai":
+        return _openai(openai)
     if chosen == "replay":
         from labeler.judges.replay import ReplayJudge
 
         if not recorded:
             raise UsageError("the replay judge needs --recorded LABELS to answer from")
         return ReplayJudge.from_file(recorded)
-    if chosen != "openai":
-        return api.open_judge(chosen)
-    return _openai(settings)
+    if threshold is not None:
+        from labeler.judges.embedded import EmbeddedJudge
+
+        return EmbeddedJudge(support_threshold=threshold)
+    return api.open_judge(chosen)
+
+
+def _refuse_strange_options(
+    chosen: str, recorded: str | None, threshold: float | None, openai: dict[str, Any]
+) -> None:
+    """Refuse an option that the judge would ignore: its user expects an effect."""
+    of_openai = set(openai)
+    if openai.get("model") == os.environ.get("LABELER_MODEL"):
+        of_openai.discard("model")
+    given = {
+        "openai": of_openai,
+        "replay": {"recorded"} if recorded else set(),
+        "embedded": set() if threshold is None else {"support_threshold"},
+    }
+    for judge, options in given.items():
+        if judge != chosen and options:
+            named = ", ".join(f"--{option.replace('_', '-')}" for option in sorted(options))
+            raise UsageError(f"judge {chosen} takes no {named}; only {judge} does")
 
 
 def _openai(settings: dict[str, Any]) -> Judge:

@@ -57,6 +57,19 @@ def metrics(
         tables.print_summary(summary, __version__)
 
 
+def calibrate(
+    scored: Annotated[str, typer.Argument(help="Labels of the embedded judge.")],
+    truth: Annotated[str, typer.Argument(help="Labels of the same records that are trusted.")],
+) -> None:
+    """Find the support threshold of the embedded judge that fits labels of your own."""
+    from labeler import api
+    from labeler.judges.calibration import calibrate as fit
+    from labeler.judges.calibration import pairs_from_records
+
+    pairs = pairs_from_records(api.read_records(scored), api.read_records(truth))
+    _print_json(fit(pairs).model_dump())
+
+
 def show(
     labels: Labels,
     id: Annotated[str, typer.Argument(help="The record's id.")],  # noqa: A002 - its name on the command line

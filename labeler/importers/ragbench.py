@@ -19,7 +19,7 @@ from labeler.keys import document_key, response_key
 from labeler.labels import VerbatimLabel, VerbatimSupport, check_label
 from labeler.prompting import load_schema
 from labeler.record import LabelFailure, LabelRecord, Outcome, ReplyFacts, label_key
-from labeler.rows import parse_object, read_lines, to_example
+from labeler.rows import joined_id, parse_object, read_lines, to_example
 from labeler.signature import Signature
 from labeler.splitting import SPLITTERS, key_example
 
@@ -62,11 +62,13 @@ def to_record(row: Mapping[str, Any], where: str = "row") -> LabelRecord:
     Raises:
         BadRow: a column is missing or malformed, or keys are not in RAGBench's scheme.
     """
-    missing = [name for name in (*_IDENTITY, "annotating_model_name") if not row.get(name)]
-    if missing:
-        raise BadRow(f"{where}: no {', '.join(missing)}; is this RAGBench?", reason="missing_field")
-    where = f"{where} ({row['id']!r})"
-    example = _key(row, where)
+    name = joined_id(row, _IDENTITY, where)
+    if not isinstance(row.get("annotating_model_name"), str):
+        raise BadRow(
+            f"{where}: no annotating_model_name: is this RAGBench?", reason="missing_field"
+        )
+    where = f"{where} ({name!r})"
+    example = _key(row, name, where)
     verbatim = _verbatim(row, where)
     signature = Signature(
         judge=JUDGE,
@@ -88,14 +90,12 @@ def to_record(row: Mapping[str, Any], where: str = "row") -> LabelRecord:
     )
 
 
-def _key(row: Mapping[str, Any], where: str) -> KeyedExample:
+def _key(row: Mapping[str, Any], name: str, where: str) -> KeyedExample:
     _check_keys(row, where)
-    metadata = {name: row.get(name) for name in (*_IDENTITY, "annotating_model_name")}
-    metadata["published"] = {name: row.get(name) for name in PUBLISHED}
+    metadata = {column: row.get(column) for column in (*_IDENTITY, "annotating_model_name")}
+    metadata["published"] = {column: row.get(column) for column in PUBLISHED}
     shown = ("question", "documents", "response", "documents_sentences", "response_sentences")
-    fields = {name: row.get(name) for name in shown}
-    fields["id"] = "/".join(str(row[name]) for name in _IDENTITY)
-    fields["metadata"] = metadata
+    fields = {column: row.get(column) for column in shown} | {"id": name, "metadata": metadata}
     example = to_example(fields, where)
     try:
         return key_example(example, SPLITTERS["ragbench"])

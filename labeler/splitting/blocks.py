@@ -34,8 +34,7 @@ class Block(NamedTuple):
 # possessively or has no second way to match, so that a line of a megabyte costs one pass.
 _STRUCTURE = re.compile(
     r"""\s*+(?:
-      (?P<fence>`{3,}|~{3,})
-    | (?P<row>\|.*\|\s*\Z)
+      (?P<row>\|.*\|\s*\Z)
     # ===, ---, ***, |---|:--| and the like underline what stands above.
     | (?P<rule>[-=_*~|:+\s]{3,}+\Z)
     # A heading is one line; so is a line that is bold as a whole, the heading of chat models.
@@ -108,14 +107,19 @@ def _lines(text: str) -> Iterator[_Line]:
 
 def _fence(line: str) -> str:
     """Return the mark of a line that opens or closes a code fence, else an empty text."""
-    mark = line.lstrip()[:3]
-    return mark if mark in {"```", "~~~"} else ""
+    visible = line.lstrip()
+    mark = visible[:3]
+    # ```code``` is code inside a paragraph.
+    is_fence = mark in {"```", "~~~"} and mark not in visible.lstrip(mark[0])
+    return mark if is_fence else ""
 
 
 def _kind(line: str) -> tuple[str, int]:
     """Return the kind of a line outside code, and how long its marker is."""
     if line.isspace():
         return "blank", 0
+    if _fence(line):
+        return "fence", 0
     match = _STRUCTURE.match(line)
     if match is None or match.lastgroup is None:
         return "plain", 0
