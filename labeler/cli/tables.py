@@ -15,36 +15,48 @@ _UP, _DOWN = "↑", "↓"
 
 
 def print_summary(rows: Sequence[SummaryRow], version: str) -> None:
-    """Print summaries, then the signature that all their labels share, or the several ones."""
+    """Print summaries in one table, and under it what made the labels."""
     out = console()
-    for group in dict.fromkeys(row.group for row in rows):
-        out.print(_summary([row for row in rows if row.group == group], group))
-    labels: Counter[str] = Counter()
-    for row in rows[:: max(1, len({r.metric.id for r in rows}))]:
-        labels.update(row.labels)
-    for label, count in labels.items():
+    grouped = any(row.group is not None for row in rows)
+    table = Table()
+    for name in [*(["group"] if grouped else []), "metric", ""]:
+        table.add_column(name, overflow="fold")
+    for name in ("mean", "pooled", "defined"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for name in ("undefined", "failed"):
+        table.add_column(name)
+    previous = None
+    for row in rows:
+        starts = row.group != previous
+        if starts and previous is not None:
+            table.add_section()
+        previous = row.group
+        group = [Text(visible(row.group or "") if starts else "")] if grouped else []
+        table.add_row(*group, *_cells(row))
+    out.print(table)
+    for label, count in _labels(rows).items():
         out.print(Text(visible(f"{count} records by {label}|labeler:{version}")), soft_wrap=True)
 
 
-def _summary(rows: Sequence[SummaryRow], group: str | None) -> Table:
-    table = Table(title=None if group is None else Text(visible(group)), title_justify="left")
-    table.add_column("metric", no_wrap=True)
-    table.add_column("", no_wrap=True)
-    for name in ("mean", "pooled", "defined"):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("undefined")
-    table.add_column("failed")
+def _cells(row: SummaryRow) -> list[str | Text]:
+    return [
+        row.metric.id,
+        _UP if row.metric.higher_is_better else _DOWN,
+        _decimal(row.mean),
+        _decimal(row.pooled),
+        str(row.defined),
+        Text(visible(_reasons(row.undefined))),
+        Text(visible(_reasons(row.failed))),
+    ]
+
+
+def _labels(rows: Sequence[SummaryRow]) -> Counter[str]:
+    """How many records there are of each signature: the same for every metric of a group."""
+    labels: Counter[str] = Counter()
     for row in rows:
-        table.add_row(
-            row.metric.id,
-            _UP if row.metric.higher_is_better else _DOWN,
-            _decimal(row.mean),
-            _decimal(row.pooled),
-            str(row.defined),
-            Text(visible(_reasons(row.undefined))),
-            Text(visible(_reasons(row.failed))),
-        )
-    return table
+        if row.metric is rows[0].metric:
+            labels.update(row.labels)
+    return labels
 
 
 def _decimal(value: float | None) -> str:

@@ -97,7 +97,7 @@ LINES = {
     "table": "| a | b. C |\n|:--|--:|\n¦| 1. x. Y | 2 |\n¦After. ¦Done.",
     "fence": "Run:\n¦```py\nx = 1. \n\n# y. Z\n```\n¦After. ¦Done.",
     "two fences": "~~~\na. B\n~~~\n¦~~~\nc. D\n~~~",
-    "fence inside a line": "```x = 1``` is code. ¦So is it.\n```y = 2``` is not. ¦Done.",
+    "fence inside a line": "```x = 1``` is code. ¦So is it.\n¦```y = 2``` is not. ¦Done.",
     "half a fence": "x = 1\n```\n¦After. ¦Done.",
     "fields": "Title: A thing\n¦Passage: it is so. ¦Done.",
     "block quotation": "> It is\n> so. ¦> Done.",
