@@ -46,7 +46,7 @@ def run(*command: str | Path, cwd: Path) -> str:
 
 def build(folder: Path) -> Path:
     """Build a wheel by way of the source distribution, as a release would."""
-    run(sys.executable, "-m", "build", "--outdir", folder, ROOT, cwd=folder)
+    run(sys.executable, "-m", "build", "--no-isolation", "--outdir", folder, ROOT, cwd=folder)
     (wheel,) = folder.glob("*.whl")
     return wheel
 
@@ -67,11 +67,12 @@ def main() -> None:
         wheel = build(folder)
         check_contents(wheel)
         home = folder / "venv"
-        venv.create(home, with_pip=True)
+        venv.create(home, with_pip=False)
         python, command = home / "bin" / "python", home / "bin" / "labeler"
         constraints = ROOT / "constraints.txt"
-        run(python, "-m", "pip", "install", "-q", "-c", constraints, wheel, cwd=folder)
-        run(python, "-m", "pip", "check", cwd=folder)
+        pip = (sys.executable, "-m", "pip", "--python", python)
+        run(*pip, "install", "-q", "-c", constraints, wheel, cwd=folder)
+        run(*pip, "check", cwd=folder)
         print(run(python, "-c", READ_EVERYTHING, cwd=folder).strip())
         for arguments in (["--help"], ["--version"], ["schema"], ["prompt", "trace/v1"]):
             run(command, *arguments, cwd=folder)

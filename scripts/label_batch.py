@@ -18,15 +18,15 @@ import labeler
 
 def main(rows: Path, labels: Path, model: str | None = None) -> int:
     """Write one label file for each row file, and say how each went."""
+    judge = (
+        labeler.OpenAIJudge(model, api_key=os.environ["OPENAI_API_KEY"])
+        if model
+        else labeler.EmbeddedJudge()
+    )
     labels.mkdir(parents=True, exist_ok=True)
     failed = 0
     for file in sorted(rows.glob("*.jsonl")):
-        # A judge serves one run; the store is shared, so no row is ever paid for twice.
-        judge = (
-            labeler.OpenAIJudge(model, api_key=os.environ["OPENAI_API_KEY"])
-            if model
-            else labeler.EmbeddedJudge()
-        )
+        # All files share one store: no row is ever paid for twice.
         outcomes = list(labeler.iter_labels(file, judge=judge, store=labels / "store"))
         labeler.write_labels(outcomes, labels / file.name)
         kinds = Counter(outcome.kind for outcome in outcomes)

@@ -1,0 +1,87 @@
+"""The short programs that people copy."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import audit_explanations
+import label_batch
+import recompute
+from labelled import record, verbatim
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "rows.jsonl"
+
+
+@pytest.fixture
+def batches(tmp_path: Path) -> Path:
+    """A folder of two row files."""
+    lines = EXAMPLES.read_text().splitlines(keepends=True)
+    folder = tmp_path / "rows"
+    folder.mkdir()
+    (folder / "one.jsonl").write_text("".join(lines[:3]))
+    (folder / "two.jsonl").write_text("".join(lines[3:5]))
+    return folder
+
+
+def test_a_folder_is_labelled_and_goes_on(
+    batches: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One label file for each row file; a second run gives the same files from the store."""
+    labels = tmp_path / "labels"
+    assert label_batch.main(batches, labels) == 0
+    first = (labels / "two.jsonl").read_bytes()
+    assert label_batch.main(batches, labels) == 0
+    assert (labels / "two.jsonl").read_bytes() == first
+    assert capsys.readouterr().out.splitlines()[:2] == [
+        "one.jsonl: 3 labels, 0 failures",
+        "two.jsonl: 2 labels, 0 failures",
+    ]
+
+
+def test_a_folder_with_a_bad_row_says_so(batches: Path, tmp_path: Path) -> None:
+    """Exit code 1, and the good rows are labelled."""
+    with (batches / "one.jsonl").open("a") as file:
+        file.write("{broken\n")
+    assert label_batch.main(batches, tmp_path / "labels") == 1
+    assert len((tmp_path / "labels" / "one.jsonl").read_text().splitlines()) == 4
+
+
+def test_every_metric_of_a_store_is_recomputed(
+    batches: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """From the store alone, in all dialects, also by column."""
+    label_batch.main(batches, tmp_path / "labels")
+    capsys.readouterr()
+    recompute.main(str(tmp_path / "labels" / "store"))
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert {"relevance", "relevance:ragbench", "trace_mean:capstone"} <= {r["metric"] for r in rows}
+    assert all(row["defined"] + sum(row["undefined"].values()) == 5 for row in rows)
+    recompute.main(str(tmp_path / "labels" / "store"), "domain")
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert {row["group"] for row in rows} == {"harbour", "clinic"}
+
+
+def test_what_does_not_agree_with_itself_is_printed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each finding names the record, the keys, and the explanation to read."""
+    odd = verbatim(
+        relevant=["0a"],
+        utilized=["0b"],
+        support=[("a", ["0a"], True), ("b", [], False)],
+        overall=True,
+    )
+    path = tmp_path / "labels.jsonl"
+    path.write_text(record(stored=odd, response=2).model_dump_json() + "\n")
+    audit_explanations.main(str(path))
+    findings = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [(f["finding"], f["keys"]) for f in findings] == [
+        ("overall_against_sentences", ["b"]),
+        ("utilized_not_relevant", ["0b"]),
+        ("support_not_utilized", ["0a"]),
+        ("not_supported", ["b"]),
+    ]
+    assert {f["id"] for f in findings} == {"r1"}
