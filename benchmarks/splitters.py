@@ -1,23 +1,19 @@
 """Speed of every sentence splitter, and how much of RAGBench each one reproduces.
 
 Run it as ``python benchmarks/splitters.py``. It takes the real rows where they are at hand (see
-``tests/real_data.py``), else a text of its own. Processor speed cancels out in the last column:
+``ragbench_data.py``), else a text of its own. Processor speed cancels out in the last column:
 how many times longer splitting takes than decoding the same bytes.
 """
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import NamedTuple
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
-
 from labeler.splitting import SPLITTERS, Splitter
-from real_data import ragbench_rows
+from ragbench_data import ragbench_rows
 
 ROUNDS = 3
 OWN_TEXT = (

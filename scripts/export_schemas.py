@@ -6,21 +6,24 @@ import json
 import sys
 from pathlib import Path
 
-from pydantic import BaseModel
+from pydantic import TypeAdapter
 
+from labeler.calculators.rows import MetricsRowJSON, SummaryRowJSON
 from labeler.labels import GPTLabelingOutput
 from labeler.record import LabelFailure, LabelRecord
 
-SCHEMAS: dict[str, type[BaseModel]] = {
+SCHEMAS: dict[str, type] = {
     "label-trace/v1": GPTLabelingOutput,
     "record/v1": LabelRecord,
     "failure/v1": LabelFailure,
+    "metrics-row/v1": MetricsRowJSON,
+    "summary-row/v1": SummaryRowJSON,
 }
 
 
-def rendered(model: type[BaseModel]) -> str:
+def rendered(model: type) -> str:
     """The schema of a class, as the file holds it."""
-    return json.dumps(model.model_json_schema(), indent=2, ensure_ascii=False) + "\n"
+    return json.dumps(TypeAdapter(model).json_schema(), indent=2, ensure_ascii=False) + "\n"
 
 
 def main() -> None:

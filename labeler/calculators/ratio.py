@@ -5,6 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
+from typing_extensions import TypedDict
+
+
+class RatioJSON(TypedDict):
+    """A ratio as it is published."""
+
+    value: float | None
+    numerator: int | float | None
+    denominator: int | None
+    undefined: str | None
+
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
@@ -48,7 +59,7 @@ class Ratio:
             return float(self.numerator / self.denominator)
         return self.numerator / self.denominator
 
-    def as_json(self) -> dict[str, float | int | str | None]:
+    def as_json(self) -> RatioJSON:
         """The published form: value, numerator, denominator, undefined."""
         return {
             "value": self.value,

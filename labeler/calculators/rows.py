@@ -9,13 +9,45 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
+from typing_extensions import TypedDict
+
 from labeler.calculators.definition import Metric
-from labeler.calculators.ratio import Ratio
+from labeler.calculators.ratio import Ratio, RatioJSON
 from labeler.calculators.tally import tally
 from labeler.record import LabelFailure, LabelRecord, Outcome
 
 FAILED = "failed"
 """Prefix of the reason that every metric of a failed row carries: ``failed:refusal``."""
+
+
+class MetricsRowJSON(TypedDict):
+    """One line of ``labeler metrics --rows``: a contract with the programs that read it."""
+
+    id: str
+    metrics: dict[str, RatioJSON]
+    """By metric id."""
+    failed: str | None
+    """Reason code of a row without a label."""
+    signature: str
+    """What made the label, and the program's version."""
+
+
+class SummaryRowJSON(TypedDict):
+    """One entry of ``labeler metrics --json``."""
+
+    metric: str
+    group: str | None
+    mean: float | None
+    pooled: float | None
+    defined: int
+    undefined: dict[str, int]
+    """Rows without a value, by reason."""
+    failed: dict[str, int]
+    """Rows without a label, by reason."""
+    higher_is_better: bool
+    signature: str
+    labels: dict[str, int]
+    """Rows by what made their label."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +68,7 @@ class MetricsRow:
     failed: str | None = None
     metadata: dict[str, Any] = field(default_factory=dict, repr=False)
 
-    def as_json(self, version: str) -> dict[str, Any]:
+    def as_json(self, version: str) -> MetricsRowJSON:
         """The published form of a row.
 
         Args:
@@ -82,7 +114,7 @@ class SummaryRow:
             label = f"labels:mixed({len(self.labels)})" if self.labels else "label:none"
         return f"{self.metric.signature}|{label}|labeler:{version}"
 
-    def as_json(self, version: str) -> dict[str, Any]:
+    def as_json(self, version: str) -> SummaryRowJSON:
         """The published form of a summary."""
         return {
             "metric": self.metric.id,

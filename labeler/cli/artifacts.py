@@ -24,7 +24,7 @@ def prompt(
     id: Annotated[str | None, typer.Option(help="Which row; by default the first.")] = None,  # noqa: A002 - its name on the command line
     splitter: Annotated[str, typer.Option(help="general or ragbench.")] = "general",
 ) -> None:
-    """Print a prompt, the names of all, or exactly what a judge would be sent for a row."""
+    """Print prompts, or what a judge is sent for a row."""
     if rows is None:
         _print("prompts", name, ".md")
         return

@@ -60,7 +60,7 @@ def label(
     concurrency: Annotated[int, typer.Option(min=1, help="Requests in flight at most.")] = 16,
     trial: Annotated[int, typer.Option(min=0, help="Another number asks anew.")] = 0,
 ) -> int:
-    """Label rows: one judge call each, and none for a row whose label is stored."""
+    """Label rows: one judge call each, none where it is stored."""
     from labeler import api
     from labeler.cli.terminal import Progress
     from labeler.rows import RowFile

@@ -61,7 +61,7 @@ def calibrate(
     scored: Annotated[str, typer.Argument(help="Labels of the embedded judge.")],
     truth: Annotated[str, typer.Argument(help="Labels of the same records that are trusted.")],
 ) -> None:
-    """Find the support threshold of the embedded judge that fits labels of your own."""
+    """Fit the embedded judge's threshold to labels you trust."""
     from labeler import api
     from labeler.judges.calibration import calibrate as fit
     from labeler.judges.calibration import pairs_from_records
@@ -76,7 +76,7 @@ def show(
     *,
     as_json: Annotated[bool, typer.Option("--json", help="The record as JSON.")] = False,
 ) -> None:
-    """Show a record: its sentences, what supports them, and the judge's explanations."""
+    """Show one record: sentences, support, explanations."""
     from labeler import api
     from labeler.cli import record_view
 

@@ -9,8 +9,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 
+from labeler import resources
 from labeler.cli import run
 from labeler.cli.terminal import visible
 from labelled import record
@@ -95,6 +97,9 @@ def test_rows_of_metrics_are_a_contract(labeler_command: Command, labels: Path) 
     code, out, err = labeler_command("metrics", labels, "--rows", "--metrics", ids)
     assert (code, err) == (0, "")
     rows = json_lines(out)
+    schema = json.loads(resources.read("schemas", "metrics-row/v1", ".json"))
+    for row in rows:
+        jsonschema.validate(row, schema)
     assert [row["id"] for row in rows] == [row["id"] for row in json_lines(EXAMPLES.read_text())]
     first = rows[0]["metrics"]
     assert list(first) == ids.split(",")
@@ -124,6 +129,7 @@ def test_the_summary_is_a_table_or_json(labeler_command: Command, labels: Path) 
     _, table, _ = labeler_command("metrics", labels, "--metrics", "adherence")
     _, out, _ = labeler_command("metrics", labels, "--metrics", "adherence", "--json")
     (row,) = json.loads(out)
+    jsonschema.validate(row, json.loads(resources.read("schemas", "summary-row/v1", ".json")))
     assert row["metric"] == "adherence"
     assert row["defined"] == 14
     assert f"{row['mean']:.4f}" in table
@@ -268,7 +274,13 @@ def test_export_and_import_lose_nothing(labeler_command: Command, labels: Path) 
 
 def test_schemas_and_prompts_are_printed(labeler_command: Command) -> None:
     """All names, one file, or the messages for a row."""
-    assert labeler_command("schema")[1].split() == ["failure/v1", "label-trace/v1", "record/v1"]
+    assert labeler_command("schema")[1].split() == [
+        "failure/v1",
+        "label-trace/v1",
+        "metrics-row/v1",
+        "record/v1",
+        "summary-row/v1",
+    ]
     assert (
         json.loads(labeler_command("schema", "label-trace/v1")[1])["title"] == "GPTLabelingOutput"
     )
