@@ -34,12 +34,10 @@ import judge_figures as figures
 import labeler
 from judge_figures import Comparison, Figure, Joined, Kind, Rows
 from labeler.errors import LabelerError
-from labeler.example import KeyedExample
 from labeler.judges import Judge, JudgeReply
-from labeler.pipeline import admit_reply
-from labeler.prompting import JudgeRequest, load_prompt, load_schema
-from labeler.record import LabelRecord, Outcome, label_key
-from labeler.signature import Signature
+from labeler.pipeline import admit_reply, recipe
+from labeler.prompting import JudgeRequest
+from labeler.record import LabelRecord, Outcome
 from ragbench_data import ragbench_files, ragbench_folder
 
 # -- reading and labelling ------------------------------------------------------------------------
@@ -71,23 +69,10 @@ def judged_labels(file: str | None, truth: Iterable[Outcome]) -> Judged:
     if file is not None:
         return Judged(labeler.read_labels(file), None)
     judge = labeler.EmbeddedJudge()
-    requests = [request(judge, one.example) for one in truth if isinstance(one, LabelRecord)]
+    how = recipe(judge)
+    requests = [how.request_keyed(t.example) for t in truth if isinstance(t, LabelRecord)]
     replies, cpu_seconds = asyncio.run(ask(judge, requests))
     return Judged(list(map(admit_reply, requests, replies)), cpu_seconds)
-
-
-def request(judge: Judge, example: KeyedExample) -> JudgeRequest:
-    """What the pipeline would ask about sentences that are keyed already."""
-    prompt, schema = load_prompt(), load_schema()
-    signature = Signature(
-        judge=judge.spec.judge,
-        model=judge.spec.model,
-        sampling=judge.spec.sampling(),
-        prompt=prompt.artifact,
-        response_schema=schema.artifact,
-        splitter=example.splitter,
-    )
-    return JudgeRequest(label_key(example, signature), example, signature, prompt, schema)
 
 
 async def ask(judge: Judge, requests: Sequence[JudgeRequest]) -> tuple[list[JudgeReply], float]:

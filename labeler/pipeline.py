@@ -71,6 +71,10 @@ class Recipe:
         """
         keyed = key_example(example, self.splitter)
         _refuse_empty(keyed)
+        return self.request_keyed(keyed)
+
+    def request_keyed(self, keyed: KeyedExample) -> JudgeRequest:
+        """Name the judgement of an example that has its keys already."""
         spec = self.judge.spec
         signature = Signature(
             judge=spec.judge,
