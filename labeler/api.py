@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from labeler.calculators import Metric, MetricsRow, SummaryRow, measure, select_metrics, summarize
 from labeler.errors import UsageError
 from labeler.example import Example
 from labeler.importers.ragbench import read_ragbench
 from labeler.judges import JUDGES, Judge
+from labeler.label_files import read_outcomes, write_outcomes
+from labeler.labels import GPTLabelingOutput
 from labeler.pipeline import DEFAULT_CONCURRENCY, Watcher, label_rows, recipe
 from labeler.prompting import DEFAULT_PROMPT, Message, load_prompt
 from labeler.record import LabelFailure, LabelRecord, Outcome
-from labeler.rows import RowFile, Rows, RowSequence, read_outcomes, write_outcomes
+from labeler.rows import RowFile, Rows, RowSequence
 from labeler.splitting import DEFAULT_SPLITTER, SPLITTERS, key_example
 from labeler.stores import LabelStore
 from labeler.stores.disk import DiskStore
@@ -162,17 +164,39 @@ def messages(
     raise UsageError(f"{rows} has no row {id!r}")
 
 
-def import_labels(outcomes: Iterable[Outcome], store: str | Path = DEFAULT_STORE) -> int:
+class Imported(NamedTuple):
+    """What became of records that were put into a store."""
+
+    new: int
+    present: int
+    """Judgements that the store held already, or that came twice, with the same label."""
+    differing: tuple[str, ...]
+    """Ids of records whose judgement the store holds with another label; it keeps its own."""
+
+
+def import_labels(outcomes: Iterable[Outcome], store: str | Path = DEFAULT_STORE) -> Imported:
     """Put label records into a store; a key that it holds already keeps its first record.
 
-    Returns:
-        How many records were given; failures are left out.
+    A store holds judgements, not rows: records of different rows that ask the same of the same
+    sentences are one. Failures are left out.
     """
+    known: dict[str, GPTLabelingOutput] = {}
+    saved, present, differing = [], 0, []
     with DiskStore(store) as labels:
-        saved = [labels.put(outcome) for outcome in outcomes if isinstance(outcome, LabelRecord)]
+        for record in (o for o in outcomes if isinstance(o, LabelRecord)):
+            if record.key not in known:
+                stored = labels.get(record.key)
+                known[record.key] = stored.label if stored else record.label
+                if stored is None:
+                    saved.append(labels.put(record))
+                    continue
+            if known[record.key] == record.label:
+                present += 1
+            else:
+                differing.append(record.id)
         for future in saved:
             future.result()
-    return len(saved)
+    return Imported(len(saved), present, tuple(differing))
 
 
 def measured(

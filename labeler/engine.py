@@ -1,7 +1,7 @@
 """Runs a judge concurrently on an event loop of its own, behind plain futures.
 
 The loop lives in its own thread, so that labeling works from a script, inside a running loop and
-in a notebook alike. This is the only place with concurrency in it.
+in a notebook alike.
 """
 
 from __future__ import annotations
@@ -9,69 +9,121 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
-from collections.abc import Callable, Coroutine
-from concurrent.futures import Future
-from typing import Any, TypeVar
+from collections.abc import Awaitable, Callable, Coroutine
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from typing import Any, NoReturn, TypeVar
+
+from labeler.errors import UsageError
+from labeler.judges import STOPPING
 
 T = TypeVar("T")
 
+_AHEAD = 4
+"""Jobs that may be unfinished for each one that may run: enough that no slot idles."""
+
 
 class Engine:
-    """An event loop on its own thread that runs at most ``concurrency`` jobs at once."""
+    """An event loop on its own thread that runs at most ``concurrency`` jobs at once.
+
+    A job that raises ends the work of all: what may fail for one record alone is not raised here.
+    """
 
     def __init__(self, concurrency: int) -> None:
         if concurrency < 1:
-            raise ValueError(f"concurrency must be 1 or more, got {concurrency}")
+            raise UsageError(f"concurrency must be 1 or more, got {concurrency}")
         self._loop = asyncio.new_event_loop()
         self._slots = asyncio.Semaphore(concurrency)
-        self._running: set[Future[Any]] = set()
-        self._admitting = True
+        self._places = threading.Semaphore(_AHEAD * concurrency)
+        self._stopping = asyncio.Event()
+        self._jobs: set[asyncio.Task[Any]] = set()
+        self._failed: Future[NoReturn] = Future()
         self._thread = threading.Thread(target=self._run, name="labeler-engine", daemon=True)
         self._thread.start()
 
     def submit(self, job: Callable[[], Coroutine[Any, Any, T]]) -> Future[T]:
-        """Start a job as soon as a slot is free.
+        """Start a job as soon as a slot is free; waits while very many are unfinished.
 
-        A job that has not started when the engine stops is cancelled; one that has may finish.
+        Raises:
+            Exception: that of the first job that failed.
         """
+        self._places.acquire()
+        self._raise_failure()
         future = asyncio.run_coroutine_threadsafe(self._bounded(job), self._loop)
-        self._running.add(future)
-        future.add_done_callback(self._running.discard)
+        future.add_done_callback(lambda _: self._places.release())
         return future
 
-    async def _bounded(self, job: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        async with self._slots:
-            if not self._admitting:
-                raise asyncio.CancelledError
-            return await job()
+    def wait(self, future: Future[T]) -> T:
+        """The result of a job.
 
-    def stop(self, *, grace: float, last: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Admit nothing more, let running jobs finish within a time, then end the thread.
+        Raises:
+            Exception: that of the first job that failed, whichever it was, as soon as it has.
+        """
+        if not future.done():
+            either: list[Future[Any]] = [future, self._failed]
+            wait(either, return_when=FIRST_COMPLETED)
+            self._raise_failure()
+        return future.result()
+
+    def stop(self, *, grace: float, last: Callable[[], Awaitable[None]]) -> None:
+        """Start nothing more, let running jobs finish within a time, then end the thread.
+
+        An interrupt while it waits ends the patience: running jobs are cancelled at once.
 
         Args:
             grace: seconds that running jobs are given; what they were paid for is not thrown away.
             last: run on the loop at the very end, such as closing a client.
         """
-        self._admitting = False
         try:
-            asyncio.run_coroutine_threadsafe(self._drain(grace), self._loop).result()
-            asyncio.run_coroutine_threadsafe(last(), self._loop).result()
+            self._call(self._drain(grace))
+        except BaseException:
+            self._call(self._drain(0))
+            raise
         finally:
+            # A client that cannot be closed changes nothing about what was labelled.
+            with contextlib.suppress(Exception):
+                self._call(_awaited(last))
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join()
             self._loop.close()
 
+    def _call(self, work: Coroutine[Any, Any, None]) -> None:
+        asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+    def _raise_failure(self) -> None:
+        if self._failed.done():
+            self._failed.result()
+
+    async def _bounded(self, job: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        async with self._slots:
+            if self._stopping.is_set():
+                raise asyncio.CancelledError
+            task = asyncio.current_task()
+            assert task is not None  # noqa: S101 - a coroutine on a loop runs in a task
+            self._jobs.add(task)
+            STOPPING.set(self._stopping)
+            try:
+                return await job()
+            except Exception as error:
+                self._stopping.set()
+                if not self._failed.done():
+                    self._failed.set_exception(error)
+                raise
+            finally:
+                self._jobs.discard(task)
+
     async def _drain(self, grace: float) -> None:
-        # The drain itself is a task of this loop; everything else on it is a job.
-        jobs = asyncio.all_tasks() - {asyncio.current_task()}
-        if not jobs:
+        self._stopping.set()
+        if not self._jobs:
             return
-        _, late = await asyncio.wait(jobs, timeout=grace)
+        _, late = await asyncio.wait(set(self._jobs), timeout=grace)
         for job in late:
             job.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await asyncio.gather(*late, return_exceptions=True)
+        await asyncio.gather(*late, return_exceptions=True)
 
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
         self._loop.run_forever()
+
+
+async def _awaited(last: Callable[[], Awaitable[None]]) -> None:
+    await last()

@@ -2,7 +2,7 @@
 
 The field names are RAGBench's (Friel, Belyi, Sanyal 2024). Explanations come before verdicts, so
 that a model reasons before it decides. The contract is checked here and nowhere else: judges,
-importers and stores all call :func:`check_label`.
+importers, stores and readers of label files all come to :func:`check_label`.
 """
 
 from __future__ import annotations
@@ -16,9 +16,6 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from labeler.example import Frozen, KeyedExample
 
-SpecialSupport = Literal[
-    "supported_without_sentence", "general", "well_known_fact", "numerical_reasoning"
-]
 SPECIAL_SUPPORT: tuple[str, ...] = (
     "supported_without_sentence",
     "general",
@@ -171,7 +168,8 @@ class _Check:
             key = entry.response_sentence_key
             if key not in shown:
                 key = _spelling(key)
-                self.repairs["spelling"] += key in shown
+                if key in shown:
+                    self.repairs["spelling"] += 1
             if key not in shown:
                 self._violate(
                     "unknown_response_sentence",
@@ -187,14 +185,13 @@ class _Check:
         if supported is None:
             self.repairs["fully_supported_null"] += 1
             supported = bool(entry.supporting_sentence_keys)
-        if supported and not entry.supporting_sentence_keys:
+        keys = self._keys(entry.supporting_sentence_keys, field, special_allowed=True)
+        if supported and not keys:
             self._violate("supported_without_support", field, [key])
         return SentenceSupport(
             response_sentence_key=key,
             explanation=entry.explanation,
-            supporting_sentence_keys=self._keys(
-                entry.supporting_sentence_keys, field, special_allowed=True
-            ),
+            supporting_sentence_keys=keys,
             fully_supported=supported,
         )
 

@@ -8,15 +8,17 @@ a failure in the same stream and never ends the run.
 from __future__ import annotations
 
 import asyncio
+import traceback
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal, Protocol
 
 from labeler import __version__
 from labeler.engine import Engine
-from labeler.errors import BadRow, FatalJudgeError, JudgeError, StoreError
+from labeler.errors import BadRow, FatalJudgeError, JudgeError, UsageError
 from labeler.example import Example, KeyedExample
 from labeler.judges import Judge, JudgeReply, UnusableAnswer
 from labeler.labels import VerbatimLabel, Violation, check_label
@@ -39,6 +41,9 @@ DEFAULT_CONCURRENCY = 16
 GRACE_SECONDS = 60.0
 """How long requests in flight may take to finish when a run is stopped: they are paid for."""
 
+_WINDOW = 64
+"""Rows held for each request in flight: one slow answer does not keep the others waiting."""
+
 Origin = Literal["judge", "store", "row"]
 """Where an outcome came from: a fresh judgement, the store, or the input row itself."""
 
@@ -46,8 +51,8 @@ Origin = Literal["judge", "store", "row"]
 class Watcher(Protocol):
     """Someone who is told how a run goes, such as a progress bar."""
 
-    def begin(self, rows: int) -> None:
-        """Told how many distinct rows there are, before any spend."""
+    def begin(self, rows: int, repeated: int) -> None:
+        """Told before any spend how many rows there are, and how many repeat an earlier one."""
 
     def seen(self, outcome: Outcome, origin: Origin) -> None:
         """Told of each outcome as it is yielded."""
@@ -141,20 +146,26 @@ def label_rows(
     Raises:
         FatalJudgeError: no record can be labelled; what was labelled until then is stored.
         StoreError: labels cannot be read or saved.
-        UsageError: the rows cannot be read, or two share an id and differ; nothing was sent.
+        UsageError: the rows cannot be read, two share an id and differ (nothing was sent), or
+            they changed while they were being labelled.
     """
     total = survey(rows)
     if watcher:
-        watcher.begin(total)
+        watcher.begin(total.distinct, total.repeated)
     engine = Engine(concurrency)
-    window = _Window(engine, how, store)
+    window = _Window(engine, how, store, watcher)
     try:
         for row in distinct(rows):
             window.admit(row)
-            while window.full(4 * concurrency):
-                yield window.pop(watcher)
+            while window.ready() or len(window) >= _WINDOW * concurrency:
+                yield window.pop()
         while window:
-            yield window.pop(watcher)
+            yield window.pop()
+        if window.admitted != total.distinct:
+            raise UsageError(
+                f"the rows changed while they were read: {total.distinct} at first, then "
+                f"{window.admitted}; run it again, what was labelled is stored"
+            )
     finally:
         engine.stop(grace=GRACE_SECONDS, last=how.judge.aclose)
 
@@ -162,21 +173,29 @@ def label_rows(
 class _Window:
     """Rows that were read and not yet yielded, in input order."""
 
-    def __init__(self, engine: Engine, how: Recipe, store: LabelStore) -> None:
-        self._engine, self._how, self._store = engine, how, store
+    def __init__(
+        self, engine: Engine, how: Recipe, store: LabelStore, watcher: Watcher | None
+    ) -> None:
+        self.admitted = 0
+        self._engine, self._how, self._store, self._watcher = engine, how, store, watcher
         self._slots: deque[_Slot] = deque()
         self._asked: dict[str, Future[Outcome]] = {}
 
     def __len__(self) -> int:
         return len(self._slots)
 
-    def full(self, size: int) -> bool:
-        return len(self._slots) >= size
+    def ready(self) -> bool:
+        """Whether the row that is due next has its outcome."""
+        return bool(self._slots) and self._slots[0].future.done()
 
     def admit(self, row: Row) -> None:
+        """Take a row in; waits while very many requests are unfinished."""
+        self.admitted += 1
+        self._slots.append(self._slot(row))
+
+    def _slot(self, row: Row) -> _Slot:
         if isinstance(row.content, LabelFailure):
-            self._slots.append(_Slot(_ready(row.content), "row"))
-            return
+            return _Slot(_done(row.content), "row")
         try:
             request = self._how.request(row.content)
         except BadRow as error:
@@ -186,28 +205,25 @@ class _Window:
                 message=f"{row.where}: {error}",
                 metadata=row.content.metadata,
             )
-            self._slots.append(_Slot(_ready(failure), "row"))
-            return
-        self._slots.append(self._slot(request))
-
-    def _slot(self, request: JudgeRequest) -> _Slot:
+            return _Slot(_done(failure), "row")
         if request.key in self._asked:  # the same sentences under another id: asked for already
             return _Slot(self._asked[request.key], "store", request)
         stored = self._store.get(request.key)
         if stored is not None:
-            return _Slot(_ready(stored), "store", request)
+            return _Slot(_done(stored), "store", request)
         future = self._engine.submit(lambda: _judge(self._how.judge, request, self._store))
         self._asked[request.key] = future
         return _Slot(future, "judge", request)
 
-    def pop(self, watcher: Watcher | None) -> Outcome:
+    def pop(self) -> Outcome:
+        """The outcome of the row that is due next, waited for if need be."""
         slot = self._slots.popleft()
-        outcome = slot.outcome()
+        outcome = slot.named(self._engine.wait(slot.future))
         if slot.origin == "judge" and slot.request:
             # From here on the store answers; a failure may be tried anew.
             del self._asked[slot.request.key]
-        if watcher:
-            watcher.seen(outcome, slot.origin)
+        if self._watcher:
+            self._watcher.seen(outcome, slot.origin)
         return outcome
 
 
@@ -217,18 +233,21 @@ class _Slot:
     origin: Origin
     request: JudgeRequest | None = None
 
-    def outcome(self) -> Outcome:
-        """Wait for the outcome, and name it after this row."""
-        outcome = self.future.result()
+    def named(self, outcome: Outcome) -> Outcome:
+        """The outcome under this row's name: another row may have asked for the judgement."""
         if self.request is None:
             return outcome
         example = self.request.example
-        if isinstance(outcome, LabelFailure):
-            return outcome.model_copy(update={"id": example.id, "metadata": example.metadata})
-        return outcome.model_copy(update={"example": example})
+        if isinstance(outcome, LabelRecord):
+            return outcome.model_copy(update={"example": example})
+        if self.origin == "judge":
+            return outcome
+        # What it cost is told once, by the row that asked.
+        told = {"id": example.id, "metadata": example.metadata, "attempts": 0, "usage": None}
+        return outcome.model_copy(update=told)
 
 
-def _ready(outcome: Outcome) -> Future[Outcome]:
+def _done(outcome: Outcome) -> Future[Outcome]:
     future: Future[Outcome] = Future()
     future.set_result(outcome)
     return future
@@ -236,10 +255,19 @@ def _ready(outcome: Outcome) -> Future[Outcome]:
 
 async def _judge(judge: Judge, request: JudgeRequest, store: LabelStore) -> Outcome:
     """Ask for one label, check it, and save it."""
+    outcome = await _ask(judge, request)
+    if isinstance(outcome, LabelRecord):
+        await asyncio.wrap_future(store.put(outcome))
+    return outcome
+
+
+async def _ask(judge: Judge, request: JudgeRequest) -> Outcome:
+    """Ask for one label and check it; what went wrong with this record alone is a failure."""
     try:
-        reply = await judge.label(request)
-    except (FatalJudgeError, StoreError):
-        raise
+        return admit_reply(request, await judge.label(request))
+    except FatalJudgeError as error:
+        message = f"{request.example.id!r}: {error}"
+        raise FatalJudgeError(message, reason=error.reason, attempts=error.attempts) from None
     except UnusableAnswer as error:
         return _failure(
             request,
@@ -252,12 +280,17 @@ async def _judge(judge: Judge, request: JudgeRequest, store: LabelStore) -> Outc
     except JudgeError as error:
         return _failure(request, error.reason, str(error), attempts=error.attempts)
     except Exception as error:  # noqa: BLE001 - a judge's bug costs its record, not the run
-        message = f"judge {request.signature.judge!r} raised {type(error).__name__}: {error}"
-        return _failure(request, "judge_error", message)
-    outcome = admit_reply(request, reply)
-    if isinstance(outcome, LabelRecord):
-        await asyncio.wrap_future(store.put(outcome))
-    return outcome
+        return _failure(request, "judge_error", _bug(request, error))
+
+
+def _bug(request: JudgeRequest, error: Exception) -> str:
+    """Say where a judge broke; not its words, which may hold a key or a document."""
+    frames = traceback.extract_tb(error.__traceback__)
+    place = f" at {Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
+    return (
+        f"judge {request.signature.judge!r} raised {type(error).__name__}{place}: "
+        "a fault of the judge's code, not of the record"
+    )
 
 
 def admit_reply(request: JudgeRequest, reply: JudgeReply) -> Outcome:

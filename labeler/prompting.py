@@ -14,12 +14,10 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, Literal, TypedDict
 
-from pydantic import BaseModel
-
 from labeler import resources
+from labeler.characters import inert_json
 from labeler.errors import UsageError
 from labeler.example import KeyedExample, Sentence
-from labeler.labels import GPTLabelingOutput
 from labeler.signature import Artifact, Signature, digest
 
 DEFAULT_PROMPT = "trace/v1"
@@ -30,9 +28,6 @@ RENDERING = 1
 
 _VARIABLES = frozenset({"marker", "question", "documents", "response"})
 _VARIABLE = re.compile(r"\{\{([a-z_]+)\}\}")
-_ESCAPED = re.compile(
-    "[\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\U000e0000-\U000e007f]"
-)
 
 
 class Message(TypedDict):
@@ -99,24 +94,27 @@ def load_prompt(name: str = DEFAULT_PROMPT) -> Prompt:
 
 @dataclass(frozen=True)
 class ResponseSchema:
-    """The shape that an answer must have: the class, and its published JSON Schema."""
+    """The shape that an answer must have, as it is published."""
 
     name: str
-    model: type[BaseModel]
-    json_schema: Mapping[str, Any]
+    text: str
+
+    @cached_property
+    def json_schema(self) -> Mapping[str, Any]:
+        """The schema itself."""
+        schema: dict[str, Any] = json.loads(self.text)
+        return schema
 
     @cached_property
     def artifact(self) -> Artifact:
-        """Name and digest, as they enter a label's key."""
-        return Artifact(name=self.name, digest=digest(self.json_schema))
+        """Name and digest, as they enter a label's key; the order of fields is part of both."""
+        return Artifact(name=self.name, digest=digest(self.text))
 
 
 @lru_cache
 def load_schema(name: str = DEFAULT_SCHEMA) -> ResponseSchema:
     """Load the published schema of a label profile, such as ``label-trace/v1``."""
-    return ResponseSchema(
-        name, GPTLabelingOutput, json.loads(resources.read("schemas", name, ".json"))
-    )
+    return ResponseSchema(name, resources.read("schemas", name, ".json"))
 
 
 @dataclass(frozen=True)
@@ -148,6 +146,5 @@ def _sentences(sentences: Iterable[Sentence]) -> str:
 
 
 def _line(value: Mapping[str, str]) -> str:
-    """One JSON line; characters that could pass for a line break or reorder text are escaped."""
-    text = json.dumps(value, ensure_ascii=False)
-    return _ESCAPED.sub(lambda match: json.dumps(match[0])[1:-1], text)
+    """One JSON line, in which nothing can pass for a line break or a model's control token."""
+    return inert_json(json.dumps(value, ensure_ascii=False))

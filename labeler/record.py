@@ -7,10 +7,8 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, TypeAdapter
 
 from labeler.example import Frozen, KeyedExample
-from labeler.labels import GPTLabelingOutput, VerbatimLabel, Violation
+from labeler.labels import GPTLabelingOutput, VerbatimLabel, Violation, check_label
 from labeler.signature import Signature, digest
-
-RECORD_VERSION = 1
 
 
 class Usage(Frozen):
@@ -32,7 +30,7 @@ class ReplyFacts(Frozen):
     """Host of the server that answered, without credentials or path."""
     usage: Usage | None = None
     attempts: int = 1
-    """Requests sent for this record, re-asks and retries included."""
+    """Requests sent for this record, re-asks and retries included; 0 where nobody was asked."""
     broken_contracts: dict[str, int] = Field(default_factory=dict)
     """Violations by kind in the answers that were re-asked."""
     seconds: float | None = None
@@ -114,6 +112,18 @@ def label_key(example: KeyedExample, signature: Signature) -> str:
         64 hexadecimal digits.
     """
     return digest({"shown": shown(example), "signature": signature.model_dump(mode="json")})
+
+
+def fault_of(record: LabelRecord) -> str | None:
+    """Why a record cannot be what was stored, or ``None`` for a sound one.
+
+    Whoever edits a file can also make it sound again: this finds damage and careless edits.
+    """
+    if label_key(record.example, record.signature) != record.key:
+        return "its key is not that of its question, sentences and signature (see label_key)"
+    if check_label(record.label, record.example).label != record.label:
+        return "its label names keys that its sentences do not have, or a key twice"
+    return None
 
 
 def shown(example: KeyedExample) -> dict[str, Any]:

@@ -61,6 +61,9 @@ class Signature(BaseModel):
     """The schema of the label."""
     splitter: str
     """The splitter that made the sentences, such as ``general/1``."""
+    source: str | None = None
+    """The published row that an imported label comes from. Nobody was asked, so equal sentences do
+    not make equal labels. Not printed: it would part numbers that belong together."""
     trial: int = 0
     """0 for the first judgement of a record; repeats count up and are stored apart."""
 

@@ -37,7 +37,7 @@ class Tally:
     unsupported: frozenset[str]
     """Response sentences judged not fully supported."""
     general: frozenset[str]
-    """Response sentences whose only support is the special string ``general``."""
+    """Supported response sentences whose only support is the special string ``general``."""
     citing: frozenset[str]
     """Response sentences whose support names at least one document sentence."""
     stored: GPTLabelingOutput | VerbatimLabel
@@ -80,6 +80,7 @@ def tally(record: LabelRecord) -> Tally:
     unsupported = frozenset(s.response_sentence_key for s in judged if not s.fully_supported)
     supported = frozenset(s.response_sentence_key for s in judged) - unsupported
     named = [(s.response_sentence_key, frozenset(s.supporting_sentence_keys)) for s in judged]
+    general = frozenset(key for key, support in named if support == {GENERAL})
     return Tally(
         documents=tuple(len(document) for document in example.documents),
         lengths={s.key: len(s.text) for s in example.document_sentences()},
@@ -88,7 +89,7 @@ def tally(record: LabelRecord) -> Tally:
         response=tuple(example.response_keys()),
         supported=supported,
         unsupported=unsupported,
-        general=frozenset(key for key, support in named if support == {GENERAL}),
+        general=general & supported,
         citing=frozenset(key for key, support in named if support.difference(SPECIAL_SUPPORT)),
         stored=record.verbatim or label,
     )

@@ -83,7 +83,7 @@ def run() -> int:
 
 
 def _complain(message: str) -> int:
-    from labeler.cli.terminal import visible
+    from labeler.characters import visible
 
     sys.stderr.write(f"labeler: {visible(message)}\n")
     return WRONG_USE

@@ -29,7 +29,7 @@ def prompt(
         _print("prompts", name, ".md")
         return
     from labeler import api
-    from labeler.cli.terminal import visible
+    from labeler.characters import visible
 
     for message in api.messages(rows, id=id, prompt=name, splitter=splitter):
         sys.stdout.write(f"--- {message['role']}\n{visible(message['content'])}\n")

@@ -176,7 +176,10 @@ def import_labels(
     from labeler import api
     from labeler.cli.terminal import say
 
-    say(f"{api.import_labels(api.read_labels(file), store)} records are in {store}")
+    imported = api.import_labels(api.read_labels(file), store)
+    say(f"{store}: {imported.new} new, {imported.present} there already")
+    for id in imported.differing:  # noqa: A001 - the field's name
+        say(f"  {id!r} is there with another label, which was kept")
 
 
 def export(*, output: Output = "-", store: Store = ".labeler") -> None:

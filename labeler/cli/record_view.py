@@ -5,7 +5,8 @@ from __future__ import annotations
 from rich.padding import Padding
 from rich.text import Text
 
-from labeler.cli.terminal import console, visible
+from labeler.characters import visible
+from labeler.cli.terminal import console
 from labeler.labels import SentenceSupport
 from labeler.record import LabelFailure, LabelRecord, Outcome
 

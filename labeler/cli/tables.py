@@ -9,7 +9,8 @@ from rich.table import Table
 from rich.text import Text
 
 from labeler.calculators import Metric, SummaryRow
-from labeler.cli.terminal import console, visible
+from labeler.characters import visible
+from labeler.cli.terminal import console
 
 _UP, _DOWN = "↑", "↓"
 

@@ -6,11 +6,12 @@ unescaped: no control sequence, no direction override, no markup.
 
 from __future__ import annotations
 
-import re
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Self
+
+from labeler.characters import visible
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -22,15 +23,6 @@ PLAIN_WIDTH = 100
 """Columns of output that goes to a file or a pipe."""
 
 _SHOWN_FAILURES = 3
-_UNSAFE = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
-    "\U000e0000-\U000e007f\ud800-\udfff]"
-)
-
-
-def visible(text: str) -> str:
-    """Write control, direction and invisible characters as ``<U+001B>``; keep line breaks."""
-    return _UNSAFE.sub(lambda match: f"<U+{ord(match[0]):04X}>", text)
 
 
 def console(*, stderr: bool = False) -> Console:
@@ -81,9 +73,11 @@ class Progress:
     def __exit__(self, *_: object) -> None:
         self._bar.stop()
 
-    def begin(self, rows: int) -> None:
+    def begin(self, rows: int, repeated: int) -> None:
         """Learn how many rows there are."""
         self._bar.update(self._task, total=rows)
+        if repeated:
+            say(f"{repeated} rows repeat an earlier one in every field and are left out")
 
     def seen(self, outcome: Outcome, origin: Origin) -> None:
         """Count an outcome."""

@@ -17,9 +17,10 @@ from labeler.errors import BadRow
 from labeler.example import KeyedExample
 from labeler.keys import document_key, response_key
 from labeler.labels import VerbatimLabel, VerbatimSupport, check_label
+from labeler.lines import parse_object, read_lines
+from labeler.parsing import joined_id, to_example
 from labeler.prompting import load_schema
 from labeler.record import LabelFailure, LabelRecord, Outcome, ReplyFacts, label_key
-from labeler.rows import joined_id, parse_object, read_lines, to_example
 from labeler.signature import Signature
 from labeler.splitting import SPLITTERS, key_example
 
@@ -75,6 +76,7 @@ def to_record(row: Mapping[str, Any], where: str = "row") -> LabelRecord:
         model=row["annotating_model_name"],
         response_schema=load_schema().artifact,
         splitter=example.splitter,
+        source=name,
     )
     checked = check_label(verbatim, example)
     changed = checked.label.model_dump() != verbatim.model_dump()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Protocol
 
@@ -81,6 +83,17 @@ class UnusableAnswer(JudgeError):
         super().__init__(message, reason=reason, attempts=attempts)
         self.violations = violations
         self.usage = usage
+
+
+STOPPING: ContextVar[asyncio.Event | None] = ContextVar("stopping", default=None)
+"""Set while a run is being stopped. A judge that repeats requests looks at it before it sends
+another, and ends a pause when it is set; what is on the wire already may finish."""
+
+
+def stopping() -> bool:
+    """Whether the run that the current record belongs to is being stopped."""
+    event = STOPPING.get()
+    return event is not None and event.is_set()
 
 
 class Judge(Protocol):

@@ -29,6 +29,8 @@ Sign = Literal[
     "truncated",
     "malformed",  # an answer that does not fit the schema
     "contract",  # an answer that fits the schema and breaks the label contract
+    "rejected",  # a suspect failure of one record, from a server that has answered others
+    "interrupted",  # the run is being stopped, and nothing more is sent
 ]
 
 
@@ -37,6 +39,7 @@ class Course(Enum):
 
     RETRY = "ask again after a pause; give the record up when attempts run out"
     RECORD = "give this record up; the run goes on"
+    SUSPECT = "fatal unless the judge has worked before; then one record may be at fault"
     FATAL = "stop the run: no record can succeed"
 
 
@@ -72,8 +75,10 @@ class Rule:
     status: Container[int] = range(1000)
     params: Container[str] | None = None
     """Fits only a complaint about one of these parameters."""
+    codes: re.Pattern[str] | None = None
+    """Fits only where the provider's code contains this; a document cannot put it there."""
     marks: re.Pattern[str] | None = None
-    """Fits only where the provider's code or words contain this."""
+    """Fits only where the provider's code or words contain this; words may quote a document."""
 
     def fits(self, symptom: Symptom) -> bool:
         """Whether the rule speaks about this symptom."""
@@ -81,6 +86,7 @@ class Rule:
             symptom.sign == self.sign
             and symptom.status in self.status
             and (self.params is None or _root(symptom.param) in self.params)
+            and (self.codes is None or bool(self.codes.search(plain_code(symptom.code))))
             and (self.marks is None or bool(self.marks.search(f"{symptom.code} {symptom.words}")))
         )
 
@@ -117,11 +123,16 @@ _LONG_RECORD = (
     "the record is too long for the model",
     "use a model with a longer context, or retrieve less",
 )
+_WRONG_MODEL = ("no such model", "check the model's name")
+_REFUSED_OPTION = ("the model does not accept {option}", "drop or change {option}")
 _LATER = "run again later; stored labels are kept"
 
 RULES: tuple[Rule, ...] = (
-    # Statuses that mean several things; the provider's code or words tell which.
-    Rule("quota", Course.FATAL, *_NO_CREDIT, status={403, 429}, marks=_QUOTA),
+    # Statuses that mean several things; the provider's code or words tell which. Only what surely
+    # concerns every record is fatal: a filter on the way may answer one document with any status.
+    Rule("quota", Course.FATAL, *_NO_CREDIT, status={403}, codes=_QUOTA),
+    Rule("quota", Course.SUSPECT, *_NO_CREDIT, status={403}, marks=_QUOTA),
+    Rule("quota", Course.FATAL, *_NO_CREDIT, status={429}, marks=_QUOTA),
     Rule("context_length", Course.RECORD, *_LONG_RECORD, status={400, 422}, marks=_TOO_LONG),
     Rule(
         "context_length", Course.RECORD, "the record alone exceeds the limit of tokens per minute",
@@ -131,21 +142,22 @@ RULES: tuple[Rule, ...] = (
         "content_filter", Course.RECORD, "the provider's filter blocked the request",
         "read the record; another provider may label it", status={400, 403}, marks=_FILTERED,
     ),
+    Rule("not_found", Course.FATAL, *_WRONG_MODEL, status={400, 404}, codes=_NO_MODEL),
+    Rule("not_found", Course.FATAL, *_WRONG_MODEL, status={404}, params={"model"}),
+    Rule("not_found", Course.SUSPECT, *_WRONG_MODEL, status={400}, marks=_NO_MODEL),
     Rule(
-        "not_found", Course.FATAL, "no such model",
-        "check the model's name", status={400}, marks=_NO_MODEL,
+        # The cap is doubled for a record whose answer was cut off, perhaps beyond what is allowed.
+        "parameter", Course.SUSPECT, *_REFUSED_OPTION,
+        status={400, 422}, params={"max_completion_tokens"},
     ),
+    Rule("parameter", Course.FATAL, *_REFUSED_OPTION, status={400, 422}, params=OPTIONS),
     Rule(
-        "parameter", Course.FATAL, "the model does not accept {option}",
-        "drop or change {option}", status={400, 422}, params=OPTIONS,
-    ),
-    Rule(
-        "parameter", Course.FATAL, "the model does not accept a parameter of the request",
+        "parameter", Course.SUSPECT, "the model does not accept a parameter of the request",
         "send fewer options, or use another model", status={400, 422}, marks=_PARAMETER,
     ),
     # Statuses that mean one thing.
     Rule(
-        "redirect", Course.FATAL, "the server redirects elsewhere, and documents are not sent on",
+        "redirect", Course.SUSPECT, "the server redirects elsewhere, and documents are not sent on",
         "set base_url to the final address if you trust it", status=range(300, 400),
     ),
     Rule(
@@ -154,11 +166,11 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule("quota", Course.FATAL, *_NO_CREDIT, status={402}),
     Rule(
-        "permission", Course.FATAL, "the API key may not use this model",
+        "permission", Course.SUSPECT, "the API key may not use this model",
         "use a key with access, or another model", status={403},
     ),
     Rule(
-        "not_found", Course.FATAL, "no such model or address",
+        "not_found", Course.SUSPECT, "no such model or address",
         "check the model's name and base_url (it usually ends in /v1)", status={404, 405},
     ),
     Rule("context_length", Course.RECORD, *_LONG_RECORD, status={413}),
@@ -211,6 +223,16 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "contract", Course.RECORD, "the answer broke the label contract",
         "use a more capable model if this is frequent", sign="contract",
+    ),
+    # What a judge makes of what it saw.
+    Rule(
+        "rejected", Course.RECORD, "the server rejected this record, though it has answered others",
+        "read the record: a filter on the way may object to it; another provider may label it",
+        sign="rejected",
+    ),
+    Rule(
+        "interrupted", Course.RECORD, "the run was stopped before it could be asked again",
+        "run it again to go on", sign="interrupted",
     ),
 )  # fmt: skip
 """First fit wins. Every sign has a rule that fits whatever else was seen; a test holds that."""

@@ -10,51 +10,43 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-import time
-from collections import Counter
 from collections.abc import Awaitable, Callable
-from contextvars import ContextVar
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from typing import Annotated, Any, Literal, Self, cast
+from typing import Annotated, Any, Literal, cast
 
 from instructor import AsyncInstructor, Mode, patch
 from instructor.core import InstructorRetryException
 from openai import AsyncOpenAI
 from openai.types.chat import ChatCompletion, ChatCompletionMessageParam
 from openai.types.shared_params import ResponseFormatJSONSchema
-from pydantic import ConfigDict, Field, SecretStr, ValidationError, field_validator, model_validator
+from pydantic import ConfigDict, Field, SecretStr, ValidationError, field_validator
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt
 from tenacity.wait import wait_random_exponential
 
-from labeler import __version__
 from labeler.errors import FatalJudgeError, UsageError
-from labeler.judges import InKey, JudgeReply, JudgeSpec, NotInKey, UnusableAnswer
-from labeler.judges.failures import (
-    Course,
-    Failed,
-    Sign,
-    Symptom,
-    diagnose,
-    explain,
+from labeler.judges import (
+    STOPPING,
+    InKey,
+    JudgeReply,
+    JudgeSpec,
+    NotInKey,
+    UnusableAnswer,
+    stopping,
 )
+from labeler.judges.exchange import EXCHANGE, CheckedAnswer, Exchange
+from labeler.judges.experience import Experience
+from labeler.judges.failures import Course, Failed, Symptom, diagnose, explain
 from labeler.judges.openai_client import (
     OFFICIAL_URL,
     WIRE_ERRORS,
-    flaw_of,
     host_of,
     open_client,
     safe_url,
     symptom_of,
-    text_of,
-    total,
     usable_key,
-    usage_of,
 )
-from labeler.judges.reask import NOT_A_LABEL, brief, complaint
-from labeler.labels import GPTLabelingOutput, Violation, check_label
+from labeler.judges.reask import REASK_VERSION, ReaskVersion
+from labeler.labels import GPTLabelingOutput
 from labeler.prompting import JudgeRequest, ResponseSchema
-from labeler.record import ReplyFacts, Usage
 
 _LONGEST_PAUSE = 60.0
 """Seconds that back-off grows to where the server names no time."""
@@ -78,6 +70,8 @@ class OpenAISpec(JudgeSpec):
     """Best effort of the server, where it supports seeds at all."""
     reasoning_effort: Annotated[str | None, Field(min_length=1), InKey] = None
     """How long a reasoning model thinks: ``none``, ``low``, … as the model allows."""
+    reask: Annotated[ReaskVersion, InKey] = REASK_VERSION
+    """The wording of a re-ask; there is one, and it is not sent as a parameter."""
     base_url: Annotated[str, NotInKey] = OFFICIAL_URL
     """Where requests go; no environment variable changes it."""
     organization: Annotated[str | None, NotInKey] = None
@@ -89,9 +83,15 @@ class OpenAISpec(JudgeSpec):
     max_retry_after: Annotated[float, Field(ge=0), NotInKey] = 120.0
     """Seconds that a server may ask to wait; if it asks for more, the record is given up."""
     max_output_tokens: Annotated[int | None, Field(ge=1), NotInKey] = None
-    """Cap on an answer, reasoning included. It can prevent an answer and cannot change one."""
+    """Cap on an answer, reasoning included. It is left out of the key because a complete answer does
+    not depend on it, as long as the provider does not derive a thinking budget from it."""
     reasks: Annotated[int, Field(ge=0, le=1), NotInKey] = 1
     """How often an answer that broke the contract or the schema is sent back."""
+
+    def parameters(self) -> dict[str, Any]:
+        """The parameters that every request carries."""
+        sampling = {name: value for name, value in self.sampling().items() if name != "reask"}
+        return {"model": self.model, **sampling}
 
     @field_validator("base_url")
     @classmethod
@@ -127,6 +127,7 @@ class OpenAIJudge:
         self._key = SecretStr(usable_key(api_key))
         self._host = host_of(self.spec.base_url)
         self._sleep = sleep
+        self._experience = Experience()
         self._connection: tuple[asyncio.AbstractEventLoop, AsyncOpenAI] | None = None
         # JSON_SCHEMA mode reads the answer as we need it. What instructor would send is set aside:
         # no mode of it asks for a strict schema, so _complete writes the request itself.
@@ -143,12 +144,13 @@ class OpenAIJudge:
             UnusableAnswer: this record got no usable answer (a :class:`JudgeError`).
             FatalJudgeError: no record can be labelled with this key, model and address.
         """
-        exchange = _Exchange(request, cap=self.spec.max_output_tokens)
-        token = _EXCHANGE.set(exchange)
+        exchange = Exchange(request, cap=self.spec.max_output_tokens)
+        token = EXCHANGE.set(exchange)
         try:
             answer = await self._ask(exchange)
         finally:
-            _EXCHANGE.reset(token)
+            EXCHANGE.reset(token)
+        self._experience.succeed()
         # instructor answers with a subclass that it made on the way; a plain label leaves.
         plain = GPTLabelingOutput.model_validate(answer.model_dump())
         return JudgeReply(plain, exchange.facts(self._host))
@@ -160,10 +162,10 @@ class OpenAIJudge:
             self._connection = None
             await client.close()
 
-    async def _ask(self, exchange: _Exchange) -> GPTLabelingOutput:
+    async def _ask(self, exchange: Exchange) -> GPTLabelingOutput:
         try:
             answer: GPTLabelingOutput = await self._instructor.create(
-                response_model=_CheckedAnswer,
+                response_model=CheckedAnswer,
                 messages=cast("list[ChatCompletionMessageParam]", list(exchange.request.messages)),
                 max_retries=self.spec.reasks,
             )
@@ -178,7 +180,7 @@ class OpenAIJudge:
         self, *, messages: list[ChatCompletionMessageParam], **_: object
     ) -> ChatCompletion:
         """What instructor calls for each ask: one completion, however many requests it takes."""
-        exchange = _EXCHANGE.get()
+        exchange = EXCHANGE.get()
         if exchange.answers:
             # instructor's own words name its classes and the version of pydantic; these are ours.
             messages = [*messages[:-1], {"role": "user", "content": exchange.reproof()}]
@@ -191,17 +193,33 @@ class OpenAIJudge:
         return await self._persist(exchange, messages)
 
     async def _persist(
-        self, exchange: _Exchange, messages: list[ChatCompletionMessageParam]
+        self, exchange: Exchange, messages: list[ChatCompletionMessageParam]
     ) -> ChatCompletion:
         """The one retry layer."""
         retrying = AsyncRetrying(
             stop=stop_after_attempt(self.spec.max_attempts),
             wait=_pause,
             retry=retry_if_exception(self._worth_retrying),
-            sleep=self._sleep,
+            sleep=self._rest,
             reraise=True,
         )
         return await retrying(self._attempt, exchange, messages)
+
+    async def _rest(self, seconds: float) -> None:
+        """Sleep, but not longer than the run goes on."""
+        stop = STOPPING.get()
+        if stop is None:
+            await self._sleep(seconds)
+            return
+        sleeping = asyncio.ensure_future(self._sleep(seconds))
+        stopped = asyncio.ensure_future(stop.wait())
+        try:
+            await asyncio.wait({sleeping, stopped}, return_when=asyncio.FIRST_COMPLETED)
+            if sleeping.done():
+                sleeping.result()
+        finally:
+            sleeping.cancel()
+            stopped.cancel()
 
     def _worth_retrying(self, error: BaseException) -> bool:
         # tenacity hands over every BaseException; Ctrl-C and cancellation are no Failed.
@@ -212,9 +230,11 @@ class OpenAIJudge:
         )
 
     async def _attempt(
-        self, exchange: _Exchange, messages: list[ChatCompletionMessageParam]
+        self, exchange: Exchange, messages: list[ChatCompletionMessageParam]
     ) -> ChatCompletion:
-        """Send one request."""
+        """Send one request, unless the run is being stopped."""
+        if stopping():
+            raise Failed(Symptom("interrupted"))
         client = self._client()
         exchange.attempts += 1
         try:
@@ -232,21 +252,21 @@ class OpenAIJudge:
             symptom = Symptom(flaw)
         raise Failed(symptom)
 
-    def _parameters(self, exchange: _Exchange) -> dict[str, Any]:
+    def _parameters(self, exchange: Exchange) -> dict[str, Any]:
         """The request's body, but for the messages."""
         parameters = {
-            "model": self.spec.model,
+            **self.spec.parameters(),
             "response_format": response_format(exchange.request.schema),
-            **self.spec.sampling(),
         }
         if exchange.cap is not None:
             parameters["max_completion_tokens"] = exchange.cap
         return parameters
 
-    def _failure(self, exchange: _Exchange, cause: BaseException) -> BaseException:
+    def _failure(self, exchange: Exchange, cause: BaseException) -> BaseException:
         """Say in our words why there is no label; what is not foreseen is passed on as it is."""
         if isinstance(cause, Failed):
-            symptom, detail = cause.symptom, self._impatience(cause.symptom)
+            symptom, history = self._experience.weigh(cause.symptom)
+            detail = history or self._impatience(symptom)
         elif isinstance(cause, ValidationError):
             symptom, detail = exchange.verdict(cause)
         else:
@@ -257,7 +277,7 @@ class OpenAIJudge:
             f"{exchange.attempts} request{'s' * (exchange.attempts != 1)}: "
             f"{explain(symptom, timeout=self.spec.timeout, detail=detail)}"
         )
-        if rule.course is Course.FATAL:
+        if rule.course in {Course.FATAL, Course.SUSPECT}:
             return FatalJudgeError(message, reason=rule.reason, attempts=exchange.attempts)
         return UnusableAnswer(
             message,
@@ -289,101 +309,6 @@ class OpenAIJudge:
         return client
 
 
-_EXCHANGE: ContextVar[_Exchange] = ContextVar("exchange")
-"""The record that the current task asks about. instructor's own channel for this, ``context=``,
-would run every message, documents included, through a template engine."""
-
-
-@dataclass
-class _Exchange:
-    """What has happened for one record so far."""
-
-    request: JudgeRequest
-    cap: int | None
-    attempts: int = 0
-    answers: int = 0
-    """Answers that came, whatever they were worth."""
-    readable: int = 0
-    """Answers that fitted the schema."""
-    violations: tuple[Violation, ...] = ()
-    """What the latest answer broke."""
-    broken: Counter[str] = field(default_factory=Counter)
-    usage: Usage | None = None
-    served_model: str | None = None
-    fingerprint: str | None = None
-    lengthened: bool = False
-    started: float = field(default_factory=time.monotonic)
-
-    def note(self, completion: object) -> Sign | None:
-        """Keep what a completion says of itself (instructor alters it later), and its flaw."""
-        if isinstance(completion, ChatCompletion):
-            self.served_model = text_of(completion.model) or None
-            self.fingerprint = text_of(completion.system_fingerprint) or None
-            self.usage = total(self.usage, usage_of(completion))
-        flaw = flaw_of(completion)
-        self.answers += flaw is None
-        return flaw
-
-    def lengthen(self) -> bool:
-        """Double the cap, once; whether that was possible."""
-        if self.cap is None or self.lengthened:
-            return False
-        self.cap, self.lengthened = self.cap * 2, True
-        return True
-
-    def check(self, answer: GPTLabelingOutput) -> None:
-        """Hold an answer against the record's own sentences.
-
-        Raises:
-            ValueError: it broke the contract.
-        """
-        self.readable += 1
-        self.violations = check_label(answer, self.request.example).violations
-        self.broken.update(violation.kind for violation in self.violations)
-        if self.violations:
-            raise ValueError(brief(self.violations))
-
-    def reproof(self) -> str:
-        """What to say to the judge about its latest answer."""
-        if self.violations:
-            return complaint(self.violations, self.request.example)
-        return NOT_A_LABEL
-
-    def verdict(self, error: ValidationError) -> tuple[Symptom, str]:
-        """Why the latest answer was not accepted."""
-        if self.violations:
-            return Symptom("contract"), brief(self.violations)
-        problems = error.errors(include_url=False, include_context=False, include_input=False)
-        return Symptom("malformed"), str(problems[0]["type"])
-
-    def facts(self, host: str) -> ReplyFacts:
-        """The reply's facts, once the answer is there."""
-        return ReplyFacts(
-            served_model=self.served_model,
-            system_fingerprint=self.fingerprint,
-            host=host,
-            usage=self.usage,
-            attempts=self.attempts,
-            broken_contracts=self._broken_contracts(),
-            seconds=round(time.monotonic() - self.started, 3),
-            created_at=datetime.now(UTC).isoformat(timespec="seconds"),
-            labeler_version=__version__,
-        )
-
-    def _broken_contracts(self) -> dict[str, int]:
-        malformed = self.answers - self.readable
-        return {**self.broken, **({"malformed": malformed} if malformed else {})}
-
-
-class _CheckedAnswer(GPTLabelingOutput):
-    """A label that cannot exist unless it keeps the contract of the record at hand."""
-
-    @model_validator(mode="after")
-    def _keep_the_contract(self) -> Self:
-        _EXCHANGE.get().check(self)
-        return self
-
-
 def response_format(schema: ResponseSchema) -> ResponseFormatJSONSchema:
     """The strict response format of a published schema, property order as published."""
     return {
@@ -402,7 +327,7 @@ def _spec(model: str, settings: dict[str, Any]) -> OpenAISpec:
     except ValidationError as error:
         problems = error.errors(include_url=False, include_context=False, include_input=False)
     said = "; ".join(f"{'.'.join(map(str, p['loc']))}: {p['msg']}" for p in problems)
-    have = ", ".join(name for name in OpenAISpec.model_fields if name != "judge")
+    have = ", ".join(name for name in OpenAISpec.model_fields if name not in {"judge", "reask"})
     raise UsageError(f"judge openai does not accept these settings: {said}; settings are {have}")
 
 
@@ -421,7 +346,7 @@ class _NotWhileJudging(logging.Filter):
     """Silences instructor in a judge's call: it logs answers, and errors that we raise anyway."""
 
     def filter(self, _: logging.LogRecord) -> bool:
-        return _EXCHANGE.get(None) is None
+        return EXCHANGE.get(None) is None
 
 
 for _name in ("instructor", "instructor.v2", "instructor.v2.retry"):

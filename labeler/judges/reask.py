@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from typing import Literal
 
 from labeler.example import KeyedExample
 from labeler.keys import position
 from labeler.labels import SPECIAL_SUPPORT, Violation
+
+ReaskVersion = Literal["reask/1"]
+REASK_VERSION: ReaskVersion = "reask/1"
+"""Version of every text in this module. It is in the label's key, because other words may bring
+another label: count it up, here and above, whenever a text changes."""
 
 NOT_A_LABEL = (
     "That was not a JSON object of the required schema. Write the whole label again, as JSON alone."

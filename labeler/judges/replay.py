@@ -8,9 +8,10 @@ from pathlib import Path
 
 from labeler.errors import JudgeError
 from labeler.judges import JudgeReply, JudgeSpec
+from labeler.label_files import read_outcomes
+from labeler.labels import GPTLabelingOutput
 from labeler.prompting import JudgeRequest
-from labeler.record import LabelRecord, Outcome, shown
-from labeler.rows import read_outcomes
+from labeler.record import LabelRecord, Outcome, ReplyFacts, shown
 from labeler.signature import digest
 
 
@@ -55,7 +56,18 @@ class ReplayJudge:
                 reason="not_recorded",
                 attempts=0,
             )
-        return JudgeReply(record.label, record.reply, record.scores)
+        facts = ReplyFacts(served_model=record.reply.served_model, attempts=0)
+        return JudgeReply(_said(record), facts, record.scores)
 
     async def aclose(self) -> None:
         """Nothing is held."""
+
+
+def _said(record: LabelRecord) -> GPTLabelingOutput:
+    """The recorded answer in its own words, where a judge may answer in them."""
+    stored = record.verbatim
+    if stored is None or record.violations:
+        return record.label
+    if any(entry.fully_supported is None for entry in stored.sentence_support_information):
+        return record.label
+    return GPTLabelingOutput.model_validate(stored.model_dump())

@@ -9,7 +9,7 @@ from typing import Self
 
 from labeler.errors import StoreError, UsageError
 from labeler.record import LabelRecord
-from labeler.stores.sealed import require_own_key
+from labeler.stores.sealed import require_sound
 
 
 class MemoryStore:
@@ -43,7 +43,7 @@ class MemoryStore:
         self._require_open()
         saved: Future[None] = Future()
         try:
-            require_own_key(record)
+            require_sound(record)
         except StoreError as error:
             saved.set_exception(error)
         else:

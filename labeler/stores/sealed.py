@@ -20,7 +20,7 @@ import zlib
 from pydantic import ValidationError
 
 from labeler.errors import StoreError
-from labeler.record import LabelRecord, label_key
+from labeler.record import LabelRecord, fault_of
 
 FAMILY = b"LBL"
 MAGIC = FAMILY + b"1"
@@ -39,10 +39,10 @@ def seal(record: LabelRecord) -> bytes:
     """Write a record as sealed bytes.
 
     Raises:
-        StoreError: the record could not be read back: its key is not its own, it holds a lone
-            surrogate or a thing that JSON has no form for, or it is too large.
+        StoreError: the record could not be read back: it is not sound, it holds a lone surrogate
+            or a thing that JSON has no form for, or it is too large.
     """
-    require_own_key(record)
+    require_sound(record)
     try:
         text = record.model_dump_json().encode()
     except ValueError as error:
@@ -65,28 +65,24 @@ def unseal(key: str, data: bytes) -> LabelRecord:
     record = _parse(_inflate(_body(data)))
     if record.key != key:
         raise BrokenSeal(f"it holds the record of another key, {record.key!r}")
-    try:
-        require_own_key(record)
-    except StoreError as error:
-        raise BrokenSeal("its question, sentences or signature were changed") from error
+    fault = fault_of(record)
+    if fault:
+        raise BrokenSeal(fault)
     return record
 
 
-def require_own_key(record: LabelRecord) -> None:
-    """Refuse a record that stands under a key that is not its own.
+def require_sound(record: LabelRecord) -> None:
+    """Refuse a record that stands under another key, or whose label its sentences cannot have.
 
     Raises:
-        StoreError: the key is not that of the record's sentences and signature.
+        StoreError: it is not sound; see :func:`labeler.record.fault_of`.
     """
     try:
-        own = label_key(record.example, record.signature)
+        fault = fault_of(record)
     except ValueError as error:
         raise _no_json(record, error) from error
-    if own != record.key:
-        raise StoreError(
-            f"record {record.id!r} has the key {record.key!r}, but its sentences and signature "
-            f"give {own!r}; make the key with labeler.record.label_key"
-        )
+    if fault:
+        raise StoreError(f"record {record.id!r} cannot be stored: {fault}")
 
 
 def _no_json(record: LabelRecord, error: ValueError) -> StoreError:

@@ -13,8 +13,8 @@ import jsonschema
 import pytest
 
 from labeler import resources
+from labeler.characters import visible
 from labeler.cli import run
-from labeler.cli.terminal import visible
 from labelled import record
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "rows.jsonl"

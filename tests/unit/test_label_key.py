@@ -83,6 +83,7 @@ CHANGED: dict[str, dict[str, Any]] = {
     "prompt": {"prompt": {"name": "trace/v1", "digest": "0" * 64}},
     "response_schema": {"response_schema": {"name": "label-trace/v1", "digest": "0" * 64}},
     "splitter": {"splitter": "general/2"},
+    "source": {"source": "lamps_test/17/gen-1"},
     "trial": {"trial": 1},
 }
 

@@ -46,12 +46,12 @@ class Watch:
     """Writes down what a watcher is told."""
 
     def __init__(self) -> None:
-        self.total = -1
+        self.total = self.repeated = -1
         self.origins: list[Origin] = []
 
-    def begin(self, rows: int) -> None:
-        """Remember the total."""
-        self.total = rows
+    def begin(self, rows: int, repeated: int) -> None:
+        """Remember the totals."""
+        self.total, self.repeated = rows, repeated
 
     def seen(self, outcome: Outcome, origin: Origin) -> None:
         """Remember the origin."""
@@ -260,7 +260,7 @@ def test_the_watcher_knows_the_total_before_the_first_call() -> None:
     watch = Watch()
     run = iter_labels([*rows(3), row(0)], judge=CountingJudge(), store=MemoryStore(), watcher=watch)
     assert len(list(run)) == 3
-    assert watch.total == 3
+    assert (watch.total, watch.repeated) == (3, 1)
 
 
 def test_judges_by_name() -> None:

@@ -102,7 +102,7 @@ def test_a_schema_that_is_not_strict_stops_the_run() -> None:
     """A default or an open object is refused by the provider, and no other record could pass."""
     loose = {"type": "object", "properties": {"a": {"type": "string", "default": ""}}}
     request = samples.request()
-    object.__setattr__(request, "schema", ResponseSchema("x", GPTLabelingOutput, loose))
+    object.__setattr__(request, "schema", ResponseSchema("x", json.dumps(loose)))
     with Provider() as provider, pytest.raises(FatalJudgeError, match="response schema") as caught:
         reply_of(provider, request)
     assert (caught.value.reason, len(provider.calls)) == ("parameter", 1)

@@ -1,0 +1,118 @@
+"""What has happened for one record so far: requests, answers, what they broke and what they cost."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Self
+
+from openai.types.chat import ChatCompletion
+from pydantic import ValidationError, model_validator
+
+from labeler import __version__
+from labeler.judges.failures import Sign, Symptom
+from labeler.judges.openai_client import flaw_of, text_of, total, usage_of
+from labeler.judges.reask import NOT_A_LABEL, brief, complaint
+from labeler.labels import GPTLabelingOutput, Violation, check_label
+from labeler.prompting import JudgeRequest
+from labeler.record import ReplyFacts, Usage
+
+
+@dataclass
+class Exchange:
+    """The bookkeeping of one record, from its first request to its last answer."""
+
+    request: JudgeRequest
+    cap: int | None
+    """Tokens that an answer may have, where there is a limit."""
+    attempts: int = 0
+    """Requests that were sent."""
+    answers: int = 0
+    """Answers that came, whatever they were worth."""
+    readable: int = 0
+    """Answers that fitted the schema."""
+    violations: tuple[Violation, ...] = ()
+    """What the latest answer broke."""
+    broken: Counter[str] = field(default_factory=Counter)
+    usage: Usage | None = None
+    served_model: str | None = None
+    fingerprint: str | None = None
+    lengthened: bool = False
+    started: float = field(default_factory=time.monotonic)
+
+    def note(self, completion: object) -> Sign | None:
+        """Keep what a completion says of itself (instructor alters it later), and its flaw."""
+        if isinstance(completion, ChatCompletion):
+            self.served_model = text_of(completion.model) or None
+            self.fingerprint = text_of(completion.system_fingerprint) or None
+            self.usage = total(self.usage, usage_of(completion))
+        flaw = flaw_of(completion)
+        self.answers += flaw is None
+        return flaw
+
+    def lengthen(self) -> bool:
+        """Double the cap, once; whether that was possible."""
+        if self.cap is None or self.lengthened:
+            return False
+        self.cap, self.lengthened = self.cap * 2, True
+        return True
+
+    def check(self, answer: GPTLabelingOutput) -> None:
+        """Hold an answer against the record's own sentences.
+
+        Raises:
+            ValueError: it broke the contract.
+        """
+        self.readable += 1
+        self.violations = check_label(answer, self.request.example).violations
+        self.broken.update(violation.kind for violation in self.violations)
+        if self.violations:
+            raise ValueError(brief(self.violations))
+
+    def reproof(self) -> str:
+        """What to say to the judge about its latest answer."""
+        if self.violations:
+            return complaint(self.violations, self.request.example)
+        return NOT_A_LABEL
+
+    def verdict(self, error: ValidationError) -> tuple[Symptom, str]:
+        """Why the latest answer was not accepted."""
+        if self.violations:
+            return Symptom("contract"), brief(self.violations)
+        problems = error.errors(include_url=False, include_context=False, include_input=False)
+        return Symptom("malformed"), str(problems[0]["type"])
+
+    def facts(self, host: str) -> ReplyFacts:
+        """The reply's facts, once the answer is there."""
+        return ReplyFacts(
+            served_model=self.served_model,
+            system_fingerprint=self.fingerprint,
+            host=host,
+            usage=self.usage,
+            attempts=self.attempts,
+            broken_contracts=self._broken_contracts(),
+            seconds=round(time.monotonic() - self.started, 3),
+            created_at=datetime.now(UTC).isoformat(timespec="seconds"),
+            labeler_version=__version__,
+        )
+
+    def _broken_contracts(self) -> dict[str, int]:
+        malformed = self.answers - self.readable
+        return {**self.broken, **({"malformed": malformed} if malformed else {})}
+
+
+EXCHANGE: ContextVar[Exchange] = ContextVar("exchange")
+"""The record that the current task asks about. instructor's own channel for this, ``context=``,
+would run every message, documents included, through a template engine."""
+
+
+class CheckedAnswer(GPTLabelingOutput):
+    """A label that cannot exist unless it keeps the contract of the record at hand."""
+
+    @model_validator(mode="after")
+    def _keep_the_contract(self) -> Self:
+        EXCHANGE.get().check(self)
+        return self

@@ -1,0 +1,99 @@
+"""Label records and failures as JSON Lines: the form in which labels are kept and passed on."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import IO
+
+from pydantic import ValidationError
+
+from labeler.errors import UsageError
+from labeler.lines import STDIO, Line, read_lines
+from labeler.record import OUTCOME, LabelRecord, Outcome, fault_of
+
+
+def read_outcomes(path: str | Path) -> Iterator[Outcome]:
+    """Read label records and failures from JSON Lines.
+
+    Raises:
+        UsageError: a line is neither; the message names file, line and the fields at fault.
+    """
+    for line in read_lines(path):
+        yield _outcome(line)
+
+
+def _outcome(line: Line) -> Outcome:
+    try:
+        outcome = OUTCOME.validate_json(line.content)
+    except ValidationError as error:
+        raise UsageError(
+            f"{line.where}: not a label record: {_faults(error)}; "
+            "label files are written by 'labeler label' and 'labeler import'"
+        ) from error
+    fault = fault_of(outcome) if isinstance(outcome, LabelRecord) else None
+    if fault:
+        raise UsageError(
+            f"{line.where}: record {outcome.id!r} was damaged or edited: {fault}; "
+            "write it anew from the store, or leave the line out"
+        )
+    return outcome
+
+
+def _faults(error: ValidationError) -> str:
+    """The first few faults of a value, without the value itself."""
+    faults = error.errors(include_url=False, include_input=False, include_context=False)
+    shown = [f"{'.'.join(map(str, f['loc'])) or 'line'}: {f['msg']}" for f in faults[:3]]
+    return "; ".join(shown)
+
+
+def to_line(outcome: Outcome) -> str:
+    """Write an outcome as one line of JSON, without the line break."""
+    return outcome.model_dump_json()
+
+
+def write_outcomes(outcomes: Iterable[Outcome], path: str | Path) -> Iterator[Outcome]:
+    """Write outcomes as JSON Lines while passing them on.
+
+    A file appears under its name only when it is whole; until then its lines stand in a
+    temporary file beside it. ``-`` writes to standard output, line by line.
+    """
+    if str(path) == STDIO:
+        for outcome in outcomes:
+            sys.stdout.write(to_line(outcome) + "\n")
+            yield outcome
+        sys.stdout.flush()
+        return
+    with replaced(Path(path)) as file:
+        for outcome in outcomes:
+            file.write(to_line(outcome) + "\n")
+            yield outcome
+
+
+@contextlib.contextmanager
+def replaced(path: Path) -> Iterator[IO[str]]:
+    """Open a file for writing that takes the path's place only when all went well.
+
+    What is no ordinary file, such as a pipe or ``/dev/null``, is written to directly.
+
+    Raises:
+        UsageError: the folder does not exist or cannot be written.
+    """
+    direct = path.exists() and not path.is_file()
+    target = path if direct else path.with_name(f".{path.name}.{os.getpid()}.partial")
+    try:
+        file = target.open("w", encoding="utf-8", newline="\n")
+    except OSError as error:
+        raise UsageError(f"cannot write {path}: {error.strerror}; check the folder") from error
+    try:
+        with file:
+            yield file
+        if not direct:
+            target.replace(path)
+    except BaseException:
+        if not direct:
+            target.unlink(missing_ok=True)
+        raise

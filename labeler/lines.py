@@ -1,0 +1,81 @@
+"""Lines of files, and the JSON objects in them; every error names file, line and remedy."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import json
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from labeler.errors import BadRow, UsageError
+
+STDIO = "-"
+"""Stands for standard input or output in place of a file name."""
+
+_BOM = b"\xef\xbb\xbf"
+
+
+class Line(NamedTuple):
+    """One line of a file, not yet understood."""
+
+    where: str
+    """``FILE:LINE``, counted from 1."""
+    content: bytes
+
+
+def read_lines(path: str | Path) -> Iterator[Line]:
+    """Read the non-blank lines of a file, a ``.gz`` file, or standard input (``-``).
+
+    Raises:
+        UsageError: the file cannot be read.
+    """
+    name = str(path)
+    try:
+        with _open_bytes(name) as file:
+            for number, content in enumerate(file, start=1):
+                line = content.removeprefix(_BOM) if number == 1 else content
+                if line.strip():
+                    yield Line(f"{name}:{number}", line)
+    except (OSError, EOFError) as error:
+        raise UsageError(f"cannot read {name}: {error}; check the path and the file") from error
+
+
+def _open_bytes(name: str) -> contextlib.AbstractContextManager[Iterable[bytes]]:
+    if name == STDIO:
+        return contextlib.nullcontext(sys.stdin.buffer)
+    if name.endswith(".gz"):
+        return gzip.open(name, "rb")
+    return Path(name).open("rb")
+
+
+def parse_object(line: Line) -> dict[str, Any]:
+    """Read a line as one JSON object.
+
+    Raises:
+        BadRow: the line is not UTF-8, not JSON, or not an object.
+    """
+    try:
+        value = json.loads(line.content.decode("utf-8"), parse_constant=_no_constant)
+    except UnicodeDecodeError as error:
+        raise BadRow(
+            f"{line.where}: byte {error.start} ({error.object[error.start]:#04x}) is not UTF-8; "
+            "convert the file to UTF-8",
+            reason="not_utf8",
+        ) from error
+    except (ValueError, RecursionError) as error:
+        raise BadRow(
+            f"{line.where}: not JSON: {error}; write one JSON object a line", reason="invalid_json"
+        ) from error
+    if not isinstance(value, dict):
+        raise BadRow(
+            f"{line.where}: a JSON {type(value).__name__}, not an object; write one object a line",
+            reason="invalid_json",
+        )
+    return value
+
+
+def _no_constant(name: str) -> object:
+    raise ValueError(f"{name} is not JSON")
