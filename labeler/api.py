@@ -208,7 +208,9 @@ def measured(
         yield measure(outcome, chosen)
 
 
-def metrics(outcomes: Iterable[Outcome], ids: Iterable[str] | None = None) -> list[MetricsRow]:
+def metrics(
+    outcomes: Iterable[Outcome], ids: str | Iterable[str] | None = None
+) -> list[MetricsRow]:
     """Compute metrics of stored labels: no judge, no network, no key.
 
     Args:
@@ -223,9 +225,16 @@ def metrics(outcomes: Iterable[Outcome], ids: Iterable[str] | None = None) -> li
 
 
 def summary(
-    outcomes: Iterable[Outcome], ids: Iterable[str] | None = None, *, by: str | None = None
+    outcomes: Iterable[Outcome],
+    ids: str | Iterable[str] | None = None,
+    *,
+    by: str | None = None,
 ) -> list[SummaryRow]:
     """Summarise metrics over outcomes, or over each value of a metadata column.
+
+    Labels that were made in different ways are never averaged: see
+    :func:`labeler.calculators.summarize`. A store holds judgements, not rows: summarise the label
+    file of a run for numbers over its rows.
 
     Args:
         outcomes: label records and failures.

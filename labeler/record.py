@@ -111,7 +111,9 @@ def label_key(example: KeyedExample, signature: Signature) -> str:
     Returns:
         64 hexadecimal digits.
     """
-    return digest({"shown": shown(example), "signature": signature.model_dump(mode="json")})
+    # A fact at its default is left out: a fact that a later version adds changes no key of today.
+    facts = signature.model_dump(mode="json", exclude_defaults=True)
+    return digest({"shown": shown(example), "signature": facts})
 
 
 def fault_of(record: LabelRecord) -> str | None:

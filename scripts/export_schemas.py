@@ -8,7 +8,8 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
-from labeler.calculators.rows import MetricsRowJSON, SummaryRowJSON
+from labeler.calculators.measuring import MetricsRowJSON
+from labeler.calculators.summary import SummaryRowJSON
 from labeler.labels import GPTLabelingOutput
 from labeler.record import LabelFailure, LabelRecord
 

@@ -6,8 +6,9 @@ from __future__ import annotations
 from labeler.calculators import trace  # isort: skip
 from labeler.calculators import sentence_ratios  # isort: skip
 from labeler.calculators.definition import METRICS, Metric, metric, select_metrics
+from labeler.calculators.measuring import MetricsRow, measure
 from labeler.calculators.ratio import Ratio
-from labeler.calculators.rows import MetricsRow, SummaryRow, measure, summarize
+from labeler.calculators.summary import SummaryRow, summarize
 from labeler.calculators.tally import Tally, tally
 
 __all__ = [

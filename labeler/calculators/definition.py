@@ -77,19 +77,19 @@ def metric(
     return register
 
 
-def select_metrics(ids: Iterable[str] | None = None) -> tuple[Metric, ...]:
+def select_metrics(ids: str | Iterable[str] | None = None) -> tuple[Metric, ...]:
     """The metrics of the given ids, in order; each once, in its default dialect, where none are.
 
     An id is ``name``, ``name:dialect``, or ``package.module:name`` for a third party's metric.
     The default dialect may be named too: ``relevance:set`` is ``relevance``. ``all`` stands for
-    every metric in every dialect.
+    every metric in every dialect. One text may hold several ids, parted by commas.
 
     Raises:
         UnknownName: an id is in no catalog; the message names the nearest ones.
     """
     if ids is None:
         return tuple(metric for metric in METRICS.values() if metric.default)
-    wanted = [name.strip() for name in ids]
+    wanted = [name.strip() for name in (ids.split(",") if isinstance(ids, str) else ids)]
     if wanted == [ALL]:
         return tuple(METRICS.values())
     return tuple(dict.fromkeys(_find(name) for name in wanted))

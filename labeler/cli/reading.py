@@ -39,7 +39,7 @@ def metrics(
     from labeler.calculators import select_metrics, summarize
     from labeler.cli import tables
 
-    chosen = select_metrics(ids.split(",") if ids else None)
+    chosen = select_metrics(ids)
     if listing:
         tables.print_metrics(select_metrics(["all"]) if ids is None else chosen)
         return

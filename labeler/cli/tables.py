@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from rich.table import Table
@@ -16,11 +15,20 @@ _UP, _DOWN = "↑", "↓"
 
 
 def print_summary(rows: Sequence[SummaryRow], version: str) -> None:
-    """Print summaries in one table, and under it what made the labels."""
+    """Print a table for each way of labelling, and under it what made its numbers."""
     out = console()
+    for label in dict.fromkeys(row.label for row in rows):
+        part = [row for row in rows if row.label == label]
+        out.print(_summary(part))
+        labelled = sum(row.labelled for row in part if row.metric is part[0].metric)
+        made_by = f"{labelled} records by {label or 'nobody'}|labeler:{version}"
+        out.print(Text(visible(made_by)), soft_wrap=True)
+
+
+def _summary(rows: Sequence[SummaryRow]) -> Table:
     grouped = any(row.group is not None for row in rows)
     table = Table()
-    for name in [*(["group"] if grouped else []), "metric", ""]:
+    for name in [*(["group"] if grouped else []), "metric", "", "v"]:
         table.add_column(name, overflow="fold")
     for name in ("mean", "pooled", "defined"):
         table.add_column(name, justify="right", no_wrap=True)
@@ -34,30 +42,20 @@ def print_summary(rows: Sequence[SummaryRow], version: str) -> None:
         previous = row.group
         group = [Text(visible(row.group or "") if starts else "")] if grouped else []
         table.add_row(*group, *_cells(row))
-    out.print(table)
-    for label, count in _labels(rows).items():
-        out.print(Text(visible(f"{count} records by {label}|labeler:{version}")), soft_wrap=True)
+    return table
 
 
 def _cells(row: SummaryRow) -> list[str | Text]:
     return [
         row.metric.id,
         _UP if row.metric.higher_is_better else _DOWN,
+        str(row.metric.version),
         _decimal(row.mean),
         _decimal(row.pooled),
         str(row.defined),
         Text(visible(_reasons(row.undefined))),
         Text(visible(_reasons(row.failed))),
     ]
-
-
-def _labels(rows: Sequence[SummaryRow]) -> Counter[str]:
-    """How many records there are of each signature: the same for every metric of a group."""
-    labels: Counter[str] = Counter()
-    for row in rows:
-        if row.metric is rows[0].metric:
-            labels.update(row.labels)
-    return labels
 
 
 def _decimal(value: float | None) -> str:

@@ -1,4 +1,4 @@
-"""What has happened for one record so far: requests, answers, what they broke and what they cost."""
+"""What has happened for one record so far: requests, answers, what they broke and cost."""
 
 from __future__ import annotations
 

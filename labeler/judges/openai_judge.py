@@ -11,92 +11,35 @@ import asyncio
 import logging
 import re
 from collections.abc import Awaitable, Callable
-from typing import Annotated, Any, Literal, cast
+from typing import Any, cast
 
 from instructor import AsyncInstructor, Mode, patch
 from instructor.core import InstructorRetryException
 from openai import AsyncOpenAI
 from openai.types.chat import ChatCompletion, ChatCompletionMessageParam
 from openai.types.shared_params import ResponseFormatJSONSchema
-from pydantic import ConfigDict, Field, SecretStr, ValidationError, field_validator
+from pydantic import SecretStr, ValidationError
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt
 from tenacity.wait import wait_random_exponential
 
 from labeler.errors import FatalJudgeError, UsageError
-from labeler.judges import (
-    STOPPING,
-    InKey,
-    JudgeReply,
-    JudgeSpec,
-    NotInKey,
-    UnusableAnswer,
-    stopping,
-)
+from labeler.judges import STOPPING, JudgeReply, UnusableAnswer, stopping
 from labeler.judges.exchange import EXCHANGE, CheckedAnswer, Exchange
 from labeler.judges.experience import Experience
 from labeler.judges.failures import Course, Failed, Symptom, diagnose, explain
 from labeler.judges.openai_client import (
-    OFFICIAL_URL,
     WIRE_ERRORS,
     host_of,
     open_client,
-    safe_url,
     symptom_of,
     usable_key,
 )
-from labeler.judges.reask import REASK_VERSION, ReaskVersion
+from labeler.judges.openai_spec import spec_of
 from labeler.labels import GPTLabelingOutput
 from labeler.prompting import JudgeRequest, ResponseSchema
 
 _LONGEST_PAUSE = 60.0
 """Seconds that back-off grows to where the server names no time."""
-
-
-class OpenAISpec(JudgeSpec):
-    """Identity and settings of the judge.
-
-    A sampling parameter that is not set is not sent: reasoning models refuse some of them, and the
-    server's default then applies.
-    """
-
-    model_config = ConfigDict(hide_input_in_errors=True, allow_inf_nan=False)
-
-    judge: Annotated[Literal["openai"], InKey] = "openai"
-    model: Annotated[str, Field(min_length=1), InKey]
-    """Requested model; pin a snapshot, because an alias changes under its name."""
-    temperature: Annotated[float | None, Field(ge=0, le=2), InKey] = None
-    top_p: Annotated[float | None, Field(gt=0, le=1), InKey] = None
-    seed: Annotated[int | None, InKey] = None
-    """Best effort of the server, where it supports seeds at all."""
-    reasoning_effort: Annotated[str | None, Field(min_length=1), InKey] = None
-    """How long a reasoning model thinks: ``none``, ``low``, … as the model allows."""
-    reask: Annotated[ReaskVersion, InKey] = REASK_VERSION
-    """The wording of a re-ask; there is one, and it is not sent as a parameter."""
-    base_url: Annotated[str, NotInKey] = OFFICIAL_URL
-    """Where requests go; no environment variable changes it."""
-    organization: Annotated[str | None, NotInKey] = None
-    project: Annotated[str | None, NotInKey] = None
-    timeout: Annotated[float, Field(gt=0), NotInKey] = 180.0
-    """Seconds that one attempt may take in all, from connecting to the last byte."""
-    max_attempts: Annotated[int, Field(ge=1), NotInKey] = 6
-    """Requests at most for one answer; a re-ask counts anew."""
-    max_retry_after: Annotated[float, Field(ge=0), NotInKey] = 120.0
-    """Seconds that a server may ask to wait; if it asks for more, the record is given up."""
-    max_output_tokens: Annotated[int | None, Field(ge=1), NotInKey] = None
-    """Cap on an answer, reasoning included. It is left out of the key because a complete answer does
-    not depend on it, as long as the provider does not derive a thinking budget from it."""
-    reasks: Annotated[int, Field(ge=0, le=1), NotInKey] = 1
-    """How often an answer that broke the contract or the schema is sent back."""
-
-    def parameters(self) -> dict[str, Any]:
-        """The parameters that every request carries."""
-        sampling = {name: value for name, value in self.sampling().items() if name != "reask"}
-        return {"model": self.model, **sampling}
-
-    @field_validator("base_url")
-    @classmethod
-    def _refuse_unsafe_url(cls, url: str) -> str:
-        return safe_url(url)
 
 
 class OpenAIJudge:
@@ -108,7 +51,7 @@ class OpenAIJudge:
         model: the model to ask.
         api_key: sent to ``base_url``'s host and shown nowhere.
         sleep: waits between attempts.
-        settings: the other fields of :class:`OpenAISpec`.
+        settings: the other fields of :class:`~labeler.judges.openai_spec.OpenAISpec`.
 
     Raises:
         UsageError: a setting is unknown or out of range, the address is not safe, or the key
@@ -123,7 +66,7 @@ class OpenAIJudge:
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         **settings: Any,  # noqa: ANN401 - checked by OpenAISpec
     ) -> None:
-        self.spec = _spec(model, settings)
+        self.spec = spec_of(model, settings)
         self._key = SecretStr(usable_key(api_key))
         self._host = host_of(self.spec.base_url)
         self._sleep = sleep
@@ -319,16 +262,6 @@ def response_format(schema: ResponseSchema) -> ResponseFormatJSONSchema:
             "schema": dict(schema.json_schema),
         },
     }
-
-
-def _spec(model: str, settings: dict[str, Any]) -> OpenAISpec:
-    try:
-        return OpenAISpec(model=model, **settings)
-    except ValidationError as error:
-        problems = error.errors(include_url=False, include_context=False, include_input=False)
-    said = "; ".join(f"{'.'.join(map(str, p['loc']))}: {p['msg']}" for p in problems)
-    have = ", ".join(name for name in OpenAISpec.model_fields if name not in {"judge", "reask"})
-    raise UsageError(f"judge openai does not accept these settings: {said}; settings are {have}")
 
 
 def _pause(state: RetryCallState) -> float:

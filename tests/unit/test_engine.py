@@ -11,6 +11,7 @@ from concurrent.futures import CancelledError
 import pytest
 
 from labeler.engine import Engine
+from labeler.errors import UsageError
 
 
 @pytest.fixture
@@ -89,5 +90,5 @@ def test_nothing_is_left(farewells: list[str]) -> None:
 
 def test_no_slots_no_engine() -> None:
     """At least one job must be able to run."""
-    with pytest.raises(ValueError, match="1 or more"):
+    with pytest.raises(UsageError, match="1 or more"):
         Engine(0)

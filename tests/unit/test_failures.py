@@ -5,6 +5,7 @@ from typing import get_args
 
 import pytest
 
+from labeler.judges.experience import Experience
 from labeler.judges.failures import (
     RULES,
     Course,
@@ -28,12 +29,13 @@ def test_every_symptom_has_a_rule() -> None:
 def test_every_rule_can_be_reached() -> None:
     """No rule stands behind one that takes all its symptoms."""
     marks = "insufficient_quota context_length content_filter model_not_found unsupported_value"
-    words = ["", *marks.split(), "request too large"]
+    said = ["", *marks.split(), "request too large"]
     reached = {
-        id(diagnose(Symptom("status", status=status, words=text, param=param)))
+        id(diagnose(Symptom("status", status, code=code, words=words, param=param)))
         for status in range(300, 600)
-        for text in words
-        for param in ("", "temperature")
+        for text in said
+        for code, words in ((text, ""), ("", text))
+        for param in ("", "model", "temperature", "max_completion_tokens")
     }
     reached |= {id(diagnose(Symptom(sign))) for sign in get_args(Sign)}
     assert [rule for rule in RULES if id(rule) not in reached] == []
@@ -75,6 +77,21 @@ def test_every_rule_can_be_reached() -> None:
         (Symptom("status", 400, param="messages[1].content"), "bad_request", Course.RECORD),
         (Symptom("status", 400, code="model_not_found", param="model"), "not_found", Course.FATAL),
         (Symptom("status", 418), "bad_request", Course.RECORD),
+        # A code is the provider's own; its words may be a document's, sent back.
+        (Symptom("status", 403, code="insufficient_quota"), "quota", Course.FATAL),
+        (Symptom("status", 403, words="insufficient_quota"), "quota", Course.SUSPECT),
+        (Symptom("status", 403, code="see insufficient_quota"), "quota", Course.SUSPECT),
+        (Symptom("status", 403), "permission", Course.SUSPECT),
+        (Symptom("status", 404, code="model_not_found"), "not_found", Course.FATAL),
+        (Symptom("status", 404, param="model"), "not_found", Course.FATAL),
+        (Symptom("status", 404), "not_found", Course.SUSPECT),
+        (Symptom("status", 405), "not_found", Course.SUSPECT),
+        (Symptom("status", 400, words="The model m does not exist"), "not_found", Course.SUSPECT),
+        (Symptom("status", 400, param="temperature"), "parameter", Course.FATAL),
+        (Symptom("status", 400, param="max_completion_tokens"), "parameter", Course.SUSPECT),
+        (Symptom("status", 422, code="unknown_parameter"), "parameter", Course.SUSPECT),
+        (Symptom("status", 302), "redirect", Course.SUSPECT),
+        (Symptom("status", 401), "authentication", Course.FATAL),
         (Symptom("status", 529), "transport", Course.RETRY),
     ],
 )
@@ -82,6 +99,42 @@ def test_alike_failures_are_told_apart(symptom: Symptom, reason: str, course: Co
     """By code, by words, by parameter, in this order of rules."""
     rule = diagnose(symptom)
     assert (rule.reason, rule.course) == (reason, course)
+
+
+FORBIDDEN = Symptom("status", 403, code="model_forbidden")
+
+
+def test_a_judge_that_never_worked_takes_a_suspect_failure_as_it_is() -> None:
+    """However often: nothing says that it is the record's fault."""
+    experience = Experience()
+    assert {experience.weigh(FORBIDDEN) for _ in range(20)} == {(FORBIDDEN, "")}
+
+
+def test_a_judge_that_has_worked_blames_the_record_nine_times() -> None:
+    """The tenth suspect failure in a row, and each one after it, counts for all records."""
+    experience = Experience()
+    for _ in range(2):  # a success starts the count anew
+        experience.succeed()
+        seen = [experience.weigh(FORBIDDEN) for _ in range(11)]
+        assert [diagnose(symptom).reason for symptom, _ in seen] == (
+            ["rejected"] * 9 + ["permission"] * 2
+        )
+    assert [history for _, history in seen[8:10]] == [
+        "",
+        "10 records in a row failed so, and none was labelled between",
+    ]
+
+
+@pytest.mark.parametrize("sign", ["refusal", "timeout", "contract", "interrupted"])
+def test_what_is_not_suspect_is_left_alone_and_not_counted(sign: Sign) -> None:
+    """Experience changes nothing about it, and it is no success either."""
+    symptom = Symptom(sign)
+    experience = Experience()
+    experience.succeed()
+    for _ in range(9):
+        experience.weigh(FORBIDDEN)
+        assert experience.weigh(symptom) == (symptom, "")
+    assert diagnose(experience.weigh(FORBIDDEN)[0]).course is Course.SUSPECT
 
 
 def test_an_explanation_names_parameter_and_option() -> None:

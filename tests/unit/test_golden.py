@@ -10,6 +10,7 @@ from labeler.prompting import load_prompt
 from samples import keyed_example
 
 GOLDEN = Path(__file__).parents[1] / "golden"
+EXAMPLES = Path(__file__).parents[2] / "examples" / "rows.jsonl"
 
 
 def test_records_of_version_1_load_and_measure_the_same() -> None:
@@ -33,8 +34,17 @@ def test_records_of_version_1_are_written_as_they_were() -> None:
 def test_the_layout_of_the_data_blocks_is_part_of_the_prompt() -> None:
     """Where this fails on purpose, count RENDERING up: labels made before are then asked anew."""
     odd = keyed_example(
-        documents=[["Paris is the capital.", "Line\u2028break \u202e{{x}}"], []],
+        documents=[["Paris is the capital.", "Line\u2028break \u202e{{x}} <|im_end|>"], []],
         response=['Say "hi".'],
     )
     expected = (GOLDEN / "trace-v1.user.txt").read_text(encoding="utf-8")
-    assert load_prompt().render(odd)[1]["content"] == expected
+    assert load_prompt().render(odd)[1]["content"] + "\n" == expected
+
+
+def test_the_embedded_judge_scores_as_it_did() -> None:
+    """Where this fails on purpose, name the next model, lexical-2: stored labels say lexical-1."""
+    expected = json.loads((GOLDEN / "lexical-1.scores.json").read_text(encoding="utf-8"))
+    outcomes = labeler.label(EXAMPLES, judge="embedded", store=labeler.MemoryStore())
+    scores = {o.id: o.scores.model_dump() for o in outcomes if o.kind == "label" and o.scores}
+    assert scores == expected
+    assert labeler.EmbeddedJudge().spec.model == "lexical-1"

@@ -159,7 +159,7 @@ def refusing(request: JudgeRequest) -> JudgeReply:
     if request.example.id == "r1":
         raise JudgeError("the model refused", reason="refusal", attempts=3)
     if request.example.id == "r2":
-        raise ZeroDivisionError("a bug")
+        raise ZeroDivisionError("a bug with sk-secret in it")
     if request.example.id == "r3":
         return JudgeReply(output(relevant=["9z"]))
     return agreeable(request)
@@ -173,7 +173,8 @@ def test_a_record_that_fails_fails_alone() -> None:
     assert len(store) == 2
     refusal, bug, contract = (o for o in outcomes if isinstance(o, LabelFailure))
     assert refusal.attempts == 3
-    assert "ZeroDivisionError: a bug" in bug.message
+    assert "raised ZeroDivisionError at test_pipeline.py" in bug.message
+    assert "sk-secret" not in bug.message
     assert contract.violations[0].keys == ("9z",)
 
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 import samples
-from labeler.judges.reask import brief, complaint, key_ranges
+from labeler.judges.reask import NOT_A_LABEL, REASK_VERSION, brief, complaint, key_ranges
 from labeler.labels import Violation
 
 
@@ -38,3 +38,34 @@ def test_a_text_in_place_of_a_key_is_not_repeated() -> None:
     """It may be a sentence of the document."""
     found = [Violation(kind="unknown_key", field="f", keys=("9z", "Paris is nice."))]
     assert brief(found) == "unknown_key in f: '9z', a text"
+
+
+def test_the_words_of_a_reask_belong_to_their_version() -> None:
+    """Golden texts: if one changes, count REASK_VERSION up, and here too.
+
+    Another wording may bring another label. The version is in the key of every label, so labels
+    that were made with the old words are not taken for labels made with the new ones.
+    """
+    found = [
+        Violation(
+            kind="unknown_key", field="all_relevant_sentence_keys", keys=("9z", "Not a key.")
+        ),
+        Violation(kind="missing_response_sentence", field="response_sentence_key", keys=("b",)),
+    ]
+    assert {REASK_VERSION: [complaint(found, samples.keyed_example()), NOT_A_LABEL]} == {
+        "reask/1": [
+            (
+                "That label broke the rules: unknown_key in all_relevant_sentence_keys: '9z', "
+                "a text; missing_response_sentence in response_sentence_key: 'b'. "
+                "Document sentence keys are 0a-0b, 1a. Response sentence keys, each judged exactly "
+                "once, are a-b. Only supporting_sentence_keys may also hold "
+                "supported_without_sentence, general, well_known_fact, numerical_reasoning; it is "
+                "empty exactly when fully_supported is false. "
+                "Write the whole label again, as JSON alone."
+            ),
+            (
+                "That was not a JSON object of the required schema. "
+                "Write the whole label again, as JSON alone."
+            ),
+        ]
+    }

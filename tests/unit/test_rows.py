@@ -5,6 +5,8 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import os
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -83,9 +85,17 @@ def test_a_bad_line_fails_alone(tmp_path: Path, content: bytes, reason: str, say
     bad, good = row_file(tmp_path, content, line())
     assert isinstance(bad.content, LabelFailure)
     assert bad.content.reason == reason
-    assert bad.content.id.endswith("rows.jsonl:1")
+    assert bad.content.id == "1" or bad.content.id.endswith("rows.jsonl:1")
+    assert "rows.jsonl:1" in bad.content.message
     assert __import__("re").search(says, bad.content.message), bad.content.message
     assert isinstance(good.content, Example)
+
+
+def test_a_failed_row_keeps_its_name_and_columns(tmp_path: Path) -> None:
+    """So that it counts in the group that it belongs to."""
+    content = only(row_file(tmp_path, line(response=None, domain="x")))
+    assert isinstance(content, LabelFailure)
+    assert (content.id, content.metadata) == ("1", {"domain": "x"})
 
 
 @pytest.mark.parametrize("text", ["a\x00b", "a\r\nb", "a\u202eb", "\u200b", "😀"])
@@ -117,6 +127,26 @@ def test_standard_input_is_read_once_and_kept(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(line() + b"\n" + line(id="2"))))
     rows = RowFile("-")
     assert survey(rows) == survey(rows) == (2, 0)
+
+
+def test_a_pipe_is_read_once_and_kept(tmp_path: Path) -> None:
+    """Whatever is no ordinary file can be surveyed before any spend all the same."""
+    pipe = tmp_path / "rows"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_bytes, args=[line() + b"\n" + line(id="2")])
+    writer.start()
+    rows = RowFile(pipe)
+    writer.join()
+    assert survey(rows) == survey(rows) == (2, 0)
+
+
+def test_a_file_named_twice_is_read_as_one(tmp_path: Path) -> None:
+    """Its second reading repeats every row."""
+    path = tmp_path / "rows.jsonl"
+    path.write_bytes(line() + b"\n" + line(id="2"))
+    rows = RowFile(path, path)
+    assert survey(rows) == (2, 2)
+    assert [row.content.id for row in distinct(rows)] == ["1", "2"]
 
 
 def test_a_missing_file_is_a_clear_error(tmp_path: Path) -> None:
@@ -194,3 +224,18 @@ def test_a_label_file_that_is_none_names_line_and_fields(tmp_path: Path) -> None
     ) as error:
         list(read_outcomes(path))
     assert "hidden" not in str(error.value)
+
+
+@pytest.mark.parametrize("part", ["question", "keys", "key"])
+def test_an_edited_record_is_refused(tmp_path: Path, part: str) -> None:
+    """Another question, a key that its sentences do not have, a key that is not its own."""
+    made = record()
+    edited = {
+        "question": {"example": made.example.model_copy(update={"question": "Other?"})},
+        "keys": {"label": made.label.model_copy(update={"all_relevant_sentence_keys": ("9z",)})},
+        "key": {"key": "0" * 64},
+    }
+    path = tmp_path / "labels.jsonl"
+    path.write_text(to_line(made.model_copy(update=edited[part])) + "\n")
+    with pytest.raises(UsageError, match=r"labels\.jsonl:1: record 'r1' was damaged or edited"):
+        list(read_outcomes(path))

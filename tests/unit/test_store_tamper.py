@@ -82,7 +82,10 @@ VALUES: dict[str, tuple[Callable[[], object], str]] = {
     "another record's bytes": (lambda: seal(OTHER), "another key"),
     "a newer version": (lambda: b"LBL2" + seal(VICTIM)[4:], "format"),
     "no magic": (lambda: b"\x80\x05N.", "sealed record"),
-    "a question of another key": (moved_under_another_question, "its key is not that of its question"),
+    "a question of another key": (
+        moved_under_another_question,
+        "its key is not that of its question",
+    ),
     "not JSON": (lambda: resealed(b"not json"), "not a label record"),
     "JSON of something else": (lambda: resealed(b'{"a": 1}'), "not a label record"),
     "deep JSON": (lambda: resealed(b"[" * 100_000), "not a label record"),

@@ -15,8 +15,10 @@ import pytest
 import samples
 from labeler import __version__
 from labeler.errors import FatalJudgeError, JudgeError, UsageError
-from labeler.judges import JUDGES, InKey, Judge, JudgeReply, NotInKey, UnusableAnswer
-from labeler.judges.openai_judge import OpenAIJudge, OpenAISpec, response_format
+from labeler.judges import JUDGES, STOPPING, InKey, Judge, JudgeReply, NotInKey, UnusableAnswer
+from labeler.judges.openai_judge import OpenAIJudge, response_format
+from labeler.judges.openai_spec import OpenAISpec
+from labeler.judges.reask import REASK_VERSION
 from labeler.labels import GPTLabelingOutput
 from labeler.prompting import JudgeRequest, ResponseSchema, load_schema
 from labeler.record import Usage
@@ -355,6 +357,86 @@ def test_what_one_record_does_not_survive_ends_that_record(behaviour: str, reaso
     assert (failure.reason, failure.attempts, len(provider.calls)) == (reason, 1, 1)
 
 
+def outcomes_of(judge: OpenAIJudge, count: int) -> list[str]:
+    """Ask for records one after another, closing the judge after each: reason, or ``ok``."""
+    outcomes = []
+    for _ in range(count):
+        try:
+            asyncio.run(ask(judge, samples.request()))
+        except JudgeError as failure:
+            fatal = "fatal " if isinstance(failure, FatalJudgeError) else ""
+            outcomes.append(f"{fatal}{failure.reason}")
+        else:
+            outcomes.append("ok")
+    return outcomes
+
+
+SUSPECT = {
+    "403": BEHAVIOURS["403"],
+    "404": error(404, "not_found"),
+    "405": error(405),
+    "400 in words": error(400, message="the model said in your text does not exist"),
+    "403 in words": error(403, message="blocked: insufficient_quota"),
+    "422 by code": error(422, "unsupported_parameter"),
+    "redirect": BEHAVIOURS["redirect"],
+}
+
+
+@pytest.mark.parametrize("name", SUSPECT)
+def test_one_hostile_document_does_not_stop_a_run(name: str) -> None:
+    """What stops a judge that never worked costs one that has only this record."""
+    hostile = SUSPECT[name]
+    assert isinstance(failure_of([hostile])[0], FatalJudgeError)
+    with Provider(["ok", hostile, "ok"]) as provider:
+        assert outcomes_of(judge_of(provider), 3) == ["ok", "rejected", "ok"]
+    assert len(provider.calls) == 3
+
+
+def test_a_rejected_record_is_told_from_a_wrong_key() -> None:
+    """The message is about the record, and keeps the provider's codes."""
+
+    async def ask_twice(judge: OpenAIJudge) -> None:
+        await judge.label(samples.request())
+        await ask(judge, samples.request())
+
+    with Provider(["ok", "403"]) as provider, pytest.raises(UnusableAnswer) as caught:
+        asyncio.run(ask_twice(judge_of(provider)))
+    assert str(caught.value).endswith(
+        "after 1 request: the server rejected this record, though it has answered others "
+        "(status 403, code model_forbidden); read the record: a filter on the way may object to "
+        "it; another provider may label it"
+    )
+
+
+def test_ten_rejections_in_a_row_stop_the_run_after_all() -> None:
+    """An answer between them starts the count anew; other failures do not."""
+    script = ["ok", *["403"] * 9, "ok", *["403"] * 8, "refusal", *["403"] * 2]
+    with Provider(script) as provider:
+        judge = judge_of(provider)
+        outcomes = outcomes_of(judge, len(script) - 1)
+        with pytest.raises(FatalJudgeError, match="10 records in a row failed so") as caught:
+            asyncio.run(ask(judge, samples.request()))
+    rejected = ["rejected"]
+    assert outcomes == ["ok", *rejected * 9, "ok", *rejected * 8, "refusal", *rejected]
+    assert caught.value.reason == "permission"
+
+
+@pytest.mark.parametrize("behaviour", ["401", "402", "404", "429-quota", "400-parameter"])
+def test_what_surely_concerns_every_record_stays_fatal(behaviour: str) -> None:
+    """A key, credit, a model or a parameter by name: earlier answers do not excuse it."""
+    with Provider(["ok", behaviour]) as provider:
+        first, second = outcomes_of(judge_of(provider), 2)
+    assert (first, second.split()[0]) == ("ok", "fatal")
+
+
+def test_a_cap_doubled_beyond_what_the_model_allows_costs_one_record() -> None:
+    """The parameter is ours, and only the record that was cut off sent it so high."""
+    too_high = error(400, "invalid_value", param="max_completion_tokens")
+    with Provider(["ok", "truncated", too_high, "ok"]) as provider:
+        judge = judge_of(provider, max_output_tokens=50)
+        assert outcomes_of(judge, 3) == ["ok", "rejected", "ok"]
+
+
 TRANSIENT = [
     *("408", "409", "429", "429-wait", "500", "503", "html", "bad-json", "reset", "close", "short"),
     *("bad-utf8", "deep-json", "json-list", "json-null", "json-error"),
@@ -472,6 +554,124 @@ def test_cancelling_ends_a_record_at_once() -> None:
         asyncio.run(cancelled(provider))
         assert comes_true(lambda: provider.in_flight == 0)
     assert len(provider.calls) == 1
+
+
+def label_while_stopping(script: list[str], **settings: Any) -> tuple[JudgeReply, Provider]:
+    """Ask in a run that is stopped while the record's first request is on the wire."""
+
+    async def label() -> tuple[JudgeReply, Provider]:
+        loop, stop = asyncio.get_running_loop(), asyncio.Event()
+
+        def pick(call: Call) -> str:
+            loop.call_soon_threadsafe(stop.set)
+            return script[call.number - 1]
+
+        STOPPING.set(stop)
+        with Provider(pick) as provider:
+            return (await ask(judge_of(provider, **settings), samples.request()))[0], provider
+
+    return asyncio.run(label())
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "paid"),
+    [
+        *(("500", 0), ("429-wait", 0), ("reset", 0)),
+        *(("unknown-key", 100), ("malformed", 100), ("truncated", 100)),
+    ],
+)
+def test_a_stopping_run_sends_nothing_more(behaviour: str, paid: int) -> None:
+    """No retry, no re-ask, no longer try; what the answer cost is told."""
+    script = [behaviour]  # another call would find the script at its end
+    with pytest.raises(UnusableAnswer) as caught:
+        label_while_stopping(script, max_output_tokens=50, sleep=asyncio.sleep)
+    failure = caught.value
+    assert (failure.reason, failure.attempts, failure.violations) == ("interrupted", 1, ())
+    assert (failure.usage.prompt_tokens if failure.usage else 0) == paid
+    assert str(failure).endswith(
+        "after 1 request: the run was stopped before it could be asked again; run it again to go on"
+    )
+
+
+def test_an_answer_that_comes_while_stopping_counts() -> None:
+    """It is paid for."""
+    reply, provider = label_while_stopping(["ok"])
+    assert (reply.facts.attempts, len(provider.calls)) == (1, 1)
+
+
+def test_a_failure_that_is_final_keeps_its_reason_while_stopping() -> None:
+    """Asking again would not have helped."""
+    for behaviour, settings, reason in [
+        ("refusal", {}, "refusal"),
+        ("truncated", {}, "truncated"),
+        ("unknown-key", {"reasks": 0}, "contract"),
+        ("500", {"max_attempts": 1}, "transport"),
+    ]:
+        with pytest.raises(UnusableAnswer) as caught:
+            label_while_stopping([behaviour], **settings)
+        assert caught.value.reason == reason
+
+
+def test_a_record_that_comes_too_late_is_not_sent() -> None:
+    """Its first request is a further request too."""
+
+    async def label(judge: OpenAIJudge) -> None:
+        stop = asyncio.Event()
+        stop.set()
+        STOPPING.set(stop)
+        await ask(judge, samples.request())
+
+    with Provider() as provider, pytest.raises(UnusableAnswer) as caught:
+        asyncio.run(label(judge_of(provider)))
+    assert (caught.value.reason, caught.value.attempts, provider.calls) == ("interrupted", 0, [])
+
+
+@pytest.mark.parametrize("end", ["stop", "cancel"])
+def test_a_pause_ends_with_the_run(end: str) -> None:
+    """Seven seconds of waiting are not waited out, and cancelling is not swallowed."""
+
+    async def label(provider: Provider) -> None:
+        stop = asyncio.Event()
+        STOPPING.set(stop)
+        judge = judge_of(provider, sleep=asyncio.sleep)
+        task = asyncio.create_task(judge.label(samples.request()))
+        while not provider.calls:  # noqa: ASYNC110 - the provider lives on another thread
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(0.2)
+        if end == "stop":
+            stop.set()
+        else:
+            task.cancel()
+        try:
+            await task
+        finally:
+            await judge.aclose()
+            assert asyncio.all_tasks() == {asyncio.current_task()}
+
+    started = time.monotonic()
+    expected = UnusableAnswer if end == "stop" else asyncio.CancelledError
+    with Provider(["429-wait"] * 9) as provider, pytest.raises(expected):
+        asyncio.run(label(provider))
+    assert len(provider.calls) == 1
+    assert time.monotonic() - started < 3
+
+
+def test_a_run_that_goes_on_pauses_as_ever() -> None:
+    """With an engine's event that is not set, the pause is slept, and its errors come out."""
+
+    async def label(provider: Provider, sleep: Callable[[float], Any]) -> JudgeReply:
+        STOPPING.set(asyncio.Event())
+        return (await ask(judge_of(provider, sleep=sleep), samples.request()))[0]
+
+    async def broken(_: float) -> None:
+        raise KeyError("bug")
+
+    pauses = Pauses()
+    with Provider(["429-wait"]) as provider:
+        assert asyncio.run(label(provider, pauses)).facts.attempts == 2
+    assert pauses == [7.0]
+    with Provider(["429-wait"]) as provider, pytest.raises(KeyError, match="bug"):
+        asyncio.run(label(provider, broken))
 
 
 @pytest.mark.parametrize("where", ["attempt", "pause"])
@@ -654,11 +854,14 @@ def test_every_field_says_whether_it_is_in_the_key() -> None:
         for name, info in OpenAISpec.model_fields.items()
     }
     assert {name for name, found in marks.items() if found == [InKey]} == {
-        *("judge", "model", "temperature", "top_p", "seed", "reasoning_effort")
+        *("judge", "model", "temperature", "top_p", "seed", "reasoning_effort", "reask")
     }
     assert all(len(found) == 1 for found in marks.values())
-    assert OpenAISpec(model="m").sampling() == {}
-    assert OpenAISpec(model="m", temperature=0, timeout=1).sampling() == {"temperature": 0.0}
+    always = {"reask": REASK_VERSION}
+    assert OpenAISpec(model="m").sampling() == always
+    set_some = OpenAISpec(model="m", temperature=0, timeout=1)
+    assert set_some.sampling() == {**always, "temperature": 0.0}
+    assert set_some.parameters() == {"model": "m", "temperature": 0.0}
 
 
 @pytest.mark.parametrize(
@@ -668,6 +871,7 @@ def test_every_field_says_whether_it_is_in_the_key() -> None:
         ({"temperature": float("nan")}, "temperature"),
         ({"max_attempts": 0}, "max_attempts"),
         ({"reasks": 2}, "reasks"),
+        ({"reask": "reask/0"}, "reask"),
         ({"temprature": 0}, "settings are model, temperature"),
     ],
 )
