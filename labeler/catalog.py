@@ -59,7 +59,8 @@ class Catalog(Mapping[str, T], Generic[T]):
     def _unknown(self, name: str) -> str:
         near = difflib.get_close_matches(name, self._entries, n=3)
         hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
-        return f"unknown {self.kind} {name!r}{hint} have: {', '.join(sorted(self._entries))}"
+        have = ", ".join(sorted(self._entries))
+        return f"unknown {self.kind} {name!r}{hint or ';'} have: {have}"
 
 
 def _resolve(dotted: str, kind: str) -> T:  # type: ignore[type-var]

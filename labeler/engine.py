@@ -7,6 +7,7 @@ in a notebook alike.
 from __future__ import annotations
 
 import asyncio
+import atexit
 import contextlib
 import threading
 from collections.abc import Awaitable, Callable, Coroutine
@@ -26,19 +27,31 @@ class Engine:
     """An event loop on its own thread that runs at most ``concurrency`` jobs at once.
 
     A job that raises ends the work of all: what may fail for one record alone is not raised here.
+
+    Args:
+        concurrency: jobs that run at once.
+        grace: seconds that running jobs are given when the engine is stopped; what they were paid
+            for is not thrown away.
+        last: run on the loop at the very end, such as closing a client.
     """
 
-    def __init__(self, concurrency: int) -> None:
+    def __init__(
+        self, concurrency: int, *, grace: float, last: Callable[[], Awaitable[None]]
+    ) -> None:
         if concurrency < 1:
             raise UsageError(f"concurrency must be 1 or more, got {concurrency}")
+        self._grace, self._last = grace, last
         self._loop = asyncio.new_event_loop()
         self._slots = asyncio.Semaphore(concurrency)
         self._places = threading.Semaphore(_AHEAD * concurrency)
         self._stopping = asyncio.Event()
+        self._stopped = False
         self._jobs: set[asyncio.Task[Any]] = set()
         self._failed: Future[NoReturn] = Future()
         self._thread = threading.Thread(target=self._run, name="labeler-engine", daemon=True)
         self._thread.start()
+        # A generator that nobody finished is closed when Python has stopped all threads already.
+        atexit.register(self.stop)
 
     def submit(self, job: Callable[[], Coroutine[Any, Any, T]]) -> Future[T]:
         """Start a job as soon as a slot is free; waits while very many are unfinished.
@@ -64,24 +77,24 @@ class Engine:
             self._raise_failure()
         return future.result()
 
-    def stop(self, *, grace: float, last: Callable[[], Awaitable[None]]) -> None:
-        """Start nothing more, let running jobs finish within a time, then end the thread.
+    def stop(self) -> None:
+        """Start nothing more, let running jobs finish, then end the thread; again is harmless.
 
         An interrupt while it waits ends the patience: running jobs are cancelled at once.
-
-        Args:
-            grace: seconds that running jobs are given; what they were paid for is not thrown away.
-            last: run on the loop at the very end, such as closing a client.
         """
+        if self._stopped:
+            return
+        self._stopped = True
+        atexit.unregister(self.stop)
         try:
-            self._call(self._drain(grace))
+            self._call(self._drain(self._grace))
         except BaseException:
             self._call(self._drain(0))
             raise
         finally:
             # A client that cannot be closed changes nothing about what was labelled.
             with contextlib.suppress(Exception):
-                self._call(_awaited(last))
+                self._call(self._farewell())
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join()
             self._loop.close()
@@ -120,10 +133,13 @@ class Engine:
             job.cancel()
         await asyncio.gather(*late, return_exceptions=True)
 
+    async def _farewell(self) -> None:
+        try:
+            await self._last()
+        finally:
+            for task in asyncio.all_tasks() - {asyncio.current_task()}:
+                task.cancel()
+
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
         self._loop.run_forever()
-
-
-async def _awaited(last: Callable[[], Awaitable[None]]) -> None:
-    await last()

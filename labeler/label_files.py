@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gzip
 import os
 import sys
 from collections.abc import Iterable, Iterator
@@ -11,6 +12,7 @@ from typing import IO
 
 from pydantic import ValidationError
 
+from labeler.characters import plain_json
 from labeler.errors import UsageError
 from labeler.lines import STDIO, Line, read_lines
 from labeler.record import OUTCOME, LabelRecord, Outcome, fault_of
@@ -31,8 +33,8 @@ def _outcome(line: Line) -> Outcome:
         outcome = OUTCOME.validate_json(line.content)
     except ValidationError as error:
         raise UsageError(
-            f"{line.where}: not a label record: {_faults(error)}; "
-            "label files are written by 'labeler label' and 'labeler import'"
+            f"{line.where}: not a label record: {_faults(error)}; rows are labelled first: label "
+            "files are written by 'labeler label' and 'labeler import'"
         ) from error
     fault = fault_of(outcome) if isinstance(outcome, LabelRecord) else None
     if fault:
@@ -46,6 +48,8 @@ def _outcome(line: Line) -> Outcome:
 def _faults(error: ValidationError) -> str:
     """The first few faults of a value, without the value itself."""
     faults = error.errors(include_url=False, include_input=False, include_context=False)
+    if any(fault["type"].startswith("union_tag") for fault in faults):
+        return "it has no 'kind' of label or failure"
     shown = [f"{'.'.join(map(str, f['loc'])) or 'line'}: {f['msg']}" for f in faults[:3]]
     return "; ".join(shown)
 
@@ -63,7 +67,8 @@ def write_outcomes(outcomes: Iterable[Outcome], path: str | Path) -> Iterator[Ou
     """
     if str(path) == STDIO:
         for outcome in outcomes:
-            sys.stdout.write(to_line(outcome) + "\n")
+            # The screen may be a reader too; escaped, it is the same JSON.
+            sys.stdout.write(plain_json(to_line(outcome)) + "\n")
             yield outcome
         sys.stdout.flush()
         return
@@ -83,9 +88,10 @@ def replaced(path: Path) -> Iterator[IO[str]]:
         UsageError: the folder does not exist or cannot be written.
     """
     direct = path.exists() and not path.is_file()
+    opener = gzip.open if path.suffix == ".gz" else open
     target = path if direct else path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
-        file = target.open("w", encoding="utf-8", newline="\n")
+        file = opener(target, "wt", encoding="utf-8", newline="\n")
     except OSError as error:
         raise UsageError(f"cannot write {path}: {error.strerror}; check the folder") from error
     try:

@@ -16,6 +16,7 @@ STDIO = "-"
 """Stands for standard input or output in place of a file name."""
 
 _BOM = b"\xef\xbb\xbf"
+_GZIP = b"\x1f\x8b"
 
 
 class Line(NamedTuple):
@@ -27,7 +28,7 @@ class Line(NamedTuple):
 
 
 def read_lines(path: str | Path) -> Iterator[Line]:
-    """Read the non-blank lines of a file, a ``.gz`` file, or standard input (``-``).
+    """Read the non-blank lines of a file, packed by gzip or not, or of standard input (``-``).
 
     Raises:
         UsageError: the file cannot be read.
@@ -46,9 +47,14 @@ def read_lines(path: str | Path) -> Iterator[Line]:
 def _open_bytes(name: str) -> contextlib.AbstractContextManager[Iterable[bytes]]:
     if name == STDIO:
         return contextlib.nullcontext(sys.stdin.buffer)
-    if name.endswith(".gz"):
+    if Path(name).is_file() and _begins_packed(name):
         return gzip.open(name, "rb")
     return Path(name).open("rb")
+
+
+def _begins_packed(name: str) -> bool:
+    with Path(name).open("rb") as file:
+        return file.read(len(_GZIP)) == _GZIP
 
 
 def parse_object(line: Line) -> dict[str, Any]:
@@ -67,7 +73,9 @@ def parse_object(line: Line) -> dict[str, Any]:
         ) from error
     except (ValueError, RecursionError) as error:
         raise BadRow(
-            f"{line.where}: not JSON: {error}; write one JSON object a line", reason="invalid_json"
+            f"{line.where}: not JSON: {error}; write one JSON object a line (no CSV, no array over "
+            "several lines)",
+            reason="invalid_json",
         ) from error
     if not isinstance(value, dict):
         raise BadRow(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -42,8 +43,11 @@ def to_example(row: Mapping[str, Any], where: str) -> Example:
     Raises:
         BadRow: a field is missing or of the wrong type, or holds a lone surrogate.
     """
+    if not isinstance(row, Mapping):
+        raise BadRow(f"{where}: a {type(row).__name__}, not a mapping", reason="wrong_type")
     fields = {name: row[name] for name in _KNOWN & row.keys() if row[name] is not None}
     where = f"{where} ({fields['id']!r})" if "id" in fields else where
+    _require_fields(fields, row, where)
     for name in _TEXTS:
         _require_text(fields, name, where)
     fields["documents"] = _documents(fields, where)
@@ -58,25 +62,29 @@ def to_example(row: Mapping[str, Any], where: str) -> Example:
     return Example(**fields)
 
 
+def _require_fields(fields: Mapping[str, Any], row: Mapping[str, Any], where: str) -> None:
+    missing = [name for name in ("question", "documents", "response") if name not in fields]
+    if not missing:
+        return
+    columns = [str(name) for name in row if name not in Example.model_fields]
+    near = {name: difflib.get_close_matches(name, columns, n=1) for name in missing}
+    hints = [f"did you mean {found[0]!r} for {name!r}?" for name, found in near.items() if found]
+    raise BadRow(
+        f"{where}: no {', '.join(map(repr, missing))}; a row needs question, documents and "
+        f"response; its other columns: {', '.join(sorted(columns)) or 'none'}"
+        f"{'; ' if hints else ''}{' '.join(hints)}",
+        reason="missing_field",
+    )
+
+
 def _require_text(fields: Mapping[str, Any], name: str, where: str) -> None:
-    if name not in fields:
-        raise BadRow(
-            f"{where}: no {name!r}; a row needs question, documents and response; "
-            f"it has: {', '.join(sorted(fields)) or 'none of them'}",
-            reason="missing_field",
-        )
     if not isinstance(fields[name], str):
         got = type(fields[name]).__name__
         raise BadRow(f"{where}: {name!r} must be a text, got {got}", reason="wrong_type")
 
 
 def _documents(fields: Mapping[str, Any], where: str) -> tuple[str, ...]:
-    documents = fields.get("documents")
-    if documents is None:
-        raise BadRow(
-            f"{where}: no 'documents'; give the retrieved documents as a list of texts",
-            reason="missing_field",
-        )
+    documents = fields["documents"]
     if not isinstance(documents, list | tuple):
         got = type(documents).__name__
         raise BadRow(
@@ -159,6 +167,14 @@ def id_of(fields: Mapping[str, Any], where: str) -> str:
     return str(given)
 
 
+def _is_json(value: object) -> bool:
+    try:
+        canonical_json(value)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
 def metadata_of(row: Mapping[str, Any], where: str) -> dict[str, Any]:
     """The row's other columns, with what it calls metadata itself.
 
@@ -174,7 +190,8 @@ def metadata_of(row: Mapping[str, Any], where: str) -> dict[str, Any]:
     try:
         canonical_json(metadata)
     except (TypeError, ValueError) as error:
+        names = ", ".join(repr(name) for name, value in metadata.items() if not _is_json(value))
         raise BadRow(
-            f"{where}: its other columns cannot be written as JSON: {error}", reason="wrong_type"
+            f"{where}: column {names} cannot be written as JSON: {error}", reason="wrong_type"
         ) from error
     return metadata

@@ -152,7 +152,7 @@ def label_rows(
     total = survey(rows)
     if watcher:
         watcher.begin(total.distinct, total.repeated)
-    engine = Engine(concurrency)
+    engine = Engine(concurrency, grace=GRACE_SECONDS, last=how.judge.aclose)
     window = _Window(engine, how, store, watcher)
     try:
         for row in distinct(rows):
@@ -167,7 +167,7 @@ def label_rows(
                 f"{window.admitted}; run it again, what was labelled is stored"
             )
     finally:
-        engine.stop(grace=GRACE_SECONDS, last=how.judge.aclose)
+        engine.stop()
 
 
 class _Window:
@@ -254,11 +254,15 @@ def _done(outcome: Outcome) -> Future[Outcome]:
 
 
 async def _judge(judge: Judge, request: JudgeRequest, store: LabelStore) -> Outcome:
-    """Ask for one label, check it, and save it."""
+    """Ask for one label, check it, and save it; what another run saved meanwhile counts."""
+    stored = store.get(request.key)
+    if stored is not None:
+        return stored
     outcome = await _ask(judge, request)
-    if isinstance(outcome, LabelRecord):
-        await asyncio.wrap_future(store.put(outcome))
-    return outcome
+    if isinstance(outcome, LabelFailure):
+        return outcome
+    await asyncio.wrap_future(store.put(outcome))
+    return store.get(request.key) or outcome
 
 
 async def _ask(judge: Judge, request: JudgeRequest) -> Outcome:

@@ -78,7 +78,7 @@ def _row(fields: Mapping[str, Any], where: str) -> Row:
         return Row(where, to_example(fields, where))
     except BadRow as error:
         name, metadata = where, {}
-        with contextlib.suppress(BadRow):
+        with contextlib.suppress(BadRow, AttributeError):
             metadata = metadata_of(fields, where)
             refuse_surrogates({"id": fields.get("id")}, where)
             name = where if fields.get("id") is None else id_of(fields, where)

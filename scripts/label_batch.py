@@ -18,6 +18,10 @@ import labeler
 
 def main(rows: Path, labels: Path, model: str | None = None) -> int:
     """Write one label file for each row file, and say how each went."""
+    if rows.resolve() == labels.resolve():
+        sys.exit("give the labels a folder of their own: they would replace the rows")
+    if model and "OPENAI_API_KEY" not in os.environ:
+        sys.exit("set OPENAI_API_KEY, or leave the model out to use the embedded judge")
     judge = (
         labeler.OpenAIJudge(model, api_key=os.environ["OPENAI_API_KEY"])
         if model

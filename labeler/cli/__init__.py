@@ -1,25 +1,32 @@
 """The command line: it translates and nothing else.
 
 Rows go to standard output or to files, talk goes to standard error. Exit codes: 0 all well, 1 some
-rows failed, 2 wrong use or a run that cannot go on, 130 interrupted. Everything heavy is imported
-inside the commands, so that ``--help`` answers at once.
+rows failed, 2 wrong use or a run that cannot go on, 130 and 143 interrupted. Everything heavy is
+imported inside the commands, so that ``--help`` answers at once.
 """
 
 from __future__ import annotations
 
+import functools
+import io
 import os
 import sys
-from typing import Annotated
+from collections.abc import Callable
+from typing import Annotated, ParamSpec, TypeVar
 
 import typer
 from typer.exceptions import TyperException
 
 from labeler import __version__
+from labeler.characters import visible
 from labeler.cli import artifacts, labeling, reading
+from labeler.cli.interrupt import Interrupted, signals_raise
 from labeler.errors import LabelerError
 
+P = ParamSpec("P")
+T = TypeVar("T")
+
 WRONG_USE = 2
-INTERRUPTED = 130
 
 app = typer.Typer(
     name="labeler",
@@ -33,16 +40,36 @@ imports = typer.Typer(
     help="Bring in labels that were made elsewhere.", no_args_is_help=True, rich_markup_mode=None
 )
 
-app.command("label")(labeling.label)
-app.command("metrics")(reading.metrics)
-app.command("show")(reading.show)
-app.command("calibrate")(reading.calibrate)
+
+class ReaderGone(Exception):
+    """Whoever read our standard output has closed it."""
+
+
+def _guarded(command: Callable[P, T]) -> Callable[P, T]:
+    """Notice a closed pipe before typer does: it would call that a failure."""
+
+    @functools.wraps(command)
+    def run_command(*args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            result = command(*args, **kwargs)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            raise ReaderGone from None
+        return result
+
+    return run_command
+
+
+app.command("label")(_guarded(labeling.label))
+app.command("metrics")(_guarded(reading.metrics))
+app.command("show")(_guarded(reading.show))
+app.command("calibrate")(_guarded(reading.calibrate))
 app.add_typer(imports, name="import")
-imports.command("ragbench")(labeling.import_ragbench)
-imports.command("labels")(labeling.import_labels)
-app.command("export")(labeling.export)
-app.command("schema")(artifacts.schema)
-app.command("prompt")(artifacts.prompt)
+imports.command("ragbench")(_guarded(labeling.import_ragbench))
+imports.command("labels")(_guarded(labeling.import_labels))
+app.command("export")(_guarded(labeling.export))
+app.command("schema")(_guarded(artifacts.schema))
+app.command("prompt")(_guarded(artifacts.prompt))
 
 
 def _print_version(wanted: bool) -> None:
@@ -63,27 +90,33 @@ def _root(
     pass
 
 
-def run() -> int:
+def run() -> int:  # noqa: PLR0911 - one line for each way to end
     """Run the command line and return its exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and stream.encoding.lower() != "utf-8":
+            stream.reconfigure(encoding="utf-8", errors="replace")
     try:
-        return int(app(standalone_mode=False) or 0)
+        with signals_raise():
+            return int(app(standalone_mode=False) or 0)
+    except Interrupted as interrupt:
+        _complain("interrupted; every label that came back is stored: run it again to go on")
+        return interrupt.exit_code
     except typer.Exit as leaving:
         return leaving.exit_code
     except TyperException as error:
         return _complain(f"{error.format_message()}\ntry 'labeler --help'")
     except LabelerError as error:
         return _complain(str(error))
-    except (KeyboardInterrupt, typer.Abort):
-        _complain("interrupted; every label that came back is in the store: run it again to go on")
-        return INTERRUPTED
-    except BrokenPipeError:
-        # The reader has gone; without this Python complains again when it flushes on exit.
+    except ReaderGone:
+        # Without this Python would try to write once more when it flushes on exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except OSError as error:
+        # What was read has named its file by now; this is the output.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _complain(f"cannot write the output: {error.strerror or error}")
 
 
 def _complain(message: str) -> int:
-    from labeler.characters import visible
-
     sys.stderr.write(f"labeler: {visible(message)}\n")
     return WRONG_USE

@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
-import os
-from typing import TYPE_CHECKING, Annotated, Any
+from pathlib import Path
+from typing import Annotated
 
 import typer
 
+from labeler.cli.interrupt import announce
 from labeler.errors import UsageError
-
-if TYPE_CHECKING:
-    from labeler.judges import Judge
 
 SOME_FAILED = 1
 
 Output = Annotated[
     str, typer.Option("--output", "-o", help="Label file to write; - is standard output.")
 ]
-Store = Annotated[str, typer.Option(envvar="LABELER_STORE", help="Folder of the label store.")]
+
+
+def _folder(name: str) -> str:
+    if not name.strip():
+        raise UsageError("--store (or LABELER_STORE) is empty: name a folder")
+    return name
+
+
+Store = Annotated[
+    str,
+    typer.Option(envvar="LABELER_STORE", help="Folder of the label store.", callback=_folder),
+]
 
 
 def label(
@@ -62,7 +71,9 @@ def label(
 ) -> int:
     """Label rows: one judge call each, none where it is stored."""
     from labeler import api
+    from labeler.cli.judging import choose_judge
     from labeler.cli.terminal import Progress
+    from labeler.pipeline import GRACE_SECONDS
     from labeler.rows import RowFile
 
     settings = {
@@ -76,7 +87,12 @@ def label(
         "timeout": timeout,
     }
     given = {name: value for name, value in settings.items() if value is not None}
-    chosen = _judge(judge, recorded, support_threshold, given)
+    chosen = choose_judge(judge, recorded, support_threshold, given)
+    _refuse_own_input(rows, output)
+    announce(
+        f"stopping: requests in flight may finish within {GRACE_SECONDS:g} s; "
+        "press Ctrl-C again to drop them"
+    )
     with Progress("labeling") as progress:
         outcomes = api.iter_labels(
             RowFile(*rows, id_from=() if id_from == "id" else id_from.split(",")),
@@ -90,66 +106,16 @@ def label(
         )
         api.write_labels(outcomes, output)
     judged, stored = progress.origins["judge"], progress.origins["store"]
-    progress.close(f"{judged} labelled", f"{stored} from the store")
+    progress.close(f"{judged} labelled by {chosen.spec}", f"{stored} from the store")
     return SOME_FAILED if progress.failed else 0
 
 
-def _judge(
-    name: str | None, recorded: str | None, threshold: float | None, openai: dict[str, Any]
-) -> Judge:
-    """Make the judge that the options describe; the key comes from the environment only."""
-    from labeler import api
-
-    chosen = name or ("openai" if openai or "OPENAI_API_KEY" in os.environ else "embedded")
-    _refuse_strange_options(chosen, recorded, threshold, openai)
-    if chosen == "openai":
-        return _openai(openai)
-    if chosen == "replay":
-        from labeler.judges.replay import ReplayJudge
-
-        if not recorded:
-            raise UsageError("the replay judge needs --recorded LABELS to answer from")
-        return ReplayJudge.from_file(recorded)
-    if threshold is not None:
-        from labeler.judges.embedded import EmbeddedJudge
-
-        return EmbeddedJudge(support_threshold=threshold)
-    return api.open_judge(chosen)
-
-
-def _refuse_strange_options(
-    chosen: str, recorded: str | None, threshold: float | None, openai: dict[str, Any]
-) -> None:
-    """Refuse an option that the judge would ignore: its user expects an effect."""
-    of_openai = set(openai)
-    if openai.get("model") == os.environ.get("LABELER_MODEL"):
-        of_openai.discard("model")
-    given = {
-        "openai": of_openai,
-        "replay": {"recorded"} if recorded else set(),
-        "embedded": set() if threshold is None else {"support_threshold"},
-    }
-    for judge, options in given.items():
-        if judge != chosen and options:
-            named = ", ".join(f"--{option.replace('_', '-')}" for option in sorted(options))
-            raise UsageError(f"judge {chosen} takes no {named}; only {judge} does")
-
-
-def _openai(settings: dict[str, Any]) -> Judge:
-    from labeler.judges.openai_judge import OpenAIJudge
-
-    key = os.environ.get("OPENAI_API_KEY")
-    if "model" not in settings:
-        raise UsageError(
-            "the openai judge needs --model (or LABELER_MODEL): models retire, so none is "
-            "built in; --judge embedded works without one"
-        )
-    if not key and "base_url" not in settings:
-        raise UsageError(
-            "the openai judge needs a key in OPENAI_API_KEY, or --base-url for a server that "
-            "needs none; --judge embedded works without one"
-        )
-    return OpenAIJudge(**settings, api_key=key or "none")
+def _refuse_own_input(rows: list[str], output: str) -> None:
+    """Refuse to write labels over the rows that they are made from."""
+    target = Path(output)
+    for path in map(Path, rows):
+        if path.is_file() and target.is_file() and path.samefile(target):
+            raise UsageError(f"{output} is an input: write the labels to another file")
 
 
 def import_ragbench(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from labeler import __version__
+from labeler.characters import plain_json
 from labeler.errors import UsageError
 
 if TYPE_CHECKING:
@@ -39,6 +40,8 @@ def metrics(
     from labeler.calculators import select_metrics, summarize
     from labeler.cli import tables
 
+    if (rows and (as_json or by)) or (listing and (rows or as_json or by)):
+        raise UsageError("--rows goes without --json and --by, --list without all three")
     chosen = select_metrics(ids)
     if listing:
         tables.print_metrics(select_metrics(["all"]) if ids is None else chosen)
@@ -79,26 +82,33 @@ def show(
     """Show one record: sentences, support, explanations."""
     from labeler import api
     from labeler.cli import record_view
+    from labeler.cli.terminal import say
 
-    outcome = _find(api.read_labels(labels), id, labels)
+    outcome, others = _find(api.read_labels(labels), id, labels)
+    if others:
+        say(f"the first of {others + 1} records of that id, which were labelled in different ways")
     if as_json:
-        sys.stdout.write(outcome.model_dump_json(indent=2) + "\n")
+        sys.stdout.write(plain_json(outcome.model_dump_json(indent=2)) + "\n")
     else:
         record_view.print_outcome(outcome)
 
 
-def _find(outcomes: Iterable[Outcome], wanted: str, labels: str) -> Outcome:
+def _find(outcomes: Iterable[Outcome], wanted: str, labels: str) -> tuple[Outcome, int]:
+    """The first record of an id, and how many more there are."""
     import difflib
 
     ids: list[str] = []
+    found: list[Outcome] = []
     for outcome in outcomes:
-        if outcome.id == wanted:
-            return outcome
         ids.append(outcome.id)
+        if outcome.id == wanted:
+            found.append(outcome)
+    if found:
+        return found[0], len(found) - 1
     near = difflib.get_close_matches(wanted, ids, n=3, cutoff=0.5) or ids[:3]
     hint = f"; for example {', '.join(map(repr, near))}" if near else ""
     raise UsageError(f"no record {wanted!r} among the {len(ids)} of {labels}{hint}")
 
 
 def _print_json(value: object) -> None:
-    sys.stdout.write(json.dumps(value, ensure_ascii=False) + "\n")
+    sys.stdout.write(plain_json(json.dumps(value, ensure_ascii=False)) + "\n")

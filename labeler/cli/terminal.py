@@ -63,6 +63,9 @@ class Progress:
             progress.TimeRemainingColumn(),
             console=console(stderr=True),
             disable=not sys.stderr.isatty(),
+            # rich would send what we print to standard output to the bar's terminal instead.
+            redirect_stdout=False,
+            redirect_stderr=False,
         )
         self._task = self._bar.add_task("", total=None, rate=0.0, stored=0, failed=0)
 

@@ -39,6 +39,10 @@ class JudgeSpec(BaseModel):
     model: Annotated[str, InKey]
     """Requested model, or the version of a built-in one."""
 
+    def __str__(self) -> str:
+        """For people: kind and model."""
+        return f"{self.judge}/{self.model}"
+
     def sampling(self) -> dict[str, Any]:
         """The parameters, besides the model, that can change a label and are set."""
         sampling: dict[str, Any] = {}

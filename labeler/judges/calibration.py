@@ -110,17 +110,26 @@ def pairs_from_records(
     Records that only one side has are left out.
 
     Raises:
-        UsageError: an id stands twice in the truth, a record has no scores, or the two records of
-            an id were cut into different response sentences.
+        UsageError: no id is in both, an id stands twice in the truth, a record has no scores, or
+            the two records of an id were cut into different response sentences.
     """
     verdicts: dict[str, LabelRecord] = {}
+    common, example = 0, ""
     for record in truth:
         if record.id in verdicts:
             raise UsageError(f"the true labels hold record {record.id!r} twice; give each id once")
         verdicts[record.id] = record
     for record in scored:
+        example = record.id
         if record.id in verdicts:
+            common += 1
             yield from _sentence_pairs(record, verdicts[record.id])
+    if not common:
+        other = next(iter(verdicts), "none")
+        raise UsageError(
+            f"the scored and the true labels have no record id in common; for example {example!r} "
+            f"and {other!r}: label the same rows, named by the same columns (--id)"
+        )
 
 
 def _sentence_pairs(scored: LabelRecord, truth: LabelRecord) -> Iterator[Pair]:

@@ -52,7 +52,7 @@ def test_the_shell_block_runs(workplace: Path) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert "14 labelled, 0 from the store, 0 failed" in done.stderr
+    assert "14 labelled by embedded/lexical-1, 0 from the store, 0 failed" in done.stderr
     assert "records exported" in done.stderr
 
 

@@ -80,14 +80,15 @@ def test_labels_go_to_standard_output_and_talk_does_not(labeler_command: Command
     code, out, err = labeler_command("label", EXAMPLES)
     assert code == 0
     assert len(json_lines(out)) == 14
-    assert err == "14 labelled, 0 from the store, 0 failed\n"
+    assert err == "14 labelled by embedded/lexical-1, 0 from the store, 0 failed\n"
 
 
 def test_the_second_run_asks_nobody(labeler_command: Command, labels: Path) -> None:
     """Every label comes from the store, and the file is the same."""
     first = labels.read_bytes()
     code, _, err = labeler_command("label", EXAMPLES, "-o", labels)
-    assert (code, err) == (0, "0 labelled, 14 from the store, 0 failed\n")
+    assert code == 0
+    assert err == "0 labelled by embedded/lexical-1, 14 from the store, 0 failed\n"
     assert labels.read_bytes() == first
 
 

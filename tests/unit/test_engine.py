@@ -23,19 +23,18 @@ def farewells() -> list[str]:
 @pytest.fixture
 def engine(farewells: list[str]) -> Iterator[Engine]:
     """An engine of two slots, stopped after the test if the test did not."""
-    made = Engine(2)
+    made = engine_of(2, farewells)
     yield made
-    if not farewells:
-        stop(made, farewells)
+    made.stop()
 
 
-def stop(engine: Engine, farewells: list[str], grace: float = 10.0) -> None:
-    """Stop an engine and note its farewell."""
+def engine_of(concurrency: int, farewells: list[str], grace: float = 10.0) -> Engine:
+    """An engine that notes its farewell."""
 
     async def last() -> None:
         farewells.append("closed")
 
-    engine.stop(grace=grace, last=last)
+    return Engine(concurrency, grace=grace, last=last)
 
 
 async def answer(value: int, seconds: float = 0.0) -> int:
@@ -63,7 +62,7 @@ def test_stopping_lets_running_jobs_finish_and_starts_no_others(
     """What was sent is paid for; what was not is not sent."""
     jobs = [engine.submit(lambda: answer(7, 0.2)) for _ in range(6)]
     time.sleep(0.05)
-    stop(engine, farewells)
+    engine.stop()
     assert [job.result() for job in jobs[:2]] == [7, 7]
     for job in jobs[2:]:
         with pytest.raises(CancelledError):
@@ -71,24 +70,67 @@ def test_stopping_lets_running_jobs_finish_and_starts_no_others(
     assert farewells == ["closed"]
 
 
-def test_patience_ends(engine: Engine, farewells: list[str]) -> None:
+def test_patience_ends(farewells: list[str]) -> None:
     """A job that outlives the grace is cancelled."""
+    engine = engine_of(2, farewells, grace=0.05)
     job = engine.submit(lambda: answer(7, 60))
     time.sleep(0.05)
-    stop(engine, farewells, grace=0.05)
+    engine.stop()
     with pytest.raises(CancelledError):
         job.result()
+
+
+def test_the_first_failure_ends_the_wait_for_all(engine: Engine) -> None:
+    """It is raised at once, behind whatever slow job it happened, and nothing more is started."""
+
+    async def fail() -> int:
+        raise LookupError("fatal")
+
+    slow = engine.submit(lambda: answer(1, 30))
+    engine.submit(fail)
+    started = time.monotonic()
+    with pytest.raises(LookupError, match="fatal"):
+        engine.wait(slow)
+    with pytest.raises(LookupError, match="fatal"):
+        engine.submit(lambda: answer(2))
+    assert time.monotonic() - started < 10
+    engine._grace = 0
+
+
+def test_a_farewell_that_fails_changes_nothing() -> None:
+    """A client that cannot be closed is no reason to lose a result."""
+
+    async def last() -> None:
+        raise OSError("gone")
+
+    engine = Engine(1, grace=1, last=last)
+    assert engine.submit(lambda: answer(3)).result() == 3
+    engine.stop()
+
+
+def test_a_task_of_the_judge_is_no_job(farewells: list[str]) -> None:
+    """A background task on the loop does not make the stop wait for it."""
+    engine = engine_of(1, farewells, grace=30)
+
+    async def with_background() -> int:
+        engine.background = asyncio.ensure_future(asyncio.sleep(30))  # type: ignore[attr-defined]
+        return 1
+
+    assert engine.submit(with_background).result() == 1
+    started = time.monotonic()
+    engine.stop()
+    assert time.monotonic() - started < 10
 
 
 def test_nothing_is_left(farewells: list[str]) -> None:
     """No thread, whether it worked or not."""
     before = threading.active_count()
-    engine = Engine(1)
-    stop(engine, farewells)
+    engine = engine_of(1, farewells)
+    engine.stop()
     assert threading.active_count() == before
 
 
 def test_no_slots_no_engine() -> None:
     """At least one job must be able to run."""
     with pytest.raises(UsageError, match="1 or more"):
-        Engine(0)
+        engine_of(0, [])

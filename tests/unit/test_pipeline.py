@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +21,8 @@ from labeler.pipeline import Origin
 from labeler.prompting import JudgeRequest
 from labeler.record import LabelFailure, LabelRecord, Outcome
 from labelled import output
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "rows.jsonl"
 
 
 def row(number: int, **changes: Any) -> dict[str, Any]:
@@ -212,6 +216,23 @@ def test_leaving_early_keeps_what_is_in_flight() -> None:
     run.close()  # type: ignore[attr-defined]
     assert len(store) == len(judge.asked) < 20
     assert judge.closed == 1
+
+
+ABANDONED = """
+import sys, labeler
+run = labeler.iter_labels(sys.argv[1], judge="embedded", store=sys.argv[2])
+next(run)
+if sys.argv[3] == "raise": raise LookupError("mine")
+"""
+
+
+@pytest.mark.parametrize("end", ["leave", "raise"])
+def test_a_program_ends_though_a_run_was_left(tmp_path: Path, end: str) -> None:
+    """Python does not wait for a generator that nobody finished or closed."""
+    command = [sys.executable, "-c", ABANDONED, str(EXAMPLES), str(tmp_path / "store"), end]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == (end == "raise")
+    assert ("LookupError: mine" in done.stderr) == (end == "raise")
 
 
 def test_ids_are_checked_before_any_spend() -> None:

@@ -58,7 +58,7 @@ def test_a_row_becomes_an_example(tmp_path: Path) -> None:
         (b"[1]", "invalid_json", "a JSON list, not an object"),
         (b"[" * 100_000, "invalid_json", "not JSON"),
         (b"{}", "missing_field", "no 'question'"),
-        (line(question=None), "missing_field", r"\('1'\): no 'question'.*documents, id, response"),
+        (line(question=None, qestion="Q"), "missing_field", r"\('1'\): no 'question'.*'qestion'"),
         (line(documents=None), "missing_field", "no 'documents'"),
         (line(question=3), "wrong_type", "'question' must be a text, got int"),
         (line(documents="D."), "wrong_type", "'documents' must be a list of texts, got str"),
@@ -185,9 +185,9 @@ def test_rows_from_python() -> None:
     contents = [row.content for row in rows]
     assert [content.id for content in contents] == ["1", "2", "row 3"]
     for odd in (float("nan"), object()):
-        with pytest.raises(BadRow, match="cannot be written as JSON"):
+        with pytest.raises(BadRow, match="column 'tag' cannot be written as JSON"):
             to_example({**GOOD, "tag": odd}, "row")
-    with pytest.raises(BadRow, match="row: no 'response'"):
+    with pytest.raises(BadRow, match="row: no 'documents', 'response'"):
         to_example({"question": "Q?"}, "row")
 
 
@@ -230,7 +230,7 @@ def test_a_label_file_that_is_none_names_line_and_fields(tmp_path: Path) -> None
 def test_an_edited_record_is_refused(tmp_path: Path, part: str) -> None:
     """Another question, a key that its sentences do not have, a key that is not its own."""
     made = record()
-    edited = {
+    edited: dict[str, dict[str, object]] = {
         "question": {"example": made.example.model_copy(update={"question": "Other?"})},
         "keys": {"label": made.label.model_copy(update={"all_relevant_sentence_keys": ("9z",)})},
         "key": {"key": "0" * 64},

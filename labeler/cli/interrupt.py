@@ -1,0 +1,58 @@
+"""Ctrl-C and SIGTERM: stop admitting, let paid requests finish, leave; a second one leaves at once.
+
+typer would turn KeyboardInterrupt into an exit of its own before we could say anything, so a signal
+raises an exception that only we know.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_UNIX_EXIT = 128
+
+
+class Interrupted(BaseException):
+    """A signal asked the program to stop."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(signal.Signals(number).name)
+        self.exit_code = _UNIX_EXIT + number
+
+
+class _Notice:
+    """What the first signal says at once, where there is something to wait for."""
+
+    text = ""
+
+
+def announce(text: str) -> None:
+    """Have a first signal say this before the waiting begins."""
+    _Notice.text = text
+
+
+@contextmanager
+def signals_raise() -> Iterator[None]:
+    """Within this, signals raise :class:`Interrupted`; a thread cannot receive any."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.signal(number, _raise) for number in _SIGNALS}
+    try:
+        yield
+    finally:
+        _Notice.text = ""
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _raise(number: int, _frame: FrameType | None) -> None:
+    if _Notice.text:
+        sys.stderr.write(f"\n{_Notice.text}\n")
+        _Notice.text = ""
+    raise Interrupted(number)

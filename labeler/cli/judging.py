@@ -1,0 +1,81 @@
+"""Chooses and makes the judge that the options of the command line describe."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from labeler.api import open_judge
+from labeler.errors import UsageError
+from labeler.judges import Judge
+from labeler.judges.embedded import EmbeddedJudge
+from labeler.judges.replay import ReplayJudge
+
+
+def choose_judge(
+    name: str | None, recorded: str | None, threshold: float | None, openai: dict[str, Any]
+) -> Judge:
+    """Make the judge that the options describe; the key comes from the environment only.
+
+    Args:
+        name: of a judge; by default ``openai`` where a key or an option of it is given, else
+            ``embedded``.
+        recorded: the label file that ``replay`` answers from.
+        threshold: the support threshold of ``embedded``.
+        openai: the given options of ``openai``.
+
+    Raises:
+        UsageError: an option is missing, or given to another judge.
+    """
+    chosen = name or ("openai" if openai or os.environ.get("OPENAI_API_KEY") else "embedded")
+    _refuse_strange_options(chosen, recorded, threshold, openai)
+    if chosen == "openai":
+        return _openai(openai)
+    if chosen == "replay":
+        if not recorded:
+            raise UsageError("the replay judge needs --recorded LABELS to answer from")
+        return ReplayJudge.from_file(recorded)
+    if threshold is not None:
+        return EmbeddedJudge(support_threshold=threshold)
+    return open_judge(chosen)
+
+
+def _refuse_strange_options(
+    chosen: str, recorded: str | None, threshold: float | None, openai: dict[str, Any]
+) -> None:
+    """Refuse an option that the judge would ignore: its user expects an effect."""
+    of_openai = set(openai)
+    if openai.get("model") == os.environ.get("LABELER_MODEL"):
+        of_openai.discard("model")
+    given = {
+        "openai": of_openai,
+        "replay": {"recorded"} if recorded else set(),
+        "embedded": set() if threshold is None else {"support_threshold"},
+    }
+    for judge, options in given.items():
+        if judge != chosen and options:
+            named = ", ".join(f"--{option.replace('_', '-')}" for option in sorted(options))
+            raise UsageError(f"judge {chosen} takes no {named}; only {judge} does")
+
+
+def _openai(openai: dict[str, Any]) -> Judge:
+    from labeler.judges.openai_judge import OpenAIJudge
+
+    key = os.environ.get("OPENAI_API_KEY")
+    elsewhere = os.environ.get("OPENAI_BASE_URL")
+    if elsewhere and "base_url" not in openai:
+        raise UsageError(
+            "OPENAI_BASE_URL is set, and labeler sends documents only where it is told on the "
+            "command line: give --base-url, or unset the variable"
+        )
+    if "model" not in openai:
+        raise UsageError(
+            "the openai judge needs --model (or LABELER_MODEL): models retire, so none is "
+            "built in; --judge embedded works without one"
+        )
+    if not key and "base_url" not in openai:
+        raise UsageError(
+            "the openai judge needs a key in OPENAI_API_KEY, or --base-url for a server that "
+            "needs none; --judge embedded works without one"
+        )
+    return OpenAIJudge(**openai, api_key=key or "none")
