@@ -1,0 +1,215 @@
+"""The command as a process: signals, pipes, terminals, full disks."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from wire.provider import Provider, late
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "rows.jsonl"
+LABELER = [sys.executable, "-m", "labeler"]
+EMBEDDED = [*LABELER, "label", str(EXAMPLES), "--judge", "embedded"]
+
+
+def settings() -> dict[str, str]:
+    """This environment without the user's settings."""
+    return {k: v for k, v in os.environ.items() if not k.startswith(("OPENAI_", "LABELER_"))}
+
+
+def many_rows(folder: Path, count: int) -> Path:
+    """A row file."""
+    path = folder / "rows.jsonl"
+    rows = [
+        {"id": str(n), "question": f"Q {n}?", "documents": [f"Fact {n}."], "response": f"Fact {n}."}
+        for n in range(count)
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def asking(provider: Provider, rows: Path) -> list[str]:
+    """The command that has a provider label rows."""
+    return [
+        *[*LABELER, "label", str(rows), "--judge", "openai", "--model", "m"],
+        *["--base-url", provider.url, "-o", "labels.jsonl", "--concurrency", "4"],
+    ]
+
+
+def started(
+    command: list[str], folder: Path, provider: Provider, calls: int
+) -> subprocess.Popen[str]:
+    """Start a run and wait until the provider has been asked that often."""
+    running = subprocess.Popen(
+        command, cwd=folder, env=settings(), stderr=subprocess.PIPE, text=True
+    )
+    deadline = time.monotonic() + 60
+    while len(provider.calls) < calls and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return running
+
+
+@pytest.fixture
+def slow_provider() -> Iterator[Provider]:
+    """Answers well, half a second late."""
+    with Provider(lambda _: late(0.5)) as provider:
+        yield provider
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_lets_paid_requests_finish(
+    tmp_path: Path, slow_provider: Provider, number: signal.Signals
+) -> None:
+    """Nothing new is sent, what was sent is stored, and the next run goes on from there."""
+    rows = many_rows(tmp_path, 60)
+    running = started(asking(slow_provider, rows), tmp_path, slow_provider, 6)
+    running.send_signal(number)
+    _, err = running.communicate(timeout=60)
+    sent = len(slow_provider.calls)
+    assert running.returncode == 128 + number
+    assert "requests in flight may finish" in err
+    assert "interrupted; every label that came back is stored" in err
+    assert "Traceback" not in err
+    assert not list(tmp_path.glob(".labels*"))
+    assert sent < 60
+    done = subprocess.run(
+        asking(slow_provider, rows),
+        cwd=tmp_path,
+        env=settings(),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert f"{60 - sent} labelled by openai/m, {sent} from the store, 0 failed" in done.stderr
+
+
+def test_a_second_signal_leaves_at_once(tmp_path: Path) -> None:
+    """Requests that hang are dropped, without a screen of complaints."""
+    with Provider(lambda _: "hang") as provider:
+        running = started(asking(provider, many_rows(tmp_path, 20)), tmp_path, provider, 4)
+        running.send_signal(signal.SIGINT)
+        time.sleep(0.5)
+        begun = time.monotonic()
+        running.send_signal(signal.SIGINT)
+        _, err = running.communicate(timeout=60)
+    assert time.monotonic() - begun < 20
+    assert running.returncode == 130
+    assert "Traceback" not in err
+    assert "destroyed" not in err
+
+
+def test_a_reader_that_leaves_is_no_failure(tmp_path: Path) -> None:
+    """`labeler label … | head -1` ends with 0 and says nothing of pipes."""
+    command = f"{' '.join(EMBEDDED)} | head -c 1 >/dev/null; echo ${{PIPESTATUS[0]}}"
+    done = subprocess.run(
+        ["/bin/bash", "-c", command],
+        cwd=tmp_path,
+        env=settings(),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == "0\n"
+    assert "Traceback" not in done.stderr
+    assert "Broken" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments", [EMBEDDED, [*LABELER, "metrics", "--list"]], ids=["label", "list"]
+)
+def test_a_full_disk_is_one_clear_line(tmp_path: Path, arguments: list[str]) -> None:
+    """And the program ends."""
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            arguments,
+            cwd=tmp_path,
+            env=settings(),
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+    assert done.returncode == 2
+    assert (
+        done.stderr.splitlines()[-1] == "labeler: cannot write the output: No space left on device"
+    )
+    assert "Traceback" not in done.stderr
+
+
+def on_a_terminal(command: str, folder: Path) -> tuple[int, str]:
+    """Run a shell command with standard error on a terminal; its exit code and what was shown."""
+    screen, terminal = pty.openpty()
+    running = subprocess.Popen(
+        ["/bin/bash", "-c", command],
+        cwd=folder,
+        env=settings() | {"TERM": "xterm"},
+        stderr=terminal,
+        stdout=terminal,
+    )
+    os.close(terminal)
+    shown = b""
+    try:
+        while part := os.read(screen, 65536):
+            shown += part
+    except OSError:  # Linux says so when the other side is closed
+        pass
+    os.close(screen)
+    return running.wait(timeout=60), shown.decode()
+
+
+def test_a_progress_bar_keeps_its_hands_off_standard_output(tmp_path: Path) -> None:
+    """With the bar on a terminal, labels go where they are sent: to a file, or down a pipe."""
+    label = " ".join(EMBEDDED)
+    code, shown = on_a_terminal(
+        f"{label} > out.jsonl && {label} | {' '.join(LABELER)} metrics - --json > summary.json",
+        tmp_path,
+    )
+    assert code == 0
+    assert len((tmp_path / "out.jsonl").read_text().splitlines()) == 14
+    assert json.loads((tmp_path / "summary.json").read_text())[0]["defined"] == 14
+    assert '"kind"' not in shown
+    assert "labeling" in shown
+    assert "14/14" in shown
+
+
+def test_a_terminal_shows_labels_without_obeying_them(tmp_path: Path) -> None:
+    """Direction overrides in a label are escaped on their way to a screen."""
+    row = {"id": "1", "question": "Q\u202e\x9b?", "documents": ["Fact."], "response": "Fact."}
+    (tmp_path / "rows.jsonl").write_text(json.dumps(row, ensure_ascii=False))
+    _, shown = on_a_terminal(f"{' '.join(LABELER)} label rows.jsonl --judge embedded", tmp_path)
+    assert "\\u202e\\u009b" in shown
+    assert not {"\u202e", "\x9b"} & set(shown)
+
+
+def test_any_encoding_gets_utf_8(tmp_path: Path) -> None:
+    """Tables and JSON are written in UTF-8 whatever the locale says."""
+    done = subprocess.run(
+        [*LABELER, "metrics", "--list"],
+        cwd=tmp_path,
+        env=settings() | {"PYTHONIOENCODING": "latin-1"},
+        capture_output=True,
+        check=True,
+    )
+    assert "↑" in done.stdout.decode("utf-8")
+
+
+def test_two_runs_on_one_store_agree(tmp_path: Path, slow_provider: Provider) -> None:
+    """Both files hold the labels that the store holds, whoever paid for them."""
+    rows = many_rows(tmp_path, 40)
+    command = asking(slow_provider, rows)
+    runs = [
+        subprocess.Popen([*command[:-3], f"{n}.jsonl", *command[-2:]], cwd=tmp_path, env=settings())
+        for n in range(2)
+    ]
+    assert [run.wait(timeout=120) for run in runs] == [0, 0]
+    assert (tmp_path / "0.jsonl").read_bytes() == (tmp_path / "1.jsonl").read_bytes()
