@@ -22,7 +22,7 @@ def prompt(
         str | None, typer.Option(help="Show the messages for a row of this file instead.")
     ] = None,
     id: Annotated[str | None, typer.Option(help="Which row; by default the first.")] = None,  # noqa: A002 - its name on the command line
-    splitter: Annotated[str, typer.Option(help="general or ragbench.")] = "general",
+    splitter: Annotated[str, typer.Option(help="general, ragbench, given.")] = "general",
 ) -> None:
     """Print prompts, or what a judge is sent for a row."""
     if rows is None:

@@ -64,7 +64,7 @@ def label(
     ] = None,
     timeout: Annotated[float | None, typer.Option(help="Seconds for one attempt in all.")] = None,
     store: Store = ".labeler",
-    splitter: Annotated[str, typer.Option(help="general or ragbench.")] = "general",
+    splitter: Annotated[str, typer.Option(help="general, ragbench, given.")] = "general",
     prompt: Annotated[str, typer.Option(help="Name and version.")] = "trace/v1",
     concurrency: Annotated[int, typer.Option(min=1, help="Requests in flight at most.")] = 16,
     trial: Annotated[int, typer.Option(min=0, help="Another number asks anew.")] = 0,

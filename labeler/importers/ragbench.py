@@ -100,7 +100,7 @@ def _key(row: Mapping[str, Any], name: str, where: str) -> KeyedExample:
     fields = {column: row.get(column) for column in shown} | {"id": name, "metadata": metadata}
     example = to_example(fields, where)
     try:
-        return key_example(example, SPLITTERS["ragbench"])
+        return key_example(example, SPLITTERS["given"])
     except BadRow as error:
         raise BadRow(f"{where}: {error}", reason=error.reason) from error
 

@@ -19,7 +19,7 @@ from labeler.example import (
     key_reference,
     key_response,
 )
-from labeler.splitting.given import GIVEN, align
+from labeler.splitting.given import align
 
 Split = Callable[[str], list[Piece]]
 
@@ -36,11 +36,23 @@ class Splitter:
         return f"{self.name}/{self.version}"
 
 
+def _bring_your_own(_: str) -> list[Piece]:
+    raise BadRow(
+        "the row brings no sentences; give documents_sentences and response_sentences, "
+        "or use another splitter than given",
+        reason="given_sentences_incomplete",
+    )
+
+
 DEFAULT_SPLITTER = "general"
+GIVEN = Splitter("given", 1, _bring_your_own)
+"""For rows that bring their own sentences, which have it whatever splitter is chosen; as a choice,
+it refuses rows that bring none."""
 
 SPLITTERS: Catalog[Splitter] = Catalog("splitter")
 SPLITTERS.add("general", "labeler.splitting.general:GENERAL")
 SPLITTERS.add("ragbench", "labeler.splitting.ragbench:RAGBENCH")
+SPLITTERS.add("given", GIVEN)
 
 
 def key_example(example: Example, splitter: Splitter) -> KeyedExample:
@@ -76,7 +88,7 @@ def _key_given(example: Example) -> KeyedExample:
     texts = zip(example.documents, lists, strict=True)
     documents = [align(text, own, where=f"document {d}") for d, (text, own) in enumerate(texts)]
     pieces = align(example.response, response, where="response")
-    return _keyed(example, GIVEN, documents, pieces, SPLITTERS[DEFAULT_SPLITTER])
+    return _keyed(example, str(GIVEN), documents, pieces, SPLITTERS[DEFAULT_SPLITTER])
 
 
 def _incomplete(message: str) -> BadRow:

@@ -11,9 +11,6 @@ from collections.abc import Sequence
 from labeler.errors import BadRow
 from labeler.example import Piece
 
-GIVEN = "given/1"
-"""What stands for the splitter where the sentences came with the row."""
-
 _SHOWN = 20
 
 

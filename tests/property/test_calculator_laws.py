@@ -26,13 +26,22 @@ def labelled(draw: st.DrawFn) -> LabelRecord:
         for s in range(size)
         if draw(st.booleans())
     }
-    return record(
+    made = record(
         documents=documents,
         relevant=draw(subset),
         utilized=draw(subset),
         support=support,
         response=size,
     )
+    return _with_doubts(made) if draw(st.booleans()) else made
+
+
+def _with_doubts(made: LabelRecord) -> LabelRecord:
+    """The same label with its first sentence called unsupported, its keys left in place."""
+    entries = made.label.sentence_support_information
+    doubted = [entry.model_copy(update={"fully_supported": False}) for entry in entries[:1]]
+    label = made.label.model_copy(update={"sentence_support_information": (*doubted, *entries[1:])})
+    return made.model_copy(update={"label": label})
 
 
 @given(labelled())

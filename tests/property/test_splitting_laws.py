@@ -72,12 +72,16 @@ TEXTS = st.one_of(_UNICODE, _RAG_LIKE, _LONG)
 unhurried = settings(deadline=None)
 
 
+NAMES = sorted(SPLITTERS.keys() - {"given"})
+"""Every splitter that cuts text; ``given`` has the row do it."""
+
+
 def visible(text: str) -> str:
     """Leave out white space, which no splitter answers for."""
     return "".join(text.split())
 
 
-@pytest.mark.parametrize("name", SPLITTERS)
+@pytest.mark.parametrize("name", NAMES)
 @unhurried
 @given(text=TEXTS)
 def test_spans_are_in_order_and_apart(name: str, text: str) -> None:
@@ -88,7 +92,7 @@ def test_spans_are_in_order_and_apart(name: str, text: str) -> None:
         end = piece.end
 
 
-@pytest.mark.parametrize("name", SPLITTERS)
+@pytest.mark.parametrize("name", NAMES)
 @unhurried
 @given(text=TEXTS)
 @example("\ud800 lone. \udfff Surrogates")
@@ -99,7 +103,7 @@ def test_no_visible_character_is_lost_or_doubled(name: str, text: str) -> None:
     assert visible("".join(text[piece.start : piece.end] for piece in pieces)) == visible(text)
 
 
-@pytest.mark.parametrize("name", SPLITTERS)
+@pytest.mark.parametrize("name", NAMES)
 @unhurried
 @given(text=TEXTS)
 def test_no_piece_is_blank(name: str, text: str) -> None:
@@ -107,7 +111,7 @@ def test_no_piece_is_blank(name: str, text: str) -> None:
     assert all(piece.text.strip() for piece in SPLITTERS[name].split(text))
 
 
-@pytest.mark.parametrize("name", SPLITTERS)
+@pytest.mark.parametrize("name", NAMES)
 @unhurried
 @given(text=TEXTS)
 def test_splitting_twice_is_the_same(name: str, text: str) -> None:
@@ -132,7 +136,7 @@ def test_a_ragbench_piece_is_its_span_up_to_white_space(text: str) -> None:
         assert visible(piece.text) == visible(text[piece.start : piece.end])
 
 
-@pytest.mark.parametrize("name", SPLITTERS)
+@pytest.mark.parametrize("name", NAMES)
 @unhurried
 @given(text=TEXTS)
 def test_a_splitters_sentences_align_with_their_text(name: str, text: str) -> None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 
 import pytest
 
 from labeler.calculators import METRICS, Metric, Ratio, measure, select_metrics, summarize, tally
-from labeler.errors import UnknownName
+from labeler.errors import UnknownName, UsageError
 from labeler.keys import document_key
 from labeler.record import LabelFailure, LabelRecord, Outcome
 from labelled import record, verbatim
@@ -150,6 +149,17 @@ def test_general_sentences_can_be_left_out() -> None:
     assert ratio(labelled, "citation_coverage") == Ratio(1, 3)
     only = record(support={"a": ["general"]})
     assert ratio(only, "faithfulness:without_general").undefined == "no_claiming_sentences"
+
+
+def test_a_general_sentence_that_is_unsupported_claims_something() -> None:
+    """Only a supported sentence is left out as general."""
+    made = record(support={"a": ["general"], "b": ["0a"]})
+    first, second = made.label.sentence_support_information
+    doubted = (first.model_copy(update={"fully_supported": False}), second)
+    label = made.label.model_copy(update={"sentence_support_information": doubted})
+    assert ratio(made.model_copy(update={"label": label}), "faithfulness:without_general") == Ratio(
+        1, 2
+    )
 
 
 STORED = record(
@@ -349,4 +359,29 @@ def test_a_number_carries_its_signature() -> None:
         assert part in printed
     for part in ("schema:label-trace/v1@", "splitter:given/1", "labeler:9.9"):
         assert part in printed
-    assert math.isclose(row.mean or 0, 1 / 3, rel_tol=0.2)
+
+
+def test_labels_made_in_different_ways_are_never_averaged() -> None:
+    """Each way has a summary of its own; rows that nobody could ask about count in all."""
+    metrics = select_metrics("adherence")
+    good, bad = record(id="1"), record(id="1", support={"a": []})
+    other = bad.signature.model_copy(update={"model": "test-2"})
+    outcomes: list[Outcome] = [
+        good,
+        bad.model_copy(update={"signature": other}),
+        LabelFailure(id="2", reason="not_utf8", message="no"),
+    ]
+    rows = summarize((measure(o, metrics) for o in outcomes), metrics)
+    assert [(row.mean, row.defined, row.failed) for row in rows] == [
+        (1.0, 1, {"not_utf8": 1}),
+        (0.0, 1, {"not_utf8": 1}),
+    ]
+    assert "test-2" in (rows[1].label or "")
+
+
+def test_an_unknown_column_names_the_known() -> None:
+    """A slip of the pen is not a group."""
+    metrics = select_metrics("adherence")
+    rows = [measure(record(metadata={"domain": "x"}), metrics)]
+    with pytest.raises(UsageError, match=r"no row has a column 'doman'.*columns: domain"):
+        summarize(rows, metrics, by="doman")

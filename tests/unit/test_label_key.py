@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import json
 import pkgutil
 from typing import Annotated, Any
 
@@ -12,7 +13,13 @@ import pytest
 import labeler.judges
 from labeler.example import KeyedExample
 from labeler.judges import InKey, JudgeSpec, NotInKey
-from labeler.prompting import Prompt, load_prompt, load_schema, parse_prompt
+from labeler.prompting import (
+    Prompt,
+    ResponseSchema,
+    load_prompt,
+    load_schema,
+    parse_prompt,
+)
 from labeler.record import label_key
 from labeler.signature import Signature, canonical_json
 from samples import keyed_example, signature
@@ -104,12 +111,13 @@ def test_one_character_of_a_sentence_changes_the_key() -> None:
     """In the question, a document, or the response."""
     changed = [
         keyed_example(question="What is the capital of France!"),
+        keyed_example(question="What is the capital of France? "),
         keyed_example(
             documents=[["Paris is the capital of France!", "It lies on the Seine."], ["x"]]
         ),
         keyed_example(response=["Paris is the capital."]),
     ]
-    assert len({key(), *map(key, changed)}) == 4
+    assert len({key(), *map(key, changed)}) == 5
 
 
 def test_where_a_sentence_stands_changes_the_key() -> None:
@@ -133,6 +141,39 @@ def test_one_character_of_a_prompt_changes_its_digest() -> None:
     user = Prompt(prompt.name, prompt.system, prompt.user + ".")
     assert len({p.artifact.digest for p in (prompt, system, user)}) == 3
     assert load_schema().artifact.digest != prompt.artifact.digest
+
+
+def test_the_layout_of_the_data_is_part_of_a_prompts_digest(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Another rendering is another prompt."""
+    prompt = load_prompt()
+    before = Prompt(prompt.name, prompt.system, prompt.user).artifact.digest
+    monkeypatch.setattr("labeler.prompting.RENDERING", -1)
+    assert Prompt(prompt.name, prompt.system, prompt.user).artifact.digest != before
+
+
+def test_the_order_of_fields_is_part_of_a_schemas_digest() -> None:
+    """Explanations before verdicts: the order goes on the wire."""
+    schema = load_schema()
+    turned = dict(schema.json_schema)
+    turned["properties"] = dict(reversed(turned["properties"].items()))
+    other = ResponseSchema(schema.name, json.dumps(turned))
+    same = ResponseSchema(schema.name, schema.text)
+    assert other.artifact != schema.artifact
+    assert same.artifact == schema.artifact
+
+
+def test_a_fact_that_is_added_later_changes_no_key() -> None:
+    """A record of today stands under its own key for ever."""
+
+    class Later(Signature):
+        """A later version's signature, with a new fact at its default."""
+
+        novelty: str | None = None
+
+    later = Later(**signature().model_dump())
+    assert label_key(keyed_example(), later) == key()
 
 
 def test_canonical_json_is_one_form() -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,7 @@ import pytest
 import labeler
 from fakes import CountingJudge, agreeable
 from labeler.api import MemoryStore, iter_labels
-from labeler.errors import FatalJudgeError, JudgeError, UnknownName, UsageError
+from labeler.errors import FatalJudgeError, JudgeError, StoreError, UnknownName, UsageError
 from labeler.judges import JudgeReply
 from labeler.pipeline import Origin
 from labeler.prompting import JudgeRequest
@@ -149,6 +151,18 @@ def test_what_cannot_be_judged_costs_nothing(changes: dict[str, Any], reason: st
     assert judge.asked == ["r1"]
 
 
+def test_the_given_splitter_wants_given_sentences() -> None:
+    """Rows that bring theirs are labelled, others fail."""
+    own = {
+        "documents_sentences": [["Item 0 is a lamp. It is red."], ["Chairs are made of wood."]],
+        "response_sentences": ["Item 0 is a lamp. It is blue."],
+    }
+    outcomes = labeler.label(
+        [row(0, **own), row(1)], judge=CountingJudge(), store=MemoryStore(), splitter="given"
+    )
+    assert reasons(outcomes) == ["label", "given_sentences_incomplete"]
+
+
 def test_an_empty_document_keeps_the_index_of_the_next() -> None:
     """Keys name documents by their place in retrieval order."""
     (outcome,) = labeler.label(
@@ -180,6 +194,118 @@ def test_a_record_that_fails_fails_alone() -> None:
     assert "raised ZeroDivisionError at test_pipeline.py" in bug.message
     assert "sk-secret" not in bug.message
     assert contract.violations[0].keys == ("9z",)
+
+
+class SlowStore(MemoryStore):
+    """Takes its time until a label is durable, and writes down when it was."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.durable: list[str] = []
+
+    def put(self, record: LabelRecord) -> Future[None]:
+        """Save it a little later."""
+        saved: Future[None] = Future()
+
+        def save() -> None:
+            super(SlowStore, self).put(record)
+            self.durable.append(record.id)
+            saved.set_result(None)
+
+        threading.Timer(0.05, save).start()
+        return saved
+
+
+def test_a_label_is_durable_before_it_is_yielded() -> None:
+    """Whatever the caller has seen survives a loss of power."""
+    store = SlowStore()
+    for outcome in iter_labels(rows(8), judge=CountingJudge(), store=store, concurrency=2):
+        assert outcome.id in store.durable
+
+
+class FailingStore(MemoryStore):
+    """Its disk is full from the third label on."""
+
+    def put(self, record: LabelRecord) -> Future[None]:
+        """Save it, or say why not."""
+        if len(self) < 2:
+            return super().put(record)
+        saved: Future[None] = Future()
+        saved.set_exception(StoreError("disk full"))
+        return saved
+
+
+def test_a_store_that_fails_stops_the_run() -> None:
+    """Labels that cannot be saved are not paid for one after the other."""
+    judge = CountingJudge()
+    with pytest.raises(StoreError, match="disk full"):
+        labeler.label(rows(200), judge=judge, store=FailingStore(), concurrency=2)
+    assert len(judge.asked) < 20
+
+
+def test_one_slow_answer_does_not_keep_the_others_waiting() -> None:
+    """Rows behind it are asked about meanwhile, and come out in input order."""
+
+    class Stubborn(CountingJudge):
+        """Waits with the first record until nearly all others were asked about."""
+
+        async def label(self, request: JudgeRequest) -> JudgeReply:
+            """Answer, the first one last."""
+            if request.example.id == "r0":
+                await release.wait()
+            reply = await super().label(request)
+            if len(self.asked) == 80:
+                release.set()
+            return reply
+
+    release = asyncio.Event()
+
+    outcomes = labeler.label(rows(100), judge=Stubborn(), store=MemoryStore(), concurrency=2)
+    assert [outcome.id for outcome in outcomes] == [f"r{n}" for n in range(100)]
+
+
+def test_a_failure_is_tried_anew_for_a_later_row() -> None:
+    """A row with the same sentences, met after the failure, gets a call of its own."""
+    failed: list[str] = []
+
+    def once(request: JudgeRequest) -> JudgeReply:
+        if request.example.question == "What is item 0?" and not failed:
+            failed.append(request.example.id)
+            raise JudgeError("the model refused", reason="refusal")
+        return agreeable(request)
+
+    many = [row(0, id="first"), *(row(n) for n in range(1, 20)), row(0, id="later")]
+    outcomes = labeler.label(many, judge=CountingJudge(once), store=MemoryStore(), concurrency=1)
+    assert reasons(outcomes) == ["refusal", *["label"] * 20]
+
+
+def test_what_another_run_saved_meanwhile_counts() -> None:
+    """The store is asked once more right before a call, and keeps its first answer."""
+    store, first, second = MemoryStore(), CountingJudge(seconds=0.05), CountingJudge()
+    run = iter_labels(rows(12), judge=first, store=store, concurrency=1)
+    head = next(run)
+    assert labeler.label(rows(12), judge=second, store=store)[0] == head
+    rest = list(run)
+    assert len(rest) == 11
+    assert len(first.asked) < 4
+
+
+def test_rows_that_change_under_way_are_noticed(tmp_path: Path) -> None:
+    """A file that grew between the first and the second reading is not half read in silence."""
+    path = tmp_path / "rows.jsonl"
+    path.write_text(json.dumps(row(0)) + "\n")
+
+    class Growing(Watch):
+        """Adds a row once the survey is done."""
+
+        def begin(self, rows: int, repeated: int) -> None:
+            """Write another row."""
+            super().begin(rows, repeated)
+            with path.open("a") as file:
+                file.write(json.dumps(row(1)) + "\n")
+
+    with pytest.raises(UsageError, match="1 at first, then 2"):
+        list(iter_labels(path, judge=CountingJudge(), store=MemoryStore(), watcher=Growing()))
 
 
 def test_failures_are_tried_again() -> None:
