@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rich.padding import Padding
+from rich.table import Table
 from rich.text import Text
 
 from labeler.characters import visible
@@ -10,7 +11,7 @@ from labeler.cli.terminal import console
 from labeler.labels import SentenceSupport
 from labeler.record import LabelFailure, LabelRecord, Outcome
 
-_INDENT = 4
+_INDENT = 2
 
 
 def print_outcome(outcome: Outcome) -> None:
@@ -49,12 +50,14 @@ class _Page:
         relevant = set(record.label.all_relevant_sentence_keys)
         utilized = set(record.label.all_utilized_sentence_keys)
         self._heading("documents  (R relevant, U utilized)")
+        grid = _grid()
         for sentence in record.example.document_sentences():
             marks = ("R" if sentence.key in relevant else "·") + (
                 "U" if sentence.key in utilized else "·"
             )
             style = "bold" if marks != "··" else "dim"
-            self._text(f"{marks} {sentence.key:>4}  {sentence.text}", style=style)
+            _add(grid, marks, sentence.key, sentence.text, style)
+        self._print(grid)
         self._heading("relevance")
         self._text(record.label.relevance_explanation)
 
@@ -63,21 +66,36 @@ class _Page:
         for entry in record.label.sentence_support_information:
             judged.setdefault(entry.response_sentence_key, []).append(entry)
         self._heading("response  (✓ supported, ✗ not, ? not judged)")
+        grid = _grid()
         for sentence in record.example.response:
             entries = judged.get(sentence.key, [])
-            self._sentence(sentence.key, sentence.text, entries)
-
-    def _sentence(self, key: str, text: str, entries: list[SentenceSupport]) -> None:
-        supported = bool(entries) and all(entry.fully_supported for entry in entries)
-        mark = "?" if not entries else "✓" if supported else "✗"
-        self._text(f"{mark} {key:>3}  {text}", style="green" if supported else "red")
-        for entry in entries:
-            support = ", ".join(entry.supporting_sentence_keys) or "no support"
-            self._text(f"{support}: {entry.explanation}", indent=2 * _INDENT)
+            supported = bool(entries) and all(entry.fully_supported for entry in entries)
+            mark = "?" if not entries else "✓" if supported else "✗"
+            _add(grid, mark, sentence.key, sentence.text, "green" if supported else "red")
+            for entry in entries:
+                support = ", ".join(entry.supporting_sentence_keys) or "no support"
+                _add(grid, "", "", f"{support}: {entry.explanation}", "")
+        self._print(grid)
 
     def _heading(self, text: str) -> None:
         self._console.print()
         self._console.print(Text(visible(text), style="bold underline"))
 
-    def _text(self, text: str, *, style: str = "", indent: int = _INDENT // 2) -> None:
-        self._console.print(Padding(Text(visible(text), style=style), (0, 0, 0, indent)))
+    def _text(self, text: str, *, style: str = "") -> None:
+        self._print(Text(visible(text), style=style))
+
+    def _print(self, block: Text | Table) -> None:
+        self._console.print(Padding(block, (0, 0, 0, _INDENT)))
+
+
+def _grid() -> Table:
+    """Marks and keys in columns of their own, so that long sentences stay beside them."""
+    grid = Table.grid(padding=(0, 1))
+    grid.add_column(no_wrap=True)
+    grid.add_column(no_wrap=True, justify="right")
+    grid.add_column(overflow="fold")
+    return grid
+
+
+def _add(grid: Table, mark: str, key: str, text: str, style: str) -> None:
+    grid.add_row(*(Text(visible(part), style=style) for part in (mark, key, text)))

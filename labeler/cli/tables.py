@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 
+from rich import box
 from rich.table import Table
 from rich.text import Text
 
@@ -15,25 +17,23 @@ _UP, _DOWN = "↑", "↓"
 
 
 def print_summary(rows: Sequence[SummaryRow], version: str) -> None:
-    """Print a table for each way of labelling, and under it what made its numbers."""
+    """Print a table for each way of labelling, and under it the reasons and what made it."""
     out = console()
     for label in dict.fromkeys(row.label for row in rows):
         part = [row for row in rows if row.label == label]
         out.print(_summary(part))
         labelled = sum(row.labelled for row in part if row.metric is part[0].metric)
-        made_by = f"{labelled} records by {label or 'nobody'}|labeler:{version}"
-        out.print(Text(visible(made_by)), soft_wrap=True)
+        notes = [*_notes(part), f"{labelled} records by {label or 'nobody'}|labeler:{version}"]
+        out.print(Text(visible("\n".join(notes))), soft_wrap=True)
 
 
 def _summary(rows: Sequence[SummaryRow]) -> Table:
     grouped = any(row.group is not None for row in rows)
-    table = Table()
+    table = _plain_table()
     for name in [*(["group"] if grouped else []), "metric", "", "v"]:
-        table.add_column(name, overflow="fold")
-    for name in ("mean", "pooled", "defined"):
+        table.add_column(name, no_wrap=name != "group", overflow="fold")
+    for name in ("mean", "pooled", "defined", "undefined", "failed"):
         table.add_column(name, justify="right", no_wrap=True)
-    for name in ("undefined", "failed"):
-        table.add_column(name)
     previous = None
     for row in rows:
         starts = row.group != previous
@@ -45,7 +45,12 @@ def _summary(rows: Sequence[SummaryRow]) -> Table:
     return table
 
 
-def _cells(row: SummaryRow) -> list[str | Text]:
+def _plain_table() -> Table:
+    """No frame: its width is for words."""
+    return Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
+
+
+def _cells(row: SummaryRow) -> list[str]:
     return [
         row.metric.id,
         _UP if row.metric.higher_is_better else _DOWN,
@@ -53,9 +58,24 @@ def _cells(row: SummaryRow) -> list[str | Text]:
         _decimal(row.mean),
         _decimal(row.pooled),
         str(row.defined),
-        Text(visible(_reasons(row.undefined))),
-        Text(visible(_reasons(row.failed))),
+        str(sum(row.undefined.values())),
+        str(sum(row.failed.values())),
     ]
+
+
+def _notes(rows: Sequence[SummaryRow]) -> Iterator[str]:
+    """Why values are missing, each reason once for each metric; failures concern all metrics."""
+    undefined: dict[str, Counter[str]] = {}
+    failed: Counter[str] = Counter()
+    for row in rows:
+        undefined.setdefault(row.metric.id, Counter()).update(row.undefined)
+        if row.metric is rows[0].metric:
+            failed.update(row.failed)
+    for metric, reasons in undefined.items():
+        if reasons:
+            yield f"undefined {metric}: {_reasons(reasons)}"
+    if failed:
+        yield f"failed: {_reasons(failed)}"
 
 
 def _decimal(value: float | None) -> str:
@@ -63,7 +83,7 @@ def _decimal(value: float | None) -> str:
 
 
 def _reasons(counts: Mapping[str, int]) -> str:
-    return ", ".join(f"{count} {reason}" for reason, count in counts.items()) or "0"
+    return ", ".join(f"{count} {reason}" for reason, count in counts.items())
 
 
 def print_metrics(metrics: Sequence[Metric]) -> None:
