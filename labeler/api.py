@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -62,7 +62,7 @@ def iter_labels(
     trial: int = 0,
     concurrency: int = DEFAULT_CONCURRENCY,
     watcher: Watcher | None = None,
-) -> Iterator[Outcome]:
+) -> Generator[Outcome, None, None]:
     """Label rows, one outcome each, in input order.
 
     A row whose label is stored costs nothing. Every label is durable in the store before it is

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import traceback
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Generator
 from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
@@ -133,7 +133,7 @@ def label_rows(
     *,
     concurrency: int = DEFAULT_CONCURRENCY,
     watcher: Watcher | None = None,
-) -> Iterator[Outcome]:
+) -> Generator[Outcome, None, None]:
     """Label rows in order; every label is durable in the store before it is yielded.
 
     Args:

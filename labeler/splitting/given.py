@@ -6,12 +6,15 @@ in which a given sentence may differ from its text.
 
 from __future__ import annotations
 
+import re
+from bisect import bisect_right
 from collections.abc import Sequence
 
 from labeler.errors import BadRow
 from labeler.example import Piece
 
 _SHOWN = 20
+_VISIBLE_RUN = re.compile(r"\S+")
 
 
 def align(text: str, sentences: Sequence[str], *, where: str = "text") -> list[Piece]:
@@ -30,7 +33,7 @@ def align(text: str, sentences: Sequence[str], *, where: str = "text") -> list[P
             if the text goes on after the last one.
     """
     visible = "".join(text.split())
-    offsets = [offset for offset, char in enumerate(text) if not char.isspace()]
+    offset = _Offsets(text)
     pieces: list[Piece] = []
     at = 0
     for number, sentence in enumerate(sentences):
@@ -38,17 +41,34 @@ def align(text: str, sentences: Sequence[str], *, where: str = "text") -> list[P
         if not wanted:
             raise _bad(f"{where}: given sentence {number} is blank; leave it out")
         if not visible.startswith(wanted, at):
-            problem = _difference(text, offsets[at:], sentence)
+            problem = _difference(text, [offset(n) for n in range(at, len(visible))], sentence)
             raise _bad(f"{where}: given sentence {number} is not in it: {problem}")
-        start, end = offsets[at], offsets[at + len(wanted) - 1] + 1
+        start, end = offset(at), offset(at + len(wanted) - 1) + 1
         pieces.append(Piece(text=sentence, start=start, end=end))
         at += len(wanted)
     if at < len(visible):
         raise _bad(
-            f"{where}: the given sentences end before it does: at character {offsets[at]} it goes "
-            f"on with {_shown(text, offsets[at])}; give all of its sentences"
+            f"{where}: the given sentences end before it does: at character {offset(at)} it goes "
+            f"on with {_shown(text, offset(at))}; give all of its sentences"
         )
     return pieces
+
+
+class _Offsets:
+    """Where in a text its n-th visible character stands, n from 0."""
+
+    def __init__(self, text: str) -> None:
+        self._starts: list[int] = []
+        self._before: list[int] = []
+        count = 0
+        for run in _VISIBLE_RUN.finditer(text):
+            self._starts.append(run.start())
+            self._before.append(count)
+            count += len(run[0])
+
+    def __call__(self, n: int) -> int:
+        run = bisect_right(self._before, n) - 1
+        return self._starts[run] + n - self._before[run]
 
 
 def _difference(text: str, offsets: list[int], sentence: str) -> str:

@@ -339,7 +339,7 @@ def test_leaving_early_keeps_what_is_in_flight() -> None:
     store, judge = MemoryStore(), CountingJudge(seconds=0.05)
     run = iter_labels(rows(100), judge=judge, store=store, concurrency=4)
     next(run)
-    run.close()  # type: ignore[attr-defined]
+    run.close()
     assert len(store) == len(judge.asked) < 20
     assert judge.closed == 1
 
@@ -399,7 +399,7 @@ def test_no_thread_is_left_behind() -> None:
     labeler.label(rows(3), judge=CountingJudge(), store=MemoryStore())
     run = iter_labels(rows(3), judge=CountingJudge(), store=MemoryStore())
     next(run)
-    run.close()  # type: ignore[attr-defined]
+    run.close()
     assert threading.active_count() == before
 
 
