@@ -7,8 +7,10 @@ import sys
 
 def main() -> None:
     """Run the command line; errors become one line on standard error and an exit code."""
-    from labeler.cli import run  # noqa: PLC0415 - so that importing this module costs nothing
-
+    try:
+        from labeler.cli import run  # noqa: PLC0415 - so that importing this module costs nothing
+    except KeyboardInterrupt:
+        sys.exit(130)
     sys.exit(run())
 
 

@@ -86,13 +86,13 @@ def iter_labels(
     """
     opened = rows if isinstance(rows, RowFile | RowSequence) else open_rows(rows)
     how = recipe(open_judge(judge), splitter=splitter, prompt=prompt, trial=trial)
-    own = isinstance(store, str | Path)
-    labels: LabelStore = DiskStore(store) if isinstance(store, str | Path) else store
-    try:
-        yield from label_rows(opened, how, labels, concurrency=concurrency, watcher=watcher)
-    finally:
-        if own:
-            labels.close()
+    if isinstance(store, str | Path):
+        own = DiskStore(store)
+        yield from label_rows(
+            opened, how, own, concurrency=concurrency, watcher=watcher, after=own.close
+        )
+    else:
+        yield from label_rows(opened, how, store, concurrency=concurrency, watcher=watcher)
 
 
 def label(

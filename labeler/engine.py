@@ -33,14 +33,20 @@ class Engine:
         grace: seconds that running jobs are given when the engine is stopped; what they were paid
             for is not thrown away.
         last: run on the loop at the very end, such as closing a client.
+        after: called when all is done, such as closing the store that jobs write to.
     """
 
     def __init__(
-        self, concurrency: int, *, grace: float, last: Callable[[], Awaitable[None]]
+        self,
+        concurrency: int,
+        *,
+        grace: float,
+        last: Callable[[], Awaitable[None]],
+        after: Callable[[], None] = lambda: None,
     ) -> None:
         if concurrency < 1:
             raise UsageError(f"concurrency must be 1 or more, got {concurrency}")
-        self._grace, self._last = grace, last
+        self._grace, self._last, self._after = grace, last, after
         self._loop = asyncio.new_event_loop()
         self._slots = asyncio.Semaphore(concurrency)
         self._places = threading.Semaphore(_AHEAD * concurrency)
@@ -74,7 +80,7 @@ class Engine:
         if not future.done():
             either: list[Future[Any]] = [future, self._failed]
             wait(either, return_when=FIRST_COMPLETED)
-            self._raise_failure()
+        self._raise_failure()
         return future.result()
 
     def stop(self) -> None:
@@ -83,6 +89,11 @@ class Engine:
         An interrupt while it waits ends the patience: running jobs are cancelled at once.
         """
         if self._stopped:
+            return
+        if threading.current_thread() is self._thread:
+            # The garbage collector may close an abandoned run from here; waiting here for the
+            # loop would be waiting for ourselves.
+            threading.Thread(target=self.stop, name="labeler-stop").start()
             return
         self._stopped = True
         atexit.unregister(self.stop)
@@ -98,6 +109,7 @@ class Engine:
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join()
             self._loop.close()
+            self._after()
 
     def _call(self, work: Coroutine[Any, Any, None]) -> None:
         asyncio.run_coroutine_threadsafe(work, self._loop).result()
@@ -116,13 +128,24 @@ class Engine:
             STOPPING.set(self._stopping)
             try:
                 return await job()
-            except Exception as error:
-                self._stopping.set()
-                if not self._failed.done():
-                    self._failed.set_exception(error)
+            except asyncio.CancelledError:
+                if not self._stopping.is_set():
+                    self._fail(RuntimeError("a job cancelled itself"))
                 raise
+            except Exception as error:
+                self._fail(error)
+                raise
+            except BaseException as error:
+                # asyncio would let it end the loop, and every future with it.
+                self._fail(RuntimeError(f"a job raised {type(error).__name__}"))
+                raise asyncio.CancelledError from error
             finally:
                 self._jobs.discard(task)
+
+    def _fail(self, error: Exception) -> None:
+        self._stopping.set()
+        if not self._failed.done():
+            self._failed.set_exception(error)
 
     async def _drain(self, grace: float) -> None:
         self._stopping.set()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gzip
 import os
+import re
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -13,9 +14,12 @@ from typing import IO
 from pydantic import ValidationError
 
 from labeler.characters import plain_json
-from labeler.errors import UsageError
-from labeler.lines import STDIO, Line, read_lines
+from labeler.errors import BadRow, UsageError
+from labeler.lines import STDIO, Line, parse_object, read_lines
 from labeler.record import OUTCOME, LabelRecord, Outcome, fault_of
+
+_CONSTANT = re.compile(rb"NaN|Infinity")
+"""What pydantic would take for a number in metadata and JSON does not know."""
 
 
 def read_outcomes(path: str | Path) -> Iterator[Outcome]:
@@ -31,6 +35,10 @@ def read_outcomes(path: str | Path) -> Iterator[Outcome]:
 def _outcome(line: Line) -> Outcome:
     try:
         outcome = OUTCOME.validate_json(line.content)
+        if _CONSTANT.search(line.content):
+            parse_object(line)
+    except BadRow as error:
+        raise UsageError(str(error)) from error
     except ValidationError as error:
         raise UsageError(
             f"{line.where}: not a label record: {_faults(error)}; rows are labelled first: label "

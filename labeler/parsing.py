@@ -13,6 +13,8 @@ from labeler.signature import canonical_json, digest
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _TEXTS = ("question", "response")
+_DEEPEST = 64
+"""Levels of nesting in a row's other columns; readers of JSON give up at about 200."""
 _KNOWN = frozenset(Example.model_fields) - {"metadata"}
 
 
@@ -167,6 +169,23 @@ def id_of(fields: Mapping[str, Any], where: str) -> str:
     return str(given)
 
 
+def _refuse_deep(value: object, where: str) -> None:
+    """Refuse nesting that a reader of JSON could give up on, before anything recurses into it."""
+    level: list[object] = [value]
+    for _ in range(_DEEPEST):
+        level = [
+            part
+            for outer in level
+            if isinstance(outer, dict | list | tuple)
+            for part in (outer.values() if isinstance(outer, dict) else outer)
+        ]
+    if any(isinstance(part, dict | list | tuple) for part in level):
+        raise BadRow(
+            f"{where}: its other columns are nested more than {_DEEPEST} levels deep; flatten them",
+            reason="wrong_type",
+        )
+
+
 def _is_json(value: object) -> bool:
     try:
         canonical_json(value)
@@ -186,6 +205,7 @@ def metadata_of(row: Mapping[str, Any], where: str) -> dict[str, Any]:
         raise BadRow(f"{where}: 'metadata' must be an object", reason="wrong_type")
     extra = {name: value for name, value in row.items() if name not in Example.model_fields}
     metadata = {**extra, **(own or {})}
+    _refuse_deep(metadata, where)
     refuse_surrogates({"metadata": metadata}, where)
     try:
         canonical_json(metadata)

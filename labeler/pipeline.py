@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import traceback
 from collections import deque
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
@@ -133,6 +133,7 @@ def label_rows(
     *,
     concurrency: int = DEFAULT_CONCURRENCY,
     watcher: Watcher | None = None,
+    after: Callable[[], None] = lambda: None,
 ) -> Generator[Outcome, None, None]:
     """Label rows in order; every label is durable in the store before it is yielded.
 
@@ -142,6 +143,7 @@ def label_rows(
         store: where labels are looked up and saved.
         concurrency: requests in flight at most.
         watcher: told how the run goes.
+        after: called at the very end, however the run ends.
 
     Raises:
         FatalJudgeError: no record can be labelled; what was labelled until then is stored.
@@ -149,12 +151,12 @@ def label_rows(
         UsageError: the rows cannot be read, two share an id and differ (nothing was sent), or
             they changed while they were being labelled.
     """
-    total = survey(rows)
-    if watcher:
-        watcher.begin(total.distinct, total.repeated)
-    engine = Engine(concurrency, grace=GRACE_SECONDS, last=how.judge.aclose)
+    engine = Engine(concurrency, grace=GRACE_SECONDS, last=how.judge.aclose, after=after)
     window = _Window(engine, how, store, watcher)
     try:
+        total = survey(rows)
+        if watcher:
+            watcher.begin(total.distinct, total.repeated)
         for row in distinct(rows):
             window.admit(row)
             while window.ready() or len(window) >= _WINDOW * concurrency:
@@ -269,6 +271,8 @@ async def _ask(judge: Judge, request: JudgeRequest) -> Outcome:
     """Ask for one label and check it; what went wrong with this record alone is a failure."""
     try:
         return admit_reply(request, await judge.label(request))
+    except UsageError:  # the judge is used wrongly: every record would say so
+        raise
     except FatalJudgeError as error:
         message = f"{request.example.id!r}: {error}"
         raise FatalJudgeError(message, reason=error.reason, attempts=error.attempts) from None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, TypeAdapter
+from pydantic import Field, FiniteFloat, TypeAdapter
 
 from labeler.example import Frozen, KeyedExample
 from labeler.labels import GPTLabelingOutput, VerbatimLabel, Violation, check_label
@@ -43,9 +43,9 @@ class ReplyFacts(Frozen):
 class SentenceScores(Frozen):
     """A scoring judge's numbers behind its verdicts, by sentence key; higher means more."""
 
-    support: dict[str, float] = Field(default_factory=dict)
-    relevance: dict[str, float] = Field(default_factory=dict)
-    utilization: dict[str, float] = Field(default_factory=dict)
+    support: dict[str, FiniteFloat] = Field(default_factory=dict)
+    relevance: dict[str, FiniteFloat] = Field(default_factory=dict)
+    utilization: dict[str, FiniteFloat] = Field(default_factory=dict)
 
 
 class LabelRecord(Frozen):

@@ -9,6 +9,7 @@ file and change it.
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Iterator
 
@@ -51,4 +52,9 @@ def main(labels: str) -> None:
 if __name__ == "__main__":
     if len(sys.argv) != 2:  # noqa: PLR2004 - the program and one argument
         sys.exit(__doc__)
-    main(sys.argv[1])
+    try:
+        main(sys.argv[1])
+    except labeler.LabelerError as error:
+        sys.exit(str(error))
+    except BrokenPipeError:  # the reader has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

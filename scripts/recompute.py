@@ -9,6 +9,7 @@ and change it.
 from __future__ import annotations
 
 import json
+import os
 import sys
 
 import labeler
@@ -23,4 +24,9 @@ def main(labels: str, by: str | None = None) -> None:
 if __name__ == "__main__":
     if len(sys.argv) not in (2, 3):
         sys.exit(__doc__)
-    main(*sys.argv[1:])
+    try:
+        main(*sys.argv[1:])
+    except labeler.LabelerError as error:
+        sys.exit(str(error))
+    except BrokenPipeError:  # the reader has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -137,19 +137,25 @@ def _share_unlabelled(parts: dict[_Part, _Sums], metrics: Sequence[Metric]) -> N
         unlabelled = parts.pop(part)
         for label in labels:
             shared = parts.setdefault(_Part(label, part.group), _Sums(metrics))
-            shared.failed.update(unlabelled.failed)
+            shared.unlabelled |= unlabelled.unlabelled
 
 
 class _Sums:
     """Running sums of every metric over one part of the rows."""
 
     def __init__(self, metrics: Sequence[Metric]) -> None:
-        self.failed: Counter[str] = Counter()
+        self.unlabelled: set[tuple[str, str]] = set()
+        """Id and reason of rows that failed before they had a signature: once, though several
+        runs over the same rows stand in one file."""
+        self._failed: Counter[str] = Counter()
         self._sums = {metric.id: _Sum() for metric in metrics}
 
     def add(self, row: MetricsRow) -> None:
+        if row.failed and row.label is None:
+            self.unlabelled.add((row.id, row.failed))
+            return
         if row.failed:
-            self.failed[row.failed] += 1
+            self._failed[row.failed] += 1
             return
         for name, ratio in row.metrics.items():
             self._sums[name].add(ratio)
@@ -162,7 +168,7 @@ class _Sums:
             label=part.label,
             defined=len(total.values),
             undefined=dict(total.undefined),
-            failed=dict(self.failed),
+            failed=dict(self._failed + Counter(reason for _, reason in self.unlabelled)),
             mean=total.mean,
             pooled=total.pooled,
         )

@@ -6,14 +6,15 @@ raises an exception that only we know.
 
 from __future__ import annotations
 
+import os
 import signal
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_STDERR = 2
 _UNIX_EXIT = 128
 
 
@@ -42,7 +43,9 @@ def signals_raise() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = {number: signal.signal(number, _raise) for number in _SIGNALS}
+    # A signal that whoever started us has ignored, as a shell does for background jobs, stays so.
+    heard = [number for number in _SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, _raise) for number in heard}
     try:
         yield
     finally:
@@ -53,6 +56,7 @@ def signals_raise() -> Iterator[None]:
 
 def _raise(number: int, _frame: FrameType | None) -> None:
     if _Notice.text:
-        sys.stderr.write(f"\n{_Notice.text}\n")
+        # Not by way of sys.stderr: it may be in the middle of a write.
+        os.write(_STDERR, f"\n{_Notice.text}\n".encode())
         _Notice.text = ""
     raise Interrupted(number)

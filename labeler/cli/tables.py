@@ -23,7 +23,8 @@ def print_summary(rows: Sequence[SummaryRow], version: str) -> None:
         part = [row for row in rows if row.label == label]
         out.print(_summary(part))
         labelled = sum(row.labelled for row in part if row.metric is part[0].metric)
-        notes = [*_notes(part), f"{labelled} records by {label or 'nobody'}|labeler:{version}"]
+        made_by = f"{labelled} records by {label}" if label else "no record has a label"
+        notes = [*_notes(part), f"{made_by}|labeler:{version}"]
         out.print(Text(visible("\n".join(notes))), soft_wrap=True)
 
 

@@ -22,7 +22,7 @@ from pydantic import SecretStr, ValidationError
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt
 from tenacity.wait import wait_random_exponential
 
-from labeler.errors import FatalJudgeError, UsageError
+from labeler.errors import FatalJudgeError
 from labeler.judges import STOPPING, JudgeReply, UnusableAnswer, stopping
 from labeler.judges.exchange import EXCHANGE, CheckedAnswer, Exchange
 from labeler.judges.experience import Experience
@@ -45,7 +45,8 @@ _LONGEST_PAUSE = 60.0
 class OpenAIJudge:
     """Labels records with a hosted model.
 
-    A judge serves one event loop from its first request until :meth:`aclose`.
+    A judge serves any number of runs, also at once: each event loop has a client of its own until
+    :meth:`aclose` is called on it.
 
     Args:
         model: the model to ask.
@@ -71,7 +72,7 @@ class OpenAIJudge:
         self._host = host_of(self.spec.base_url)
         self._sleep = sleep
         self._experience = Experience()
-        self._connection: tuple[asyncio.AbstractEventLoop, AsyncOpenAI] | None = None
+        self._clients: dict[asyncio.AbstractEventLoop, AsyncOpenAI] = {}
         # JSON_SCHEMA mode reads the answer as we need it. What instructor would send is set aside:
         # no mode of it asks for a strict schema, so _complete writes the request itself.
         self._instructor = AsyncInstructor(
@@ -99,10 +100,9 @@ class OpenAIJudge:
         return JudgeReply(plain, exchange.facts(self._host))
 
     async def aclose(self) -> None:
-        """Close the connections; the judge may be used again afterwards, on any event loop."""
-        if self._connection is not None:
-            _, client = self._connection
-            self._connection = None
+        """Close the connections of the running event loop; the judge may be used again."""
+        client = self._clients.pop(asyncio.get_running_loop(), None)
+        if client is not None:
             await client.close()
 
     async def _ask(self, exchange: Exchange) -> GPTLabelingOutput:
@@ -237,19 +237,15 @@ class OpenAIJudge:
     def _client(self) -> AsyncOpenAI:
         """The client, made on the event loop that uses it: a client cannot change loops."""
         loop = asyncio.get_running_loop()
-        if self._connection is None:
-            client = open_client(
+        if loop not in self._clients:
+            self._clients[loop] = open_client(
                 self.spec.base_url,
                 self._key.get_secret_value(),
                 timeout=self.spec.timeout,
                 organization=self.spec.organization,
                 project=self.spec.project,
             )
-            self._connection = (loop, client)
-        home, client = self._connection
-        if home is not loop:
-            raise UsageError("this judge is in use on another event loop: close it there first")
-        return client
+        return self._clients[loop]
 
 
 def response_format(schema: ResponseSchema) -> ResponseFormatJSONSchema:

@@ -52,6 +52,7 @@ def seal(record: LabelRecord) -> bytes:
             f"record {record.id!r} is {len(text)} bytes of JSON; a store takes up to {LARGEST}; "
             "shorten its documents or its metadata"
         )
+    _require_readable(record, text)
     body = zlib.compress(text, _LEVEL)
     return MAGIC + hashlib.sha256(body).digest() + body
 
@@ -83,6 +84,19 @@ def require_sound(record: LabelRecord) -> None:
         raise _no_json(record, error) from error
     if fault:
         raise StoreError(f"record {record.id!r} cannot be stored: {fault}")
+
+
+def _require_readable(record: LabelRecord, text: bytes) -> None:
+    """Refuse a record that JSON would not give back as it is: a NaN, or nesting without end."""
+    try:
+        same = _parse(text).model_dump_json().encode() == text
+    except BrokenSeal as error:
+        raise StoreError(f"record {record.id!r} could not be read back: {error}") from error
+    if not same:
+        raise StoreError(
+            f"record {record.id!r} would be read back otherwise than it was; take what is no JSON "
+            "out of its metadata"
+        )
 
 
 def _no_json(record: LabelRecord, error: ValueError) -> StoreError:

@@ -385,3 +385,19 @@ def test_an_unknown_column_names_the_known() -> None:
     rows = [measure(record(metadata={"domain": "x"}), metrics)]
     with pytest.raises(UsageError, match=r"no row has a column 'doman'.*columns: domain"):
         summarize(rows, metrics, by="doman")
+
+
+def test_a_row_that_failed_in_two_runs_failed_once() -> None:
+    """Two runs over the same rows in one file: each way of labelling counts its own rows."""
+    metrics = select_metrics("adherence")
+    first = record(id="1")
+    other = first.signature.model_copy(update={"model": "test-2"})
+    broken = LabelFailure(id="2", reason="empty_response", message="no")
+    outcomes: list[Outcome] = [
+        first,
+        broken,
+        first.model_copy(update={"signature": other}),
+        broken,
+    ]
+    rows = summarize((measure(o, metrics) for o in outcomes), metrics)
+    assert [(row.defined, row.failed) for row in rows] == [(1, {"empty_response": 1})] * 2

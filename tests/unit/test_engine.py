@@ -134,3 +134,33 @@ def test_no_slots_no_engine() -> None:
     """At least one job must be able to run."""
     with pytest.raises(UsageError, match="1 or more"):
         engine_of(0, [])
+
+
+@pytest.mark.parametrize("error", [SystemExit, KeyboardInterrupt, asyncio.CancelledError])
+def test_a_job_that_wants_to_leave_is_a_failure(engine: Engine, error: type[BaseException]) -> None:
+    """It ends the run with an ordinary exception; the loop lives on and nobody hangs."""
+
+    async def leave() -> int:
+        raise error
+
+    with pytest.raises(RuntimeError, match="a job"):
+        engine.wait(engine.submit(leave))
+
+
+def test_an_engine_can_be_stopped_from_its_own_thread(farewells: list[str]) -> None:
+    """As when the garbage collector closes an abandoned run there; what runs may finish."""
+    done = threading.Event()
+
+    async def last() -> None:
+        farewells.append("closed")
+
+    engine = Engine(2, grace=10, last=last, after=done.set)
+    job = engine.submit(lambda: answer(7, 0.2))
+
+    async def collected() -> None:
+        engine.stop()
+
+    asyncio.run_coroutine_threadsafe(collected(), engine._loop).result(5)
+    assert done.wait(10)
+    assert job.result() == 7
+    assert farewells == ["closed"]

@@ -78,11 +78,6 @@ def key(example: KeyedExample | None = None, **changes: Any) -> str:
     return label_key(example or keyed_example(), Signature(**facts))
 
 
-def prompt_artifact(prompt: Prompt) -> dict[str, str]:
-    """A prompt as it stands in a signature."""
-    return prompt.artifact.model_dump()
-
-
 CHANGED: dict[str, dict[str, Any]] = {
     "judge": {"judge": "other"},
     "model": {"model": "test-2"},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import json
 import subprocess
 import sys
@@ -21,7 +22,7 @@ from labeler.errors import FatalJudgeError, JudgeError, StoreError, UnknownName,
 from labeler.judges import JudgeReply
 from labeler.pipeline import Origin
 from labeler.prompting import JudgeRequest
-from labeler.record import LabelFailure, LabelRecord, Outcome
+from labeler.record import LabelFailure, LabelRecord, Outcome, SentenceScores
 from labelled import output
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "rows.jsonl"
@@ -221,6 +222,49 @@ def test_a_label_is_durable_before_it_is_yielded() -> None:
     store = SlowStore()
     for outcome in iter_labels(rows(8), judge=CountingJudge(), store=store, concurrency=2):
         assert outcome.id in store.durable
+
+
+def test_a_score_that_is_no_number_costs_its_record(tmp_path: Path) -> None:
+    """It could not be read back; the other records are labelled, and the store stays readable."""
+
+    def doubtful(request: JudgeRequest) -> JudgeReply:
+        reply = agreeable(request)
+        nan = float("nan") if request.example.id == "r1" else 0.5
+        return dataclasses.replace(reply, scores=SentenceScores(support={"a": nan}))
+
+    store = tmp_path / "store"
+    outcomes = labeler.label(rows(3), judge=CountingJudge(doubtful), store=store)
+    assert reasons(outcomes) == ["label", "judge_error", "label"]
+    assert len(list(labeler.read_labels(store))) == 2
+
+
+@pytest.mark.parametrize("depth", [65, 200, 260, 5000])
+def test_bottomless_metadata_fails_alone(tmp_path: Path, depth: int) -> None:
+    """A row that no reader of JSON would give back is refused before it costs anything."""
+    deep: object = "x"
+    for _ in range(depth):
+        deep = [deep]
+    judge = CountingJudge()
+    outcomes = labeler.label([row(0, tag=deep), row(1)], judge=judge, store=tmp_path / "store")
+    assert reasons(outcomes) == ["wrong_type", "label"]
+    assert judge.asked == ["r1"]
+
+
+def test_one_judge_may_serve_two_runs_at_once() -> None:
+    """Each run has an event loop of its own."""
+    judge = CountingJudge(seconds=0.01)
+    results: dict[int, list[Outcome]] = {}
+
+    def run(number: int) -> None:
+        mine = [row(number * 100 + n) for n in range(10)]
+        results[number] = labeler.label(mine, judge=judge, store=MemoryStore())
+
+    threads = [threading.Thread(target=run, args=[number]) for number in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [reasons(results[number]) for number in range(3)] == [["label"] * 10] * 3
 
 
 class FailingStore(MemoryStore):

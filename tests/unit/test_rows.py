@@ -239,3 +239,14 @@ def test_an_edited_record_is_refused(tmp_path: Path, part: str) -> None:
     path.write_text(to_line(made.model_copy(update=edited[part])) + "\n")
     with pytest.raises(UsageError, match=r"labels\.jsonl:1: record 'r1' was damaged or edited"):
         list(read_outcomes(path))
+
+
+def test_a_label_file_with_a_nan_is_refused(tmp_path: Path) -> None:
+    """Python would read it, JSON does not know it, and a store would make null of it."""
+    path = tmp_path / "labels.jsonl"
+    text = to_line(record(metadata={"score": 0.25})).replace('"score":0.25', '"score":NaN')
+    path.write_text(text)
+    with pytest.raises(UsageError, match="NaN is not JSON"):
+        list(read_outcomes(path))
+    path.write_text(to_line(record(metadata={"text": "NaN, Infinity"})))
+    assert len(list(read_outcomes(path))) == 1

@@ -215,14 +215,16 @@ def test_a_judge_can_be_used_again_after_closing() -> None:
     assert len(provider.calls) == 2
 
 
-def test_a_judge_does_not_change_event_loops_in_use() -> None:
-    """A second loop is refused rather than left hanging."""
-    with Provider() as provider, asyncio.Runner() as runner:
+def test_a_judge_serves_two_event_loops_at_once() -> None:
+    """Each has connections of its own, and closing one leaves the other alone."""
+    with Provider() as provider, asyncio.Runner() as first, asyncio.Runner() as second:
         judge = judge_of(provider)
-        runner.run(judge.label(samples.request()))
-        with pytest.raises(UsageError, match="another event loop"):
-            asyncio.run(judge.label(samples.request()))
-        runner.run(judge.aclose())
+        for runner in (first, second, first):
+            runner.run(judge.label(samples.request()))
+        second.run(judge.aclose())
+        first.run(judge.label(samples.request()))
+        first.run(judge.aclose())
+    assert len(provider.calls) == 4
 
 
 # Broken contracts

@@ -60,6 +60,7 @@ _EMPTY_TALK_WORDS = _vocabulary(
     """
     solution thought process let solve problem response reasoning analysis explanation explain
     think final result output okay ok done correct right true
+    解 かい いせ せつ
     """
 )
 
