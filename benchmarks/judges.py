@@ -35,8 +35,9 @@ import labeler
 from judge_figures import Comparison, Figure, Joined, Kind, Rows
 from labeler.errors import LabelerError
 from labeler.judges import Judge, JudgeReply
-from labeler.pipeline import admit_reply, recipe
+from labeler.pipeline import admit_reply
 from labeler.prompting import JudgeRequest
+from labeler.recipe import recipe
 from labeler.record import LabelRecord, Outcome
 from ragbench_data import ragbench_files, ragbench_folder
 

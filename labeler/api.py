@@ -13,8 +13,9 @@ from labeler.importers.ragbench import read_ragbench
 from labeler.judges import JUDGES, Judge
 from labeler.label_files import read_outcomes, write_outcomes
 from labeler.labels import GPTLabelingOutput
-from labeler.pipeline import DEFAULT_CONCURRENCY, Watcher, label_rows, recipe
+from labeler.pipeline import DEFAULT_CONCURRENCY, Watcher, label_rows
 from labeler.prompting import DEFAULT_PROMPT, Message, load_prompt
+from labeler.recipe import recipe
 from labeler.record import LabelFailure, LabelRecord, Outcome
 from labeler.rows import RowFile, Rows, RowSequence
 from labeler.splitting import DEFAULT_SPLITTER, SPLITTERS, key_example
