@@ -14,6 +14,11 @@ MOST_REJECTED = 10
 """Suspect failures in a row that stop a run even where the judge has worked before."""
 
 
+MOST_GIVEN_UP = 3
+"""Records that may run out of attempts before there is any usable answer: a server that is down is
+not asked about a hundred thousand more."""
+
+
 @dataclass
 class Experience:
     """Lasts as long as its judge."""
@@ -22,6 +27,8 @@ class Experience:
     """Whether there was ever a usable answer."""
     rejected: int = 0
     """Suspect failures since the latest usable answer."""
+    given_up: int = 0
+    """Records that ran out of attempts before the first usable answer."""
 
     def succeed(self) -> None:
         """Note a usable answer."""
@@ -33,7 +40,12 @@ class Experience:
         Returns:
             The symptom to go by, and what to add to its explanation.
         """
-        if diagnose(symptom).course is not Course.SUSPECT or not self.worked:
+        course = diagnose(symptom).course
+        if course is Course.RETRY and not self.worked:
+            self.given_up += 1
+            if self.given_up >= MOST_GIVEN_UP:
+                return replace(symptom, sign="unreachable"), f"the latest: {diagnose(symptom).what}"
+        if course is not Course.SUSPECT or not self.worked:
             return symptom, ""
         self.rejected += 1
         if self.rejected < MOST_REJECTED:

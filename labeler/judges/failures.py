@@ -30,6 +30,7 @@ Sign = Literal[
     "malformed",  # an answer that does not fit the schema
     "contract",  # an answer that fits the schema and breaks the label contract
     "rejected",  # a suspect failure of one record, from a server that has answered others
+    "unreachable",  # several records were given up, and the server has never answered one
     "interrupted",  # the run is being stopped, and nothing more is sent
 ]
 
@@ -229,6 +230,11 @@ RULES: tuple[Rule, ...] = (
         "rejected", Course.RECORD, "the server rejected this record, though it has answered others",
         "read the record: a filter on the way may object to it; another provider may label it",
         sign="rejected",
+    ),
+    Rule(
+        "unreachable", Course.FATAL, "record after record is given up, and none was ever answered",
+        "see that the address is right and the server is up; then run it again to go on",
+        sign="unreachable",
     ),
     Rule(
         "interrupted", Course.RECORD, "the run was stopped before it could be asked again",

@@ -171,3 +171,18 @@ def test_what_does_not_look_like_a_code_is_not_shown(text: str) -> None:
 def test_retry_after_is_read_in_every_form(headers: dict[str, str], seconds: float | None) -> None:
     """Milliseconds, seconds, or a date; nonsense asks for nothing."""
     assert retry_after(headers, dt.datetime(2026, 11, 22, tzinfo=dt.UTC)) == seconds
+
+
+def test_a_server_that_never_answers_stops_the_run() -> None:
+    """The third record in vain is fatal; after one answer none is."""
+    dead = Symptom("connection")
+    experience = Experience()
+    seen = [experience.weigh(dead)[0] for _ in range(3)]
+    assert [diagnose(symptom).course for symptom in seen] == [
+        Course.RETRY,
+        Course.RETRY,
+        Course.FATAL,
+    ]
+    experience = Experience()
+    experience.succeed()
+    assert {experience.weigh(dead) for _ in range(20)} == {(dead, "")}
