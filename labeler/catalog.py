@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import pkgutil
 from collections.abc import Iterator, Mapping
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from labeler.errors import UnknownName
 
@@ -42,9 +42,10 @@ class Catalog(Mapping[str, T], Generic[T]):
         module, colon, _ = name.partition(":")
         if colon and module not in self._entries:
             try:
-                return _resolve(name, self.kind)
+                found: T = _resolve(name, self.kind)
             except UnknownName as error:
                 raise UnknownName(f"{error}; {self._unknown(name)}") from error
+            return found
         raise UnknownName(self._unknown(name))
 
     def __iter__(self) -> Iterator[str]:
@@ -63,10 +64,9 @@ class Catalog(Mapping[str, T], Generic[T]):
         return f"unknown {self.kind} {name!r}{hint or ';'} have: {have}"
 
 
-def _resolve(dotted: str, kind: str) -> T:  # type: ignore[type-var]
+def _resolve(dotted: str, kind: str) -> Any:  # noqa: ANN401 - whatever stands there
     """Import ``package.module:Name``."""
     try:
-        thing: T = pkgutil.resolve_name(dotted)
+        return pkgutil.resolve_name(dotted)
     except (ImportError, AttributeError, ValueError) as error:
         raise UnknownName(f"cannot import {kind} {dotted!r}: {error}") from error
-    return thing

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -126,12 +127,6 @@ def survey(rows: Rows) -> Survey:
     Raises:
         UsageError: the rows cannot be read, or two of them share an id and differ in content.
     """
-    read = 0
-
-    def counted() -> Iterator[Row]:
-        nonlocal read
-        for read, row in enumerate(rows, start=1):  # noqa: B007 - read is the count
-            yield row
-
-    kept = sum(1 for _ in distinct(counted()))
-    return Survey(kept, read - kept)
+    read = itertools.count()
+    kept = sum(1 for _ in distinct(row for row, _ in zip(rows, read, strict=False)))
+    return Survey(kept, next(read) - kept)

@@ -54,7 +54,7 @@ class Signature(BaseModel):
     model: str
     """The model that was asked for; the one that answered is in the reply's facts."""
     sampling: dict[str, Any] = Field(default_factory=dict)
-    """The sampling parameters that are sent, and nothing else."""
+    """The sampling parameters that are sent, and what else of the judge can change a label."""
     prompt: Artifact | None = None
     """The prompt; ``None`` where the label was made elsewhere."""
     response_schema: Artifact
