@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -87,26 +88,21 @@ class Piece(Frozen):
 
 def key_documents(documents: list[list[Piece]]) -> tuple[tuple[Sentence, ...], ...]:
     """Give every document sentence its key."""
-    return tuple(
-        tuple(
-            Sentence(key=document_key(d, s), text=piece.text, start=piece.start, end=piece.end)
-            for s, piece in enumerate(pieces)
-        )
-        for d, pieces in enumerate(documents)
-    )
+    return tuple(_named(pieces, partial(document_key, d)) for d, pieces in enumerate(documents))
 
 
 def key_response(pieces: list[Piece]) -> tuple[Sentence, ...]:
     """Give every response sentence its key."""
-    return tuple(
-        Sentence(key=response_key(s), text=piece.text, start=piece.start, end=piece.end)
-        for s, piece in enumerate(pieces)
-    )
+    return _named(pieces, response_key)
 
 
 def key_reference(pieces: list[Piece]) -> tuple[Sentence, ...]:
     """Give every sentence of the reference answer its key."""
+    return _named(pieces, reference_key)
+
+
+def _named(pieces: list[Piece], key: Callable[[int], str]) -> tuple[Sentence, ...]:
     return tuple(
-        Sentence(key=reference_key(s), text=piece.text, start=piece.start, end=piece.end)
+        Sentence(key=key(s), text=piece.text, start=piece.start, end=piece.end)
         for s, piece in enumerate(pieces)
     )

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Literal, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from labeler.example import Frozen, KeyedExample
 
@@ -25,10 +25,8 @@ SPECIAL_SUPPORT: tuple[str, ...] = (
 """Strings that may stand for support without naming a sentence."""
 
 
-class SentenceSupport(BaseModel):
+class SentenceSupport(Frozen):
     """The judgement of one response sentence."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     response_sentence_key: str = Field(description="Key of the response sentence being judged.")
     explanation: str = Field(
@@ -42,10 +40,8 @@ class SentenceSupport(BaseModel):
     fully_supported: bool = Field(description="True when every claim of the sentence is supported.")
 
 
-class GPTLabelingOutput(BaseModel):
+class GPTLabelingOutput(Frozen):
     """The label of one record: relevance, support and utilization, sentence by sentence."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     relevance_explanation: str = Field(
         description="Which information of the documents helps to answer the question, and why; "
