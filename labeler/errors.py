@@ -7,6 +7,8 @@ LabelerError
 ├── JudgeError            the judge gave no usable answer; carries a reason code
 │   ├── UnusableAnswer    the same, with what was paid and broken (labeler.judges)
 │   └── FatalJudgeError   no record can succeed: stop the run (bad key, no such model)
+│       ├── BudgetReached the next request might cost more than is left
+│       └── RunPaused     the provider asks to wait longer than the run may
 └── StoreError            a label store cannot be read or written, or was tampered
 """
 
@@ -53,6 +55,14 @@ class JudgeError(LabelerError):
 
 class FatalJudgeError(JudgeError):
     """The judge cannot answer any record (bad key, unknown model): the run must stop."""
+
+
+class BudgetReached(FatalJudgeError):
+    """The next request might cost more than what is left of the budget; nothing was overspent."""
+
+
+class RunPaused(FatalJudgeError):
+    """The provider asks to wait longer than the run may; running it again later goes on."""
 
 
 class StoreError(LabelerError):

@@ -18,6 +18,13 @@ class Usage(Frozen):
     completion_tokens: int = 0
     cached_tokens: int = 0
     """Part of the prompt tokens that the provider served from its own prompt cache."""
+    cache_write_tokens: int = 0
+    """Part of the prompt tokens that the provider wrote to its prompt cache, where it says so."""
+
+    def __add__(self, other: Usage) -> Usage:
+        """Both together."""
+        mine, theirs = self.model_dump(), other.model_dump()
+        return Usage(**{name: count + theirs[name] for name, count in mine.items()})
 
 
 class ReplyFacts(Frozen):
@@ -31,6 +38,8 @@ class ReplyFacts(Frozen):
     usage: Usage | None = None
     attempts: int = 1
     """Requests sent for this record, re-asks and retries included; 0 where nobody was asked."""
+    reasks: int = 0
+    """Answers that were sent back to be mended."""
     broken_contracts: dict[str, int] = Field(default_factory=dict)
     """Violations by kind in the answers that were re-asked."""
     seconds: float | None = None
@@ -87,10 +96,17 @@ class LabelFailure(Frozen):
     """What, where, got, allowed, and what to do."""
     attempts: int = 0
     """Requests that were sent for it."""
+    reasks: int = 0
+    """Answers that were sent back to be mended."""
     usage: Usage | None = None
     """Tokens that were charged all the same."""
     violations: tuple[Violation, ...] = ()
     """What the last answer broke, where the reason is ``contract``."""
+    lasting: bool = False
+    """Whether asking the same again would most likely end the same, as after a refusal: then it is
+    stored, and asked again only on request. ``False`` where the network or the server failed."""
+    key: str | None = None
+    """Identity of the judgement that was asked for in vain; ``None`` where nothing was asked."""
     signature: Signature | None = None
     metadata: dict[str, Any] = Field(default_factory=dict)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from labeler.example import KeyedExample, Sentence
 from labeler.labels import GPTLabelingOutput, SentenceSupport
-from labeler.record import LabelRecord, ReplyFacts, Usage, label_key
+from labeler.record import LabelFailure, LabelRecord, ReplyFacts, Usage, label_key
 from labeler.signature import Artifact, Signature
 
 
@@ -48,6 +48,22 @@ def sample_record(
         normalised={"spelling": 1},
         signature=signature,
         reply=ReplyFacts(usage=Usage(prompt_tokens=9), seconds=0.25, created_at="2026-11-22"),
+    )
+
+
+def sample_failure(n: int = 0, *, message: str = "It was refused.") -> LabelFailure:
+    """A failure under the key that the record of the same n has."""
+    record = sample_record(n)
+    return LabelFailure(
+        id=record.id,
+        reason="refusal",
+        message=message,
+        attempts=1,
+        usage=Usage(prompt_tokens=9),
+        lasting=True,
+        key=record.key,
+        signature=record.signature,
+        metadata=record.example.metadata,
     )
 
 

@@ -6,7 +6,15 @@ from collections.abc import Iterator
 from concurrent.futures import Future
 from typing import Protocol
 
-from labeler.record import LabelRecord
+from labeler.record import LabelFailure, LabelRecord
+
+
+class Lease(Protocol):
+    """The right to ask for one label while nobody else does, until it is released."""
+
+    def release(self) -> None:
+        """Let others ask; again is harmless."""
+        ...
 
 
 class LabelStore(Protocol):
@@ -24,6 +32,33 @@ class LabelStore(Protocol):
         """Save a record; the future is done once it is durable.
 
         A key that is stored already keeps its first record.
+        """
+        ...
+
+    def failure(self, key: str) -> LabelFailure | None:
+        """The latest lasting failure of a key, or ``None``.
+
+        Raises:
+            StoreError: the stored bytes are damaged or were tampered with.
+        """
+        ...
+
+    def put_failure(self, failure: LabelFailure) -> Future[None]:
+        """Save why a key has no label; the future is done once it is durable.
+
+        Takes the place of an earlier failure of the key. A label of the key, saved before or
+        after, is not touched: where there is one, it counts.
+
+        Raises:
+            UsageError: the failure has no key.
+        """
+        ...
+
+    def lease(self, key: str) -> Lease | None:
+        """Reserve a key, so that nobody else pays for its label; ``None`` if someone else has it.
+
+        Never waits. Held against every other user of the store, in this process and in others, and
+        let go when it is released, when the store is closed, or when the process ends in any way.
         """
         ...
 

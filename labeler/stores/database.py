@@ -46,6 +46,11 @@ SETTINGS: dict[str, int | str] = {
 }
 """Every setting that diskcache 5.6 knows, none left to its defaults."""
 
+FAILURE = "failure:"
+"""What the names of failures begin with; a label's name is its key, which is hexadecimal."""
+_FAILURES = (FAILURE, "failure;")
+"""All names of failures are from the first on and before the second."""
+
 _COUNTERS = frozenset({"count", "size", "hits", "misses"})
 _SCHEMA = "94a0aa613577db0dd25ca54a422aff6771371d7eb2a4002656250c985b813fdc"
 """SHA-256 of the text of the tables, indexes and triggers that diskcache 5.6.3 makes."""
@@ -133,25 +138,50 @@ class Database:
         """Say whether any row has the key, expired or not."""
         return bool(self._all("SELECT 1 FROM Cache WHERE key = ? LIMIT 1", key))
 
-    def rows_of(self, key: str) -> list[Row]:
-        """The rows of a key; more than one only where someone planted them."""
-        return [Row(*row) for row in self._all(f"{_SELECT} WHERE key = ?", key)]
+    def row_of(self, name: str) -> Row | None:
+        """The row of a name.
 
-    def rowids(self) -> array[int]:
-        """The numbers of all rows in the order of their keys, eight bytes each."""
-        return array(
-            "q", (number for (number,) in self._all("SELECT rowid FROM Cache ORDER BY key"))
+        Raises:
+            StoreError: it has several, or one that a label store does not write.
+        """
+        rows = self._all(f"{_SELECT} WHERE key = ?", name)
+        if len(rows) > 1:
+            raise self.damaged(name, "it is stored more than once")
+        return self._plain(Row(*rows[0])) if rows else None
+
+    def rowids(self, *, failures: bool = False) -> array[int]:
+        """The numbers of all labels' rows, or failures', in the order of keys, 8 bytes each."""
+        query = (
+            "SELECT rowid FROM Cache WHERE key >= ? AND key < ? ORDER BY key"
+            if failures
+            # Of a key that is NULL, SQL cannot say which it is; among the labels it is refused.
+            else "SELECT rowid FROM Cache WHERE (key >= ? AND key < ?) IS NOT 1 ORDER BY key"
         )
+        return array("q", (number for (number,) in self._all(query, *_FAILURES)))
 
     def row(self, rowid: int) -> Row | None:
-        """One row by its number."""
+        """One row by its number.
+
+        Raises:
+            StoreError: it is not one that a label store writes.
+        """
         found = self._all(f"{_SELECT} WHERE rowid = ?", rowid)
-        return Row(*found[0]) if found else None
+        return self._plain(Row(*found[0])) if found else None
 
     def count(self) -> int:
-        """Count the rows themselves; diskcache's counter is one more thing to tamper with."""
-        ((number,),) = self._all("SELECT COUNT(*) FROM Cache")
-        return int(number)
+        """Count the labels' rows themselves; diskcache's counter could be tampered with too."""
+        ((every,),) = self._all("SELECT COUNT(*) FROM Cache")
+        ((failed,),) = self._all(
+            "SELECT COUNT(*) FROM Cache WHERE key >= ? AND key < ?", *_FAILURES
+        )
+        return int(every) - int(failed)
+
+    def damaged(self, name: str, reason: str) -> StoreError:
+        """Name a row that cannot be read, in what way, and what to do."""
+        return StoreError(
+            f"label store {self.directory}: key {name}: the stored record was damaged or tampered "
+            f"with: {reason}; {salvage_remedy(self.directory)}"
+        )
 
     def close(self) -> None:
         """Close the connection; again is harmless."""
@@ -159,6 +189,12 @@ class Database:
             connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()
+
+    def _plain(self, row: Row) -> Row:
+        oddity = row.oddity()
+        if oddity:
+            raise self.damaged(row.name, oddity)
+        return row
 
     def _all(self, query: str, *values: str | int) -> list[tuple[Any, ...]]:
         with self._lock:

@@ -11,20 +11,21 @@ import queue
 import sqlite3
 import threading
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import TracebackType
-from typing import Any, NoReturn, Self
+from typing import Any, NamedTuple, NoReturn, Self, TypeVar
 
 import diskcache
 
 from labeler.errors import StoreError, UsageError
-from labeler.record import LabelRecord
-from labeler.stores import LabelStore
+from labeler.record import LabelFailure, LabelRecord
+from labeler.stores import LabelStore, Lease
 from labeler.stores.database import (
+    FAILURE,
     FILE,
     SETTINGS,
     Database,
@@ -32,13 +33,22 @@ from labeler.stores.database import (
     await_write_lock,
     mark,
     require_private,
-    salvage_remedy,
     store_error,
 )
-from labeler.stores.sealed import BrokenSeal, seal, unseal
+from labeler.stores.leases import FileLeases
+from labeler.stores.sealed import (
+    BrokenSeal,
+    key_of,
+    seal,
+    seal_failure,
+    unseal,
+    unseal_failure,
+)
 
 _Cache = Any
 """A :class:`diskcache.Cache`, which has no types."""
+_Waiting = tuple[LabelRecord | LabelFailure, Future[None]]
+_Value = TypeVar("_Value", LabelRecord, LabelFailure)
 
 _GROUP = 500
 """Most records in one transaction: one flush to the disk is shared by all that wait."""
@@ -47,10 +57,11 @@ _WAITING = 4 * _GROUP
 
 
 class DiskStore:
-    """Keeps label records in a directory, under checksums, for ever.
+    """Keeps label records in a directory, under checksums, for ever; and what failed beside them.
 
     Usable from several threads, and by several processes at once; of two that save the same key,
-    the first wins. Not usable across ``fork``: open it in the child.
+    the first wins. Not usable across ``fork``: open it in the child. A lease that one holds is held
+    against all the others, but only on one machine, or on a network disk that passes locks on.
 
     Args:
         directory: taken literally; made with mode 700 where it is missing.
@@ -79,7 +90,8 @@ class DiskStore:
                 self._database.close()
                 raise
         # A store that is let go or alive when Python exits still writes all that it was given.
-        self._finalizer = weakref.finalize(self, _shut, self._writer, self._database)
+        self._leases = FileLeases(self.directory)
+        self._finalizer = weakref.finalize(self, _shut, self._writer, self._leases, self._database)
 
     def get(self, key: str) -> LabelRecord | None:
         """The record of a key, or ``None``.
@@ -88,29 +100,60 @@ class DiskStore:
             StoreError: the stored bytes are damaged or were tampered with.
             UsageError: the store is closed.
         """
-        rows = self._database.rows_of(key)
-        if not rows:
-            return None
-        if len(rows) > 1:
-            raise self._damaged(key, "it is stored more than once")
-        return self._read(rows[0])
+        row = self._database.row_of(key)
+        return None if row is None else self._read(row)
 
     def put(self, record: LabelRecord) -> Future[None]:
         """Save a record; the future is done once it is flushed to the disk.
 
         A key that is stored already keeps its first record. The future's exception is a
         :class:`StoreError` where the record could not be saved; it can be put again. Waits where
-        very many records are under way.
+        2,000 records are under way, whatever keeps them from the disk.
 
         Raises:
             UsageError: the store is closed, or was opened for reading only.
         """
-        if self._writer is None:
-            raise UsageError(
-                f"label store {self.directory} was opened for reading only; "
-                "open it with create=True to save labels"
-            )
-        return self._writer.put(record)
+        return self._open_writer().put(record)
+
+    def failure(self, key: str) -> LabelFailure | None:
+        """The latest failure of a key, or ``None``.
+
+        Raises:
+            StoreError: the stored bytes are damaged or were tampered with.
+            UsageError: the store is closed.
+        """
+        row = self._database.row_of(FAILURE + key)
+        return None if row is None else self._read_failure(row)
+
+    def put_failure(self, failure: LabelFailure) -> Future[None]:
+        """Save why a key has no label; the future is done once it is flushed to the disk.
+
+        Takes the place of an earlier failure of the key, and of no label. Otherwise like
+        :meth:`put`.
+
+        Raises:
+            UsageError: the failure has no key, or not a label's; or the store is closed, or was
+                opened for reading only.
+        """
+        key_of(failure)
+        return self._open_writer().put(failure)
+
+    def lease(self, key: str) -> Lease | None:
+        """Reserve a key, so that nobody else pays for its label; ``None`` if someone else has it.
+
+        Never waits. Held against every other user of the store, in this process and in others, and
+        let go when it is released, when the store is closed, or when the process ends in any way.
+
+        Raises:
+            StoreError: the file system gives no locks.
+            UsageError: the store is closed, or was opened for reading only.
+        """
+        self._open_writer()
+        return self._leases.take(key)
+
+    def failures(self) -> Iterator[LabelFailure | StoreError]:
+        """Every failure in the order of the keys; an error in the place of a damaged one."""
+        return self._each(self._read_failure, self._database.rowids(failures=True))
 
     def __iter__(self) -> Iterator[LabelRecord]:
         for row in self.rows():
@@ -123,20 +166,14 @@ class DiskStore:
 
         The rows are those that were stored when the iteration began.
         """
-        for rowid in self._database.rowids():
-            row = self._database.row(rowid)
-            if row is not None:
-                try:
-                    yield self._read(row)
-                except StoreError as error:
-                    yield error
+        return self._each(self._read, self._database.rowids())
 
     def __len__(self) -> int:
         return self._database.count()
 
     def close(self) -> None:
-        """Save all that was put, then let go of the files; again is harmless."""
-        _shut(self._writer, self._database)
+        """Save all that was put, let go of leases, then of the files; again is harmless."""
+        _shut(self._writer, self._leases, self._database)
         self._finalizer.detach()
 
     def __enter__(self) -> Self:
@@ -150,29 +187,45 @@ class DiskStore:
     ) -> None:
         self.close()
 
-    def _read(self, row: Row) -> LabelRecord:
-        oddity = row.oddity()
-        if oddity:
-            raise self._damaged(row.name, oddity)
-        try:
-            return unseal(row.name, row.value)
-        except BrokenSeal as error:
-            raise self._damaged(row.name, str(error)) from error
+    def _open_writer(self) -> _Writer:
+        if self._writer is None:
+            raise UsageError(
+                f"label store {self.directory} was opened for reading only; "
+                "open it with create=True to save labels"
+            )
+        return self._writer
 
-    def _damaged(self, key: str, reason: str) -> StoreError:
-        return StoreError(
-            f"label store {self.directory}: key {key}: the stored record was damaged or tampered "
-            f"with: {reason}; {salvage_remedy(self.directory)}"
-        )
+    def _each(
+        self, read: Callable[[Row], _Value], rowids: Iterable[int]
+    ) -> Iterator[_Value | StoreError]:
+        for rowid in rowids:
+            try:
+                row = self._database.row(rowid)
+                if row is not None:
+                    yield read(row)
+            except StoreError as error:
+                yield error
+
+    def _read(self, row: Row) -> LabelRecord:
+        return self._unsealed(row, row.name, unseal)
+
+    def _read_failure(self, row: Row) -> LabelFailure:
+        return self._unsealed(row, row.name.removeprefix(FAILURE), unseal_failure)
+
+    def _unsealed(self, row: Row, key: str, unsealed: Callable[[str, bytes], _Value]) -> _Value:
+        try:
+            return unsealed(key, row.value)
+        except BrokenSeal as error:
+            raise self._database.damaged(row.name, str(error)) from error
 
 
 def salvage(directory: str | Path, into: LabelStore) -> list[StoreError]:
-    """Copy every sound record of a store into another; the source is left as it is.
+    """Copy every sound record and failure of a store into another; the source is left as it is.
 
     Reads a store whose settings or rows were tampered with.
 
     Returns:
-        One error for each record that is left behind.
+        One error for each record or failure that is left behind.
 
     Raises:
         StoreError: the source cannot be read at all, or the target cannot be written.
@@ -185,6 +238,11 @@ def salvage(directory: str | Path, into: LabelStore) -> list[StoreError]:
                 damaged.append(row)
             else:
                 saved.append(into.put(row))
+        for failure in store.failures():
+            if isinstance(failure, StoreError):
+                damaged.append(failure)
+            else:
+                saved.append(into.put_failure(failure))
     for future in saved:
         future.result()
     return damaged
@@ -237,6 +295,16 @@ class BytesDisk(diskcache.Disk):  # type: ignore[misc]  # diskcache has no types
         raise StoreError(f"a label store deletes no files, asked for {file_path!r}")
 
 
+class _Sealed(NamedTuple):
+    """What is to be written under a name, and who waits for it."""
+
+    name: str
+    data: bytes
+    saved: Future[None]
+    replaces: bool = False
+    """Whether it takes the place of what is stored under the name; otherwise that stays."""
+
+
 class _Writer:
     """Owns all writing, on a thread of its own, so that no caller waits for the disk."""
 
@@ -244,7 +312,7 @@ class _Writer:
         self._database = database
         self._directory = database.directory
         self._lock_timeout = lock_timeout
-        self._waiting: queue.Queue[tuple[LabelRecord, Future[None]] | None] = queue.Queue(_WAITING)
+        self._waiting: queue.Queue[_Waiting | None] = queue.Queue(_WAITING)
         self._lock = threading.Lock()
         self._closed = False
         self._opened: Future[None] = Future()
@@ -253,14 +321,14 @@ class _Writer:
         self._thread.start()
         self._opened.result()
 
-    def put(self, record: LabelRecord) -> Future[None]:
+    def put(self, value: LabelRecord | LabelFailure) -> Future[None]:
         saved: Future[None] = Future()
         # From here on it cannot be cancelled: a label that was paid for is saved.
         saved.set_running_or_notify_cancel()
         with self._lock:
             if self._closed:
                 raise UsageError(f"label store {self._directory} is closed; open it again")
-            self._waiting.put((record, saved))
+            self._waiting.put((value, saved))
         return saved
 
     def close(self) -> None:
@@ -295,7 +363,7 @@ class _Writer:
         self._database.require_settings()
         return cache
 
-    def _groups(self) -> Iterator[list[tuple[LabelRecord, Future[None]]]]:
+    def _groups(self) -> Iterator[list[_Waiting]]:
         """What waits, in groups; ends after the close."""
         item = self._waiting.get()
         while item is not None:
@@ -307,29 +375,44 @@ class _Writer:
             if item is not None:
                 item = self._waiting.get()
 
-    def _save(self, cache: _Cache, group: list[tuple[LabelRecord, Future[None]]]) -> None:
+    def _save(self, cache: _Cache, group: list[_Waiting]) -> None:
         """Write one group in one transaction, and tell each of its futures."""
-        sealed = [row for record, saved in group if (row := _sealed(record, saved))]
+        sealed = [row for value, saved in group if (row := self._sealed(value, saved))]
         error: StoreError | None = None
         try:
-            self._write(cache, [(key, data) for key, data, _ in sealed])
+            self._write(cache, sealed)
         except Exception as cause:  # noqa: BLE001 - every waiting future must hear of it
             # Where COMMIT fails, diskcache does not roll back. If SQLite has not either, no other
             # transaction can begin on this connection: drop it, diskcache opens another.
             _let_go(cache)
             error = self._explain(cause)
-        for _, _, saved in sealed:
+        for row in sealed:
             if error is None:
-                saved.set_result(None)
+                row.saved.set_result(None)
             else:
-                saved.set_exception(error)
+                row.saved.set_exception(error)
 
-    def _write(self, cache: _Cache, rows: list[tuple[str, bytes]]) -> None:
+    def _sealed(self, value: LabelRecord | LabelFailure, saved: Future[None]) -> _Sealed | None:
+        """Seal one value; one that cannot be saved fails alone, not with its group."""
+        try:
+            if isinstance(value, LabelRecord):
+                return _Sealed(value.key, seal(value), saved)
+            name = FAILURE + key_of(value)
+            # diskcache would delete the file that a tampered row names, were it to replace it.
+            self._database.row_of(name)
+            return _Sealed(name, seal_failure(value), saved, replaces=True)
+        except Exception as error:  # noqa: BLE001 - the future raises it again
+            saved.set_exception(error)
+            return None
+
+    def _write(self, cache: _Cache, rows: list[_Sealed]) -> None:
         with cache.transact():
-            for key, data in rows:
+            for row in rows:
                 # Looked up here too: diskcache overwrites a row whose expiry has passed.
-                if not self._database.contains(key):
-                    cache.add(key, data)
+                if row.replaces:
+                    cache.set(row.name, row.data)
+                elif not self._database.contains(row.name):
+                    cache.add(row.name, row.data)
 
     def _explain(self, cause: Exception) -> StoreError:
         if isinstance(cause, diskcache.Timeout):
@@ -351,15 +434,6 @@ class _Writer:
         return explained
 
 
-def _sealed(record: LabelRecord, saved: Future[None]) -> tuple[str, bytes, Future[None]] | None:
-    """Seal a record; one that cannot be fails alone, not with its group."""
-    try:
-        return record.key, seal(record), saved
-    except Exception as error:  # noqa: BLE001 - the future raises it again
-        saved.set_exception(error)
-        return None
-
-
 def _cache(directory: Path, lock_timeout: float) -> _Cache:
     return diskcache.Cache(str(directory), timeout=lock_timeout, disk=BytesDisk, **SETTINGS)
 
@@ -370,9 +444,10 @@ def _let_go(cache: _Cache) -> None:
         cache.close()
 
 
-def _shut(writer: _Writer | None, database: Database) -> None:
+def _shut(writer: _Writer | None, leases: FileLeases, database: Database) -> None:
     if writer is not None:
         writer.close()
+    leases.close()
     database.close()
 
 

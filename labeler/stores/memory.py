@@ -4,22 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import Future
+from functools import partial
 from types import TracebackType
 from typing import Self
 
 from labeler.errors import StoreError, UsageError
-from labeler.record import LabelRecord
-from labeler.stores.sealed import require_sound
+from labeler.record import LabelFailure, LabelRecord
+from labeler.stores import Lease
+from labeler.stores.leases import OnceLease
+from labeler.stores.sealed import key_of, require_sound
 
 
 class MemoryStore:
-    """Keeps records in a dictionary for as long as the object lives.
+    """Keeps records and failures in dictionaries for as long as the object lives.
 
     Usable from several threads: every step is one atomic dictionary operation.
     """
 
     def __init__(self) -> None:
         self._records: dict[str, LabelRecord] = {}
+        self._failures: dict[str, LabelFailure] = {}
+        self._leases: dict[str, object] = {}
         self._closed = False
 
     def get(self, key: str) -> LabelRecord | None:
@@ -50,6 +55,41 @@ class MemoryStore:
             self._records.setdefault(record.key, record)
             saved.set_result(None)
         return saved
+
+    def failure(self, key: str) -> LabelFailure | None:
+        """The latest failure of a key, or ``None``.
+
+        Raises:
+            UsageError: the store is closed.
+        """
+        self._require_open()
+        return self._failures.get(key)
+
+    def put_failure(self, failure: LabelFailure) -> Future[None]:
+        """Save why a key has no label; the future is done at once.
+
+        Takes the place of an earlier failure of the key, and of no label.
+
+        Raises:
+            UsageError: the store is closed, or the failure has no key, or not a label's.
+        """
+        self._require_open()
+        self._failures[key_of(failure)] = failure
+        saved: Future[None] = Future()
+        saved.set_result(None)
+        return saved
+
+    def lease(self, key: str) -> Lease | None:
+        """Reserve a key among the users of this object; ``None`` if someone else has it.
+
+        Raises:
+            UsageError: the store is closed.
+        """
+        self._require_open()
+        mine = object()
+        if self._leases.setdefault(key, mine) is not mine:
+            return None
+        return OnceLease(partial(self._leases.pop, key, None))
 
     def __iter__(self) -> Iterator[LabelRecord]:
         self._require_open()

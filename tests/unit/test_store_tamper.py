@@ -20,8 +20,8 @@ from labeler.errors import StoreError
 from labeler.record import LabelRecord
 from labeler.stores.disk import BytesDisk, DiskStore, salvage
 from labeler.stores.memory import MemoryStore
-from labeler.stores.sealed import LARGEST, MAGIC, seal
-from records import keyed_example, sample_record
+from labeler.stores.sealed import FAILURE_MAGIC, LARGEST, MAGIC, seal, seal_failure
+from records import keyed_example, sample_failure, sample_record
 
 RECORDS = sorted((sample_record(n) for n in range(5)), key=lambda record: record.key)
 VICTIM, OTHER = RECORDS[1], RECORDS[2]
@@ -117,6 +117,157 @@ def test_changed_bytes_are_refused(
         with pytest.raises(StoreError, match=reason):
             list(store)
         assert store.get(OTHER.key) == OTHER
+
+
+FAILED = sample_failure(1)
+FAILED_NAME = f"failure:{FAILED.key}"
+
+
+def make_failed_store(directory: Path) -> Path:
+    """A sound store of five records and two failures, closed."""
+    with DiskStore(make_store(directory)) as store:
+        for n in (1, 2):
+            store.put_failure(sample_failure(n)).result(10)
+    return directory
+
+
+def label_as_failure() -> bytes:
+    """The label of the failed key, sealed as a failure, as a forger would."""
+    body = zlib.compress(sample_record(1).model_dump_json().encode())
+    return FAILURE_MAGIC + hashlib.sha256(body).digest() + body
+
+
+FAILURE_VALUES: dict[str, tuple[Callable[[], object], str]] = {
+    "cut short": (lambda: seal_failure(FAILED)[:-1], "checksum"),
+    "another key's failure": (lambda: seal_failure(sample_failure(2)), "another key"),
+    "the key's own label": (lambda: seal(sample_record(1)), "sealed failure"),
+    "the label under a failure's magic": (label_as_failure, "not a label failure"),
+    "a newer version": (lambda: b"LBF2" + seal_failure(FAILED)[4:], "format"),
+    "text": (lambda: "text", "plain bytes"),
+    "null": (lambda: None, "plain bytes"),
+}
+
+
+@pytest.mark.parametrize(("value", "reason"), FAILURE_VALUES.values(), ids=FAILURE_VALUES.keys())
+def test_changed_failures_are_refused(
+    tmp_path: Path, value: Callable[[], object], reason: str
+) -> None:
+    """The error names store, key, reason and remedy; labels and other failures stay readable."""
+    directory = make_failed_store(tmp_path / "s")
+    change(directory, "UPDATE Cache SET value = ? WHERE key = ?", value(), FAILED_NAME)
+    with DiskStore(directory) as store:
+        with pytest.raises(StoreError, match=reason) as caught:
+            store.failure(str(FAILED.key))
+        for part in (str(directory), str(FAILED.key), "salvage("):
+            assert part in str(caught.value)
+        assert store.failure(sample_record(2).key) == sample_failure(2)
+        assert store.get(str(FAILED.key)) == sample_record(1)
+        assert list(store) == RECORDS
+        assert sum(isinstance(row, StoreError) for row in store.failures()) == 1
+
+
+def test_a_failure_under_a_labels_name_is_refused(tmp_path: Path) -> None:
+    """A failure's bytes in the place of a label are damage to the label, and count as its row."""
+    directory = make_failed_store(tmp_path / "s")
+    key = str(FAILED.key)
+    change(directory, "UPDATE Cache SET value = ? WHERE key = ?", seal_failure(FAILED), key)
+    with DiskStore(directory) as store:
+        with pytest.raises(StoreError, match="does not begin as a sealed record"):
+            store.get(key)
+        assert store.failure(key) == FAILED
+        assert len(store) == len(RECORDS)
+
+
+def test_a_label_under_a_failures_name_is_no_label(tmp_path: Path) -> None:
+    """A row that was given a failure's name is not read as a label, and salvage reports it."""
+    directory = make_store(tmp_path / "s")
+    change(directory, "UPDATE Cache SET key = ? WHERE key = ?", f"failure:{OTHER.key}", OTHER.key)
+    with DiskStore(directory) as store:
+        assert store.get(OTHER.key) is None
+        assert list(store) == [record for record in RECORDS if record is not OTHER]
+        with pytest.raises(StoreError, match="sealed failure"):
+            store.failure(OTHER.key)
+    (error,) = salvage(directory, MemoryStore())
+    assert OTHER.key in str(error)
+
+
+PLANT = "INSERT INTO Cache (key, raw, mode, value) VALUES (?, ?, 1, x'00')"
+NAMES: dict[str, tuple[object, ...]] = {
+    "a failure's name and more": (f"{FAILED_NAME}0", 1),
+    "a failure's name without a key": ("failure:", 1),
+    "a failure's name as a pickle's": (FAILED_NAME, 0),
+    "a failure's name and a null": (f"{FAILED_NAME}\0", 1),
+}
+
+
+@pytest.mark.parametrize("values", NAMES.values(), ids=NAMES.keys())
+def test_planted_failures_are_refused(tmp_path: Path, values: tuple[object, ...]) -> None:
+    """Rows whose names only look like failures' are errors among them, and no labels."""
+    directory = make_failed_store(tmp_path / "s")
+    change(directory, PLANT, *values)
+    with DiskStore(directory) as store:
+        assert list(store) == RECORDS
+        assert len(store) == len(RECORDS)
+        rows = list(store.failures())
+        assert sum(isinstance(row, StoreError) for row in rows) == 1
+        assert len(rows) == 3
+
+
+OUTSIDE = ("failure", "failure;", "Failure:", b"failure:0", None)
+
+
+@pytest.mark.parametrize("name", OUTSIDE, ids=repr)
+def test_other_names_are_refused_among_the_labels(tmp_path: Path, name: object) -> None:
+    """What is no failure's name cannot hide from who reads the labels, or counts them."""
+    directory = make_failed_store(tmp_path / "s")
+    change(directory, PLANT, name, 1)
+    with DiskStore(directory) as store:
+        assert len(store) == len(RECORDS) + 1
+        assert sum(isinstance(row, StoreError) for row in store.rows()) == 1
+        assert len(list(store.failures())) == 2
+
+
+def test_a_failure_stored_twice_is_refused(tmp_path: Path) -> None:
+    """Where a planted row shares a failure's name, neither reading nor replacing can tell."""
+    directory = make_failed_store(tmp_path / "s")
+    change(directory, PLANT, FAILED_NAME, 0)
+    with DiskStore(directory) as store:
+        with pytest.raises(StoreError, match="more than once"):
+            store.failure(str(FAILED.key))
+        with pytest.raises(StoreError, match="more than once"):
+            store.put_failure(FAILED).result(10)
+
+
+def test_a_file_that_a_failures_row_names_is_left_alone(tmp_path: Path) -> None:
+    """Replacing such a row is refused, for that failure alone, and the outside file stays."""
+    (tmp_path / "outside.txt").write_text("mine")
+    directory = make_failed_store(tmp_path / "s")
+    statement = "UPDATE Cache SET filename = '../outside.txt' WHERE key = ?"
+    change(directory, statement, FAILED_NAME)
+    with DiskStore(directory) as store:
+        waiting = [store.put_failure(sample_failure(n)) for n in (1, 2, 3)]
+        with pytest.raises(StoreError, match="in a file"):
+            waiting[0].result(10)
+        assert [saved.exception(10) for saved in waiting[1:]] == [None, None]
+    assert (tmp_path / "outside.txt").read_text() == "mine"
+
+
+def test_a_damaged_failure_can_be_replaced(tmp_path: Path) -> None:
+    """A failure whose bytes are spoilt gives way to a new one."""
+    directory = make_failed_store(tmp_path / "s")
+    change(directory, "UPDATE Cache SET value = x'00' WHERE key = ?", FAILED_NAME)
+    with DiskStore(directory) as store:
+        store.put_failure(FAILED).result(10)
+        assert store.failure(str(FAILED.key)) == FAILED
+
+
+def test_the_expiry_of_a_failure_is_ignored(tmp_path: Path) -> None:
+    """A failure whose expiry has passed is read as before."""
+    directory = make_failed_store(tmp_path / "s")
+    change(directory, "UPDATE Cache SET expire_time = 1.0")
+    with DiskStore(directory) as store:
+        store.put(sample_record(9)).result(10)
+        assert store.failure(str(FAILED.key)) == FAILED
 
 
 PLANTED: dict[str, tuple[str, tuple[object, ...], str]] = {
@@ -290,6 +441,29 @@ def test_damaged_pages_never_give_a_wrong_record(tmp_path: Path) -> None:
         assert all(record in RECORDS for record in found)
 
 
+def test_a_damaged_page_costs_its_record_alone(tmp_path: Path) -> None:
+    """Where SQLite itself finds one row's pages broken, get and salvage lose that row only."""
+    long = sample_record(7, explanation=hashlib.shake_256(b"long").hexdigest(20_000))
+    directory = make_store(tmp_path / "s")
+    with DiskStore(directory) as store:
+        store.put(long).result(10)
+    file = directory / "cache.db"
+    content = bytearray(file.read_bytes())
+    # An overflow page begins with the number of the next one: send it beyond the end.
+    page = content.index(seal(long)[8_000:8_040]) // 4096 * 4096
+    content[page : page + 4] = b"\x7f\xff\xff\xff"
+    file.write_bytes(content)
+    with DiskStore(directory) as store:
+        with pytest.raises(StoreError, match="SQLITE_CORRUPT"):
+            store.get(long.key)
+        assert store.get(VICTIM.key) == VICTIM
+        store.put(sample_record(8)).result(10)
+    rescued = MemoryStore()
+    (error,) = salvage(directory, rescued)
+    assert "SQLITE_CORRUPT" in str(error)
+    assert {record.key for record in rescued} == {r.key for r in (*RECORDS, sample_record(8))}
+
+
 @pytest.mark.skipif(os.name != "posix", reason="links need rights elsewhere")
 @pytest.mark.parametrize("suffix", ["", "-wal", "-shm"])
 def test_links_are_refused(tmp_path: Path, suffix: str) -> None:
@@ -326,6 +500,17 @@ def test_salvage_leaves_the_damaged_behind(tmp_path: Path) -> None:
         assert list(new) == [record for record in RECORDS if record is not VICTIM]
 
 
+def test_salvage_carries_failures(tmp_path: Path) -> None:
+    """Sound failures are copied beside the sound records; a damaged one is returned."""
+    directory = make_failed_store(tmp_path / "s")
+    change(directory, "UPDATE Cache SET value = x'00' WHERE key = ?", FAILED_NAME)
+    with DiskStore(tmp_path / "new") as new:
+        (error,) = salvage(directory, new)
+        assert FAILED_NAME in str(error)
+        assert list(new) == RECORDS
+        assert list(new.failures()) == [sample_failure(2)]
+
+
 REFUSED: dict[str, Callable[[BytesDisk], object]] = {
     "a key that is no text": lambda disk: disk.put(("a",)),
     "a value that is no bytes": lambda disk: disk.store("text", read=False),
@@ -347,7 +532,7 @@ def test_diskcache_may_only_write_bytes(tmp_path: Path, use: Callable[[BytesDisk
 _WATCHED = """
 import os, sys
 from pathlib import Path
-from records import sample_record
+from records import sample_failure, sample_record
 from labeler.errors import StoreError
 from labeler.stores.disk import DiskStore, salvage
 from labeler.stores.memory import MemoryStore
@@ -357,9 +542,13 @@ def use(directory):
         list(store.rows())
         store.put(sample_record(1)).result()
         store.put(sample_record(int(sys.argv[2]))).result()
+        for n in (1, int(sys.argv[2])):
+            store.lease(sample_record(n).key).release()
+            store.put_failure(sample_failure(n)).exception()
         for n in range(8):
             try:
                 store.get(sample_record(n).key)
+                store.failure(sample_record(n).key)
             except StoreError as error:
                 str(error)
         len(store)
@@ -367,6 +556,7 @@ def use(directory):
 
 with DiskStore(sys.argv[1] + "-warm") as store:
     store.put(sample_record(1)).result()
+    store.put_failure(sample_failure(1)).result()
 use(sys.argv[1] + "-warm")  # What is imported late is imported now.
 
 seen = []
@@ -391,6 +581,7 @@ def test_nothing_of_a_tampered_store_is_executed(tmp_path: Path) -> None:
     plant = "INSERT INTO Cache (key, raw, mode, value) VALUES (?, ?, ?, ?)"
     change(directory, plant, bomb, 0, 1, b"x")
     change(directory, plant, "k" * 64, 1, 4, bomb)
+    change(directory, plant, FAILED_NAME, 1, 4, bomb)
     change(
         directory,
         "UPDATE Cache SET mode = 2, value = NULL, filename = '../outside', expire_time = 1 "

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Protocol
@@ -21,8 +21,8 @@ from labeler.errors import StoreError, UsageError
 from labeler.stores import LabelStore, database
 from labeler.stores.disk import DiskStore
 from labeler.stores.memory import MemoryStore
-from labeler.stores.sealed import BrokenSeal, seal, unseal
-from records import keyed_example, sample_record
+from labeler.stores.sealed import BrokenSeal, seal, seal_failure, unseal, unseal_failure
+from records import keyed_example, sample_failure, sample_record
 
 
 class ManagedStore(LabelStore, AbstractContextManager["ManagedStore"], Protocol):
@@ -100,6 +100,9 @@ def test_a_closed_store_refuses(store: LabelStore) -> None:
     uses: list[Callable[[], object]] = [
         lambda: store.put(sample_record()),
         lambda: store.get("0" * 64),
+        lambda: store.put_failure(sample_failure()),
+        lambda: store.failure("0" * 64),
+        lambda: store.lease("0" * 64),
         lambda: len(store),
         lambda: list(store),
     ]
@@ -132,6 +135,110 @@ def test_many_threads_share_a_store(store: LabelStore) -> None:
     assert len(list(store)) == len(records)
 
 
+# Failures, in every store.
+
+
+def test_a_failure_comes_back_equal(store: LabelStore) -> None:
+    """What is put is got, and a key that did not fail has none."""
+    failure = sample_failure(3)
+    assert store.put_failure(failure).result(10) is None
+    assert store.failure(sample_record(3).key) == failure
+    assert store.failure(sample_record(4).key) is None
+
+
+def test_the_latest_failure_of_a_key_counts(store: LabelStore) -> None:
+    """A later failure takes an earlier one's place, whether they wait together or not."""
+    key = sample_record().key
+    store.put_failure(sample_failure(message="first")).result(10)
+    waiting = [store.put_failure(sample_failure(message=str(n))) for n in range(50)]
+    for saved in waiting:
+        saved.result(10)
+    assert store.failure(key) == sample_failure(message="49")
+
+
+@pytest.mark.parametrize("failure_first", [True, False])
+def test_a_failure_touches_no_label(store: LabelStore, failure_first: bool) -> None:
+    """Label and failure of one key stand side by side, in whatever order they came."""
+    record, failure = sample_record(1), sample_failure(1)
+    puts: list[Callable[[], Future[None]]] = [
+        lambda: store.put(record),
+        lambda: store.put_failure(failure),
+    ]
+    for put in reversed(puts) if failure_first else puts:
+        put().result(10)
+    assert store.get(record.key) == record
+    assert store.failure(record.key) == failure
+
+
+def test_failures_are_not_among_the_labels(store: LabelStore) -> None:
+    """Length and iteration know labels alone."""
+    for n in range(5):
+        store.put_failure(sample_failure(n)).result(10)
+    store.put(sample_record(2)).result(10)
+    assert len(store) == 1
+    assert list(store) == [sample_record(2)]
+    assert store.get(sample_record(3).key) is None
+
+
+@pytest.mark.parametrize("key", [None, "", "x" * 64, "A" * 64, "0" * 63, "0" * 64 + "\n"])
+def test_a_failure_without_a_label_key_is_refused(store: LabelStore, key: str | None) -> None:
+    """No key, or one that no label can have, is a usage error."""
+    failure = sample_failure().model_copy(update={"key": key})
+    with pytest.raises(UsageError, match="64 hexadecimal digits"):
+        store.put_failure(failure)
+
+
+# Leases, in every store; those on disk have tests of their own.
+
+
+def test_a_lease_is_had_once(store: LabelStore) -> None:
+    """A key that is reserved is refused to a second asker; other keys are not."""
+    assert store.lease("0" * 64) is not None
+    assert store.lease("0" * 64) is None
+    assert store.lease("1" * 64) is not None
+
+
+def test_a_released_lease_can_be_had_again(store: LabelStore) -> None:
+    """Release lets the next one ask."""
+    lease = store.lease("0" * 64)
+    assert lease is not None
+    lease.release()
+    assert store.lease("0" * 64) is not None
+
+
+def test_releasing_again_frees_nobody_elses_lease(store: LabelStore) -> None:
+    """A second release of an old lease leaves the present one alone."""
+    old = store.lease("0" * 64)
+    assert old is not None
+    old.release()
+    present = store.lease("0" * 64)
+    old.release()
+    assert store.lease("0" * 64) is None
+    assert present is not None
+
+
+def test_a_lease_outlives_no_store(store: LabelStore) -> None:
+    """Releasing after the store was closed is harmless."""
+    lease = store.lease("0" * 64)
+    store.close()
+    assert lease is not None
+    lease.release()
+
+
+def test_one_of_many_threads_gets_the_lease(store: LabelStore) -> None:
+    """Of threads that ask for the same keys at once, each key goes to exactly one."""
+    keys = [f"{n:064x}" for n in range(50)]
+    ready = threading.Barrier(8)
+
+    def work() -> list[str]:
+        ready.wait(10)
+        return [key for key in keys if store.lease(key)]
+
+    with ThreadPoolExecutor(8) as pool:
+        got = [done.result(60) for done in [pool.submit(work) for _ in range(8)]]
+    assert sorted(key for part in got for key in part) == keys
+
+
 # Promises of the store on disk.
 
 
@@ -160,6 +267,31 @@ def test_a_record_that_is_no_json_fails_alone(tmp_path: Path, changes: dict[str,
             waiting[1].result(10)
         assert [saved.exception(10) for saved in (waiting[0], waiting[2])] == [None, None]
         assert len(store) == 2
+
+
+def test_a_failure_that_is_no_json_fails_alone(tmp_path: Path) -> None:
+    """A failure that has no JSON form fails its own future and none of its neighbours'."""
+    broken = sample_failure(1).model_copy(update={"message": "\ud800"})
+    with DiskStore(tmp_path / "s") as store:
+        waiting = [store.put_failure(item) for item in (sample_failure(0), broken)]
+        waiting.append(store.put(sample_record(2)))
+        with pytest.raises(StoreError, match="failure 'row-1'"):
+            waiting[1].result(10)
+        assert [saved.exception(10) for saved in (waiting[0], waiting[2])] == [None, None]
+
+
+def test_failures_are_read_in_key_order(tmp_path: Path) -> None:
+    """Another store object reads every failure, in the order of their keys, and no label."""
+    with DiskStore(tmp_path / "s") as store:
+        for n in range(20):
+            store.put_failure(sample_failure(n))
+            store.put(sample_record(n))
+    with DiskStore(tmp_path / "s", create=False) as store:
+        failures = list(store.failures())
+        assert len(store) == len(list(store)) == 20
+    assert failures == sorted(
+        (sample_failure(n) for n in range(20)), key=lambda failure: str(failure.key)
+    )
 
 
 def test_nan_in_metadata_is_stored_as_null(tmp_path: Path) -> None:
@@ -209,13 +341,17 @@ def test_reading_makes_no_store(tmp_path: Path) -> None:
 
 
 def test_a_store_opened_for_reading_takes_no_records(tmp_path: Path) -> None:
-    """Reading only means that put is a usage error."""
+    """Reading only means that to put and to reserve are usage errors."""
     DiskStore(tmp_path / "s").close()
-    with (
-        DiskStore(tmp_path / "s", create=False) as store,
-        pytest.raises(UsageError, match="create"),
-    ):
-        store.put(sample_record())
+    with DiskStore(tmp_path / "s", create=False) as store:
+        uses: list[Callable[[], object]] = [
+            lambda: store.put(sample_record()),
+            lambda: store.put_failure(sample_failure()),
+            lambda: store.lease(sample_record().key),
+        ]
+        for use in uses:
+            with pytest.raises(UsageError, match="create"):
+                use()
 
 
 def test_a_store_on_read_only_media_is_read(
@@ -302,12 +438,12 @@ def test_any_text_survives_the_seal(text: str, number: int) -> None:
 
 
 @settings(max_examples=100, deadline=None)
-@given(st.data())
-def test_no_flipped_bit_goes_unnoticed(data: st.DataObject) -> None:
-    """One changed bit anywhere in the sealed bytes is refused."""
-    record = sample_record()
-    sealed = bytearray(seal(record))
+@given(st.data(), st.booleans())
+def test_no_flipped_bit_goes_unnoticed(data: st.DataObject, failed: bool) -> None:
+    """One changed bit anywhere in the sealed bytes is refused, of a label or a failure."""
+    key = sample_record().key
+    sealed = bytearray(seal_failure(sample_failure()) if failed else seal(sample_record()))
     place = data.draw(st.integers(0, len(sealed) * 8 - 1))
     sealed[place // 8] ^= 1 << place % 8
     with pytest.raises(BrokenSeal):
-        unseal(record.key, bytes(sealed))
+        (unseal_failure if failed else unseal)(key, bytes(sealed))

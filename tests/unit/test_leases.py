@@ -1,0 +1,368 @@
+"""A lease on disk is held against everyone, and ends with its process."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from labeler.errors import StoreError, UsageError
+from labeler.stores import leases
+from labeler.stores.disk import DiskStore
+from labeler.stores.leases import FILES
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="kills, links and limits are POSIX here")
+
+KEYS = [f"{n:064x}" for n in range(64)]
+
+_HOLD = """
+import sys
+{before}
+from labeler.stores.disk import DiskStore
+store = DiskStore(sys.argv[1])
+held = [store.lease(key) for key in sys.argv[2:]]
+print(*(int(lease is not None) for lease in held), flush=True)
+sys.stdin.readline()
+{after}
+"""
+
+NO_OFD = "import fcntl; fcntl.F_OFD_SETLK = 9_999"
+"""Linux answers a command that it does not know with EINVAL, as it does where this one lacks."""
+
+
+@contextmanager
+def other_process(
+    directory: Path, *keys: str, before: str = "", after: str = ""
+) -> Iterator[tuple[subprocess.Popen[str], list[bool]]]:
+    """A process that asks for leases and keeps them until told; which of them it got."""
+    script = _HOLD.format(before=before, after=after)
+    with subprocess.Popen(
+        [sys.executable, "-c", script, str(directory), *keys],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout
+        got = [word == "1" for word in process.stdout.readline().split()]
+        assert len(got) == len(keys)
+        try:
+            yield process, got
+        finally:
+            process.kill()
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    """Where a store is, or will be."""
+    return tmp_path / "s"
+
+
+@pytest.fixture
+def store(directory: Path) -> Iterator[DiskStore]:
+    """A store in this process."""
+    with DiskStore(directory) as made:
+        yield made
+
+
+@pytest.mark.parametrize("before", ["", NO_OFD], ids=["locks of a file", "locks of a process"])
+def test_two_processes_never_share_a_lease(store: DiskStore, before: str) -> None:
+    """What one process holds the other is refused, and the other way round; the rest is free."""
+    assert store.lease(KEYS[0])
+    with other_process(store.directory, *KEYS[:3], before=before) as (_, got):
+        assert got == [False, True, True]
+        assert store.lease(KEYS[1]) is None
+        assert store.lease(KEYS[3])
+
+
+def test_a_lease_ends_with_its_process(store: DiskStore) -> None:
+    """After kill -9 the keys of the dead are free at once."""
+    with other_process(store.directory, *KEYS) as (process, got):
+        assert all(got)
+        assert not any(store.lease(key) for key in KEYS)
+        process.send_signal(signal.SIGKILL)
+        process.wait(10)
+        assert all(store.lease(key) for key in KEYS)
+
+
+ENDS = {
+    "release": "[lease.release() for lease in held]",
+    "close": "store.close()",
+    "the end of the store object": "del store",
+}
+
+
+@pytest.mark.parametrize("after", ENDS.values(), ids=ENDS.keys())
+@pytest.mark.parametrize("before", ["", NO_OFD], ids=["locks of a file", "locks of a process"])
+def test_another_process_hears_of_the_end(store: DiskStore, before: str, after: str) -> None:
+    """Release, close and collection free the keys while the process that had them lives on."""
+    go_on = f"{after}\nprint('free', flush=True)\nsys.stdin.readline()"
+    with other_process(store.directory, *KEYS, before=before, after=go_on) as (process, got):
+        assert all(got)
+        assert store.lease(KEYS[0]) is None
+        assert process.stdin
+        assert process.stdout
+        process.stdin.write("\n")
+        process.stdin.flush()
+        assert process.stdout.readline() == "free\n"
+        assert all(store.lease(key) for key in KEYS)
+        assert process.poll() is None
+
+
+@pytest.fixture(params=["locks of a file", "locks of a process"])
+def two_stores(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[tuple[DiskStore, DiskStore]]:
+    """Two objects for one store in this process, with either kind of lock."""
+    if request.param == "locks of a process":
+        monkeypatch.setattr("fcntl.F_OFD_SETLK", 9_999, raising=False)
+    with DiskStore(tmp_path / "s") as first, DiskStore(tmp_path / "s") as second:
+        yield first, second
+
+
+def test_two_stores_in_one_process_share_no_lease(two_stores: tuple[DiskStore, DiskStore]) -> None:
+    """What one object holds the other is refused, until it is released."""
+    first, second = two_stores
+    lease = first.lease(KEYS[0])
+    assert lease
+    assert second.lease(KEYS[0]) is None
+    lease.release()
+    assert second.lease(KEYS[0])
+    assert first.lease(KEYS[0]) is None
+
+
+def test_closing_one_store_frees_its_leases_alone(two_stores: tuple[DiskStore, DiskStore]) -> None:
+    """The other object in the process, and the other process, see just these become free."""
+    first, second = two_stores
+    assert all(first.lease(key) for key in KEYS[:8])
+    assert all(second.lease(key) for key in KEYS[8:])
+    first.close()
+    with other_process(second.directory, *KEYS) as (_, got):
+        assert got == [True] * 8 + [False] * (len(KEYS) - 8)
+    assert all(second.lease(key) for key in KEYS[:8])
+
+
+def test_releasing_after_the_close_frees_nobody_elses_lease(
+    two_stores: tuple[DiskStore, DiskStore],
+) -> None:
+    """An old lease of a closed store does not touch the present holder's."""
+    first, second = two_stores
+    old = first.lease(KEYS[0])
+    assert old
+    first.close()
+    assert second.lease(KEYS[0])
+    old.release()
+    assert second.lease(KEYS[0]) is None
+    with other_process(second.directory, KEYS[0]) as (_, got):
+        assert got == [False]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has locks of an open file")
+def test_reading_the_directory_loses_no_lease(store: DiskStore) -> None:
+    """A program that opens and closes the files itself, as a copy does, frees nothing."""
+    assert store.lease(KEYS[0])
+    for name in FILES:
+        (store.directory / name).touch()
+        (store.directory / name).read_bytes()
+    with other_process(store.directory, KEYS[0]) as (_, got):
+        assert got == [False]
+
+
+def test_a_started_program_keeps_no_lease(directory: Path) -> None:
+    """A program that this one started, and that outlives the store, does not hold its keys."""
+    store = DiskStore(directory)
+    assert store.lease(KEYS[0])
+    with subprocess.Popen(
+        [sys.executable, "-c", "import sys; sys.stdin.read()"],
+        stdin=subprocess.PIPE,
+        close_fds=False,
+    ) as child:
+        store.close()
+        with DiskStore(directory) as another:
+            assert another.lease(KEYS[0])
+        child.communicate(timeout=10)
+
+
+_FORK = """
+child = os.fork()
+if child == 0:
+    try:
+        held[0].release()
+        os.write(1, f"child got {store.lease(sys.argv[2])}\\n".encode())
+    except UsageError:
+        os.write(1, b"child refused\\n")
+    os.read(0, 1)  # Until the test is over.
+    os._exit(0)
+else:
+    os.write(1, b"parent holds\\n" if store.lease(sys.argv[2]) is None else b"parent lost\\n")
+    sys.stdin.readline()
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_forked_child_neither_frees_nor_keeps_a_lease(store: DiskStore) -> None:
+    """It cannot release what its parent holds, and after the parent's death holds nothing."""
+    before = (
+        "import os, warnings; from labeler.errors import UsageError\n"
+        "warnings.simplefilter('ignore')"
+    )
+    with other_process(store.directory, KEYS[0], before=before, after=_FORK) as (process, got):
+        assert got == [True]
+        assert process.stdin
+        assert process.stdout
+        process.stdin.write("\n")
+        process.stdin.flush()
+        said = {process.stdout.readline(), process.stdout.readline()}
+        assert said == {"child refused\n", "parent holds\n"}
+        assert store.lease(KEYS[0]) is None
+        process.kill()
+        process.wait(10)
+        assert store.lease(KEYS[0])
+
+
+def test_ten_thousand_leases_are_held_at_once(store: DiskStore) -> None:
+    """Each of very many keys has a lease of its own."""
+    many = [f"{n:064x}" for n in range(10_000)]
+    held = [store.lease(key) for key in many]
+    assert all(held)
+    sample = many[::250]
+    with other_process(store.directory, *sample) as (_, got):
+        assert not any(got)
+    for lease in held:
+        assert lease
+        lease.release()
+    with other_process(store.directory, *sample) as (_, got):
+        assert all(got)
+
+
+def test_keys_that_share_a_byte_wait_for_one_another(
+    store: DiskStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A collision of digests costs a wait, and releasing one key frees the byte just once."""
+    monkeypatch.setattr(leases, "_place", lambda _: (FILES[0], 5))
+    first = store.lease(KEYS[0])
+    assert first
+    assert store.lease(KEYS[1]) is None
+    first.release()
+    assert store.lease(KEYS[1])
+    first.release()
+    assert store.lease(KEYS[0]) is None
+
+
+def test_the_files_are_private_and_stay_empty(store: DiskStore) -> None:
+    """There are none before the first lease, and then they are empty, with mode 600."""
+    assert not list(store.directory.glob("leases*"))
+    assert all(store.lease(key) for key in KEYS)
+    made = list(store.directory.glob("leases*"))
+    assert {file.name for file in made} == set(FILES)
+    for file in made:
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600
+        assert file.stat().st_size == 0
+
+
+def test_a_store_with_leases_is_opened_again(directory: Path) -> None:
+    """The files that leases leave behind hold nobody up."""
+    for create in (True, True, False):
+        with DiskStore(directory, create=create) as store:
+            assert not create or all(store.lease(key) for key in KEYS)
+
+
+def plant_link(file: Path) -> None:
+    """A link to a file elsewhere."""
+    (file.parent.parent / "elsewhere").write_text("mine")
+    file.symlink_to(file.parent.parent / "elsewhere")
+
+
+def plant_dangling_link(file: Path) -> None:
+    """A link to where nothing is yet."""
+    file.symlink_to(file.parent.parent / "nowhere")
+
+
+PLANTED = {
+    "a link": plant_link,
+    "a link to nowhere": plant_dangling_link,
+    "a directory": Path.mkdir,
+    "a pipe": os.mkfifo if hasattr(os, "mkfifo") else Path.mkdir,
+}
+
+
+@pytest.mark.parametrize("plant", PLANTED.values(), ids=PLANTED.keys())
+def test_what_is_no_plain_file_is_refused(store: DiskStore, plant: object) -> None:
+    """Nothing is followed or made elsewhere, nor waited for; the rest of the store works."""
+    assert callable(plant)
+    name, _ = leases._place(KEYS[0])
+    plant(store.directory / name)
+    with pytest.raises(StoreError, match="does not belong in a label store"):
+        store.lease(KEYS[0])
+    assert not (store.directory.parent / "nowhere").exists()
+    assert store.lease(next(key for key in KEYS if leases._place(key)[0] != name))
+
+
+def test_a_link_that_comes_late_is_not_followed(
+    store: DiskStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where a link is put between the look and the opening, the opening refuses it."""
+    name, _ = leases._place(KEYS[0])
+    plant_dangling_link(store.directory / name)
+    monkeypatch.setattr(leases, "_opened", lambda _: None)
+    with pytest.raises(StoreError, match="gives no leases"):
+        store.lease(KEYS[0])
+    assert not (store.directory.parent / "nowhere").exists()
+
+
+def test_a_removed_file_is_noticed(store: DiskStore) -> None:
+    """Where the files are removed under an open store, it gives no more leases of them."""
+    assert store.lease(KEYS[0])
+    name, _ = leases._place(KEYS[0])
+    (store.directory / name).unlink()
+    with pytest.raises(StoreError, match="was removed"):
+        store.lease(next(key for key in KEYS[1:] if leases._place(key)[0] == name))
+
+
+REFUSALS = {"no locks": "ENOLCK", "not permitted": "EPERM", "unsupported": "EOPNOTSUPP"}
+
+
+@pytest.mark.parametrize("code", REFUSALS.values(), ids=REFUSALS.keys())
+def test_a_file_system_without_locks_is_named(
+    store: DiskStore, monkeypatch: pytest.MonkeyPatch, code: str
+) -> None:
+    """Where the system refuses, nobody is taken for the holder: the error says what helps."""
+
+    def refuse(*_: object, **__: object) -> None:
+        number = getattr(errno, code)
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(leases, "_set_lock", refuse)
+    with pytest.raises(StoreError, match="local disk"):
+        store.lease(KEYS[0])
+
+
+def test_a_directory_that_cannot_be_written_is_named(
+    store: DiskStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the file cannot be made, the error says so."""
+
+    def refuse(*_: object) -> int:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    monkeypatch.setattr(os, "open", refuse)
+    with pytest.raises(StoreError, match=r"Read-only.*you may write to"):
+        store.lease(KEYS[0])
+
+
+def test_a_closed_store_gives_no_lease(directory: Path) -> None:
+    """After close, to reserve is a usage error, and the files are closed."""
+    store = DiskStore(directory)
+    assert store.lease(KEYS[0])
+    store.close()
+    with pytest.raises(UsageError, match="closed"):
+        store.lease(KEYS[0])
+    assert directory not in {file._path.parent for file in leases._OPEN.values()}
