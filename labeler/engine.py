@@ -1,4 +1,4 @@
-"""Runs a judge concurrently on an event loop of its own, behind plain futures.
+"""Runs jobs on an event loop of its own, behind plain futures.
 
 The loop lives in its own thread, so that labeling works from a script, inside a running loop and
 in a notebook alike.
@@ -14,22 +14,23 @@ from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from typing import Any, NoReturn, TypeVar
 
-from labeler.errors import UsageError
-from labeler.judges import STOPPING
+from labeler.traffic import TRAFFIC, Stopped, Traffic
 
 T = TypeVar("T")
 
 _AHEAD = 4
-"""Jobs that may be unfinished for each one that may run: enough that no slot idles."""
+"""Jobs that may be unfinished for each request in flight: enough that no place idles while some
+jobs pause or wait for another run."""
 
 
 class Engine:
-    """An event loop on its own thread that runs at most ``concurrency`` jobs at once.
+    """An event loop on its own thread.
 
     A job that raises ends the work of all: what may fail for one record alone is not raised here.
+    How many jobs do something at once, a job decides by asking the traffic for a place.
 
     Args:
-        concurrency: jobs that run at once.
+        traffic: what the jobs share; ``labeler.traffic.current()`` within a job.
         grace: seconds that running jobs are given when the engine is stopped; what they were paid
             for is not thrown away.
         last: run on the loop at the very end, such as closing a client.
@@ -38,19 +39,16 @@ class Engine:
 
     def __init__(
         self,
-        concurrency: int,
+        traffic: Traffic,
         *,
         grace: float,
         last: Callable[[], Awaitable[None]],
         after: Callable[[], None] = lambda: None,
     ) -> None:
-        if concurrency < 1:
-            raise UsageError(f"concurrency must be 1 or more, got {concurrency}")
+        self._traffic = traffic
         self._grace, self._last, self._after = grace, last, after
         self._loop = asyncio.new_event_loop()
-        self._slots = asyncio.Semaphore(concurrency)
-        self._places = threading.Semaphore(_AHEAD * concurrency)
-        self._stopping = asyncio.Event()
+        self._unfinished = threading.Semaphore(_AHEAD * traffic.concurrency)
         self._stopped = False
         self._jobs: set[asyncio.Task[Any]] = set()
         self._failed: Future[NoReturn] = Future()
@@ -60,15 +58,15 @@ class Engine:
         atexit.register(self.stop)
 
     def submit(self, job: Callable[[], Coroutine[Any, Any, T]]) -> Future[T]:
-        """Start a job as soon as a slot is free; waits while very many are unfinished.
+        """Start a job; waits while very many are unfinished.
 
         Raises:
             Exception: that of the first job that failed.
         """
-        self._places.acquire()
+        self._unfinished.acquire()
         self._raise_failure()
-        future = asyncio.run_coroutine_threadsafe(self._bounded(job), self._loop)
-        future.add_done_callback(lambda _: self._places.release())
+        future = asyncio.run_coroutine_threadsafe(self._watched(job), self._loop)
+        future.add_done_callback(lambda _: self._unfinished.release())
         return future
 
     def wait(self, future: Future[T]) -> T:
@@ -118,37 +116,37 @@ class Engine:
         if self._failed.done():
             self._failed.result()
 
-    async def _bounded(self, job: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        async with self._slots:
-            if self._stopping.is_set():
-                raise asyncio.CancelledError
-            task = asyncio.current_task()
-            assert task is not None  # noqa: S101 - a coroutine on a loop runs in a task
-            self._jobs.add(task)
-            STOPPING.set(self._stopping)
-            try:
-                return await job()
-            except asyncio.CancelledError:
-                if not self._stopping.is_set():
-                    self._fail(RuntimeError("a job cancelled itself"))
-                raise
-            except Exception as error:
-                self._fail(error)
-                raise
-            except BaseException as error:
-                # asyncio would let it end the loop, and every future with it.
-                self._fail(RuntimeError(f"a job raised {type(error).__name__}"))
-                raise asyncio.CancelledError from error
-            finally:
-                self._jobs.discard(task)
+    async def _watched(self, job: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        stopping = self._traffic.stopping
+        if stopping.is_set():
+            raise asyncio.CancelledError
+        task = asyncio.current_task()
+        assert task is not None  # noqa: S101 - a coroutine on a loop runs in a task
+        self._jobs.add(task)
+        TRAFFIC.set(self._traffic)
+        try:
+            return await job()
+        except (asyncio.CancelledError, Stopped) as error:
+            if not stopping.is_set():
+                self._fail(RuntimeError("a job cancelled itself"))
+            raise asyncio.CancelledError from error
+        except Exception as error:
+            self._fail(error)
+            raise
+        except BaseException as error:
+            # asyncio would let it end the loop, and every future with it.
+            self._fail(RuntimeError(f"a job raised {type(error).__name__}"))
+            raise asyncio.CancelledError from error
+        finally:
+            self._jobs.discard(task)
 
     def _fail(self, error: Exception) -> None:
-        self._stopping.set()
+        self._traffic.stop()
         if not self._failed.done():
             self._failed.set_exception(error)
 
     async def _drain(self, grace: float) -> None:
-        self._stopping.set()
+        self._traffic.stop()
         if not self._jobs:
             return
         _, late = await asyncio.wait(set(self._jobs), timeout=grace)

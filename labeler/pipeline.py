@@ -10,22 +10,27 @@ from __future__ import annotations
 import asyncio
 import traceback
 from collections import deque
-from collections.abc import Callable, Generator
+from collections.abc import AsyncIterator, Callable, Generator
 from concurrent.futures import Future
-from dataclasses import dataclass
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 from labeler import __version__
+from labeler.canaries import Canaries
+from labeler.degenerate import overrule
 from labeler.engine import Engine
-from labeler.errors import BadRow, FatalJudgeError, JudgeError, UsageError
+from labeler.errors import BadRow, FatalJudgeError, JudgeError, RunPaused, UsageError
+from labeler.example import KeyedExample
 from labeler.judges import Judge, JudgeReply, UnusableAnswer
 from labeler.labels import VerbatimLabel, Violation, check_label
 from labeler.prompting import JudgeRequest
 from labeler.recipe import Recipe
 from labeler.record import LabelFailure, LabelRecord, Outcome, Usage
 from labeler.rows import Row, Rows, distinct, survey
-from labeler.stores import LabelStore
+from labeler.stores import LabelStore, Lease
+from labeler.traffic import Limits, Stopped, Traffic, current
 
 DEFAULT_CONCURRENCY = 16
 GRACE_SECONDS = 60.0
@@ -33,6 +38,9 @@ GRACE_SECONDS = 60.0
 
 _WINDOW = 64
 """Rows held for each request in flight: one slow answer does not keep the others waiting."""
+
+_FIRST_LOOK, _RARE_LOOK = 0.02, 1.0
+"""Seconds between looks at whether another run has let go of a row."""
 
 Origin = Literal["judge", "store", "row"]
 """Where an outcome came from: a fresh judgement, the store, or the input row itself."""
@@ -47,6 +55,9 @@ class Watcher(Protocol):
     def seen(self, outcome: Outcome, origin: Origin) -> None:
         """Told of each outcome as it is yielded."""
 
+    def notice(self, text: str) -> None:
+        """Told, in words, what the run waits for or warns of; on any thread."""
+
 
 def label_rows(
     rows: Rows,
@@ -54,6 +65,10 @@ def label_rows(
     store: LabelStore,
     *,
     concurrency: int = DEFAULT_CONCURRENCY,
+    limits: Limits | None = None,
+    retry_failed: bool = False,
+    canaries: Canaries | None = None,
+    in_batch: Callable[[str], str | None] = lambda _: None,
     watcher: Watcher | None = None,
     after: Callable[[], None] = lambda: None,
 ) -> Generator[Outcome, None, None]:
@@ -64,17 +79,25 @@ def label_rows(
         how: judge, splitter, prompt and schema.
         store: where labels are looked up and saved.
         concurrency: requests in flight at most.
+        limits: what else holds requests back.
+        retry_failed: ask again where the store holds a lasting failure.
+        canaries: records to be judged once more with planted sentences, and how that came out.
+        in_batch: the name of the batch in which a key's label is on its way, if there is one.
         watcher: told how the run goes.
         after: called at the very end, however the run ends.
 
     Raises:
         FatalJudgeError: no record can be labelled; what was labelled until then is stored.
+        RunPaused: the server asks to wait longer than the limits allow.
         StoreError: labels cannot be read or saved.
         UsageError: the rows cannot be read, two share an id and differ (nothing was sent), or
             they changed while they were being labelled.
     """
-    engine = Engine(concurrency, grace=GRACE_SECONDS, last=how.judge.aclose, after=after)
-    window = _Window(engine, how, store, watcher)
+    notice = watcher.notice if watcher else lambda _: None
+    traffic = Traffic(concurrency, limits, notice=notice)
+    engine = Engine(traffic, grace=GRACE_SECONDS, last=how.judge.aclose, after=after)
+    desk = _Desk(how.judge, store, retry_failed, in_batch, notice)
+    window = _Window(engine, how, desk, watcher, canaries or Canaries(0))
     try:
         total = survey(rows)
         if watcher:
@@ -85,6 +108,7 @@ def label_rows(
                 yield window.pop()
         while window:
             yield window.pop()
+        window.settle()
         if window.admitted != total.distinct:
             raise UsageError(
                 f"the rows changed while they were read: {total.distinct} at first, then "
@@ -98,12 +122,19 @@ class _Window:
     """Rows that were read and not yet yielded, in input order."""
 
     def __init__(
-        self, engine: Engine, how: Recipe, store: LabelStore, watcher: Watcher | None
+        self,
+        engine: Engine,
+        how: Recipe,
+        desk: _Desk,
+        watcher: Watcher | None,
+        canaries: Canaries,
     ) -> None:
         self.admitted = 0
-        self._engine, self._how, self._store, self._watcher = engine, how, store, watcher
+        self._engine, self._how, self._desk, self._watcher = engine, how, desk, watcher
+        self._canaries = canaries
+        self._twins: list[Future[_Told]] = []
         self._slots: deque[_Slot] = deque()
-        self._asked: dict[str, Future[Outcome]] = {}
+        self._asked: dict[str, Future[_Told]] = {}
 
     def __len__(self) -> int:
         return len(self._slots)
@@ -115,11 +146,28 @@ class _Window:
     def admit(self, row: Row) -> None:
         """Take a row in; waits while very many requests are unfinished."""
         self.admitted += 1
-        self._slots.append(self._slot(row))
+        slot = self._slot(row)
+        self._slots.append(slot)
+        twin = self._canaries.twin_of(slot.request) if slot.request else None
+        if twin:
+            self._twins.append(self._twin(twin))
+
+    def _twin(self, request: JudgeRequest) -> Future[_Told]:
+        """Judge a record with planted sentences, which is no row's outcome."""
+        known = self._desk.known(request.key) or self._desk.elsewhere(request)
+        if known is not None:
+            return _done(known, "store")
+        return self._engine.submit(lambda: self._desk.judge(request))
+
+    def settle(self) -> None:
+        """Learn how the records with planted sentences came out."""
+        for future in self._twins:
+            told = self._engine.wait(future)
+            self._canaries.seen(told.outcome, fresh=told.origin == "judge")
 
     def _slot(self, row: Row) -> _Slot:
         if isinstance(row.content, LabelFailure):
-            return _Slot(_done(row.content), "row")
+            return _Slot(_done(row.content, "row"))
         try:
             request = self._how.request(row.content)
         except BadRow as error:
@@ -129,64 +177,144 @@ class _Window:
                 message=f"{row.where}: {error}",
                 metadata=row.content.metadata,
             )
-            return _Slot(_done(failure), "row")
+            return _Slot(_done(failure, "row"))
         if request.key in self._asked:  # the same sentences under another id: asked for already
-            return _Slot(self._asked[request.key], "store", request)
-        stored = self._store.get(request.key)
-        if stored is not None:
-            return _Slot(_done(stored), "store", request)
-        future = self._engine.submit(lambda: _judge(self._how.judge, request, self._store))
+            return _Slot(self._asked[request.key], request, first=False)
+        known = self._desk.known(request.key) or self._desk.elsewhere(request)
+        if known is not None:
+            return _Slot(_done(known, "store"), request)
+        future = self._engine.submit(lambda: self._desk.judge(request))
         self._asked[request.key] = future
-        return _Slot(future, "judge", request)
+        return _Slot(future, request)
 
     def pop(self) -> Outcome:
         """The outcome of the row that is due next, waited for if need be."""
         slot = self._slots.popleft()
-        outcome = slot.named(self._engine.wait(slot.future))
-        if slot.origin == "judge" and slot.request:
+        told = self._engine.wait(slot.future)
+        if slot.request and self._asked.get(slot.request.key) is slot.future and slot.first:
             # From here on the store answers; a failure may be tried anew.
             del self._asked[slot.request.key]
+        origin = told.origin if slot.first else "store"
+        outcome = _named(told.outcome, origin, slot.request)
         if self._watcher:
-            self._watcher.seen(outcome, slot.origin)
+            self._watcher.seen(outcome, origin)
         return outcome
+
+
+class _Told(NamedTuple):
+    outcome: Outcome
+    origin: Origin
 
 
 @dataclass(frozen=True)
 class _Slot:
-    future: Future[Outcome]
-    origin: Origin
+    future: Future[_Told]
     request: JudgeRequest | None = None
-
-    def named(self, outcome: Outcome) -> Outcome:
-        """The outcome under this row's name: another row may have asked for the judgement."""
-        if self.request is None:
-            return outcome
-        example = self.request.example
-        if isinstance(outcome, LabelRecord):
-            return outcome.model_copy(update={"example": example})
-        if self.origin == "judge":
-            return outcome
-        # What it cost is told once, by the row that asked.
-        told = {"id": example.id, "metadata": example.metadata, "attempts": 0, "usage": None}
-        return outcome.model_copy(update=told)
+    first: bool = True
+    """Whether no earlier row of the window asks for the same judgement."""
 
 
-def _done(outcome: Outcome) -> Future[Outcome]:
-    future: Future[Outcome] = Future()
-    future.set_result(outcome)
+def _done(outcome: Outcome, origin: Origin) -> Future[_Told]:
+    future: Future[_Told] = Future()
+    future.set_result(_Told(outcome, origin))
     return future
 
 
-async def _judge(judge: Judge, request: JudgeRequest, store: LabelStore) -> Outcome:
-    """Ask for one label, check it, and save it; what another run saved meanwhile counts."""
-    stored = store.get(request.key)
-    if stored is not None:
-        return stored
-    outcome = await _ask(judge, request)
-    if isinstance(outcome, LabelFailure):
+def _named(outcome: Outcome, origin: Origin, request: JudgeRequest | None) -> Outcome:
+    """The outcome under this row's name: another row may have asked for the judgement."""
+    if request is None:
         return outcome
-    await asyncio.wrap_future(store.put(outcome))
-    return store.get(request.key) or outcome
+    if isinstance(outcome, LabelRecord):
+        return outcome.model_copy(update={"example": request.example})
+    return _renamed(outcome, request.example) if origin == "store" else outcome
+
+
+def _renamed(failure: LabelFailure, example: KeyedExample) -> LabelFailure:
+    """A failure of another row's judgement, which was the same; who asked tells what it cost."""
+    said = failure.message.removeprefix(f"{failure.id!r}: ")
+    again = "; retry_failed asks again" if failure.lasting else ""
+    return failure.model_copy(
+        update={
+            "id": example.id,
+            "message": f"{example.id!r}: {said}{again}",
+            "metadata": example.metadata,
+            "attempts": 0,
+            "reasks": 0,
+            "usage": None,
+        }
+    )
+
+
+@dataclass
+class _Desk:
+    """Where a judgement is made: once, by one run, and into the store."""
+
+    _judge: Judge
+    _store: LabelStore
+    _retry_failed: bool
+    _in_batch: Callable[[str], str | None]
+    _notice: Callable[[str], None]
+    _waited: bool = field(default=False, init=False)
+
+    def known(self, key: str) -> Outcome | None:
+        """What the store answers."""
+        return self._store.get(key) or (None if self._retry_failed else self._store.failure(key))
+
+    def elsewhere(self, request: JudgeRequest) -> LabelFailure | None:
+        """Why nobody is asked: the judgement is on its way in a batch."""
+        batch = self._in_batch(request.key)
+        if batch is None:
+            return None
+        return _failure(
+            request,
+            "in_batch",
+            f"it is in batch {batch}; collect that, or run again when it is over",
+            attempts=0,
+        )
+
+    async def judge(self, request: JudgeRequest) -> _Told:
+        """Ask for one label, check it, and save it, unless another run did so meanwhile."""
+        async with self._leased(request.key) as saving:
+            known = self.known(request.key) or self.elsewhere(request)
+            if known is not None:
+                return _Told(known, "store")
+            async with current().place():
+                outcome = await _ask(self._judge, request)
+            if isinstance(outcome, LabelRecord):
+                saving.append(self._store.put(outcome))
+            elif outcome.lasting:
+                saving.append(self._store.put_failure(outcome))
+            for saved in saving:
+                await asyncio.wrap_future(saved)
+            if isinstance(outcome, LabelRecord):
+                outcome = self._store.get(request.key) or outcome
+            return _Told(outcome, "judge")
+
+    @asynccontextmanager
+    async def _leased(self, key: str) -> AsyncIterator[list[Future[None]]]:
+        """Hold a key until what is appended to the list is saved, also if this is cancelled."""
+        lease = self._store.lease(key) or await self._wait_for(key)
+        saving: list[Future[None]] = []
+        try:
+            yield saving
+        finally:
+            for saved in saving:
+                saved.add_done_callback(lambda _: lease.release())
+            if not saving:
+                lease.release()
+
+    async def _wait_for(self, key: str) -> Lease:
+        """Wait until the run that asks for this key has its answer, or has ended."""
+        if not self._waited:
+            self._waited = True
+            self._notice("another run is labelling some of these rows: waiting for its labels")
+        stopping, pause = current().stopping, _FIRST_LOOK
+        while (lease := self._store.lease(key)) is None:
+            if stopping.is_set():
+                raise Stopped
+            await asyncio.sleep(pause)
+            pause = min(_RARE_LOOK, pause * 1.5)
+        return lease
 
 
 async def _ask(judge: Judge, request: JudgeRequest) -> Outcome:
@@ -194,6 +322,8 @@ async def _ask(judge: Judge, request: JudgeRequest) -> Outcome:
     try:
         return admit_reply(request, await judge.label(request))
     except UsageError:  # the judge is used wrongly: every record would say so
+        raise
+    except RunPaused:  # not this record's doing
         raise
     except FatalJudgeError as error:
         message = f"{request.example.id!r}: {error}"
@@ -204,8 +334,10 @@ async def _ask(judge: Judge, request: JudgeRequest) -> Outcome:
             error.reason,
             str(error),
             attempts=error.attempts,
+            reasks=error.reasks,
             usage=error.usage,
             violations=error.violations,
+            lasting=error.lasting,
         )
     except JudgeError as error:
         return _failure(request, error.reason, str(error), attempts=error.attempts)
@@ -232,16 +364,19 @@ def admit_reply(request: JudgeRequest, reply: JudgeReply) -> Outcome:
             "contract",
             f"the judge broke the label contract: {'; '.join(map(str, checked.violations))}",
             attempts=reply.facts.attempts,
+            reasks=reply.facts.reasks,
             usage=reply.facts.usage,
             violations=checked.violations,
+            lasting=True,
         )
-    changed = checked.label != reply.answer
+    label, overruled = overrule(checked.label, request.example)
+    changed = label != reply.answer
     return LabelRecord(
         key=request.key,
         example=request.example,
-        label=checked.label,
+        label=label,
         verbatim=VerbatimLabel(**reply.answer.model_dump()) if changed else None,
-        normalised=checked.normalised,
+        normalised={**checked.normalised, **overruled},
         signature=request.signature,
         reply=reply.facts.model_copy(update={"labeler_version": __version__}),
         scores=reply.scores,
@@ -254,16 +389,21 @@ def _failure(
     message: str,
     *,
     attempts: int = 1,
+    reasks: int = 0,
     usage: Usage | None = None,
     violations: tuple[Violation, ...] = (),
+    lasting: bool = False,
 ) -> LabelFailure:
     return LabelFailure(
         id=request.example.id,
         reason=reason,
         message=f"{request.example.id!r}: {message}",
         attempts=attempts,
+        reasks=reasks,
         usage=usage,
         violations=violations,
+        lasting=lasting,
+        key=request.key,
         signature=request.signature,
         metadata=request.example.metadata,
     )

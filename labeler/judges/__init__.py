@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Protocol
 
@@ -73,6 +71,8 @@ class UnusableAnswer(JudgeError):
     Attributes:
         violations: what the last answer broke, where the reason is ``contract``.
         usage: tokens that were charged for all the same.
+        reasks: answers that were sent back to be mended.
+        lasting: whether asking the same again would most likely end the same.
     """
 
     def __init__(
@@ -83,21 +83,14 @@ class UnusableAnswer(JudgeError):
         attempts: int,
         violations: tuple[Violation, ...] = (),
         usage: Usage | None = None,
+        reasks: int = 0,
+        lasting: bool = False,
     ) -> None:
         super().__init__(message, reason=reason, attempts=attempts)
         self.violations = violations
         self.usage = usage
-
-
-STOPPING: ContextVar[asyncio.Event | None] = ContextVar("stopping", default=None)
-"""Set while a run is being stopped. A judge that repeats requests looks at it before it sends
-another, and ends a pause when it is set; what is on the wire already may finish."""
-
-
-def stopping() -> bool:
-    """Whether the run that the current record belongs to is being stopped."""
-    event = STOPPING.get()
-    return event is not None and event.is_set()
+        self.reasks = reasks
+        self.lasting = lasting
 
 
 class Judge(Protocol):

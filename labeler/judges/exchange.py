@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections import Counter
 from contextvars import ContextVar
@@ -14,11 +15,12 @@ from pydantic import ValidationError, model_validator
 
 from labeler import __version__
 from labeler.judges.failures import Sign, Symptom
-from labeler.judges.openai_client import flaw_of, text_of, total, usage_of
+from labeler.judges.openai_client import flaw_of, text_of, usage_of
 from labeler.judges.reask import NOT_A_LABEL, brief, complaint
 from labeler.labels import GPTLabelingOutput, Violation, check_label
 from labeler.prompting import JudgeRequest
 from labeler.record import ReplyFacts, Usage
+from labeler.traffic import Traffic, current
 
 
 @dataclass
@@ -28,8 +30,12 @@ class Exchange:
     request: JudgeRequest
     cap: int | None
     """Tokens that an answer may have, where there is a limit."""
+    traffic: Traffic = field(default_factory=current)
+    """That of the run."""
     attempts: int = 0
     """Requests that were sent."""
+    forgiven: int = 0
+    """Requests for the current answer that failed for a reason that concerns all records."""
     answers: int = 0
     """Answers that came, whatever they were worth."""
     readable: int = 0
@@ -37,19 +43,30 @@ class Exchange:
     violations: tuple[Violation, ...] = ()
     """What the latest answer broke."""
     broken: Counter[str] = field(default_factory=Counter)
+    said: str = ""
+    """The latest answer, word for word."""
     usage: Usage | None = None
+    """Tokens charged so far; ``None`` while no answer has said."""
     served_model: str | None = None
     fingerprint: str | None = None
     lengthened: bool = False
     started: float = field(default_factory=time.monotonic)
+
+    @property
+    def reasks(self) -> int:
+        """Answers that were sent back."""
+        return max(0, self.answers - 1)
 
     def note(self, completion: object) -> Sign | None:
         """Keep what a completion says of itself (instructor alters it later), and its flaw."""
         if isinstance(completion, ChatCompletion):
             self.served_model = text_of(completion.model) or None
             self.fingerprint = text_of(completion.system_fingerprint) or None
-            self.usage = total(self.usage, usage_of(completion))
+            charged = usage_of(completion)
+            if charged is not None:
+                self.usage = charged + (self.usage or Usage())
         flaw = flaw_of(completion)
+        self.said = _content(completion) if flaw is None else ""
         self.answers += flaw is None
         return flaw
 
@@ -64,8 +81,10 @@ class Exchange:
         """Hold an answer against the record's own sentences.
 
         Raises:
-            ValueError: it broke the contract.
+            ValueError: it broke the contract, or says two things under one name.
         """
+        if _names_twice(self.said):  # every reader of JSON picks one of them, silently
+            raise ValueError("a name stands twice in one object")
         self.readable += 1
         self.violations = check_label(answer, self.request.example).violations
         self.broken.update(violation.kind for violation in self.violations)
@@ -93,6 +112,7 @@ class Exchange:
             host=host,
             usage=self.usage,
             attempts=self.attempts,
+            reasks=self.reasks,
             broken_contracts=self._broken_contracts(),
             seconds=round(time.monotonic() - self.started, 3),
             created_at=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -102,6 +122,26 @@ class Exchange:
     def _broken_contracts(self) -> dict[str, int]:
         malformed = self.answers - self.readable
         return {**self.broken, **({"malformed": malformed} if malformed else {})}
+
+
+def _content(completion: object) -> str:
+    choices = completion.choices if isinstance(completion, ChatCompletion) else []
+    return text_of(choices[0].message.content) if choices else ""
+
+
+def _names_twice(text: str) -> bool:
+    """Whether an object in a JSON text holds one name twice."""
+    found = False
+
+    def look(pairs: list[tuple[str, object]]) -> None:
+        nonlocal found
+        found = found or len({name for name, _ in pairs}) < len(pairs)
+
+    try:
+        json.loads(text, object_pairs_hook=look)
+    except (ValueError, RecursionError):  # no JSON at all: whoever reads it will say so
+        return False
+    return found
 
 
 EXCHANGE: ContextVar[Exchange] = ContextVar("exchange")

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from labeler.judges.failures import Course, Symptom, diagnose
 
 MOST_REJECTED = 10
-"""Suspect failures in a row that stop a run even where the judge has worked before."""
-
+"""Suspect failures in a row that stop a run even where the judge has worked before; and records
+that may be given up once a server has been away for too long."""
 
 MOST_GIVEN_UP = 3
 """Records that may run out of attempts before there is any usable answer: a server that is down is
@@ -28,22 +28,26 @@ class Experience:
     rejected: int = 0
     """Suspect failures since the latest usable answer."""
     given_up: int = 0
-    """Records that ran out of attempts before the first usable answer."""
+    """Records that ran out of attempts since the latest usable answer."""
 
     def succeed(self) -> None:
         """Note a usable answer."""
-        self.worked, self.rejected = True, 0
+        self.worked, self.rejected, self.given_up = True, 0, 0
 
-    def weigh(self, symptom: Symptom) -> tuple[Symptom, str]:
+    def weigh(self, symptom: Symptom, *, outage: bool = False) -> tuple[Symptom, str]:
         """Note why a record failed; read it in the light of what came before.
+
+        Args:
+            symptom: what was seen.
+            outage: whether the server has not answered anyone for longer than is waited for.
 
         Returns:
             The symptom to go by, and what to add to its explanation.
         """
         course = diagnose(symptom).course
-        if course is Course.RETRY and not self.worked:
+        if course in {Course.RETRY, Course.RATE} and (outage or not self.worked):
             self.given_up += 1
-            if self.given_up >= MOST_GIVEN_UP:
+            if self.given_up >= (MOST_REJECTED if self.worked else MOST_GIVEN_UP):
                 return replace(symptom, sign="unreachable"), f"the latest: {diagnose(symptom).what}"
         if course is not Course.SUSPECT or not self.worked:
             return symptom, ""

@@ -32,6 +32,7 @@ Sign = Literal[
     "rejected",  # a suspect failure of one record, from a server that has answered others
     "unreachable",  # several records were given up, and the server has never answered one
     "interrupted",  # the run is being stopped, and nothing more is sent
+    "budget",  # the request might cost more than what is left of the budget
 ]
 
 
@@ -39,6 +40,7 @@ class Course(Enum):
     """What to do about a failure."""
 
     RETRY = "ask again after a pause; give the record up when attempts run out"
+    RATE = "the same, but all records wait, and it is not held against this one"
     RECORD = "give this record up; the run goes on"
     SUSPECT = "fatal unless the judge has worked before; then one record may be at fault"
     FATAL = "stop the run: no record can succeed"
@@ -61,6 +63,10 @@ class Symptom:
     """Seconds that the provider asks to wait."""
 
 
+_PASSING: frozenset[Sign] = frozenset({"interrupted", "budget"})
+"""Reasons of ours that end with the run."""
+
+
 @dataclass(frozen=True)
 class Rule:
     """One row of the table: which symptoms it fits, and what follows."""
@@ -80,6 +86,11 @@ class Rule:
     """Fits only where the provider's code contains this; a document cannot put it there."""
     marks: re.Pattern[str] | None = None
     """Fits only where the provider's code or words contain this; words may quote a document."""
+
+    @property
+    def lasting(self) -> bool:
+        """Whether asking the same record the same again would most likely end the same."""
+        return self.course is Course.RECORD and self.sign not in _PASSING
 
     def fits(self, symptom: Symptom) -> bool:
         """Whether the rule speaks about this symptom."""
@@ -176,8 +187,8 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule("context_length", Course.RECORD, *_LONG_RECORD, status={413}),
     Rule(
-        "transport", Course.RETRY, "the server is limiting the rate of requests",
-        "lower the concurrency, or wait", status={429},
+        "rate_limit", Course.RATE, "the server is limiting the rate of requests",
+        "run it again later, or lower the concurrency", status={429},
     ),
     Rule(
         "transport", Course.RETRY, "the server failed", _LATER,
@@ -232,13 +243,17 @@ RULES: tuple[Rule, ...] = (
         sign="rejected",
     ),
     Rule(
-        "unreachable", Course.FATAL, "record after record is given up, and none was ever answered",
+        "unreachable", Course.FATAL, "record after record is given up, and none is answered",
         "see that the address is right and the server is up; then run it again to go on",
         sign="unreachable",
     ),
     Rule(
         "interrupted", Course.RECORD, "the run was stopped before it could be asked again",
         "run it again to go on", sign="interrupted",
+    ),
+    Rule(
+        "budget", Course.RECORD, "it was not asked", "raise the budget and run it again",
+        sign="budget",
     ),
 )  # fmt: skip
 """First fit wins. Every sign has a rule that fits whatever else was seen; a test holds that."""
@@ -252,9 +267,10 @@ def diagnose(symptom: Symptom) -> Rule:
 class Failed(Exception):
     """One attempt that gave no usable answer."""
 
-    def __init__(self, symptom: Symptom) -> None:
+    def __init__(self, symptom: Symptom, detail: str = "") -> None:
         self.symptom = symptom
         self.rule = diagnose(symptom)
+        self.detail = detail
         super().__init__(self.rule.reason)
 
 

@@ -9,9 +9,13 @@ from __future__ import annotations
 import ipaddress
 import json
 import logging
+import math
+import re
 from collections.abc import Mapping
+from traceback import format_exception
 from urllib.parse import SplitResult, urlsplit
 
+from httpx2 import ConnectError, ConnectTimeout
 from openai import (
     APIConnectionError,
     APIError,
@@ -27,6 +31,7 @@ from openai.types.chat import ChatCompletion, ChatCompletionMessage
 from labeler.errors import UsageError
 from labeler.judges.failures import Sign, Symptom, retry_after
 from labeler.record import Usage
+from labeler.traffic import Quota
 
 OFFICIAL_URL = "https://api.openai.com/v1"
 _CONNECT_SECONDS = 10.0
@@ -92,6 +97,8 @@ def open_client(
     base_url: str, key: str, *, timeout: float, organization: str | None, project: str | None
 ) -> AsyncOpenAI:
     """Open a client on the running event loop."""
+    if len(key) >= _SHORTEST_KEY:
+        _KEYS.add(key)
     client = AsyncOpenAI(
         api_key=key,
         base_url=base_url,
@@ -158,18 +165,54 @@ def usage_of(completion: ChatCompletion) -> Usage | None:
         prompt_tokens=_count(usage.prompt_tokens),
         completion_tokens=_count(usage.completion_tokens),
         cached_tokens=_count(getattr(usage.prompt_tokens_details, "cached_tokens", 0)),
+        cache_write_tokens=_count(getattr(usage.prompt_tokens_details, "cache_write_tokens", 0)),
     )
 
 
-def total(one: Usage | None, other: Usage | None) -> Usage | None:
-    """Add two usages; an unknown one adds nothing."""
-    if one is None or other is None:
-        return one or other
-    return Usage(
-        prompt_tokens=one.prompt_tokens + other.prompt_tokens,
-        completion_tokens=one.completion_tokens + other.completion_tokens,
-        cached_tokens=one.cached_tokens + other.cached_tokens,
-    )
+def quota_of(headers: Mapping[str, str], unit: str) -> Quota | None:
+    """What a server's headers say of one of its limits, if they say it readably.
+
+    Args:
+        headers: names in lower case.
+        unit: ``requests`` or ``tokens``.
+    """
+    limit, remaining = (_number(headers.get(f"x-ratelimit-{n}-{unit}")) for n in _AMOUNTS)
+    reset = _seconds(headers.get(f"x-ratelimit-reset-{unit}", ""))
+    if limit is None or remaining is None or reset is None or limit <= 0:
+        return None
+    return Quota(limit, remaining, reset)
+
+
+_AMOUNTS = ("limit", "remaining")
+_UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
+_PART = r"(\d+(?:\.\d+)?)(ms|h|m|s)"
+
+
+def _number(text: str | None) -> float | None:
+    try:
+        number = float(text or "")
+    except ValueError:
+        return None
+    return number if math.isfinite(number) and number >= 0 else None
+
+
+def _seconds(text: str) -> float | None:
+    """A duration such as ``6m0s``, ``120ms`` or ``1.5``."""
+    if re.fullmatch(f"(?:{_PART})+", text, re.ASCII):
+        return sum(float(n) * _UNITS[unit] for n, unit in re.findall(_PART, text, re.ASCII))
+    return _number(text)
+
+
+def headers_of(error: Exception) -> Mapping[str, str]:
+    """The headers that came with an error, names in any case."""
+    return error.response.headers if isinstance(error, APIStatusError) else {}
+
+
+def may_be_charged(error: Exception) -> bool:
+    """Whether the provider may have answered, though nothing whole arrived."""
+    if isinstance(error, APIStatusError):
+        return False
+    return not isinstance(error.__cause__, ConnectError | ConnectTimeout)
 
 
 def _is_loopback(host: str) -> bool:
@@ -195,4 +238,28 @@ class _WithoutBodies(logging.Filter):
         return not (isinstance(record.args, Mapping) and "json_data" in record.args)
 
 
+class _WithoutKeys(logging.Filter):
+    """Keeps keys out of the logs: the libraries write headers and errors that a server chose."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        said = text = record.getMessage()
+        for key in _KEYS:
+            text = text.replace(key, "[key]")
+        if text != said:
+            record.msg, record.args = text, None
+        error = record.exc_info[1] if record.exc_info else None
+        if error and any(key in line for line in format_exception(error) for key in _KEYS):
+            record.exc_info = None
+        return True
+
+
+_KEYS: set[str] = set()
+"""Keys that clients were opened with."""
+_SHORTEST_KEY = 8
+"""What is shorter is a placeholder for servers that want none."""
+
 logging.getLogger("openai._base_client").addFilter(_WithoutBodies())
+for _name in ("openai._base_client", "openai._response", "openai._legacy_response", "httpx2"):
+    logging.getLogger(_name).addFilter(_WithoutKeys())
+for _name in ("connection", "http11", "http2"):
+    logging.getLogger(f"httpcore2.{_name}").addFilter(_WithoutKeys())

@@ -9,37 +9,56 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from functools import lru_cache
 from typing import Any, cast
 
 from instructor import AsyncInstructor, Mode, patch
 from instructor.core import InstructorRetryException
 from openai import AsyncOpenAI
 from openai.types.chat import ChatCompletion, ChatCompletionMessageParam
-from openai.types.shared_params import ResponseFormatJSONSchema
 from pydantic import SecretStr, ValidationError
-from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception
 from tenacity.wait import wait_random_exponential
 
-from labeler.errors import FatalJudgeError
-from labeler.judges import STOPPING, JudgeReply, UnusableAnswer, stopping
+from labeler.errors import FatalJudgeError, UsageError
+from labeler.judges import JudgeReply, UnusableAnswer
 from labeler.judges.exchange import EXCHANGE, CheckedAnswer, Exchange
 from labeler.judges.experience import Experience
 from labeler.judges.failures import Course, Failed, Symptom, diagnose, explain
 from labeler.judges.openai_client import (
     WIRE_ERRORS,
+    headers_of,
     host_of,
+    may_be_charged,
     open_client,
+    quota_of,
     symptom_of,
     usable_key,
+    usage_of,
 )
+from labeler.judges.openai_request import request_body
 from labeler.judges.openai_spec import spec_of
+from labeler.judges.preflight import preflight
 from labeler.labels import GPTLabelingOutput
+from labeler.pricing import PRICE_FORM, Price, price_of
 from labeler.prompting import JudgeRequest, ResponseSchema
+from labeler.record import Usage
+from labeler.tokens import (
+    Approximation,
+    answer_tokens,
+    compact,
+    request_tokens,
+    request_tokens_at_most,
+)
+from labeler.traffic import BudgetSpent, Sent, Size, Stopped, current
 
 _LONGEST_PAUSE = 60.0
 """Seconds that back-off grows to where the server names no time."""
+_LONGEST_RATE_PAUSE = 8.0
+"""The same after a rate limit: the traffic of the whole run slows down besides."""
 
 
 class OpenAIJudge:
@@ -51,6 +70,7 @@ class OpenAIJudge:
     Args:
         model: the model to ask.
         api_key: sent to ``base_url``'s host and shown nowhere.
+        price: what the model's tokens cost; by default what the table of prices says, if anything.
         sleep: waits between attempts.
         settings: the other fields of :class:`~labeler.judges.openai_spec.OpenAISpec`.
 
@@ -64,6 +84,7 @@ class OpenAIJudge:
         model: str,
         *,
         api_key: str,
+        price: Price | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         **settings: Any,  # noqa: ANN401 - checked by OpenAISpec
     ) -> None:
@@ -71,8 +92,10 @@ class OpenAIJudge:
         self._key = SecretStr(usable_key(api_key))
         self._host = host_of(self.spec.base_url)
         self._sleep = sleep
+        self._price = price or price_of(model, self.spec.base_url)
+        self._counter = Approximation()
         self._experience = Experience()
-        self._clients: dict[asyncio.AbstractEventLoop, AsyncOpenAI] = {}
+        self._lines: dict[asyncio.AbstractEventLoop, _Line] = {}
         # JSON_SCHEMA mode reads the answer as we need it. What instructor would send is set aside:
         # no mode of it asks for a strict schema, so _complete writes the request itself.
         self._instructor = AsyncInstructor(
@@ -87,8 +110,13 @@ class OpenAIJudge:
         Raises:
             UnusableAnswer: this record got no usable answer (a :class:`JudgeError`).
             FatalJudgeError: no record can be labelled with this key, model and address.
+            RunPaused: the server asks to wait longer than the run may.
+            UsageError: the run has a budget, and nobody knows what an answer may cost.
         """
-        exchange = Exchange(request, cap=self.spec.max_output_tokens)
+        exchange = Exchange(request, cap=self.spec.max_output_tokens, traffic=current())
+        if exchange.traffic.budget:
+            self._require_bounds()
+        await self._be_ready(exchange)
         token = EXCHANGE.set(exchange)
         try:
             answer = await self._ask(exchange)
@@ -101,9 +129,23 @@ class OpenAIJudge:
 
     async def aclose(self) -> None:
         """Close the connections of the running event loop; the judge may be used again."""
-        client = self._clients.pop(asyncio.get_running_loop(), None)
-        if client is not None:
-            await client.close()
+        line = self._lines.pop(asyncio.get_running_loop(), None)
+        if line is not None:
+            await line.client.close()
+
+    async def _be_ready(self, exchange: Exchange) -> None:
+        """Find out, before the first record is sent, whether any record could be labelled."""
+        line = self._line()
+        if line.checked or not self.spec.preflight:
+            return
+        async with line.checking:
+            if not line.checked:
+                found = await preflight(line.client, self.spec.model)
+                if found.failure is not None:
+                    raise self._failure(exchange, Failed(found.failure), sent=1)
+                if found.warning:
+                    exchange.traffic.notice(found.warning)
+                line.checked = True
 
     async def _ask(self, exchange: Exchange) -> GPTLabelingOutput:
         try:
@@ -139,77 +181,113 @@ class OpenAIJudge:
         self, exchange: Exchange, messages: list[ChatCompletionMessageParam]
     ) -> ChatCompletion:
         """The one retry layer."""
+        exchange.forgiven = 0
         retrying = AsyncRetrying(
-            stop=stop_after_attempt(self.spec.max_attempts),
+            stop=lambda state: self._enough(exchange, state),
             wait=_pause,
-            retry=retry_if_exception(self._worth_retrying),
-            sleep=self._rest,
+            retry=retry_if_exception(_worth_retrying),
+            sleep=lambda seconds: exchange.traffic.rest(seconds, self._sleep),
             reraise=True,
         )
         return await retrying(self._attempt, exchange, messages)
 
-    async def _rest(self, seconds: float) -> None:
-        """Sleep, but not longer than the run goes on."""
-        stop = STOPPING.get()
-        if stop is None:
-            await self._sleep(seconds)
-            return
-        sleeping = asyncio.ensure_future(self._sleep(seconds))
-        stopped = asyncio.ensure_future(stop.wait())
-        try:
-            await asyncio.wait({sleeping, stopped}, return_when=asyncio.FIRST_COMPLETED)
-            if sleeping.done():
-                sleeping.result()
-        finally:
-            sleeping.cancel()
-            stopped.cancel()
-
-    def _worth_retrying(self, error: BaseException) -> bool:
-        # tenacity hands over every BaseException; Ctrl-C and cancellation are no Failed.
-        return (
-            isinstance(error, Failed)
-            and error.rule.course is Course.RETRY
-            and (error.symptom.retry_after or 0.0) <= self.spec.max_retry_after
-        )
+    def _enough(self, exchange: Exchange, state: RetryCallState) -> bool:
+        return state.attempt_number - exchange.forgiven >= self.spec.max_attempts
 
     async def _attempt(
         self, exchange: Exchange, messages: list[ChatCompletionMessageParam]
     ) -> ChatCompletion:
-        """Send one request, unless the run is being stopped."""
-        if stopping():
-            raise Failed(Symptom("interrupted"))
-        client = self._client()
-        exchange.attempts += 1
+        """Send one request as soon as the traffic allows it, unless the run is being stopped."""
+        traffic = exchange.traffic
+        try:
+            size = self._size(exchange, messages)
+            async with traffic.request(exchange.request.key, size) as sent:
+                exchange.attempts += 1
+                return await self._send(exchange, messages, sent)
+        except Stopped:
+            raise Failed(Symptom("interrupted")) from None
+        except BudgetSpent as spent:
+            raise Failed(Symptom("budget"), detail=str(spent)) from None
+
+    async def _send(
+        self, exchange: Exchange, messages: list[ChatCompletionMessageParam], sent: Sent
+    ) -> ChatCompletion:
+        body = request_body(self.spec, exchange.request, messages, exchange.cap)
         try:
             # The client's own time-out starts anew with every byte; this one does not.
             async with asyncio.timeout(self.spec.timeout):
-                completion: ChatCompletion = await client.chat.completions.create(
-                    **self._parameters(exchange), messages=messages
-                )
+                create = self._line().client.chat.completions.with_raw_response.create
+                response = await create(**body)
+                completion: ChatCompletion = response.parse()
         except WIRE_ERRORS as error:
-            symptom = symptom_of(error)
+            symptom, charged = symptom_of(error), may_be_charged(error)
+            _tell_quotas(sent, headers_of(error))
         else:
+            _tell_quotas(sent, response.headers)
             flaw = exchange.note(completion)
+            if flaw != "not_json":
+                self._bill(sent, usage_of(completion))
             if flaw is None:
                 return completion
-            symptom = Symptom(flaw)
-        raise Failed(symptom)
+            symptom, charged = Symptom(flaw), True
+        raise self._failed(exchange, sent, symptom, charged=charged)
 
-    def _parameters(self, exchange: Exchange) -> dict[str, Any]:
-        """The request's body, but for the messages."""
-        parameters = {
-            **self.spec.parameters(),
-            "response_format": response_format(exchange.request.schema),
-        }
-        if exchange.cap is not None:
-            parameters["max_completion_tokens"] = exchange.cap
-        return parameters
+    def _size(self, exchange: Exchange, messages: Sequence[Mapping[str, Any]]) -> Size:
+        """What a request may take of the run's limits."""
+        schema = _schema_text(exchange.request.schema)
+        tokens = request_tokens(self._counter, messages, schema)
+        tokens += answer_tokens(len(exchange.request.example.response))
+        if self._price is None or exchange.cap is None:
+            return Size(tokens)
+        at_most = request_tokens_at_most(self._counter, messages, schema)
+        return Size(tokens, self._price.worst(at_most, exchange.cap))
 
-    def _failure(self, exchange: Exchange, cause: BaseException) -> BaseException:
+    def _bill(self, sent: Sent, usage: Usage | None) -> None:
+        """Tell the traffic what an answer took."""
+        if usage is None:
+            sent.answered()
+            return
+        cost = None if self._price is None else self._price.cost(usage)
+        sent.answered(tokens=usage.prompt_tokens + usage.completion_tokens, cost=cost)
+
+    def _require_bounds(self) -> None:
+        """Refuse a budget that could not be kept."""
+        if self._price is None:
+            raise UsageError(
+                f"a budget needs a price, and none is known for {self.spec.model!r} at "
+                f"{self._host}: give one ({PRICE_FORM})"
+            )
+        if self.spec.max_output_tokens is None:
+            raise UsageError(
+                "a budget needs max_output_tokens: without a cap on its answer, nobody knows what "
+                "a request may cost at most"
+            )
+
+    def _failed(self, exchange: Exchange, sent: Sent, symptom: Symptom, *, charged: bool) -> Failed:
+        """Tell the traffic of a request that brought no answer, and forgive what all suffer."""
+        failed, traffic = Failed(symptom), exchange.traffic
+        course = failed.rule.course
+        if course is Course.RATE:
+            sent.limited()
+        elif course is Course.RETRY:
+            sent.failed(charged=charged)
+        elif sent.end is None:
+            sent.answered(cost=Decimal(0))
+        if course in {Course.RATE, Course.RETRY} and symptom.retry_after:
+            traffic.pause(symptom.retry_after)
+        if (course is Course.RATE or sent.probe) and traffic.patient():
+            exchange.forgiven += 1
+        return failed
+
+    def _failure(
+        self, exchange: Exchange, cause: BaseException, *, sent: int | None = None
+    ) -> BaseException:
         """Say in our words why there is no label; what is not foreseen is passed on as it is."""
+        sent = exchange.attempts if sent is None else sent
         if isinstance(cause, Failed):
-            symptom, history = self._experience.weigh(cause.symptom)
-            detail = history or self._impatience(symptom)
+            outage = not exchange.traffic.patient()
+            symptom, history = self._experience.weigh(cause.symptom, outage=outage)
+            detail = history or cause.detail
         elif isinstance(cause, ValidationError):
             symptom, detail = exchange.verdict(cause)
         else:
@@ -217,54 +295,66 @@ class OpenAIJudge:
         rule = diagnose(symptom)
         message = (
             f"judge openai, model {self.spec.model!r} at {self._host}, after "
-            f"{exchange.attempts} request{'s' * (exchange.attempts != 1)}: "
+            f"{sent} request{'s' * (sent != 1)}: "
             f"{explain(symptom, timeout=self.spec.timeout, detail=detail)}"
         )
         if rule.course in {Course.FATAL, Course.SUSPECT}:
-            return FatalJudgeError(message, reason=rule.reason, attempts=exchange.attempts)
+            return FatalJudgeError(message, reason=rule.reason, attempts=sent)
         return UnusableAnswer(
             message,
             reason=rule.reason,
             attempts=exchange.attempts,
             violations=exchange.violations,
             usage=exchange.usage,
+            reasks=exchange.reasks,
+            lasting=rule.lasting,
         )
 
-    def _impatience(self, symptom: Symptom) -> str:
-        wait, limit = symptom.retry_after or 0.0, self.spec.max_retry_after
-        return f"it asks to wait {wait:g} s, max_retry_after is {limit:g}" if wait > limit else ""
-
-    def _client(self) -> AsyncOpenAI:
+    def _line(self) -> _Line:
         """The client, made on the event loop that uses it: a client cannot change loops."""
         loop = asyncio.get_running_loop()
-        if loop not in self._clients:
-            self._clients[loop] = open_client(
-                self.spec.base_url,
-                self._key.get_secret_value(),
-                timeout=self.spec.timeout,
-                organization=self.spec.organization,
-                project=self.spec.project,
+        if loop not in self._lines:
+            self._lines[loop] = _Line(
+                open_client(
+                    self.spec.base_url,
+                    self._key.get_secret_value(),
+                    timeout=self.spec.timeout,
+                    organization=self.spec.organization,
+                    project=self.spec.project,
+                )
             )
-        return self._clients[loop]
+        return self._lines[loop]
 
 
-def response_format(schema: ResponseSchema) -> ResponseFormatJSONSchema:
-    """The strict response format of a published schema, property order as published."""
-    return {
-        "type": "json_schema",
-        "json_schema": {
-            "name": re.sub(r"[^A-Za-z0-9_-]", "_", schema.name)[:64],
-            "strict": True,
-            "schema": dict(schema.json_schema),
-        },
-    }
+@dataclass
+class _Line:
+    """A connection to the server from one event loop."""
+
+    client: AsyncOpenAI
+    checking: asyncio.Lock = field(default_factory=asyncio.Lock)
+    checked: bool = False
+    """Whether the preflight is over."""
+
+
+def _tell_quotas(sent: Sent, headers: Mapping[str, str]) -> None:
+    sent.told(requests=quota_of(headers, "requests"), tokens=quota_of(headers, "tokens"))
+
+
+@lru_cache
+def _schema_text(schema: ResponseSchema) -> str:
+    return compact(schema.json_schema)
+
+
+def _worth_retrying(error: BaseException) -> bool:
+    # tenacity hands over every BaseException; Ctrl-C and cancellation are no Failed.
+    return isinstance(error, Failed) and error.rule.course in {Course.RETRY, Course.RATE}
 
 
 def _pause(state: RetryCallState) -> float:
-    """Seconds until the next attempt: what the server asks for, and never less than back-off."""
+    """Seconds of back-off; a time that the server names is waited for by the whole run."""
     error = state.outcome.exception() if state.outcome else None
-    asked = (error.symptom.retry_after if isinstance(error, Failed) else None) or 0.0
-    return max(asked, _BACK_OFF(state))
+    limited = isinstance(error, Failed) and error.rule.course is Course.RATE
+    return min(_BACK_OFF(state), _LONGEST_RATE_PAUSE if limited else _LONGEST_PAUSE)
 
 
 _BACK_OFF = wait_random_exponential(multiplier=1, max=_LONGEST_PAUSE)

@@ -39,9 +39,10 @@ class OpenAISpec(JudgeSpec):
     timeout: Annotated[float, Field(gt=0), NotInKey] = 180.0
     """Seconds that one attempt may take in all, from connecting to the last byte."""
     max_attempts: Annotated[int, Field(ge=1), NotInKey] = 6
-    """Requests at most for one answer; a re-ask counts anew."""
-    max_retry_after: Annotated[float, Field(ge=0), NotInKey] = 120.0
-    """Seconds that a server may ask to wait; if it asks for more, the record is given up."""
+    """Requests at most for one answer; a re-ask counts anew, and what concerns all records (rate
+    limits, outages) does not count."""
+    preflight: Annotated[bool, NotInKey] = True
+    """Whether the model is looked up once before the first record is sent."""
     max_output_tokens: Annotated[int | None, Field(ge=1), NotInKey] = None
     """Cap on an answer, reasoning included. Left out of the key because a complete answer does not
     depend on it, as long as the provider does not derive a thinking budget from it."""

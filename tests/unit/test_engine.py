@@ -12,6 +12,7 @@ import pytest
 
 from labeler.engine import Engine
 from labeler.errors import UsageError
+from labeler.traffic import Traffic, current
 
 
 @pytest.fixture
@@ -34,7 +35,7 @@ def engine_of(concurrency: int, farewells: list[str], grace: float = 10.0) -> En
     async def last() -> None:
         farewells.append("closed")
 
-    return Engine(concurrency, grace=grace, last=last)
+    return Engine(Traffic(concurrency), grace=grace, last=last)
 
 
 async def answer(value: int, seconds: float = 0.0) -> int:
@@ -60,10 +61,17 @@ def test_stopping_lets_running_jobs_finish_and_starts_no_others(
     engine: Engine, farewells: list[str]
 ) -> None:
     """What was sent is paid for; what was not is not sent."""
-    jobs = [engine.submit(lambda: answer(7, 0.2)) for _ in range(6)]
-    time.sleep(0.05)
+    begun = threading.Event()
+
+    async def placed() -> int:
+        async with current().place():
+            begun.set()
+            return await answer(7, 0.2)
+
+    jobs = [engine.submit(placed) for _ in range(6)]
+    assert begun.wait(10)
     engine.stop()
-    assert [job.result() for job in jobs[:2]] == [7, 7]
+    assert jobs[0].result() == 7
     for job in jobs[2:]:
         with pytest.raises(CancelledError):
             job.result()
@@ -103,7 +111,7 @@ def test_a_farewell_that_fails_changes_nothing() -> None:
     async def last() -> None:
         raise OSError("gone")
 
-    engine = Engine(1, grace=1, last=last)
+    engine = Engine(Traffic(), grace=1, last=last)
     assert engine.submit(lambda: answer(3)).result() == 3
     engine.stop()
 
@@ -130,10 +138,10 @@ def test_nothing_is_left(farewells: list[str]) -> None:
     assert threading.active_count() == before
 
 
-def test_no_slots_no_engine() -> None:
-    """At least one job must be able to run."""
+def test_no_places_no_traffic() -> None:
+    """At least one request must be able to run."""
     with pytest.raises(UsageError, match="1 or more"):
-        engine_of(0, [])
+        Traffic(0)
 
 
 @pytest.mark.parametrize("error", [SystemExit, KeyboardInterrupt, asyncio.CancelledError])
@@ -154,7 +162,7 @@ def test_an_engine_can_be_stopped_from_its_own_thread(farewells: list[str]) -> N
     async def last() -> None:
         farewells.append("closed")
 
-    engine = Engine(2, grace=10, last=last, after=done.set)
+    engine = Engine(Traffic(2), grace=10, last=last, after=done.set)
     job = engine.submit(lambda: answer(7, 0.2))
 
     async def collected() -> None:

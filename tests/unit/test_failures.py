@@ -58,8 +58,8 @@ def test_every_rule_can_be_reached() -> None:
                 code="rate_limit_exceeded",
                 words="Rate limit reached. Add a payment method at .../account/billing",
             ),
-            "transport",
-            Course.RETRY,
+            "rate_limit",
+            Course.RATE,
         ),
         (
             Symptom("status", 429, words="Request too large for m: Limit 30000, Requested 40000"),

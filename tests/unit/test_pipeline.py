@@ -19,10 +19,10 @@ import labeler
 from fakes import CountingJudge, agreeable
 from labeler.api import MemoryStore, iter_labels
 from labeler.errors import FatalJudgeError, JudgeError, StoreError, UnknownName, UsageError
-from labeler.judges import JudgeReply
+from labeler.judges import JudgeReply, UnusableAnswer
 from labeler.pipeline import Origin
 from labeler.prompting import JudgeRequest
-from labeler.record import LabelFailure, LabelRecord, Outcome, SentenceScores
+from labeler.record import LabelFailure, LabelRecord, Outcome, SentenceScores, Usage
 from labelled import output
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "rows.jsonl"
@@ -55,6 +55,7 @@ class Watch:
     def __init__(self) -> None:
         self.total = self.repeated = -1
         self.origins: list[Origin] = []
+        self.notices: list[str] = []
 
     def begin(self, rows: int, repeated: int) -> None:
         """Remember the totals."""
@@ -64,6 +65,10 @@ class Watch:
         """Remember the origin."""
         del outcome
         self.origins.append(origin)
+
+    def notice(self, text: str) -> None:
+        """Remember what was said."""
+        self.notices.append(text)
 
 
 def test_one_call_a_row_and_none_the_second_time() -> None:
@@ -324,14 +329,44 @@ def test_a_failure_is_tried_anew_for_a_later_row() -> None:
 
 
 def test_what_another_run_saved_meanwhile_counts() -> None:
-    """The store is asked once more right before a call, and keeps its first answer."""
+    """Two runs on one store share the work: each row is asked once, and both have all labels."""
     store, first, second = MemoryStore(), CountingJudge(seconds=0.05), CountingJudge()
     run = iter_labels(rows(12), judge=first, store=store, concurrency=1)
+    watch = Watch()
     head = next(run)
-    assert labeler.label(rows(12), judge=second, store=store)[0] == head
-    rest = list(run)
-    assert len(rest) == 11
-    assert len(first.asked) < 4
+    outcomes = list(iter_labels(rows(12), judge=second, store=store, watcher=watch))
+    assert [head, *run] == outcomes
+    assert sorted(first.asked + second.asked) == sorted(outcome.id for outcome in outcomes)
+    assert watch.notices in ([], [WAITS])
+
+
+WAITS = "another run is labelling some of these rows: waiting for its labels"
+
+
+def test_a_row_that_another_run_asks_for_is_waited_for() -> None:
+    """It is not paid for twice, people are told once, and its label is the other run's."""
+    store, judge, watch = MemoryStore(), CountingJudge(), Watch()
+    other = labeler.label(rows(2), judge=CountingJudge(), store=MemoryStore())
+    records = [outcome for outcome in other if isinstance(outcome, LabelRecord)]
+    leases = [store.lease(record.key) for record in records]
+
+    def finish() -> None:
+        for lease, record in zip(leases, records, strict=True):
+            store.put(record).result()
+            assert lease
+            lease.release()
+
+    class Impatient(Watch):
+        def notice(self, text: str) -> None:
+            super().notice(text)
+            finish()
+
+    watch = Impatient()
+    outcomes = list(iter_labels(rows(3), judge=judge, store=store, watcher=watch))
+    assert judge.asked == ["r2"]
+    assert outcomes[:2] == records
+    assert watch.notices == [WAITS]
+    assert watch.origins == ["store", "store", "judge"]
 
 
 def test_rows_that_change_under_way_are_noticed(tmp_path: Path) -> None:
@@ -352,13 +387,42 @@ def test_rows_that_change_under_way_are_noticed(tmp_path: Path) -> None:
         list(iter_labels(path, judge=CountingJudge(), store=MemoryStore(), watcher=Growing()))
 
 
-def test_failures_are_tried_again() -> None:
-    """They are not labels, and the store does not keep them."""
-    store, broken = MemoryStore(), CountingJudge(refusing)
-    labeler.label(rows(5), judge=broken, store=store)
-    mended = CountingJudge()
+def passing(request: JudgeRequest) -> JudgeReply:
+    """The network is down for every second record."""
+    if request.example.id in {"r1", "r3"}:
+        raise JudgeError("no answer", reason="transport", attempts=6)
+    return agreeable(request)
+
+
+def test_what_the_network_did_is_tried_again() -> None:
+    """Such failures are not kept: the next run asks."""
+    store, mended = MemoryStore(), CountingJudge()
+    assert reasons(labeler.label(rows(5), judge=CountingJudge(passing), store=store))[1] == (
+        "transport"
+    )
     assert reasons(labeler.label(rows(5), judge=mended, store=store)) == ["label"] * 5
-    assert mended.asked == ["r1", "r2", "r3"]
+    assert mended.asked == ["r1", "r3"]
+
+
+def refused_for_good(_: JudgeRequest) -> JudgeReply:
+    """The model does not want to."""
+    usage = Usage(prompt_tokens=9)
+    raise UnusableAnswer("refused", reason="refusal", attempts=1, usage=usage, lasting=True)
+
+
+def test_a_lasting_failure_is_kept_and_asked_again_only_on_request() -> None:
+    """It is told again in the name of the row that asks, at no cost."""
+    store, mended = MemoryStore(), CountingJudge()
+    labeler.label(rows(1), judge=CountingJudge(refused_for_good), store=store)
+    (again,) = labeler.label([row(0, id="other")], judge=mended, store=store)
+    assert isinstance(again, LabelFailure)
+    assert (again.id, again.reason, again.attempts, again.usage) == ("other", "refusal", 0, None)
+    assert again.message == "'other': refused; retry_failed asks again"
+    assert mended.asked == []
+
+    retried = labeler.label(rows(1), judge=mended, store=store, retry_failed=True)
+    assert reasons(retried) == ["label"]
+    assert labeler.label(rows(1), judge=CountingJudge(refused_for_good), store=store) == retried
 
 
 def fatal_at_three(request: JudgeRequest) -> JudgeReply:

@@ -14,14 +14,17 @@ import pytest
 
 import samples
 from labeler import __version__
-from labeler.errors import FatalJudgeError, JudgeError, UsageError
-from labeler.judges import JUDGES, STOPPING, InKey, Judge, JudgeReply, NotInKey, UnusableAnswer
-from labeler.judges.openai_judge import OpenAIJudge, response_format
+from labeler.errors import FatalJudgeError, JudgeError, RunPaused, UsageError
+from labeler.judges import JUDGES, InKey, Judge, JudgeReply, NotInKey, UnusableAnswer, openai_judge
+from labeler.judges.openai_client import quota_of
+from labeler.judges.openai_judge import OpenAIJudge
+from labeler.judges.openai_request import response_format
 from labeler.judges.openai_spec import OpenAISpec
 from labeler.judges.reask import REASK_VERSION
 from labeler.labels import GPTLabelingOutput
 from labeler.prompting import JudgeRequest, ResponseSchema, load_schema
 from labeler.record import Usage
+from labeler.traffic import TRAFFIC, Limits, Quota, Traffic
 from wire.provider import (
     BEHAVIOURS,
     FINGERPRINT,
@@ -51,13 +54,36 @@ class Pauses(list[float]):
 
 
 def judge_of(provider: Provider, **settings: Any) -> OpenAIJudge:
-    """A judge of the provider that does not sleep unless told how."""
-    settings = {"api_key": KEY, "base_url": provider.url, "sleep": Pauses(), **settings}
+    """A judge of the provider that does not sleep unless told how, and looks nothing up."""
+    unhurried = {"sleep": Pauses(), "preflight": False}
+    settings = {"api_key": KEY, "base_url": provider.url, **unhurried, **settings}
     return OpenAIJudge("model-1", **settings)
 
 
-async def ask(judge: Judge, *requests: JudgeRequest) -> list[JudgeReply]:
-    """Ask for several records at once, then close the judge."""
+class Hurried(Traffic):
+    """A run's traffic that writes down what it is asked to wait, and does not wait."""
+
+    def __init__(self, **limits: Any) -> None:
+        super().__init__(limits=Limits(**limits))
+        self.pauses: list[float] = []
+
+    def pause(self, seconds: float) -> None:
+        """Remember."""
+        self.pauses.append(seconds)
+        super().pause(seconds if seconds > (self.limits.longest_wait or seconds) else 0.0)
+
+
+async def ask(
+    judge: Judge, *requests: JudgeRequest, traffic: Traffic | None = None
+) -> list[JudgeReply]:
+    """Ask for several records at once, then close the judge.
+
+    Args:
+        judge: who is asked.
+        requests: what is asked.
+        traffic: that of the run; by default one that forgives no record anything.
+    """
+    TRAFFIC.set(traffic or TRAFFIC.get() or Hurried(max_outage=0))
     try:
         return await asyncio.gather(*map(judge.label, requests))
     finally:
@@ -67,11 +93,13 @@ async def ask(judge: Judge, *requests: JudgeRequest) -> list[JudgeReply]:
 def reply_of(
     provider: Provider,
     request: JudgeRequest | None = None,
+    *,
+    traffic: Traffic | None = None,
     **settings: Any,
 ) -> JudgeReply:
     """The reply to one record."""
     request = request or samples.request()
-    return asyncio.run(ask(judge_of(provider, **settings), request))[0]
+    return asyncio.run(ask(judge_of(provider, **settings), request, traffic=traffic))[0]
 
 
 def failure_of(script: Script, **settings: Any) -> tuple[JudgeError, Provider]:
@@ -175,7 +203,7 @@ def test_a_reply_is_a_plain_label_with_its_facts() -> None:
     assert abs(dt.datetime.now(dt.UTC) - made) < dt.timedelta(minutes=1)
 
 
-UNTIDY = ["no-usage", "text-usage", "null-usage", "odd-model", "odd-finish"]
+UNTIDY = ["no-usage", "text-usage", "null-usage", "odd-model", "odd-finish", "drift"]
 
 
 @pytest.mark.parametrize("behaviour", UNTIDY)
@@ -289,7 +317,10 @@ def test_trivial_spelling_is_no_violation() -> None:
 
 @pytest.mark.parametrize(
     "behaviour",
-    ["malformed", "fenced", "extra-field", "lone-surrogate", "empty", "no-content", "list-content"],
+    [
+        *("malformed", "fenced", "extra-field", "lone-surrogate", "twice-name"),
+        *("empty", "no-content", "list-content"),
+    ],
 )
 def test_an_unreadable_answer_is_reasked_once(behaviour: str) -> None:
     """It is counted apart from broken contracts, and the second one ends the record."""
@@ -349,7 +380,6 @@ def test_what_no_record_survives_stops_the_run(behaviour: str, reason: str) -> N
         ("filtered", "content_filter"),
         ("refusal", "refusal"),
         ("truncated", "truncated"),
-        ("429-wait-long", "transport"),
     ],
 )
 def test_what_one_record_does_not_survive_ends_that_record(behaviour: str, reason: str) -> None:
@@ -440,7 +470,7 @@ def test_a_cap_doubled_beyond_what_the_model_allows_costs_one_record() -> None:
 
 
 TRANSIENT = [
-    *("408", "409", "429", "429-wait", "500", "503", "html", "bad-json", "reset", "close", "short"),
+    *("408", "409", "500", "503", "html", "bad-json", "reset", "close", "short"),
     *("bad-utf8", "deep-json", "json-list", "json-null", "json-error"),
     *("no-choices", "null-choices", "no-message", "text-message", "text-choice"),
 ]
@@ -511,19 +541,62 @@ def test_a_truncated_answer_gets_one_longer_try() -> None:
 
 
 def test_a_server_may_say_how_long_to_wait() -> None:
-    """Retry-After is waited out and not undercut."""
-    pauses = Pauses()
+    """Retry-After is waited out by the whole run; the record itself only backs off."""
+    pauses, traffic = Pauses(), Hurried()
     with Provider(["429-wait", "429-wait"]) as provider:
-        reply_of(provider, sleep=pauses)
-    assert pauses == [7.0, 7.0]
+        reply_of(provider, sleep=pauses, traffic=traffic)
+    assert traffic.pauses == [7.0, 7.0]
+    assert len(pauses) == 2
 
 
-def test_a_wait_beyond_the_limit_is_not_cut_short() -> None:
-    """The record is given up at once, and the error says what would help."""
-    pauses = Pauses()
-    failure, _ = failure_of(["429-wait"], sleep=pauses, max_retry_after=5)
-    assert pauses == []
-    assert "it asks to wait 7 s, max_retry_after is 5" in str(failure)
+def test_a_rate_limit_is_held_against_no_record() -> None:
+    """However often the server says so, the record is asked until there is an answer."""
+    with Provider(["429"] * 9) as provider:
+        reply = reply_of(provider, max_attempts=2, traffic=Hurried())
+    assert reply.facts.attempts == 10
+
+
+def test_a_rate_limit_without_end_is_given_up() -> None:
+    """Where the server has answered nobody for longer than the run waits, attempts count."""
+    failure, provider = failure_of(["429"] * 9, max_attempts=3)
+    assert (failure.reason, len(provider.calls)) == ("rate_limit", 3)
+
+
+def test_a_wait_that_is_too_long_ends_the_run() -> None:
+    """The error says until when the server asks to wait, and nothing more is sent."""
+    with Provider(["429-wait-long"]) as provider, pytest.raises(RunPaused) as caught:
+        reply_of(provider, traffic=Hurried(longest_wait=120))
+    assert "asks to wait 10800 s, until 20" in str(caught.value)
+    assert len(provider.calls) == 1
+
+
+def test_the_quotas_of_headers_set_the_pace() -> None:
+    """What the server says of its limits reaches the traffic, also with an error."""
+    told: list[tuple[Quota | None, Quota | None]] = []
+
+    class Listening(Hurried):
+        def follow(self, requests: Quota | None, tokens: Quota | None) -> None:
+            told.append((requests, tokens))
+
+    headers = {
+        "x-ratelimit-limit-requests": "500",
+        "x-ratelimit-remaining-requests": "499",
+        "x-ratelimit-reset-requests": "1m0.12s",
+        "x-ratelimit-limit-tokens": "30000",
+        "x-ratelimit-remaining-tokens": "29000",
+        "x-ratelimit-reset-tokens": "20ms",
+    }
+    with Provider([error(500, headers=headers)]) as provider:
+        reply_of(provider, traffic=Listening())
+    assert told == [(Quota(500, 499, 60.12), Quota(30000, 29000, 0.02)), (None, None)]
+
+
+@pytest.mark.parametrize("reset", ["", "soon", "1x", "-1s", "nan", "1s garbage"])
+def test_unreadable_quotas_are_left_alone(reset: str) -> None:
+    """A server may write what it likes."""
+    said = {"limit": "5", "remaining": "4", "reset": reset}
+    headers = {f"x-ratelimit-{name}-requests": text for name, text in said.items()}
+    assert quota_of(headers, "requests") is None
 
 
 def test_pauses_grow_and_are_jittered() -> None:
@@ -562,13 +635,13 @@ def label_while_stopping(script: list[str], **settings: Any) -> tuple[JudgeReply
     """Ask in a run that is stopped while the record's first request is on the wire."""
 
     async def label() -> tuple[JudgeReply, Provider]:
-        loop, stop = asyncio.get_running_loop(), asyncio.Event()
+        loop, traffic = asyncio.get_running_loop(), Hurried()
 
         def pick(call: Call) -> str:
-            loop.call_soon_threadsafe(stop.set)
+            loop.call_soon_threadsafe(traffic.stop)
             return script[call.number - 1]
 
-        STOPPING.set(stop)
+        TRAFFIC.set(traffic)
         with Provider(pick) as provider:
             return (await ask(judge_of(provider, **settings), samples.request()))[0], provider
 
@@ -618,10 +691,9 @@ def test_a_record_that_comes_too_late_is_not_sent() -> None:
     """Its first request is a further request too."""
 
     async def label(judge: OpenAIJudge) -> None:
-        stop = asyncio.Event()
-        stop.set()
-        STOPPING.set(stop)
-        await ask(judge, samples.request())
+        traffic = Traffic()
+        traffic.stop()
+        await ask(judge, samples.request(), traffic=traffic)
 
     with Provider() as provider, pytest.raises(UnusableAnswer) as caught:
         asyncio.run(label(judge_of(provider)))
@@ -633,15 +705,15 @@ def test_a_pause_ends_with_the_run(end: str) -> None:
     """Seven seconds of waiting are not waited out, and cancelling is not swallowed."""
 
     async def label(provider: Provider) -> None:
-        stop = asyncio.Event()
-        STOPPING.set(stop)
+        traffic = Traffic()
+        TRAFFIC.set(traffic)
         judge = judge_of(provider, sleep=asyncio.sleep)
         task = asyncio.create_task(judge.label(samples.request()))
         while not provider.calls:  # noqa: ASYNC110 - the provider lives on another thread
             await asyncio.sleep(0.01)
         await asyncio.sleep(0.2)
         if end == "stop":
-            stop.set()
+            traffic.stop()
         else:
             task.cancel()
         try:
@@ -658,22 +730,14 @@ def test_a_pause_ends_with_the_run(end: str) -> None:
     assert time.monotonic() - started < 3
 
 
-def test_a_run_that_goes_on_pauses_as_ever() -> None:
-    """With an engine's event that is not set, the pause is slept, and its errors come out."""
-
-    async def label(provider: Provider, sleep: Callable[[float], Any]) -> JudgeReply:
-        STOPPING.set(asyncio.Event())
-        return (await ask(judge_of(provider, sleep=sleep), samples.request()))[0]
+def test_what_a_pause_raises_comes_out() -> None:
+    """A bug in the caller's sleep is not swallowed."""
 
     async def broken(_: float) -> None:
         raise KeyError("bug")
 
-    pauses = Pauses()
-    with Provider(["429-wait"]) as provider:
-        assert asyncio.run(label(provider, pauses)).facts.attempts == 2
-    assert pauses == [7.0]
-    with Provider(["429-wait"]) as provider, pytest.raises(KeyError, match="bug"):
-        asyncio.run(label(provider, broken))
+    with Provider(["500"]) as provider, pytest.raises(KeyError, match="bug"):
+        reply_of(provider, sleep=broken)
 
 
 @pytest.mark.parametrize("where", ["attempt", "pause"])
@@ -695,12 +759,12 @@ def test_ctrl_c_passes_through(where: str, monkeypatch: pytest.MonkeyPatch) -> N
 def test_a_bug_is_not_dressed_up_as_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     """An exception that no server can cause comes out as it is, once."""
 
-    def parameters(_: object) -> None:
+    def body(*_: object) -> None:
         raise KeyError("bug")
 
     with Provider() as provider:
         judge = judge_of(provider)
-        monkeypatch.setattr(judge, "_parameters", parameters)
+        monkeypatch.setattr(openai_judge, "request_body", body)
         with pytest.raises(KeyError, match="bug"):
             asyncio.run(ask(judge, samples.request()))
     assert provider.calls == []

@@ -1,0 +1,420 @@
+"""The traffic of one run: how many requests may be out at once, how fast, and at what cost.
+
+Whoever sends requests asks here before each one and says afterwards how it went. What concerns one
+record stays with that record; what concerns all of them (a rate limit, an outage, a budget) is
+decided here, once for the whole run.
+
+A job that asks a judge holds a place (:meth:`Traffic.place`) among those in flight; the judge asks
+for each request (:meth:`Traffic.request`), and gives its place up while it pauses
+(:meth:`Traffic.rest`). A judge that does none of this is merely held to the number of places.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable
+from contextlib import asynccontextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Any, Literal
+
+from labeler.errors import RunPaused, UsageError
+from labeler.traffic.breaker import Breaker
+from labeler.traffic.bucket import Bucket
+from labeler.traffic.budget import Budget
+from labeler.traffic.slots import Slots
+
+_MINUTE = 60.0
+_NOW = 1e-4
+"""Seconds that are not worth a pause: a clock cannot tell them from none."""
+_ALONE = 5.0
+"""Seconds that the first request is given to show whether key, model and address are any good,
+before others follow: a server that thinks for minutes is not asked one record at a time."""
+_WORTH_SAYING = 10.0
+"""Seconds of waiting that people are told of."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a run may do to a server, besides the number of requests in flight.
+
+    Without them the server's own ``x-ratelimit`` headers and rate limit errors set the pace.
+    """
+
+    requests_per_minute: float | None = None
+    tokens_per_minute: float | None = None
+    """Prompt and answer together, as providers count them."""
+    budget: Decimal | None = None
+    """US dollars; a request is sent only if its worst case still fits."""
+    longest_wait: float | None = None
+    """Seconds that a server may ask to wait; beyond it the run ends. ``None``: any time."""
+    max_outage: float = 1800.0
+    """Seconds without any answer that are waited out before records are given up."""
+
+    def __post_init__(self) -> None:
+        for name in ("requests_per_minute", "tokens_per_minute", "budget"):
+            value = getattr(self, name)
+            if value is not None and not 0 < value < math.inf:
+                raise UsageError(f"{name} must be more than 0, got {value}")
+
+
+@dataclass(frozen=True)
+class Size:
+    """What a request may take."""
+
+    tokens: int = 0
+    """Expected tokens of the prompt and the answer."""
+    worst_cost: Decimal = Decimal(0)
+    """US dollars at most."""
+
+
+@dataclass(frozen=True)
+class Quota:
+    """What a server's headers say of one of its limits."""
+
+    limit: float
+    """Units that it allows in one go, when nothing was used."""
+    remaining: float
+    reset: float
+    """Seconds until all of the limit is there again."""
+
+    @property
+    def rate(self) -> float:
+        """Units that come back in a second, whatever window the server counts in."""
+        used = self.limit - self.remaining
+        return used / self.reset if used > 0 and self.reset > 0 else self.limit / _MINUTE
+
+
+class Stopped(Exception):
+    """The run is being stopped: nothing more is sent."""
+
+
+class BudgetSpent(Exception):
+    """The request might cost more than what is left; the message says what was spent."""
+
+
+class Sent:
+    """One request that was let through; say what became of it."""
+
+    def __init__(
+        self, traffic: Traffic, record: Hashable, size: Size, *, probe: bool, scout: bool
+    ) -> None:
+        self.scout = scout
+        """Whether it was sent before there was any answer."""
+        self.probe = probe
+        """Whether it was sent to find out if the server is back: it is no fault of its record."""
+        self.end: Literal["answered", "limited", "failed"] | None = None
+        self.record, self.size = record, size
+        self.tokens: int | None = None
+        self.cost: Decimal | None = None
+        self.began = traffic.clock()
+        self._traffic = traffic
+
+    def answered(self, *, tokens: int | None = None, cost: Decimal | None = None) -> None:
+        """The server dealt with the request, be it by a refusal.
+
+        Args:
+            tokens: charged, prompt and answer; ``None`` where it does not say.
+            cost: US dollars; ``None`` where nobody knows: then it counts as the worst case.
+        """
+        self.end, self.tokens, self.cost = "answered", tokens, cost
+
+    def failed(self, *, charged: bool) -> None:
+        """No answer came, or the server failed.
+
+        Args:
+            charged: whether the provider may have charged for it all the same.
+        """
+        self.end, self.cost = "failed", None if charged else Decimal(0)
+
+    def limited(self) -> None:
+        """The server said that it was too much; nothing was charged."""
+        self.end, self.cost = "limited", Decimal(0)
+
+    def told(self, *, requests: Quota | None, tokens: Quota | None) -> None:
+        """The server's headers say how much of its limits is left."""
+        self._traffic.follow(requests, tokens)
+
+
+@dataclass
+class _Place:
+    held: bool = True
+    clean: bool = True
+
+
+_PLACE: ContextVar[_Place | None] = ContextVar("place", default=None)
+
+
+class Traffic:
+    """Lets requests of one run through, on one event loop.
+
+    Args:
+        concurrency: requests in flight at most.
+        limits: what else holds them back.
+        notice: told, in words for people, what the run waits for.
+        clock: seconds on a clock that never goes back.
+    """
+
+    def __init__(
+        self,
+        concurrency: int = 1,
+        limits: Limits | None = None,
+        *,
+        notice: Callable[[str], None] = lambda _: None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        if concurrency < 1:
+            raise UsageError(f"concurrency must be 1 or more, got {concurrency}")
+        self.concurrency = concurrency
+        self.limits = limits or Limits()
+        self.clock, self.notice = clock, notice
+        self.stopping = asyncio.Event()
+        """Set while the run is being stopped: nothing more is sent, pauses end."""
+        self.budget = None if self.limits.budget is None else Budget(self.limits.budget)
+        self._slots = Slots(concurrency)
+        self._breaker = Breaker(clock)
+        self._gate = asyncio.Lock()
+        self._changed = asyncio.Event()
+        self._own = _own_buckets(self.limits, clock)
+        self._server: dict[str, Bucket] = {}
+        self._closed_until = -math.inf
+        self._cut_at = -math.inf
+        self._heard: float | None = None
+        self._scouts = 0
+        self._alone_until = -math.inf
+
+    @asynccontextmanager
+    async def place(self) -> AsyncIterator[None]:
+        """Be one of those in flight.
+
+        Raises:
+            Stopped: the run is being stopped.
+        """
+        await self._slots.take()
+        place = _Place()
+        token = _PLACE.set(place)
+        try:
+            if self.stopping.is_set():
+                raise Stopped
+            yield
+        finally:
+            _PLACE.reset(token)
+            if place.held:
+                self._slots.give(clean=place.clean)
+
+    async def rest(
+        self, seconds: float, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    ) -> None:
+        """Pause, without one's place, and not longer than the run goes on."""
+        place = _PLACE.get()
+        if place is not None:
+            place.held = False
+            self._slots.give(clean=False)
+        sleeping = asyncio.ensure_future(sleep(seconds))
+        await self._first_of(sleeping)
+        if sleeping.done():
+            sleeping.result()
+        if place is not None and not self.stopping.is_set():
+            await self._slots.take(first=True)
+            place.held = place.clean = True
+
+    @asynccontextmanager
+    async def request(self, record: Hashable, size: Size) -> AsyncIterator[Sent]:
+        """Wait until a request may be sent; within the context, send it and say how it went.
+
+        Raises:
+            Stopped: the run is being stopped.
+            BudgetSpent: it might cost more than what is left.
+        """
+        probe = await self._admit(size)
+        sent = Sent(self, record, size, probe=probe, scout=self._heard is None)
+        try:
+            yield sent
+        finally:
+            self._settle(sent)
+
+    def pause(self, seconds: float) -> None:
+        """The server asks to wait: nothing is sent until then.
+
+        Raises:
+            RunPaused: it asks for longer than the run may wait.
+        """
+        until = self.clock() + seconds
+        moment = f"{datetime.now().astimezone() + timedelta(seconds=seconds):%Y-%m-%d %H:%M:%S}"
+        longest = self.limits.longest_wait
+        if longest is not None and seconds > longest:
+            raise RunPaused(
+                f"the server asks to wait {seconds:.0f} s, until {moment}, and the run may wait "
+                f"{longest:g} s; run it again then, what was labelled is stored",
+                reason="rate_limit",
+            )
+        if seconds >= _WORTH_SAYING and until > self._closed_until + 1:
+            self.notice(f"the server asks to wait {seconds:.0f} s: going on at {moment}")
+        self._closed_until = max(self._closed_until, until)
+        self._heard = max(self._heard or -math.inf, self._closed_until)
+
+    def patient(self) -> bool:
+        """Whether what concerns all records is still waited out, at no record's expense.
+
+        ``False`` before the server has answered at all.
+        """
+        return self._heard is not None and self.clock() - self._heard < self.limits.max_outage
+
+    def follow(self, requests: Quota | None, tokens: Quota | None) -> None:
+        """Keep to what the server's headers say of its limits."""
+        for name, quota in (("requests", requests), ("tokens", tokens)):
+            if quota is None or not quota.rate > 0:
+                continue
+            if name not in self._server:
+                self._server[name] = Bucket(quota.rate, quota.limit, self.clock)
+            self._server[name].mirror(quota.rate, quota.limit, quota.remaining)
+
+    def stop(self) -> None:
+        """Send nothing more; whoever waits is told."""
+        self.stopping.set()
+        self._wake()
+
+    async def _admit(self, size: Size) -> bool:
+        """Wait for one's turn, in order, and take what it costs; whether it is a probe."""
+        async with self._gate:
+            while True:
+                if self.stopping.is_set():
+                    raise Stopped
+                wait = self._wait(size)
+                if wait <= _NOW and not self._afford(size):
+                    wait = math.inf
+                if wait <= _NOW:
+                    break
+                await self._nap(wait)
+            for bucket, amount in self._buckets(size):
+                bucket.take(amount)
+            if self._heard is None:
+                self._scouts += 1
+                self._alone_until = self.clock() + _ALONE
+            return self._breaker.send()
+
+    def _wait(self, size: Size) -> float:
+        now = self.clock()
+        alone = self._alone_until - now if self._heard is None and self._scouts else 0.0
+        waits = [bucket.wait(amount) for bucket, amount in self._buckets(size)]
+        return max(self._closed_until - now, self._breaker.wait(), alone, *waits, 0.0)
+
+    def _buckets(self, size: Size) -> list[tuple[Bucket, float]]:
+        amounts = {"requests": 1, "tokens": size.tokens}
+        return [
+            (buckets[name], amount)
+            for buckets in (self._own, self._server)
+            for name, amount in amounts.items()
+            if name in buckets
+        ]
+
+    def _afford(self, size: Size) -> bool:
+        """Reserve a request's worst case; ``False`` while those in flight may still free enough.
+
+        Raises:
+            BudgetSpent: it does not fit, and nothing in flight can change that.
+        """
+        budget = self.budget
+        if budget is None or budget.reserve(size.worst_cost):
+            return True
+        if budget.reserved and not budget.closed:
+            return False
+        budget.closed = True
+        raise BudgetSpent(
+            f"the budget of ${budget.cap} is used up: ${budget.spent:.4f} spent, and this request "
+            f"might cost ${size.worst_cost:.4f}"
+        )
+
+    def _settle(self, sent: Sent) -> None:
+        self._scouts -= sent.scout
+        place = _PLACE.get()
+        if place is not None and sent.end in {"limited", "failed"}:
+            place.clean = False
+        if sent.end == "answered":
+            self._hear()
+        elif sent.end == "limited":
+            self._cut(sent)
+        elif sent.end == "failed":
+            self._fail(sent)
+        else:
+            self._breaker.dropped(probe=sent.probe)
+        self._refund(sent)
+        self._wake()
+
+    def _hear(self) -> None:
+        if self._breaker.open:
+            self.notice("the server answers again")
+        self._breaker.answered()
+        self._heard = max(self._heard or -math.inf, self.clock())
+
+    def _cut(self, sent: Sent) -> None:
+        self._breaker.answered()  # it lives, though it is busy
+        if self._heard is None:
+            self._heard = self.clock()
+        if sent.began >= self._cut_at:  # all that was out at once is one episode
+            self._cut_at = self.clock()
+            self._slots.cut()
+
+    def _fail(self, sent: Sent) -> None:
+        opened = self._breaker.failed(sent.record, probe=sent.probe, allowed=self._slots.limit)
+        if opened:
+            self.notice(
+                "the server does not answer: asking with one request at a time until it does, for "
+                f"{self.limits.max_outage / _MINUTE:.0f} min at most"
+            )
+
+    def _refund(self, sent: Sent) -> None:
+        """Replace what was reserved by what was used."""
+        if sent.tokens is not None:
+            for buckets in (self._own, self._server):
+                if "tokens" in buckets:
+                    buckets["tokens"].take(sent.tokens - sent.size.tokens)
+        if self.budget is not None:
+            cost = sent.size.worst_cost if sent.cost is None else sent.cost
+            self.budget.settle(sent.size.worst_cost, cost)
+
+    async def _nap(self, seconds: float) -> None:
+        """Wait so long, or until something has changed."""
+        self._changed.clear()
+        try:
+            await asyncio.wait_for(self._changed.wait(), None if seconds == math.inf else seconds)
+        except TimeoutError:
+            return
+
+    def _wake(self) -> None:
+        self._changed.set()
+
+    async def _first_of(self, sleeping: asyncio.Future[None]) -> None:
+        """Wait for a pause to end, or for the run to be stopped."""
+        stopped = asyncio.ensure_future(self.stopping.wait())
+        either: set[asyncio.Future[Any]] = {sleeping, stopped}
+        try:
+            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            sleeping.cancel()
+            stopped.cancel()
+
+
+def _own_buckets(limits: Limits, clock: Callable[[], float]) -> dict[str, Bucket]:
+    """The user's limits: a second's worth at once, a minute's worth of tokens in one request."""
+    buckets: dict[str, Bucket] = {}
+    if limits.requests_per_minute:
+        rate = limits.requests_per_minute / _MINUTE
+        buckets["requests"] = Bucket(rate, max(1.0, rate), clock)
+    if limits.tokens_per_minute:
+        rate = limits.tokens_per_minute / _MINUTE
+        buckets["tokens"] = Bucket(rate, rate * _MINUTE, clock)
+    return buckets
+
+
+TRAFFIC: ContextVar[Traffic | None] = ContextVar("traffic", default=None)
+"""The traffic of the run that the current task belongs to."""
+
+
+def current() -> Traffic:
+    """The traffic of the run, or one without limits for a judge that is used by itself."""
+    return TRAFFIC.get() or Traffic()

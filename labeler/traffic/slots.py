@@ -1,0 +1,94 @@
+"""How many requests may be out at once: found by trying, as TCP finds a line's capacity.
+
+It begins with a few and doubles with every clean round until the server first says that it is too
+much. From there on each such episode costs a fifth, and each clean round wins a little back, less
+near the level that was too much the last time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+
+_START = 16
+_CUT = 0.8
+_GROWTH = 1.05
+_CAREFUL_GROWTH = 1.01
+_NEAR = 0.9
+"""Growth is careful from this share of the level at which the last episode began."""
+
+
+class Slots:
+    """Places among the requests in flight; those who wait are served in order.
+
+    Args:
+        most: never more than these at once.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._limit: float = min(most, _START)
+        self._taken = 0
+        self._clean = 0
+        self._ceiling: float | None = None
+        self._waiting: deque[asyncio.Future[None]] = deque()
+
+    @property
+    def limit(self) -> int:
+        """Places that there are now."""
+        return max(1, int(self._limit))
+
+    async def take(self, *, first: bool = False) -> None:
+        """Wait for a place.
+
+        Args:
+            first: go before those who wait already, for one who had a place before.
+        """
+        if self._taken < self.limit and not self._waiting:
+            self._taken += 1
+            return
+        turn = asyncio.get_running_loop().create_future()
+        (self._waiting.appendleft if first else self._waiting.append)(turn)
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled():
+                self._give()
+            raise
+
+    def give(self, *, clean: bool) -> None:
+        """Leave a place.
+
+        Args:
+            clean: the server answered, so that there may be room for more.
+        """
+        if clean:
+            self._clean += 1
+            if self._clean >= self.limit:
+                self._clean = 0
+                self._grow()
+        self._give()
+
+    def cut(self) -> None:
+        """An episode of rate limiting has begun: take a fifth away, in slow start half."""
+        self._clean = 0
+        share = _CUT if self._ceiling else 0.5
+        self._ceiling = self._limit
+        self._limit = max(1.0, self._limit * share)
+
+    def _grow(self) -> None:
+        if self._ceiling is None:
+            grown = self._limit * 2
+        elif self._limit < _NEAR * self._ceiling:
+            grown = self._limit * _GROWTH
+        else:
+            grown = self._limit * _CAREFUL_GROWTH
+        self._limit = min(self._most, grown)
+
+    def _give(self) -> None:
+        self._taken -= 1
+        while self._waiting and self._taken < self.limit:
+            turn = self._waiting.popleft()
+            if not turn.done():
+                self._taken += 1
+                turn.set_result(None)

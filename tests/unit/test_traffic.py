@@ -1,0 +1,536 @@
+"""What a run lets through: places, buckets, breaker, budget; hours of it in virtual time."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Coroutine
+from decimal import Decimal
+from typing import Any, TypeVar
+
+import pytest
+
+from labeler.errors import RunPaused, UsageError
+from labeler.traffic import BudgetSpent, Limits, Quota, Size, Stopped, Traffic
+from labeler.traffic.bucket import Bucket
+from labeler.traffic.budget import Budget
+from virtual_time import now, run
+
+T = TypeVar("T")
+
+
+class Server:
+    """Allows so many requests a second, answers after a while, and may be down for a time."""
+
+    def __init__(
+        self,
+        rate: float = 1e9,
+        burst: float = 1e9,
+        *,
+        latency: float = 0.2,
+        headers: bool = False,
+        down: tuple[float, float] = (0.0, 0.0),
+    ) -> None:
+        self.headers, self.down, self._latency = headers, down, latency
+        self.bucket = Bucket(rate, burst, now)
+        self._rate, self._burst = rate, burst
+        self.sent: list[float] = []
+        self.limited = 0
+        self.most = self._out = 0
+
+    def quota(self) -> Quota | None:
+        """As the headers would say it."""
+        level = max(0.0, self.bucket.level)
+        return Quota(self._burst, level, (self._burst - level) / self._rate)
+
+    async def answer(self) -> int:
+        """A status."""
+        self.sent.append(now())
+        if self.bucket.wait(1):
+            self.limited += 1
+            await asyncio.sleep(0.005)
+            return 429
+        self.bucket.take(1)
+        if self.down[0] <= now() < self.down[1]:
+            await asyncio.sleep(0.01)
+            return 500
+        self._out += 1
+        self.most = max(self.most, self._out)
+        await asyncio.sleep(self._latency * random.uniform(0.5, 1.5))  # noqa: S311 - a load
+        self._out -= 1
+        return 200
+
+
+class Load:
+    """Records that are asked of a server until it answers, as a judge does it."""
+
+    def __init__(self, server: Server, concurrency: int = 64, limits: Limits | None = None) -> None:
+        self.server, self.notices, self.attempts = server, list[str](), dict[int, int]()
+        self.traffic = Traffic(concurrency, limits, notice=self.notices.append, clock=now)
+        self._concurrency = concurrency
+
+    async def label(self, record: int) -> None:
+        """Ask for one record."""
+        async with self.traffic.place():
+            held = 0
+            while True:
+                async with self.traffic.request(record, Size(tokens=100)) as sent:
+                    quota = self.server.quota() if self.server.headers else None
+                    status = await self.server.answer()
+                    sent.told(requests=quota, tokens=None)
+                    if status == 200:
+                        sent.answered(tokens=100)
+                        self.attempts[record] = held + 1
+                        return
+                    if status == 429:
+                        sent.limited()
+                    else:
+                        sent.failed(charged=False)
+                        held += not (sent.probe and self.traffic.patient())
+                await self.traffic.rest(random.uniform(0, min(8, 2**held)))  # noqa: S311
+
+    async def all(self, count: int) -> None:
+        """Ask for many."""
+        records = iter(range(count))
+
+        async def work() -> None:
+            for record in records:
+                await self.label(record)
+
+        await asyncio.gather(*(work() for _ in range(4 * self._concurrency)))
+
+
+def served(work: Callable[[], Awaitable[T]]) -> T:
+    """Run in virtual time, with chance seeded."""
+
+    async def do() -> T:
+        random.seed(7)
+        return await work()
+
+    return run(do())
+
+
+def loaded(count: int, *, limits: Limits | None = None, **server: Any) -> tuple[Load, float]:
+    """A load that was carried out, and how long it took."""
+
+    async def work() -> tuple[Load, float]:
+        load = Load(Server(**server), limits=limits)
+        await load.all(count)
+        return load, now()
+
+    return served(work)
+
+
+# Places
+
+
+def test_the_first_request_goes_alone() -> None:
+    """Its answer tells whether key, model and address are any good."""
+    load, _ = loaded(200)
+    assert load.server.sent[1] >= 0.1
+
+
+def test_a_first_answer_that_takes_long_does_not_keep_the_others_waiting() -> None:
+    """After five seconds they follow."""
+    load, _ = loaded(200, latency=60.0)
+    assert load.server.sent[:3] == [0, 5, 10]
+
+
+def test_places_double_up_to_what_the_user_allows() -> None:
+    """A server that never complains is used to the full."""
+    load, seconds = loaded(5000)
+    assert load.server.most == 64
+    assert seconds < 1.1 * 5000 * 0.2 / 64
+
+
+@pytest.mark.parametrize("headers", [False, True])
+@pytest.mark.parametrize("burst", [10, 50])
+def test_a_rate_that_nobody_told_is_found(burst: int, headers: bool) -> None:
+    """At least nine tenths of what the server allows, and one refusal in fifty at most."""
+    load, seconds = loaded(3000, rate=50, burst=burst, headers=headers)
+    assert 3000 / (50 * seconds + burst) >= 0.9
+    assert load.server.limited <= 0.02 * 3000
+    assert len(load.attempts) == 3000
+    if headers:
+        assert load.server.limited == 0
+
+
+def test_a_rate_that_the_user_told_is_kept() -> None:
+    """No second goes beyond it by more than the second's worth that may go at once."""
+    _, seconds = loaded(1000, limits=Limits(requests_per_minute=1200))
+    assert 1000 / seconds <= 20 * 1.1
+    assert 1000 / (20 * seconds) >= 0.9
+
+
+def test_tokens_are_a_rate_too() -> None:
+    """100 tokens a request and 60,000 a minute allow ten requests a second after the first 600."""
+    _, seconds = loaded(1200, limits=Limits(tokens_per_minute=60_000))
+    assert 58 <= seconds <= 64
+
+
+def test_one_episode_costs_once() -> None:
+    """Requests that were out together when the server complained are one complaint."""
+
+    async def work() -> int:
+        traffic = Traffic(64, clock=now)
+        for _ in range(20):
+            async with traffic.place(), traffic.request(1, Size()) as sent:
+                sent.answered()
+
+        async def limited() -> None:
+            async with traffic.place(), traffic.request(1, Size()) as sent:
+                await asyncio.sleep(1)
+                sent.limited()
+
+        await asyncio.gather(*(limited() for _ in range(10)))
+        return traffic._slots.limit
+
+    assert served(work) == 16  # half of 32, once
+
+
+def test_a_judge_that_tells_nothing_is_held_to_the_places() -> None:
+    """It needs to know nothing of all this."""
+
+    async def work() -> int:
+        traffic, out, most = Traffic(4, clock=now), 0, 0
+
+        async def job() -> None:
+            nonlocal out, most
+            async with traffic.place():
+                out += 1
+                most = max(most, out)
+                await asyncio.sleep(1)
+                out -= 1
+
+        await asyncio.gather(*(job() for _ in range(40)))
+        return most
+
+    assert served(work) == 4
+
+
+def test_who_pauses_gives_up_the_place() -> None:
+    """Another works meanwhile; who comes back goes before those who have not begun."""
+
+    async def work() -> list[str]:
+        traffic, done = Traffic(1, clock=now), list[str]()
+
+        async def resting() -> None:
+            async with traffic.place():
+                await traffic.rest(1.5)
+                done.append("rested")
+
+        async def working(name: str) -> None:
+            async with traffic.place():
+                await asyncio.sleep(1)
+                done.append(name)
+
+        await asyncio.gather(resting(), *(working(name) for name in "abc"))
+        return done
+
+    assert served(work) == ["a", "b", "rested", "c"]
+
+
+def test_a_cancelled_wait_takes_no_place() -> None:
+    """Whether it is cancelled while it waits, in the very moment of its turn, or in a pause."""
+
+    async def work() -> None:
+        traffic = Traffic(1, clock=now)
+
+        async def job(seconds: float) -> None:
+            async with traffic.place():
+                await asyncio.sleep(seconds)
+
+        async def resting() -> None:
+            async with traffic.place():
+                await traffic.rest(100)
+
+        first, second, third = (asyncio.ensure_future(job(1)) for _ in range(3))
+        await asyncio.sleep(0.5)
+        second.cancel()
+        await first
+        third.cancel()
+        rests = asyncio.ensure_future(resting())
+        await asyncio.sleep(1)
+        rests.cancel()
+        await asyncio.gather(second, third, rests, return_exceptions=True)
+        await job(1)
+
+    served(work)
+
+
+# Buckets
+
+
+def test_a_request_larger_than_the_bucket_waits_for_a_full_one_and_pays_off_its_debt() -> None:
+    """It does not wait for ever, and the next one waits for it."""
+
+    async def work() -> list[int]:
+        traffic = Traffic(4, Limits(tokens_per_minute=600), clock=now)
+        sent = []
+        for tokens in (100, 6000, 10):
+            async with traffic.request(1, Size(tokens=tokens)) as request:
+                sent.append(round(now()))
+                request.answered(tokens=tokens)
+        return sent
+
+    assert served(work) == [0, 10, 551]
+
+
+def test_what_was_not_used_flows_back() -> None:
+    """Estimates are replaced by what the server counted."""
+
+    async def work() -> float:
+        traffic = Traffic(4, Limits(tokens_per_minute=600), clock=now)
+        for _ in range(6):
+            async with traffic.request(1, Size(tokens=600)) as request:
+                request.answered(tokens=100)
+        return now()
+
+    assert served(work) == pytest.approx(50, abs=1)
+
+
+def test_a_mirrored_bucket_is_never_ahead_of_the_servers() -> None:
+    """It takes over rate and level, but gives no credit for what is already on its way."""
+    time = 0.0
+    bucket = Bucket(10, 100, lambda: time)
+    bucket.take(60)
+    bucket.mirror(5, 50, 70)
+    assert (bucket.level, bucket.wait(45)) == (40, 1)
+    bucket.mirror(5, 50, 3)
+    assert bucket.level == 3
+
+
+def test_a_quota_tells_its_rate_whatever_its_window() -> None:
+    """A minute's and a day's limit look alike, but for how fast they come back."""
+    assert Quota(500, 499, 0.12).rate == pytest.approx(1 / 0.12)
+    assert Quota(200, 199, 432).rate == pytest.approx(1 / 432)
+    assert Quota(60, 60, 0).rate == 1
+    assert Quota(60, 70, 0).rate == 1
+
+
+# Pauses and outages
+
+
+def test_a_named_pause_holds_everyone_back() -> None:
+    """Nobody is sent before it is over, and people are told until when."""
+
+    async def work() -> tuple[float, list[str]]:
+        notices: list[str] = []
+        traffic = Traffic(4, notice=notices.append, clock=now)
+        traffic.pause(3 * 3600)
+        traffic.pause(60)
+        async with traffic.request(1, Size()):
+            return now(), notices
+
+    moment, notices = served(work)
+    assert moment == pytest.approx(10800)
+    assert len(notices) == 1
+    assert notices[0].startswith("the server asks to wait 10800 s: going on at 20")
+
+
+def test_a_pause_beyond_the_limit_ends_the_run() -> None:
+    """The error says until when."""
+
+    async def work() -> None:
+        Traffic(1, Limits(longest_wait=120), clock=now).pause(121)
+
+    with pytest.raises(RunPaused, match="asks to wait 121 s, until 20"):
+        served(work)
+
+
+def test_an_outage_is_waited_out_by_one_request_at_a_time() -> None:
+    """Ten minutes of nothing: a few requests, no record given up, and it goes on by itself."""
+    load, seconds = loaded(3000, down=(5.0, 605.0))
+    during = [moment for moment in load.server.sent if 10 < moment < 605]
+    assert len(load.attempts) == 3000
+    assert len(during) <= 60
+    assert max(load.attempts.values()) <= 6
+    assert 605 < seconds < 680
+    assert [notice.split(":")[0] for notice in load.notices] == [
+        "the server does not answer",
+        "the server answers again",
+    ]
+
+
+def test_one_record_that_always_fails_opens_no_breaker() -> None:
+    """Its own attempts run out while others are labelled, and when it is the last one."""
+
+    async def work() -> list[str]:
+        notices: list[str] = []
+        traffic = Traffic(4, notice=notices.append, clock=now)
+        for record in (1, 1, 1, 2, 2, 2, 2, 2, 2, 2, 2, 2):
+            async with traffic.request(record, Size()) as sent:
+                if record == 1:
+                    sent.answered()
+                else:
+                    sent.failed(charged=False)
+        return notices
+
+    assert served(work) == []
+
+
+def test_a_server_that_never_answered_opens_no_breaker() -> None:
+    """That is a wrong address more likely than an outage: records are given up, and soon all."""
+
+    async def work() -> bool:
+        traffic = Traffic(4, clock=now)
+        for record in range(20):
+            async with traffic.request(record, Size()) as sent:
+                sent.failed(charged=False)
+        return traffic.patient()
+
+    assert served(work) is False
+
+
+def test_patience_ends() -> None:
+    """After half an hour without an answer failures count again."""
+
+    async def work() -> list[bool]:
+        traffic = Traffic(4, clock=now)
+        async with traffic.request(1, Size()) as sent:
+            sent.answered()
+        patient = [traffic.patient()]
+        await asyncio.sleep(1799)
+        patient.append(traffic.patient())
+        await asyncio.sleep(2)
+        return [*patient, traffic.patient()]
+
+    assert served(work) == [True, True, False]
+
+
+def test_a_cancelled_probe_lets_another_one_go() -> None:
+    """Nobody waits for an answer that will not come."""
+
+    async def work() -> bool:
+        traffic = Traffic(4, clock=now)
+        async with traffic.request(0, Size()) as sent:
+            sent.answered()
+        for record in range(8):
+            if traffic._breaker.open:
+                break
+            async with traffic.request(record, Size()) as sent:
+                sent.failed(charged=False)
+
+        async def cancelled() -> None:
+            async with traffic.request(1, Size()) as sent:
+                assert sent.probe
+                raise asyncio.CancelledError
+
+        with pytest.raises(asyncio.CancelledError):
+            await cancelled()
+        async with traffic.request(2, Size()) as sent:
+            return sent.probe
+
+    assert served(work)
+
+
+@pytest.mark.parametrize("waits", ["pause", "gate", "place"])
+def test_stopping_ends_every_wait(waits: str) -> None:
+    """Who waits for the server, for others, or for a place is told at once."""
+
+    async def work() -> float:
+        traffic = Traffic(1, clock=now)
+        traffic.pause(3600)
+
+        async def ask() -> None:
+            async with traffic.place():
+                if waits == "pause":
+                    await traffic.rest(3600)
+                async with traffic.request(1, Size()):
+                    raise AssertionError
+
+        jobs = [asyncio.ensure_future(ask()) for _ in range(1 if waits != "place" else 3)]
+        await asyncio.sleep(1)
+        traffic.stop()
+        ends = await asyncio.gather(*jobs, return_exceptions=True)
+        assert {type(end) for end in ends} == {Stopped}
+        return now()
+
+    assert served(work) == 1
+
+
+# Money
+
+
+def paying(
+    budget: str, *requests: tuple[str, str | None]
+) -> Coroutine[Any, Any, tuple[Decimal, int]]:
+    """Send requests of a worst and an actual cost, one by one, until one is refused."""
+
+    async def work() -> tuple[Decimal, int]:
+        traffic = Traffic(1, Limits(budget=Decimal(budget)), clock=now)
+        assert traffic.budget is not None
+        for number, (worst, actual) in enumerate(requests):
+            try:
+                async with traffic.request(number, Size(worst_cost=Decimal(worst))) as sent:
+                    sent.answered(cost=None if actual is None else Decimal(actual))
+            except BudgetSpent:
+                return traffic.budget.spent, number
+        return traffic.budget.spent, len(requests)
+
+    return work()
+
+
+def test_the_worst_case_must_fit() -> None:
+    """Three cheap answers fit although their worst cases together would not."""
+    assert run(paying("1", *[("0.5", "0.2")] * 9)) == (Decimal("0.6"), 3)
+
+
+def test_an_unknown_cost_counts_as_the_worst() -> None:
+    """A server that tells no usage cannot make a run overspend."""
+    assert run(paying("1", *[("0.3", None)] * 9)) == (Decimal("0.9"), 3)
+
+
+def test_after_the_first_refusal_smaller_ones_are_refused_too() -> None:
+    """Else the rest of the run would be a sample of short records."""
+    budget = Budget(Decimal(1))
+    assert budget.reserve(Decimal("0.6"))
+    budget.closed = True
+    assert not budget.reserve(Decimal("0.1"))
+
+
+def test_requests_in_flight_may_still_free_enough() -> None:
+    """Who does not fit now waits for them, and is refused only when nothing can change."""
+
+    async def work() -> list[float]:
+        traffic = Traffic(4, Limits(budget=Decimal(1)), clock=now)
+        sent_at = []
+
+        async def ask(record: int) -> None:
+            async with traffic.request(record, Size(worst_cost=Decimal("0.6"))) as sent:
+                sent_at.append(now())
+                await asyncio.sleep(1)
+                sent.answered(cost=Decimal("0.2"))
+
+        ends = await asyncio.gather(*(ask(record) for record in range(4)), return_exceptions=True)
+        assert [type(end) for end in ends] == [type(None)] * 3 + [BudgetSpent]
+        return sent_at
+
+    assert served(work) == [0, 1, 2]
+
+
+def test_whatever_is_charged_within_the_worst_case_never_overspends() -> None:
+    """Many at once, with costs drawn up to the worst."""
+
+    async def work() -> Decimal:
+        traffic = Traffic(64, Limits(budget=Decimal("3.7")), clock=now)
+        assert traffic.budget is not None
+
+        async def ask(record: int) -> None:
+            async with traffic.request(record, Size(worst_cost=Decimal("0.1"))) as sent:
+                await asyncio.sleep(random.random())  # noqa: S311 - a load
+                sent.answered(cost=Decimal(random.randint(0, 100)) / 1000)  # noqa: S311
+
+        await asyncio.gather(*(ask(record) for record in range(200)), return_exceptions=True)
+        assert traffic.budget.reserved == 0
+        return traffic.budget.spent
+
+    assert Decimal("3.6") < served(work) <= Decimal("3.7")
+
+
+@pytest.mark.parametrize("name", ["requests_per_minute", "tokens_per_minute", "budget"])
+@pytest.mark.parametrize("value", [0, -1, float("inf"), float("nan")])
+def test_a_limit_is_a_number_above_zero(name: str, value: Any) -> None:
+    """The error names it."""
+    with pytest.raises(UsageError, match=name):
+        Limits(**{name: value})
