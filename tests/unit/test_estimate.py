@@ -1,0 +1,466 @@
+"""What a run would ask, cost and take, reckoned before anything is sent."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fakes import agreeable
+from labeler.cli import run
+from labeler.errors import StoreError, UsageError
+from labeler.estimating import (
+    ENOUGH_LABELS,
+    Estimate,
+    Unasked,
+    cacheable,
+    estimate,
+)
+from labeler.importers.ragbench import read_ragbench
+from labeler.judges import JudgeSpec
+from labeler.judges.openai_spec import spec_of
+from labeler.parsing import to_example
+from labeler.pricing import Price, given_price
+from labeler.prompting import JudgeRequest
+from labeler.recipe import Recipe, recipe
+from labeler.record import LabelFailure, LabelRecord, ReplyFacts, Usage
+from labeler.rows import RowSequence
+from labeler.stores import LabelStore
+from labeler.stores.disk import DiskStore
+from labeler.stores.memory import MemoryStore
+from labeler.tokens import ANSWER_BASE, ANSWER_PER_SENTENCE, Approximation, answer_tokens
+from real_data import needs_ragbench, ragbench_files
+from samples import request as any_request
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "rows.jsonl"
+
+HOW = recipe(Unasked(JudgeSpec(judge="fake", model="fake-1")))
+
+
+class Flat:
+    """Every text has 1,000 tokens: 2,007 are the same in each prompt, and 1,004 its own."""
+
+    name = "a thousand a text"
+
+    def count(self, text: str) -> int:
+        """Always the same."""
+        del text
+        return 1000
+
+    def count_json(self, text: str) -> int:
+        """The same too."""
+        return self.count(text)
+
+    def at_most(self, text: str) -> int:
+        """Twice as many."""
+        return 2 * self.count(text)
+
+
+PROMPT, SAME = 3011, 2007
+
+
+def row(n: int, *, sentences: int = 1, **changes: object) -> dict[str, Any]:
+    """A row of one document sentence; every n asks something else."""
+    return {
+        "id": f"row-{n}",
+        "question": f"How high is tower {n}?",
+        "documents": [f"Tower {n} is high."],
+        "response": " ".join(f"It has {s + 2} floors." for s in range(sentences)),
+        **changes,
+    }
+
+
+def reckon(
+    rows: Sequence[dict[str, Any]],
+    store: LabelStore | None = None,
+    *,
+    how: Recipe = HOW,
+    price: str | Price | None = "1,10",
+    **options: Any,
+) -> Estimate:
+    """An estimate with a counter that anyone can follow."""
+    return estimate(
+        RowSequence(rows),
+        how,
+        MemoryStore() if store is None else store,
+        price=given_price(price) if isinstance(price, str) else price,
+        counter=Flat(),
+        **{"concurrency": 4, **options},
+    )
+
+
+def asked(fields: dict[str, Any], how: Recipe = HOW) -> JudgeRequest:
+    """What a run would ask about a row."""
+    return how.request(to_example(fields, "here"))
+
+
+def label(request: JudgeRequest, *, tokens: int = 100, seconds: float = 1.0) -> LabelRecord:
+    """The label of a request."""
+    return LabelRecord(
+        key=request.key,
+        example=request.example,
+        label=agreeable(request).answer,
+        signature=request.signature,
+        reply=ReplyFacts(usage=Usage(prompt_tokens=1, completion_tokens=tokens), seconds=seconds),
+    )
+
+
+def failure(request: JudgeRequest) -> LabelFailure:
+    """A refusal that was stored."""
+    return LabelFailure(
+        id=request.example.id, reason="refusal", message="no", key=request.key, lasting=True
+    )
+
+
+def test_every_row_is_accounted_for() -> None:
+    """Read, repeated, unusable, alike, stored, failed and to be asked."""
+    store = MemoryStore()
+    store.put(label(asked(row(1)))).result()
+    store.put_failure(failure(asked(row(2)))).result()
+    rows = [
+        row(1),
+        row(2),
+        row(3),
+        row(3),  # repeats
+        row(3, id="other"),  # alike
+        row(4, response=" "),
+        row(5, documents=7),
+    ]
+    counts = reckon(rows, store).rows
+    assert (counts.read, counts.repeated, counts.shared) == (7, 1, 1)
+    assert counts.unusable == {"empty_response": 1, "wrong_type": 1}
+    assert (counts.stored, counts.failed, counts.asked) == (1, 1, 1)
+
+
+def test_stored_failures_are_asked_again_on_request() -> None:
+    """As a run would with the same option."""
+    store = MemoryStore()
+    store.put_failure(failure(asked(row(2)))).result()
+    counts = reckon([row(2)], store, retry_failed=True).rows
+    assert (counts.failed, counts.asked) == (0, 1)
+
+
+def test_another_model_has_stored_nothing() -> None:
+    """The store is asked for the very judgement."""
+    store = MemoryStore()
+    store.put(label(asked(row(1)))).result()
+    other = recipe(Unasked(JudgeSpec(judge="fake", model="fake-2")))
+    assert reckon([row(1)], store, how=other).rows.stored == 0
+
+
+def test_two_rows_of_one_id_are_refused_as_in_a_run() -> None:
+    """Better before the money is spent than after."""
+    with pytest.raises(UsageError, match="id 'row-1' stands already"):
+        reckon([row(1), row(1, response="Another.")])
+
+
+def test_tokens_and_sentences_are_of_what_would_be_asked() -> None:
+    """Three response sentences in two requests, and an unusable row that counts for nothing."""
+    found = reckon([row(1), row(2, sentences=2), row(3, response="")])
+    assert (found.document_sentences, found.response_sentences) == (2, 3)
+    assert (found.prompt.total, found.prompt.largest) == (2 * PROMPT, PROMPT)
+    assert (found.prompt.same, found.prompt.counted_by) == (SAME, "a thousand a text")
+    assert found.answers.expected == 2 * ANSWER_BASE + 3 * ANSWER_PER_SENTENCE
+
+
+def test_the_expected_cost_is_tokens_times_price() -> None:
+    """6,022 prompt tokens at 1 dollar a million, 700 of answers at 10."""
+    found = reckon([row(1), row(2)])
+    assert found.online is not None
+    assert found.batch is not None
+    assert found.online.expected == Decimal("0.013022")
+    assert found.batch.expected == Decimal("0.006511")
+
+
+def test_a_cache_serves_the_second_prompt_on() -> None:
+    """1,920 of 2,007 tokens, once, at a tenth of the price."""
+    found = reckon([row(1), row(2)], price="1,10,0.1")
+    assert found.online is not None
+    assert found.online.cached == found.online.expected - Decimal("0.001728")
+
+
+def test_a_cache_that_saves_nothing_is_not_told_of() -> None:
+    """One prompt, or no discount."""
+    for found in (reckon([row(1)], price="1,10,0.1"), reckon([row(1), row(2)])):
+        assert found.online is not None
+        assert found.online.cached is None
+
+
+def test_writing_to_a_cache_that_costs_no_more_is_not_told_of() -> None:
+    """Most providers charge a written token as any other."""
+    found = reckon([row(1), row(2)], price="1,10,0.1")
+    assert found.online is not None
+    assert found.online.written is None
+
+
+def test_what_a_cache_can_cost_is_told() -> None:
+    """Every prompt token a quarter dearer, and nothing read."""
+    found = reckon([row(1), row(2)], price="1,10,0.1,1.25")
+    assert found.online is not None
+    assert found.online.written == found.online.expected + Decimal("0.0015055")
+
+
+@pytest.mark.parametrize(
+    ("same", "expected"), [(0, 0), (1023, 0), (1024, 1024), (1151, 1024), (1152, 1152)]
+)
+def test_a_prefix_is_cached_in_steps(same: int, expected: int) -> None:
+    """From 1,024 tokens on, 128 by 128."""
+    assert cacheable(same) == expected
+
+
+def test_a_cap_gives_a_worst_case() -> None:
+    """For each: 6,011 bytes at most of prompt, and 500 tokens of answer at 10 dollars."""
+    found = reckon([row(1), row(2)], max_output_tokens=500)
+    assert found.online is not None
+    assert found.online.at_most == 2 * Decimal("0.011011")
+    assert found.answers.cap == 500
+
+
+def test_without_a_cap_there_is_no_worst_case() -> None:
+    """An answer may be as long as the model likes."""
+    found = reckon([row(1)])
+    assert found.online is not None
+    assert found.online.at_most is None
+
+
+def test_without_a_price_there_is_no_cost() -> None:
+    """Undefined, not free."""
+    found = reckon([row(1)], price=None, max_output_tokens=500)
+    assert (found.price, found.online, found.batch) == (None, None, None)
+
+
+def stored(count: int, how: Recipe = HOW, **facts: Any) -> MemoryStore:
+    """A store of labels of other rows."""
+    store = MemoryStore()
+    for n in range(count):
+        store.put(label(asked(row(1000 + n), how), **facts)).result()
+    return store
+
+
+def test_enough_stored_labels_say_how_long_answers_are() -> None:
+    """Three times what the fitted lengths expect, so this one too."""
+    usual = ANSWER_BASE + ANSWER_PER_SENTENCE
+    found = reckon([row(1, sentences=3)], stored(ENOUGH_LABELS, tokens=3 * usual))
+    assert found.answers.labels == ENOUGH_LABELS
+    assert found.answers.expected == 3 * (ANSWER_BASE + 3 * ANSWER_PER_SENTENCE)
+
+
+def test_too_few_stored_labels_say_nothing_of_lengths() -> None:
+    """One less than enough."""
+    found = reckon([row(1)], stored(ENOUGH_LABELS - 1, tokens=3000))
+    assert found.answers.labels == 0
+    assert found.answers.expected == ANSWER_BASE + ANSWER_PER_SENTENCE
+
+
+def test_labels_of_another_model_say_nothing() -> None:
+    """Neither of lengths nor of times."""
+    other = recipe(Unasked(JudgeSpec(judge="fake", model="fake-2")))
+    found = reckon([row(1)], stored(ENOUGH_LABELS, other, tokens=3000))
+    assert found.answers.labels == 0
+    assert found.latency is None
+
+
+def test_numbers_that_no_answer_can_have_are_not_reckoned_with() -> None:
+    """A store is a file: its numbers may be anything."""
+    store = stored(ENOUGH_LABELS, tokens=10**400, seconds=float("inf"))
+    found = reckon([row(1)], store)
+    assert (found.answers.labels, found.latency) == (0, None)
+
+
+def test_time_is_shared_by_the_requests_at_once() -> None:
+    """Ten answers of six seconds, four at once."""
+    found = reckon([row(n) for n in range(10)], stored(1, seconds=6.0))
+    assert found.latency == 6.0
+    assert found.seconds == 15.0
+
+
+def test_a_stated_latency_counts_before_stored_ones() -> None:
+    """And one request takes as long as one answer, however many could go at once."""
+    found = reckon([row(1)], stored(1, seconds=6.0), latency=2.0)
+    assert found.seconds == 2.0
+
+
+def test_without_any_time_the_run_takes_nobody_knows_how_long() -> None:
+    """Undefined, not 0."""
+    found = reckon([row(1)])
+    assert (found.latency, found.seconds) == (None, None)
+
+
+def test_prompts_beyond_the_context_window_are_named() -> None:
+    """The first three of them."""
+    price = replace(given_price("1,10"), context_window=PROMPT - 1)
+    counts = reckon([row(n) for n in range(5)], price=price).rows
+    assert counts.too_long == 5
+    assert counts.too_long_ids == ("row-0", "row-1", "row-2")
+
+
+def test_a_prompt_that_just_fits_is_not_too_long() -> None:
+    """The window is what the model takes at most."""
+    price = replace(given_price("1,10"), context_window=PROMPT)
+    assert reckon([row(1)], price=price).rows.too_long == 0
+
+
+def test_a_damaged_label_of_another_row_does_not_stop_the_estimate() -> None:
+    """It would not stop the run either."""
+
+    class Damaged(MemoryStore):
+        def __iter__(self) -> Iterator[LabelRecord]:
+            raise StoreError("damaged")
+
+    assert reckon([row(1)], Damaged()).rows.asked == 1
+
+
+def test_nothing_to_ask_costs_nothing() -> None:
+    """And takes no time."""
+    found = reckon([], max_output_tokens=5, latency=3.0)
+    assert found.online is not None
+    assert found.online.expected == found.online.at_most == Decimal(0)
+    assert found.seconds == 0
+
+
+def test_who_only_stands_for_a_judge_is_not_asked() -> None:
+    """A mistake in the code is told as one."""
+    with pytest.raises(UsageError, match="only stands for one"):
+        asyncio.run(HOW.judge.label(any_request()))
+    asyncio.run(HOW.judge.aclose())
+
+
+@needs_ragbench
+def test_the_fitted_lengths_are_those_of_published_labels() -> None:
+    """In sum; the approximation that counts here guesses JSON of short texts a tenth too high."""
+    file = next(file for file in ragbench_files() if "delucionqa" in file.name)
+    labels = [o for o in read_ragbench(file) if isinstance(o, LabelRecord)]
+    answers = [json.dumps(record.label.model_dump(), ensure_ascii=False) for record in labels]
+    written = sum(map(Approximation().count, answers))
+    expected = sum(answer_tokens(len(record.example.response)) for record in labels)
+    assert 0.85 * written < expected < written
+
+
+WATCHED = """
+import sys
+seen = []
+sys.addaudithook(lambda event, _: seen.append(event) if event.startswith("socket.") else None)
+import labeler.cli
+sys.argv = ["labeler", *sys.argv[1:]]
+code = labeler.cli.run()
+print("SEEN", sorted(set(seen)), code, file=sys.stderr)
+"""
+
+
+SECRETS_AND_SETTINGS = ("OPENAI_API_KEY", "LABELER_MODEL", "LABELER_STORE", "COLUMNS")
+
+
+def test_the_command_needs_no_key_and_touches_no_network(tmp_path: Path) -> None:
+    """Nor does it make a store."""
+    kept = {name: v for name, v in os.environ.items() if name not in SECRETS_AND_SETTINGS}
+    done = subprocess.run(
+        [sys.executable, "-c", WATCHED, "estimate", EXAMPLES, "--model", "gpt-4o"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        env=kept,
+    )
+    assert done.stderr == "SEEN [] 0\n"
+    assert "price: genai-prices" in done.stdout
+    assert list(tmp_path.iterdir()) == []
+
+
+class Command:
+    """Runs ``labeler estimate`` in this process, in a folder of its own."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+        self._monkeypatch, self._capsys = monkeypatch, capsys
+
+    def __call__(self, *arguments: object) -> tuple[int, str, str]:
+        """Exit code, standard output, standard error."""
+        self._monkeypatch.setattr(sys, "argv", ["labeler", "estimate", *map(str, arguments)])
+        code = run()
+        out, err = self._capsys.readouterr()
+        return code, out, err
+
+
+@pytest.fixture
+def command(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> Command:
+    """The command, away from the user's settings."""
+    monkeypatch.chdir(tmp_path)
+    for name in SECRETS_AND_SETTINGS:
+        monkeypatch.delenv(name, raising=False)
+    return Command(monkeypatch, capsys)
+
+
+def rows_file(folder: Path, *rows: dict[str, Any]) -> Path:
+    """A file of rows."""
+    path = folder / "rows.jsonl"
+    path.write_text("".join(json.dumps(fields) + "\n" for fields in rows), encoding="utf-8")
+    return path
+
+
+def test_the_table_tells_what_is_asked_and_what_it_costs(command: Command) -> None:
+    """Numbers for people, and what they rest on."""
+    code, out, err = command(
+        EXAMPLES, "--model", "gpt-4o", "--max-output-tokens", "4096", "--latency", "8"
+    )
+    assert (code, err) == (0, "")
+    lines = [" ".join(line.split()) for line in out.splitlines()]
+    assert "requests 14 to gpt-4o" in lines
+    assert "US dollars online in a batch" in lines
+    assert any(line.startswith("at most ") for line in lines)
+    assert "time: 8 s with 16 requests at once of 8 s each, if no rate limit slows them" in lines
+
+
+def test_scripts_read_the_estimate_as_json(command: Command) -> None:
+    """Dollars are texts: no float comes between."""
+    _, out, _ = command(EXAMPLES, "--model", "m", "--price", "1,10", "--json")
+    found = json.loads(out)
+    assert found["rows"]["asked"] == 14
+    assert found["price"] == "--price 1,10"
+    expected = found["prompt"]["total"] + 10 * found["answers"]["expected"]
+    assert Decimal(found["online"]["expected"]) == Decimal(expected) / 10**6
+
+
+def test_an_unknown_price_is_asked_for(command: Command) -> None:
+    """With the form that it must have."""
+    _, out, _ = command(EXAMPLES, "--model", "no-such-model")
+    told = " ".join(out.split())
+    assert "no table has a price for no-such-model; give --price IN,OUT" in told
+    assert "US dollars online" not in told
+
+
+def test_the_command_looks_into_the_store(command: Command, tmp_path: Path) -> None:
+    """What is stored there costs nothing; what failed there is left out."""
+    how = recipe(Unasked(spec_of("m", {"seed": 7})))
+    with DiskStore(tmp_path / ".labeler") as store:
+        store.put(label(asked(row(0), how))).result()
+        store.put_failure(failure(asked(row(1), how))).result()
+    rows = rows_file(tmp_path, *map(row, range(4)))
+    _, out, _ = command(rows, "--model", "m", "--seed", "7", "--json")
+    counts = json.loads(out)["rows"]
+    assert (counts["stored"], counts["failed"], counts["asked"]) == (1, 1, 2)
+
+
+def test_the_table_escapes_what_strangers_wrote(command: Command, tmp_path: Path) -> None:
+    """An id that would colour the terminal, of a prompt that is too long for the model."""
+    rows = rows_file(tmp_path, row(1, id="\x1b[31m", documents=["0 " * 70_000]))
+    _, out, _ = command(rows, "--model", "gpt-3.5-turbo")
+    assert "too long" in out
+    assert "\x1b" not in out
+
+
+def test_rows_that_contradict_each_other_are_refused(command: Command, tmp_path: Path) -> None:
+    """With the exit code of wrong use."""
+    rows = rows_file(tmp_path, row(1), row(1, response="Another."))
+    code, out, err = command(rows, "--model", "m")
+    assert (code, out) == (2, "")
+    assert "stands already" in err

@@ -1,0 +1,357 @@
+"""What tokens cost, worked out by hand, as the table says, and never above the worst case."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from itertools import product
+from pathlib import Path
+
+import genai_prices
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from labeler.errors import UsageError
+from labeler.pricing import Price, Rates, file_price, find_price, given_price, price_of
+from labeler.record import Usage
+
+WRITES_COST_MORE = given_price("2,10,0.2,2.5")
+"""Cached input costs a tenth, a cache write a quarter more."""
+
+
+def rates(uncached: str, output: str, cached: str, written: str) -> Rates:
+    """Rates of the first tier."""
+    return Rates(Decimal(uncached), Decimal(output), Decimal(cached), Decimal(written))
+
+
+def usage(prompt: int, output: int = 0, *, cached: int = 0, written: int = 0) -> Usage:
+    """One request's tokens."""
+    return Usage(
+        prompt_tokens=prompt,
+        completion_tokens=output,
+        cached_tokens=cached,
+        cache_write_tokens=written,
+    )
+
+
+def test_each_kind_of_token_has_its_own_price() -> None:
+    """1,000 plain, 2,000 cached, 4,000 written and 500 answered: 2,000 + 400 + 10,000 + 5,000."""
+    cost = WRITES_COST_MORE.cost(usage(7000, 500, cached=2000, written=4000))
+    assert cost == Decimal("0.0174")
+
+
+@pytest.mark.parametrize(
+    ("own", "delta"),
+    [(3000, "-0.0012"), (5400, "0"), (6000, "0.0003")],
+)
+def test_a_cache_that_is_written_pays_up_to_a_length(own: int, delta: str) -> None:
+    """A prefix of 1,500 saves 0.9 of itself, the rest costs a quarter more: even at 5,400."""
+    plain = WRITES_COST_MORE.cost(usage(1500 + own))
+    cached = WRITES_COST_MORE.cost(usage(1500 + own, cached=1500, written=own))
+    assert cached - plain == Decimal(delta)
+
+
+def test_a_cache_that_never_matches_costs_a_quarter_more() -> None:
+    """4,500 tokens at 2 dollars a million are 0.009; all written, 0.01125."""
+    assert WRITES_COST_MORE.cost(usage(4500)) == Decimal("0.009")
+    assert WRITES_COST_MORE.cost(usage(4500, written=4500)) == Decimal("0.01125")
+
+
+def test_a_batch_costs_half_where_no_table_says_otherwise() -> None:
+    """Every kind of token."""
+    used = usage(7000, 500, cached=2000, written=4000)
+    assert WRITES_COST_MORE.batched().cost(used) == WRITES_COST_MORE.cost(used) / 2
+
+
+def test_a_batch_of_a_batch_costs_the_same() -> None:
+    """Asked twice, it is not halved twice."""
+    once = WRITES_COST_MORE.batched()
+    assert once.batched().cost(usage(1000)) == once.cost(usage(1000))
+
+
+TIERED = Price(
+    (
+        rates("1", "4", "0.1", "1"),
+        replace(rates("2", "6", "0.2", "2"), above=1000),
+    ),
+    "a test",
+)
+
+
+def test_a_long_prompt_is_dearer_as_a_whole() -> None:
+    """At the limit the first rates hold, one token above it the others, for every token."""
+    assert TIERED.cost(usage(1000, 100)) == Decimal("0.0014")
+    assert TIERED.cost(usage(1001, 100)) == Decimal("0.002602")
+
+
+def test_usage_that_contradicts_itself_costs_no_less_than_nothing() -> None:
+    """More cached than sent is all cached; less than nothing is nothing."""
+    assert WRITES_COST_MORE.cost(usage(100, cached=900)) == Decimal("0.00002")
+    assert WRITES_COST_MORE.cost(usage(100, cached=90, written=900)) == Decimal("0.000043")
+    assert WRITES_COST_MORE.cost(usage(-5, -5, cached=-5, written=-5)) == 0
+
+
+amounts = st.decimals(0, 1000, places=4)
+counts = st.integers(0, 10**7)
+
+
+@st.composite
+def prices(draw: st.DrawFn) -> Price:
+    """Prices of one to three tiers, which need not rise."""
+    starts = [0, *sorted(draw(st.sets(st.integers(1, 10**7), max_size=2)))]
+    drawn = st.builds(Rates, amounts, amounts, amounts, amounts)
+    return Price(tuple(replace(draw(drawn), above=start) for start in starts), "drawn")
+
+
+@given(prices(), counts, counts, st.data())
+def test_nothing_costs_more_than_the_worst(
+    price: Price, prompt: int, output: int, data: st.DataObject
+) -> None:
+    """Whatever is sent, cached, written and answered within the bounds."""
+    sent = data.draw(st.integers(0, prompt))
+    cached = data.draw(st.integers(0, sent))
+    written = data.draw(st.integers(0, sent - cached))
+    answered = data.draw(st.integers(0, output))
+    cost = price.cost(usage(sent, answered, cached=cached, written=written))
+    assert cost <= price.worst(prompt, output)
+
+
+def test_the_worst_case_of_a_long_prompt_may_be_a_shorter_one() -> None:
+    """Where long prompts are cheaper, 1,000 tokens can cost more than 1,001."""
+    short, long = rates("2", "6", "0.2", "2"), replace(rates("1", "4", "0.1", "1"), above=1000)
+    falling = Price((short, long), "a test")
+    assert falling.cost(usage(1000, 10)) > falling.cost(usage(1001, 10))
+    assert falling.worst(1001, 10) >= falling.cost(usage(1000, 10))
+
+
+@given(prices(), counts, counts, counts, counts)
+def test_more_tokens_are_never_a_better_worst_case(
+    price: Price, prompt: int, output: int, more_prompt: int, more_output: int
+) -> None:
+    """It grows with the prompt and with the answer."""
+    assert price.worst(prompt, output) <= price.worst(prompt + more_prompt, output + more_output)
+
+
+@given(prices(), counts, counts)
+def test_a_batch_has_its_own_worst_case(price: Price, prompt: int, output: int) -> None:
+    """Half of the other."""
+    assert price.batched().worst(prompt, output) * 2 == price.worst(prompt, output)
+
+
+BATCH = {"processing": "batch"}
+
+
+def openai_models() -> list[str]:
+    """Names of OpenAI's models in the table."""
+    calculated = genai_prices.calc_price(genai_prices.Usage(), "gpt-4o", provider_id="openai")
+    return [model.id for model in calculated.provider.models]
+
+
+def theirs(model: str, used: Usage, context: dict[str, str], days: int) -> Decimal:
+    """What the table's keepers make of it, so many days from now."""
+    counts = genai_prices.Usage(
+        input_tokens=used.prompt_tokens,
+        cache_read_tokens=used.cached_tokens,
+        cache_write_tokens=used.cache_write_tokens,
+        output_tokens=used.completion_tokens,
+    )
+    return genai_prices.calc_price(
+        counts,
+        model,
+        provider_id="openai",
+        price_context=context,
+        genai_request_timestamp=datetime.now(tz=UTC) + timedelta(days=days),
+    ).total_price
+
+
+def test_the_table_is_read_as_its_keepers_read_it() -> None:
+    """OpenAI's models that are priced by token cost the same there and here, to the digit."""
+    compared = 0
+    requests = usage(900, 70, cached=512), usage(300_000, 9, cached=1024, written=7)
+    for model, context, used in product(openai_models(), ({}, BATCH), requests):
+        price = price_of(model)
+        if price is None or (context and price.batch_tiers is None):
+            continue
+        expected = theirs(model, used, context, days=0)
+        if expected == theirs(model, used, context, days=1):  # no change of price is near
+            compared += 1
+            assert (price.batched() if context else price).cost(used) == expected
+    assert compared > 200
+
+
+def test_the_source_names_the_entry_that_was_taken() -> None:
+    """An alias is priced by another entry, and the date is the entry's own."""
+    price = price_of("gpt-5.6")
+    assert price is not None
+    assert f"genai-prices {genai_prices.__version__}, openai gpt-5.6-sol" in price.source
+    assert "verified 20" in price.source
+
+
+@pytest.mark.parametrize(
+    ("model", "base_url"),
+    [
+        ("no-such-model", None),
+        ("claude-3-opus", None),
+        ("gpt-4o", "http://127.0.0.1:8000/v1"),
+        ("sonar-deep-research", "https://api.perplexity.ai"),
+    ],
+)
+def test_what_the_table_cannot_price_by_token_has_no_price(
+    model: str, base_url: str | None
+) -> None:
+    """Unknown models, another maker's, a server of one's own, and what is charged by request."""
+    assert price_of(model, base_url) is None
+
+
+def test_a_server_of_another_provider_has_prices_of_its_own() -> None:
+    """The address decides, and a batch discount holds with the model's own provider."""
+    price = price_of("gpt-4o", "https://example.openai.azure.com/openai/v1")
+    assert price is not None
+    assert "azure" in price.source
+    assert price.batch_tiers is None
+
+
+def test_a_price_that_depends_on_the_hour_is_the_dearest() -> None:
+    """A run may last through all of them."""
+    address = "https://api.deepseek.com/v1"
+    price = price_of("deepseek-chat", address)
+    assert price is not None
+    now = datetime.now(tz=UTC)
+    by_the_hour = {
+        genai_prices.calc_price(
+            genai_prices.Usage(input_tokens=1000, output_tokens=1000),
+            "deepseek-chat",
+            provider_api_url=address,
+            genai_request_timestamp=now + timedelta(hours=hour),
+        ).total_price
+        for hour in range(24)
+    }
+    assert len(by_the_hour) > 1
+    assert price.cost(usage(1000, 1000)) >= max(by_the_hour)
+
+
+WATCHED = """
+import sys
+seen = []
+sys.addaudithook(lambda event, _: seen.append(event) if event.startswith("socket.") else None)
+from labeler.pricing import price_of
+price = price_of("gpt-4o")
+import threading
+print(price.source.split(",")[0], threading.active_count(), sorted(set(seen)))
+"""
+
+
+def test_looking_a_price_up_touches_no_network() -> None:
+    """No socket is made, no name looked up, no thread left that could do it later."""
+    done = subprocess.run(
+        [sys.executable, "-c", WATCHED], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == f"genai-prices {genai_prices.__version__} 1 []\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("0.25,2", ("0.25", "2", "0.25", "0.25")),
+        ("0.25,2,0.025", ("0.25", "2", "0.025", "0.25")),
+        (" 0.25, 2, 0.025, 0.3125 ", ("0.25", "2", "0.025", "0.3125")),
+        ("0,0", ("0", "0", "0", "0")),
+    ],
+)
+def test_a_price_can_be_stated(text: str, expected: tuple[str, str, str, str]) -> None:
+    """What is left out costs what uncached input costs."""
+    assert given_price(text).tiers == (rates(*expected),)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "1", "1,2,3,4,5", "1,,2", "-1,2", "nan,1", "inf,1", "1e5,2", "1,2 USD", "٣,1", "$1,2"],
+)
+def test_a_misstated_price_is_refused_with_its_form(text: str) -> None:
+    """Whatever is wrong with it."""
+    with pytest.raises(UsageError, match=r"IN,OUT.*US dollars per million tokens"):
+        given_price(text)
+
+
+def price_file(folder: Path, content: object) -> Path:
+    """A file of prices."""
+    path = folder / "prices.json"
+    path.write_text(content if isinstance(content, str) else json.dumps(content), encoding="utf-8")
+    return path
+
+
+def test_a_file_can_price_models(tmp_path: Path) -> None:
+    """Numbers as text or as numbers, exact either way; the date is told."""
+    entry = '{"input": "0.25", "output": 2.1, "cached_input": 0.025, "cache_write": null}'
+    path = price_file(tmp_path, '{"as_of": "2026-11-01", "models": {"m": ' + entry + "}}")
+    price = file_price(path, "m")
+    assert price.tiers == (rates("0.25", "2.1", "0.025", "0.25"),)
+    assert price.source == f"{path}, as of 2026-11-01"
+
+
+GOOD = {"input": "1", "output": "2"}
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        ("{", "is not JSON"),
+        ("[" * 100_000, "is not JSON"),
+        ("[]", "must be a JSON object"),
+        ({"models": {"m": GOOD}}, "as_of must be a date"),
+        ({"as_of": "1 Nov 2026", "models": {"m": GOOD}}, "as_of must be a date"),
+        ({"as_of": 20261101.5, "models": {"m": GOOD}}, "as_of must be a date"),
+        ({"as_of": "2026-11-01", "models": ["m"]}, "models must be an object"),
+        (
+            {"as_of": "2026-11-01", "models": {"m": GOOD}, "x": 1},
+            "unknown 'x'; have: as_of, models",
+        ),
+        ({"as_of": "2026-11-01", "models": {"n": GOOD}}, "models has no 'm'; it has 'n'"),
+        ({"as_of": "2026-11-01", "models": {"m": 1}}, r"models\['m'\] must be an object"),
+        ({"as_of": "2026-11-01", "models": {"m": {"input": 1}}}, r"models\['m'\].output must be"),
+        (
+            {"as_of": "2026-11-01", "models": {"m": {**GOOD, "cached_input": -1}}},
+            r"models\['m'\].cached_input must be .* got '-1'",
+        ),
+        ({"as_of": "2026-11-01", "models": {"m": {**GOOD, "inptu": 1}}}, "unknown 'inptu'"),
+        ('{"as_of": "2026-11-01", "models": {"m": {"input": NaN, "output": 1}}}', "got 'NaN'"),
+        ('{"as_of": "2026-11-01", "models": {"m": {"input": true, "output": 1}}}', "got True"),
+        ('{"as_of": "2026-11-01", "models": {"m": {"input": 1e999, "output": 1}}}', "'1e999'"),
+    ],
+)
+def test_a_faulty_file_of_prices_is_refused_by_field(
+    tmp_path: Path, content: object, told: str
+) -> None:
+    """The file is named, and the field that is wrong."""
+    path = price_file(tmp_path, content)
+    with pytest.raises(UsageError, match=told) as refused:
+        file_price(path, "m")
+    assert str(path) in str(refused.value)
+
+
+def test_a_missing_file_of_prices_is_named(tmp_path: Path) -> None:
+    """With what the system says."""
+    with pytest.raises(UsageError, match=r"cannot read .*absent.json: No such file"):
+        file_price(tmp_path / "absent.json", "m")
+
+
+def test_prices_come_from_one_place(tmp_path: Path) -> None:
+    """Stated, else from the file, else from the table; both at once are refused."""
+    path = str(price_file(tmp_path, {"as_of": "2026-11-01", "models": {"gpt-4o": GOOD}}))
+    found = [
+        find_price("gpt-4o", given="7,8"),
+        find_price("gpt-4o", file=path),
+        find_price("gpt-4o"),
+    ]
+    assert [price and price.source.split(" ")[0] for price in found] == [
+        "--price",
+        f"{path},",
+        "genai-prices",
+    ]
+    with pytest.raises(UsageError, match="give one of them"):
+        find_price("gpt-4o", given="7,8", file=path)
