@@ -1,0 +1,169 @@
+"""Labels for half the price within a day: hand rows in, look on, collect.
+
+Everything is written down in the store's folder before it is waited for. A process that ends at any
+moment loses nothing and buys nothing twice: run the same again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any, TypeVar
+
+from labeler.batches import collecting, looking, submitting
+from labeler.batches.collecting import Collection, Pricing, Waiting
+from labeler.batches.folder import Pending, pending
+from labeler.batches.lines import FileLimits
+from labeler.batches.looking import BatchView
+from labeler.batches.submitting import Submission
+from labeler.errors import StoreError, UsageError
+from labeler.judges.batch_service import BatchService
+from labeler.recipe import Recipe
+from labeler.rows import Rows
+from labeler.stores.disk import DiskStore
+
+T = TypeVar("T")
+
+
+def submit_batch(
+    rows: Rows,
+    how: Recipe,
+    service: BatchService,
+    store: str | Path,
+    *,
+    retry_failed: bool = False,
+    limits: FileLimits | None = None,
+) -> Submission:
+    """Hand in every judgement that labeling the rows would buy now; see :func:`submitting.submit`.
+
+    What an answer may be long, and how often it is sent back to be mended, is the judge's to say.
+
+    Raises:
+        UsageError: the judge is not asked at the service's address, the rows cannot be read, or
+            two share an id and differ; nothing was sent.
+        FatalJudgeError: the provider does not take it; what was prepared stays.
+        JudgeError: the provider could not be reached; run it again to go on.
+        StoreError: the store or a batch cannot be read or written.
+    """
+    spec = how.judge.spec
+    asked_at = getattr(spec, "base_url", None)
+    if asked_at != service.base_url:
+        raise UsageError(
+            f"the judge is asked at {asked_at}, and batches are handed in at {service.base_url}: "
+            "make both with the same base_url"
+        )
+    with DiskStore(store) as opened:
+        return _finished(
+            submitting.submit(
+                rows,
+                how,
+                service,
+                opened,
+                cap=getattr(spec, "max_output_tokens", None),
+                reasks=getattr(spec, "reasks", 1),
+                retry_failed=retry_failed,
+                limits=limits,
+            ),
+            service,
+            store,
+        )
+
+
+def batch_status(store: str | Path, service: BatchService | None = None) -> list[BatchView]:
+    """How every batch of a store is getting on; see :func:`looking.status`."""
+    return _finished(looking.status(service, Path(store)), service, store)
+
+
+def collect_batches(
+    service: BatchService,
+    store: str | Path,
+    *,
+    name: str | None = None,
+    resubmit: bool = True,
+    waiting: Waiting | None = None,
+    limits: FileLimits | None = None,
+    price: Pricing = lambda _: None,
+    say: Callable[[str], None] = lambda _: None,
+) -> Collection:
+    """Store what batches have answered, and ask again where due; see :func:`collecting.collect`."""
+    _require_store(store)
+    with DiskStore(store) as opened:
+        return _finished(
+            collecting.collect(
+                service,
+                opened,
+                name=name,
+                resubmit=resubmit,
+                waiting=waiting,
+                limits=limits,
+                price=price,
+                say=say,
+            ),
+            service,
+            store,
+        )
+
+
+def cancel_batch(
+    service: BatchService, store: str | Path, name: str, *, drop: bool = False
+) -> list[str]:
+    """End a batch; what is answered by then can be collected. See :func:`looking.cancel`."""
+    _require_store(store)
+    with DiskStore(store) as opened:
+        return _finished(looking.cancel(service, opened, name, drop=drop), service, store)
+
+
+def _require_store(store: str | Path) -> None:
+    if not Path(store).is_dir():
+        raise UsageError(f"there is no label store in {store}; name the one that batches belong to")
+
+
+def _finished(work: Coroutine[Any, Any, T], service: BatchService | None, store: str | Path) -> T:
+    """The result of a coroutine, from a script and from inside a running loop alike."""
+
+    async def run() -> T:
+        try:
+            return await work
+        except OSError as error:
+            raise StoreError(
+                f"the batches of {store} cannot be read or written: {error}; mend that and run "
+                "this again: nothing is lost"
+            ) from error
+        finally:
+            if service is not None:
+                await service.aclose()
+
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(run())
+    result: Future[T] = Future()
+    thread = threading.Thread(target=_into, args=(result, run()), name="labeler-batches")
+    thread.start()
+    thread.join()
+    return result.result()
+
+
+def _into(result: Future[T], work: Coroutine[Any, Any, T]) -> None:
+    try:
+        result.set_result(asyncio.run(work))
+    except BaseException as error:  # noqa: BLE001 - raised again where it is waited for
+        result.set_exception(error)
+
+
+__all__ = [
+    "BatchView",
+    "Collection",
+    "FileLimits",
+    "Pending",
+    "Submission",
+    "Waiting",
+    "batch_status",
+    "cancel_batch",
+    "collect_batches",
+    "pending",
+    "submit_batch",
+]

@@ -1,0 +1,327 @@
+"""Commands that have rows labelled in batches: for less, within a day."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from labeler.characters import plain_json, visible
+from labeler.cli.interrupt import announce
+from labeler.cli.labeling import SOME_FAILED, Store
+from labeler.errors import UsageError
+
+if TYPE_CHECKING:
+    from labeler.batches import BatchView, Collection, Submission
+    from labeler.batches.folder import Results
+    from labeler.judges.batch_service import BatchService
+    from labeler.pricing import Price
+
+_MEGABYTE = 1_000_000
+_HOUR, _MINUTE = 3600, 60
+_SHOWN_BAD = 3
+
+BaseUrl = Annotated[
+    str | None, typer.Option(help="Address of an OpenAI-compatible server with a Batch API.")
+]
+MaxLines = Annotated[int, typer.Option(min=1, help="Requests in one file at most.")]
+MaxMegabytes = Annotated[int, typer.Option(min=1, help="Size of one file at most, in 10^6 bytes.")]
+Organization = Annotated[str | None, typer.Option(help="Where the key has several.")]
+Project = Annotated[str | None, typer.Option(help="Where the key has several.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="As JSON.")]
+
+
+def submit(
+    rows: Annotated[
+        list[str],
+        typer.Argument(help="JSON Lines with question, documents, response; - reads stdin."),
+    ],
+    *,
+    model: Annotated[
+        str | None, typer.Option(envvar="LABELER_MODEL", help="Model that is asked; no default.")
+    ] = None,
+    id_from: Annotated[
+        str, typer.Option("--id", help="Columns that name a row, comma-separated.")
+    ] = "id",
+    base_url: BaseUrl = None,
+    organization: Organization = None,
+    project: Project = None,
+    temperature: Annotated[float | None, typer.Option(help="Sent only where given.")] = None,
+    top_p: Annotated[float | None, typer.Option(help="Sent only where given.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Sent only where given.")] = None,
+    reasoning_effort: Annotated[str | None, typer.Option(help="Sent only where given.")] = None,
+    max_output_tokens: Annotated[
+        int | None, typer.Option(help="Cap on an answer's length; doubled once if it is hit.")
+    ] = None,
+    store: Store = ".labeler",
+    splitter: Annotated[str, typer.Option(help="general, ragbench, given.")] = "general",
+    prompt: Annotated[str, typer.Option(help="Name and version.")] = "trace/v1",
+    trial: Annotated[int, typer.Option(min=0, help="Another number asks anew.")] = 0,
+    retry_failed: Annotated[
+        bool, typer.Option("--retry-failed", help="Ask again where it failed for good before.")
+    ] = False,
+    max_lines: MaxLines = 50_000,
+    max_megabytes: MaxMegabytes = 190,
+    as_json: JsonOption = False,
+) -> int:
+    """Hand in rows that have no label; again to go on."""
+    from labeler import batches
+    from labeler.cli.judging import key_for
+    from labeler.judges.openai_judge import OpenAIJudge
+    from labeler.recipe import recipe
+    from labeler.rows import RowFile
+
+    if model is None:
+        raise UsageError(
+            "a batch needs --model (or LABELER_MODEL): models retire, so none is built in"
+        )
+    settings = {
+        "base_url": base_url,
+        "organization": organization,
+        "project": project,
+        "temperature": temperature,
+        "top_p": top_p,
+        "seed": seed,
+        "reasoning_effort": reasoning_effort,
+        "max_output_tokens": max_output_tokens,
+    }
+    given: dict[str, Any] = {name: value for name, value in settings.items() if value is not None}
+    judge = OpenAIJudge(model, api_key=key_for(base_url), **given)
+    announce("stopping: what was written down is gone on with when you run this again")
+    done = batches.submit_batch(
+        RowFile(*rows, id_from=() if id_from == "id" else id_from.split(",")),
+        recipe(judge, splitter=splitter, prompt=prompt, trial=trial),
+        _service(base_url, organization, project),
+        store,
+        retry_failed=retry_failed,
+        limits=batches.FileLimits(max_lines, max_megabytes * _MEGABYTE),
+    )
+    if as_json:
+        bad = [failure.model_dump(mode="json") for failure in done.bad]
+        _print_json({**asdict(done), "bad": bad})
+    else:
+        _tell_submission(done)
+    return SOME_FAILED if done.bad else 0
+
+
+def status(
+    *,
+    store: Store = ".labeler",
+    base_url: BaseUrl = None,
+    organization: Organization = None,
+    project: Project = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show every batch of a store, and what to do next."""
+    from labeler import batches
+    from labeler.cli.terminal import say
+
+    reachable = base_url is not None or os.environ.get("OPENAI_API_KEY")
+    service = _service(base_url, organization, project) if reachable else None
+    views = batches.batch_status(store, service)
+    if as_json:
+        _print_json([_view_json(view) for view in views])
+    elif views:
+        _print_table(views)
+        if service is None:
+            say("no key in OPENAI_API_KEY: this is what was last heard, nobody was asked")
+    else:
+        say(f"{store} has no batches")
+
+
+def collect(
+    name: Annotated[str | None, typer.Argument(help="A batch; by default every one.")] = None,
+    *,
+    store: Store = ".labeler",
+    base_url: BaseUrl = None,
+    organization: Organization = None,
+    project: Project = None,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait until all is answered.")] = False,
+    resubmit: Annotated[
+        bool,
+        typer.Option(help="Hand in again what expired, failed on the way or needs to be mended."),
+    ] = True,
+    max_lines: MaxLines = 50_000,
+    max_megabytes: MaxMegabytes = 190,
+    price: Annotated[
+        str | None,
+        typer.Option(help="IN,OUT[,CACHED[,CACHE_WRITE]], $ per 10^6 tokens, outside batches."),
+    ] = None,
+    prices: Annotated[str | None, typer.Option(help="JSON file of such prices.")] = None,
+    as_json: JsonOption = False,
+) -> int:
+    """Store what was answered, and ask again where due."""
+    from labeler import batches
+    from labeler.cli.terminal import say
+    from labeler.pricing import find_price
+
+    def priced(model: str) -> Price | None:
+        found = find_price(model, base_url, given=price, file=prices)
+        return found.batched() if found else None
+
+    if wait:
+        announce("stopping: what was answered until now is stored; collect again to go on")
+    done = batches.collect_batches(
+        _service(base_url, organization, project),
+        store,
+        name=name,
+        resubmit=resubmit,
+        waiting=batches.Waiting() if wait else None,
+        limits=batches.FileLimits(max_lines, max_megabytes * _MEGABYTE),
+        price=priced,
+        say=say,
+    )
+    if as_json:
+        results = done.results.model_dump(mode="json")
+        _print_json({"parts": done.parts, "still_open": done.still_open, "results": results})
+    else:
+        _tell_collection(done)
+    return SOME_FAILED if done.results.failed or done.results.released else 0
+
+
+def cancel(
+    name: Annotated[str, typer.Argument(help="The batch.")],
+    *,
+    store: Store = ".labeler",
+    base_url: BaseUrl = None,
+    organization: Organization = None,
+    project: Project = None,
+    drop: Annotated[
+        bool, typer.Option("--drop", help="Let go of its rows without asking the provider.")
+    ] = False,
+) -> None:
+    """End a batch; collect what it has answered."""
+    from labeler import batches
+    from labeler.cli.terminal import say
+
+    service = _service(base_url, organization, project)
+    for line in batches.cancel_batch(service, store, name, drop=drop) or ["nothing was open"]:
+        say(line)
+
+
+def _service(base_url: str | None, organization: str | None, project: str | None) -> BatchService:
+    from labeler.cli.judging import key_for
+    from labeler.judges.openai_batch import OpenAIBatches
+
+    key = key_for(base_url)
+    at: dict[str, Any] = {"base_url": base_url} if base_url else {}
+    return OpenAIBatches(api_key=key, organization=organization, project=project, **at)
+
+
+def _tell_submission(done: Submission) -> None:
+    from labeler.cli.terminal import say
+
+    for name in done.continued:
+        say(f"{name}: parts that were left over are handed in now")
+    left_out = _counted(done.left_out)
+    if done.batch is None:
+        say(f"nothing to hand in{left_out}")
+    else:
+        files = f"{done.parts} file{'s' * (done.parts != 1)}"
+        say(f"{done.lines} requests handed in, {files}, {done.size / _MEGABYTE:.1f} MB{left_out}")
+        say("look on with `labeler batch status`, fetch with `labeler batch collect`")
+        sys.stdout.write(f"{done.batch}\n")
+    if done.bad:
+        say(f"{len(done.bad)} rows cannot be asked about:")
+    for failure in done.bad[:_SHOWN_BAD]:
+        say(f"  {failure.message}")
+    if len(done.bad) > _SHOWN_BAD:
+        say(f"  … and {len(done.bad) - _SHOWN_BAD} more; --json names all")
+
+
+def _tell_collection(done: Collection) -> None:
+    from labeler.cli.terminal import say
+
+    results = done.results
+    failed, released = sum(results.failed.values()), sum(results.released.values())
+    said = [f"{results.labelled} labels stored", f"{failed} failed{_counted(results.failed)}"]
+    if results.again:
+        said.append(f"{sum(results.again.values())} asked again{_counted(results.again)}")
+    if released:
+        said.append(
+            f"{released} without an answer{_counted(results.released)}: label or submit them again"
+        )
+    say(", ".join(said))
+    if results.answered:
+        say(f"{results.answered} answers: {_money(results)}")
+    if results.broken:
+        say(f"contract broken{_counted(results.broken)}")
+    for failure in done.failures:
+        say(f"  {failure.message}")
+    if done.still_open:
+        say(f"{done.still_open} files are not answered yet; files of answers are kept")
+
+
+def _money(results: Results) -> str:
+    usage = results.usage
+    said = (
+        f"{usage.prompt_tokens} prompt tokens ({usage.cached_tokens} cached), "
+        f"{usage.completion_tokens} completion tokens"
+    )
+    cost = "cost unknown: no price" if results.cost is None else f"${results.cost:.4f} in batches"
+    unknown = f", {results.unmetered} of unknown usage" if results.unmetered else ""
+    return f"{said}, {cost}{unknown}"
+
+
+def _counted(counts: Mapping[str, int]) -> str:
+    listed = ", ".join(f"{name} {count}" for name, count in counts.items())
+    return f" ({listed})" if listed else ""
+
+
+def _print_table(views: Iterable[BatchView]) -> None:
+    from rich import box
+    from rich.table import Table
+
+    from labeler.cli.terminal import console, say
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
+    for column in ("batch", "model", "lines", "state", "done", "failed", "stored", "age", "next"):
+        right = column in {"lines", "done", "failed", "stored", "age"}
+        table.add_column(column, justify="right" if right else "left", overflow="fold")
+    for view in views:
+        cells = [
+            view.name,
+            view.model,
+            str(view.lines),
+            view.state,
+            str(view.done),
+            str(view.failed),
+            str(view.results.labelled),
+            _age(view.age),
+            view.next,
+        ]
+        table.add_row(*map(visible, cells))
+    console().print(table)
+    for view in views:
+        for part in view.parts:
+            if part.problems:
+                say(f"{view.name}, part {part.name}: refused: {', '.join(part.problems)}")
+            if part.trouble:
+                say(f"{view.name}, part {part.name}: {part.trouble}")
+
+
+def _age(seconds: float) -> str:
+    if seconds < _HOUR:
+        return f"{seconds / _MINUTE:.0f} min"
+    return f"{seconds / _HOUR:.1f} h"
+
+
+def _view_json(view: BatchView) -> dict[str, Any]:
+    results = view.results.model_dump(mode="json")
+    return {
+        **asdict(view),
+        "results": results,
+        "state": view.state,
+        "lines": view.lines,
+        "done": view.done,
+        "failed": view.failed,
+    }
+
+
+def _print_json(value: object) -> None:
+    sys.stdout.write(plain_json(json.dumps(value, ensure_ascii=False)) + "\n")

@@ -1,0 +1,234 @@
+"""What is known of batches on the disk."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import samples
+from labeler.batches import FileLimits, Pending, pending
+from labeler.batches.folder import (
+    FACTS,
+    BatchFacts,
+    BatchFolder,
+    Part,
+    batch,
+    batches,
+    locked,
+    new_folder,
+    write_durably,
+)
+from labeler.batches.lines import AskedFile, PartWriter
+from labeler.errors import StoreError, UsageError
+from labeler.judges.batch_service import Asked, History
+
+NAME = "20261122T104500Z-0123abcd"
+
+
+def asked(number: int = 0, history: History | None = None) -> Asked:
+    """A request of its own."""
+    example = samples.keyed_example(id=f"r{number}", question=f"What is {number}?")
+    return Asked(samples.request(example), history or History())
+
+
+def line(request: Asked) -> str:
+    """A short line."""
+    return json.dumps({"custom_id": request.request.key})
+
+
+def prepared(store: Path, count: int = 3, limits: FileLimits | None = None) -> BatchFolder:
+    """A batch that is prepared and not sent."""
+    with new_folder(store, NAME) as aside:
+        with PartWriter(aside, line, limits=limits or FileLimits(), now=0.0) as writer:
+            for number in range(count):
+                assert writer.add(asked(number))
+        facts = BatchFacts(model="m", base_url="http://127.0.0.1/v1", created=0.0)
+        write_durably(aside / FACTS, facts.model_dump_json().encode())
+    return BatchFolder(store / "batches" / NAME)
+
+
+def keys(count: int = 3) -> list[str]:
+    """The keys of the requests."""
+    return [asked(number).request.key for number in range(count)]
+
+
+def moved(folder: BatchFolder, state: str) -> Part:
+    """The first part, in another state."""
+    part = Part.model_validate({**folder.parts()[0].model_dump(), "state": state})
+    folder.save(part)
+    return part
+
+
+# What is pending
+
+
+@pytest.mark.parametrize(
+    ("state", "expected"),
+    [
+        ("prepared", 3), ("uploaded", 3), ("creating", 3), ("created", 3), ("ended", 3),
+        ("collected", 0), ("dropped", 0),
+    ],
+)  # fmt: skip
+def test_what_may_still_be_answered_is_pending(tmp_path: Path, state: str, expected: int) -> None:
+    """From the moment that it is written down until it is collected or dropped."""
+    moved(prepared(tmp_path), state)
+    found = pending(tmp_path)
+    assert found == dict.fromkeys(keys()[:expected], NAME)
+
+
+def test_a_store_without_batches_has_nothing_pending(tmp_path: Path) -> None:
+    """Neither has one that does not exist."""
+    assert pending(tmp_path) == pending(tmp_path / "none") == {}
+
+
+def test_what_is_begun_counts_for_nothing(tmp_path: Path) -> None:
+    """A folder that has not its name yet is no batch, and is cleared away."""
+    left = tmp_path / "batches" / ".new-left"
+    left.mkdir(parents=True)
+    (left / "part-0001.json").write_text("{")
+    assert batches(tmp_path) == []
+    prepared(tmp_path)
+    assert not left.exists()
+
+
+def test_a_folder_that_fails_while_it_is_made_leaves_nothing(tmp_path: Path) -> None:
+    """Whatever the reason."""
+
+    def begin() -> None:
+        with new_folder(tmp_path, NAME):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        begin()
+    assert list((tmp_path / "batches").iterdir()) == []
+
+
+def test_a_batch_that_is_handed_in_meanwhile_is_noticed(tmp_path: Path) -> None:
+    """A run that has looked already sees it with the next key."""
+    batch_of = Pending(tmp_path)
+    assert batch_of(keys()[0]) is None
+    prepared(tmp_path)
+    assert batch_of(keys()[0]) == NAME
+    assert batch_of("0" * 64) is None
+
+
+def test_parts_that_ask_again_count_from_when_their_first_is_collected(tmp_path: Path) -> None:
+    """Until then they are the beginning of an interrupted collection."""
+    folder = prepared(tmp_path)
+    writer = PartWriter(folder.path, line, limits=FileLimits(), now=0.0, parent="0001", round_=2)
+    with writer:
+        writer.add(asked(1))
+    assert [part.name for part in folder.parts()] == ["0001"]
+    moved(folder, "collected")
+    assert [(part.name, part.round) for part in folder.parts()] == [("0001", 1), ("0001-01", 2)]
+    assert pending(tmp_path) == {keys()[1]: NAME}
+
+
+# What is damaged
+
+
+@pytest.mark.parametrize(
+    ("file", "content"),
+    [
+        ("part-0001.json", b""),
+        ("part-0001.json", b"[]"),
+        ("part-0001.json", b'{"version": 2}'),
+        ("batch.json", b"\xff"),
+        ("part-0001.keys", b""),
+        ("part-0001.keys", b"not a key\n" * 3),
+    ],
+)
+def test_a_damaged_batch_is_refused_and_named(tmp_path: Path, file: str, content: bytes) -> None:
+    """Nothing is taken for free that may be paid for already."""
+    folder = prepared(tmp_path)
+    (folder.path / file).write_bytes(content)
+    with pytest.raises(StoreError, match=file):
+        pending(tmp_path)
+
+
+def test_a_state_that_names_another_part_is_refused(tmp_path: Path) -> None:
+    """A copied file does not pass for its copy."""
+    folder = prepared(tmp_path)
+    content = folder.file("0001", "json").read_bytes()
+    folder.file("0002", "json").write_bytes(content)
+    with pytest.raises(StoreError, match="names another part"):
+        folder.parts()
+
+
+def _edited(text: str) -> str:
+    return text.replace("What is 1?", "What is 2?")
+
+
+@pytest.mark.parametrize(
+    ("edit", "said"),
+    [
+        (_edited, "not what its key says"),
+        (lambda text: text.replace("trace/v1", "trace/v9"), "trace/v9"),
+        (lambda text: text.replace('"history"', '"story"'), "Field required"),
+    ],
+)
+def test_a_request_that_was_changed_is_refused(
+    tmp_path: Path, edit: Callable[[str], str], said: str
+) -> None:
+    """An answer is never stored for sentences that were not shown."""
+    folder = prepared(tmp_path)
+    file = folder.file("0001", "asked.jsonl")
+    file.write_text(edit(file.read_text()))
+    with AskedFile(folder, folder.parts()[0]) as requests, pytest.raises(StoreError, match=said):
+        _ = requests[keys()[1]]
+
+
+def test_a_file_of_requests_that_was_cut_short_is_refused(tmp_path: Path) -> None:
+    """Before any answer is taken in."""
+    folder = prepared(tmp_path)
+    file = folder.file("0001", "asked.jsonl")
+    file.write_bytes(file.read_bytes().splitlines(keepends=True)[0])
+    with pytest.raises(StoreError, match="fewer requests"):
+        AskedFile(folder, folder.parts()[0])
+
+
+def test_requests_come_back_as_they_were(tmp_path: Path) -> None:
+    """Sentences, signature and history, each by its key."""
+    folder = prepared(tmp_path)
+    with AskedFile(folder, folder.parts()[0]) as requests:
+        assert list(requests) == keys()
+        assert "x" not in requests
+        for number in (2, 0):
+            request = asked(number).request
+            assert requests[request.key].request.example == request.example
+            assert requests[request.key].request.messages == request.messages
+
+
+# FileLimits, names, locks
+
+
+@pytest.mark.parametrize(
+    "limits", [FileLimits(lines=2), FileLimits(size=2 * len(line(asked())) + 2)]
+)
+def test_a_part_ends_at_its_limit(tmp_path: Path, limits: FileLimits) -> None:
+    """Five requests in parts of two, by lines or by bytes."""
+    parts = prepared(tmp_path, 5, limits).parts()
+    assert [(part.name, part.lines) for part in parts] == [("0001", 2), ("0002", 2), ("0003", 1)]
+    folder = BatchFolder(tmp_path / "batches" / NAME)
+    assert [folder.file(p.name, "lines.jsonl").stat().st_size for p in parts] == [
+        part.size for part in parts
+    ]
+
+
+def test_an_unknown_batch_is_refused_with_those_that_there_are(tmp_path: Path) -> None:
+    """A path is no name either."""
+    prepared(tmp_path)
+    for name in ("x", "..", f"../batches/{NAME}"):
+        with pytest.raises(UsageError, match=NAME):
+            batch(tmp_path, name)
+
+
+def test_a_lock_keeps_a_second_one_out_and_ends(tmp_path: Path) -> None:
+    """Whoever comes second is told; after that the way is free."""
+    with locked(tmp_path), pytest.raises(StoreError, match="another command"), locked(tmp_path):
+        pytest.fail("both were let in")
+    with locked(tmp_path):
+        pass

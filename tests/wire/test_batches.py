@@ -1,0 +1,904 @@
+"""Batches from the first byte handed in to the last label stored, against a server of our own."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+
+import labeler
+from labeler import batches
+from labeler.api import open_rows
+from labeler.batches import Collection, FileLimits, Submission, Waiting
+from labeler.batches.folder import BatchFolder, Part
+from labeler.batches.folder import batches as folders
+from labeler.errors import FatalJudgeError, JudgeError, StoreError, UsageError
+from labeler.judges.openai_batch import OpenAIBatches
+from labeler.judges.openai_judge import OpenAIJudge
+from labeler.pricing import given_price
+from labeler.recipe import Recipe, recipe
+from labeler.record import LabelFailure, LabelRecord, Outcome
+from labeler.stores.disk import DiskStore
+from wire.provider import Call, Provider, completes, done_but, expires, fails, never
+
+KEY = "sk-SENTINEL-0123456789"
+T = TypeVar("T")
+
+
+async def no_sleep(_: float) -> None:
+    """Take no time."""
+
+
+def rows(count: int, start: int = 0) -> list[dict[str, Any]]:
+    """Rows with content of their own."""
+    return [
+        {
+            "id": f"r{n}",
+            "question": f"What is item {n}?",
+            "documents": [f"Item {n} is a lamp. It is red.", "Chairs are made of wood."],
+            "response": f"Item {n} is a lamp. It is blue.",
+        }
+        for n in range(start, start + count)
+    ]
+
+
+def service(provider: Provider, kind: type[OpenAIBatches] = OpenAIBatches) -> OpenAIBatches:
+    """The provider's batches, without pauses."""
+    return kind(api_key=KEY, base_url=provider.url, sleep=no_sleep)
+
+
+def how(provider: Provider, **settings: Any) -> Recipe:
+    """What is asked."""
+    return recipe(OpenAIJudge("model-1", api_key=KEY, base_url=provider.url, **settings))
+
+
+def submit(
+    provider: Provider,
+    store: Path,
+    given: Sequence[dict[str, Any]],
+    kind: type[OpenAIBatches] = OpenAIBatches,
+    *,
+    judge: dict[str, Any] | None = None,
+    **settings: Any,
+) -> Submission:
+    """Hand rows in."""
+    at, asked = service(provider, kind), how(provider, **(judge or {}))
+    return batches.submit_batch(open_rows(given), asked, at, store, **settings)
+
+
+def collect(
+    provider: Provider, store: Path, kind: type[OpenAIBatches] = OpenAIBatches, **settings: Any
+) -> Collection:
+    """Look until everything is over."""
+    waiting = Waiting(sleep=no_sleep)
+    return batches.collect_batches(service(provider, kind), store, waiting=waiting, **settings)
+
+
+def stored(store: Path) -> tuple[list[LabelRecord], list[LabelFailure]]:
+    """Labels and failures of a store."""
+    with DiskStore(store, create=False) as opened:
+        return list(opened), [f for f in opened.failures() if isinstance(f, LabelFailure)]
+
+
+def file_lines(provider: Provider, number: int = 0) -> list[dict[str, Any]]:
+    """The lines of a file that was handed in."""
+    files = [file for file in provider.files.all.values() if file.purpose == "batch"]
+    return [json.loads(line) for line in files[number].content.splitlines()]
+
+
+# What is handed in
+
+
+def test_a_batch_asks_what_the_online_judge_asks(tmp_path: Path) -> None:
+    """The body of each line is the online request's, value for value and in the same order."""
+    settings: dict[str, Any] = {"temperature": 0.5, "seed": 7, "max_output_tokens": 900}
+    odd = "  tab\t, bidi \u202e, separator \u2028, {{ 7*7 }}, \U0001f600 "
+    given = [*rows(2), {**rows(1)[0], "id": "odd", "question": odd, "documents": [odd + "Yes."]}]
+    with Provider() as provider:
+        online = OpenAIJudge("model-1", api_key=KEY, base_url=provider.url, **settings)
+        labeler.label(given, judge=online, store=tmp_path / "online")
+        submit(provider, tmp_path / "batch", given, judge=settings)
+        in_file = {line["custom_id"]: line["body"] for line in file_lines(provider)}
+        sent = {json.dumps(call.body, sort_keys=True): call.body for call in provider.calls}
+    assert len(in_file) == len(sent) == 3
+    for body in in_file.values():
+        same = sent[json.dumps(body, sort_keys=True)]
+        assert {name: json.dumps(v) for name, v in body.items()} == {
+            name: json.dumps(v) for name, v in same.items()
+        }
+    assert set(in_file) == {record.key for record in stored(tmp_path / "online")[0]}
+
+
+def test_what_costs_nothing_is_left_out(tmp_path: Path) -> None:
+    """Stored labels, failures for good, pending rows, repeated rows and bad rows are not bought."""
+    with Provider(["ok", "refusal"]) as provider:
+        online = OpenAIJudge("model-1", api_key=KEY, base_url=provider.url)
+        labeler.label(rows(2), judge=online, store=tmp_path, concurrency=1)
+        assert submit(provider, tmp_path, rows(1, 2)).lines == 1
+        twin = {**rows(1, 3)[0], "id": "twin"}
+        bad = {**rows(1, 4)[0], "response": ""}
+        done = submit(provider, tmp_path, [*rows(4), twin, bad])
+    assert done.lines == 1
+    assert done.left_out == {"stored": 1, "failed before": 1, "in a batch": 1, "repeated": 1}
+    assert [failure.reason for failure in done.bad] == ["empty_response"]
+
+
+def test_what_failed_for_good_is_asked_again_on_request(tmp_path: Path) -> None:
+    """A stored failure is bought again with retry_failed, and its label counts."""
+    with Provider(["refusal"]) as provider:
+        online = OpenAIJudge("model-1", api_key=KEY, base_url=provider.url)
+        labeler.label(rows(1), judge=online, store=tmp_path)
+        assert submit(provider, tmp_path, rows(1)).left_out == {"failed before": 1}
+        assert submit(provider, tmp_path, rows(1), retry_failed=True).lines == 1
+        assert collect(provider, tmp_path).results.labelled == 1
+
+
+def test_a_row_that_another_run_is_asking_about_is_left_to_it(tmp_path: Path) -> None:
+    """A leased key is not handed in."""
+    with Provider() as provider, DiskStore(tmp_path) as other:
+        asked = how(provider).request(next(iter(open_rows(rows(1)))).content)  # type: ignore[arg-type]  # an example
+        lease = other.lease(asked.key)
+        assert lease is not None
+        done = submit(provider, tmp_path, rows(2))
+        lease.release()
+    assert (done.lines, done.left_out) == (1, {"being labelled by another run": 1})
+
+
+@pytest.mark.parametrize(
+    ("limits", "parts"), [(FileLimits(lines=4), 3), (FileLimits(size=30_000), 4)]
+)
+def test_large_work_is_split(tmp_path: Path, limits: FileLimits, parts: int) -> None:
+    """No file has more lines or bytes than allowed, and every row comes back."""
+    with Provider() as provider:
+        done = submit(provider, tmp_path, rows(10), limits=limits)
+        files = [len(file.content) for file in provider.files.all.values()]
+        assert (done.parts, len(files), done.lines, sum(files)) == (parts, parts, 10, done.size)
+        assert max(files) <= limits.size
+        assert max(len(file_lines(provider, n)) for n in range(parts)) <= limits.lines
+        assert collect(provider, tmp_path).results.labelled == 10
+
+
+def test_a_row_that_no_file_can_hold_is_reported(tmp_path: Path) -> None:
+    """One enormous row does not keep the others back."""
+    huge = {**rows(1, 1)[0], "documents": ["word " * 10_000]}
+    with Provider() as provider:
+        done = submit(provider, tmp_path, [*rows(1), huge], limits=FileLimits(size=20_000))
+        assert (done.lines, [failure.reason for failure in done.bad]) == (1, ["oversize"])
+        only = submit(provider, tmp_path, [huge], limits=FileLimits(size=20_000))
+    assert (only.batch, only.lines, len(folders(tmp_path))) == (None, 0, 1)
+
+
+def test_rows_that_share_an_id_and_differ_send_nothing(tmp_path: Path) -> None:
+    """The same refusal as online."""
+    with Provider() as provider:
+        with pytest.raises(UsageError, match="ids name records"):
+            submit(provider, tmp_path, [*rows(1), {**rows(1)[0], "question": "Other?"}])
+        assert not provider.requests
+
+
+def test_a_judge_of_another_address_is_refused(tmp_path: Path) -> None:
+    """Rows do not go to a server that the judge does not name."""
+    with Provider() as provider:
+        elsewhere = OpenAIBatches(api_key=KEY, base_url="http://127.0.0.1:9/v1")
+        with pytest.raises(UsageError, match="same base_url"):
+            batches.submit_batch(open_rows(rows(1)), how(provider), elsewhere, tmp_path)
+
+
+# What comes back
+
+_JUDGED_ALIKE = [
+    "ok", "unknown-key", "special-key", "missing-sentence", "twice-sentence", "empty-support",
+    "malformed", "fenced", "extra-field", "lone-surrogate", "empty", "no-content", "list-content",
+    "refusal", "filtered", "truncated", "no-usage", "text-usage", "null-usage", "odd-model",
+    "odd-finish", "400", "400-context", "400-filter", "413",
+]  # fmt: skip
+
+
+def _facts(outcome: Outcome) -> dict[str, Any]:
+    """What must not depend on how the answer came."""
+    if isinstance(outcome, LabelFailure):
+        return outcome.model_dump(exclude={"message"})
+    return outcome.model_dump(exclude={"reply": {"seconds", "created_at"}})
+
+
+def _each_its_own(times: int) -> Callable[[Call], str]:
+    """A script that answers record n with the n-th behaviour, so many times, and well after."""
+    asked: Counter[int] = Counter()
+
+    def pick(call: Call) -> str:
+        number = int(re.findall(r"What is item (\d+)", call.messages[1]["content"])[0])
+        asked[number] += 1
+        return _JUDGED_ALIKE[number] if asked[number] <= times else "ok"
+
+    return pick
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_an_answer_means_the_same_as_online(tmp_path: Path, times: int) -> None:
+    """Label, failure, reason, usage, counts and what is stored: once bad or twice, as online."""
+    given = rows(len(_JUDGED_ALIKE))
+    with Provider(_each_its_own(times)) as provider:
+        online = OpenAIJudge("model-1", api_key=KEY, base_url=provider.url, sleep=no_sleep)
+        expected = labeler.label(given, judge=online, store=tmp_path / "online")
+        sent = len(provider.calls)
+    with Provider(_each_its_own(times), port=provider.port) as provider:
+        submit(provider, tmp_path / "batch", given)
+        collect(provider, tmp_path / "batch")
+        assert len(provider.batch_lines) == sent
+    labels, failures = stored(tmp_path / "batch")
+    outcomes: list[Outcome] = [*labels, *failures]
+    told = {outcome.id: _facts(outcome) for outcome in outcomes}
+    for outcome, behaviour in zip(expected, _JUDGED_ALIKE, strict=True):
+        assert told[outcome.id] == _facts(outcome), behaviour
+    assert len(outcomes) == len(given)
+
+
+@pytest.mark.parametrize("behaviour", ["unknown-key", "malformed", "no-content"])
+def test_a_reask_is_worded_as_online(tmp_path: Path, behaviour: str) -> None:
+    """The messages of the second round are those of the online judge's re-ask."""
+    with Provider([behaviour]) as provider:
+        online = OpenAIJudge("model-1", api_key=KEY, base_url=provider.url)
+        labeler.label(rows(1), judge=online, store=tmp_path / "online")
+        expected = provider.calls[1].messages
+    with Provider([behaviour]) as provider:
+        submit(provider, tmp_path / "batch", rows(1))
+        collect(provider, tmp_path / "batch")
+        assert provider.batch_lines[1].messages == expected
+
+
+def test_a_cut_off_answer_is_asked_again_with_twice_the_cap(tmp_path: Path) -> None:
+    """The cap is doubled once, as online."""
+    with Provider(["truncated"]) as provider:
+        submit(provider, tmp_path, rows(1), judge={"max_output_tokens": 100})
+        assert collect(provider, tmp_path).results.labelled == 1
+        caps = [line.body["max_completion_tokens"] for line in provider.batch_lines]
+    assert caps == [100, 200]
+
+
+@pytest.mark.parametrize("behaviour", ["401", "402", "404", "400-parameter", "403"])
+def test_a_line_that_is_everyones_fault_is_no_lasting_failure(
+    tmp_path: Path, behaviour: str
+) -> None:
+    """It is told, and the next run may buy it."""
+    with Provider([behaviour]) as provider:
+        submit(provider, tmp_path, rows(1))
+        done = collect(provider, tmp_path)
+    assert sum(done.results.failed.values()) == 1
+    assert stored(tmp_path) == ([], [])
+    assert batches.pending(tmp_path) == {}
+
+
+def test_a_forbidden_record_among_labelled_ones_is_rejected_alone(tmp_path: Path) -> None:
+    """A server that has answered others most likely means the record."""
+    with Provider(["ok", "403"]) as provider:
+        submit(provider, tmp_path, rows(2))
+        assert collect(provider, tmp_path).results.failed == {"rejected": 1}
+    assert [failure.lasting for failure in stored(tmp_path)[1]] == [True]
+
+
+@pytest.mark.parametrize("behaviour", ["500", "429", "no-choices", "json-null", "hang-up"])
+def test_what_failed_on_the_way_is_handed_in_again(tmp_path: Path, behaviour: str) -> None:
+    """A line that the server could not answer is asked again in a further part."""
+    name = "close" if behaviour == "hang-up" else behaviour
+    with Provider([name]) as provider:
+        submit(provider, tmp_path, rows(2))
+        done = collect(provider, tmp_path)
+        assert len(provider.batches.all) == 2
+    assert (done.results.labelled, sum(done.results.again.values())) == (2, 1)
+
+
+def test_rounds_are_bounded(tmp_path: Path) -> None:
+    """What is never answered is given back after three rounds, for another run to buy."""
+    with Provider(lambda _: "500") as provider:
+        submit(provider, tmp_path, rows(1))
+        done = collect(provider, tmp_path)
+        assert len(provider.batches.all) == 3
+    assert (done.results.released, done.still_open) == ({"transport": 1}, 0)
+    assert batches.pending(tmp_path) == {}
+
+
+def test_what_an_expired_batch_has_done_is_kept(tmp_path: Path) -> None:
+    """Its answers are stored; the rest is handed in again, and nothing is paid for twice."""
+    with Provider(batches=[expires(0.6)]) as provider:
+        submit(provider, tmp_path, rows(10))
+        done = collect(provider, tmp_path)
+        assert set(provider.paid.values()) == {1}
+    assert (done.results.labelled, done.results.again) == (10, {"expired": 4})
+
+
+def test_nothing_is_handed_in_again_where_that_is_not_wanted(tmp_path: Path) -> None:
+    """The rest is free for the next run."""
+    with Provider(batches=[expires(0.6)]) as provider:
+        submit(provider, tmp_path, rows(10))
+        done = collect(provider, tmp_path, resubmit=False)
+        assert (done.results.labelled, done.results.released) == (6, {"expired": 4})
+        assert len(provider.batches.all) == 1
+        assert submit(provider, tmp_path, rows(10)).lines == 4
+
+
+def test_a_batch_that_is_refused_lets_go_of_its_rows(tmp_path: Path) -> None:
+    """The reason is told by its code, and the rows can be bought."""
+    said: list[str] = []
+    with Provider(batches=[fails("token_limit_exceeded")]) as provider:
+        submit(provider, tmp_path, rows(3))
+        done = collect(provider, tmp_path, say=said.append)
+        assert done.results.released == {"failed": 3}
+        assert "token_limit_exceeded" in said[0]
+        assert submit(provider, tmp_path, rows(3)).lines == 3
+
+
+def test_a_part_that_finds_the_queue_full_waits_for_the_others(tmp_path: Path) -> None:
+    """It is handed in again, under a name of its own, when nothing else is under way."""
+    courses = [completes(3), fails("token_limit_exceeded"), fails("token_limit_exceeded")]
+    with Provider(batches=courses) as provider:
+        submit(provider, tmp_path, rows(3), limits=FileLimits(lines=1))
+        done = collect(provider, tmp_path)
+        assert (done.results.labelled, done.results.released) == (3, {})
+        assert sorted(provider.paid.values()) == [1, 1, 1]
+        names = [(batch.metadata or {})["labeler_part"] for batch in provider.batches.all.values()]
+    assert [name.partition("/")[2] for name in names] == [
+        "0001", "0002", "0003", "0002/1", "0003/1",
+    ]  # fmt: skip
+
+
+def test_the_sentences_need_no_rows(tmp_path: Path) -> None:
+    """A label of a batch has the row's own id, columns and sentences."""
+    given = {**rows(1)[0], "domain": "lamps"}
+    with Provider() as provider:
+        submit(provider, tmp_path, [given])
+        collect(provider, tmp_path)
+        again = labeler.label([given], judge=how(provider).judge, store=tmp_path)
+        assert not provider.calls
+    record = stored(tmp_path)[0][0]
+    assert again == [record]
+    assert (record.id, record.example.metadata) == ("r0", {"domain": "lamps"})
+
+
+def _rewritten(provider: Provider, change: Callable[[list[bytes]], list[bytes]]) -> None:
+    """Change the output files of a provider."""
+    for name, file in list(provider.files.all.items()):
+        if file.purpose == "batch_output":
+            lines = change(file.content.splitlines(keepends=True))
+            object.__setattr__(provider.files.all[name], "content", b"".join(lines))
+
+
+def _ended(provider: Provider, store: Path) -> None:
+    """Let every batch end."""
+    for _ in range(4):
+        batches.batch_status(store, service(provider))
+
+
+@pytest.mark.parametrize(
+    ("change", "odd"),
+    [
+        (lambda lines: [*lines, lines[0]], "a second line of one request"),
+        (lambda lines: [*lines, b'{"custom_id": "x", "response": {"status_code": 200}}\n'],
+         "a line that was not asked for"),
+        (lambda lines: [*lines, b"{broken\n"], "a line that cannot be read"),
+        (lambda lines: [*lines, b"[" * 100_000 + b"\n"], "a line that cannot be read"),
+        (lambda lines: [*lines, b"\xff\xfe\n"], "a line that cannot be read"),
+        (lambda lines: [*lines, b'{"custom_id": 7}\n', b"null\n"], "a line that cannot be read"),
+    ],
+)  # fmt: skip
+def test_lines_that_make_no_sense_are_told_and_left_out(
+    tmp_path: Path, change: Callable[[list[bytes]], list[bytes]], odd: str
+) -> None:
+    """Whatever an output file holds, the sound lines count and nothing breaks."""
+    said: list[str] = []
+    with Provider() as provider:
+        submit(provider, tmp_path, rows(3))
+        _ended(provider, tmp_path)
+        _rewritten(provider, change)
+        done = collect(provider, tmp_path, say=said.append)
+    assert done.results.labelled == 3
+    assert list(done.results.odd) == [odd]
+    assert odd in said[0]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        None, [], "text", 7, {}, {"choices": "x"}, {"choices": [{"message": []}]},
+        {"_fields_set": 1, "__cls": 2}, {"choices": [{"message": {"content": "\ud800"}}]},
+        {"choices": [{"message": {"content": 7}, "finish_reason": []}], "usage": []},
+    ],
+)  # fmt: skip
+def test_no_body_breaks_the_collection(tmp_path: Path, body: object) -> None:
+    """A 200 whose body is anything is told as a flaw and asked again."""
+
+    def change(lines: list[bytes]) -> list[bytes]:
+        line = json.loads(lines[0])
+        line["response"]["body"] = body
+        return [json.dumps(line).encode() + b"\n"]
+
+    with Provider() as provider:
+        submit(provider, tmp_path, rows(1))
+        _ended(provider, tmp_path)
+        _rewritten(provider, change)
+        done = collect(provider, tmp_path)
+    assert done.results.labelled == 1
+    assert sum(done.results.again.values()) == 1
+
+
+def test_answers_that_are_missing_are_fetched_again_and_not_bought_again(tmp_path: Path) -> None:
+    """A file with fewer answers than the provider counts is not believed; what it has is stored."""
+    said: list[str] = []
+    with Provider() as provider:
+        submit(provider, tmp_path, rows(2))
+        _ended(provider, tmp_path)
+        whole = provider.files.all["file-0002"].content
+        _rewritten(provider, lambda lines: lines[:1])
+        done = batches.collect_batches(service(provider), tmp_path, say=said.append)
+        assert (done.still_open, len(stored(tmp_path)[0]), len(said)) == (1, 1, 1)
+        assert "hold 1 answers, and the provider counts 2" in said[0]
+        _rewritten(provider, lambda _: whole.splitlines(keepends=True))
+        assert collect(provider, tmp_path).results.labelled == 2
+        assert sorted(provider.paid.values()) == [1, 1]
+
+
+@pytest.mark.parametrize("page", ["html", "json-list", "json-null"])
+def test_a_page_is_not_taken_for_a_file_of_answers(tmp_path: Path, page: str) -> None:
+    """A proxy that answers for the server costs a look, not the answers."""
+    with Provider(at={"GET /v1/files/{id}/content": [page] * 8}) as provider:
+        submit(provider, tmp_path, rows(2))
+        assert collect(provider, tmp_path).results.labelled == 2
+        assert sorted(provider.paid.values()) == [1, 1]
+
+
+# What it costs
+
+
+def test_money_is_told_at_the_price_of_a_batch(tmp_path: Path) -> None:
+    """Tokens of every round, at half the price; answers without usage are counted."""
+    with Provider(["unknown-key", "no-usage"]) as provider:
+        submit(provider, tmp_path, rows(2))
+        price = given_price("2,10,1").batched()
+        done = collect(provider, tmp_path, price=lambda _: price)
+    results = done.results
+    assert (results.answered, results.unmetered, results.broken) == (3, 1, {"unknown_key": 1})
+    assert (results.usage.prompt_tokens, results.usage.cached_tokens) == (200, 80)
+    # Twice 60 uncached at $1, 40 cached at $0.5, 10 written at $5, per million.
+    assert str(results.cost) == "0.00026"
+
+
+def test_without_a_price_the_cost_is_unknown(tmp_path: Path) -> None:
+    """Unknown is not 0."""
+    with Provider() as provider:
+        submit(provider, tmp_path, rows(1))
+        assert collect(provider, tmp_path).results.cost is None
+
+
+# Interruptions
+
+
+class Killed(BaseException):
+    """Stands for the end of the process."""
+
+
+class Fuse:
+    """Ends the process, as it were, at its n-th step."""
+
+    def __init__(self) -> None:
+        self.left = 0
+
+    def burn(self) -> None:
+        """One step nearer."""
+        self.left -= 1
+        if self.left == 0:
+            raise Killed
+
+
+FUSE = Fuse()
+
+
+class Mortal(OpenAIBatches):
+    """May be killed before and after every request."""
+
+    async def upload(self, path: Path) -> str:
+        """Upload."""
+        return await _guarded(super().upload(path))
+
+    async def create(self, *args: Any, **kwargs: Any) -> Any:
+        """Create."""
+        return await _guarded(super().create(*args, **kwargs))
+
+    async def download(self, file_id: str, path: Path) -> None:
+        """Download."""
+        await _guarded(super().download(file_id, path))
+
+
+async def _guarded(work: Awaitable[T]) -> T:
+    try:
+        FUSE.burn()
+    except Killed:
+        asyncio.ensure_future(work).cancel()
+        raise
+    done = await work
+    FUSE.burn()
+    return done
+
+
+@pytest.fixture
+def fuse(monkeypatch: pytest.MonkeyPatch) -> Fuse:
+    """A fuse that burns at every request and round every state that is written down."""
+    save = BatchFolder.save
+
+    def mortal_save(self: BatchFolder, part: Part) -> None:
+        FUSE.burn()
+        save(self, part)
+        FUSE.burn()
+
+    monkeypatch.setattr(BatchFolder, "save", mortal_save)
+    FUSE.left = 0
+    return FUSE
+
+
+_STEPS_OF_A_SUBMISSION = 10
+_STEPS_OF_A_COLLECTION = 24
+
+
+@pytest.mark.parametrize("step", range(1, _STEPS_OF_A_SUBMISSION + 1))
+def test_a_submission_that_is_killed_goes_on(tmp_path: Path, fuse: Fuse, step: int) -> None:
+    """At whatever step it ends, the next one finishes it: no row twice, none lost."""
+    with Provider() as provider:
+        fuse.left = step
+        with pytest.raises(Killed):
+            submit(provider, tmp_path, rows(2), Mortal)
+        fuse.left = 0
+        submit(provider, tmp_path, rows(2))
+        assert collect(provider, tmp_path).results.labelled == 2
+        assert len(provider.batches.all) == 1
+        assert sorted(provider.paid.values()) == [1, 1]
+
+
+@pytest.mark.parametrize("step", range(1, _STEPS_OF_A_COLLECTION + 1))
+def test_a_collection_that_is_killed_goes_on(tmp_path: Path, fuse: Fuse, step: int) -> None:
+    """At whatever step it ends, the next one finishes it: no answer twice, none lost."""
+    with Provider(["unknown-key", "refusal"], batches=[expires(0.8)]) as provider:
+        submit(provider, tmp_path, rows(5))
+        fuse.left = step
+        with pytest.raises(Killed):
+            collect(provider, tmp_path, Mortal)
+        fuse.left = 0
+        collect(provider, tmp_path)
+        labels, failures = stored(tmp_path)
+        assert (len(labels), [failure.reason for failure in failures]) == (4, ["refusal"])
+        assert len(provider.batches.all) == 2
+        assert len(provider.batch_lines) == 6
+
+
+def test_these_are_all_the_steps(tmp_path: Path, fuse: Fuse) -> None:
+    """The fuse outlives a submission and a collection by exactly one step."""
+    with Provider(["unknown-key", "refusal"], batches=[expires(0.8)]) as provider:
+        fuse.left = _STEPS_OF_A_SUBMISSION + 1
+        submit(provider, tmp_path, rows(5), Mortal)
+        assert fuse.left == 1
+        fuse.left = _STEPS_OF_A_COLLECTION + 1
+        collect(provider, tmp_path, Mortal)
+        assert fuse.left == 1
+
+
+def test_a_process_that_is_killed_leaves_everything_in_order(tmp_path: Path) -> None:
+    """A real kill, when the batch is started and nothing says so yet."""
+    program = f"""
+import os, signal, sys
+sys.path[:0] = {sys.path!r}
+from wire import test_batches as t
+from pathlib import Path
+class Doomed(t.OpenAIBatches):
+    async def create(self, *a, **k):
+        await super().create(*a, **k)
+        os.kill(os.getpid(), signal.SIGKILL)
+class At:
+    url = sys.argv[1]
+t.submit(At, Path(sys.argv[2]), t.rows(3), Doomed)
+"""
+    with Provider() as provider:
+        dead = subprocess.run(
+            [sys.executable, "-c", program, provider.url, str(tmp_path)], check=False
+        )
+        assert dead.returncode == -signal.SIGKILL
+        assert len(provider.batches.all) == 1
+        done = submit(provider, tmp_path, rows(3))
+        assert (done.lines, done.left_out, len(done.continued)) == (0, {"in a batch": 3}, 1)
+        assert len(provider.batches.all) == 1
+        assert collect(provider, tmp_path).results.labelled == 3
+
+
+@pytest.mark.parametrize("told", ["500", "close", "short", "503", "bad-json"])
+def test_a_batch_that_was_started_unheard_is_not_started_again(tmp_path: Path, told: str) -> None:
+    """Before a further attempt the batch is looked for by its own name."""
+    with Provider(at={"POST /v1/batches": [done_but(told)]}) as provider:
+        submit(provider, tmp_path, rows(2))
+        assert len(provider.batches.all) == 1
+        assert provider.routes["POST /v1/batches"] == 1
+        metadata = next(iter(provider.batches.all.values())).metadata
+    assert metadata == {"labeler_part": f"{folders(tmp_path)[0].name}/0001"}
+
+
+def test_a_batch_that_was_started_unheard_is_found_behind_many_others(tmp_path: Path) -> None:
+    """The list is read page by page."""
+    with Provider(at={"POST /v1/batches": [done_but("401")]}) as provider:
+        with pytest.raises(FatalJudgeError):
+            submit(provider, tmp_path, rows(1))
+        ours = provider.batches.all["batch_0001"]
+        for number in range(130):
+            other = replace(ours, id=f"other_{number}", input_file_id="file-other", metadata=None)
+            provider.batches.all[other.id] = other
+        assert collect(provider, tmp_path).results.labelled == 1
+        assert provider.routes["GET /v1/batches"] == 2
+        assert len(provider.batches.all) == 131
+
+
+def test_a_full_disk_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What cannot be written is told as such, and the next one goes on."""
+    full = OSError(errno.ENOSPC, "No space left on device")
+
+    def no_space(*_: object) -> None:
+        raise full
+
+    with Provider() as provider:
+        with monkeypatch.context() as patch:
+            patch.setattr(BatchFolder, "save", no_space)
+            with pytest.raises(StoreError, match="No space left"):
+                submit(provider, tmp_path, rows(2))
+        submit(provider, tmp_path, rows(2))
+        with monkeypatch.context() as patch:
+            patch.setattr(OpenAIBatches, "download", no_space)
+            with pytest.raises(StoreError, match="No space left"):
+                collect(provider, tmp_path)
+        assert collect(provider, tmp_path).results.labelled == 2
+        assert len(provider.batches.all) == 1
+
+
+@pytest.mark.parametrize(
+    ("route", "behaviours"),
+    [
+        ("POST /v1/files", ["500", "429", "close", "html", "json-null"]),
+        ("POST /v1/batches", ["500", "429", "close", "html", "json-null"]),
+        ("GET /v1/batches/{id}", ["500", "429", "short", "html", "json-null"]),
+        ("GET /v1/files/{id}/content", ["500", "429", "close", "short"]),
+    ],
+)
+def test_every_step_is_tried_again(tmp_path: Path, route: str, behaviours: list[str]) -> None:
+    """A passing failure of any request, and then another, changes nothing."""
+    with Provider(at={route: behaviours}) as provider:
+        submit(provider, tmp_path, rows(2))
+        assert collect(provider, tmp_path).results.labelled == 2
+        assert len(provider.batches.all) == 1
+
+
+def test_a_file_of_answers_that_is_cut_short_is_fetched_again(tmp_path: Path) -> None:
+    """Half a file is none."""
+    with Provider(at={"GET /v1/files/{id}/content": ["short"]}) as provider:
+        submit(provider, tmp_path, rows(2))
+        done = collect(provider, tmp_path)
+        assert (done.results.labelled, done.results.odd) == (2, {})
+        assert provider.routes["GET /v1/files/{id}/content"] == 2
+
+
+def test_a_server_that_is_away_for_long_loses_nothing(tmp_path: Path) -> None:
+    """Look after look fails, and the one that does not brings everything in."""
+    said: list[str] = []
+    with Provider(at={"GET /v1/batches/{id}": ["500"] * 100}) as provider:
+        submit(provider, tmp_path, rows(2))
+        assert collect(provider, tmp_path, say=said.append).results.labelled == 2
+    assert len(said) == 1
+    assert "the server failed" in said[0]
+
+
+@pytest.mark.parametrize("behaviour", ["401", "403", "429-quota"])
+def test_a_locked_door_stops_and_loses_nothing(tmp_path: Path, behaviour: str) -> None:
+    """What was prepared or answered waits for a key that fits."""
+    with Provider(at={"POST /v1/files": [behaviour]}) as provider:
+        with pytest.raises(FatalJudgeError) as caught:
+            submit(provider, tmp_path, rows(2))
+        assert KEY not in str(caught.value)
+        assert len(batches.pending(tmp_path)) == 2
+        assert submit(provider, tmp_path, rows(2)).left_out == {"in a batch": 2}
+
+
+def test_a_part_that_is_refused_does_not_keep_others_from_being_collected(
+    tmp_path: Path,
+) -> None:
+    """What is paid for is stored; then it is told which part was refused, and the way out."""
+    refused = False
+    with Provider(at={"POST /v1/files": lambda _: "403" if refused else None}) as provider:
+        submit(provider, tmp_path, rows(1))
+        _ended(provider, tmp_path)
+        refused = True
+        with pytest.raises(FatalJudgeError):
+            submit(provider, tmp_path, rows(2))
+        with pytest.raises(FatalJudgeError, match="labeler batch cancel") as caught:
+            collect(provider, tmp_path)
+        name = folders(tmp_path)[1].name
+        assert str(caught.value).startswith(f"{name}, part 0001: could not hand in")
+        assert len(stored(tmp_path)[0]) == 1
+        assert batches.cancel_batch(service(provider), tmp_path, name) == ["part 0001: dropped"]
+        assert batches.pending(tmp_path) == {}
+
+
+def test_a_server_that_lost_a_batch_does_not_keep_others_from_being_collected(
+    tmp_path: Path,
+) -> None:
+    """The lost one is told; its rows stay reserved until they are dropped."""
+    said: list[str] = []
+    with Provider() as provider:
+        lost = submit(provider, tmp_path, rows(1)).batch
+        submit(provider, tmp_path, rows(1, 1))
+        del provider.batches.all["batch_0001"]
+        for _ in range(3):
+            done = batches.collect_batches(service(provider), tmp_path, say=said.append)
+        assert done.still_open == 1
+        assert len(stored(tmp_path)[0]) == 1
+        assert "does not know it" in said[0]
+        assert lost is not None
+        batches.cancel_batch(service(provider), tmp_path, lost, drop=True)
+        assert batches.pending(tmp_path) == {}
+        assert submit(provider, tmp_path, rows(2)).lines == 1
+
+
+def test_a_collection_is_not_disturbed_by_labels_from_elsewhere(tmp_path: Path) -> None:
+    """A key that was labelled meanwhile keeps its first label, and is not asked again."""
+    with Provider(["ok", "500"]) as provider:
+        submit(provider, tmp_path, rows(2))
+        online = OpenAIJudge("model-1", api_key=KEY, base_url=provider.url)
+        elsewhere = labeler.label(rows(2), judge=online, store=tmp_path / "other")
+        with DiskStore(tmp_path) as store:
+            for outcome in elsewhere:
+                assert isinstance(outcome, LabelRecord)
+                store.put(outcome).result()
+        done = collect(provider, tmp_path)
+        assert len(provider.batches.all) == 1
+    assert done.results.again == {}
+    assert {record.id for record in stored(tmp_path)[0]} == {"r0", "r1"}
+
+
+# Looking on
+
+
+def test_a_look_changes_nothing_and_asks_once_for_each_open_batch(tmp_path: Path) -> None:
+    """One request for what is open, none for what is collected."""
+    with Provider(batches=completes(3)) as provider:
+        submit(provider, tmp_path, rows(3), limits=FileLimits(lines=2))
+        view = batches.batch_status(tmp_path, service(provider))[0]
+        assert provider.routes["GET /v1/batches/{id}"] == 2
+        assert (view.lines, view.state, view.next) == (3, "2 in_progress", "wait")
+        _ended(provider, tmp_path)
+        view = batches.batch_status(tmp_path, service(provider))[0]
+        assert (view.done, view.state, view.next) == (3, "2 completed", "collect")
+        collect(provider, tmp_path)
+        looks = provider.routes["GET /v1/batches/{id}"]
+        view = batches.batch_status(tmp_path, service(provider))[0]
+        assert (view.results.labelled, view.state, view.next) == (3, "2 collected", "done")
+        assert provider.routes["GET /v1/batches/{id}"] == looks
+
+
+def test_a_look_that_fails_is_told_with_what_was_last_known(tmp_path: Path) -> None:
+    """The table is there all the same."""
+    with Provider(at={"GET /v1/batches/{id}": lambda _: "500"}) as provider:
+        submit(provider, tmp_path, rows(1))
+        view = batches.batch_status(tmp_path, service(provider))[0]
+    assert "the server failed" in view.parts[0].trouble
+    assert (view.state, view.next) == ("validating", "look again later")
+    assert batches.batch_status(tmp_path)[0].state == "validating"
+
+
+def test_a_look_from_inside_a_running_loop_works(tmp_path: Path) -> None:
+    """A notebook has a loop of its own."""
+
+    async def inside(provider: Provider) -> Collection:
+        submit(provider, tmp_path, rows(1))
+        return collect(provider, tmp_path)
+
+    with Provider() as provider:
+        assert asyncio.run(inside(provider)).results.labelled == 1
+
+
+def test_a_cancelled_batch_gives_what_it_has_and_lets_the_rest_go(tmp_path: Path) -> None:
+    """Answers that were paid for are stored."""
+    with Provider(batches=never(0.5)) as provider:
+        name = submit(provider, tmp_path, rows(4)).batch
+        assert name is not None
+        batches.batch_status(tmp_path, service(provider))
+        batches.batch_status(tmp_path, service(provider))
+        assert "cancelling" in batches.cancel_batch(service(provider), tmp_path, name)[0]
+        done = collect(provider, tmp_path)
+        assert (done.results.labelled, done.results.released) == (2, {"cancelled": 2})
+        assert submit(provider, tmp_path, rows(4)).lines == 2
+
+
+def test_a_cancelled_batch_is_not_asked_again(tmp_path: Path) -> None:
+    """An answer that would be sent back to be mended is let go too."""
+    with Provider(["unknown-key", "500"], batches=never(1.0)) as provider:
+        name = submit(provider, tmp_path, rows(2)).batch
+        assert name is not None
+        _ended(provider, tmp_path)
+        batches.cancel_batch(service(provider), tmp_path, name)
+        assert collect(provider, tmp_path).results.released == {"contract": 1, "transport": 1}
+        assert len(provider.batches.all) == 1
+
+
+def test_a_batch_that_is_over_needs_no_cancelling(tmp_path: Path) -> None:
+    """Its answers can be collected."""
+    with Provider() as provider:
+        name = submit(provider, tmp_path, rows(1)).batch
+        assert name is not None
+        _ended(provider, tmp_path)
+        told = batches.cancel_batch(service(provider), tmp_path, name)
+        assert told == ["part 0001: completed; collect what was answered"]
+        assert collect(provider, tmp_path).results.labelled == 1
+        assert batches.cancel_batch(service(provider), tmp_path, name) == []
+
+
+def test_a_cancellation_finds_a_batch_that_was_started_unheard(tmp_path: Path) -> None:
+    """What may have been started is looked for before it is let go."""
+    unheard = {"POST /v1/batches": [done_but("401")]}
+    with Provider(batches=never(), at=unheard) as provider:
+        with pytest.raises(FatalJudgeError):
+            submit(provider, tmp_path, rows(1))
+        name = folders(tmp_path)[0].name
+        batches.cancel_batch(service(provider), tmp_path, name)
+        assert provider.batches.all["batch_0001"].status == "cancelling"
+
+
+def test_batches_of_another_address_are_left_alone(tmp_path: Path) -> None:
+    """A key is sent to no address that is written in a store."""
+    with Provider() as provider, Provider() as other:
+        name = submit(provider, tmp_path, rows(1)).batch
+        said: list[str] = []
+        batches.collect_batches(service(other), tmp_path, say=said.append)
+        assert f"batches at {provider.url} are left alone" in said[0]
+        batches.batch_status(tmp_path, service(other))
+        assert not other.requests
+        with pytest.raises(UsageError, match="are left alone"):
+            batches.collect_batches(service(other), tmp_path, name=name)
+
+
+def test_two_at_once_do_not_work_on_the_same_batches(tmp_path: Path) -> None:
+    """The second is told so; nothing is bought twice."""
+
+    class Rival(OpenAIBatches):
+        """Lets another one try while it uploads."""
+
+        async def upload(self, path: Path) -> str:
+            """Upload, later."""
+            with pytest.raises(StoreError, match="another command is at work"):
+                await asyncio.to_thread(submit, provider, tmp_path, rows(2))
+            return await super().upload(path)
+
+    with Provider() as provider:
+        assert submit(provider, tmp_path, rows(2), Rival).lines == 2
+        assert len(provider.batches.all) == 1
+
+
+def test_nobody_else_can_read_a_batch(tmp_path: Path) -> None:
+    """Its folder is private, as the store is."""
+    with Provider() as provider:
+        submit(provider, tmp_path / "store", rows(1))
+    for folder in (tmp_path / "store" / "batches", folders(tmp_path / "store")[0].path):
+        assert folder.stat().st_mode & 0o777 == 0o700
+    held = "".join(p.read_text("utf-8", "replace") for p in folder.iterdir())
+    assert KEY not in held
+
+
+def test_the_key_is_nowhere_to_be_seen() -> None:
+    """Neither in its form for people nor in an error's chain."""
+    at = OpenAIBatches(api_key=KEY, base_url="http://127.0.0.1:9/v1", max_attempts=1)
+    with pytest.raises(JudgeError) as caught:
+        asyncio.run(at.look("x"))
+    assert KEY not in repr(vars(at))
+    assert caught.value.__cause__ is None
+    assert os.environ.get("OPENAI_API_KEY") != KEY
