@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,6 +16,7 @@ import label_batch
 import recompute
 from labelled import record, verbatim
 
+SCRIPTS = Path(__file__).parents[2] / "scripts"
 EXAMPLES = Path(__file__).parents[2] / "examples" / "rows.jsonl"
 
 
@@ -85,3 +90,26 @@ def test_what_does_not_agree_with_itself_is_printed(
         ("not_supported", ["b"]),
     ]
     assert {f["id"] for f in findings} == {"r1"}
+
+
+def test_canned_answers_are_labelled_by_the_printed_command(tmp_path: Path) -> None:
+    """In a folder with the example rows it does what it says; the server says what it is."""
+    folder = tmp_path / "examples"
+    folder.mkdir()
+    (folder / "rows.jsonl").write_text(EXAMPLES.read_text().splitlines(keepends=True)[0])
+    own = {k: v for k, v in os.environ.items() if not k.startswith(("OPENAI_", "LABELER_"))}
+    program = [sys.executable, str(SCRIPTS / "serve_provider.py")]
+    with subprocess.Popen(program, stdout=subprocess.PIPE, text=True) as server:
+        try:
+            assert server.stdout is not None
+            command, warning = server.stdout.readline(), server.stdout.readline()
+            name, *arguments = shlex.split(command)
+            subprocess.run(
+                [sys.executable, "-m", name, *arguments], cwd=tmp_path, env=own, check=True
+            )
+        finally:
+            server.terminate()
+    (line,) = (tmp_path / "canned-labels.jsonl").read_text().splitlines()
+    assert json.loads(line)["kind"] == "label"
+    assert (tmp_path / "canned-labels").is_dir()
+    assert "The answers are canned" in warning

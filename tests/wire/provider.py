@@ -1,14 +1,14 @@
-"""A chat completions server of our own, on loopback, that answers well or misbehaves on a script.
+"""An OpenAI-compatible server of our own, on loopback, that answers well or misbehaves on a script.
 
-It is strict where the real provider is strict: a response format that the provider would refuse is
-refused here. Every request is recorded as it came. Use it in tests as a context manager::
+It serves chat completions, files and batches, models and embeddings. It is strict where the real
+provider is strict: a response format that the provider would refuse is refused here. Every request
+is recorded as it came. Use it in tests as a context manager::
 
     with Provider(["500", "429", "ok"]) as provider:
         ...  # provider.url, provider.calls
 
-or by hand: ``python tests/wire/provider.py --port 8080 500 429 ok``.
-
-A behaviour is a coroutine that gets the call and the connection; named ones stand in BEHAVIOURS.
+or in a process of its own: ``python tests/wire/provider.py --port 8080 500 429 ok``, which prints
+its URL first and answers ``GET /stats``.
 """
 
 from __future__ import annotations
@@ -16,473 +16,248 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
-import json
-import re
-import socket
-import struct
+import inspect
+import itertools
 import sys
 import threading
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from http import HTTPStatus
-from typing import Any, Self
+from pathlib import Path
+from typing import Self
 
-MODEL = "stub-1-2026-11-01"
-FINGERPRINT = "fp_stub"
-COMPLETIONS = "/v1/chat/completions"
+if __name__ == "__main__":  # then only the folder of this file is searched
+    sys.path.insert(0, str(Path(__file__).parents[1]))
 
-Json = dict[str, Any]
+from wire.accounts import Accounts, Book, Tokens
+from wire.batch_endpoint import (
+    Batches,
+    Course,
+    Limits,
+    completes,
+    expires,
+    fails,
+    never,
+)
+from wire.behaviours import (
+    BEHAVIOURS,
+    DRIFTED,
+    FINGERPRINT,
+    Answer,
+    Behaviour,
+    answers,
+    body,
+    changes,
+    completion,
+    error,
+    late,
+    named,
+    page,
+    says,
+    slow_body,
+)
+from wire.calls import COMPLETIONS, EMBEDDINGS, Call, Json, label_for
+from wire.connections import Connection, Sheet, Wire
+from wire.embeddings_endpoint import Embeddings
+from wire.faults import FAULTS, faulty, spread
+from wire.files_endpoint import Files
+from wire.models import MODEL, ModelCard, Models
+from wire.rates import Gate, Rates
+from wire.refusals import Refused
+from wire.strict_schema import format_problems, schema_problems
 
-
-# What a request is
+__all__ = [
+    "BEHAVIOURS",
+    "COMPLETIONS",
+    "DRIFTED",
+    "EMBEDDINGS",
+    "FAULTS",
+    "FINGERPRINT",
+    "MODEL",
+    "Answer",
+    "Behaviour",
+    "Call",
+    "Course",
+    "Json",
+    "Limits",
+    "ModelCard",
+    "Provider",
+    "Rates",
+    "Script",
+    "Tokens",
+    "Wire",
+    "answers",
+    "body",
+    "changes",
+    "completes",
+    "completion",
+    "done_but",
+    "error",
+    "expires",
+    "fails",
+    "faulty",
+    "format_problems",
+    "label_for",
+    "late",
+    "made_of",
+    "never",
+    "options_from",
+    "page",
+    "says",
+    "schema_problems",
+    "slow_body",
+    "spread",
+    "until_interrupted",
+]
 
 
 @dataclass(frozen=True)
-class Call:
-    """One request as it came."""
+class DoneBut:
+    """The request is carried out, and the peer is told something else."""
 
-    number: int
-    """Counts from 1."""
-    method: str
-    path: str
-    headers: Mapping[str, str]
-    """Names in lower case."""
-    raw: bytes
-    body: Json
-    """The parsed body; empty where it is no JSON object."""
+    told: Behaviour
 
-    @property
-    def messages(self) -> list[Json]:
-        """The chat messages."""
-        messages: list[Json] = self.body.get("messages", [])
-        return messages
 
-    @property
-    def data(self) -> dict[str, list[Json]]:
-        """The JSON lines of each data block of the first user message, by the block's name."""
-        users = [m["content"] for m in self.messages if m.get("role") == "user"]
-        found = _BLOCK.findall(users[0]) if users else []
-        return {
-            name: [json.loads(line) for line in text.split("\n") if line] for name, text in found
-        }
+def done_but(told: str | Behaviour) -> DoneBut:
+    """The ambiguous failure: the request is carried out, but the peer sees this behaviour."""
+    return DoneBut(named(told))
 
-    def keys(self, block: str) -> list[str]:
-        """The sentence keys of a data block."""
-        return [line["key"] for line in self.data.get(block, [])]
 
-
-_BLOCK = re.compile(r"^BEGIN (\w+) \w+\n(.*?)\n?^END \1 \w+$", re.DOTALL | re.MULTILINE)
-
-
-def label_for(call: Call) -> Json:
-    """A label that keeps the contract: the first document sentence is relevant and supports all."""
-    first = call.keys("DOCUMENTS")[:1]
-    support = [
-        {
-            "response_sentence_key": key,
-            "explanation": f"{key} follows from {first}",
-            "supporting_sentence_keys": [*first],
-            "fully_supported": bool(first),
-        }
-        for key in call.keys("RESPONSE")
-    ]
-    return {
-        "relevance_explanation": "the first sentence answers the question",
-        "all_relevant_sentence_keys": [*first],
-        "overall_supported_explanation": "every sentence follows from the first",
-        "overall_supported": bool(first),
-        "sentence_support_information": support,
-        "all_utilized_sentence_keys": [*first],
-    }
-
-
-# What the provider refuses in a strict schema
-
-_FORBIDDEN = {
-    "default", "oneOf", "allOf", "not", "if", "then", "else", "patternProperties", "uniqueItems",
-    "minLength", "maxLength", "dependentRequired", "dependentSchemas", "propertyNames",
-    "minProperties", "maxProperties", "contains", "prefixItems", "unevaluatedProperties",
-}  # fmt: skip
-_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
-
-
-def format_problems(response_format: Json) -> list[str]:
-    """Why the provider would refuse a response format; empty if it would not."""
-    if response_format.get("type") != "json_schema":
-        return ["response_format.type must be json_schema"]
-    declared = response_format.get("json_schema", {})
-    problems = []
-    if not _NAME.fullmatch(declared.get("name", "")):
-        problems.append("json_schema.name must match ^[a-zA-Z0-9_-]{1,64}$")
-    if declared.get("strict") is not True:
-        problems.append("json_schema.strict must be true here")
-    schema = declared.get("schema", {})
-    if schema.get("type") != "object" or "anyOf" in schema:
-        problems.append("the root must be an object and no anyOf")
-    return problems + list(schema_problems(schema, "schema"))
-
-
-def schema_problems(schema: Any, where: str) -> Iterator[str]:
-    """What strict mode does not permit in a schema, and where."""
-    if not isinstance(schema, dict):
-        return
-    yield from (f"{where}: '{word}' is not permitted" for word in sorted(_FORBIDDEN & set(schema)))
-    if "$ref" in schema and set(schema) - {"$ref", "description"}:
-        yield f"{where}: $ref cannot have siblings"
-    if schema.get("type") == "object" or "properties" in schema:
-        yield from _object_problems(schema, where)
-    children = {**schema.get("properties", {}), **schema.get("$defs", {})}
-    for name, child in children.items():
-        yield from schema_problems(child, f"{where}.{name}")
-    yield from schema_problems(schema.get("items"), f"{where}.items")
-    for child in schema.get("anyOf", []):
-        yield from schema_problems(child, f"{where}.anyOf")
-
-
-def _object_problems(schema: Json, where: str) -> Iterator[str]:
-    if schema.get("additionalProperties") is not False:
-        yield f"{where}: 'additionalProperties' is required to be supplied and to be false"
-    if missing := sorted(set(schema.get("properties", {})) - set(schema.get("required", []))):
-        yield f"{where}: 'required' is required to include every key in properties: {missing}"
-
-
-# What a connection can do
-
-
-@dataclass
-class Wire:
-    """One HTTP connection, seen from the server."""
-
-    reader: asyncio.StreamReader
-    writer: asyncio.StreamWriter
-    open: bool = True
-    """Whether another request may come."""
-
-    async def send(self, data: bytes) -> None:
-        """Send bytes as they are."""
-        self.writer.write(data)
-        await self.writer.drain()
-
-    async def respond(
-        self, status: int, body: bytes, headers: Mapping[str, str] | None = None
-    ) -> None:
-        """Send a complete response."""
-        await self.send(self.head(status, len(body), headers) + body)
-
-    async def json(
-        self,
-        status: int,
-        value: object,
-        headers: Mapping[str, str] | None = None,
-    ) -> None:
-        """Send a complete JSON response."""
-        await self.respond(status, json.dumps(value).encode(), headers)
-
-    def head(self, status: int, length: int, headers: Mapping[str, str] | None = None) -> bytes:
-        """A response's status line and headers."""
-        lines = {"content-type": "application/json", "x-request-id": "req_stub", **(headers or {})}
-        lines["content-length"] = str(length)
-        text = "".join(f"{name}: {value}\r\n" for name, value in lines.items())
-        return f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\n{text}\r\n".encode("latin-1")
-
-    def close(self) -> None:
-        """Close the connection in good order."""
-        self.open = False
-        self.writer.close()
-
-    def reset(self) -> None:
-        """Drop the connection so that the peer gets a reset."""
-        self.open = False
-        sock = self.writer.get_extra_info("socket")
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        self.writer.transport.abort()
-
-
-Behaviour = Callable[[Call, Wire], Awaitable[None]]
-Answer = Callable[[Call], Json]
-"""Computes what the model writes; the default is :func:`label_for`."""
-
-
-# Good answers
-
-
-def completion(content: str | None, *, finish: str = "stop", refusal: str | None = None) -> Json:
-    """A completion object."""
-    return {
-        "id": "chatcmpl-stub",
-        "object": "chat.completion",
-        "created": 1,
-        "model": MODEL,
-        "system_fingerprint": FINGERPRINT,
-        "choices": [
-            {
-                "index": 0,
-                "finish_reason": finish,
-                "logprobs": None,
-                "message": {"role": "assistant", "content": content, "refusal": refusal},
-            }
-        ],
-        "usage": {
-            "prompt_tokens": 100,
-            "completion_tokens": 10,
-            "total_tokens": 110,
-            "prompt_tokens_details": {"cached_tokens": 40},
-        },
-    }
-
-
-def says(content: str | None, **facts: Any) -> Behaviour:
-    """The model writes this."""
-
-    async def behave(_: Call, wire: Wire) -> None:
-        await wire.json(200, completion(content, **facts))
-
-    return behave
-
-
-def answers(
-    change: Callable[[Json], object] = lambda _: None, *, label: Answer = label_for
-) -> Behaviour:
-    """The model writes a label, after ``change`` was done to it."""
-
-    async def behave(call: Call, wire: Wire) -> None:
-        value = label(call)
-        change(value)
-        await wire.json(200, completion(json.dumps(value)))
-
-    return behave
-
-
-def changes(change: Callable[[Json], object]) -> Behaviour:
-    """The server sends a good completion object, after ``change`` was done to it."""
-
-    async def behave(call: Call, wire: Wire) -> None:
-        value = completion(json.dumps(label_for(call)))
-        change(value)
-        await wire.json(200, value)
-
-    return behave
-
-
-def late(seconds: float, then: Behaviour | None = None) -> Behaviour:
-    """Another behaviour after a pause."""
-
-    async def behave(call: Call, wire: Wire) -> None:
-        await asyncio.sleep(seconds)
-        await (then or answers())(call, wire)
-
-    return behave
-
-
-# Errors by status
-
-
-def error(
-    status: int,
-    code: str | None = None,
-    message: str = "stub error",
-    *,
-    param: str | None = None,
-    headers: Mapping[str, str] | None = None,
-) -> Behaviour:
-    """An error response in the provider's form."""
-    body = {"error": {"message": message, "type": "stub_error", "param": param, "code": code}}
-
-    async def behave(_: Call, wire: Wire) -> None:
-        await wire.json(status, body, headers)
-
-    return behave
-
-
-def page(status: int, headers: Mapping[str, str] | None = None) -> Behaviour:
-    """An HTML page, as gateways and login portals send it."""
-
-    async def behave(_: Call, wire: Wire) -> None:
-        html = b"<html><body>not what you asked for</body></html>"
-        await wire.respond(status, html, {"content-type": "text/html", **(headers or {})})
-
-    return behave
-
-
-# Broken connections
-
-
-async def reset(_: Call, wire: Wire) -> None:
-    """Reset the connection."""
-    wire.reset()
-
-
-async def close(_: Call, wire: Wire) -> None:
-    """Close the connection without a word."""
-    wire.close()
-
-
-async def short_body(call: Call, wire: Wire) -> None:
-    """Promise a body, send half of it, close."""
-    body = json.dumps(completion(json.dumps(label_for(call)))).encode()
-    await wire.send(wire.head(200, len(body)) + body[: len(body) // 2])
-    wire.close()
-
-
-def slow_body(gap: float) -> Behaviour:
-    """Send a good answer a byte at a time, so that no single read takes long."""
-
-    async def behave(call: Call, wire: Wire) -> None:
-        body = json.dumps(completion(json.dumps(label_for(call)))).encode()
-        await wire.send(wire.head(200, len(body)))
-        for byte in body:
-            await wire.send(bytes([byte]))
-            await asyncio.sleep(gap)
-
-    return behave
-
-
-async def hang(_: Call, __: Wire) -> None:
-    """Never answer."""
-    await asyncio.Event().wait()
-
-
-def body(content: bytes) -> Behaviour:
-    """A 200 that says it is JSON, with any body."""
-
-    async def behave(_: Call, wire: Wire) -> None:
-        await wire.respond(200, content)
-
-    return behave
-
-
-def _first_support(label: Json) -> Json:
-    entry: Json = label["sentence_support_information"][0]
-    return entry
-
-
-BEHAVIOURS: dict[str, Behaviour] = {
-    "ok": answers(),
-    "latency": late(0.05),
-    # statuses
-    "400": error(400, "stub_unknown"),
-    "400-parameter": error(400, "unsupported_value", param="temperature"),
-    "400-context": error(400, "context_length_exceeded", param="messages"),
-    "400-filter": error(400, "content_filter"),
-    "400-schema": error(400, "invalid_json_schema", param="response_format"),
-    "401": error(401, "invalid_api_key"),
-    "402": error(402, None),
-    "403": error(403, "model_forbidden"),
-    "404": error(404, "model_not_found", param="model"),
-    "408": error(408),
-    "409": error(409),
-    "413": error(413),
-    "429": error(429, "rate_limit_exceeded"),
-    "429-wait": error(429, "rate_limit_exceeded", headers={"retry-after": "7"}),
-    "429-wait-long": error(429, "rate_limit_exceeded", headers={"retry-after": "10800"}),
-    "429-quota": error(429, "insufficient_quota"),
-    "500": error(500, "server_error"),
-    "503": page(503),
-    "redirect": page(307, {"location": "http://127.0.0.1:9/v1/chat/completions"}),
-    # connections
-    "html": page(200),
-    "bad-json": body(b'{"choices": ['),
-    "bad-utf8": body(b'{"model": "\xff"}'),
-    "deep-json": body(b"[" * 100_000),
-    "json-list": body(b"[]"),
-    "json-null": body(b"null"),
-    "json-error": body(b'{"error": {"code": 502, "message": "upstream"}}'),
-    "reset": reset,
-    "close": close,
-    "short": short_body,
-    "slow": slow_body(0.05),
-    "hang": hang,
-    # completions
-    "truncated": says('{"relevance_expl', finish="length"),
-    "refusal": says(None, refusal="I can't help with that."),
-    "filtered": says(None, finish="content_filter"),
-    "empty": says(""),
-    "no-content": says(None),
-    "list-content": changes(lambda value: value["choices"][0]["message"].update(content=[])),
-    "no-choices": changes(lambda value: value.update(choices=[])),
-    "null-choices": changes(lambda value: value.update(choices=None)),
-    "no-message": changes(lambda value: value["choices"][0].pop("message")),
-    "text-message": changes(lambda value: value["choices"][0].update(message="hello")),
-    "text-choice": changes(lambda value: value.update(choices=["hello"])),
-    "no-usage": changes(lambda value: value.pop("usage")),
-    "text-usage": changes(lambda value: value.update(usage="many")),
-    "null-usage": changes(lambda value: value["usage"].update(prompt_tokens=None)),
-    "odd-model": changes(lambda value: value.update(model=7, system_fingerprint=[])),
-    "odd-finish": changes(lambda value: value["choices"][0].update(finish_reason=None)),
-    # labels
-    "malformed": says("Sure! Here is the label: {"),
-    "fenced": says("```json\n{}\n```"),
-    "extra-field": answers(lambda label: label.update(score=1)),
-    "lone-surrogate": says('{"relevance_explanation": "\\ud800"}'),
-    "unknown-key": answers(lambda label: label["all_relevant_sentence_keys"].append("9z")),
-    "special-key": answers(lambda label: label["all_utilized_sentence_keys"].append("general")),
-    "missing-sentence": answers(lambda label: label["sentence_support_information"].pop()),
-    "twice-sentence": answers(
-        lambda label: label["sentence_support_information"].append(_first_support(label))
-    ),
-    "empty-support": answers(
-        lambda label: _first_support(label).update(supporting_sentence_keys=[])
-    ),
-}
-"""Every behaviour that has a name."""
-
-
-# The server
-
-
-@dataclass(frozen=True)
-class Route:
-    """One address of the server."""
-
-    refusal: Callable[[Call], Behaviour | None]
-    """What is refused before anything else happens."""
-    answer: Behaviour
-    """What it does when no script says otherwise."""
-
-
-def _refuse_completion(call: Call) -> Behaviour | None:
-    if not call.body.get("model") or not call.messages:
-        return error(400, "missing_required_parameter", param="messages")
-    problems = format_problems(call.body.get("response_format", {}))
-    if problems:
-        return error(400, "invalid_json_schema", "; ".join(problems), param="response_format")
-    return None
-
-
-ROUTES: dict[tuple[str, str], Route] = {
-    ("POST", COMPLETIONS): Route(_refuse_completion, answers()),
-}
-
-Script = Iterable[str | Behaviour] | Callable[[Call], str | Behaviour]
+Step = str | Behaviour | DoneBut
+Script = Iterable[Step] | Callable[[Call], Step | None]
+_LIMITS = Limits()
+_NO_RATES = Rates()
+Handler = Callable[[Call], Json | bytes] | Callable[[Call], Awaitable[Json]]
 
 
 class Provider:
     """The server, running on a thread of its own while its context is entered.
 
     Args:
-        script: behaviours for the first calls, by name or as such, after which each route answers
-            as usual; or a function that picks one for each call.
+        script: behaviours for the first completions, by name or as such, after which it answers as
+            usual; or a function that picks one for each call. Lines of batches take from it too.
         port: 0 for any free one.
+        at: such scripts for other routes, by name: ``{"POST /v1/files": ["500"]}``,
+            ``{"POST /v1/batches": [done_but("500")]}``.
+        models: which exist; ``None`` for any name.
+        batches: how batches go on: one course for all, or one for each, see :class:`Course`.
+        limits: how large a batch may be.
+        rates: how much it takes in a time.
+        latency: seconds before each completion or embedding, or a function of the call.
+        count_tokens: state the usage that the text has, instead of the same for every answer.
+        seed: decides the order of lines in output files.
+        record: whether :attr:`calls` and :attr:`requests` are kept; they are counted all the same.
     """
 
-    def __init__(self, script: Script = (), *, port: int = 0) -> None:
+    def __init__(
+        self,
+        script: Script = (),
+        *,
+        port: int = 0,
+        at: Mapping[str, Script] | None = None,
+        models: Iterable[ModelCard] | None = None,
+        batches: Course | Iterable[Course] = (),
+        limits: Limits = _LIMITS,
+        rates: Rates = _NO_RATES,
+        latency: float | Callable[[Call], float] = 0.0,
+        count_tokens: bool = False,
+        seed: int = 0,
+        record: bool = True,
+    ) -> None:
         self.port = port
         self.calls: list[Call] = []
-        """Every request, in the order of arrival."""
+        """Every request that asks for a completion, or for nothing that is known, as it arrived."""
+        self.requests: list[Call] = []
+        """Every request, those for files, batches, models and embeddings too, as it arrived."""
+        self.routes: Counter[str] = Counter()
+        """How many requests came, by route: ``POST /v1/chat/completions``."""
         self.in_flight = 0
-        """Requests that are being answered now."""
-        self._script = script if callable(script) else _in_turn(script)
-        self._loop = asyncio.new_event_loop()
+        """Calls that are being answered now, of the kind in :attr:`calls`."""
+        self.most_in_flight = 0
+        """How many of them there were at once, at most."""
+        self._record = record
+        self._latency = latency if callable(latency) else lambda _: latency
+        self._accounts = Accounts(count_tokens=count_tokens)
+        self._models = Models(models)
+        self._gate = Gate(rates)
+        self.files = Files()
+        """Uploaded files and those of batches."""
+        self.batches = Batches(
+            self.files, self._answer_line, self._sheet, courses=batches, limits=limits, seed=seed
+        )
+        """Batches; ``batches.take(course)`` and ``batches.take(course, id)`` change their way."""
+        self._scripts = {f"POST {COMPLETIONS}": _picker(script)}
+        self._scripts.update({route: _picker(steps) for route, steps in (at or {}).items()})
+        self._routes = self._all_routes()
+        self._number = itertools.count(1).__next__
         self._listening = threading.Event()
-        self._connections: set[asyncio.Task[None]] = set()
+        self._connections: set[Connection] = set()
         self._thread = threading.Thread(target=self._run, name="provider", daemon=True)
+
+    # What a test reads
 
     @property
     def url(self) -> str:
         """The base URL to give to a client."""
         return f"http://127.0.0.1:{self.port}/v1"
 
+    @property
+    def batch_lines(self) -> list[Call]:
+        """Requests that were executed in batches; :attr:`calls` holds none of them."""
+        return self.batches.lines
+
+    @property
+    def tokens(self) -> Tokens:
+        """Tokens of prompts and answers that were charged online."""
+        return self._accounts.tokens["online"]
+
+    @property
+    def batch_tokens(self) -> Tokens:
+        """Tokens of prompts and answers that were charged in batches."""
+        return self._accounts.tokens["batch"]
+
+    @property
+    def cached_tokens(self) -> int:
+        """Tokens among them that were read from the prompt cache."""
+        return self._accounts.cached
+
+    @property
+    def paid(self) -> Counter[str]:
+        """How often each record was charged for, online and in batches, by its fence marker.
+
+        An answer is charged where it states its usage and is sent to its end, good or bad.
+        """
+        return +self._accounts.paid
+
+    @property
+    def limited(self) -> int:
+        """Calls that were refused because they came above the rates."""
+        return self._gate.limited
+
+    def stats(self) -> Json:
+        """All counters, as ``GET /stats`` gives them."""
+        paid = self.paid
+        return {
+            "calls": self.routes[f"POST {COMPLETIONS}"],
+            "routes": dict(self.routes),
+            "batch_lines": len(self.batch_lines),
+            "in_flight": self.in_flight,
+            "most_in_flight": self.most_in_flight,
+            "limited": self.limited,
+            "paid": {
+                "records": len(paid),
+                "answers": paid.total(),
+                "duplicates": paid.total() - len(paid),
+            },
+            "tokens": self.tokens._asdict(),
+            "batch_tokens": self.batch_tokens._asdict(),
+            "cached_tokens": self.cached_tokens,
+        }
+
+    # Running
+
     def __enter__(self) -> Self:
+        self._loop = asyncio.new_event_loop()
         self._thread.start()
         self._listening.wait(10)
         return self
@@ -499,93 +274,212 @@ class Provider:
         self._loop.run_forever()
 
     async def _listen(self) -> None:
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", self.port)
+        self._server = await self._loop.create_server(
+            self._connect, "127.0.0.1", self.port, backlog=1024
+        )
         self.port = self._server.sockets[0].getsockname()[1]
+
+    def _connect(self) -> Connection:
+        connection = Connection(self._accounts, self._models, self._answer, self._number)
+        self._connections.add(connection)
+        connection.lost.add_done_callback(lambda _: self._connections.discard(connection))
+        return connection
 
     async def _stop(self) -> None:
         self._server.close()
-        for connection in list(self._connections):
-            connection.cancel()
-        await asyncio.gather(*self._connections, return_exceptions=True)
+        for _ in range(_ACCEPTING):
+            await asyncio.sleep(0)
+        await asyncio.gather(*(connection.end() for connection in self._connections))
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        self._connections.add(task)
-        wire = Wire(reader, writer)
-        try:
-            while wire.open and (call := await self._read(reader)):
-                self.calls.append(call)
-                await self._answer(call, wire)
-        except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
-            pass  # the peer has gone, or the server stops
-        finally:
-            self._connections.discard(task)
-            with contextlib.suppress(ConnectionError):
-                writer.close()
-
-    async def _read(self, reader: asyncio.StreamReader) -> Call | None:
-        head = await reader.readuntil(b"\r\n\r\n")
-        first, *lines = head.decode("latin-1").strip().split("\r\n")
-        method, path, _ = first.split(" ")
-        pairs = (line.split(":", 1) for line in lines)
-        headers = {name.strip().lower(): value.strip() for name, value in pairs}
-        raw = await reader.readexactly(int(headers.get("content-length", "0")))
-        try:
-            body = json.loads(raw or b"{}")
-        except ValueError:
-            body = {}
-        return Call(len(self.calls) + 1, method, path, headers, raw, body)
+    # Answering
 
     async def _answer(self, call: Call, wire: Wire) -> None:
-        """Answer one call; a peer that leaves meanwhile ends it, as it does with a hanging one."""
-        behave = asyncio.ensure_future(self._behaviour(call)(call, wire))
-        gone = asyncio.ensure_future(self._peer_gone(wire))
+        if call.route == "GET /stats":
+            await wire.json(200, self.stats())
+            return
+        wire.extra_headers = {}
+        self.routes[call.route] += 1
+        if self._record:
+            self.requests.append(call)
+        if call.path != COMPLETIONS and call.route in self._routes:
+            await self._carry_out(call, wire)
+            return
+        if self._record:
+            self.calls.append(call)
         self.in_flight += 1
+        self.most_in_flight = max(self.most_in_flight, self.in_flight)
         try:
-            await asyncio.wait({behave, gone}, return_when=asyncio.FIRST_COMPLETED)
-            if behave.done():
-                behave.result()
+            await self._carry_out(call, wire)
         finally:
             self.in_flight -= 1
-            for task in (behave, gone):
-                task.cancel()
-            await asyncio.gather(behave, gone, return_exceptions=True)
 
-    @staticmethod
-    async def _peer_gone(wire: Wire) -> None:
-        while not wire.reader.at_eof():  # noqa: ASYNC110 - a reader has no event for its end
-            await asyncio.sleep(0.02)
-        wire.close()
+    async def _carry_out(self, call: Call, wire: Wire) -> None:
+        answer = self._routes.get(call.route)
+        if answer is None:
+            await error(404, "unknown_url", f"{call.method} {call.path}")(call, wire)
+        elif not call.headers.get("authorization", "").startswith("Bearer "):
+            await error(401, "missing_api_key")(call, wire)
+        elif call.path in _METERED:
+            await self._metered(answer, call, wire)
+        else:
+            await self._scripted(answer, call, wire)
 
-    def _behaviour(self, call: Call) -> Behaviour:
-        route = ROUTES.get((call.method, call.path))
-        if route is None:
-            return error(404, "unknown_url", f"{call.method} {call.path}")
-        if not call.headers.get("authorization", "").startswith("Bearer "):
-            return error(401, "missing_api_key")
-        picked = route.refusal(call) or self._script(call) or route.answer
-        return BEHAVIOURS[picked] if isinstance(picked, str) else picked
+    async def _metered(self, answer: Behaviour, call: Call, wire: Wire) -> None:
+        """Hold a call against the rates, and let time pass before it is answered."""
+        refusal = self._gate.admit(call)
+        wire.extra_headers = self._gate.headers()
+        if refusal is not None:
+            await wire.json(429, refusal.body, refusal.headers)
+            return
+        if seconds := self._latency(call):
+            await wire.pause(seconds)
+        await self._scripted(answer, call, wire)
+
+    async def _scripted(self, answer: Behaviour, call: Call, wire: Wire) -> None:
+        """Do what the script of its route says, or answer."""
+        if call.path == COMPLETIONS:
+            try:
+                self._check_completion(call)
+            except Refused as refused:
+                await wire.json(refused.status, refused.body)
+                return
+        step = self._scripts[call.route](call) if call.route in self._scripts else None
+        if isinstance(step, DoneBut):
+            await answer(call, self._sheet(None))
+            await step.told(call, wire)
+        else:
+            await (answer if step is None else named(step))(call, wire)
+
+    def _check_completion(self, call: Call) -> None:
+        if not call.body.get("model") or not call.messages:
+            raise Refused(400, "missing_required_parameter", "stub error", param="messages")
+        self._models.check(call)
+        if problems := format_problems(call.body.get("response_format", {})):
+            message = "; ".join(problems)
+            raise Refused(400, "invalid_json_schema", message, param="response_format")
+
+    async def _answer_line(self, call: Call, sheet: Sheet) -> None:
+        """Answer a line of a batch, as a completion is answered online."""
+        await self._scripted(BEHAVIOURS["ok"], call, sheet)
+
+    def _sheet(self, book: Book | None = "batch") -> Sheet:
+        return Sheet(self._accounts, self._models, book)
+
+    def _all_routes(self) -> dict[str, Behaviour]:
+        files, batches, models = self.files, self.batches, self._models
+        return {
+            f"POST {COMPLETIONS}": BEHAVIOURS["ok"],
+            f"POST {EMBEDDINGS}": _handled(Embeddings(models).create),
+            "GET /v1/models": _handled(models.listing),
+            "GET /v1/models/{id}": _handled(models.retrieve),
+            "POST /v1/files": _handled(files.create),
+            "GET /v1/files/{id}": _handled(files.retrieve),
+            "GET /v1/files/{id}/content": _handled(files.content),
+            "DELETE /v1/files/{id}": _handled(files.delete),
+            "POST /v1/batches": _handled(batches.create),
+            "GET /v1/batches": _handled(batches.listing),
+            "GET /v1/batches/{id}": _handled(batches.retrieve),
+            "POST /v1/batches/{id}/cancel": _handled(batches.cancel),
+        }
 
 
-def _in_turn(script: Iterable[str | Behaviour]) -> Callable[[Call], str | Behaviour | None]:
+_ACCEPTING = 3
+"""Turns of the event loop from a connection that was accepted to one that can be ended."""
+
+_METERED = {COMPLETIONS, EMBEDDINGS}
+"""Routes that are held against the rates, and that take their time."""
+
+
+def _handled(handle: Handler) -> Behaviour:
+    """An endpoint: what it returns is sent, and what it refuses is refused in one form."""
+
+    async def behave(call: Call, wire: Wire) -> None:
+        try:
+            value = handle(call)
+            done = await value if inspect.isawaitable(value) else value
+        except Refused as refused:
+            await wire.json(refused.status, refused.body)
+            return
+        if isinstance(done, bytes):
+            await wire.respond(200, done, {"content-type": "application/octet-stream"})
+        else:
+            await wire.complete(call, done)
+
+    return behave
+
+
+def _picker(script: Script) -> Callable[[Call], Step | None]:
+    """A script as a function of the call."""
+    if callable(script):
+        return script
     rest = iter(script)
     return lambda _: next(rest, None)
 
 
+# In a process of its own
+
+
+def parser() -> argparse.ArgumentParser:
+    """The options of the command line."""
+    options = argparse.ArgumentParser(description=main.__doc__)
+    options.add_argument(
+        "script", nargs="*", help=f"behaviours, taken in turn, from: {' '.join(BEHAVIOURS)}"
+    )
+    options.add_argument("--port", type=int, default=0, help="0 for any free one")
+    options.add_argument("--latency", type=float, default=0.0, help="seconds before each answer")
+    options.add_argument("--spread", type=float, help="sigma of log-normal latencies round it")
+    options.add_argument("--requests-per-second", type=float, help="above it: 429")
+    options.add_argument("--burst", type=int, help="requests taken at once after a rest")
+    options.add_argument("--tokens-per-minute", type=float, help="above it: 429")
+    options.add_argument(
+        "--retry-after", choices=["retry-after", "retry-after-ms", "none"], default="retry-after"
+    )
+    options.add_argument("--faults", type=float, default=0.0, help="share of calls, 0 to 1")
+    options.add_argument("--kinds", nargs="+", default=FAULTS, help="behaviours that are faults")
+    options.add_argument("--count-tokens", action="store_true", help="usage from the real text")
+    options.add_argument("--seed", type=int, default=0)
+    return options
+
+
+def made_of(options: argparse.Namespace) -> Provider:
+    """The provider that options describe; it keeps no requests, since it may serve for long."""
+    latency = options.latency
+    return Provider(
+        options.script or faulty(options.faults, options.seed, options.kinds),
+        port=options.port,
+        rates=Rates(
+            options.requests_per_second,
+            options.burst,
+            options.tokens_per_minute,
+            retry_after=None if options.retry_after == "none" else options.retry_after,
+        ),
+        latency=spread(latency, options.spread, options.seed) if options.spread else latency,
+        count_tokens=options.count_tokens,
+        seed=options.seed,
+        record=False,
+    )
+
+
+def options_from(arguments: Sequence[str]) -> argparse.Namespace:
+    """Read the command line; a wrong one ends the program."""
+    options = parser().parse_args(arguments)
+    if unknown := sorted({*options.script, *options.kinds} - set(BEHAVIOURS)):
+        parser().error(f"unknown behaviours {unknown}")
+    return options
+
+
+def until_interrupted() -> None:
+    """Wait for Ctrl-C."""
+    with contextlib.suppress(KeyboardInterrupt):
+        threading.Event().wait()
+
+
 def main() -> None:
-    """Serve until interrupted; behaviours are arguments, taken in turn."""
-    parser = argparse.ArgumentParser(description=main.__doc__)
-    parser.add_argument("script", nargs="*", help=f"from: {' '.join(BEHAVIOURS)}")
-    parser.add_argument("--port", type=int, default=0)
-    options = parser.parse_args()
-    if unknown := sorted(set(options.script) - set(BEHAVIOURS)):
-        parser.error(f"unknown behaviours {unknown}")
-    with Provider(options.script, port=options.port) as provider:
+    """Print the base URL and serve until interrupted; GET /stats tells what was asked."""
+    with made_of(options_from(sys.argv[1:])) as provider:
         sys.stdout.write(f"{provider.url}\n")
         sys.stdout.flush()
-        with contextlib.suppress(KeyboardInterrupt):
-            threading.Event().wait()
+        until_interrupted()
 
 
 if __name__ == "__main__":

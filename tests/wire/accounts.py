@@ -1,0 +1,143 @@
+"""What the provider charges for: tokens by a stated rule, and whose record was paid how often.
+
+A token is four bytes of UTF-8, rounded up over a whole request. A system message that was seen
+before, and has at least 1,024 tokens, is read from the prompt cache in steps of 128 tokens.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any, Literal, NamedTuple
+
+from wire.calls import Call, Json
+
+FIXED_USAGE: Json = {
+    "prompt_tokens": 100,
+    "completion_tokens": 10,
+    "total_tokens": 110,
+    "prompt_tokens_details": {"cached_tokens": 40},
+}
+"""What every answer states unless tokens are counted."""
+
+_BYTES = 4
+_CACHED_FROM, _CACHED_STEP = 1024, 128
+
+Book = Literal["online", "batch"]
+"""Online calls and lines of batches are counted apart."""
+
+
+class Tokens(NamedTuple):
+    """Tokens that were charged; those read from the cache are part of the prompt's."""
+
+    prompt: int = 0
+    completion: int = 0
+
+
+def tokens_of(*texts: str) -> int:
+    """How many tokens texts have together."""
+    return -(-sum(len(text.encode("utf-8", "surrogatepass")) for text in texts) // _BYTES)
+
+
+def prompt_tokens(call: Call) -> int:
+    """How many tokens a request has: all messages, and the schema."""
+    schema = call.body.get("response_format", {}).get("json_schema", {}).get("schema")
+    return tokens_of(
+        *(_text(message.get("content")) for message in call.messages),
+        json.dumps(schema) if schema else "",
+    )
+
+
+def _text(content: Any) -> str:
+    return content if isinstance(content, str) else json.dumps(content)
+
+
+class Charge(NamedTuple):
+    """What one answer costs."""
+
+    prompt: int = 0
+    completion: int = 0
+    cached: int = 0
+
+
+def charge_of(answer: Any) -> Charge | None:
+    """The tokens that an answer states; ``None`` where it states none."""
+    usage = answer.get("usage") if isinstance(answer, dict) else None
+    if not isinstance(usage, dict) or not isinstance(usage.get("prompt_tokens"), int):
+        return None
+    details = usage.get("prompt_tokens_details") or {}
+    return Charge(
+        usage["prompt_tokens"], usage.get("completion_tokens", 0), details.get("cached_tokens", 0)
+    )
+
+
+class Accounts:
+    """Counts what was charged. An answer is charged by the usage that it states.
+
+    Args:
+        count_tokens: state tokens counted from the text, instead of :data:`FIXED_USAGE`.
+    """
+
+    def __init__(self, *, count_tokens: bool = False) -> None:
+        self.tokens: dict[Book, Tokens] = {"online": Tokens(), "batch": Tokens()}
+        self.cached = 0
+        """Tokens that were read from the prompt cache, online and in batches."""
+        self.paid: Counter[str] = Counter()
+        """How often each record's answer was charged, by the identity of its calls."""
+        self._count_tokens = count_tokens
+        self._prefixes: set[tuple[str, str]] = set()
+
+    def usage(self, call: Call, content: str | None) -> Json:
+        """What an answer states that it used."""
+        if not self._count_tokens:
+            return FIXED_USAGE
+        prompt, completion = prompt_tokens(call), tokens_of(content or "")
+        return {
+            "prompt_tokens": prompt,
+            "completion_tokens": completion,
+            "total_tokens": prompt + completion,
+            "prompt_tokens_details": {"cached_tokens": self._cached(call)},
+        }
+
+    def _cached(self, call: Call) -> int:
+        """How much of a prompt is read from the cache; from now on its prefix is in there."""
+        system = "".join(
+            _text(message.get("content"))
+            for message in call.messages
+            if message.get("role") == "system"
+        )
+        prefix = (str(call.body.get("model")), system)
+        if prefix not in self._prefixes:
+            self._prefixes.add(prefix)
+            return 0
+        tokens = len(system.encode("utf-8", "surrogatepass")) // _BYTES
+        return tokens - tokens % _CACHED_STEP if tokens >= _CACHED_FROM else 0
+
+    @contextlib.contextmanager
+    def charging(self, call: Call, answer: Json, book: Book | None) -> Iterator[None]:
+        """Charge for an answer, unless sending it fails; without a book, charge nothing.
+
+        The charge stands before the peer can know the answer, so that it never sees one that is not
+        counted yet.
+        """
+        charge = charge_of(answer)
+        if charge is None or book is None:
+            yield
+            return
+        self._enter(call, charge, book, 1)
+        try:
+            yield
+        except BaseException:
+            self._enter(call, charge, book, -1)
+            raise
+
+    def _enter(self, call: Call, charge: Charge, book: Book, sign: int) -> None:
+        prompt, completion = self.tokens[book]
+        self.tokens[book] = Tokens(
+            prompt + sign * charge.prompt, completion + sign * charge.completion
+        )
+        self.cached += sign * charge.cached
+        if "messages" in call.body:
+            self.paid[call.identity] += sign

@@ -1,0 +1,295 @@
+"""What the provider does with a call: well, badly, or not at all.
+
+A behaviour is a coroutine that gets the call and where its answer goes; named ones stand in
+BEHAVIOURS.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from email.utils import format_datetime
+from typing import Any
+
+from wire.accounts import FIXED_USAGE
+from wire.calls import Call, Json, label_for
+from wire.connections import Wire
+from wire.models import MODEL
+from wire.refusals import error_body
+
+FINGERPRINT = "fp_stub"
+DRIFTED = "stub-2-2026-11-20"
+"""The model that an answer states where the name has come to mean another model."""
+
+Behaviour = Callable[[Call, Wire], Awaitable[None]]
+Answer = Callable[[Call], Json]
+"""Computes what the model writes; the default is :func:`label_for`."""
+
+
+# Good answers
+
+
+def completion(
+    content: str | None,
+    *,
+    finish: str = "stop",
+    refusal: str | None = None,
+    model: str = MODEL,
+    usage: Json = FIXED_USAGE,
+) -> Json:
+    """A completion object."""
+    return {
+        "id": "chatcmpl-stub",
+        "object": "chat.completion",
+        "created": 1,
+        "model": model,
+        "system_fingerprint": FINGERPRINT,
+        "choices": [
+            {
+                "index": 0,
+                "finish_reason": finish,
+                "logprobs": None,
+                "message": {"role": "assistant", "content": content, "refusal": refusal},
+            }
+        ],
+        "usage": {**usage},
+    }
+
+
+def _completed(call: Call, wire: Wire, content: str | None, **facts: Any) -> Json:
+    """The completion object of a call, with its model and its usage."""
+    return completion(
+        content,
+        model=wire.models.served(call),
+        usage=wire.accounts.usage(call, content),
+        **facts,
+    )
+
+
+def says(content: str | None, **facts: Any) -> Behaviour:
+    """The model writes this."""
+
+    async def behave(call: Call, wire: Wire) -> None:
+        await wire.complete(call, _completed(call, wire, content, **facts))
+
+    return behave
+
+
+def says_of(write: Callable[[Call], str]) -> Behaviour:
+    """The model writes what is made of the call."""
+
+    async def behave(call: Call, wire: Wire) -> None:
+        await wire.complete(call, _completed(call, wire, write(call)))
+
+    return behave
+
+
+def answers(
+    change: Callable[[Json], object] = lambda _: None, *, label: Answer = label_for
+) -> Behaviour:
+    """The model writes a label, after ``change`` was done to it."""
+
+    def write(call: Call) -> str:
+        value = label(call)
+        change(value)
+        return json.dumps(value)
+
+    return says_of(write)
+
+
+def changes(change: Callable[[Json], object]) -> Behaviour:
+    """The server sends a good completion object, after ``change`` was done to it."""
+
+    async def behave(call: Call, wire: Wire) -> None:
+        value = _completed(call, wire, json.dumps(label_for(call)))
+        change(value)
+        await wire.complete(call, value)
+
+    return behave
+
+
+def late(seconds: float, then: Behaviour | None = None) -> Behaviour:
+    """Another behaviour after a pause."""
+
+    async def behave(call: Call, wire: Wire) -> None:
+        await wire.pause(seconds)
+        await (then or answers())(call, wire)
+
+    return behave
+
+
+def twice_named(call: Call) -> str:
+    """A label whose first member stands in it twice, the second time with another value."""
+    label = label_for(call)
+    name = next(iter(label))
+    return f"{json.dumps(label)[:-1]}, {json.dumps(name)}: {json.dumps('said again')}}}"
+
+
+# Errors by status
+
+
+def error(
+    status: int,
+    code: str | None = None,
+    message: str = "stub error",
+    *,
+    param: str | None = None,
+    headers: Mapping[str, str] | None = None,
+) -> Behaviour:
+    """An error response in the provider's form."""
+    body = error_body(code, message, param=param)
+
+    async def behave(_: Call, wire: Wire) -> None:
+        await wire.json(status, body, headers)
+
+    return behave
+
+
+def wait_until(seconds: float) -> Behaviour:
+    """A 429 whose Retry-After is the HTTP date that many seconds from now."""
+
+    async def behave(call: Call, wire: Wire) -> None:
+        then = dt.datetime.now(dt.UTC) + dt.timedelta(seconds=seconds)
+        headers = {"retry-after": format_datetime(then, usegmt=True)}
+        await error(429, "rate_limit_exceeded", headers=headers)(call, wire)
+
+    return behave
+
+
+def page(status: int, headers: Mapping[str, str] | None = None) -> Behaviour:
+    """An HTML page, as gateways and login portals send it."""
+
+    async def behave(_: Call, wire: Wire) -> None:
+        html = b"<html><body>not what you asked for</body></html>"
+        await wire.respond(status, html, {"content-type": "text/html", **(headers or {})})
+
+    return behave
+
+
+# Broken connections
+
+
+async def reset(_: Call, wire: Wire) -> None:
+    """Reset the connection."""
+    wire.reset()
+
+
+async def close(_: Call, wire: Wire) -> None:
+    """Close the connection without a word."""
+    wire.close()
+
+
+async def short_body(call: Call, wire: Wire) -> None:
+    """Promise a body, send half of it, close."""
+    await wire.half(200, json.dumps(completion(json.dumps(label_for(call)))).encode())
+
+
+def slow_body(gap: float) -> Behaviour:
+    """Send a good answer a byte at a time, so that no single read takes long."""
+
+    async def behave(call: Call, wire: Wire) -> None:
+        value = _completed(call, wire, json.dumps(label_for(call)))
+        await wire.complete(call, value, gap)
+
+    return behave
+
+
+async def hang(_: Call, wire: Wire) -> None:
+    """Never answer."""
+    await wire.gone()
+
+
+def body(content: bytes) -> Behaviour:
+    """A 200 that says it is JSON, with any body."""
+
+    async def behave(_: Call, wire: Wire) -> None:
+        await wire.respond(200, content)
+
+    return behave
+
+
+def _first_support(label: Json) -> Json:
+    entry: Json = label["sentence_support_information"][0]
+    return entry
+
+
+BEHAVIOURS: dict[str, Behaviour] = {
+    "ok": answers(),
+    "latency": late(0.05),
+    # statuses
+    "400": error(400, "stub_unknown"),
+    "400-parameter": error(400, "unsupported_value", param="temperature"),
+    "400-context": error(400, "context_length_exceeded", param="messages"),
+    "400-filter": error(400, "content_filter"),
+    "400-schema": error(400, "invalid_json_schema", param="response_format"),
+    "401": error(401, "invalid_api_key"),
+    "402": error(402, None),
+    "403": error(403, "model_forbidden"),
+    "404": error(404, "model_not_found", param="model"),
+    "408": error(408),
+    "409": error(409),
+    "413": error(413),
+    "429": error(429, "rate_limit_exceeded"),
+    "429-wait": error(429, "rate_limit_exceeded", headers={"retry-after": "7"}),
+    "429-wait-ms": error(429, "rate_limit_exceeded", headers={"retry-after-ms": "120"}),
+    "429-date": wait_until(7),
+    "429-wait-long": error(429, "rate_limit_exceeded", headers={"retry-after": "10800"}),
+    "429-quota": error(429, "insufficient_quota"),
+    "500": error(500, "server_error"),
+    "503": page(503),
+    "redirect": page(307, {"location": "http://127.0.0.1:9/v1/chat/completions"}),
+    # connections
+    "html": page(200),
+    "bad-json": body(b'{"choices": ['),
+    "bad-utf8": body(b'{"model": "\xff"}'),
+    "deep-json": body(b"[" * 100_000),
+    "json-list": body(b"[]"),
+    "json-null": body(b"null"),
+    "json-error": body(b'{"error": {"code": 502, "message": "upstream"}}'),
+    "reset": reset,
+    "close": close,
+    "short": short_body,
+    "slow": slow_body(0.05),
+    "slow-loris": slow_body(1),
+    "hang": hang,
+    # completions
+    "truncated": says('{"relevance_expl', finish="length"),
+    "refusal": says(None, refusal="I can't help with that."),
+    "filtered": says(None, finish="content_filter"),
+    "empty": says(""),
+    "no-content": says(None),
+    "list-content": changes(lambda value: value["choices"][0]["message"].update(content=[])),
+    "no-choices": changes(lambda value: value.update(choices=[])),
+    "null-choices": changes(lambda value: value.update(choices=None)),
+    "no-message": changes(lambda value: value["choices"][0].pop("message")),
+    "text-message": changes(lambda value: value["choices"][0].update(message="hello")),
+    "text-choice": changes(lambda value: value.update(choices=["hello"])),
+    "no-usage": changes(lambda value: value.pop("usage")),
+    "text-usage": changes(lambda value: value.update(usage="many")),
+    "null-usage": changes(lambda value: value["usage"].update(prompt_tokens=None)),
+    "drift": changes(lambda value: value.update(model=DRIFTED)),
+    "odd-model": changes(lambda value: value.update(model=7, system_fingerprint=[])),
+    "odd-finish": changes(lambda value: value["choices"][0].update(finish_reason=None)),
+    # labels
+    "malformed": says("Sure! Here is the label: {"),
+    "fenced": says("```json\n{}\n```"),
+    "extra-field": answers(lambda label: label.update(score=1)),
+    "twice-name": says_of(twice_named),
+    "lone-surrogate": says('{"relevance_explanation": "\\ud800"}'),
+    "unknown-key": answers(lambda label: label["all_relevant_sentence_keys"].append("9z")),
+    "special-key": answers(lambda label: label["all_utilized_sentence_keys"].append("general")),
+    "missing-sentence": answers(lambda label: label["sentence_support_information"].pop()),
+    "twice-sentence": answers(
+        lambda label: label["sentence_support_information"].append(_first_support(label))
+    ),
+    "empty-support": answers(
+        lambda label: _first_support(label).update(supporting_sentence_keys=[])
+    ),
+}
+"""Every behaviour that has a name."""
+
+
+def named(behaviour: str | Behaviour) -> Behaviour:
+    """A behaviour by its name, or itself."""
+    return BEHAVIOURS[behaviour] if isinstance(behaviour, str) else behaviour

@@ -1,0 +1,113 @@
+"""What a request to the provider is, and whose record it carries."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Final
+from urllib.parse import unquote
+
+Json = dict[str, Any]
+
+COMPLETIONS: Final = "/v1/chat/completions"
+EMBEDDINGS: Final = "/v1/embeddings"
+
+_BLOCK = re.compile(r"^BEGIN (\w+) (\w+)\n(.*?)\n?^END \1 \2$", re.DOTALL | re.MULTILINE)
+_ITEM = re.compile(r"(/v1/(?:files|batches|models)/)([^/]+)(.*)")
+
+
+@dataclass(frozen=True)
+class Call:
+    """One request as it came: over a connection, or as a line of a batch."""
+
+    number: int
+    """Counts from 1."""
+    method: str
+    path: str
+    """Without the query."""
+    headers: Mapping[str, str]
+    """Names in lower case."""
+    raw: bytes
+    query: Mapping[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def body(self) -> Json:
+        """The parsed body; empty where it is no JSON object."""
+        if self.headers.get("content-type", "").startswith("multipart/"):
+            return {}
+        try:
+            value = json.loads(self.raw or b"{}")
+        except (ValueError, RecursionError):
+            return {}
+        return value if isinstance(value, dict) else {}
+
+    @cached_property
+    def route(self) -> str:
+        """Method and path with ``{id}`` for what names one thing: ``GET /v1/files/{id}``."""
+        path = _ITEM.sub(r"\1{id}\3", self.path)
+        return f"{self.method} {path}"
+
+    @cached_property
+    def item(self) -> str:
+        """The ``{id}`` of the path; empty where it has none."""
+        found = _ITEM.fullmatch(self.path)
+        return unquote(found[2]) if found else ""
+
+    @property
+    def messages(self) -> list[Json]:
+        """The chat messages."""
+        messages: list[Json] = self.body.get("messages", [])
+        return messages
+
+    @cached_property
+    def data(self) -> dict[str, list[Json]]:
+        """The JSON lines of each data block of the first user message, by the block's name."""
+        return {
+            name: [json.loads(line) for line in text.split("\n") if line]
+            for name, _, text in self._blocks
+        }
+
+    def keys(self, block: str) -> list[str]:
+        """The sentence keys of a data block."""
+        return [line["key"] for line in self.data.get(block, [])]
+
+    @cached_property
+    def identity(self) -> str:
+        """Whose record it is: the fence marker of its data, else a digest of the whole request.
+
+        A re-ask has the identity of the record that it is about.
+        """
+        if self._blocks:
+            return self._blocks[0][1]
+        return hashlib.sha256(self.raw).hexdigest()[:16]
+
+    @cached_property
+    def _blocks(self) -> list[tuple[str, str, str]]:
+        users = [m["content"] for m in self.messages if m.get("role") == "user"]
+        return _BLOCK.findall(users[0]) if users and isinstance(users[0], str) else []
+
+
+def label_for(call: Call) -> Json:
+    """A label that keeps the contract: the first document sentence is relevant and supports all."""
+    first = call.keys("DOCUMENTS")[:1]
+    support = [
+        {
+            "response_sentence_key": key,
+            "explanation": f"{key} follows from {first}",
+            "supporting_sentence_keys": [*first],
+            "fully_supported": bool(first),
+        }
+        for key in call.keys("RESPONSE")
+    ]
+    return {
+        "relevance_explanation": "the first sentence answers the question",
+        "all_relevant_sentence_keys": [*first],
+        "overall_supported_explanation": "every sentence follows from the first",
+        "overall_supported": bool(first),
+        "sentence_support_information": support,
+        "all_utilized_sentence_keys": [*first],
+    }

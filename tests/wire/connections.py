@@ -1,0 +1,287 @@
+"""How an answer leaves: over a connection, well or badly, or onto a sheet of a batch."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import struct
+from collections.abc import Awaitable, Callable, Mapping
+from http import HTTPStatus
+from urllib.parse import parse_qsl
+
+from wire.accounts import Accounts, Book
+from wire.calls import Call, Json
+from wire.models import Models
+
+Answerer = Callable[[Call, "Wire"], Awaitable[None]]
+
+
+class Wire:
+    """Where an answer goes; what a behaviour can do with it."""
+
+    book: Book | None = "online"
+    """Where answers that go here are charged, if they are."""
+
+    def __init__(self, accounts: Accounts, models: Models) -> None:
+        self.accounts = accounts
+        self.models = models
+        self.open = True
+        """Whether another request may come."""
+        self.extra_headers: Mapping[str, str] = {}
+        """Headers of every response to the present call."""
+
+    async def respond(
+        self, status: int, body: bytes, headers: Mapping[str, str] | None = None
+    ) -> None:
+        """Send a complete response."""
+        raise NotImplementedError
+
+    async def trickle(self, status: int, body: bytes, gap: float) -> None:
+        """Send a complete response, its body a byte at a time with a pause after each."""
+        raise NotImplementedError
+
+    async def half(self, status: int, body: bytes) -> None:
+        """Promise a body, send half of it, close."""
+        raise NotImplementedError
+
+    async def pause(self, seconds: float) -> None:
+        """Let time pass."""
+        raise NotImplementedError
+
+    async def gone(self) -> None:
+        """Wait until nobody waits for the answer any more."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Close in good order."""
+        raise NotImplementedError
+
+    def reset(self) -> None:
+        """Drop the connection so that the peer gets a reset."""
+        raise NotImplementedError
+
+    async def json(
+        self, status: int, value: object, headers: Mapping[str, str] | None = None
+    ) -> None:
+        """Send a complete JSON response."""
+        await self.respond(status, json.dumps(value).encode(), headers)
+
+    async def complete(self, call: Call, value: Json, gap: float | None = None) -> None:
+        """Send a completion, a byte at a time if a gap is given, and charge for it."""
+        body = json.dumps(value).encode()
+        with self.accounts.charging(call, value, self.book):
+            if gap is None:
+                await self.respond(200, body)
+            else:
+                await self.trickle(200, body, gap)
+
+
+class Sheet(Wire):
+    """Takes an answer that goes over no connection: a line of a batch, or one that is lost."""
+
+    def __init__(self, accounts: Accounts, models: Models, book: Book | None = "batch") -> None:
+        super().__init__(accounts, models)
+        self.book = book
+        self.status: int | None = None
+        """``None`` until, and unless, a whole response is there."""
+        self.body = b""
+
+    async def respond(
+        self, status: int, body: bytes, headers: Mapping[str, str] | None = None
+    ) -> None:
+        """Keep it."""
+        del headers
+        self.status, self.body = status, body
+
+    async def trickle(self, status: int, body: bytes, gap: float) -> None:
+        """Keep it at once."""
+        del gap
+        await self.respond(status, body)
+
+    async def half(self, status: int, body: bytes) -> None:
+        """Half an answer is none."""
+
+    async def pause(self, seconds: float) -> None:
+        """Nobody waits."""
+
+    async def gone(self) -> None:
+        """Nobody waits."""
+
+    def close(self) -> None:
+        """There is nothing to close."""
+
+    def reset(self) -> None:
+        """There is nothing to reset."""
+
+
+class Connection(Wire, asyncio.Protocol):
+    """One HTTP connection, seen from the server; it knows at once when the peer leaves."""
+
+    transport: asyncio.Transport
+
+    def __init__(
+        self, accounts: Accounts, models: Models, answer: Answerer, number: Callable[[], int]
+    ) -> None:
+        super().__init__(accounts, models)
+        self._answer = answer
+        self._number = number
+        self._received = bytearray()
+        self._head: tuple[str, str, dict[str, str]] | None = None
+        self._answering: asyncio.Task[None] | None = None
+        self.lost: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        """Done when the connection is gone."""
+        self._room = asyncio.Event()
+        self._room.set()
+
+    # What asyncio says
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Remember it; a buffer without depth makes "sent" mean handed over to the system."""
+        assert isinstance(transport, asyncio.Transport)
+        self.transport = transport
+        transport.set_write_buffer_limits(high=0)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """End what was being answered: nobody waits for it."""
+        del exc
+        self.open = False
+        if not self.lost.done():
+            self.lost.set_result(None)
+        if self._answering is not None:
+            self._answering.cancel()
+
+    def pause_writing(self) -> None:
+        """The system takes no more for now."""
+        self._room.clear()
+
+    def resume_writing(self) -> None:
+        """Everything was handed over."""
+        self._room.set()
+
+    def data_received(self, data: bytes) -> None:
+        """Answer as soon as a request is whole."""
+        self._received += data
+        if self._answering is None:
+            self._next()
+
+    def _next(self) -> None:
+        try:
+            call = self._read()
+        except ValueError:  # not HTTP as we read it
+            self.close()
+            return
+        if call is not None:
+            self._answering = asyncio.get_running_loop().create_task(self._serve(call))
+
+    async def _serve(self, call: Call) -> None:
+        try:
+            await self._answer(call, self)
+        except ConnectionError:
+            pass  # the peer has gone
+        except Exception:
+            self.close()
+            raise
+        finally:
+            self._answering = None
+        if self.open:
+            self._next()
+
+    def _read(self) -> Call | None:
+        if self._head is None:
+            end = self._received.find(b"\r\n\r\n")
+            if end < 0:
+                return None
+            self._head = _parse_head(bytes(self._received[:end]))
+            del self._received[: end + 4]
+        method, target, headers = self._head
+        length = int(headers.get("content-length", "0"))
+        if len(self._received) < length:
+            return None
+        raw = bytes(self._received[:length])
+        del self._received[:length]
+        self._head = None
+        path, _, query = target.partition("?")
+        return Call(self._number(), method, path, headers, raw, dict(parse_qsl(query)))
+
+    # What behaviours do
+
+    async def send(self, data: bytes) -> None:
+        """Hand bytes over to the system as they are."""
+        self.transport.write(data)
+        await self._room.wait()
+        if self.transport.is_closing():
+            raise ConnectionResetError
+
+    async def respond(
+        self, status: int, body: bytes, headers: Mapping[str, str] | None = None
+    ) -> None:
+        """Send a complete response."""
+        await self.send(self.head(status, len(body), headers) + body)
+
+    async def trickle(self, status: int, body: bytes, gap: float) -> None:
+        """Send a complete response, its body a byte at a time with a pause after each."""
+        await self.send(self.head(status, len(body)))
+        for byte in body:
+            await self.send(bytes([byte]))
+            await asyncio.sleep(gap)
+
+    async def half(self, status: int, body: bytes) -> None:
+        """Promise a body, send half of it, close."""
+        await self.send(self.head(status, len(body)) + body[: len(body) // 2])
+        self.close()
+
+    def head(self, status: int, length: int, headers: Mapping[str, str] | None = None) -> bytes:
+        """A response's status line and headers."""
+        lines = {
+            "content-type": "application/json",
+            "x-request-id": "req_stub",
+            **self.extra_headers,
+            **(headers or {}),
+            "content-length": str(length),
+        }
+        text = "".join(f"{name}: {value}\r\n" for name, value in lines.items())
+        return f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\n{text}\r\n".encode("latin-1")
+
+    async def pause(self, seconds: float) -> None:
+        """Let time pass."""
+        await asyncio.sleep(seconds)
+
+    async def gone(self) -> None:
+        """Wait until the peer leaves."""
+        await asyncio.shield(self.lost)
+
+    def close(self) -> None:
+        """Close the connection in good order."""
+        self.open = False
+        self.transport.close()
+
+    def reset(self) -> None:
+        """Drop the connection so that the peer gets a reset."""
+        self.open = False
+        sock = self.transport.get_extra_info("socket")
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.transport.abort()
+
+    async def end(self) -> None:
+        """Drop the connection from the server's side, and wait until it is gone."""
+        answering = self._answering
+        self.transport.abort()
+        await self.gone()
+        if answering is not None:
+            await asyncio.gather(answering, return_exceptions=True)
+
+
+def _parse_head(head: bytes) -> tuple[str, str, dict[str, str]]:
+    """Method, target and headers.
+
+    Raises:
+        ValueError: it is no request, or one whose length is not stated.
+    """
+    first, *lines = head.decode("latin-1").split("\r\n")
+    method, target, _ = first.split(" ")
+    pairs = (line.partition(":") for line in lines)
+    headers = {name.strip().lower(): value.strip() for name, _, value in pairs}
+    if "transfer-encoding" in headers:
+        raise ValueError("a request must state its length")
+    return method, target, headers

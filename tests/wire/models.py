@@ -1,0 +1,99 @@
+"""Which models the provider has, what each refuses, and how it lists them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from wire.calls import Call, Json
+from wire.refusals import Refused
+
+MODEL = "stub-1-2026-11-01"
+
+
+@dataclass(frozen=True)
+class ModelCard:
+    """One model.
+
+    Attributes:
+        name: as a request names it.
+        served: the name that its answers state; the same where ``None``.
+        shutdown_date: ISO date on which it goes away; ``None`` where none is announced.
+        refuses: parameters that it does not take, out of ``temperature`` (any but 1) and
+            ``max_tokens``.
+    """
+
+    name: str
+    served: str | None = None
+    shutdown_date: str | None = None
+    refuses: frozenset[str] = frozenset()
+
+    def as_json(self) -> Json:
+        """As the models endpoint says it."""
+        return {
+            "id": self.name,
+            "object": "model",
+            "created": 1,
+            "owned_by": "stub",
+            "shutdown_date": self.shutdown_date,
+        }
+
+
+class Models:
+    """The models that exist.
+
+    Args:
+        cards: each of them; ``None`` for any name, all served as :data:`MODEL`.
+    """
+
+    def __init__(self, cards: Iterable[ModelCard] | None = None) -> None:
+        self._cards = None if cards is None else {card.name: card for card in cards}
+
+    def card(self, name: str) -> ModelCard:
+        """The model of that name.
+
+        Raises:
+            Refused: there is none.
+        """
+        if self._cards is None:
+            return ModelCard(name, served=MODEL)
+        if name not in self._cards:
+            raise Refused(
+                404,
+                "model_not_found",
+                f"The model '{name}' does not exist or you do not have access to it.",
+                param="model",
+            )
+        return self._cards[name]
+
+    def served(self, call: Call) -> str:
+        """The name that an answer to a call states."""
+        card = self.card(str(call.body.get("model")))
+        return card.served or card.name
+
+    def check(self, call: Call) -> None:
+        """Raise :class:`Refused` where the model is unknown or does not take a parameter."""
+        refuses = self.card(str(call.body["model"])).refuses
+        if "temperature" in refuses and call.body.get("temperature", 1) != 1:
+            raise Refused(
+                400,
+                "unsupported_value",
+                "'temperature' must be left at its default of 1 with this model.",
+                param="temperature",
+            )
+        if "max_tokens" in refuses and "max_tokens" in call.body:
+            raise Refused(
+                400,
+                "unsupported_parameter",
+                "'max_tokens' is not supported with this model; use 'max_completion_tokens'.",
+                param="max_tokens",
+            )
+
+    def listing(self, _: Call) -> Json:
+        """Answer ``GET /v1/models``."""
+        cards = [ModelCard(MODEL)] if self._cards is None else list(self._cards.values())
+        return {"object": "list", "data": [card.as_json() for card in cards]}
+
+    def retrieve(self, call: Call) -> Json:
+        """Answer ``GET /v1/models/{id}``."""
+        return self.card(call.item).as_json()

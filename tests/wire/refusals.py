@@ -1,0 +1,37 @@
+"""How the provider says no: one form for every endpoint."""
+
+from __future__ import annotations
+
+from wire.calls import Json
+
+
+class Refused(Exception):
+    """A request that an endpoint does not carry out.
+
+    Args:
+        status: the HTTP status.
+        code: what programs read.
+        message: what people read.
+        param: the parameter that is to blame.
+        kind: the error's ``type``.
+    """
+
+    def __init__(
+        self,
+        status: int,
+        code: str | None,
+        message: str,
+        *,
+        param: str | None = None,
+        kind: str = "invalid_request_error",
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.body = error_body(code, message, param=param, kind=kind)
+
+
+def error_body(
+    code: str | None, message: str, *, param: str | None = None, kind: str = "stub_error"
+) -> Json:
+    """An error in the provider's form."""
+    return {"error": {"message": message, "type": kind, "param": param, "code": code}}
