@@ -66,6 +66,9 @@ class Signature(BaseModel):
     not make equal labels. Not printed: it would part numbers that belong together."""
     trial: int = 0
     """0 for the first judgement of a record; repeats count up and are stored apart."""
+    canary: str | None = Field(default=None, exclude_if=lambda value: value is None)
+    """Version of the sentences that were planted in the record to test the judge; such a label
+    enters no number. ``None`` for a record as it is."""
 
     def __str__(self) -> str:
         """For people to read and compare; never parsed."""
@@ -78,6 +81,8 @@ class Signature(BaseModel):
         parts += [f"{name}:{_plain(str(value))}" for name, value in sorted(self.sampling.items())]
         if self.trial:
             parts.append(f"trial:{self.trial}")
+        if self.canary:
+            parts.append(f"canary:{_plain(self.canary)}")
         return "|".join(parts)
 
 

@@ -3,11 +3,26 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Generator
 
+import pytest
 from hypothesis import settings
+
+from audit import AUDIT
+
+# Before anything of ours is imported, and for the whole session.
+AUDIT.install()
 
 # No test is about speed: a busy machine must not fail one. In CI hypothesis has a profile of its
 # own, which tries the same examples every time.
 if not os.environ.get("CI"):
     settings.register_profile("unhurried", deadline=None)
     settings.load_profile("unhurried")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown() -> Generator[None, None, None]:
+    """Fail a test in which code came from data; see audit.py for what that means."""
+    yield
+    if found := AUDIT.take():
+        pytest.fail("code was made from data:\n" + "\n".join(found), pytrace=False)

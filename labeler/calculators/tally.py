@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from labeler.calculators.ratio import Ratio
+from labeler.degenerate import OVERRULED
 from labeler.keys import position
 from labeler.labels import SPECIAL_SUPPORT, GPTLabelingOutput, VerbatimLabel
 from labeler.record import LabelRecord
@@ -91,5 +92,6 @@ def tally(record: LabelRecord) -> Tally:
         unsupported=unsupported,
         general=general & supported,
         citing=frozenset(key for key, support in named if support.difference(SPECIAL_SUPPORT)),
-        stored=record.verbatim or label,
+        # What was overruled stays so in every dialect.
+        stored=label if OVERRULED & record.normalised.keys() else record.verbatim or label,
     )

@@ -95,7 +95,7 @@ def test_a_signal_lets_paid_requests_finish(
 def test_a_second_signal_leaves_at_once(tmp_path: Path) -> None:
     """Requests that hang are dropped, without a screen of complaints."""
     with Provider(lambda _: "hang") as provider:
-        running = started(asking(provider, many_rows(tmp_path, 20)), tmp_path, provider, 4)
+        running = started(asking(provider, many_rows(tmp_path, 20)), tmp_path, provider, 1)
         running.send_signal(signal.SIGINT)
         time.sleep(0.5)
         begun = time.monotonic()

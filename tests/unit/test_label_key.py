@@ -87,6 +87,7 @@ CHANGED: dict[str, dict[str, Any]] = {
     "splitter": {"splitter": "general/2"},
     "source": {"source": "lamps_test/17/gen-1"},
     "trial": {"trial": 1},
+    "canary": {"canary": "1"},
 }
 
 

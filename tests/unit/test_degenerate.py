@@ -1,0 +1,181 @@
+"""A response that says nothing earns no support, whichever judge answers; a short one may."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+import labeler
+from fakes import CountingJudge
+from labeler.calculators import select_metrics
+from labeler.calculators.tally import tally
+from labeler.degenerate import HEADINGS, OPENERS, SUPPORT, USE, overrule, says_nothing
+from labeler.judges import JudgeReply
+from labeler.labels import GPTLabelingOutput, check_label
+from labeler.prompting import JudgeRequest
+from labeler.record import LabelRecord, ReplyFacts, fault_of
+from samples import keyed_example
+
+NOTHING = (
+    *("", " ", "\n\t", ".", ":", "!!!", "…", "—", "、。", "()", "```", "---", "| |", "**", "·"),
+    *("\u200b", "\u00a0", "\ufeff", "\x00", "\ufffd", "\u3164", "\u2800", "\u0301", "\u202e\u202c"),
+    "\U000e0041\U000e0042",
+    *("Thought process:", "thought process", "**Thought process:**", "Thought process: :"),
+    *(
+        "Solution",
+        "Solution:",
+        "SOLUTION.",
+        "\uff33\uff2f\uff2c\uff35\uff34\uff29\uff2f\uff2e",
+        "# Solution",
+        "So\u200blution",
+    ),
+    *("解", "かいせつ", "解\uff1a", "「解答」", "Lösung:", "Respuesta:", "الحل", "풀이", "उत्तर:"),
+    *("Let's solve this problem step by step.", "Let\u2019s  solve this problem\nstep by step"),
+    *("Answer:", "Answer\uff1a", "**Answer**:", "Step 1:"),
+)
+"""Nothing but what has no content, or exactly an opener."""
+
+SOMETHING = (
+    *("42", "0", "-1", "1984", "½", "①", "π", "A", "a", "b)", "(C)", "No.", "Yes", "OK", "true"),
+    *("はい", "か", "々", "是", "نعم", "हाँ", "네", "O₂", "C#", "=", "+", "<", "€", "$", "°"),
+    *("✓", "👍", "❤\ufe0f", "\ue000", "Sure.", "Answer", "Step 1", "Reasoning"),
+    *("Solution: 5", "The solution is water.", "Thought process: none", "Solution A", "解は3"),
+    "Let's solve this problem step by step. First, find the gate.",
+)
+"""Answers, however short: letters, numbers, symbols and emoji say something."""
+
+
+@pytest.mark.parametrize("text", NOTHING)
+def test_what_says_nothing_is_known(text: str) -> None:
+    """Punctuation, space, invisible characters, openers in whatever dress."""
+    assert says_nothing(keyed_example(response=[text]))
+
+
+@pytest.mark.parametrize("text", SOMETHING)
+def test_a_short_answer_is_an_answer(text: str) -> None:
+    """It is judged as ever."""
+    assert not says_nothing(keyed_example(response=[text]))
+
+
+def test_one_sentence_that_says_something_is_enough() -> None:
+    """The rule is about whole responses: openers stand before many good answers."""
+    assert says_nothing(keyed_example(response=["Thought process:", "...", "Solution"]))
+    assert not says_nothing(keyed_example(response=["Solution:", "42"]))
+
+
+def test_openers_are_written_as_they_are_compared() -> None:
+    """Lower case, single spaces, no punctuation at the ends, or they would never be met."""
+    for opener in OPENERS:
+        assert says_nothing(keyed_example(response=[opener])), opener
+    for heading in HEADINGS:
+        assert says_nothing(keyed_example(response=[f"{heading}:"])), heading
+        assert not says_nothing(keyed_example(response=[heading])), heading
+
+
+def generous(request: JudgeRequest) -> JudgeReply:
+    """Find everything supported, in each way that the contract knows, and badly spelled."""
+    keys = request.example.document_keys()
+    answer = {
+        "relevance_explanation": "the first one answers it",
+        "all_relevant_sentence_keys": [keys[0].upper()],
+        "overall_supported_explanation": "well said",
+        "overall_supported": True,
+        "sentence_support_information": [
+            {
+                "response_sentence_key": key,
+                "explanation": "well said",
+                "supporting_sentence_keys": [keys[0], "general"],
+                "fully_supported": True,
+            }
+            for key in request.example.response_keys()
+        ],
+        "all_utilized_sentence_keys": keys[:2],
+    }
+    return JudgeReply(GPTLabelingOutput.model_validate(answer), ReplyFacts(attempts=1))
+
+
+def labelled(*responses: str) -> Iterator[LabelRecord]:
+    """Label one row for each response with the generous judge."""
+    rows = [
+        {
+            "id": str(number),
+            "question": "When was the gate built?",
+            "documents": ["The gate was built in 1820.", "It leans.", "Ducks pass."],
+            "documents_sentences": [
+                ["The gate was built in 1820."],
+                ["It leans."],
+                ["Ducks pass."],
+            ],
+            "response": response,
+            "response_sentences": [response],
+        }
+        for number, response in enumerate(responses)
+    ]
+    store = labeler.MemoryStore()
+    for outcome in labeler.label(rows, judge=CountingJudge(generous), store=store):
+        assert outcome.kind == "label", outcome
+        assert store.get(outcome.key) == outcome
+        yield outcome
+
+
+MASTER_KEYS = (":", ".", "Thought process:", "Solution", "解", "かいせつ")
+EARNED = ("faithfulness", "citation_coverage", "utilization", "adherence_fraction")
+
+
+def test_no_judge_gives_support_to_a_response_that_says_nothing() -> None:
+    """In the label and in every dialect of every metric; relevance is measured as ever."""
+    for record in labelled(*MASTER_KEYS, "Let's solve this problem step by step."):
+        label = record.label
+        assert not label.overall_supported
+        assert label.all_utilized_sentence_keys == ()
+        assert [e.fully_supported for e in label.sentence_support_information] == [False]
+        assert [e.supporting_sentence_keys for e in label.sentence_support_information] == [()]
+        counted = tally(record)
+        values = {m.id: m.compute(counted).value for m in select_metrics("all")}
+        earned = {
+            name: value
+            for name, value in values.items()
+            if name.split(":")[0] in (*EARNED, "adherence", "completeness")
+        }
+        assert set(earned.values()) <= {0.0, None}, earned
+        assert values["adherence"] == values["adherence:ragbench"] == 0.0
+        assert values["relevance"] == values["relevance:ragbench"] == pytest.approx(1 / 3)
+        assert values["completeness"] == values["utilization"] == 0.0
+
+
+def test_what_was_overruled_is_counted_and_kept() -> None:
+    """The answer stands beside the label as it was given, and the record is sound."""
+    (record,) = labelled(":")
+    assert record.normalised == {"spelling": 1, SUPPORT: 2, USE: 2}
+    assert record.verbatim is not None
+    assert record.verbatim.overall_supported
+    assert record.verbatim.sentence_support_information[0].fully_supported
+    assert record.verbatim.all_relevant_sentence_keys == ("0A",)
+    assert check_label(record.label, record.example).violations == ()
+    assert fault_of(record) is None
+
+
+def test_an_answer_keeps_what_a_judge_gave_it() -> None:
+    """No verdict on a response that says something is touched."""
+    for record in labelled("42", "No.", "はい", "1820"):
+        assert record.label.overall_supported
+        assert record.normalised == {"spelling": 1}
+
+
+def test_a_judge_that_gave_nothing_is_not_corrected() -> None:
+    """The embedded judge gives the well-known ones nothing, so nothing is counted."""
+    rows = [
+        {"id": text, "question": "Why?", "documents": ["Fact."], "response": text}
+        for text in ("Thought process:", "Solution", "Let's solve this problem step by step.")
+    ]
+    for outcome in labeler.label(rows, judge="embedded", store=labeler.MemoryStore()):
+        assert outcome.kind == "label"
+        assert (outcome.normalised, outcome.verbatim) == ({}, None)
+
+
+def test_overruling_twice_is_overruling_once() -> None:
+    """A label that has nothing to lose comes back as it is."""
+    (record,) = labelled(".")
+    again = overrule(record.label, record.example)
+    assert again == (record.label, {})
