@@ -1,0 +1,408 @@
+"""The whole way with a model that nobody scripted: request, answer, contract, store, metrics.
+
+A model of 135 million parameters is no judge: it runs on, invents keys, leaves sentences out. That
+is what it is good for here. No verdict is asserted; that each row ends as its answers deserve is.
+
+What it answers to the published schema hardly ever keeps the contract. So that labels come through
+as well, the run `bounded` asks with a copy of that schema: the same fields in the same order, with
+short explanations, short lists, and no keys but those of its rows. All else is what ships.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import json
+import os
+import re
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from pydantic import ValidationError
+
+import labeler
+from labeler.errors import JudgeError
+from labeler.example import KeyedExample
+from labeler.judges.openai_request import response_format
+from labeler.labels import GPTLabelingOutput, check_label
+from labeler.pipeline import label_rows
+from labeler.prompting import ResponseSchema, load_schema
+from labeler.recipe import Recipe, recipe
+from labeler.record import LabelFailure, LabelRecord, Outcome, Usage
+from labeler.rows import RowSequence
+from labeler.stores.disk import DiskStore
+from model.relay import Call, Relay
+from model.server import REQUESTED, SERVED, Server, need_packages, serving
+
+need_packages()
+
+LABELER = [sys.executable, "-m", "labeler"]
+LOOPBACK = "0100007F"
+"""127.0.0.1 as the kernel's tables write it."""
+PATIENCE = 240.0
+"""Seconds that an answer may take; the step that runs these tests has a limit of its own."""
+
+TINY: list[dict[str, Any]] = [
+    {
+        "id": "bread",
+        "question": "Where is bread sold?",
+        "documents": ["Bread is sold at the mill."],
+        "response": "Bread is sold at the mill.",
+    },
+    {
+        "id": "tea",
+        "question": "What does tea cost?",
+        "documents": ["Tea costs two euros."],
+        "response": "Tea costs three euros.",
+    },
+]
+"""Rows for the published schema."""
+
+SHAPED: list[dict[str, Any]] = [
+    {
+        "id": "ferry",
+        "question": "How long does the ferry take?",
+        "documents": ["The ferry takes forty minutes.", "The bus takes an hour."],
+        "response": "It takes forty minutes.",
+    },
+    {
+        "id": "lamp",
+        "question": "Which lamp is broken?",
+        "documents": ["Lamp four is broken.", "Lamp two is new."],
+        "response": "Lamp four is broken. Lamp two is not.",
+    },
+]
+"""Rows for the bounded schema: sentences `0a` and `1a`, and a response of one sentence, `a`. The
+last has a second one, `b`, for which the schema leaves no room."""
+
+
+def bounded_schema() -> ResponseSchema:
+    """The published schema with limits on lengths, numbers and keys."""
+    schema: dict[str, Any] = copy.deepcopy(dict(load_schema().json_schema))
+    fields, entry = schema["properties"], schema["$defs"]["SentenceSupport"]["properties"]
+    for explanation in (
+        fields["relevance_explanation"],
+        fields["overall_supported_explanation"],
+        entry["explanation"],
+    ):
+        explanation["maxLength"] = 24
+    for keys in (
+        fields["all_relevant_sentence_keys"],
+        fields["all_utilized_sentence_keys"],
+        entry["supporting_sentence_keys"],
+    ):
+        keys.update(minItems=1, maxItems=1)
+        keys["items"]["enum"] = ["0a", "1a"]
+    entry["response_sentence_key"]["enum"] = ["a"]
+    fields["sentence_support_information"].update(minItems=1, maxItems=1)
+    return ResponseSchema("label-trace/v1-bounded", json.dumps(schema))
+
+
+def judge_at(url: str, **settings: Any) -> labeler.OpenAIJudge:
+    """The judge that ships."""
+    settings = {"timeout": PATIENCE, "max_output_tokens": 400, **settings}
+    return labeler.OpenAIJudge(REQUESTED, api_key="none", base_url=url, **settings)
+
+
+def bounded_recipe(relay: Relay) -> Recipe:
+    """What is asked with the bounded schema, which enters the labels' keys like any other."""
+    return replace(recipe(judge_at(relay.url, temperature=0.8, seed=1)), schema=bounded_schema())
+
+
+def labelled(how: Recipe, rows: Sequence[Mapping[str, Any]], folder: Path) -> list[Outcome]:
+    """Label rows one after the other into a store of their own."""
+    with DiskStore(folder) as store:
+        return list(label_rows(RowSequence(rows), how, store, concurrency=1))
+
+
+def keyed(row: Mapping[str, Any]) -> KeyedExample:
+    """A row with the keys that the judge was shown."""
+    how = recipe(judge_at("http://127.0.0.1:9/v1"))
+    return how.request(labeler.Example.model_validate(row)).example
+
+
+def deserved(call: Call, example: KeyedExample) -> str:
+    """What becomes of a row whose last answer was this."""
+    if call.finish == "length":
+        return "truncated"
+    try:
+        answer = GPTLabelingOutput.model_validate_json(call.content)
+    except ValidationError:
+        return "malformed"
+    return "contract" if check_label(answer, example).violations else "label"
+
+
+def ending(outcome: Outcome) -> str:
+    """What became of a row."""
+    return outcome.reason if isinstance(outcome, LabelFailure) else "label"
+
+
+def charged(calls: Sequence[Call]) -> Usage:
+    """The tokens that the server says it used."""
+    usages = [call.answer["usage"] for call in calls]
+    return Usage(
+        prompt_tokens=sum(usage["prompt_tokens"] for usage in usages),
+        completion_tokens=sum(usage["completion_tokens"] for usage in usages),
+        cached_tokens=sum(usage["prompt_tokens_details"]["cached_tokens"] for usage in usages),
+    )
+
+
+def spent(outcome: Outcome) -> tuple[int, Usage | None]:
+    """Requests and tokens that an outcome says it took."""
+    if isinstance(outcome, LabelFailure):
+        return outcome.attempts, outcome.usage
+    return outcome.reply.attempts, outcome.reply.usage
+
+
+@dataclass(frozen=True)
+class Run:
+    """A finished run."""
+
+    folder: Path
+    rows: list[dict[str, Any]]
+    outcomes: list[Outcome]
+    calls: dict[str, list[Call]]
+    """Completions that were asked for, by row id."""
+
+    @property
+    def records(self) -> list[LabelRecord]:
+        """The labels."""
+        return [outcome for outcome in self.outcomes if isinstance(outcome, LabelRecord)]
+
+    def lines(self, title: str) -> list[str]:
+        """What the model did, for people."""
+        every = [call for calls in self.calls.values() for call in calls]
+        broken: Counter[str] = Counter()
+        for row in self.rows:
+            for call in self.calls[row["id"]]:
+                if deserved(call, keyed(row)) == "contract":
+                    answer = GPTLabelingOutput.model_validate_json(call.content)
+                    broken.update(v.kind for v in check_label(answer, keyed(row)).violations)
+        usage, seconds = charged(every), sum(call.seconds for call in every)
+        return [
+            f"{title}: {len(self.rows)} rows, {len(every)} requests of {seconds:.0f} s in all",
+            f"  rows ended as: {_counted(Counter(map(ending, self.outcomes)))}",
+            f"  answers ended by: {_counted(Counter(call.finish for call in every))}",
+            f"  violations in answers: {_counted(broken)}",
+            f"  prompt tokens: {usage.prompt_tokens}, of these {usage.cached_tokens} cached",
+            f"  completion tokens: {usage.completion_tokens}",
+        ]
+
+
+def _counted(counts: Counter[str]) -> str:
+    return ", ".join(f"{name} {count}" for name, count in sorted(counts.items())) or "none"
+
+
+def finished(
+    folder: Path, rows: list[dict[str, Any]], outcomes: list[Outcome], relay: Relay
+) -> Run:
+    """A run and what passed through the relay for each of its rows."""
+    calls = {row["id"]: relay.completions(about=row["question"]) for row in rows}
+    return Run(folder, rows, outcomes, calls)
+
+
+@pytest.fixture(scope="module")
+def published(relay: Relay, tmp_path_factory: pytest.TempPathFactory, report: list[str]) -> Run:
+    """`labeler label` with the published schema, in a process of its own."""
+    folder = tmp_path_factory.mktemp("published")
+    (folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in TINY))
+    command = [
+        *[*LABELER, "label", "rows.jsonl", "-o", "labels.jsonl", "--store", "store"],
+        *["--model", REQUESTED, "--base-url", relay.url, "--concurrency", "1"],
+        *["--temperature", "0.8", "--seed", "1"],
+        *["--max-output-tokens", "80", "--timeout", f"{PATIENCE:g}"],
+    ]
+    done = subprocess.run(
+        command, cwd=folder, env=_environment(), capture_output=True, text=True, check=False
+    )
+    assert done.returncode in {0, 1}, done.stderr
+    outcomes = list(labeler.read_labels(folder / "labels.jsonl"))
+    failed = any(isinstance(outcome, LabelFailure) for outcome in outcomes)
+    assert done.returncode == failed, done.stderr
+    run = finished(folder, TINY, outcomes, relay)
+    report += run.lines("labeler label, published schema")
+    return run
+
+
+@pytest.fixture(scope="module")
+def bounded(relay: Relay, tmp_path_factory: pytest.TempPathFactory, report: list[str]) -> Run:
+    """The same way with the bounded schema, in this process."""
+    folder = tmp_path_factory.mktemp("bounded")
+    outcomes = labelled(bounded_recipe(relay), SHAPED, folder / "store")
+    labeler.write_labels(outcomes, folder / "labels.jsonl")
+    run = finished(folder, SHAPED, outcomes, relay)
+    report += run.lines("the pipeline, bounded schema")
+    return run
+
+
+@pytest.fixture(scope="module", params=["published", "bounded"])
+def run(request: pytest.FixtureRequest) -> Run:
+    """Either run."""
+    found: Run = request.getfixturevalue(request.param)
+    return found
+
+
+def _environment() -> dict[str, str]:
+    return {k: v for k, v in os.environ.items() if not k.startswith(("OPENAI_", "LABELER_"))}
+
+
+# What is sent, and what the server makes of it
+
+
+def test_the_server_takes_the_published_schema(published: Run) -> None:
+    """It goes out strict as published, and every answer, cut off or not, begins as it says."""
+    calls = [call for calls in published.calls.values() for call in calls]
+    assert len(calls) >= len(TINY)
+    for call in calls:
+        assert call.status == 200
+        assert call.body["response_format"] == response_format(load_schema())
+        assert re.match(r'\s*\{\s*"relevance_explanation"\s*:\s*"', call.content)
+
+
+def test_finished_answers_fit_the_published_schema(bounded: Run) -> None:
+    """The bounded schema only narrows it: what fits the one fits the other."""
+    answers = [call.content for calls in bounded.calls.values() for call in calls]
+    for answer in map(json.loads, answers):
+        jsonschema.validate(answer, bounded_schema().json_schema)
+        jsonschema.validate(answer, load_schema().json_schema)
+
+
+# What becomes of the answers
+
+
+def test_every_row_ends_as_its_last_answer_deserves(run: Run) -> None:
+    """A label where it kept the contract, else a failure with the true reason."""
+    assert [outcome.id for outcome in run.outcomes] == [row["id"] for row in run.rows]
+    for row, outcome in zip(run.rows, run.outcomes, strict=True):
+        assert ending(outcome) == deserved(run.calls[row["id"]][-1], keyed(row))
+
+
+def test_every_request_and_token_is_accounted_for(run: Run) -> None:
+    """Re-asks, longer second tries and failures included."""
+    for outcome in run.outcomes:
+        calls = run.calls[outcome.id]
+        assert spent(outcome) == (len(calls), charged(calls))
+
+
+def test_a_cut_answer_is_asked_for_once_more_with_twice_the_room(
+    relay: Relay, tmp_path: Path
+) -> None:
+    """Forty tokens hold no label at all: the row says that it was cut off, and what it cost."""
+    row = {**TINY[0], "question": "Who sells bread?"}
+    judge = judge_at(relay.url, max_output_tokens=20, temperature=0)
+    [outcome] = labeler.label([row], judge=judge, store=tmp_path / "store", concurrency=1)
+    calls = relay.completions(about="Who sells bread?")
+    assert [call.body["max_completion_tokens"] for call in calls] == [20, 40]
+    assert [call.finish for call in calls] == ["length", "length"]
+    assert ending(outcome) == "truncated"
+    assert spent(outcome) == (2, charged(calls))
+
+
+def test_a_sentence_without_a_verdict_breaks_the_contract(bounded: Run) -> None:
+    """The schema has no room for the second sentence; the re-ask says that it is missing."""
+    outcome = bounded.outcomes[-1]
+    assert isinstance(outcome, LabelFailure)
+    assert outcome.reason == "contract"
+    missing = [v.keys for v in outcome.violations if v.kind == "missing_response_sentence"]
+    assert missing == [("b",)]
+    first, second = bounded.calls[outcome.id]
+    assert "missing_response_sentence" not in json.dumps(first.body["messages"])
+    assert "missing_response_sentence" in second.body["messages"][-1]["content"]
+
+
+def test_labels_are_what_the_model_wrote(bounded: Run) -> None:
+    """At least one comes through, from the model that the server says it served."""
+    assert bounded.records
+    for record in bounded.records:
+        written = GPTLabelingOutput.model_validate_json(bounded.calls[record.id][-1].content)
+        assert record.label == check_label(written, record.example).label
+        assert record.reply.served_model == SERVED
+        assert record.signature.model == REQUESTED
+
+
+# What is stored
+
+
+def test_what_is_settled_is_not_asked_again(bounded: Run, relay: Relay) -> None:
+    """A second run over it makes no request of any kind and ends the same."""
+    settled = {o.id: o for o in bounded.outcomes if isinstance(o, LabelRecord) or o.lasting}
+    assert settled
+    before = len(relay.calls)
+    rows = [row for row in SHAPED if row["id"] in settled]
+    again = labelled(bounded_recipe(relay), rows, bounded.folder / "store")
+    assert len(relay.calls) == before
+    assert [ending(outcome) for outcome in again] == [ending(settled[o.id]) for o in again]
+    assert [o for o in again if isinstance(o, LabelRecord)] == bounded.records
+
+
+def test_metrics_are_those_of_the_stored_labels(bounded: Run) -> None:
+    """Each label gives the ratio of the keys it names; rows without one are counted by reason."""
+    done = subprocess.run(
+        [*LABELER, "metrics", "labels.jsonl", "--rows", "--metrics", "relevance,adherence"],
+        cwd=bounded.folder,
+        env=_environment(),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    lines = {line["id"]: line for line in map(json.loads, done.stdout.splitlines())}
+    assert set(lines) == {row["id"] for row in SHAPED}
+    for record in bounded.records:
+        answer = json.loads(bounded.calls[record.id][-1].content)
+        verdicts = [entry["fully_supported"] for entry in answer["sentence_support_information"]]
+        metrics = lines[record.id]["metrics"]
+        relevant = len(set(answer["all_relevant_sentence_keys"]))
+        assert metrics["relevance"]["value"] == pytest.approx(relevant / 2)
+        assert metrics["adherence"]["value"] == float(all(verdicts))
+    assert lines["lamp"]["failed"] == "contract"
+
+
+# The server
+
+
+def test_the_server_speaks_to_this_machine_alone(bounded: Run, server: Server) -> None:
+    """None of its sockets has an address beyond loopback, neither its own nor a peer's."""
+    assert bounded.outcomes
+    assert _socket_addresses(server.process.pid) == {LOOPBACK}
+
+
+def _socket_addresses(pid: int) -> set[str]:
+    """Addresses of a process's TCP and UDP sockets and their peers, as the kernel writes them."""
+    process = Path(f"/proc/{pid}")
+    if not process.is_dir():
+        pytest.skip("no /proc here to read a process's sockets from")
+    links = (str(link.readlink()) for link in (process / "fd").iterdir())
+    inodes = {match[1] for link in links if (match := re.fullmatch(r"socket:\[(\d+)\]", link))}
+    addresses = set()
+    for table in process.glob("net/[tu][cd]p*"):
+        for line in table.read_text().splitlines()[1:]:
+            _, local, peer, *_, inode = line.split()[:10]
+            if inode in inodes:
+                listens = set(peer) <= set("0:")
+                addresses |= {local.split(":")[0]} | (set() if listens else {peer.split(":")[0]})
+    return addresses
+
+
+def test_a_stopped_server_is_a_transport_failure(weights: Path) -> None:
+    """It ends with its standard input, and a judge that asks it then says what happened."""
+    with serving(weights) as server:
+        url = server.url
+    assert server.process.returncode == 0
+    judge = judge_at(url, max_attempts=1)
+
+    async def ask() -> None:
+        try:
+            await judge.label(recipe(judge).request(labeler.Example.model_validate(TINY[0])))
+        finally:
+            await judge.aclose()
+
+    with pytest.raises(JudgeError) as caught:
+        asyncio.run(ask())
+    assert caught.value.reason == "transport"
