@@ -13,48 +13,67 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from labeler.api import (
         MemoryStore,
+        batch_status,
+        cancel_batch,
+        collect_batches,
+        estimate,
+        find_price,
         import_labels,
         iter_labels,
         label,
         metrics,
         read_labels,
         read_ragbench,
+        submit_batch,
         summary,
         write_labels,
     )
     from labeler.calculators import Ratio, metric
+    from labeler.canaries import Canaries
     from labeler.errors import LabelerError
     from labeler.example import Example
     from labeler.judges.embedded import EmbeddedJudge
+    from labeler.judges.openai_batch import OpenAIBatches
     from labeler.judges.openai_judge import OpenAIJudge
     from labeler.labels import GPTLabelingOutput
     from labeler.record import LabelFailure, LabelRecord
     from labeler.stores.disk import DiskStore
+    from labeler.traffic import Limits
 
 _HOMES = {
     "labeler.api": (
         "MemoryStore",
+        "batch_status",
+        "cancel_batch",
+        "collect_batches",
+        "estimate",
+        "find_price",
         "import_labels",
         "iter_labels",
         "label",
         "metrics",
         "read_labels",
         "read_ragbench",
+        "submit_batch",
         "summary",
         "write_labels",
     ),
     "labeler.calculators": ("Ratio", "metric"),
+    "labeler.canaries": ("Canaries",),
     "labeler.errors": ("LabelerError",),
     "labeler.example": ("Example",),
     "labeler.judges.embedded": ("EmbeddedJudge",),
+    "labeler.judges.openai_batch": ("OpenAIBatches",),
     "labeler.judges.openai_judge": ("OpenAIJudge",),
     "labeler.labels": ("GPTLabelingOutput",),
     "labeler.record": ("LabelFailure", "LabelRecord"),
     "labeler.stores.disk": ("DiskStore",),
+    "labeler.traffic": ("Limits",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
+    "Canaries",
     "DiskStore",
     "EmbeddedJudge",
     "Example",
@@ -62,10 +81,17 @@ __all__ = [
     "LabelFailure",
     "LabelRecord",
     "LabelerError",
+    "Limits",
     "MemoryStore",
+    "OpenAIBatches",
     "OpenAIJudge",
     "Ratio",
     "__version__",
+    "batch_status",
+    "cancel_batch",
+    "collect_batches",
+    "estimate",
+    "find_price",
     "import_labels",
     "iter_labels",
     "label",
@@ -73,6 +99,7 @@ __all__ = [
     "metrics",
     "read_labels",
     "read_ragbench",
+    "submit_batch",
     "summary",
     "write_labels",
 ]

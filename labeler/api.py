@@ -3,25 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from labeler.batches import (
+    FileLimits,
+    Pending,
+    Submission,
+    Waiting,
+    batch_status,
+    cancel_batch,
+    collect_batches,
+)
+from labeler.batches import submit_batch as hand_in
 from labeler.calculators import Metric, MetricsRow, SummaryRow, measure, select_metrics, summarize
+from labeler.canaries import Canaries, is_canary
 from labeler.errors import UsageError
+from labeler.estimating import Estimate, Unasked
+from labeler.estimating import estimate as reckon
 from labeler.example import Example
 from labeler.importers.ragbench import read_ragbench
-from labeler.judges import JUDGES, Judge
+from labeler.judges import JUDGES, Judge, JudgeSpec
+from labeler.judges.batch_service import BatchService
 from labeler.label_files import read_outcomes, write_outcomes
 from labeler.labels import GPTLabelingOutput
 from labeler.pipeline import DEFAULT_CONCURRENCY, Watcher, label_rows
+from labeler.pricing import Price, find_price
 from labeler.prompting import DEFAULT_PROMPT, Message, load_prompt
 from labeler.recipe import recipe
 from labeler.record import LabelFailure, LabelRecord, Outcome
 from labeler.rows import RowFile, Rows, RowSequence
 from labeler.splitting import DEFAULT_SPLITTER, SPLITTERS, key_example
 from labeler.stores import LabelStore
+from labeler.stores.database import FILE
 from labeler.stores.disk import DiskStore
 from labeler.stores.memory import MemoryStore
+from labeler.traffic import Limits
 
 DEFAULT_STORE = ".labeler"
 """Folder of the label store, beside the work it belongs to."""
@@ -62,6 +80,9 @@ def iter_labels(
     prompt: str = DEFAULT_PROMPT,
     trial: int = 0,
     concurrency: int = DEFAULT_CONCURRENCY,
+    limits: Limits | None = None,
+    retry_failed: bool = False,
+    canaries: Canaries | None = None,
     watcher: Watcher | None = None,
 ) -> Generator[Outcome, None, None]:
     """Label rows, one outcome each, in input order.
@@ -77,23 +98,35 @@ def iter_labels(
         splitter: name of a sentence splitter; rows that bring sentences keep theirs.
         prompt: name and version of a prompt.
         trial: 0 for the first judgement; another number asks anew and is stored apart.
-        concurrency: requests in flight at most.
+        concurrency: requests in flight at most; how many there are is found by trying.
+        limits: requests and tokens a minute, a budget, how long a server may ask to wait.
+        retry_failed: ask again for what failed for good before, such as after a refusal.
+        canaries: a share of the rows to judge once more with planted sentences; after the run it
+            tells how often the judge fell for them.
         watcher: told how the run goes, such as a progress bar.
 
     Raises:
         UsageError: the rows cannot be read, or two share an id and differ; nothing was sent.
         FatalJudgeError: no record can be labelled, for example with a wrong key.
+        RunPaused: the server asks to wait longer than the limits allow.
         StoreError: the store cannot be read or written.
     """
     opened = rows if isinstance(rows, RowFile | RowSequence) else open_rows(rows)
     how = recipe(open_judge(judge), splitter=splitter, prompt=prompt, trial=trial)
-    if isinstance(store, str | Path):
-        own = DiskStore(store)
-        yield from label_rows(
-            opened, how, own, concurrency=concurrency, watcher=watcher, after=own.close
-        )
-    else:
-        yield from label_rows(opened, how, store, concurrency=concurrency, watcher=watcher)
+    opened_here = isinstance(store, str | Path)
+    kept = DiskStore(store) if isinstance(store, str | Path) else store
+    yield from label_rows(
+        opened,
+        how,
+        kept,
+        concurrency=concurrency,
+        limits=limits,
+        retry_failed=retry_failed,
+        canaries=canaries,
+        in_batch=Pending(kept.directory) if isinstance(kept, DiskStore) else lambda _: None,
+        watcher=watcher,
+        after=kept.close if opened_here else lambda: None,
+    )
 
 
 def label(
@@ -105,6 +138,8 @@ def label(
     prompt: str = DEFAULT_PROMPT,
     trial: int = 0,
     concurrency: int = DEFAULT_CONCURRENCY,
+    limits: Limits | None = None,
+    retry_failed: bool = False,
 ) -> list[Outcome]:
     """Label rows and return a record or a failure for each; see :func:`iter_labels`."""
     return list(
@@ -116,8 +151,103 @@ def label(
             prompt=prompt,
             trial=trial,
             concurrency=concurrency,
+            limits=limits,
+            retry_failed=retry_failed,
         )
     )
+
+
+def submit_batch(
+    rows: str | Path | Iterable[Example | Mapping[str, Any]] | Rows,
+    *,
+    judge: Judge,
+    batches: BatchService,
+    store: str | Path = DEFAULT_STORE,
+    splitter: str = DEFAULT_SPLITTER,
+    prompt: str = DEFAULT_PROMPT,
+    trial: int = 0,
+    retry_failed: bool = False,
+    limits: FileLimits | None = None,
+) -> Submission:
+    """Hand rows in as a batch: for about half the price, within a day.
+
+    What it brings is stored by :func:`collect_batches`; then :func:`label` finds it there.
+
+    Args:
+        rows: as for :func:`iter_labels`.
+        judge: an ``OpenAIJudge``, which says what is asked; it is not asked itself.
+        batches: such as ``OpenAIBatches(api_key=…)``, with the judge's ``base_url``.
+        store: a folder; what is on its way is written down there.
+        splitter: as for :func:`iter_labels`.
+        prompt: the same.
+        trial: the same.
+        retry_failed: ask again for what failed for good before.
+        limits: how large one file of a batch may be.
+
+    Raises:
+        UsageError: the rows cannot be read, or judge and service do not fit; nothing was sent.
+        JudgeError: the provider does not take it, or cannot be reached; run it again to go on.
+        StoreError: the store cannot be read or written.
+    """
+    opened = rows if isinstance(rows, RowFile | RowSequence) else open_rows(rows)
+    how = recipe(judge, splitter=splitter, prompt=prompt, trial=trial)
+    return hand_in(opened, how, batches, store, retry_failed=retry_failed, limits=limits)
+
+
+def estimate(
+    rows: str | Path | Iterable[Example | Mapping[str, Any]] | Rows,
+    *,
+    judge: Judge | JudgeSpec,
+    store: LabelStore | str | Path = DEFAULT_STORE,
+    splitter: str = DEFAULT_SPLITTER,
+    prompt: str = DEFAULT_PROMPT,
+    trial: int = 0,
+    concurrency: int = DEFAULT_CONCURRENCY,
+    price: Price | None = None,
+    max_output_tokens: int | None = None,
+    latency: float | None = None,
+    retry_failed: bool = False,
+) -> Estimate:
+    """Reckon what labelling would ask, cost and take; nothing is sent, no key is needed.
+
+    Args:
+        rows: as for :func:`iter_labels`.
+        judge: whom it would be, or its specification.
+        store: where labels are looked up; a folder that is not there holds none.
+        splitter: as for :func:`iter_labels`.
+        prompt: the same.
+        trial: the same.
+        concurrency: requests in flight at most.
+        price: what the model's tokens cost; see :func:`find_price`.
+        max_output_tokens: the cap on an answer; without one there is no worst case.
+        latency: seconds for one answer; by default the mean of stored labels, if there are any.
+        retry_failed: whether stored failures would be asked again.
+    """
+    opened = rows if isinstance(rows, RowFile | RowSequence) else open_rows(rows)
+    asked = Unasked(judge) if isinstance(judge, JudgeSpec) else judge
+    how = recipe(asked, splitter=splitter, prompt=prompt, trial=trial)
+    with _stored_labels(store) as labels:
+        return reckon(
+            opened,
+            how,
+            labels,
+            concurrency=concurrency,
+            price=price,
+            max_output_tokens=max_output_tokens,
+            latency=latency,
+            retry_failed=retry_failed,
+        )
+
+
+@contextmanager
+def _stored_labels(store: LabelStore | str | Path) -> Iterator[LabelStore]:
+    """A store for reading: an empty one where there is no folder, and none is made."""
+    if not isinstance(store, str | Path):
+        yield store
+        return
+    there = (Path(store) / FILE).exists()
+    with DiskStore(store, create=False) if there else MemoryStore() as own:
+        yield own
 
 
 def read_labels(labels: str | Path) -> Iterator[Outcome]:
@@ -136,7 +266,11 @@ def read_labels(labels: str | Path) -> Iterator[Outcome]:
 
 def read_records(labels: str | Path) -> Iterator[LabelRecord]:
     """Read the label records among the outcomes of :func:`read_labels`."""
-    return (outcome for outcome in read_labels(labels) if isinstance(outcome, LabelRecord))
+    return (
+        outcome
+        for outcome in read_labels(labels)
+        if isinstance(outcome, LabelRecord) and not is_canary(outcome)
+    )
 
 
 def write_labels(outcomes: Iterable[Outcome], path: str | Path) -> int:
@@ -206,7 +340,8 @@ def measured(
     """Measure outcomes one by one."""
     chosen = metrics if metrics is not None else select_metrics()
     for outcome in outcomes:
-        yield measure(outcome, chosen)
+        if not is_canary(outcome):
+            yield measure(outcome, chosen)
 
 
 def metrics(
@@ -248,7 +383,18 @@ def summary(
 
 __all__ = [
     "DEFAULT_STORE",
+    "Canaries",
+    "Estimate",
+    "FileLimits",
+    "Limits",
     "MemoryStore",
+    "Price",
+    "Waiting",
+    "batch_status",
+    "cancel_batch",
+    "collect_batches",
+    "estimate",
+    "find_price",
     "import_labels",
     "iter_labels",
     "label",
@@ -259,6 +405,7 @@ __all__ = [
     "read_labels",
     "read_ragbench",
     "read_records",
+    "submit_batch",
     "summary",
     "write_labels",
 ]

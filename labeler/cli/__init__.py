@@ -1,7 +1,8 @@
 """The command line: it translates and nothing else.
 
 Rows go to standard output or to files, talk goes to standard error. Exit codes: 0 all well, 1 some
-rows failed, 2 wrong use or a run that cannot go on, 130 and 143 interrupted. Everything heavy is
+rows failed, 2 wrong use or a run that cannot go on, 4 the budget is used up, 75 the server asks to
+come back later, 130 and 143 interrupted. Everything heavy is
 imported inside the commands, so that ``--help`` answers at once.
 """
 
@@ -19,14 +20,16 @@ from typer.exceptions import TyperException
 
 from labeler import __version__
 from labeler.characters import visible
-from labeler.cli import artifacts, labeling, reading
+from labeler.cli import artifacts, batching, estimating, labeling, reading
 from labeler.cli.interrupt import Interrupted, signals_raise
-from labeler.errors import LabelerError
+from labeler.errors import LabelerError, RunPaused
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 WRONG_USE = 2
+TRY_LATER = 75
+"""What Unix calls a temporary failure."""
 
 app = typer.Typer(
     name="labeler",
@@ -38,6 +41,11 @@ app = typer.Typer(
 )
 imports = typer.Typer(
     help="Bring in labels that were made elsewhere.", no_args_is_help=True, rich_markup_mode=None
+)
+batch = typer.Typer(
+    help="Have rows labelled within a day, for half the price.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
 )
 
 
@@ -61,12 +69,18 @@ def _guarded(command: Callable[P, T]) -> Callable[P, T]:
 
 
 app.command("label")(_guarded(labeling.label))
+app.command("estimate")(_guarded(estimating.estimate))
 app.command("metrics")(_guarded(reading.metrics))
 app.command("show")(_guarded(reading.show))
 app.command("calibrate")(_guarded(reading.calibrate))
 app.add_typer(imports, name="import")
 imports.command("ragbench")(_guarded(labeling.import_ragbench))
 imports.command("labels")(_guarded(labeling.import_labels))
+app.add_typer(batch, name="batch")
+batch.command("submit")(_guarded(batching.submit))
+batch.command("status")(_guarded(batching.status))
+batch.command("collect")(_guarded(batching.collect))
+batch.command("cancel")(_guarded(batching.cancel))
 app.command("export")(_guarded(labeling.export))
 app.command("schema")(_guarded(artifacts.schema))
 app.command("prompt")(_guarded(artifacts.prompt))
@@ -105,6 +119,9 @@ def run() -> int:  # noqa: PLR0911 - one line for each way to end
         return leaving.exit_code
     except TyperException as error:
         return _complain(f"{error.format_message()}\ntry 'labeler --help'")
+    except RunPaused as error:
+        _complain(str(error))
+        return TRY_LATER
     except LabelerError as error:
         return _complain(str(error))
     except ReaderGone:

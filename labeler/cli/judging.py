@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from labeler.api import open_judge
@@ -10,10 +11,15 @@ from labeler.errors import UsageError
 from labeler.judges import Judge
 from labeler.judges.embedded import EmbeddedJudge
 from labeler.judges.replay import ReplayJudge
+from labeler.pricing import Price
 
 
 def choose_judge(
-    name: str | None, recorded: str | None, threshold: float | None, openai: dict[str, Any]
+    name: str | None,
+    recorded: str | None,
+    threshold: float | None,
+    openai: dict[str, Any],
+    price: Price | None = None,
 ) -> Judge:
     """Make the judge that the options describe; the key comes from the environment only.
 
@@ -23,6 +29,7 @@ def choose_judge(
         recorded: the label file that ``replay`` answers from.
         threshold: the support threshold of ``embedded``.
         openai: the given options of ``openai``.
+        price: what its tokens cost.
 
     Raises:
         UsageError: an option is missing, or given to another judge.
@@ -30,7 +37,7 @@ def choose_judge(
     chosen = name or ("openai" if openai or os.environ.get("OPENAI_API_KEY") else "embedded")
     _refuse_strange_options(chosen, recorded, threshold, openai)
     if chosen == "openai":
-        return _openai(openai)
+        return _openai(openai, price)
     if chosen == "replay":
         if not recorded:
             raise UsageError("the replay judge needs --recorded LABELS to answer from")
@@ -38,6 +45,18 @@ def choose_judge(
     if threshold is not None:
         return EmbeddedJudge(support_threshold=threshold)
     return open_judge(chosen)
+
+
+def dollars(option: str, text: str | None) -> Decimal | None:
+    """An amount of money from the command line.
+
+    Raises:
+        UsageError: it is no number; what a limit may be, the limit itself checks.
+    """
+    try:
+        return None if text is None else Decimal(text)
+    except InvalidOperation:
+        raise UsageError(f"{option} is in US dollars, such as 12.50; got {text!r}") from None
 
 
 def _refuse_strange_options(
@@ -58,24 +77,32 @@ def _refuse_strange_options(
             raise UsageError(f"judge {chosen} takes no {named}; only {judge} does")
 
 
-def _openai(openai: dict[str, Any]) -> Judge:
+def _openai(openai: dict[str, Any], price: Price | None) -> Judge:
     from labeler.judges.openai_judge import OpenAIJudge
 
-    key = os.environ.get("OPENAI_API_KEY")
-    elsewhere = os.environ.get("OPENAI_BASE_URL")
-    if elsewhere and "base_url" not in openai:
-        raise UsageError(
-            "OPENAI_BASE_URL is set, and labeler sends documents only where it is told on the "
-            "command line: give --base-url, or unset the variable"
-        )
     if "model" not in openai:
         raise UsageError(
             "the openai judge needs --model (or LABELER_MODEL): models retire, so none is "
             "built in; --judge embedded works without one"
         )
-    if not key and "base_url" not in openai:
+    return OpenAIJudge(**openai, api_key=key_for(openai.get("base_url")), price=price)
+
+
+def key_for(base_url: str | None) -> str:
+    """The API key, from the environment only; ``none`` for a named server that may need none.
+
+    Raises:
+        UsageError: there is no key, or a variable names another server than the command line.
+    """
+    if os.environ.get("OPENAI_BASE_URL") and base_url is None:
         raise UsageError(
-            "the openai judge needs a key in OPENAI_API_KEY, or --base-url for a server that "
-            "needs none; --judge embedded works without one"
+            "OPENAI_BASE_URL is set, and labeler sends documents only where it is told on the "
+            "command line: give --base-url, or unset the variable"
         )
-    return OpenAIJudge(**openai, api_key=key or "none")
+    key = os.environ.get("OPENAI_API_KEY")
+    if not key and base_url is None:
+        raise UsageError(
+            "a hosted model needs a key in OPENAI_API_KEY, or --base-url for a server that needs "
+            "none; --judge embedded works without one"
+        )
+    return key or "none"

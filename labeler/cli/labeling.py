@@ -9,8 +9,12 @@ import typer
 
 from labeler.cli.interrupt import announce
 from labeler.errors import UsageError
+from labeler.pricing import PRICE_FORM
 
 SOME_FAILED = 1
+BUDGET_REACHED = 4
+_SHORT_WAIT = 120.0
+"""Seconds that a server may ask to wait before ``--no-wait`` ends the run."""
 
 Output = Annotated[
     str, typer.Option("--output", "-o", help="Label file to write; - is standard output.")
@@ -67,14 +71,42 @@ def label(
     splitter: Annotated[str, typer.Option(help="general, ragbench, given.")] = "general",
     prompt: Annotated[str, typer.Option(help="Name and version.")] = "trace/v1",
     concurrency: Annotated[int, typer.Option(min=1, help="Requests in flight at most.")] = 16,
+    requests_per_minute: Annotated[
+        float | None, typer.Option(help="Never send more; by default what the server allows.")
+    ] = None,
+    tokens_per_minute: Annotated[
+        float | None, typer.Option(help="The same, prompt and answer together.")
+    ] = None,
+    budget: Annotated[
+        str | None, typer.Option(help="US dollars that the run may cost; never overspent.")
+    ] = None,
+    price: Annotated[str | None, typer.Option(help=f"{PRICE_FORM}.")] = None,
+    prices: Annotated[
+        str | None, typer.Option(help="JSON file with prices by model, for what no table has.")
+    ] = None,
+    no_wait: Annotated[
+        bool,
+        typer.Option("--no-wait", help="Stop (exit 75) where the server asks for over 2 minutes."),
+    ] = False,
+    retry_failed: Annotated[
+        bool, typer.Option("--retry-failed", help="Ask again for stored failures, as of refusals.")
+    ] = False,
     trial: Annotated[int, typer.Option(min=0, help="Another number asks anew.")] = 0,
+    canaries: Annotated[
+        float,
+        typer.Option(min=0, max=1, help="Share of rows judged again with planted sentences."),
+    ] = 0.0,
+    canary_seed: Annotated[int, typer.Option(help="Another one plants elsewhere.")] = 0,
 ) -> int:
     """Label rows: one judge call each, none where it is stored."""
     from labeler import api
-    from labeler.cli.judging import choose_judge
-    from labeler.cli.terminal import Progress
+    from labeler.canaries import Canaries
+    from labeler.cli.judging import choose_judge, dollars
+    from labeler.cli.terminal import Progress, say
     from labeler.pipeline import GRACE_SECONDS
+    from labeler.pricing import find_price
     from labeler.rows import RowFile
+    from labeler.traffic import Limits
 
     settings = {
         "model": model,
@@ -87,13 +119,21 @@ def label(
         "timeout": timeout,
     }
     given = {name: value for name, value in settings.items() if value is not None}
-    chosen = choose_judge(judge, recorded, support_threshold, given)
+    charged = find_price(model, base_url, given=price, file=prices) if model else None
+    chosen = choose_judge(judge, recorded, support_threshold, given, charged)
+    limits = Limits(
+        requests_per_minute,
+        tokens_per_minute,
+        dollars("--budget", budget),
+        longest_wait=_SHORT_WAIT if no_wait else None,
+    )
     _refuse_own_input(rows, output)
     announce(
         f"stopping: requests in flight may finish within {GRACE_SECONDS:g} s; "
         "press Ctrl-C again to drop them"
     )
-    with Progress("labeling") as progress:
+    planted = Canaries(canaries, canary_seed)
+    with Progress("labeling", charged) as progress:
         outcomes = api.iter_labels(
             RowFile(*rows, id_from=() if id_from == "id" else id_from.split(",")),
             judge=chosen,
@@ -102,11 +142,18 @@ def label(
             prompt=prompt,
             trial=trial,
             concurrency=concurrency,
+            limits=limits,
+            retry_failed=retry_failed,
+            canaries=planted,
             watcher=progress,
         )
         api.write_labels(outcomes, output)
     judged, stored = progress.origins["judge"], progress.origins["store"]
     progress.close(f"{judged} labelled by {chosen.spec}", f"{stored} from the store")
+    if canaries:
+        say(str(planted))
+    if progress.reasons["budget"]:
+        return BUDGET_REACHED
     return SOME_FAILED if progress.failed else 0
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from decimal import Decimal
 from typing import TYPE_CHECKING, Self
 
 from labeler.characters import visible
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from labeler.pipeline import Origin
+    from labeler.pricing import Price
     from labeler.record import Outcome
 
 PLAIN_WIDTH = 100
@@ -43,15 +45,25 @@ class Progress:
     """Watches a run: counts outcomes, and draws a bar where standard error is a terminal.
 
     Use as a context manager.
+
+    Args:
+        doing: what is being done.
+        price: what a judge's tokens cost, where it is known.
     """
 
-    def __init__(self, doing: str) -> None:
+    def __init__(self, doing: str, price: Price | None = None) -> None:
         from rich import progress
 
+        from labeler.record import Usage
+
+        self._price = price
         self.origins: Counter[str] = Counter()
         self.reasons: Counter[str] = Counter()
         self.repairs: Counter[str] = Counter()
-        self.tokens: Counter[str] = Counter()
+        self.broken: Counter[str] = Counter()
+        self.requests = self.reasks = 0
+        self.usage = Usage()
+        self.cost = Decimal(0)
         self.failures: list[str] = []
         self._bar = progress.Progress(
             progress.TextColumn(doing),
@@ -82,6 +94,13 @@ class Progress:
         if repeated:
             say(f"{repeated} rows repeat an earlier one in every field and are left out")
 
+    def notice(self, text: str) -> None:
+        """Say what the run waits for, above the bar where there is one; from any thread."""
+        if self._bar.disable:
+            say(text)
+        else:
+            self._bar.console.print(visible(text))
+
     def seen(self, outcome: Outcome, origin: Origin) -> None:
         """Count an outcome."""
         if outcome.kind == "failure":
@@ -92,12 +111,28 @@ class Progress:
             self.origins[origin] += 1
             self.repairs.update(outcome.normalised)
             self.repairs.update(violation.kind for violation in outcome.violations)
-        usage = outcome.usage if outcome.kind == "failure" else outcome.reply.usage
-        if origin == "judge" and usage:
-            self.tokens.update(usage.model_dump())
+        if origin == "judge":
+            self._reckon(outcome)
         rate = self._bar.tasks[self._task].speed or 0.0
         stored = self.origins["store"]
         self._bar.update(self._task, advance=1, rate=rate, stored=stored, failed=self.failed)
+
+    def _reckon(self, outcome: Outcome) -> None:
+        """Count what a fresh outcome took to get."""
+        if outcome.kind == "failure":
+            self.requests += outcome.attempts
+            self.reasks += outcome.reasks
+            self.broken.update(violation.kind for violation in outcome.violations)
+            usage = outcome.usage
+        else:
+            reply = outcome.reply
+            self.requests += reply.attempts
+            self.reasks += reply.reasks
+            self.broken.update(reply.broken_contracts)
+            usage = reply.usage
+        if usage:
+            self.usage += usage
+            self.cost += self._price.cost(usage) if self._price else 0
 
     def watching(self, outcomes: Iterable[Outcome]) -> Iterator[Outcome]:
         """Count outcomes that come straight from rows, while passing them on."""
@@ -115,19 +150,27 @@ class Progress:
         parts = [*counts, f"{self.failed} failed{_counted(self.reasons)}"]
         if self.repairs:
             parts.append(f"repaired or kept as stored{_counted(self.repairs)}")
-        if self.tokens:
-            parts.append(
-                f"{self.tokens['prompt_tokens']} prompt tokens "
-                f"({self.tokens['cached_tokens']} cached), "
-                f"{self.tokens['completion_tokens']} completion tokens"
-            )
         say(", ".join(parts))
+        if self.usage.prompt_tokens:
+            say(self._spending())
         for message in self.failures:
             say(f"  {message}")
         if self.failed > len(self.failures):
             say(
                 f"  … and {self.failed - len(self.failures)} more, each with its reason in its line"
             )
+
+    def _spending(self) -> str:
+        """What the judge took: requests, what it broke, tokens and money."""
+        usage, reasked = self.usage, f", {self.reasks} re-asked" if self.reasks else ""
+        written = f", {usage.cache_write_tokens} written" if usage.cache_write_tokens else ""
+        parts = [
+            f"{self.requests} requests{reasked}{_counted(self.broken)}",
+            f"{usage.prompt_tokens} prompt tokens ({usage.cached_tokens} cached{written})",
+            f"{usage.completion_tokens} completion tokens",
+            f"${self.cost:.4f} by {self._price.source}" if self._price else "price unknown",
+        ]
+        return "; ".join(parts)
 
 
 def _counted(counter: Counter[str]) -> str:
