@@ -285,16 +285,16 @@ class _Desk:
             elif outcome.lasting:
                 saving.append(self._store.put_failure(outcome))
             for saved in saving:
-                await asyncio.wrap_future(saved)
-            if isinstance(outcome, LabelRecord):
-                outcome = self._store.get(request.key) or outcome
+                if not await asyncio.wrap_future(saved):
+                    # Imported while it was being asked for: the store keeps its first answer.
+                    outcome = self._store.get(request.key) or outcome
             return _Told(outcome, "judge")
 
     @asynccontextmanager
-    async def _leased(self, key: str) -> AsyncIterator[list[Future[None]]]:
+    async def _leased(self, key: str) -> AsyncIterator[list[Future[bool]]]:
         """Hold a key until what is appended to the list is saved, also if this is cancelled."""
         lease = self._store.lease(key) or await self._wait_for(key)
-        saving: list[Future[None]] = []
+        saving: list[Future[bool]] = []
         try:
             yield saving
         finally:

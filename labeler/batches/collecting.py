@@ -287,7 +287,7 @@ class _Intake:
         }
         self._labelled = self._answered = self._unmetered = 0
         self._usage, self._cost = Usage(), Decimal(0)
-        self._saved: list[Future[None]] = []
+        self._saved: list[Future[bool]] = []
 
     def take_in(self, files: list[Path], limits: FileLimits, *, resubmit: bool) -> Part:
         """Store every answer; returns the part as it is once all of it is durable."""

@@ -8,7 +8,7 @@ from collections import Counter
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Self
+from typing import Any, Self
 
 from openai.types.chat import ChatCompletion
 from pydantic import ValidationError, model_validator
@@ -156,3 +156,12 @@ class CheckedAnswer(GPTLabelingOutput):
     def _keep_the_contract(self) -> Self:
         EXCHANGE.get().check(self)
         return self
+
+    @classmethod
+    def model_json_schema(cls, *_: Any, **__: Any) -> dict[str, Any]:  # noqa: ANN401 - as above it
+        """Nothing: the published schema is sent instead.
+
+        instructor would have it worked out anew for every call, which takes as long as the rest of
+        what it does.
+        """
+        return {}

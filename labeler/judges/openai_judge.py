@@ -15,7 +15,7 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import Any, cast
 
-from instructor import AsyncInstructor, Mode, patch
+from instructor import AsyncInstructor, Mode, openai_schema, patch
 from instructor.core import InstructorRetryException
 from openai import AsyncOpenAI
 from openai.types.chat import ChatCompletion, ChatCompletionMessageParam
@@ -54,6 +54,9 @@ from labeler.tokens import (
     request_tokens_at_most,
 )
 from labeler.traffic import BudgetSpent, Sent, Size, Stopped, current
+
+_ANSWER: type[CheckedAnswer] = openai_schema(CheckedAnswer)
+"""As instructor wants it; without this it would make a class for every call."""
 
 _LONGEST_PAUSE = 60.0
 """Seconds that back-off grows to where the server names no time."""
@@ -139,6 +142,8 @@ class OpenAIJudge:
         if line.checked or not self.spec.preflight:
             return
         async with line.checking:
+            if exchange.traffic.stopping.is_set():  # as when the look-up of another record failed
+                raise self._failure(exchange, Failed(Symptom("interrupted")))
             if not line.checked:
                 found = await preflight(line.client, self.spec.model)
                 if found.failure is not None:
@@ -150,7 +155,7 @@ class OpenAIJudge:
     async def _ask(self, exchange: Exchange) -> GPTLabelingOutput:
         try:
             answer: GPTLabelingOutput = await self._instructor.create(
-                response_model=CheckedAnswer,
+                response_model=_ANSWER,
                 messages=cast("list[ChatCompletionMessageParam]", list(exchange.request.messages)),
                 max_retries=self.spec.reasks,
             )
@@ -217,7 +222,9 @@ class OpenAIJudge:
             # The client's own time-out starts anew with every byte; this one does not.
             async with asyncio.timeout(self.spec.timeout):
                 create = self._line().client.chat.completions.with_raw_response.create
-                response = await create(**body)
+                # As extra_body the request is sent as it is: the library would walk through all of
+                # it, for every call, in search of parts to rename.
+                response = await create(model=self.spec.model, messages=(), extra_body=body)
                 completion: ChatCompletion = response.parse()
         except WIRE_ERRORS as error:
             symptom, charged = symptom_of(error), may_be_charged(error)

@@ -28,10 +28,11 @@ class LabelStore(Protocol):
         """
         ...
 
-    def put(self, record: LabelRecord) -> Future[None]:
+    def put(self, record: LabelRecord) -> Future[bool]:
         """Save a record; the future is done once it is durable.
 
-        A key that is stored already keeps its first record.
+        A key that is stored already keeps its first record; the future tells whether that is this
+        one.
         """
         ...
 
@@ -43,7 +44,7 @@ class LabelStore(Protocol):
         """
         ...
 
-    def put_failure(self, failure: LabelFailure) -> Future[None]:
+    def put_failure(self, failure: LabelFailure) -> Future[bool]:
         """Save why a key has no label; the future is done once it is durable.
 
         Takes the place of an earlier failure of the key. A label of the key, saved before or

@@ -47,7 +47,7 @@ from labeler.stores.sealed import (
 
 _Cache = Any
 """A :class:`diskcache.Cache`, which has no types."""
-_Waiting = tuple[LabelRecord | LabelFailure, Future[None]]
+_Waiting = tuple[LabelRecord | LabelFailure, Future[bool]]
 _Value = TypeVar("_Value", LabelRecord, LabelFailure)
 
 _GROUP = 500
@@ -103,10 +103,11 @@ class DiskStore:
         row = self._database.row_of(key)
         return None if row is None else self._read(row)
 
-    def put(self, record: LabelRecord) -> Future[None]:
+    def put(self, record: LabelRecord) -> Future[bool]:
         """Save a record; the future is done once it is flushed to the disk.
 
-        A key that is stored already keeps its first record. The future's exception is a
+        A key that is stored already keeps its first record; the future tells whether that is this
+        one. The future's exception is a
         :class:`StoreError` where the record could not be saved; it can be put again. Waits where
         2,000 records are under way, whatever keeps them from the disk.
 
@@ -125,7 +126,7 @@ class DiskStore:
         row = self._database.row_of(FAILURE + key)
         return None if row is None else self._read_failure(row)
 
-    def put_failure(self, failure: LabelFailure) -> Future[None]:
+    def put_failure(self, failure: LabelFailure) -> Future[bool]:
         """Save why a key has no label; the future is done once it is flushed to the disk.
 
         Takes the place of an earlier failure of the key, and of no label. Otherwise like
@@ -231,7 +232,7 @@ def salvage(directory: str | Path, into: LabelStore) -> list[StoreError]:
         StoreError: the source cannot be read at all, or the target cannot be written.
     """
     damaged: list[StoreError] = []
-    saved: list[Future[None]] = []
+    saved: list[Future[bool]] = []
     with DiskStore(directory, create=False) as store:
         for row in store.rows():
             if isinstance(row, StoreError):
@@ -300,7 +301,7 @@ class _Sealed(NamedTuple):
 
     name: str
     data: bytes
-    saved: Future[None]
+    saved: Future[bool]
     replaces: bool = False
     """Whether it takes the place of what is stored under the name; otherwise that stays."""
 
@@ -321,8 +322,8 @@ class _Writer:
         self._thread.start()
         self._opened.result()
 
-    def put(self, value: LabelRecord | LabelFailure) -> Future[None]:
-        saved: Future[None] = Future()
+    def put(self, value: LabelRecord | LabelFailure) -> Future[bool]:
+        saved: Future[bool] = Future()
         # From here on it cannot be cancelled: a label that was paid for is saved.
         saved.set_running_or_notify_cancel()
         with self._lock:
@@ -378,21 +379,21 @@ class _Writer:
     def _save(self, cache: _Cache, group: list[_Waiting]) -> None:
         """Write one group in one transaction, and tell each of its futures."""
         sealed = [row for value, saved in group if (row := self._sealed(value, saved))]
+        kept: list[bool] = []
         error: StoreError | None = None
         try:
-            self._write(cache, sealed)
+            kept = self._write(cache, sealed)
         except Exception as cause:  # noqa: BLE001 - every waiting future must hear of it
             # Where COMMIT fails, diskcache does not roll back. If SQLite has not either, no other
             # transaction can begin on this connection: drop it, diskcache opens another.
             _let_go(cache)
             error = self._explain(cause)
-        for row in sealed:
-            if error is None:
-                row.saved.set_result(None)
-            else:
-                row.saved.set_exception(error)
+        for row in sealed if error else ():
+            row.saved.set_exception(error)
+        for row, is_kept in zip(sealed, kept, strict=False):
+            row.saved.set_result(is_kept)
 
-    def _sealed(self, value: LabelRecord | LabelFailure, saved: Future[None]) -> _Sealed | None:
+    def _sealed(self, value: LabelRecord | LabelFailure, saved: Future[bool]) -> _Sealed | None:
         """Seal one value; one that cannot be saved fails alone, not with its group."""
         try:
             if isinstance(value, LabelRecord):
@@ -405,14 +406,16 @@ class _Writer:
             saved.set_exception(error)
             return None
 
-    def _write(self, cache: _Cache, rows: list[_Sealed]) -> None:
+    def _write(self, cache: _Cache, rows: list[_Sealed]) -> list[bool]:
+        """Write rows in one transaction; which of them were new or took another's place."""
         with cache.transact():
-            for row in rows:
-                # Looked up here too: diskcache overwrites a row whose expiry has passed.
-                if row.replaces:
-                    cache.set(row.name, row.data)
-                elif not self._database.contains(row.name):
-                    cache.add(row.name, row.data)
+            return [self._write_one(cache, row) for row in rows]
+
+    def _write_one(self, cache: _Cache, row: _Sealed) -> bool:
+        if row.replaces:
+            return bool(cache.set(row.name, row.data))
+        # Looked up here too: diskcache overwrites a row whose expiry has passed.
+        return not self._database.contains(row.name) and bool(cache.add(row.name, row.data))
 
     def _explain(self, cause: Exception) -> StoreError:
         if isinstance(cause, diskcache.Timeout):

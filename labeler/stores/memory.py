@@ -36,7 +36,7 @@ class MemoryStore:
         self._require_open()
         return self._records.get(key)
 
-    def put(self, record: LabelRecord) -> Future[None]:
+    def put(self, record: LabelRecord) -> Future[bool]:
         """Save a record; the future is done at once.
 
         A key that is stored already keeps its first record. The future's exception is a
@@ -46,14 +46,13 @@ class MemoryStore:
             UsageError: the store is closed.
         """
         self._require_open()
-        saved: Future[None] = Future()
+        saved: Future[bool] = Future()
         try:
             require_sound(record)
         except StoreError as error:
             saved.set_exception(error)
         else:
-            self._records.setdefault(record.key, record)
-            saved.set_result(None)
+            saved.set_result(self._records.setdefault(record.key, record) is record)
         return saved
 
     def failure(self, key: str) -> LabelFailure | None:
@@ -65,7 +64,7 @@ class MemoryStore:
         self._require_open()
         return self._failures.get(key)
 
-    def put_failure(self, failure: LabelFailure) -> Future[None]:
+    def put_failure(self, failure: LabelFailure) -> Future[bool]:
         """Save why a key has no label; the future is done at once.
 
         Takes the place of an earlier failure of the key, and of no label.
@@ -75,8 +74,8 @@ class MemoryStore:
         """
         self._require_open()
         self._failures[key_of(failure)] = failure
-        saved: Future[None] = Future()
-        saved.set_result(None)
+        saved: Future[bool] = Future()
+        saved.set_result(True)
         return saved
 
     def lease(self, key: str) -> Lease | None:

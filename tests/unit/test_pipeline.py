@@ -209,14 +209,14 @@ class SlowStore(MemoryStore):
         super().__init__()
         self.durable: list[str] = []
 
-    def put(self, record: LabelRecord) -> Future[None]:
+    def put(self, record: LabelRecord) -> Future[bool]:
         """Save it a little later."""
-        saved: Future[None] = Future()
+        saved: Future[bool] = Future()
 
         def save() -> None:
             super(SlowStore, self).put(record)
             self.durable.append(record.id)
-            saved.set_result(None)
+            saved.set_result(True)
 
         threading.Timer(0.05, save).start()
         return saved
@@ -275,11 +275,11 @@ def test_one_judge_may_serve_two_runs_at_once() -> None:
 class FailingStore(MemoryStore):
     """Its disk is full from the third label on."""
 
-    def put(self, record: LabelRecord) -> Future[None]:
+    def put(self, record: LabelRecord) -> Future[bool]:
         """Save it, or say why not."""
         if len(self) < 2:
             return super().put(record)
-        saved: Future[None] = Future()
+        saved: Future[bool] = Future()
         saved.set_exception(StoreError("disk full"))
         return saved
 

@@ -161,7 +161,7 @@ def test_a_short_lock_is_waited_for(tmp_path: Path) -> None:
         assert not saved.done()
         assert store.get(sample_record().key) is None  # Reading goes on meanwhile.
         other.communicate("go\n", timeout=10)
-        assert saved.result(10) is None
+        assert saved.result(10)
 
 
 def test_puts_under_a_lock_do_not_wait(tmp_path: Path) -> None:
@@ -177,7 +177,7 @@ def test_puts_under_a_lock_do_not_wait(tmp_path: Path) -> None:
             assert store.get(sample_record(0).key) == sample_record(0)
             assert store.failure(sample_record(0).key) is None
             other.communicate("go\n", timeout=10)
-        assert all(saved.result(60) is None for saved in waiting)
+        assert all(saved.result(60) for saved in waiting)
 
 
 def test_a_long_lock_is_an_error_that_names_it(tmp_path: Path) -> None:

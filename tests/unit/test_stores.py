@@ -43,7 +43,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[LabelStore
 def test_a_record_comes_back_equal(store: LabelStore) -> None:
     """What is put is got, to the last character."""
     record = sample_record(3)
-    assert store.put(record).result(10) is None
+    assert store.put(record).result(10)
     assert store.get(record.key) == record
 
 
@@ -69,10 +69,9 @@ def test_the_length_counts_keys(store: LabelStore) -> None:
 
 
 def test_the_first_record_of_a_key_stays(store: LabelStore) -> None:
-    """A later record under a stored key is acknowledged and not kept."""
+    """A later record under a stored key is acknowledged and not kept, and the future says so."""
     first, second = sample_record(explanation="first"), sample_record(explanation="second")
-    for record in (first, second):
-        store.put(record).result(10)
+    assert [store.put(record).result(10) for record in (first, second)] == [True, False]
     assert store.get(first.key) == first
 
 
@@ -141,7 +140,7 @@ def test_many_threads_share_a_store(store: LabelStore) -> None:
 def test_a_failure_comes_back_equal(store: LabelStore) -> None:
     """What is put is got, and a key that did not fail has none."""
     failure = sample_failure(3)
-    assert store.put_failure(failure).result(10) is None
+    assert store.put_failure(failure).result(10)
     assert store.failure(sample_record(3).key) == failure
     assert store.failure(sample_record(4).key) is None
 
@@ -160,7 +159,7 @@ def test_the_latest_failure_of_a_key_counts(store: LabelStore) -> None:
 def test_a_failure_touches_no_label(store: LabelStore, failure_first: bool) -> None:
     """Label and failure of one key stand side by side, in whatever order they came."""
     record, failure = sample_record(1), sample_failure(1)
-    puts: list[Callable[[], Future[None]]] = [
+    puts: list[Callable[[], Future[bool]]] = [
         lambda: store.put(record),
         lambda: store.put_failure(failure),
     ]
