@@ -26,6 +26,7 @@ from tenacity.wait import wait_random_exponential
 from labeler.characters import plain_json
 from labeler.errors import FatalJudgeError, JudgeError
 from labeler.judges import JudgeReply
+from labeler.judges.address import OFFICIAL_URL, host_of, safe_url, usable_key
 from labeler.judges.batch_service import (
     Again,
     Asked,
@@ -37,17 +38,7 @@ from labeler.judges.batch_service import (
 )
 from labeler.judges.exchange import EXCHANGE, CheckedAnswer, Exchange
 from labeler.judges.failures import Course, Failed, Symptom, diagnose, explain, plain_code
-from labeler.judges.openai_client import (
-    OFFICIAL_URL,
-    WIRE_ERRORS,
-    host_of,
-    open_client,
-    safe_url,
-    symptom_of,
-    text_of,
-    usable_key,
-    usage_of,
-)
+from labeler.judges.openai_client import WIRE_ERRORS, open_client, symptom_of, text_of, usage_of
 from labeler.judges.openai_request import request_body
 from labeler.judges.openai_spec import spec_of
 from labeler.labels import GPTLabelingOutput

@@ -6,14 +6,12 @@ to wherever a server redirects. Here the address is given, checked, and final.
 
 from __future__ import annotations
 
-import ipaddress
 import json
 import logging
 import math
 import re
 from collections.abc import Mapping
 from traceback import format_exception
-from urllib.parse import SplitResult, urlsplit
 
 from httpx2 import ConnectError, ConnectTimeout
 from openai import (
@@ -28,12 +26,10 @@ from openai import (
 from openai.types import CompletionUsage
 from openai.types.chat import ChatCompletion, ChatCompletionMessage
 
-from labeler.errors import UsageError
 from labeler.judges.failures import Sign, Symptom, retry_after
 from labeler.record import Usage
 from labeler.traffic import Quota
 
-OFFICIAL_URL = "https://api.openai.com/v1"
 _CONNECT_SECONDS = 10.0
 
 WIRE_ERRORS = (
@@ -44,53 +40,6 @@ WIRE_ERRORS = (
     RecursionError,  # JSON nested without end
 )
 """All that one request may end in, besides an answer, without a bug on our side."""
-
-
-def safe_url(url: str) -> str:
-    """Accept the address of an API: HTTPS, or plain HTTP to this machine, without credentials.
-
-    Raises:
-        UsageError: it is anything else; the address is not repeated, for it may hold a secret.
-    """
-    try:
-        parts = urlsplit(url)
-        host = parts.hostname
-        _ = parts.port  # read for its check
-    except ValueError:
-        raise UsageError("base_url is not a URL; give one such as " + OFFICIAL_URL) from None
-    if not host or parts.scheme not in {"http", "https"}:
-        raise UsageError(f"base_url must start with https:// and a host, such as {OFFICIAL_URL}")
-    if parts.username is not None or parts.password is not None:
-        raise UsageError("base_url must hold no user or password: pass the key as api_key")
-    if parts.query or parts.fragment:
-        raise UsageError("base_url must end with its path: it takes no ? and no #")
-    if parts.scheme == "http" and not _is_loopback(host):
-        raise UsageError(
-            f"base_url would send documents and the API key to {host!r} in the clear: use https "
-            "(http is for this machine only: localhost, 127.0.0.1, ::1)"
-        )
-    return url
-
-
-def host_of(url: str) -> str:
-    """Host, and port where one is given; no credentials, no path."""
-    parts: SplitResult = urlsplit(url)
-    return parts.netloc.rpartition("@")[2]
-
-
-def usable_key(key: str) -> str:
-    """Accept an API key that can be sent in a header.
-
-    Raises:
-        UsageError: it is empty or holds characters that no key has; the key is not repeated.
-    """
-    if not key:
-        raise UsageError("the API key is empty: pass api_key, for example from OPENAI_API_KEY")
-    if not key.isascii() or not key.isprintable() or " " in key:
-        raise UsageError(
-            "the API key holds a space, a line break or a non-ASCII letter: check how it was read"
-        )
-    return key
 
 
 def open_client(
@@ -213,13 +162,6 @@ def may_be_charged(error: Exception) -> bool:
     if isinstance(error, APIStatusError):
         return False
     return not isinstance(error.__cause__, ConnectError | ConnectTimeout)
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def text_of(value: object) -> str:

@@ -25,18 +25,17 @@ from tenacity.wait import wait_random_exponential
 
 from labeler.errors import FatalJudgeError, UsageError
 from labeler.judges import JudgeReply, UnusableAnswer
+from labeler.judges.address import host_of, usable_key
 from labeler.judges.exchange import EXCHANGE, CheckedAnswer, Exchange
 from labeler.judges.experience import Experience
 from labeler.judges.failures import Course, Failed, Symptom, diagnose, explain
 from labeler.judges.openai_client import (
     WIRE_ERRORS,
     headers_of,
-    host_of,
     may_be_charged,
     open_client,
     quota_of,
     symptom_of,
-    usable_key,
     usage_of,
 )
 from labeler.judges.openai_request import request_body

@@ -8,7 +8,7 @@ from pydantic import ConfigDict, Field, ValidationError, field_validator
 
 from labeler.errors import UsageError
 from labeler.judges import InKey, JudgeSpec, NotInKey
-from labeler.judges.openai_client import OFFICIAL_URL, safe_url
+from labeler.judges.address import OFFICIAL_URL, safe_url
 from labeler.judges.reask import REASK_VERSION, ReaskVersion
 
 

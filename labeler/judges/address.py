@@ -1,0 +1,64 @@
+"""Where requests go and whose they are: checked before anything is sent, and without openai."""
+
+from __future__ import annotations
+
+import ipaddress
+from urllib.parse import SplitResult, urlsplit
+
+from labeler.errors import UsageError
+
+OFFICIAL_URL = "https://api.openai.com/v1"
+
+
+def safe_url(url: str) -> str:
+    """Accept the address of an API: HTTPS, or plain HTTP to this machine, without credentials.
+
+    Raises:
+        UsageError: it is anything else; the address is not repeated, for it may hold a secret.
+    """
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname
+        _ = parts.port  # read for its check
+    except ValueError:
+        raise UsageError("base_url is not a URL; give one such as " + OFFICIAL_URL) from None
+    if not host or parts.scheme not in {"http", "https"}:
+        raise UsageError(f"base_url must start with https:// and a host, such as {OFFICIAL_URL}")
+    if parts.username is not None or parts.password is not None:
+        raise UsageError("base_url must hold no user or password: pass the key as api_key")
+    if parts.query or parts.fragment:
+        raise UsageError("base_url must end with its path: it takes no ? and no #")
+    if parts.scheme == "http" and not _is_loopback(host):
+        raise UsageError(
+            f"base_url would send documents and the API key to {host!r} in the clear: use https "
+            "(http is for this machine only: localhost, 127.0.0.1, ::1)"
+        )
+    return url
+
+
+def host_of(url: str) -> str:
+    """Host, and port where one is given; no credentials, no path."""
+    parts: SplitResult = urlsplit(url)
+    return parts.netloc.rpartition("@")[2]
+
+
+def usable_key(key: str) -> str:
+    """Accept an API key that can be sent in a header.
+
+    Raises:
+        UsageError: it is empty or holds characters that no key has; the key is not repeated.
+    """
+    if not key:
+        raise UsageError("the API key is empty: pass api_key, for example from OPENAI_API_KEY")
+    if not key.isascii() or not key.isprintable() or " " in key:
+        raise UsageError(
+            "the API key holds a space, a line break or a non-ASCII letter: check how it was read"
+        )
+    return key
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
