@@ -70,6 +70,22 @@ def test_the_python_block_runs(workplace: Path) -> None:
     assert "tide-gate-height 1.0" in done.stdout
 
 
+def test_the_estimate_runs_without_a_key(workplace: Path) -> None:
+    """As it stands, and it makes no store."""
+    program = 'set -eu\nlabeler() { python -m labeler "$@"; }\n' + block("test: estimate")
+    done = subprocess.run(
+        ["/bin/sh", "-c", program],
+        cwd=workplace,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "price: genai-prices" in done.stdout
+    assert [path.name for path in workplace.iterdir()] == ["examples"]
+
+
 def test_the_set_up_commands_are_one_line_each() -> None:
     """Two commands do all the set-up; .ci/run runs them as they stand."""
     for mark in ("ci: main-job", "ci: tests"):
