@@ -19,7 +19,7 @@ from typing import NamedTuple, TypeVar
 from labeler.errors import UsageError
 from labeler.example import KeyedExample, Piece, Sentence, key_documents, key_response
 from labeler.prompting import JudgeRequest
-from labeler.record import LabelFailure, LabelRecord, Outcome, Usage, label_key
+from labeler.record import LabelFailure, LabelRecord, Outcome, label_key
 from labeler.signature import digest
 
 T = TypeVar("T")
@@ -133,8 +133,6 @@ class Canaries:
     """Twins whose planted sentences do not."""
     failed: int = field(default=0, init=False)
     """Twins without a label."""
-    usage: Usage = field(default=Usage(), init=False)
-    """Tokens charged for twins that were asked for now."""
     _asked: set[str] = field(default_factory=set, init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -152,10 +150,8 @@ class Canaries:
         key = label_key(example, signature)
         return replace(request, key=key, example=example, signature=signature)
 
-    def seen(self, outcome: Outcome, *, fresh: bool) -> None:
-        """Learn how a twin came out, and whether it was asked for now or stored already."""
-        if fresh:
-            self.usage += _usage_of(outcome) or Usage()
+    def seen(self, outcome: Outcome) -> None:
+        """Learn how a twin came out."""
         if isinstance(outcome, LabelFailure):
             self.failed += 1
             return
@@ -252,7 +248,3 @@ def _with(pieces: list[Piece], text: str, dice: Dice) -> list[Piece]:
         Piece(text=text, start=start, end=start + len(text)),
         *(Piece(text=p.text, start=p.start + moved, end=p.end + moved) for p in after),
     ]
-
-
-def _usage_of(outcome: Outcome) -> Usage | None:
-    return outcome.usage if isinstance(outcome, LabelFailure) else outcome.reply.usage

@@ -55,6 +55,9 @@ class Watcher(Protocol):
     def seen(self, outcome: Outcome, origin: Origin) -> None:
         """Told of each outcome as it is yielded."""
 
+    def paid(self, outcome: Outcome) -> None:
+        """Told of each outcome that a judge was asked for now, those of canaries included."""
+
     def notice(self, text: str) -> None:
         """Told, in words, what the run waits for or warns of; on any thread."""
 
@@ -163,7 +166,8 @@ class _Window:
         """Learn how the records with planted sentences came out."""
         for future in self._twins:
             told = self._engine.wait(future)
-            self._canaries.seen(told.outcome, fresh=told.origin == "judge")
+            self._canaries.seen(told.outcome)
+            self._tell_cost(told)
 
     def _slot(self, row: Row) -> _Slot:
         if isinstance(row.content, LabelFailure):
@@ -196,9 +200,15 @@ class _Window:
             del self._asked[slot.request.key]
         origin = told.origin if slot.first else "store"
         outcome = _named(told.outcome, origin, slot.request)
+        if slot.first:
+            self._tell_cost(told)
         if self._watcher:
             self._watcher.seen(outcome, origin)
         return outcome
+
+    def _tell_cost(self, told: _Told) -> None:
+        if self._watcher and told.origin == "judge":
+            self._watcher.paid(told.outcome)
 
 
 class _Told(NamedTuple):

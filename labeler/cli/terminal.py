@@ -25,6 +25,7 @@ PLAIN_WIDTH = 100
 """Columns of output that goes to a file or a pipe."""
 
 _SHOWN_FAILURES = 3
+_SHOWN_MODELS = 5
 
 
 def console(*, stderr: bool = False) -> Console:
@@ -61,6 +62,8 @@ class Progress:
         self.reasons: Counter[str] = Counter()
         self.repairs: Counter[str] = Counter()
         self.broken: Counter[str] = Counter()
+        self.models: Counter[str] = Counter()
+        """Labels by the model that their answer came from, as its server names it."""
         self.requests = self.reasks = 0
         self.usage = Usage()
         self.cost = Decimal(0)
@@ -109,15 +112,15 @@ class Progress:
                 self.failures.append(outcome.message)
         else:
             self.origins[origin] += 1
+            if outcome.reply.served_model:
+                self.models[outcome.reply.served_model] += 1
             self.repairs.update(outcome.normalised)
             self.repairs.update(violation.kind for violation in outcome.violations)
-        if origin == "judge":
-            self._reckon(outcome)
         rate = self._bar.tasks[self._task].speed or 0.0
         stored = self.origins["store"]
         self._bar.update(self._task, advance=1, rate=rate, stored=stored, failed=self.failed)
 
-    def _reckon(self, outcome: Outcome) -> None:
+    def paid(self, outcome: Outcome) -> None:
         """Count what a fresh outcome took to get."""
         if outcome.kind == "failure":
             self.requests += outcome.attempts
@@ -151,8 +154,10 @@ class Progress:
         if self.repairs:
             parts.append(f"repaired or kept as stored{_counted(self.repairs)}")
         say(", ".join(parts))
-        if self.usage.prompt_tokens:
+        if self.usage.prompt_tokens or self.reasks:
             say(self._spending())
+        if len(self.models) > 1:
+            say(self._answering())
         for message in self.failures:
             say(f"  {message}")
         if self.failed > len(self.failures):
@@ -171,6 +176,13 @@ class Progress:
             f"${self.cost:.4f} by {self._price.source}" if self._price else "price unknown",
         ]
         return "; ".join(parts)
+
+    def _answering(self) -> str:
+        """Which models answered: under one name a server may come to mean another model."""
+        named = [f"{model} {n:,}" for model, n in self.models.most_common(_SHOWN_MODELS)]
+        if len(self.models) > len(named):
+            named.append(f"and {len(self.models) - len(named)} more")
+        return f"answered by {len(self.models)} models: {', '.join(named)}"
 
 
 def _counted(counter: Counter[str]) -> str:

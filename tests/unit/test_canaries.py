@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
@@ -27,10 +27,10 @@ from labeler.errors import UsageError
 from labeler.example import KeyedExample
 from labeler.judges import JudgeReply, UnusableAnswer
 from labeler.labels import GPTLabelingOutput
-from labeler.pipeline import label_rows
+from labeler.pipeline import Origin, Watcher, label_rows
 from labeler.prompting import JudgeRequest
 from labeler.recipe import recipe
-from labeler.record import LabelFailure, ReplyFacts, Usage, fault_of, label_key
+from labeler.record import Outcome, ReplyFacts, Usage, fault_of, label_key
 from labeler.rows import RowSequence
 from labeler.stores import LabelStore
 from samples import keyed_example, request
@@ -213,10 +213,14 @@ def rows(count: int = 20) -> list[dict[str, object]]:
 
 
 def run(
-    judge: CountingJudge, canaries: Canaries | None, store: LabelStore
-) -> list[labeler.LabelRecord | LabelFailure]:
+    judge: CountingJudge,
+    canaries: Canaries | None,
+    store: LabelStore,
+    watcher: Watcher | None = None,
+) -> list[Outcome]:
     """Label twenty rows."""
-    return list(label_rows(RowSequence(rows()), recipe(judge), store, canaries=canaries))
+    how = recipe(judge)
+    return list(label_rows(RowSequence(rows()), how, store, canaries=canaries, watcher=watcher))
 
 
 def test_a_sober_judge_is_fooled_by_nothing() -> None:
@@ -253,12 +257,12 @@ def test_without_twins_there_is_no_share() -> None:
     assert "with orders none judged" in str(canaries)
 
 
-def test_a_twin_without_a_label_is_counted_and_its_cost_told() -> None:
+def test_a_twin_without_a_label_is_counted() -> None:
     """And it fails no row."""
     canaries = Canaries(1)
     outcomes = run(CountingJudge(silent), canaries, labeler.MemoryStore())
     assert {outcome.kind for outcome in outcomes} == {"label"}
-    assert (canaries.failed, canaries.usage.prompt_tokens) == (20, 140)
+    assert canaries.failed == 20
     assert (canaries.ordered.share, canaries.plain.share) == (None, None)
 
 
@@ -331,7 +335,39 @@ def test_twins_are_stored_and_yielded_to_nobody() -> None:
     assert run(judge, again, store) == outcomes
     assert len(judge.asked) == 40
     assert (again.ordered, again.plain) == (first.ordered, first.plain)
-    assert (first.usage, again.usage) == (Usage(prompt_tokens=60), Usage())
+
+
+class Payer:
+    """Adds up what a run paid for."""
+
+    def __init__(self) -> None:
+        self.tokens: list[int] = []
+
+    def begin(self, rows: int, repeated: int) -> None:
+        """Nothing to learn."""
+
+    def seen(self, outcome: Outcome, origin: Origin) -> None:
+        """Nothing to learn."""
+
+    def notice(self, text: str) -> None:
+        """Nothing to learn."""
+
+    def paid(self, outcome: Outcome) -> None:
+        """Remember the tokens."""
+        usage = outcome.usage if outcome.kind == "failure" else outcome.reply.usage
+        self.tokens.append(usage.prompt_tokens if usage else 0)
+
+
+@pytest.mark.parametrize("judged", [sober, silent])
+def test_what_twins_cost_is_told(judged: Callable[[JudgeRequest], JudgeReply]) -> None:
+    """Once, with or without a label, and not where they are stored already."""
+    store, payer = labeler.MemoryStore(), Payer()
+    run(CountingJudge(judged), Canaries(1), store, payer)
+    assert len(payer.tokens) == 40
+    if judged is sober:
+        again = Payer()
+        run(CountingJudge(judged), Canaries(1), store, again)
+        assert again.tokens == []
 
 
 def test_rows_are_labelled_as_they_are_without_twins() -> None:
@@ -342,7 +378,7 @@ def test_rows_are_labelled_as_they_are_without_twins() -> None:
 
 
 def keys_and_labels(
-    outcomes: Iterable[labeler.LabelRecord | LabelFailure],
+    outcomes: Iterable[Outcome],
 ) -> list[tuple[str, GPTLabelingOutput]]:
     """What matters of records."""
     return [(o.key, o.label) for o in outcomes if o.kind == "label"]

@@ -56,6 +56,7 @@ class Watch:
         self.total = self.repeated = -1
         self.origins: list[Origin] = []
         self.notices: list[str] = []
+        self.paid_for: list[str] = []
 
     def begin(self, rows: int, repeated: int) -> None:
         """Remember the totals."""
@@ -65,6 +66,10 @@ class Watch:
         """Remember the origin."""
         del outcome
         self.origins.append(origin)
+
+    def paid(self, outcome: Outcome) -> None:
+        """Remember who was asked about."""
+        self.paid_for.append(outcome.id)
 
     def notice(self, text: str) -> None:
         """Remember what was said."""
@@ -367,6 +372,7 @@ def test_a_row_that_another_run_asks_for_is_waited_for() -> None:
     assert outcomes[:2] == records
     assert watch.notices == [WAITS]
     assert watch.origins == ["store", "store", "judge"]
+    assert watch.paid_for == ["r2"]
 
 
 def test_rows_that_change_under_way_are_noticed(tmp_path: Path) -> None:
