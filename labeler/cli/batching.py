@@ -55,6 +55,10 @@ def submit(
     top_p: Annotated[float | None, typer.Option(help="Sent only where given.")] = None,
     seed: Annotated[int | None, typer.Option(help="Sent only where given.")] = None,
     reasoning_effort: Annotated[str | None, typer.Option(help="Sent only where given.")] = None,
+    cache_prefix: Annotated[
+        bool,
+        typer.Option("--cache-prefix", help="Cache the instructions alone: gpt-5.6 and later."),
+    ] = False,
     max_output_tokens: Annotated[
         int | None, typer.Option(help="Cap on an answer's length; doubled once if it is hit.")
     ] = None,
@@ -89,6 +93,7 @@ def submit(
         "seed": seed,
         "reasoning_effort": reasoning_effort,
         "max_output_tokens": max_output_tokens,
+        "cache_prefix": cache_prefix or None,
     }
     given: dict[str, Any] = {name: value for name, value in settings.items() if value is not None}
     judge = OpenAIJudge(model, api_key=key_for(base_url), **given)

@@ -154,7 +154,7 @@ class Progress:
         if self.repairs:
             parts.append(f"repaired or kept as stored{_counted(self.repairs)}")
         say(", ".join(parts))
-        if self.usage.prompt_tokens or self.reasks:
+        if self.usage.prompt_tokens:
             say(self._spending())
         if len(self.models) > 1:
             say(self._answering())

@@ -24,14 +24,24 @@ def request_body(
         messages: where they are not the request's own, such as those of a re-ask.
         cap: tokens that the answer may have, reasoning included; not sent where it is ``None``.
     """
+    asked = list(request.messages if messages is None else messages)
     body: dict[str, Any] = {
         **spec.parameters(),
-        "messages": list(request.messages if messages is None else messages),
+        "messages": asked,
         "response_format": response_format(request.schema),
     }
     if cap is not None:
         body["max_completion_tokens"] = cap
+    if spec.cache_prefix:
+        body["messages"] = [_to_be_cached(asked[0]), *asked[1:]]
+        body["prompt_cache_options"] = {"mode": "explicit"}
     return body
+
+
+def _to_be_cached(message: Mapping[str, Any]) -> dict[str, Any]:
+    """The message at whose end the part of the prompt ends that all requests share."""
+    text = {"type": "text", "text": message["content"]}
+    return {**message, "content": [{**text, "prompt_cache_breakpoint": {"mode": "explicit"}}]}
 
 
 def response_format(schema: ResponseSchema) -> dict[str, Any]:

@@ -46,6 +46,11 @@ class OpenAISpec(JudgeSpec):
     max_output_tokens: Annotated[int | None, Field(ge=1), NotInKey] = None
     """Cap on an answer, reasoning included. Left out of the key because a complete answer does not
     depend on it, as long as the provider does not derive a thinking budget from it."""
+    cache_prefix: Annotated[bool, NotInKey] = False
+    """Whether the provider is told to keep the instructions, which all requests share, in its
+    prompt cache, and nothing else. For OpenAI's models from gpt-5.6 on, which otherwise charge for
+    writing each whole prompt to the cache; older models and most other servers refuse it, and cache
+    by themselves."""
     reasks: Annotated[int, Field(ge=0, le=1), NotInKey] = 1
     """How often an answer that broke the contract or the schema is sent back."""
 

@@ -184,6 +184,27 @@ def test_only_set_parameters_are_sent() -> None:
     }
 
 
+def test_the_prefix_that_all_requests_share_can_be_marked_for_caching() -> None:
+    """One breakpoint, at the end of the instructions; text and schema stay as they are."""
+    with Provider(["unknown-key"]) as provider:
+        reply_of(provider, cache_prefix=True)
+        reply_of(provider)
+    marked, reasked, plain = (call.body for call in provider.calls)
+    part = {
+        "type": "text",
+        "text": plain["messages"][0]["content"],
+        "prompt_cache_breakpoint": {"mode": "explicit"},
+    }
+    assert marked["messages"] == [{"role": "system", "content": [part]}, plain["messages"][1]]
+    assert reasked["messages"][:2] == marked["messages"]
+    assert marked["prompt_cache_options"] == {"mode": "explicit"}
+    assert {**plain, "messages": 0} == {
+        name: 0 if name == "messages" else value
+        for name, value in marked.items()
+        if name != "prompt_cache_options"
+    }
+
+
 # What comes back
 
 
