@@ -140,9 +140,13 @@ class Canaries:
             raise UsageError(f"canaries take a share of the rows, 0 to 1, got {self.share}")
 
     def twin_of(self, request: JudgeRequest) -> JudgeRequest | None:
-        """The twin to ask for beside a request; ``None`` where there is none, or it was given."""
+        """The twin to ask for beside a request; ``None`` where there is none, or it was given.
+
+        A record that holds one of the planted texts by itself has none: they could not be told
+        apart.
+        """
         dice = Dice(self.seed, request.key)
-        if dice.share >= self.share or request.key in self._asked:
+        if dice.share >= self.share or request.key in self._asked or _could_be_taken(request):
             return None
         self._asked.add(request.key)
         example = plant(request.example, dice)
@@ -152,7 +156,7 @@ class Canaries:
 
     def seen(self, outcome: Outcome) -> None:
         """Learn how a twin came out."""
-        if isinstance(outcome, LabelFailure):
+        if isinstance(outcome, LabelFailure) or planted_in(outcome.example) is None:
             self.failed += 1
             return
         verdict = verdict_on(outcome)
@@ -164,6 +168,12 @@ class Canaries:
             f"canaries: with orders {self.ordered}; without orders {self.plain}; "
             f"{self.failed} without a label"
         )
+
+
+def _could_be_taken(request: JudgeRequest) -> bool:
+    """Whether a record holds a text that may be planted."""
+    sentences = (*request.example.document_sentences(), *request.example.response)
+    return any(s.text in _DOCUMENT_TEXTS or s.text in _RESPONSE_TEXTS for s in sentences)
 
 
 def is_canary(outcome: Outcome) -> bool:

@@ -7,9 +7,9 @@ LabelerError
 ├── JudgeError            the judge gave no usable answer; carries a reason code
 │   ├── UnusableAnswer    the same, with what was paid and broken (labeler.judges)
 │   └── FatalJudgeError   no record can succeed: stop the run (bad key, no such model)
-│       ├── BudgetReached the next request might cost more than is left
 │       └── RunPaused     the provider asks to wait longer than the run may
 └── StoreError            a label store cannot be read or written, or was tampered
+    └── UnstorableRecord  one record or failure that no store could keep; the others are saved
 """
 
 from __future__ import annotations
@@ -57,13 +57,13 @@ class FatalJudgeError(JudgeError):
     """The judge cannot answer any record (bad key, unknown model): the run must stop."""
 
 
-class BudgetReached(FatalJudgeError):
-    """The next request might cost more than what is left of the budget; nothing was overspent."""
-
-
 class RunPaused(FatalJudgeError):
     """The provider asks to wait longer than the run may; running it again later goes on."""
 
 
 class StoreError(LabelerError):
     """A label store cannot be opened, read or written, or its bytes were changed."""
+
+
+class UnstorableRecord(StoreError):
+    """One record or failure alone is at fault: too large, no JSON, or not sound."""

@@ -31,6 +31,7 @@ from labeler.record import LabelFailure, LabelRecord, Outcome, Usage
 from labeler.rows import Row, Rows, distinct, survey
 from labeler.stores import LabelStore, Lease
 from labeler.traffic import Limits, Stopped, Traffic, current
+from labeler.traffic.budget import Budget
 
 DEFAULT_CONCURRENCY = 16
 GRACE_SECONDS = 60.0
@@ -57,6 +58,9 @@ class Watcher(Protocol):
 
     def paid(self, outcome: Outcome) -> None:
         """Told of each outcome that a judge was asked for now, those of canaries included."""
+
+    def ended(self, spent: Budget) -> None:
+        """Told at the very end, however the run ended, what its requests cost."""
 
     def notice(self, text: str) -> None:
         """Told, in words, what the run waits for or warns of; on any thread."""
@@ -111,7 +115,7 @@ def label_rows(
                 yield window.pop()
         while window:
             yield window.pop()
-        window.settle()
+        window.settle_twins()
         if window.admitted != total.distinct:
             raise UsageError(
                 f"the rows changed while they were read: {total.distinct} at first, then "
@@ -119,6 +123,8 @@ def label_rows(
             )
     finally:
         engine.stop()
+        if watcher:
+            watcher.ended(traffic.budget)
 
 
 class _Window:
@@ -135,7 +141,7 @@ class _Window:
         self.admitted = 0
         self._engine, self._how, self._desk, self._watcher = engine, how, desk, watcher
         self._canaries = canaries
-        self._twins: list[Future[_Told]] = []
+        self._twins: deque[Future[_Told]] = deque()
         self._slots: deque[_Slot] = deque()
         self._asked: dict[str, Future[_Told]] = {}
 
@@ -162,10 +168,14 @@ class _Window:
             return _done(known, "store")
         return self._engine.submit(lambda: self._desk.judge(request))
 
-    def settle(self) -> None:
-        """Learn how the records with planted sentences came out."""
-        for future in self._twins:
-            told = self._engine.wait(future)
+    def settle_twins(self, *, ready: bool = False) -> None:
+        """Learn how records with planted sentences came out.
+
+        Args:
+            ready: only of those that are done, the first ones.
+        """
+        while self._twins and (self._twins[0].done() or not ready):
+            told = self._engine.wait(self._twins.popleft())
             self._canaries.seen(told.outcome)
             self._tell_cost(told)
 
@@ -193,6 +203,7 @@ class _Window:
 
     def pop(self) -> Outcome:
         """The outcome of the row that is due next, waited for if need be."""
+        self.settle_twins(ready=True)
         slot = self._slots.popleft()
         told = self._engine.wait(slot.future)
         if slot.request and self._asked.get(slot.request.key) is slot.future and slot.first:
@@ -265,10 +276,13 @@ class _Desk:
     _in_batch: Callable[[str], str | None]
     _notice: Callable[[str], None]
     _waited: bool = field(default=False, init=False)
+    _failed: set[str] = field(default_factory=set, init=False)
+    """Keys that failed for good in this run: who retries failures does so once."""
 
     def known(self, key: str) -> Outcome | None:
         """What the store answers."""
-        return self._store.get(key) or (None if self._retry_failed else self._store.failure(key))
+        asks_again = self._retry_failed and key not in self._failed
+        return self._store.get(key) or (None if asks_again else self._store.failure(key))
 
     def elsewhere(self, request: JudgeRequest) -> LabelFailure | None:
         """Why nobody is asked: the judgement is on its way in a batch."""
@@ -294,6 +308,7 @@ class _Desk:
                 saving.append(self._store.put(outcome))
             elif outcome.lasting:
                 saving.append(self._store.put_failure(outcome))
+                self._failed.add(request.key)
             for saved in saving:
                 if not await asyncio.wrap_future(saved):
                     # Imported while it was being asked for: the store keeps its first answer.

@@ -1,4 +1,4 @@
-"""Writes the parts of README.md that are read off the code; a test keeps them equal.
+"""Writes the parts of README.md and docs/ that are read off the code; a test keeps them equal.
 
 python scripts/update_readme.py
 """
@@ -6,11 +6,18 @@ python scripts/update_readme.py
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from labeler.calculators import METRICS
+from labeler.judges.failures import RULES, Course, Rule
+from labeler.judges.openai_spec import OpenAISpec
 
-README = Path(__file__).parent.parent / "README.md"
+ROOT = Path(__file__).parent.parent
+README = ROOT / "README.md"
+FAILURES = ROOT / "docs" / "failures.md"
+STATUSES = range(1000)
+"""All that a server can send in place of a status."""
 
 
 def metric_table() -> str:
@@ -24,12 +31,73 @@ def metric_table() -> str:
     return "\n".join(lines)
 
 
-GENERATED = {"metrics": metric_table}
+def failure_table() -> str:
+    """Every failure of a judge: reason, what it is, how it shows, what follows, what to do."""
+    seen: dict[tuple[str, ...], list[Rule]] = {}
+    for rule in RULES:
+        words = {"option": "*the option*", "timeout": _default("timeout")}
+        what, remedy = (text.format_map(words) for text in (rule.what, rule.remedy))
+        kept = _KEPT if rule.lasting else _COURSES[rule.course][1]
+        facts = (f"`{rule.reason}`", what, _COURSES[rule.course][0], kept, remedy)
+        seen.setdefault(facts, []).append(rule)
+    lines = [
+        "| reason | what | seen as | labeler | asked again | you |",
+        "|---|---|---|---|---|---|",
+    ]
+    for (reason, what, does, kept, remedy), rules in seen.items():
+        lines.append(f"| {reason} | {what} | {_shown(rules)} | {does} | {kept} | {remedy} |")
+    return "\n".join(lines)
 
 
-def updated(text: str) -> str:
-    """The README with every generated part made anew."""
-    for name, make in GENERATED.items():
+_KEPT = "on `--retry-failed`"
+_NEXT = "by the next run"
+_COURSES = {
+    Course.RETRY: ("pauses and asks again", _NEXT),
+    Course.RATE: ("lets all records wait, and asks again", _NEXT),
+    Course.RECORD: ("gives the row up", _NEXT),
+    Course.SUSPECT: ("stops the run, or `rejected`", f"{_NEXT}; as `rejected` {_KEPT}"),
+    Course.FATAL: ("stops the run", _NEXT),
+}
+"""What a course means to the user: what happens to the row, and when it is asked again."""
+
+
+def _default(setting: str) -> object:
+    return OpenAISpec.model_fields[setting].default
+
+
+def _shown(rules: Iterable[Rule]) -> str:
+    """How failures show: the statuses of their rules, or what was received in their place."""
+    numbers = {n for rule in rules if rule.sign == "status" for n in STATUSES if n in rule.status}
+    if len(numbers) == len(STATUSES):
+        return "any other HTTP status"
+    if numbers:
+        return f"HTTP {', '.join(_runs(sorted(numbers)))}"
+    return ", ".join(sorted({rule.sign.replace("_", " ") for rule in rules}))
+
+
+def _runs(numbers: list[int]) -> list[str]:
+    """Numbers in order, those that follow one another as a range."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and runs[-1][-1] + 1 == number:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    return [f"{run[0]}-{run[-1]}" if len(run) > 1 else str(run[0]) for run in runs]
+
+
+Part = Callable[[], str]
+GENERATED: dict[Path, dict[str, Part]] = {
+    README: {"metrics": metric_table},
+    FAILURES: {"failures": failure_table},
+}
+"""The generated parts of each page, by the name in the comments round them."""
+
+
+def updated(page: Path) -> str:
+    """A page with every generated part made anew."""
+    text = page.read_text(encoding="utf-8")
+    for name, make in GENERATED[page].items():
         begin, end = f"<!-- begin {name} -->", f"<!-- end {name} -->"
         pattern = re.compile(re.escape(begin) + ".*?" + re.escape(end), re.DOTALL)
         part = f"{begin}\n{make()}\n{end}"
@@ -38,4 +106,5 @@ def updated(text: str) -> str:
 
 
 if __name__ == "__main__":
-    README.write_text(updated(README.read_text(encoding="utf-8")), encoding="utf-8")
+    for generated in GENERATED:
+        generated.write_text(updated(generated), encoding="utf-8")

@@ -6,10 +6,7 @@ moment loses nothing and buys nothing twice: run the same again.
 
 from __future__ import annotations
 
-import asyncio
-import threading
 from collections.abc import Callable, Coroutine
-from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -18,9 +15,10 @@ from labeler.batches.collecting import Collection, Pricing, Waiting
 from labeler.batches.folder import Pending, pending
 from labeler.batches.lines import FileLimits
 from labeler.batches.looking import BatchView
+from labeler.batches.running import from_anywhere
 from labeler.batches.submitting import Submission
 from labeler.errors import StoreError, UsageError
-from labeler.judges.batch_service import BatchService
+from labeler.judges.batch_service import BatchedSpec, BatchService
 from labeler.recipe import Recipe
 from labeler.rows import Rows
 from labeler.stores.disk import DiskStore
@@ -39,22 +37,16 @@ def submit_batch(
 ) -> Submission:
     """Hand in every judgement that labeling the rows would buy now; see :func:`submitting.submit`.
 
-    What an answer may be long, and how often it is sent back to be mended, is the judge's to say.
+    How long an answer may be, and how often it is sent back to be mended, is the judge's to say.
 
     Raises:
-        UsageError: the judge is not asked at the service's address, the rows cannot be read, or
-            two share an id and differ; nothing was sent.
+        UsageError: the judge cannot be asked in batches or not at the service's address, the rows
+            cannot be read, or two share an id and differ; nothing was sent.
         FatalJudgeError: the provider does not take it; what was prepared stays.
         JudgeError: the provider could not be reached; run it again to go on.
         StoreError: the store or a batch cannot be read or written.
     """
-    spec = how.judge.spec
-    asked_at = getattr(spec, "base_url", None)
-    if asked_at != service.base_url:
-        raise UsageError(
-            f"the judge is asked at {asked_at}, and batches are handed in at {service.base_url}: "
-            "make both with the same base_url"
-        )
+    spec = _batched_spec(how, service)
     with DiskStore(store) as opened:
         return _finished(
             submitting.submit(
@@ -62,14 +54,29 @@ def submit_batch(
                 how,
                 service,
                 opened,
-                cap=getattr(spec, "max_output_tokens", None),
-                reasks=getattr(spec, "reasks", 1),
+                cap=spec.max_output_tokens,
+                reasks=spec.reasks,
                 retry_failed=retry_failed,
                 limits=limits,
             ),
             service,
             store,
         )
+
+
+def _batched_spec(how: Recipe, service: BatchService) -> BatchedSpec:
+    spec = how.judge.spec
+    if not isinstance(spec, BatchedSpec):
+        raise UsageError(
+            f"the judge {spec} cannot be asked in batches: use one that is reached over the "
+            "network, such as OpenAIJudge"
+        )
+    if spec.base_url != service.base_url:
+        raise UsageError(
+            f"the judge is asked at {spec.base_url}, and batches are handed in at "
+            f"{service.base_url}: make both with the same base_url"
+        )
+    return spec
 
 
 def batch_status(store: str | Path, service: BatchService | None = None) -> list[BatchView]:
@@ -122,7 +129,7 @@ def _require_store(store: str | Path) -> None:
 
 
 def _finished(work: Coroutine[Any, Any, T], service: BatchService | None, store: str | Path) -> T:
-    """The result of a coroutine, from a script and from inside a running loop alike."""
+    """The result of work on batches, after which the service's connections are closed."""
 
     async def run() -> T:
         try:
@@ -136,22 +143,7 @@ def _finished(work: Coroutine[Any, Any, T], service: BatchService | None, store:
             if service is not None:
                 await service.aclose()
 
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(run())
-    result: Future[T] = Future()
-    thread = threading.Thread(target=_into, args=(result, run()), name="labeler-batches")
-    thread.start()
-    thread.join()
-    return result.result()
-
-
-def _into(result: Future[T], work: Coroutine[Any, Any, T]) -> None:
-    try:
-        result.set_result(asyncio.run(work))
-    except BaseException as error:  # noqa: BLE001 - raised again where it is waited for
-        result.set_exception(error)
+    return from_anywhere(run())
 
 
 __all__ = [

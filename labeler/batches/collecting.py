@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from labeler.batches.folder import CLOSED, BatchFolder, Part, Results, batches, locked, told_of
 from labeler.batches.lines import AskedFile, FileLimits, PartWriter
 from labeler.batches.submitting import send
-from labeler.errors import FatalJudgeError, JudgeError, StoreError, UsageError
+from labeler.errors import FatalJudgeError, JudgeError, UsageError
 from labeler.judges import JudgeReply
 from labeler.judges.batch_service import (
     OVER,
@@ -187,11 +187,15 @@ class _Run:
         if part.batch_id is None:
             await send(folder, self._service)
             return
-        if part.state == "created":
+        remote = part.remote
+        if part.state == "created" or remote is None or not remote.is_whole:
             with told_of(folder, part):
                 remote = await self._service.look(part.batch_id)
             if remote.status not in OVER:
                 return
+            if not remote.is_whole:
+                folder.save(part.model_copy(update={"state": "created", "remote": remote}))
+                raise _nameless(folder, part, remote)
             if _is_crowded_out(remote) and _others_under_way(folder, part):
                 again: dict[str, Any] = {
                     "state": "prepared",
@@ -206,9 +210,14 @@ class _Run:
             part = part.model_copy(update={"state": "ended", "remote": remote})
             folder.save(part)
         with told_of(folder, part):
-            files = await self._fetch(folder, part)
+            files = await self._fetch(folder, part, remote)
         taken = _Intake(self._service, self._store, folder, part, self._price(folder.facts.model))
-        part = taken.take_in(files, self._limits, resubmit=self._resubmit)
+        try:
+            part = taken.take_in(files, self._limits, resubmit=self._resubmit)
+        except JudgeError:
+            # The batch is looked at anew, which may name other files; these are fetched anew.
+            folder.save(part.model_copy(update={"state": "created"}))
+            raise
         folder.save(part)
         self._results.append(part.results or Results())
         self._failures += taken.failures[: _SHOWN - len(self._failures)]
@@ -229,14 +238,12 @@ class _Run:
             self._told.add(message)
             self._say(message)
 
-    async def _fetch(self, folder: BatchFolder, part: Part) -> list[Path]:
+    async def _fetch(self, folder: BatchFolder, part: Part, remote: RemoteBatch) -> list[Path]:
         """The files of answers, fetched where they are not yet; they are kept."""
-        if part.remote is None:
-            raise StoreError(f"part {part.name} of {folder.name} is over, and nothing says how")
         files = []
         for kind, file_id in (
-            ("output.jsonl", part.remote.output_file),
-            ("errors.jsonl", part.remote.error_file),
+            ("output.jsonl", remote.output_file),
+            ("errors.jsonl", remote.error_file),
         ):
             if file_id is not None:
                 path = folder.file(part.name, kind)
@@ -244,6 +251,23 @@ class _Run:
                     await self._service.download(file_id, path)
                 files.append(path)
         return files
+
+
+def _nameless(folder: BatchFolder, part: Part, remote: RemoteBatch) -> JudgeError:
+    return JudgeError(
+        f"{folder.name}, part {part.name}: the provider says that the batch is {remote.status} and "
+        f"counts {remote.completed} answers, and does not name their file yet: collect again "
+        "later, to look again; nothing is asked again meanwhile. If it never does: "
+        f"{_giving_up(folder)}",
+        reason="incomplete",
+    )
+
+
+def _giving_up(folder: BatchFolder) -> str:
+    return (
+        f"labeler batch cancel {folder.name} --drop gives up the answers that are missing, so that "
+        "their rows can be bought again"
+    )
 
 
 def _is_crowded_out(remote: RemoteBatch) -> bool:
@@ -286,6 +310,8 @@ class _Intake:
             name: Counter() for name in ("failed", "released", "again", "odd", "broken")
         }
         self._labelled = self._answered = self._unmetered = 0
+        self._completed = 0
+        """Answers of the kind that the provider counts as completed."""
         self._usage, self._cost = Usage(), Decimal(0)
         self._saved: list[Future[bool]] = []
 
@@ -304,8 +330,9 @@ class _Intake:
         may_ask = resubmit and not stopped and self._part.round < MOST_ROUNDS
         again = writer if may_ask else None
         with AskedFile(self._folder, self._part) as asked, writer:
-            unanswered = dict.fromkeys(asked)
+            unanswered, unheard = dict.fromkeys(asked), set(asked)
             for line in self._lines(files):
+                unheard.discard(line.key)
                 if line.key not in asked:
                     self._counts["odd"]["a line that was not asked for"] += 1
                 elif line.key not in unanswered:
@@ -317,25 +344,32 @@ class _Intake:
                 self._without_answer(asked[key], again)
         for future in self._saved:
             future.result()
-        self._require_all(files)
+        self._require_all(files, unheard)
         return self._part.model_copy(update={"state": "collected", "results": self._results()})
 
-    def _require_all(self, files: list[Path]) -> None:
+    def _require_all(self, files: list[Path], unheard: set[str]) -> None:
         """Refuse files that lack answers, which were paid for: asked again they would be twice.
 
+        A file that says something of every request lacks none, whatever the provider counts.
+
+        Args:
+            files: the files of answers.
+            unheard: keys of which they say nothing.
+
         Raises:
-            JudgeError: there are fewer than the provider counts; they are fetched anew.
+            JudgeError: there are fewer than the provider counts; the files are put aside.
         """
         counted = self._part.remote.completed if self._part.remote else 0
-        if self._answered >= counted:
+        counted = min(counted, self._part.lines)
+        if self._completed >= counted or not unheard:
             return
         for file in files:
             file.replace(file.with_suffix(".short"))
-        name = self._folder.name
         raise JudgeError(
-            f"{name}, part {self._part.name}: its files hold {self._answered} answers, and the "
-            f"provider counts {counted}: those are stored, and the files will be fetched again; to "
-            f"let go of the other rows: labeler batch cancel {name} --drop",
+            f"{self._folder.name}, part {self._part.name}: its files hold {self._completed} "
+            f"answers, and the provider counts {counted}: those are stored; collect again later, "
+            "to fetch the files again; nothing is asked again meanwhile. If they stay as they "
+            f"are: {_giving_up(self._folder)}",
             reason="incomplete",
         )
 
@@ -355,7 +389,7 @@ class _Intake:
         self._meter(asked, line, verdict)
         result = verdict.result
         if isinstance(result, JudgeReply):
-            self._label(asked, verdict, result)
+            self._label(asked, result)
         elif isinstance(result, GivenUp):
             self._give_up(asked, verdict, result)
         elif writer is None or not self._ask_again(asked, result, writer):
@@ -363,7 +397,9 @@ class _Intake:
 
     def _meter(self, asked: Asked, line: _Line, verdict: Verdict) -> None:
         self._answered += 1
-        if verdict.usage is not None:
+        self._completed += line.status == _OK
+        # No answer is without a prompt: a count of none is a count that made no sense.
+        if verdict.usage is not None and verdict.usage.prompt_tokens:
             self._usage += verdict.usage
             if self._price is not None:
                 self._cost += self._price.cost(verdict.usage)
@@ -376,18 +412,16 @@ class _Intake:
         )
         self._counts["broken"].update({**+broken, **({"malformed": 1} if malformed else {})})
 
-    def _label(self, asked: Asked, verdict: Verdict, reply: JudgeReply) -> None:
+    def _label(self, asked: Asked, reply: JudgeReply) -> None:
         outcome = admit_reply(asked.request, reply)
         if isinstance(outcome, LabelRecord):
             self._labelled += 1
             self._saved.append(self._store.put(outcome))
         else:
-            given_up = GivenUp(outcome.reason, outcome.message, True, outcome.violations)  # noqa: FBT003 - lasting
-            self._give_up(asked, verdict, given_up)
+            self._fail(outcome)
 
     def _give_up(self, asked: Asked, verdict: Verdict, why: GivenUp) -> None:
         request = asked.request
-        self._counts["failed"][why.reason] += 1
         failure = LabelFailure(
             id=request.example.id,
             reason=why.reason,
@@ -401,6 +435,10 @@ class _Intake:
             signature=request.signature,
             metadata=request.example.metadata,
         )
+        self._fail(failure)
+
+    def _fail(self, failure: LabelFailure) -> None:
+        self._counts["failed"][failure.reason] += 1
         if len(self.failures) < _SHOWN:
             self.failures.append(failure)
         if failure.lasting:
@@ -442,7 +480,7 @@ _STOPPED = frozenset({"cancelled", "failed"})
 def _parsed(content: bytes) -> _Line | None:
     """A line made plain; ``None`` where it is none."""
     try:
-        line: object = json.loads(content)
+        line: object = json.loads(content, parse_int=_whole)
         if b"\\ud" in content.lower():
             line = _writable(line)
     except (ValueError, RecursionError):
@@ -458,6 +496,17 @@ def _parsed(content: bytes) -> _Line | None:
         code = error.get("code")
         return _Line(line["custom_id"], 0, None, code if isinstance(code, str) and code else "none")
     return None
+
+
+_MOST_DIGITS = 20
+
+
+def _whole(digits: str) -> int | None:
+    """A number of a line; none where it is so long that it means nothing.
+
+    Python refuses to read the longest: an answer that was paid for would be lost with its line.
+    """
+    return int(digits) if len(digits) <= _MOST_DIGITS else None
 
 
 def _writable(value: object) -> object:

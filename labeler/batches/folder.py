@@ -166,7 +166,7 @@ def _counts(part: Part, among: dict[str, Part]) -> bool:
     if part.parent is None:
         return True
     parent = among.get(part.parent)
-    return parent is not None and parent.state in CLOSED and _counts(parent, among)
+    return parent is not None and parent.state == "collected" and _counts(parent, among)
 
 
 def batches(store: Path) -> list[BatchFolder]:

@@ -232,8 +232,11 @@ async def send(folder: BatchFolder, service: BatchService) -> int:
     sent = 0
     for part in parts:
         if part.state in UNSENT and not (busy and part.crowded_out):
-            drop = f"; to let go of its rows: labeler batch cancel {folder.name}"
-            with told_of(folder, part, drop):
+            let_go = (
+                f"; to let go of its rows: labeler batch cancel {folder.name}, with --drop if the "
+                "server does not say whether a batch was started for them"
+            )
+            with told_of(folder, part, let_go):
                 await _send_part(folder, part, service)
             busy, sent = True, sent + 1
     return sent

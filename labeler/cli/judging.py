@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
@@ -53,10 +54,13 @@ def dollars(option: str, text: str | None) -> Decimal | None:
     Raises:
         UsageError: it is no number; what a limit may be, the limit itself checks.
     """
-    try:
-        return None if text is None else Decimal(text)
-    except InvalidOperation:
-        raise UsageError(f"{option} is in US dollars, such as 12.50; got {text!r}") from None
+    if text is None:
+        return None
+    with suppress(InvalidOperation):
+        amount = Decimal(text)
+        if amount.is_finite():
+            return amount
+    raise UsageError(f"{option} is in US dollars, such as 12.50; got {text!r:.40}")
 
 
 def _refuse_strange_options(

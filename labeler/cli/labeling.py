@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 from typing import Annotated
 
@@ -139,7 +140,7 @@ def label(
     )
     planted = Canaries(canaries, canary_seed)
     with Progress("labeling", charged) as progress:
-        outcomes = api.iter_labels(
+        run = api.iter_labels(
             RowFile(*rows, id_from=() if id_from == "id" else id_from.split(",")),
             judge=chosen,
             store=store,
@@ -152,7 +153,13 @@ def label(
             canaries=planted,
             watcher=progress,
         )
-        api.write_labels(outcomes, output)
+        try:
+            # Closed here, so that a run that breaks off is over before anything is said of it.
+            with closing(run):
+                api.write_labels(run, output)
+        except BaseException:
+            progress.break_off()
+            raise
     judged, stored = progress.origins["judge"], progress.origins["store"]
     progress.close(f"{judged} labelled by {chosen.spec}", f"{stored} from the store")
     if canaries:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from decimal import Decimal
 from typing import TYPE_CHECKING, Self
 
 from labeler.characters import visible
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     from labeler.pipeline import Origin
     from labeler.pricing import Price
     from labeler.record import Outcome
+    from labeler.traffic.budget import Budget
 
 PLAIN_WIDTH = 100
 """Columns of output that goes to a file or a pipe."""
@@ -66,7 +66,7 @@ class Progress:
         """Labels by the model that their answer came from, as its server names it."""
         self.requests = self.reasks = 0
         self.usage = Usage()
-        self.cost = Decimal(0)
+        self._spent: Budget | None = None
         self.failures: list[str] = []
         self._bar = progress.Progress(
             progress.TextColumn(doing),
@@ -135,7 +135,10 @@ class Progress:
             usage = reply.usage
         if usage:
             self.usage += usage
-            self.cost += self._price.cost(usage) if self._price else 0
+
+    def ended(self, spent: Budget) -> None:
+        """Learn what all requests cost, those included that brought no label."""
+        self._spent = spent
 
     def watching(self, outcomes: Iterable[Outcome]) -> Iterator[Outcome]:
         """Count outcomes that come straight from rows, while passing them on."""
@@ -173,9 +176,21 @@ class Progress:
             f"{self.requests} requests{reasked}{_counted(self.broken)}",
             f"{usage.prompt_tokens} prompt tokens ({usage.cached_tokens} cached{written})",
             f"{usage.completion_tokens} completion tokens",
-            f"${self.cost:.4f} by {self._price.source}" if self._price else "price unknown",
+            self._dollars(),
         ]
         return "; ".join(parts)
+
+    def _dollars(self) -> str:
+        if self._price is None or self._spent is None:
+            return "price unknown"
+        doubtful = self._spent.doubtful
+        more = f" and up to ${doubtful:.4f} for requests without an answer" if doubtful else ""
+        return f"${self._spent.known:.4f}{more} by {self._price.source}"
+
+    def break_off(self) -> None:
+        """Say what was spent by a run that does not come to its end."""
+        if self._spent is not None and self._spent.spent:
+            say(f"spent: {self._dollars()}")
 
     def _answering(self) -> str:
         """Which models answered: under one name a server may come to mean another model."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from pydantic import Field
 
@@ -49,6 +49,14 @@ class RemoteBatch(Frozen):
     error_file: str | None = None
     problems: tuple[str, ...] = ()
     """Short codes of why it was refused, with line numbers; never the provider's words."""
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing more will come and the file of its answers, if there are any, is named.
+
+        A server may say that a batch is over a moment before it names the file.
+        """
+        return self.status in OVER and (self.output_file is not None or not self.completed)
 
 
 class History(Frozen):
@@ -112,6 +120,26 @@ class Verdict:
     """What this answer alone was charged; ``None`` where the server does not say."""
 
 
+@runtime_checkable
+class BatchedSpec(Protocol):
+    """What a judge's specification says of how its requests are sent, where they can be batched."""
+
+    @property
+    def base_url(self) -> str:
+        """Where the judge is asked, which is where its batches are handed in."""
+        ...
+
+    @property
+    def max_output_tokens(self) -> int | None:
+        """Tokens that an answer may have, reasoning included."""
+        ...
+
+    @property
+    def reasks(self) -> int:
+        """How often a broken answer may be sent back."""
+        ...
+
+
 class BatchService(Protocol):
     """A provider that takes batches.
 
@@ -144,12 +172,25 @@ class BatchService(Protocol):
             file_id: the uploaded file.
             marker: our own name for it, which the provider keeps with it.
             since: Unix time before which it cannot have been started.
-            again: whether it may have been started already: then it is looked for first.
+            again: whether it may have been started already: then it is looked for first, as
+                :meth:`find` does.
+
+        Raises:
+            JudgeError: it cannot be told whether there is one; none was started.
         """
         ...
 
     async def find(self, file_id: str, marker: str, *, since: float) -> RemoteBatch | None:
-        """The batch that was started of a file, or ``None``; see :meth:`create`."""
+        """The batch that was started of a file, or ``None`` after several looks, with pauses.
+
+        Args:
+            file_id: as for :meth:`create`.
+            marker: the same.
+            since: the same.
+
+        Raises:
+            JudgeError: what the provider lists cannot be read, or is more than is read.
+        """
         ...
 
     async def look(self, batch_id: str) -> RemoteBatch:

@@ -60,8 +60,8 @@ class Exchange:
     def note(self, completion: object) -> Sign | None:
         """Keep what a completion says of itself (instructor alters it later), and its flaw."""
         if isinstance(completion, ChatCompletion):
-            self.served_model = text_of(completion.model) or None
-            self.fingerprint = text_of(completion.system_fingerprint) or None
+            self.served_model = _fact(completion.model)
+            self.fingerprint = _fact(completion.system_fingerprint)
             charged = usage_of(completion)
             if charged is not None:
                 self.usage = charged + (self.usage or Usage())
@@ -122,6 +122,14 @@ class Exchange:
     def _broken_contracts(self) -> dict[str, int]:
         malformed = self.answers - self.readable
         return {**self.broken, **({"malformed": malformed} if malformed else {})}
+
+
+_LONGEST_FACT = 200
+
+
+def _fact(value: object) -> str | None:
+    """What a server says of itself, as text that can be stored."""
+    return text_of(value).encode("utf-8", "replace").decode()[:_LONGEST_FACT] or None
 
 
 def _content(completion: object) -> str:

@@ -11,8 +11,7 @@ from dataclasses import dataclass, replace
 from labeler.judges.failures import Course, Symptom, diagnose
 
 MOST_REJECTED = 10
-"""Suspect failures in a row that stop a run even where the judge has worked before; and records
-that may be given up once a server has been away for too long."""
+"""Suspect failures in a row that stop a run even where the judge has worked before."""
 
 MOST_GIVEN_UP = 3
 """Records that may run out of attempts before there is any usable answer: a server that is down is
@@ -27,27 +26,25 @@ class Experience:
     """Whether there was ever a usable answer."""
     rejected: int = 0
     """Suspect failures since the latest usable answer."""
+    alive: bool = False
+    """Whether the server answered the look-up before the first record."""
     given_up: int = 0
-    """Records that ran out of attempts since the latest usable answer."""
+    """Records that ran out of attempts before there was any sign of life."""
 
     def succeed(self) -> None:
         """Note a usable answer."""
-        self.worked, self.rejected, self.given_up = True, 0, 0
+        self.worked, self.rejected = True, 0
 
-    def weigh(self, symptom: Symptom, *, outage: bool = False) -> tuple[Symptom, str]:
+    def weigh(self, symptom: Symptom) -> tuple[Symptom, str]:
         """Note why a record failed; read it in the light of what came before.
-
-        Args:
-            symptom: what was seen.
-            outage: whether the server has not answered anyone for longer than is waited for.
 
         Returns:
             The symptom to go by, and what to add to its explanation.
         """
         course = diagnose(symptom).course
-        if course in {Course.RETRY, Course.RATE} and (outage or not self.worked):
+        if course in {Course.RETRY, Course.RATE} and not (self.alive or self.worked):
             self.given_up += 1
-            if self.given_up >= (MOST_REJECTED if self.worked else MOST_GIVEN_UP):
+            if self.given_up >= MOST_GIVEN_UP:
                 return replace(symptom, sign="unreachable"), f"the latest: {diagnose(symptom).what}"
         if course is not Course.SUSPECT or not self.worked:
             return symptom, ""

@@ -30,7 +30,7 @@ Sign = Literal[
     "malformed",  # an answer that does not fit the schema
     "contract",  # an answer that fits the schema and breaks the label contract
     "rejected",  # a suspect failure of one record, from a server that has answered others
-    "unreachable",  # several records were given up, and the server has never answered one
+    "unreachable",  # the server has answered nobody, from the beginning or for too long
     "interrupted",  # the run is being stopped, and nothing more is sent
     "budget",  # the request might cost more than what is left of the budget
 ]
@@ -243,7 +243,7 @@ RULES: tuple[Rule, ...] = (
         sign="rejected",
     ),
     Rule(
-        "unreachable", Course.FATAL, "record after record is given up, and none is answered",
+        "unreachable", Course.FATAL, "the server answers no record",
         "see that the address is right and the server is up; then run it again to go on",
         sign="unreachable",
     ),
@@ -252,7 +252,7 @@ RULES: tuple[Rule, ...] = (
         "run it again to go on", sign="interrupted",
     ),
     Rule(
-        "budget", Course.RECORD, "it was not asked", "raise the budget and run it again",
+        "budget", Course.RECORD, "no further request was sent", "raise the budget and run it again",
         sign="budget",
     ),
 )  # fmt: skip
@@ -310,8 +310,12 @@ def retry_after(headers: Mapping[str, str], now: datetime | None = None) -> floa
     for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
         seconds = _number(headers.get(name, "")) / unit
         if math.isfinite(seconds):
-            return max(0.0, seconds)
+            return min(_MONTH, max(0.0, seconds))
     return _seconds_until(headers.get("retry-after", ""), now or datetime.now(UTC))
+
+
+_MONTH = 30 * 86400.0
+"""Seconds; who asks for more has no clock, and dates have an end."""
 
 
 def _number(text: str) -> float:
@@ -324,11 +328,11 @@ def _number(text: str) -> float:
 def _seconds_until(date: str, now: datetime) -> float | None:
     try:
         moment = parsedate_to_datetime(date)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
-    return max(0.0, (moment - now).total_seconds())
+    return min(_MONTH, max(0.0, (moment - now).total_seconds()))
 
 
 def _root(param: str) -> str:

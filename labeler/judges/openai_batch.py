@@ -11,12 +11,12 @@ import json
 import os
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, TypeVar, cast, get_args
 
 from httpx2 import HTTPError, TimeoutException
-from openai import AsyncOpenAI
+from openai import AsyncOpenAI, BaseModel
 from openai.types import Batch, FileObject
 from openai.types.chat import ChatCompletion
 from pydantic import SecretStr, ValidationError
@@ -53,18 +53,30 @@ _TRANSFER_SECONDS = 3600.0
 _LONGEST_PAUSE = 60.0
 _CLOCKS_APART = 86_400.0
 """Seconds by which the provider's clock and ours may differ, generously."""
-_MOST_LISTED = 10_000
+_PAGE, _MOST_PAGES = 100, 100
+_SEARCH_SECONDS = 3600.0
+"""What reading long lists several times may take; for one request, ``timeout`` holds."""
+_PAUSES_BEFORE_LOOKS = (0.0, 10.0, 20.0)
+"""Seconds."""
 _PASSING = (Course.RETRY, Course.RATE)
 _OK, _NOT_FOUND = 200, 404
 _LOOK, _CANCEL, _FETCH = "look at the batch", "cancel the batch", "fetch the answers"
+_LIST = "list batches"
 _OF_ONE_BATCH = (_LOOK, _CANCEL, _FETCH)
 _UNKNOWN_THERE = (
     "the server does not know it (status 404): use the key and the project that it was handed in "
     "with; if it is gone for good, `labeler batch cancel NAME --drop` lets go of its rows"
 )
+_LOOK_THERE = (
+    "nothing was started; see in the provider's own list whether a batch was started for these "
+    "rows, and run it again; `labeler batch cancel NAME --drop` lets go of them"
+)
 _MOST_PROBLEMS = 5
+_MOST_COUNTED = 10**9
+"""No batch has more requests: a larger count is nonsense."""
 
 T = TypeVar("T")
+Model = TypeVar("Model", bound=BaseModel)
 
 
 class OpenAIBatches:
@@ -137,29 +149,51 @@ class OpenAIBatches:
     async def create(self, file_id: str, marker: str, *, since: float, again: bool) -> RemoteBatch:
         """Start a batch, unless there is one of this marker already.
 
-        A failed attempt may have started it all the same: before each further one it is looked for.
+        A failed attempt may have started it all the same: before each further one it is looked for
+        as :meth:`find` does, three times within half a minute. The provider knows no way to ask
+        for a thing once, so this rests on its listing being no later than that.
+
+        Raises:
+            FatalJudgeError: the provider does not take it.
+            JudgeError: the provider is out of reach, or it cannot be told whether there is one.
         """
-        looking = again
+        unsure = again
 
         async def send() -> RemoteBatch:
-            nonlocal looking
-            found = await self._find(file_id, marker, since) if looking else None
+            nonlocal unsure
+            found = await self.find(file_id, marker, since=since) if unsure else None
             if found is not None:
                 return found
-            looking = True
-            made = await self._client().batches.create(
-                completion_window="24h",
-                endpoint=ENDPOINT,
-                input_file_id=file_id,
-                metadata={MARKER: marker},
-            )
+            unsure = True
+            async with asyncio.timeout(self._timeout):
+                made = await self._client().batches.create(
+                    completion_window="24h",
+                    endpoint=ENDPOINT,
+                    input_file_id=file_id,
+                    metadata={MARKER: marker},
+                )
             return _remote(made)
 
-        return await self._step("start the batch", send)
+        return await self._step("start the batch", send, _SEARCH_SECONDS)
 
     async def find(self, file_id: str, marker: str, *, since: float) -> RemoteBatch | None:
-        """The batch that was started of a file, or ``None``."""
-        return await self._step("list batches", lambda: self._find(file_id, marker, since))
+        """The batch that was started of a file, or ``None`` after a look now and two later ones.
+
+        A batch may be listed a while after it was started: the looks are 10 and 20 seconds apart.
+
+        Raises:
+            FatalJudgeError: the provider lets nobody in.
+            JudgeError: it is out of reach, or what it lists cannot be read or is too much.
+        """
+        for pause in _PAUSES_BEFORE_LOOKS:
+            if pause:
+                await self._sleep(pause)
+            found = await self._step(
+                _LIST, lambda: self._find(file_id, marker, since), _SEARCH_SECONDS
+            )
+            if found is not None:
+                return found
+        return None
 
     async def look(self, batch_id: str) -> RemoteBatch:
         """How a batch is getting on."""
@@ -288,20 +322,45 @@ class OpenAIBatches:
     # How it is sent
 
     async def _find(self, file_id: str, marker: str, since: float) -> RemoteBatch | None:
-        """The batch of a marker, or of a file, which no other batch was ever given."""
-        listed = 0
-        async for batch in self._client().batches.list(limit=100):
-            listed += 1
-            if not isinstance(batch, Batch) or listed > _MOST_LISTED:
-                break
-            metadata: object = batch.metadata
-            marked = isinstance(metadata, Mapping) and metadata.get(MARKER) == marker
-            if marked or batch.input_file_id == file_id:
-                return _remote(batch)
-            # The newest come first.
-            if isinstance(batch.created_at, int) and batch.created_at < since - _CLOCKS_APART:
-                break
-        return None
+        """The batch of a marker, or of a file, which no other batch was ever given.
+
+        ``None`` lets it be started: whatever leaves that in doubt is an error.
+        """
+        after: str | None = None
+        for _ in range(_MOST_PAGES):
+            page = await self._page(after)
+            for batch in page.batches:
+                metadata = batch.get("metadata")
+                marked = isinstance(metadata, Mapping) and metadata.get(MARKER) == marker
+                if marked or batch.get("input_file_id") == file_id:
+                    return _remote(_made_of(Batch, batch))
+            if page.is_last or page.reaches_before(since - _CLOCKS_APART):
+                return None
+            after = page.batches[-1]["id"]
+        raise JudgeError(
+            f"could not {_LIST} at {host_of(self.base_url)}: it lists more than "
+            f"{_MOST_PAGES * _PAGE}, and the one that was to be started is not among them; "
+            f"{_LOOK_THERE}",
+            reason="unclear",
+        )
+
+    async def _page(self, after: str | None) -> _Page:
+        """One page of the provider's batches, as it was sent: the library would not check it."""
+        batches = self._client().batches.with_raw_response
+        at: dict[str, Any] = {} if after is None else {"after": after}
+        async with asyncio.timeout(self._timeout):
+            answer = await batches.list(limit=_PAGE, **at)
+        listed: object = answer.http_response.json()
+        page = _page(listed)
+        if page is not None:
+            return page
+        if isinstance(listed, Mapping) and isinstance(listed.get("data"), list):
+            raise JudgeError(
+                f"could not {_LIST} at {host_of(self.base_url)}: what it lists is no list of "
+                f"batches, each with an id; {_LOOK_THERE}",
+                reason="unclear",
+            )
+        raise Failed(Symptom("not_json"))
 
     async def _step(
         self, doing: str, send: Callable[[], Awaitable[T]], seconds: float | None = None
@@ -361,6 +420,35 @@ class OpenAIBatches:
         return self._opened
 
 
+@dataclass(frozen=True)
+class _Page:
+    """A page of a list of batches."""
+
+    batches: list[Mapping[str, Any]]
+    is_last: bool
+
+    def reaches_before(self, moment: float) -> bool:
+        """Whether the newest come first and all that follow are older than a Unix time."""
+        first: object = self.batches[0].get("created_at")
+        last: object = self.batches[-1].get("created_at")
+        if not isinstance(first, int) or not isinstance(last, int):
+            return False
+        return last < first and last < moment
+
+
+def _page(listed: object) -> _Page | None:
+    """A page made plain; ``None`` where it is no list, or anything on it is no batch."""
+    found = listed.get("data") if isinstance(listed, Mapping) else None
+    if not isinstance(listed, Mapping) or not isinstance(found, list):
+        return None
+    named = [one for one in found if isinstance(one, Mapping) and text_of(one.get("id"))]
+    more = listed.get("has_more")
+    if len(named) < len(found) or (more and not named):
+        return None
+    goes_on = more or (more is None and len(named) == _PAGE)
+    return _Page(named, is_last=not goes_on)
+
+
 def _body(asked: Asked) -> dict[str, Any]:
     request, history = asked.request, asked.history
     messages: list[Mapping[str, Any]] = list(request.messages)
@@ -413,16 +501,21 @@ def _problems(errors: object) -> list[str]:
 
 def _count(counts: object, name: str) -> int:
     value = getattr(counts, name, None)
-    return value if type(value) is int and value > 0 else 0
+    return value if type(value) is int and 0 < value <= _MOST_COUNTED else 0
 
 
 def _completion(body: Mapping[str, Any] | None) -> ChatCompletion | None:
     """A completion as the client library would have made it of the same body."""
     if body is None:
         return None
+    return _made_of(ChatCompletion, body)
+
+
+def _made_of(kind: type[Model], body: Mapping[str, Any]) -> Model:
+    """What the client library makes of a body, unchecked."""
     # Names that begin so are arguments of the constructor, not fields.
     fields = {name: value for name, value in body.items() if not name.startswith("_")}
-    return ChatCompletion.construct(None, **fields)
+    return kind.construct(None, **fields)
 
 
 def _symptom_of_line(status: int, body: Mapping[str, Any] | None) -> Symptom:

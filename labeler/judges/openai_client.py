@@ -6,7 +6,6 @@ to wherever a server redirects. Here the address is given, checked, and final.
 
 from __future__ import annotations
 
-import json
 import logging
 import math
 import re
@@ -35,8 +34,7 @@ _CONNECT_SECONDS = 10.0
 WIRE_ERRORS = (
     APIError,
     TimeoutError,
-    json.JSONDecodeError,
-    UnicodeDecodeError,
+    ValueError,  # no JSON, no UTF-8, a number of more digits than Python reads
     RecursionError,  # JSON nested without end
 )
 """All that one request may end in, besides an answer, without a bug on our side."""
@@ -108,7 +106,7 @@ _STOPS: dict[str, Sign] = {"length": "truncated", "content_filter": "content_fil
 def usage_of(completion: ChatCompletion) -> Usage | None:
     """The tokens charged for a completion, where the server says."""
     usage: object = completion.usage
-    if not isinstance(usage, CompletionUsage):
+    if not isinstance(usage, CompletionUsage) or not _plausible(usage):
         return None
     return Usage(
         prompt_tokens=_count(usage.prompt_tokens),
@@ -127,11 +125,12 @@ def quota_of(headers: Mapping[str, str], unit: str) -> Quota | None:
     """
     limit, remaining = (_number(headers.get(f"x-ratelimit-{n}-{unit}")) for n in _AMOUNTS)
     reset = _seconds(headers.get(f"x-ratelimit-reset-{unit}", ""))
-    if limit is None or remaining is None or reset is None or limit <= 0:
-        return None
+    if limit is None or remaining is None or reset is None or limit <= 0 or reset > _DAY:
+        return None  # a reset beyond a day is a date, or a limit that no run can follow
     return Quota(limit, remaining, reset)
 
 
+_DAY = 86400.0
 _AMOUNTS = ("limit", "remaining")
 _UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
 _PART = r"(\d+(?:\.\d+)?)(ms|h|m|s)"
@@ -157,10 +156,15 @@ def headers_of(error: Exception) -> Mapping[str, str]:
     return error.response.headers if isinstance(error, APIStatusError) else {}
 
 
+_AFTER_WORK = frozenset({408, 500, 502, 504})
+_GATEWAYS_OWN = 520
+"""Statuses that a gateway may send though the provider behind it has answered."""
+
+
 def may_be_charged(error: Exception) -> bool:
     """Whether the provider may have answered, though nothing whole arrived."""
     if isinstance(error, APIStatusError):
-        return False
+        return error.status_code in _AFTER_WORK or error.status_code >= _GATEWAYS_OWN
     return not isinstance(error.__cause__, ConnectError | ConnectTimeout)
 
 
@@ -169,8 +173,17 @@ def text_of(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
+_MOST_TOKENS = 10**9
+"""No request has more: a larger count is nonsense, and sums with it would be."""
+
+
+def _plausible(usage: CompletionUsage) -> bool:
+    counts = (usage.prompt_tokens, usage.completion_tokens)
+    return all(not isinstance(count, int) or count <= _MOST_TOKENS for count in counts)
+
+
 def _count(value: object) -> int:
-    return value if isinstance(value, int) and value > 0 else 0
+    return value if isinstance(value, int) and 0 < value <= _MOST_TOKENS else 0
 
 
 class _WithoutBodies(logging.Filter):

@@ -116,7 +116,7 @@ class OpenAIJudge:
             UsageError: the run has a budget, and nobody knows what an answer may cost.
         """
         exchange = Exchange(request, cap=self.spec.max_output_tokens, traffic=current())
-        if exchange.traffic.budget:
+        if exchange.traffic.budget.cap is not None:
             self._require_bounds()
         await self._be_ready(exchange)
         token = EXCHANGE.set(exchange)
@@ -145,6 +145,7 @@ class OpenAIJudge:
                 raise self._failure(exchange, Failed(Symptom("interrupted")))
             if not line.checked:
                 found = await preflight(line.client, self.spec.model)
+                self._experience.alive |= found.alive
                 if found.failure is not None:
                     raise self._failure(exchange, Failed(found.failure), sent=1)
                 if found.warning:
@@ -278,11 +279,15 @@ class OpenAIJudge:
         elif course is Course.RETRY:
             sent.failed(charged=charged)
         elif sent.end is None:
-            sent.answered(cost=Decimal(0))
-        if course in {Course.RATE, Course.RETRY} and symptom.retry_after:
-            traffic.pause(symptom.retry_after)
-        if (course is Course.RATE or sent.probe) and traffic.patient():
-            exchange.forgiven += 1
+            sent.answered(tokens=0, cost=Decimal(0))  # refused, so that nothing was taken
+        wait = symptom.retry_after or (sent.refill if course is Course.RATE else 0.0)
+        if course in {Course.RATE, Course.RETRY} and wait:
+            traffic.pause(wait)
+        if traffic.patient():
+            exchange.forgiven += course is Course.RATE or sent.probe
+        elif sent.probe:
+            away = f"no answer for {traffic.limits.max_outage / 60:.0f} min"
+            return Failed(Symptom("unreachable"), f"{away}; the latest: {failed.rule.what}")
         return failed
 
     def _failure(
@@ -291,8 +296,7 @@ class OpenAIJudge:
         """Say in our words why there is no label; what is not foreseen is passed on as it is."""
         sent = exchange.attempts if sent is None else sent
         if isinstance(cause, Failed):
-            outage = not exchange.traffic.patient()
-            symptom, history = self._experience.weigh(cause.symptom, outage=outage)
+            symptom, history = self._experience.weigh(cause.symptom)
             detail = history or cause.detail
         elif isinstance(cause, ValidationError):
             symptom, detail = exchange.verdict(cause)

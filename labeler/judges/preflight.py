@@ -17,6 +17,7 @@ from labeler.judges.failures import Course, Symptom, diagnose
 from labeler.judges.openai_client import WIRE_ERRORS, symptom_of, text_of
 
 _SOON_DAYS = 60
+_IN_TROUBLE = 500
 _CONCLUSIVE = frozenset({"authentication", "quota"})
 
 
@@ -28,6 +29,8 @@ class Preflight:
     """Why no record can be labelled."""
     warning: str = ""
     """What the user should know."""
+    alive: bool = False
+    """Whether something answered that is not itself in trouble."""
 
 
 async def preflight(
@@ -48,9 +51,11 @@ async def preflight(
         symptom = symptom_of(error)
         rule = diagnose(symptom)
         certain = rule.course is Course.FATAL and rule.reason in _CONCLUSIVE
-        return Preflight(failure=symptom if certain else None)
+        alive = symptom.sign == "status" and symptom.status < _IN_TROUBLE
+        return Preflight(failure=symptom if certain else None, alive=alive)
     shutdown = text_of(getattr(found, "shutdown_date", None))
-    return Preflight(warning=_farewell(model, shutdown, today or datetime.now(UTC).date()))
+    warning = _farewell(model, shutdown, today or datetime.now(UTC).date())
+    return Preflight(warning=warning, alive=True)
 
 
 def _farewell(model: str, shutdown: str, today: date) -> str:

@@ -57,15 +57,17 @@ _SCHEMA = "94a0aa613577db0dd25ca54a422aff6771371d7eb2a4002656250c985b813fdc"
 
 _SELECT = "SELECT typeof(key), key, raw, mode, filename IS NULL, typeof(value), value FROM Cache"
 _REMEDIES = {
-    "SQLITE_FULL": "free some space on its disk and run again",
-    "SQLITE_IOERR": "check its disk: free space, quota, limit on file sizes; then run again",
-    "SQLITE_BUSY": "another process keeps it locked: end that process, or wait longer with "
-    "lock_timeout=SECONDS",
+    "SQLITE_FULL": "free some space on its disk",
+    "SQLITE_IOERR": "check its disk: free space, quota, limit on file sizes",
+    "SQLITE_BUSY": "another process keeps it locked: end that process",
     "SQLITE_CORRUPT": "restore it from a copy, or rescue its rows with `sqlite3 cache.db .recover`",
     "SQLITE_NOTADB": "restore it from a copy, or remove the directory and judge again",
     "SQLITE_READONLY": "make the directory and its files writable for you",
     "SQLITE_CANTOPEN": "make the directory and its files readable and writable for you",
 }
+
+_MAY_PASS = ("SQLITE_BUSY", "SQLITE_FULL", "SQLITE_IOERR", "SQLITE_CANTOPEN")
+"""What can be mended while a run waits; a full disk can also keep a log from being opened."""
 
 
 class Row(NamedTuple):
@@ -215,10 +217,33 @@ def reading(directory: Path) -> Iterator[None]:
 
 def store_error(directory: Path, error: sqlite3.Error) -> StoreError:
     """Name the store, what SQLite says of it, and what to do."""
-    code = getattr(error, "sqlite_errorname", "")
-    remedy = next((text for start, text in _REMEDIES.items() if code.startswith(start)), None)
-    said = f"{error} ({code})" if code else str(error)
-    return StoreError(f"label store {directory}: {said}; {remedy or 'see the SQLite message'}")
+    longer = ", or wait longer with lock_timeout=SECONDS" if is_locked(error) else ""
+    return StoreError(f"label store {directory}: {said(error)}; {advice(error)}{longer}")
+
+
+def said(error: sqlite3.Error) -> str:
+    """What SQLite says of an error, and its code."""
+    code = _code(error)
+    return f"{error} ({code})" if code else str(error)
+
+
+def advice(error: sqlite3.Error) -> str:
+    """What to do about an error."""
+    code = _code(error)
+    return next(
+        (text for start, text in _REMEDIES.items() if code.startswith(start)),
+        "see the SQLite message",
+    )
+
+
+def is_locked(error: sqlite3.Error) -> bool:
+    """Say whether another connection's lock is all that is in the way."""
+    return _code(error).startswith("SQLITE_BUSY")
+
+
+def may_pass(error: sqlite3.Error) -> bool:
+    """Say whether the same write may succeed later, with nothing about the store changed."""
+    return _code(error).startswith(_MAY_PASS)
 
 
 def salvage_remedy(directory: Path) -> str:
@@ -341,6 +366,10 @@ def _connect(file: Path, mode: str, lock_timeout: float) -> sqlite3.Connection:
     connection.text_factory = bytes
     connection.execute("PRAGMA trusted_schema = OFF")
     return connection
+
+
+def _code(error: sqlite3.Error) -> str:
+    return getattr(error, "sqlite_errorname", "")
 
 
 def _text(value: object) -> Any:  # noqa: ANN401 - whatever a file may hold

@@ -22,7 +22,7 @@ from typing import TypeVar
 
 from pydantic import ValidationError
 
-from labeler.errors import StoreError, UsageError
+from labeler.errors import UnstorableRecord, UsageError
 from labeler.record import LabelFailure, LabelRecord, fault_of
 
 VERSION = b"1"
@@ -46,8 +46,8 @@ def seal(record: LabelRecord) -> bytes:
     """Write a record as sealed bytes.
 
     Raises:
-        StoreError: the record could not be read back: it is not sound, it holds a lone surrogate
-            or a thing that JSON has no form for, or it is too large.
+        UnstorableRecord: the record could not be read back: it is not sound, it holds a lone
+            surrogate or a thing that JSON has no form for, or it is too large.
     """
     require_sound(record)
     return _sealed(MAGIC, LabelRecord, record)
@@ -57,7 +57,7 @@ def seal_failure(failure: LabelFailure) -> bytes:
     """Write a failure as sealed bytes.
 
     Raises:
-        StoreError: it could not be read back; see :func:`seal`.
+        UnstorableRecord: it could not be read back; see :func:`seal`.
     """
     return _sealed(FAILURE_MAGIC, LabelFailure, failure)
 
@@ -88,14 +88,14 @@ def require_sound(record: LabelRecord) -> None:
     """Refuse a record that stands under another key, or whose label its sentences cannot have.
 
     Raises:
-        StoreError: it is not sound; see :func:`labeler.record.fault_of`.
+        UnstorableRecord: it is not sound; see :func:`labeler.record.fault_of`.
     """
     try:
         fault = fault_of(record)
     except ValueError as error:
         raise _no_json(record, error) from error
     if fault:
-        raise StoreError(f"{_named(record)} cannot be stored: {fault}")
+        raise UnstorableRecord(f"{_named(record)} cannot be stored: {fault}")
 
 
 def key_of(failure: LabelFailure) -> str:
@@ -118,7 +118,7 @@ def _sealed(magic: bytes, model: type[_Value], value: _Value) -> bytes:
     except ValueError as error:
         raise _no_json(value, error) from error
     if len(text) > LARGEST:
-        raise StoreError(
+        raise UnstorableRecord(
             f"{_named(value)} is {len(text)} bytes of JSON; a store takes up to {LARGEST}; "
             "shorten its texts or its metadata"
         )
@@ -139,16 +139,16 @@ def _require_readable(model: type[_Value], value: _Value, text: bytes) -> None:
     try:
         same = _parse(model, text).model_dump_json().encode() == text
     except BrokenSeal as error:
-        raise StoreError(f"{_named(value)} could not be read back: {error}") from error
+        raise UnstorableRecord(f"{_named(value)} could not be read back: {error}") from error
     if not same:
-        raise StoreError(
+        raise UnstorableRecord(
             f"{_named(value)} would be read back otherwise than it was; take what is no JSON "
             "out of its metadata"
         )
 
 
-def _no_json(value: LabelRecord | LabelFailure, error: ValueError) -> StoreError:
-    return StoreError(
+def _no_json(value: LabelRecord | LabelFailure, error: ValueError) -> UnstorableRecord:
+    return UnstorableRecord(
         f"{_named(value)} cannot be written as JSON: {error}; take lone surrogates and "
         "objects that are no JSON out of its texts and metadata"
     )

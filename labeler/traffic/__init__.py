@@ -26,6 +26,7 @@ from labeler.errors import RunPaused, UsageError
 from labeler.traffic.breaker import Breaker
 from labeler.traffic.bucket import Bucket
 from labeler.traffic.budget import Budget
+from labeler.traffic.limits import Limits, Quota, Size
 from labeler.traffic.slots import Slots
 
 _MINUTE = 60.0
@@ -36,57 +37,6 @@ _ALONE = 5.0
 before others follow: a server that thinks for minutes is not asked one record at a time."""
 _WORTH_SAYING = 10.0
 """Seconds of waiting that people are told of."""
-
-
-@dataclass(frozen=True)
-class Limits:
-    """What a run may do to a server, besides the number of requests in flight.
-
-    Without them the server's own ``x-ratelimit`` headers and rate limit errors set the pace.
-    """
-
-    requests_per_minute: float | None = None
-    tokens_per_minute: float | None = None
-    """Prompt and answer together, as providers count them."""
-    budget: Decimal | None = None
-    """US dollars; a request is sent only if its worst case still fits."""
-    longest_wait: float | None = None
-    """Seconds that a server may ask to wait; beyond it the run ends. ``None``: any time."""
-    max_outage: float = 1800.0
-    """Seconds without any answer that are waited out before records are given up."""
-
-    def __post_init__(self) -> None:
-        for name in ("requests_per_minute", "tokens_per_minute", "budget"):
-            value = getattr(self, name)
-            if value is not None and not 0 < value < math.inf:
-                raise UsageError(f"{name} must be more than 0, got {value}")
-
-
-@dataclass(frozen=True)
-class Size:
-    """What a request may take."""
-
-    tokens: int = 0
-    """Expected tokens of the prompt and the answer."""
-    worst_cost: Decimal = Decimal(0)
-    """US dollars at most."""
-
-
-@dataclass(frozen=True)
-class Quota:
-    """What a server's headers say of one of its limits."""
-
-    limit: float
-    """Units that it allows in one go, when nothing was used."""
-    remaining: float
-    reset: float
-    """Seconds until all of the limit is there again."""
-
-    @property
-    def rate(self) -> float:
-        """Units that come back in a second, whatever window the server counts in."""
-        used = self.limit - self.remaining
-        return used / self.reset if used > 0 and self.reset > 0 else self.limit / _MINUTE
 
 
 class Stopped(Exception):
@@ -100,14 +50,13 @@ class BudgetSpent(Exception):
 class Sent:
     """One request that was let through; say what became of it."""
 
-    def __init__(
-        self, traffic: Traffic, record: Hashable, size: Size, *, probe: bool, scout: bool
-    ) -> None:
-        self.scout = scout
-        """Whether it was sent before there was any answer."""
+    def __init__(self, traffic: Traffic, record: Hashable, size: Size, *, probe: bool) -> None:
         self.probe = probe
         """Whether it was sent to find out if the server is back: it is no fault of its record."""
         self.end: Literal["answered", "limited", "failed"] | None = None
+        self.refill = 0.0
+        """Seconds until a limit is whole again that the server says is used up, a minute at most;
+        worth waiting for where it refused the request and named no time."""
         self.record, self.size = record, size
         self.tokens: int | None = None
         self.cost: Decimal | None = None
@@ -137,6 +86,8 @@ class Sent:
 
     def told(self, *, requests: Quota | None, tokens: Quota | None) -> None:
         """The server's headers say how much of its limits is left."""
+        used_up = [q.reset for q in (requests, tokens) if q is not None and q.remaining < 1]
+        self.refill = min(_MINUTE, max(used_up, default=0.0))
         self._traffic.follow(requests, tokens)
 
 
@@ -174,17 +125,17 @@ class Traffic:
         self.clock, self.notice = clock, notice
         self.stopping = asyncio.Event()
         """Set while the run is being stopped: nothing more is sent, pauses end."""
-        self.budget = None if self.limits.budget is None else Budget(self.limits.budget)
+        self.budget = Budget(self.limits.budget)
         self._slots = Slots(concurrency)
         self._breaker = Breaker(clock)
         self._gate = asyncio.Lock()
         self._changed = asyncio.Event()
         self._own = _own_buckets(self.limits, clock)
         self._server: dict[str, Bucket] = {}
-        self._closed_until = -math.inf
+        self._closed_until = self._told_until = -math.inf
         self._cut_at = -math.inf
         self._heard: float | None = None
-        self._scouts = 0
+        self._out = 0
         self._alone_until = -math.inf
 
     @asynccontextmanager
@@ -231,7 +182,7 @@ class Traffic:
             BudgetSpent: it might cost more than what is left.
         """
         probe = await self._admit(size)
-        sent = Sent(self, record, size, probe=probe, scout=self._heard is None)
+        sent = Sent(self, record, size, probe=probe)
         try:
             yield sent
         finally:
@@ -243,26 +194,42 @@ class Traffic:
         Raises:
             RunPaused: it asks for longer than the run may wait.
         """
-        until = self.clock() + seconds
+        self._tell_wait(seconds)
+        self._closed_until = max(self._closed_until, self.clock() + seconds)
+        self._heard = max(self._heard or -math.inf, self._closed_until)
+
+    def _tell_wait(self, seconds: float) -> None:
+        """Tell people of a wait that the server wants, once.
+
+        Raises:
+            RunPaused: it is longer than the run may wait.
+        """
+        until, longest = self.clock() + seconds, self.limits.longest_wait
         moment = f"{datetime.now().astimezone() + timedelta(seconds=seconds):%Y-%m-%d %H:%M:%S}"
-        longest = self.limits.longest_wait
         if longest is not None and seconds > longest:
             raise RunPaused(
                 f"the server asks to wait {seconds:.0f} s, until {moment}, and the run may wait "
                 f"{longest:g} s; run it again then, what was labelled is stored",
                 reason="rate_limit",
             )
-        if seconds >= _WORTH_SAYING and until > self._closed_until + 1:
+        if seconds >= _WORTH_SAYING and until > self._told_until + 1:
+            self._told_until = until
             self.notice(f"the server asks to wait {seconds:.0f} s: going on at {moment}")
-        self._closed_until = max(self._closed_until, until)
-        self._heard = max(self._heard or -math.inf, self._closed_until)
 
     def patient(self) -> bool:
         """Whether what concerns all records is still waited out, at no record's expense.
 
         ``False`` before the server has answered at all.
         """
-        return self._heard is not None and self.clock() - self._heard < self.limits.max_outage
+        return self.heard and self._silence() < self.limits.max_outage
+
+    @property
+    def heard(self) -> bool:
+        """Whether the server has ever answered."""
+        return self._heard is not None
+
+    def _silence(self) -> float:
+        return self.clock() - (self._heard or 0.0)
 
     def follow(self, requests: Quota | None, tokens: Quota | None) -> None:
         """Keep to what the server's headers say of its limits."""
@@ -285,6 +252,7 @@ class Traffic:
                 if self.stopping.is_set():
                     raise Stopped
                 wait = self._wait(size)
+                self._tell_wait(min(wait, self._server_wait(size)))
                 if wait <= _NOW and not self._afford(size):
                     wait = math.inf
                 if wait <= _NOW:
@@ -292,25 +260,24 @@ class Traffic:
                 await self._nap(wait)
             for bucket, amount in self._buckets(size):
                 bucket.take(amount)
+            self._out += 1
             if self._heard is None:
-                self._scouts += 1
                 self._alone_until = self.clock() + _ALONE
             return self._breaker.send()
 
     def _wait(self, size: Size) -> float:
         now = self.clock()
-        alone = self._alone_until - now if self._heard is None and self._scouts else 0.0
+        alone = self._alone_until - now if self._heard is None and self._out else 0.0
         waits = [bucket.wait(amount) for bucket, amount in self._buckets(size)]
         return max(self._closed_until - now, self._breaker.wait(), alone, *waits, 0.0)
 
+    def _server_wait(self, size: Size) -> float:
+        """Seconds that the server's own limits ask for."""
+        waits = [bucket.wait(amount) for bucket, amount in _matched(self._server, size)]
+        return max(waits, default=0.0)
+
     def _buckets(self, size: Size) -> list[tuple[Bucket, float]]:
-        amounts = {"requests": 1, "tokens": size.tokens}
-        return [
-            (buckets[name], amount)
-            for buckets in (self._own, self._server)
-            for name, amount in amounts.items()
-            if name in buckets
-        ]
+        return [*_matched(self._own, size), *_matched(self._server, size)]
 
     def _afford(self, size: Size) -> bool:
         """Reserve a request's worst case; ``False`` while those in flight may still free enough.
@@ -319,9 +286,9 @@ class Traffic:
             BudgetSpent: it does not fit, and nothing in flight can change that.
         """
         budget = self.budget
-        if budget is None or budget.reserve(size.worst_cost):
+        if budget.reserve(size.worst_cost):
             return True
-        if budget.reserved and not budget.closed:
+        if self._out and not budget.closed:
             return False
         budget.closed = True
         raise BudgetSpent(
@@ -330,7 +297,7 @@ class Traffic:
         )
 
     def _settle(self, sent: Sent) -> None:
-        self._scouts -= sent.scout
+        self._out -= 1
         place = _PLACE.get()
         if place is not None and sent.end in {"limited", "failed"}:
             place.clean = False
@@ -363,19 +330,17 @@ class Traffic:
         opened = self._breaker.failed(sent.record, probe=sent.probe, allowed=self._slots.limit)
         if opened:
             self.notice(
-                "the server does not answer: asking with one request at a time until it does, for "
-                f"{self.limits.max_outage / _MINUTE:.0f} min at most"
+                "the server does not answer: asking with one request at a time until it does; "
+                f"after {self.limits.max_outage / _MINUTE:.0f} min without an answer the run ends"
             )
 
     def _refund(self, sent: Sent) -> None:
         """Replace what was reserved by what was used."""
+        self.budget.settle(sent.size.worst_cost, sent.cost)
         if sent.tokens is not None:
             for buckets in (self._own, self._server):
                 if "tokens" in buckets:
                     buckets["tokens"].take(sent.tokens - sent.size.tokens)
-        if self.budget is not None:
-            cost = sent.size.worst_cost if sent.cost is None else sent.cost
-            self.budget.settle(sent.size.worst_cost, cost)
 
     async def _nap(self, seconds: float) -> None:
         """Wait so long, or until something has changed."""
@@ -399,6 +364,12 @@ class Traffic:
             stopped.cancel()
 
 
+def _matched(buckets: dict[str, Bucket], size: Size) -> list[tuple[Bucket, float]]:
+    """Each bucket with what a request takes of it."""
+    amounts = {"requests": 1.0, "tokens": float(size.tokens)}
+    return [(bucket, amounts[name]) for name, bucket in buckets.items()]
+
+
 def _own_buckets(limits: Limits, clock: Callable[[], float]) -> dict[str, Bucket]:
     """The user's limits: a second's worth at once, a minute's worth of tokens in one request."""
     buckets: dict[str, Bucket] = {}
@@ -418,3 +389,16 @@ TRAFFIC: ContextVar[Traffic | None] = ContextVar("traffic", default=None)
 def current() -> Traffic:
     """The traffic of the run, or one without limits for a judge that is used by itself."""
     return TRAFFIC.get() or Traffic()
+
+
+__all__ = [
+    "TRAFFIC",
+    "BudgetSpent",
+    "Limits",
+    "Quota",
+    "Sent",
+    "Size",
+    "Stopped",
+    "Traffic",
+    "current",
+]

@@ -4,19 +4,27 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from labeler.cli import app
+from labeler.cli import TRY_LATER, WRONG_USE, app
+from labeler.cli.labeling import BUDGET_REACHED, SOME_FAILED
 from labeler.judges import JUDGES
+from labeler.judges.experience import MOST_GIVEN_UP, MOST_REJECTED
+from labeler.judges.failures import RULES
+from labeler.judges.openai_spec import OpenAISpec
+from labeler.pipeline import GRACE_SECONDS
 from labeler.splitting import SPLITTERS
-from update_readme import GENERATED, updated
+from labeler.traffic import Limits
+from update_readme import FAILURES, GENERATED, updated
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+FAILURE_PAGE = FAILURES.read_text(encoding="utf-8")
 
 
 def block(mark: str) -> str:
@@ -93,11 +101,40 @@ def test_the_set_up_commands_are_one_line_each() -> None:
         assert block(mark).startswith("python3 -m venv")
 
 
-@pytest.mark.parametrize("name", GENERATED)
-def test_generated_parts_are_up_to_date(name: str) -> None:
+@pytest.mark.parametrize("page", GENERATED, ids=lambda page: page.name)
+def test_generated_parts_are_up_to_date(page: Path) -> None:
     """Python scripts/update_readme.py writes them."""
-    assert f"<!-- begin {name} -->" in README
-    assert updated(README) == README
+    text = page.read_text(encoding="utf-8")
+    for name in GENERATED[page]:
+        assert f"<!-- begin {name} -->" in text
+    assert updated(page) == text
+
+
+def test_every_failure_of_a_judge_is_explained() -> None:
+    """What the table leaves together has the same reason, meaning and remedy."""
+    for rule in RULES:
+        assert f"| `{rule.reason}` | " in FAILURE_PAGE
+
+
+def test_every_exit_code_is_explained() -> None:
+    """Those of the code, and those that a signal makes."""
+    signals = [128 + number for number in (signal.SIGINT, signal.SIGTERM)]
+    codes = [0, SOME_FAILED, WRONG_USE, BUDGET_REACHED, TRY_LATER, *signals]
+    assert re.findall(r"^\| (\d+) \|", FAILURE_PAGE, re.MULTILINE) == [str(n) for n in codes]
+
+
+def test_the_numbers_of_the_failure_page_are_those_of_the_code() -> None:
+    """A default that changes changes there too."""
+    said = " ".join(FAILURE_PAGE.split())
+    settings = OpenAISpec.model_fields
+    for text in (
+        f"asked up to {settings['max_attempts'].default} times",
+        f"After {Limits().max_outage / 60:.0f} minutes without an answer",
+        f"finish for up to {GRACE_SECONDS:.0f} s",
+        f"unless {MOST_REJECTED} in a row end so",
+        f"given up after {MOST_GIVEN_UP} rows",
+    ):
+        assert text in said, text
 
 
 def test_every_command_judge_and_splitter_is_mentioned() -> None:

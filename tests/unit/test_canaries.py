@@ -33,6 +33,7 @@ from labeler.recipe import recipe
 from labeler.record import Outcome, ReplyFacts, Usage, fault_of, label_key
 from labeler.rows import RowSequence
 from labeler.stores import LabelStore
+from labeler.traffic.budget import Budget
 from samples import keyed_example, request
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "rows.jsonl"
@@ -347,6 +348,9 @@ class Payer:
         """Nothing to learn."""
 
     def seen(self, outcome: Outcome, origin: Origin) -> None:
+        """Nothing to learn."""
+
+    def ended(self, spent: Budget) -> None:
         """Nothing to learn."""
 
     def notice(self, text: str) -> None:

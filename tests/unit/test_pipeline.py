@@ -23,6 +23,7 @@ from labeler.judges import JudgeReply, UnusableAnswer
 from labeler.pipeline import Origin
 from labeler.prompting import JudgeRequest
 from labeler.record import LabelFailure, LabelRecord, Outcome, SentenceScores, Usage
+from labeler.traffic.budget import Budget
 from labelled import output
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "rows.jsonl"
@@ -70,6 +71,9 @@ class Watch:
     def paid(self, outcome: Outcome) -> None:
         """Remember who was asked about."""
         self.paid_for.append(outcome.id)
+
+    def ended(self, spent: Budget) -> None:
+        """Nothing to learn."""
 
     def notice(self, text: str) -> None:
         """Remember what was said."""

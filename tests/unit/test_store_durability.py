@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import queue
 import signal
 import sqlite3
 import subprocess
@@ -15,7 +16,7 @@ import pytest
 
 from labeler.errors import StoreError
 from labeler.record import LabelFailure
-from labeler.stores import disk
+from labeler.stores import writing
 from labeler.stores.disk import DiskStore
 from records import sample_failure, sample_record
 
@@ -43,35 +44,42 @@ for n in itertools.count(int(sys.argv[2])):
 
 _FILL_UP = """
 import random, resource, sys
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from records import sample_failure, sample_record
 from labeler.errors import StoreError
+from labeler.stores import writing
 from labeler.stores.disk import DiskStore
-store = DiskStore(sys.argv[1])
+writing._FIRST_PAUSE = writing._LONGEST_PAUSE = 0.02
+told = [Future(), Future()]
+notices = iter(told)
+store = DiskStore(sys.argv[1], notice=lambda text: next(notices).set_result(text))
 failure = sample_failure(1, message="first")
 store.put_failure(failure).result()
 limits = resource.getrlimit(resource.RLIMIT_FSIZE)
 resource.setrlimit(resource.RLIMIT_FSIZE, (600_000, limits[1]))
-failed = 0
-while failed < 3:
-    n = random.getrandbits(60)
-    record = sample_record(n, explanation=random.randbytes(10_000).hex())
-    try:
-        store.put(record).result()
-        print("saved", record.key)
-    except StoreError as error:
-        failed += 1
-        print("error", error)
+def record():
+    return sample_record(random.getrandbits(60), explanation=random.randbytes(10_000).hex())
+waiting = []
+while not told[0].done():
+    waiting.append(record())
+    saved = store.put(waiting[-1])
+    wait([saved, told[0]], return_when=FIRST_COMPLETED)
+    if saved.done():
+        print("saved", waiting.pop().key)
+print("notice", told[0].result())
+more = [saved, *(store.put(record()) for n in range(3))]
+later = store.put_failure(sample_failure(1, message="later"))
 print("readable", len(list(store)))
-try:
-    store.put_failure(sample_failure(1, message=random.randbytes(90_000).hex())).result()
-except StoreError as error:
-    print("failure error", error)
 print("failure kept", store.failure(failure.key) == failure)
-resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-store.put(record).result()
-print("saved", record.key)
-store.put_failure(sample_failure(1, message="later")).result()
+print("waiting", sum(not future.done() for future in [*more, later]))
+if sys.argv[2] == "room":
+    resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    print("in the end", [future.result() for future in [*more, later]])
 store.close()
+print("notice", told[1].result())
+for future in [*more, later]:
+    if future.exception():
+        print("error", future.exception())
 """
 
 _HOLD_LOCK = """
@@ -129,23 +137,46 @@ def test_kill_9_loses_nothing_acknowledged(tmp_path: Path) -> None:
         assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
 
 
-def test_a_full_disk_is_an_error_and_nothing_more(tmp_path: Path) -> None:
-    """Where the file may not grow, puts fail clearly; the saved stay, and room lets it go on."""
-    with start(_FILL_UP, tmp_path / "s") as process:
+def filled_up(directory: Path, then: str) -> list[list[str]]:
+    """What a program prints that fills a disk up, a word and the rest of each line."""
+    with start(_FILL_UP, directory, then) as process:
         output, _ = process.communicate(timeout=120)
     assert process.returncode == 0
-    lines = [line.split(" ", 1) for line in output.splitlines()]
+    return [line.split(" ", 1) for line in output.splitlines()]
+
+
+def test_labels_wait_while_the_disk_is_full(tmp_path: Path) -> None:
+    """Where the file may not grow, puts wait and reading goes on; with room again all is saved."""
+    lines = filled_up(tmp_path / "s", "room")
+    saved = {text for word, text in lines if word == "saved"}
+    assert len(saved) > 5
+    assert ["readable", str(len(saved))] in lines
+    assert ["failure", "kept True"] in lines
+    assert ["waiting", "5"] in lines
+    assert ["in", "the end [True, True, True, True, True]"] in lines
+    first, second = (text for word, text in lines if word == "notice")
+    assert "labels wait" in first
+    assert "free" in first
+    assert "can be written again" in second
+    with DiskStore(tmp_path / "s", create=False) as store:
+        assert saved < {record.key for record in store}
+        assert len(store) == len(saved) + 4
+        assert store.failure(sample_record(1).key) == sample_failure(1, message="later")
+
+
+def test_closing_while_the_disk_is_full_says_what_is_lost(tmp_path: Path) -> None:
+    """Closed with no room, the store keeps what it acknowledged, and futures name the loss."""
+    lines = filled_up(tmp_path / "s", "close")
     saved = {text for word, text in lines if word == "saved"}
     errors = [text for word, text in lines if word == "error"]
-    assert len(errors) == 3
-    assert all("label store" in text and "free" in text for text in errors)
-    assert len(saved) > 5
-    assert ["readable", str(len(saved) - 1)] in lines
-    assert "failure error label store" in output
-    assert ["failure", "kept True"] in lines
+    notices = [text for word, text in lines if word == "notice"]
+    assert errors == [notices[1]] * len(errors)
+    assert f"lost labels: {len(errors)};" in notices[1]
+    assert 1 <= len(errors) <= 5
+    assert "free" in notices[1]
     with DiskStore(tmp_path / "s", create=False) as store:
-        assert {record.key for record in store} == saved
-        assert store.failure(sample_record(1).key) == sample_failure(1, message="later")
+        assert saved <= {record.key for record in store}
+        assert len(store) + len(errors) >= len(saved) + 4
 
 
 def test_a_short_lock_is_waited_for(tmp_path: Path) -> None:
@@ -180,25 +211,49 @@ def test_puts_under_a_lock_do_not_wait(tmp_path: Path) -> None:
         assert all(saved.result(60) for saved in waiting)
 
 
-def test_a_long_lock_is_an_error_that_names_it(tmp_path: Path) -> None:
-    """Past the time limit every waiting future fails, opening fails too, and later puts work."""
-    with DiskStore(tmp_path / "s", lock_timeout=0.3) as store:
+def test_labels_outlast_a_long_lock(tmp_path: Path) -> None:
+    """Past the time limit opening fails, but what was put waits, is told of, and is saved."""
+    told: queue.Queue[str] = queue.Queue()
+    with DiskStore(tmp_path / "s", lock_timeout=0.1, notice=told.put) as store:
         with start(_HOLD_LOCK, tmp_path / "s" / "cache.db") as other:
             assert other.stdout
             assert other.stdout.readline() == "locked\n"
-            began = time.monotonic()
             waiting = [store.put(sample_record(n)) for n in range(3)]
             waiting.append(store.put_failure(sample_failure(9)))
-            for saved in waiting:
-                with pytest.raises(StoreError, match="another process keeps it locked"):
-                    saved.result(10)
-            assert time.monotonic() - began >= 0.3
-            with pytest.raises(StoreError, match="lock_timeout"):
+            notice = told.get(timeout=10)
+            assert "another process keeps it locked" in notice
+            assert "lock_timeout" not in notice  # It changes nothing for labels that wait.
+            with pytest.raises(StoreError, match=r"keeps it locked.*lock_timeout"):
                 DiskStore(tmp_path / "s", lock_timeout=0.1)
+            assert not any(saved.done() for saved in waiting)
             other.communicate("go\n", timeout=10)
-        store.put(sample_record()).result(10)
-        assert len(store) == 1
-        assert store.failure(sample_record(9).key) is None
+        assert all(saved.result(10) for saved in waiting)
+        assert "again" in told.get(timeout=10)
+        assert len(store) == 3
+        assert store.failure(sample_record(9).key) == sample_failure(9)
+    assert told.empty()
+
+
+def test_closing_under_a_lock_ends_and_counts_the_lost(tmp_path: Path) -> None:
+    """A lock that outlasts the close fails what waits, says how much, and frees the key."""
+    told: queue.Queue[str] = queue.Queue()
+    store = DiskStore(tmp_path / "s", lock_timeout=0.1, notice=told.put)
+    store.put(sample_record(0)).result(10)
+    with start(_HOLD_LOCK, tmp_path / "s" / "cache.db") as other:
+        assert other.stdout
+        assert other.stdout.readline() == "locked\n"
+        waiting = [store.put(sample_record(n)) for n in range(1, 4)]
+        told.get(timeout=10)
+        waiting += [store.put(sample_record(n)) for n in range(4, 8)]
+        store.close()
+        for saved in waiting:
+            with pytest.raises(StoreError, match=r"locked.*lost labels: 7;"):
+                saved.result(0)
+        assert "lost labels: 7;" in told.get(timeout=10)
+        other.communicate("go\n", timeout=10)
+    with DiskStore(tmp_path / "s") as store:
+        assert list(store) == [sample_record(0)]
+        assert store.put(sample_record(1)).result(10)
 
 
 def test_two_processes_write_one_store(tmp_path: Path) -> None:
@@ -222,8 +277,8 @@ def test_a_failed_commit_does_not_block_the_next(
         return cache
 
     DiskStore(tmp_path / "s").close()
-    open_cache = disk._cache
-    monkeypatch.setattr(disk, "_cache", without_commit)
+    open_cache = writing.open_cache
+    monkeypatch.setattr(writing, "open_cache", without_commit)
     with DiskStore(tmp_path / "s") as store:
         with pytest.raises(StoreError, match="not authorized"):
             store.put(sample_record(1)).result(10)

@@ -18,9 +18,10 @@ import pytest
 
 from labeler.errors import StoreError
 from labeler.record import LabelRecord
-from labeler.stores.disk import BytesDisk, DiskStore, salvage
+from labeler.stores.disk import DiskStore, salvage
 from labeler.stores.memory import MemoryStore
 from labeler.stores.sealed import FAILURE_MAGIC, LARGEST, MAGIC, seal, seal_failure
+from labeler.stores.writing import BytesDisk
 from records import keyed_example, sample_failure, sample_record
 
 RECORDS = sorted((sample_record(n) for n in range(5)), key=lambda record: record.key)

@@ -338,6 +338,41 @@ def test_a_pause_beyond_the_limit_ends_the_run() -> None:
         served(work)
 
 
+def test_a_wait_that_the_headers_ask_for_is_told_and_may_be_too_long() -> None:
+    """A used-up daily quota is no silent hour of nothing."""
+
+    async def work(limits: Limits) -> list[str]:
+        notices: list[str] = []
+        traffic = Traffic(4, limits, notice=notices.append, clock=now)
+        async with traffic.request(1, Size()) as sent:
+            sent.told(requests=Quota(200, 0, 86400), tokens=None)
+            sent.answered()
+        async with traffic.request(2, Size()):
+            return notices
+
+    (notice,) = served(lambda: work(Limits()))
+    assert notice.startswith("the server asks to wait 432 s: going on at 20")
+    with pytest.raises(RunPaused, match="asks to wait 432 s"):
+        served(lambda: work(Limits(longest_wait=120)))
+
+
+@pytest.mark.parametrize(
+    ("requests", "tokens", "refill"),
+    [(Quota(60, 0, 30), None, 30), (Quota(60, 1, 30), Quota(9, 0, 70), 60), (None, None, 0)],
+)
+def test_a_limit_that_is_used_up_tells_when_it_is_whole_again(
+    requests: Quota | None, tokens: Quota | None, refill: float
+) -> None:
+    """A minute at most: a day's limit comes back little by little."""
+
+    async def work() -> float:
+        async with Traffic(clock=now).request(1, Size()) as sent:
+            sent.told(requests=requests, tokens=tokens)
+            return sent.refill
+
+    assert served(work) == refill
+
+
 def test_an_outage_is_waited_out_by_one_request_at_a_time() -> None:
     """Ten minutes of nothing: a few requests, no record given up, and it goes on by itself."""
     load, seconds = loaded(3000, down=(5.0, 605.0))
@@ -459,7 +494,6 @@ def paying(
 
     async def work() -> tuple[Decimal, int]:
         traffic = Traffic(1, Limits(budget=Decimal(budget)), clock=now)
-        assert traffic.budget is not None
         for number, (worst, actual) in enumerate(requests):
             try:
                 async with traffic.request(number, Size(worst_cost=Decimal(worst))) as sent:
@@ -509,12 +543,46 @@ def test_requests_in_flight_may_still_free_enough() -> None:
     assert served(work) == [0, 1, 2]
 
 
+def test_prices_that_never_end_do_not_keep_a_run_waiting() -> None:
+    """What rounding leaves reserved is not taken for a request in flight."""
+
+    async def work() -> Decimal:
+        traffic = Traffic(1, Limits(budget=Decimal(1)), clock=now)
+        third = Decimal(1) / 3
+        for record in range(2):
+            async with traffic.request(record, Size(worst_cost=third)) as sent:
+                sent.answered(cost=third / 7)
+        with pytest.raises(BudgetSpent):
+            async with traffic.request(3, Size(worst_cost=Decimal(2))):
+                raise AssertionError
+        return traffic.budget.spent
+
+    assert 0 < served(work) < 1
+
+
+def test_what_may_have_been_charged_is_told_apart() -> None:
+    """It counts against the cap, and is named for what it is."""
+
+    async def work() -> Budget:
+        traffic = Traffic(1, clock=now)
+        for cost in (Decimal("0.1"), None):
+            async with traffic.request(1, Size(worst_cost=Decimal("0.5"))) as sent:
+                sent.answered(cost=cost)
+        async with traffic.request(1, Size(worst_cost=Decimal("0.5"))) as sent:
+            sent.failed(charged=True)
+        async with traffic.request(1, Size(worst_cost=Decimal("0.5"))) as sent:
+            sent.failed(charged=False)
+        return traffic.budget
+
+    budget = served(work)
+    assert (budget.known, budget.doubtful) == (Decimal("0.1"), Decimal("1.0"))
+
+
 def test_whatever_is_charged_within_the_worst_case_never_overspends() -> None:
     """Many at once, with costs drawn up to the worst."""
 
     async def work() -> Decimal:
         traffic = Traffic(64, Limits(budget=Decimal("3.7")), clock=now)
-        assert traffic.budget is not None
 
         async def ask(record: int) -> None:
             async with traffic.request(record, Size(worst_cost=Decimal("0.1"))) as sent:
@@ -528,7 +596,9 @@ def test_whatever_is_charged_within_the_worst_case_never_overspends() -> None:
     assert Decimal("3.6") < served(work) <= Decimal("3.7")
 
 
-@pytest.mark.parametrize("name", ["requests_per_minute", "tokens_per_minute", "budget"])
+@pytest.mark.parametrize(
+    "name", ["requests_per_minute", "tokens_per_minute", "budget", "longest_wait"]
+)
 @pytest.mark.parametrize("value", [0, -1, float("inf"), float("nan")])
 def test_a_limit_is_a_number_above_zero(name: str, value: Any) -> None:
     """The error names it."""

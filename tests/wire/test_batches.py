@@ -13,6 +13,7 @@ import sys
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -25,13 +26,20 @@ from labeler.batches import Collection, FileLimits, Submission, Waiting
 from labeler.batches.folder import BatchFolder, Part
 from labeler.batches.folder import batches as folders
 from labeler.errors import FatalJudgeError, JudgeError, StoreError, UsageError
+from labeler.example import Example
+from labeler.judges import JudgeReply
+from labeler.judges.batch_service import History, RemoteBatch, Verdict
+from labeler.judges.embedded import EmbeddedJudge
 from labeler.judges.openai_batch import OpenAIBatches
 from labeler.judges.openai_judge import OpenAIJudge
+from labeler.pipeline import admit_reply
 from labeler.pricing import given_price
 from labeler.recipe import Recipe, recipe
-from labeler.record import LabelFailure, LabelRecord, Outcome
+from labeler.record import LabelFailure, LabelRecord, Outcome, ReplyFacts, Usage
 from labeler.stores.disk import DiskStore
-from wire.provider import Call, Provider, completes, done_but, expires, fails, never
+from wire.behaviours import Behaviour, named
+from wire.behaviours import body as sends
+from wire.provider import Call, Provider, Script, completes, done_but, expires, fails, never
 
 KEY = "sk-SENTINEL-0123456789"
 T = TypeVar("T")
@@ -196,6 +204,16 @@ def test_a_judge_of_another_address_is_refused(tmp_path: Path) -> None:
             batches.submit_batch(open_rows(rows(1)), how(provider), elsewhere, tmp_path)
 
 
+def test_a_judge_that_no_server_answers_for_is_refused(tmp_path: Path) -> None:
+    """It is told that such a judge cannot be asked in batches; nothing is sent."""
+    with Provider() as provider:
+        with pytest.raises(UsageError, match="cannot be asked in batches"):
+            batches.submit_batch(
+                open_rows(rows(1)), recipe(EmbeddedJudge()), service(provider), tmp_path
+            )
+        assert not provider.requests
+
+
 # What comes back
 
 _JUDGED_ALIKE = [
@@ -228,7 +246,7 @@ def _each_its_own(times: int) -> Callable[[Call], str]:
 @pytest.mark.parametrize("times", [1, 2])
 def test_an_answer_means_the_same_as_online(tmp_path: Path, times: int) -> None:
     """Label, failure, reason, usage, counts and what is stored: once bad or twice, as online."""
-    given = rows(len(_JUDGED_ALIKE))
+    given = [{**row, "domain": "lamps"} for row in rows(len(_JUDGED_ALIKE))]
     with Provider(_each_its_own(times)) as provider:
         online = OpenAIJudge("model-1", api_key=KEY, base_url=provider.url, sleep=no_sleep)
         expected = labeler.label(given, judge=online, store=tmp_path / "online")
@@ -243,6 +261,31 @@ def test_an_answer_means_the_same_as_online(tmp_path: Path, times: int) -> None:
     for outcome, behaviour in zip(expected, _JUDGED_ALIKE, strict=True):
         assert told[outcome.id] == _facts(outcome), behaviour
     assert len(outcomes) == len(given)
+
+
+def test_an_answer_that_is_refused_at_the_door_is_told_as_online(tmp_path: Path) -> None:
+    """The failure of a reply that breaks the contract is the one that the online path makes."""
+    given = [{**rows(1)[0], "domain": "lamps"}]
+    with Provider() as provider:
+        good = labeler.label(given, judge=how(provider).judge, store=tmp_path / "online")[0]
+        assert isinstance(good, LabelRecord)
+        answer = good.label.model_copy(update={"all_relevant_sentence_keys": ["zz"]})
+        facts = ReplyFacts(attempts=2, reasks=1, usage=Usage(prompt_tokens=7))
+
+        class Careless(OpenAIBatches):
+            """Lets everything through."""
+
+            def read(self, *_: Any, **__: Any) -> Verdict:
+                """Read."""
+                return Verdict(JudgeReply(answer, facts), History(attempts=2, reasks=1))
+
+        submit(provider, tmp_path / "batch", given)
+        collect(provider, tmp_path / "batch", Careless)
+        example = next(iter(open_rows(given))).content
+        assert isinstance(example, Example)
+        told = admit_reply(how(provider).request(example), JudgeReply(answer, facts))
+    assert isinstance(told, LabelFailure)
+    assert stored(tmp_path / "batch")[1] == [told]
 
 
 @pytest.mark.parametrize("behaviour", ["unknown-key", "malformed", "no-content"])
@@ -448,6 +491,124 @@ def test_answers_that_are_missing_are_fetched_again_and_not_bought_again(tmp_pat
         assert sorted(provider.paid.values()) == [1, 1]
 
 
+def _first_fail(count: int) -> Callable[[Call], str | None]:
+    """A script in which the first so many rows are answered with 500."""
+
+    def pick(call: Call) -> str | None:
+        number = int(re.findall(r"What is item (\d+)", call.messages[1]["content"])[0])
+        return "500" if number < count else None
+
+    return pick
+
+
+def test_lines_of_errors_do_not_stand_for_missing_answers(tmp_path: Path) -> None:
+    """What the provider counts as completed is held against good answers alone."""
+    said: list[str] = []
+    with Provider(_first_fail(4)) as provider:
+        submit(provider, tmp_path, rows(10))
+        _ended(provider, tmp_path)
+        output = next(
+            f for n, f in provider.files.all.items() if b'"status_code": 200' in f.content
+        )
+        whole = output.content.splitlines(keepends=True)
+        object.__setattr__(output, "content", b"".join(whole[:-3]))
+        done = batches.collect_batches(service(provider), tmp_path, say=said.append)
+        assert (done.parts, done.still_open, len(stored(tmp_path)[0])) == (0, 1, 3)
+        assert "hold 3 answers, and the provider counts 6" in said[0]
+        object.__setattr__(output, "content", b"".join(whole))
+        assert collect(provider, tmp_path).results.labelled == 6
+        assert sorted(provider.paid.values()) == [1] * 6
+
+
+def test_files_that_speak_of_every_request_lack_nothing(tmp_path: Path) -> None:
+    """A server that counts what failed as completed too is not waited for in vain."""
+
+    class Counting(OpenAIBatches):
+        """Every line counts."""
+
+        async def look(self, batch_id: str) -> RemoteBatch:
+            """Look."""
+            remote = await super().look(batch_id)
+            return remote.model_copy(update={"completed": remote.completed + remote.failed})
+
+    with Provider(["400", "ok"]) as provider:
+        submit(provider, tmp_path, rows(2))
+        done = collect(provider, tmp_path, Counting)
+    assert (done.results.labelled, done.results.failed) == (1, {"bad_request": 1})
+
+
+def _unnamed(times: int) -> type[OpenAIBatches]:
+    """Batches of which the first looks that find them over do not name the file of answers."""
+    left = times
+
+    class Early(OpenAIBatches):
+        """Looks too early."""
+
+        async def look(self, batch_id: str) -> RemoteBatch:
+            """Look."""
+            nonlocal left
+            remote = await super().look(batch_id)
+            if remote.status != "completed" or left == 0:
+                return remote
+            left -= 1
+            return remote.model_copy(update={"output_file": None})
+
+    return Early
+
+
+def test_a_file_of_answers_that_has_no_name_yet_is_waited_for(tmp_path: Path) -> None:
+    """A batch that is over before its file is named is looked at until it is."""
+    said: list[str] = []
+    with Provider() as provider:
+        submit(provider, tmp_path, rows(3))
+        done = collect(provider, tmp_path, _unnamed(2), say=said.append)
+        assert (done.results.labelled, done.still_open) == (3, 0)
+        assert sorted(provider.paid.values()) == [1, 1, 1]
+    assert ["does not name their file yet" in message for message in said] == [True]
+
+
+def test_a_part_that_was_written_down_without_its_file_is_looked_at_again(tmp_path: Path) -> None:
+    """Nothing that an earlier look has missed stays missed."""
+    with Provider() as provider:
+        submit(provider, tmp_path, rows(2))
+        _ended(provider, tmp_path)
+        folder = folders(tmp_path)[0]
+        part = folder.parts()[0]
+        assert part.batch_id is not None
+        remote = RemoteBatch(id=part.batch_id, status="completed", total=2, completed=2)
+        folder.save(part.model_copy(update={"state": "ended", "remote": remote}))
+        assert collect(provider, tmp_path).results.labelled == 2
+
+
+def test_answers_that_are_fetched_again_may_have_another_name(tmp_path: Path) -> None:
+    """After a file that lacks answers the batch is looked at, and its present file is fetched."""
+    with Provider() as provider:
+        submit(provider, tmp_path, rows(2))
+        _ended(provider, tmp_path)
+        batch = provider.batches.all["batch_0001"]
+        whole = provider.files.all[str(batch.output_file_id)].content
+        _rewritten(provider, lambda lines: lines[:1])
+        batches.collect_batches(service(provider), tmp_path)
+        batch.output_file_id = provider.files.add("again.jsonl", "batch_output", whole, None).id
+        assert collect(provider, tmp_path).results.labelled == 2
+
+
+def test_what_is_dropped_is_not_handed_in_again(tmp_path: Path) -> None:
+    """A part whose answers are missing prepares further ones, and letting go of it is final."""
+    with Provider(_first_fail(1)) as provider:
+        name = submit(provider, tmp_path, rows(4)).batch
+        assert name is not None
+        _ended(provider, tmp_path)
+        output = next(f for f in provider.files.all.values() if b'"status_code": 200' in f.content)
+        object.__setattr__(output, "content", output.content.splitlines(keepends=True)[0])
+        batches.collect_batches(service(provider), tmp_path)
+        batches.cancel_batch(service(provider), tmp_path, name, drop=True)
+        assert collect(provider, tmp_path).still_open == 0
+        assert batches.pending(tmp_path) == {}
+        assert len(provider.batches.all) == 1
+        assert submit(provider, tmp_path, rows(4)).lines == 3
+
+
 @pytest.mark.parametrize("page", ["html", "json-list", "json-null"])
 def test_a_page_is_not_taken_for_a_file_of_answers(tmp_path: Path, page: str) -> None:
     """A proxy that answers for the server costs a look, not the answers."""
@@ -478,6 +639,41 @@ def test_without_a_price_the_cost_is_unknown(tmp_path: Path) -> None:
     with Provider() as provider:
         submit(provider, tmp_path, rows(1))
         assert collect(provider, tmp_path).results.cost is None
+
+
+def _with_usage(usage: str) -> Callable[[list[bytes]], list[bytes]]:
+    """Put a usage into every line, as it is written."""
+
+    def change(lines: list[bytes]) -> list[bytes]:
+        return [written(json.loads(line)) for line in lines]
+
+    def written(line: dict[str, Any]) -> bytes:
+        line["response"]["body"]["usage"] = "HERE"
+        return json.dumps(line).replace('"HERE"', usage).encode() + b"\n"
+
+    return change
+
+
+@pytest.mark.parametrize(
+    "count", ["-5", "0", str(10**12), "1" + "0" * 400, "1" + "0" * 5000, "1e400", "NaN", "true"]
+)
+def test_a_count_that_makes_no_sense_is_not_believed(tmp_path: Path, count: str) -> None:
+    """The label is stored, and what the answer cost is told as unknown."""
+    usage = f'{{"prompt_tokens": {count}, "completion_tokens": {count}, "total_tokens": {count}}}'
+    with Provider() as provider:
+        submit(provider, tmp_path, rows(2))
+        _ended(provider, tmp_path)
+        _rewritten(provider, _with_usage(usage))
+        price = given_price("2,10,1").batched()
+        done = collect(provider, tmp_path, price=lambda _: price)
+    results = done.results
+    assert (results.labelled, results.answered, results.odd) == (2, 2, {})
+    most = 1 if count == "true" else 0
+    assert results.usage.prompt_tokens <= 2 * most
+    assert results.cost is not None
+    assert results.cost < Decimal("0.0001")
+    assert results.unmetered == 2 - 2 * most
+    assert len(stored(tmp_path)[0]) == 2
 
 
 # Interruptions
@@ -626,6 +822,91 @@ def test_a_batch_that_was_started_unheard_is_not_started_again(tmp_path: Path, t
         assert provider.routes["POST /v1/batches"] == 1
         metadata = next(iter(provider.batches.all.values())).metadata
     assert metadata == {"labeler_part": f"{folders(tmp_path)[0].name}/0001"}
+
+
+_NAMED = {"id": "other", "object": "batch", "created_at": 2_000_000_000}
+
+
+def _listed(data: object, *, more: bool = False) -> Behaviour:
+    """A page of a list of batches."""
+    return sends(json.dumps({"object": "list", "data": data, "has_more": more}).encode())
+
+
+@pytest.mark.parametrize("late", [1, 2])
+def test_a_batch_that_is_listed_late_is_not_started_again(tmp_path: Path, late: int) -> None:
+    """After a failure that leaves it open it is looked for again, with pauses, before a second."""
+    pauses: list[float] = []
+
+    async def pause(seconds: float) -> None:
+        pauses.append(seconds)
+
+    unheard: dict[str, Script] = {
+        "POST /v1/batches": [done_but("500")],
+        "GET /v1/batches": [_listed([])] * late,
+    }
+    with Provider(at=unheard) as provider:
+        at = OpenAIBatches(api_key=KEY, base_url=provider.url, sleep=pause)
+        batches.submit_batch(open_rows(rows(3)), how(provider), at, tmp_path)
+        assert provider.routes["GET /v1/batches"] == late + 1
+        assert collect(provider, tmp_path).results.labelled == 3
+        assert sorted(provider.paid.values()) == [1, 1, 1]
+    assert [seconds for seconds in pauses if seconds >= 10] == [10.0, 20.0][:late]
+
+
+def test_a_cancellation_looks_more_than_once_for_what_may_have_been_started(
+    tmp_path: Path,
+) -> None:
+    """A batch that is listed late is ended, not forgotten."""
+    unheard: dict[str, Script] = {
+        "POST /v1/batches": [done_but("401")],
+        "GET /v1/batches": [_listed([])] * 2,
+    }
+    with Provider(batches=never(), at=unheard) as provider:
+        with pytest.raises(FatalJudgeError):
+            submit(provider, tmp_path, rows(1))
+        name = folders(tmp_path)[0].name
+        batches.cancel_batch(service(provider), tmp_path, name)
+        assert provider.batches.all["batch_0001"].status == "cancelling"
+
+
+@pytest.mark.parametrize(
+    "listed",
+    [
+        _listed([7]), _listed([None, _NAMED]), _listed([{}]), _listed([{**_NAMED, "id": 7}]),
+        _listed([_NAMED, "text"], more=True), _listed(None), _listed({}), _listed([], more=True),
+        sends(b"null"), sends(b"[]"), sends(b"7"), sends(b"{"), named("html"), named("deep-json"),
+        sends(b'{"data": [], "n": ' + b"1" * 5000 + b"}"),
+        _listed([_NAMED], more=True),  # without an end
+    ],
+)  # fmt: skip
+def test_a_list_that_leaves_it_open_starts_nothing(tmp_path: Path, listed: Behaviour) -> None:
+    """Whether a batch was started cannot be told from such a list: it is said, and stays open."""
+    with Provider(at={"POST /v1/batches": [done_but("500")]}) as provider:
+        provider._scripts["GET /v1/batches"] = lambda _: listed
+        with pytest.raises(JudgeError, match="could not list batches at") as caught:
+            submit(provider, tmp_path, rows(2))
+        assert not isinstance(caught.value, FatalJudgeError)
+        assert "labeler batch cancel" in str(caught.value)
+        provider._scripts["GET /v1/batches"] = lambda _: None
+        assert collect(provider, tmp_path).results.labelled == 2
+        assert len(provider.batches.all) == 1
+        assert sorted(provider.paid.values()) == [1, 1]
+
+
+def test_a_list_that_begins_with_the_oldest_is_read_to_its_end(tmp_path: Path) -> None:
+    """Old batches at the beginning do not tell that ours is not there."""
+    old = [{**_NAMED, "id": f"old_{number}", "created_at": number} for number in range(100)]
+    first = _listed(old, more=True)
+    unheard: dict[str, Script] = {"POST /v1/batches": [done_but("401")], "GET /v1/batches": [first]}
+    with Provider(at=unheard) as provider:
+        with pytest.raises(FatalJudgeError):
+            submit(provider, tmp_path, rows(1))
+        ours = provider.batches.all["batch_0001"]
+        provider.batches.all = {"old_99": replace(ours, id="old_99", metadata=None), ours.id: ours}
+        provider.batches.all["old_99"].input_file_id = "file-other"
+        provider.batches.all = dict(reversed(provider.batches.all.items()))
+        assert collect(provider, tmp_path).results.labelled == 1
+        assert len(provider.batches.all) == 2
 
 
 def test_a_batch_that_was_started_unheard_is_found_behind_many_others(tmp_path: Path) -> None:

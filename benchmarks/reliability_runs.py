@@ -1,0 +1,503 @@
+"""What can go wrong in a long run, done on purpose; each run says what came of it."""
+
+from __future__ import annotations
+
+import json
+import random
+import signal
+import sqlite3
+import statistics
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import labeler
+from labeler.record import LabelFailure, LabelRecord
+from labeler.stores.database import FILE
+from reliability_serving import (
+    MODEL,
+    ROOT,
+    Ended,
+    Labeling,
+    Manner,
+    Server,
+    records,
+    short_records,
+    wait_until,
+    write_rows,
+)
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How large the runs are."""
+
+    few: int = 1_000
+    """Records of the runs on budget and on one large record."""
+    some: int = 2_000
+    """Records of the runs on two processes and on an outage."""
+    many: int = 3_000
+    """Records of the runs on kills, rates and throughput."""
+    most: int = 100_000
+    """Rows of the run with a bad key."""
+    concurrency: int = 64
+    latency: float = 0.2
+    kills: int = 20
+    rate: float = 50.0
+    bursts: Sequence[int] = (50, 10)
+    rounds: int = 3
+    large: int = 1_000_000
+    """Characters of the large document."""
+    tokens_per_minute: int = 320_000
+    """Fewer than the large record has."""
+    outage: float = 20.0
+    seed: int = 1
+
+
+QUICK = Scale(
+    few=24,
+    some=48,
+    many=48,
+    most=200,
+    concurrency=8,
+    latency=0.02,
+    kills=2,
+    rate=200.0,
+    bursts=(20,),
+    rounds=1,
+    large=100_000,
+    tokens_per_minute=30_000_000,
+    outage=0.5,
+)
+"""For a look at whether the runs run; its figures say nothing."""
+
+
+class Finding(NamedTuple):
+    """One line of the table."""
+
+    what: str
+    figure: str
+    goal: str = "none set"
+    met: bool | None = None
+    """``None`` where there is no goal."""
+    timing: bool = False
+    """Whether it depends on how busy the machine is."""
+
+
+class File(NamedTuple):
+    """What is in a label file."""
+
+    ids: Sequence[str]
+    labels: dict[str, Any]
+    """By id."""
+    reasons: Counter[str]
+    """Of failures."""
+
+
+def read(path: Path) -> File:
+    """Read a label file; one that is not there holds nothing."""
+    ids, labels, reasons = [], {}, Counter[str]()
+    for outcome in labeler.read_labels(path) if path.exists() else ():
+        if isinstance(outcome, LabelFailure):
+            ids.append(outcome.id)
+            reasons[outcome.reason] += 1
+        else:
+            ids.append(outcome.example.id)
+            labels[outcome.example.id] = outcome.label
+    return File(ids, labels, reasons)
+
+
+def complete(file: File, count: int, ended: Ended, what: str = "labelled, each once") -> Finding:
+    """Every row must be in the file once, with a label, and the command must say so."""
+    once = len(file.ids) == len(set(file.ids)) == len(file.labels) == count
+    figure = f"{len(file.labels):,} of {count:,}, exit {ended.code}"
+    if file.reasons:
+        figure += f", failures: {dict(file.reasons)}"
+    if ended.code:
+        figure += f", {ended.last_words!r}"
+    return Finding(what, figure, "all, exit 0", once and ended.code == 0)
+
+
+def at_most(what: str, value: float, most: float, unit: str = "", **more: bool) -> Finding:
+    """A figure with an upper bound."""
+    return Finding(what, f"{value:,.4g}{unit}", f"≤ {most:,.4g}{unit}", value <= most, **more)
+
+
+def at_least(what: str, value: float, least: float, unit: str = "", **more: bool) -> Finding:
+    """A figure with a lower bound."""
+    return Finding(what, f"{value:,.4g}{unit}", f"≥ {least:,.4g}{unit}", value >= least, **more)
+
+
+def exactly(what: str, value: float, goal: float) -> Finding:
+    """A figure that must be one number."""
+    return Finding(what, f"{value:,}", f"{goal:,}", value == goal)
+
+
+def _labeling(server: Server, rows: Path, scale: Scale, name: str = "labels") -> Labeling:
+    folder = rows.parent
+    return Labeling(server.url, rows, folder / "store", folder / f"{name}.jsonl", scale.concurrency)
+
+
+# -- kills ----------------------------------------------------------------------------------------
+
+
+def kills(scale: Scale, folder: Path) -> Iterator[Finding]:
+    """The process is killed again and again, at moments that a seed picks."""
+    count = scale.many
+    draw = random.Random(scale.seed)  # noqa: S311 - not for secrets
+    rows = write_rows(folder / "rows.jsonl", records(count))
+    with Server(Manner(scale.latency)) as server:
+        command = _labeling(server, rows, scale)
+        lost = [_killed(server, command, draw, count // scale.kills) for _ in range(scale.kills)]
+        ended = command.run()
+        stats = server.settled()
+    repeated = [requests for requests in lost if requests is not None]
+    yield exactly("processes killed with `kill -9` while they worked", len(repeated), scale.kills)
+    yield complete(read(command.out), count, ended, "labelled in the end, each once")
+    yield Finding(
+        "store: records that can be read; `PRAGMA integrity_check`",
+        f"{_stored(command.store):,}; {(said := _integrity(command.store))}",
+        f"{count:,}; ok",
+        _stored(command.store) == count and said == "ok",
+    )
+    yield at_most(
+        "requests lost with one kill, at most", max(repeated, default=0), scale.concurrency
+    )
+    yield at_most(
+        "requests lost with one kill, on average",
+        (stats["calls"] - count) / max(1, len(repeated)),
+        scale.concurrency,
+    )
+    yield at_most(
+        "of these, for a record that a good answer had been sent for, on average",
+        stats["again"] / max(1, len(repeated)),
+        scale.concurrency,
+    )
+
+
+def _killed(server: Server, command: Labeling, draw: random.Random, share: int) -> int | None:
+    """Start, kill, and count the requests that brought no stored label; ``None`` if it ended.
+
+    Args:
+        server: whose requests are counted.
+        command: what is started.
+        draw: picks the moment.
+        share: requests that one start may send without those after it running out of records.
+    """
+    sent, stored = server.stats()["calls"], _stored(command.store)
+    enough = sent + draw.randint(1, max(1, share))
+    process = command.start()
+    wait_until(lambda: process.poll() is not None or server.stats()["calls"] >= enough)
+    time.sleep(draw.random() * 0.05)
+    process.kill()
+    if process.wait() != -signal.SIGKILL:
+        return None
+    lost: int = server.settled()["calls"] - sent - (_stored(command.store) - stored)
+    return lost
+
+
+def _stored(store: Path) -> int:
+    """How many labels a store holds; each is read and checked against its checksum."""
+    if not (store / FILE).exists():
+        return 0
+    return sum(isinstance(one, LabelRecord) for one in labeler.read_labels(store))
+
+
+def _integrity(store: Path) -> str:
+    with closing(sqlite3.connect(store / FILE)) as database:
+        return str(database.execute("PRAGMA integrity_check").fetchone()[0])
+
+
+# -- rates ----------------------------------------------------------------------------------------
+
+
+TELLINGS = {
+    "told in `x-ratelimit` headers": {"headers": True, "retry_after": False},
+    "told by `Retry-After` alone": {"headers": False, "retry_after": True},
+    "not told": {"headers": False, "retry_after": False},
+}
+"""How a server can let its limit be known."""
+
+
+def rate(scale: Scale, folder: Path) -> Iterator[Finding]:
+    """The server takes no more than so many requests a second."""
+    rows = write_rows(folder / "rows.jsonl", records(scale.many))
+    for burst in scale.bursts:
+        for name, telling in TELLINGS.items():
+            own = folder / f"{burst}-{list(TELLINGS).index(name)}"
+            own.mkdir()
+            manner = Manner(scale.latency, rate=scale.rate, burst=burst, **telling)
+            with Server(manner) as server:
+                command = Labeling(
+                    server.url, rows, own / "store", own / "labels.jsonl", scale.concurrency
+                )
+                ended = command.run()
+                stats = server.settled()
+            told = f"{scale.rate:g} requests/s, {burst} at once, {name}"
+            allowed = scale.rate * stats["seconds"] + burst
+            done = at_least(f"{told}: achieved / allowed", scale.many / allowed, 0.9, timing=True)
+            yield done._replace(figure=f"{done.figure} in {stats['seconds']:.0f} s")
+            refused = 100 * stats["limited"] / stats["calls"]
+            yield at_most(f"{told}: answered with 429", refused, 2, " %", timing=True)
+            yield complete(read(command.out), scale.many, ended, f"{told}: labelled, each once")
+
+
+# -- throughput -----------------------------------------------------------------------------------
+
+
+class Taken(NamedTuple):
+    """What asking once for each record took."""
+
+    rate: float
+    """Records a second."""
+    cpu: float
+    """Milliseconds of CPU for each record."""
+    server_cpu: float
+    """The same of the server, which runs on the same machine."""
+
+
+def throughput(scale: Scale, folder: Path) -> Iterator[Finding]:
+    """Nothing goes wrong; the bare client of openai does the same in turns."""
+    rows = write_rows(folder / "rows.jsonl", records(scale.many))
+    taken: dict[str, list[Taken]] = {"labeler": [], "bare": []}
+    for number in range(scale.rounds):
+        for name, so_far in taken.items():
+            own = folder / f"{name}-{number}"
+            own.mkdir()
+            so_far.append(_taken(name, rows, scale, own))
+    ideal = scale.concurrency / scale.latency
+    full, bare = (_median(taken[name]) for name in ("labeler", "bare"))
+    yield at_least(
+        "records/s, median, beside those of the bare client",
+        full.rate / bare.rate,
+        0.9,
+        timing=True,
+    )._replace(
+        figure=f"{full.rate:.0f} and {bare.rate:.0f} ({full.rate / bare.rate:.0%})",
+        goal=f"≥ 90 %; without any overhead {ideal:.0f}",
+    )
+    yield Finding(
+        "CPU a record, median, beside that of the bare client",
+        f"{full.cpu:.1f} ms and {bare.cpu:.1f} ms (server: {full.server_cpu:.1f} ms)",
+    )
+
+
+def _taken(name: str, rows: Path, scale: Scale, folder: Path) -> Taken:
+    script = ROOT / "benchmarks" / "reliability_client.py"
+    with Server(Manner(scale.latency)) as server:
+        before = server.stats()["cpu_seconds"]
+        ended = subprocess.run(  # noqa: S603 - our own program
+            [
+                *(sys.executable, str(script), name, server.url, str(rows)),
+                *(str(scale.concurrency), str(folder)),
+            ],
+            stdout=subprocess.PIPE,
+            check=True,
+            text=True,
+        )
+        stats = server.settled()
+    if stats["calls"] != scale.many:
+        raise RuntimeError(f"{name} sent {stats['calls']} requests for {scale.many} records")
+    took = json.loads(ended.stdout)
+    each = 1_000 / scale.many
+    served = (stats["cpu_seconds"] - before) * each
+    return Taken(scale.many / took["seconds"], took["cpu"] * each, served)
+
+
+def _median(taken: Sequence[Taken]) -> Taken:
+    return Taken(*map(statistics.median, zip(*taken, strict=True)))
+
+
+# -- budget ---------------------------------------------------------------------------------------
+
+
+PRICE = "1,4"
+"""US dollars per million tokens of prompts and of answers."""
+_CAP = 1_000
+"""Tokens that an answer may have."""
+_PART = Decimal("0.37")
+
+
+def budget(scale: Scale, folder: Path) -> Iterator[Finding]:
+    """There is money for a part of the records."""
+    count = scale.few
+    rows = write_rows(folder / "rows.jsonl", records(count))
+    with Server(Manner(scale.latency, count_tokens=True)) as server:
+        expected, at_most_each = _expected(rows, server.url)
+        cap = (expected * _PART).quantize(Decimal("0.0001"))
+        command = _labeling(server, rows, scale)
+        priced = ("--price", PRICE, "--max-output-tokens", _CAP)
+        ended = command.run(*priced, "--budget", cap)
+        first, spent = read(command.out), _spent(server.settled())
+        again = command.run(*priced, "--budget", expected * 3)
+        stats = server.settled()
+    yield Finding(
+        f"spent of ${cap} (37 % of the estimate), by the provider's own count",
+        f"${spent:.4f}",
+        "no more",
+        spent <= cap,
+    )
+    # A request is sent if its worst case fits, so that about one worst case remains.
+    least = 1 - Decimal("1.5") * at_most_each / cap
+    yield at_least("part of it that was used", float(spent / cap) * 100, float(least) * 100, " %")
+    left = count - len(first.labels)
+    yield Finding(
+        "records that remained, and ended with the reason `budget`",
+        f"{left:,}, {first.reasons['budget']:,}, exit {ended.code}",
+        "all, exit 4",
+        0 < left == first.reasons["budget"] == len(first.ids) - len(first.labels)
+        and len(first.ids) == count
+        and ended.code == 4,  # noqa: PLR2004 - the documented code
+    )
+    yield complete(read(command.out), count, again, "run again with more money: labelled")
+    yield exactly("run again with more money: paid twice", stats["paid"]["duplicates"], 0)
+
+
+def _expected(rows: Path, url: str) -> tuple[Decimal, Decimal]:
+    """What labelling would cost, as estimated, and what one record would at most."""
+    estimate = labeler.estimate(
+        rows,
+        judge=labeler.OpenAIJudge(MODEL, api_key="none", base_url=url),
+        store=rows.parent / "store",
+        price=labeler.find_price(MODEL, url, given=PRICE),
+        max_output_tokens=_CAP,
+    )
+    if estimate.online is None or estimate.online.at_most is None:
+        raise RuntimeError("the estimate has no price")
+    return estimate.online.expected, estimate.online.at_most / estimate.rows.asked
+
+
+def _spent(stats: dict[str, Any]) -> Decimal:
+    prompt, completion = map(Decimal, PRICE.split(","))
+    tokens: dict[str, int] = stats["tokens"]
+    return (prompt * tokens["prompt"] + completion * tokens["completion"]) / 1_000_000
+
+
+# -- two processes --------------------------------------------------------------------------------
+
+
+def two(scale: Scale, folder: Path) -> Iterator[Finding]:
+    """Two processes label the same rows into one store at the same time."""
+    alone, pair = folder / "alone", folder / "pair"
+    for place in (alone, pair):
+        place.mkdir()
+        write_rows(place / "rows.jsonl", records(scale.some))
+    with Server(Manner(scale.latency)) as server:
+        single = _labeling(server, alone / "rows.jsonl", scale).run()
+    with Server(Manner(scale.latency)) as server:
+        commands = [_labeling(server, pair / "rows.jsonl", scale, name) for name in ("one", "two")]
+        began = time.perf_counter()
+        processes = [command.start() for command in commands]
+        ends = [
+            command.end(process, began)
+            for command, process in zip(commands, processes, strict=True)
+        ]
+        stats = server.settled()
+    one, other = (read(command.out) for command in commands)
+    yield exactly("labels paid twice", stats["paid"]["duplicates"], 0)
+    yield exactly("requests", stats["calls"], scale.some)
+    for file, ended, name in zip((one, other), ends, ("first", "second"), strict=True):
+        yield complete(file, scale.some, ended, f"{name} process: labelled, each once")
+    differing = sum(one.labels.get(id_) != label for id_, label in other.labels.items())
+    yield exactly("labels in which the two files differ", differing, 0)
+    yield Finding(
+        "seconds of both, beside those of one process alone",
+        f"{max(ended.seconds for ended in ends):.1f} and {single.seconds:.1f}",
+        timing=True,
+    )
+
+
+# -- one large record -----------------------------------------------------------------------------
+
+
+def large(scale: Scale, folder: Path) -> Iterator[Finding]:
+    """One record is larger than what the limit lets through in a minute."""
+    count, limit = scale.few, scale.tokens_per_minute
+    rows = list(short_records(count))
+    text = " ".join(str(row["documents"][0]) for row in records(1 + scale.large // 400))
+    rows[count // 2]["documents"].append(text[: scale.large])
+    path = write_rows(folder / "rows.jsonl", rows)
+    with Server(Manner(scale.latency, count_tokens=True)) as server:
+        command = _labeling(server, path, scale)
+        ended = command.run("--tokens-per-minute", limit)
+        stats = server.settled()
+    used = sum(stats["tokens"].values())
+    # A minute's worth is there at once; the rest has to flow in.
+    least = max(0.0, used / limit - 1) * 60
+    size = f"{scale.large / 1e6:g} MB among {count:,} at {limit:,} tokens/min"
+    yield complete(read(command.out), count, ended, f"{size}: labelled, each once")
+    yield at_most(
+        f"{size}: seconds, beside {least:.0f} that {used:,} tokens take at that rate",
+        ended.seconds,
+        least * 1.1 + 10,
+        " s",
+        timing=True,
+    )
+
+
+# -- a bad key ------------------------------------------------------------------------------------
+
+
+def key(scale: Scale, folder: Path) -> Iterator[Finding]:
+    """The provider does not know the key."""
+    rows = write_rows(folder / "rows.jsonl", short_records(scale.most))
+    with Server(Manner(scale.latency, bad_key=True)) as server:
+        ended = _labeling(server, rows, scale).run()
+        sent = sum(server.settled()["routes"].values())
+    yield exactly(f"{scale.most:,} rows: requests sent, of any kind", sent, 1)
+    yield exactly(f"{scale.most:,} rows: exit code", ended.code, 2)
+    yield Finding(f"{scale.most:,} rows: seconds until then", f"{ended.seconds:.1f}", timing=True)
+
+
+# -- an outage ------------------------------------------------------------------------------------
+
+
+def outage(scale: Scale, folder: Path) -> Iterator[Finding]:
+    """The server answers 503 for some time in the middle of a run."""
+    count = scale.some
+    rows = write_rows(folder / "rows.jsonl", records(count))
+    manner = Manner(scale.latency, down_at=count // 2, down_seconds=scale.outage)
+    with Server(manner) as server:
+        command = _labeling(server, rows, scale)
+        ended = command.run()
+        stats = server.settled()
+    yield complete(read(command.out), count, ended, "labelled, each once")
+    yield at_most(
+        f"requests in the first 2 of {scale.outage:g} s",
+        stats["at_once_in_outage"],
+        2 * scale.concurrency,
+    )
+    later = stats["in_outage"] - stats["at_once_in_outage"]
+    if scale.outage > 2:  # noqa: PLR2004 - the seconds above
+        yield at_most(
+            "requests a second in the rest of it", later / (scale.outage - 2), 1, timing=True
+        )
+    back = stats["back_after"]
+    yield Finding(
+        "seconds from its end to the next good answer",
+        "none came" if back is None else f"{back:.1f}",
+        timing=True,
+    )
+    yield exactly("labels paid twice", stats["paid"]["duplicates"], 0)
+
+
+Run = Callable[[Scale, Path], Iterator[Finding]]
+
+RUNS: dict[str, Run] = {
+    "kills": kills,
+    "rate": rate,
+    "throughput": throughput,
+    "budget": budget,
+    "two": two,
+    "large": large,
+    "key": key,
+    "outage": outage,
+}
+"""Every run, by the name that ``--only`` takes."""

@@ -1,0 +1,190 @@
+"""A server and ``labeler label`` as processes of their own, which the reliability runs start."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from http.client import HTTPConnection
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+from urllib.parse import urlsplit
+
+from peers.records import made_up
+
+ROOT = Path(__file__).parent.parent
+MODEL = "stub-1"
+
+_LONGEST_RUN = 1_800.0
+"""Seconds after which a process is given up."""
+_LOOK = 0.02
+"""Seconds between looks at the server's counters."""
+_UNLIKE = 1_000
+"""Made-up records that differ in more than their question."""
+
+Row = dict[str, Any]
+
+
+class Manner(NamedTuple):
+    """How a server treats its callers."""
+
+    latency: float = 0.2
+    """Seconds before each answer."""
+    rate: float | None = None
+    """Requests that it takes in a second; ``None`` for any number."""
+    burst: int | None = None
+    """Requests that it takes at once after a rest."""
+    headers: bool = True
+    """Whether it states its limits."""
+    retry_after: bool = True
+    """Whether it tells a refused client how long to wait."""
+    count_tokens: bool = False
+    """Whether it states the tokens that the texts have, instead of a fixed number."""
+    bad_key: bool = False
+    """Whether it accepts no key."""
+    down_at: int | None = None
+    """The number of the request with which an outage begins."""
+    down_seconds: float = 0.0
+
+
+class Server:
+    """A server in a process of its own, while its context is entered."""
+
+    def __init__(self, manner: Manner) -> None:
+        self._manner = manner
+
+    def __enter__(self) -> Self:
+        path = os.pathsep.join([str(ROOT / "tests"), str(ROOT / "benchmarks")])
+        self._process = subprocess.Popen(  # noqa: S603 - our own program
+            [sys.executable, "-m", "reliability_server", json.dumps(self._manner._asdict())],
+            env={**os.environ, "PYTHONPATH": path},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert self._process.stdout is not None  # noqa: S101 - for the type checker
+        self.url = self._process.stdout.readline().strip()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.communicate(timeout=30)
+
+    def stats(self) -> dict[str, Any]:
+        """The server's counters now."""
+        connection = HTTPConnection(urlsplit(self.url).netloc, timeout=30)
+        try:
+            connection.request("GET", "/stats")
+            counters: dict[str, Any] = json.load(connection.getresponse())
+        finally:
+            connection.close()
+        return counters
+
+    def settled(self) -> dict[str, Any]:
+        """The counters once nothing is being answered any more."""
+        wait_until(lambda: self.stats()["in_flight"] == 0)
+        return self.stats()
+
+
+class Ended(NamedTuple):
+    """How a process ended."""
+
+    code: int
+    seconds: float
+    said: str
+    """What it wrote on standard error."""
+
+    @property
+    def last_words(self) -> str:
+        """The last line of that."""
+        return next(reversed(self.said.splitlines()), "")
+
+
+@dataclass(frozen=True)
+class Labeling:
+    """The command that labels rows, with all that is the same in each start of it."""
+
+    url: str
+    rows: Path
+    store: Path
+    out: Path
+    concurrency: int
+
+    def start(self, *options: object) -> subprocess.Popen[str]:
+        """Start it; what it says goes to a file beside its output."""
+        with self._said.open("w") as said:
+            return subprocess.Popen(  # noqa: S603 - our own program
+                [
+                    *(sys.executable, "-m", "labeler", "label", str(self.rows)),
+                    *("--judge", "openai", "--model", MODEL, "--base-url", self.url),
+                    *("--store", str(self.store), "-o", str(self.out)),
+                    *("--concurrency", str(self.concurrency), *map(str, options)),
+                ],
+                cwd=self.out.parent,
+                env=_environment(),
+                stderr=said,
+                text=True,
+            )
+
+    def run(self, *options: object) -> Ended:
+        """Start it and wait for its end."""
+        began = time.perf_counter()
+        return self.end(self.start(*options), began)
+
+    def end(self, process: subprocess.Popen[str], began: float) -> Ended:
+        """Wait for the end of what was started."""
+        try:
+            code = process.wait(_LONGEST_RUN)
+        except BaseException:
+            process.kill()
+            raise
+        return Ended(code, time.perf_counter() - began, self._said.read_text())
+
+    @property
+    def _said(self) -> Path:
+        return self.out.with_suffix(".said")
+
+
+def _environment() -> Mapping[str, str]:
+    """Ours, without what would change how the command runs."""
+    ours = ("OPENAI_", "LABELER_")
+    return {name: value for name, value in os.environ.items() if not name.startswith(ours)}
+
+
+def wait_until(condition: Callable[[], bool], seconds: float = 300.0) -> None:
+    """Wait for something to become true.
+
+    Raises:
+        TimeoutError: it did not.
+    """
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"nothing happened in {seconds:g} s")
+        time.sleep(_LOOK)
+
+
+def records(count: int, seed: int = 1) -> Iterator[Row]:
+    """Made-up records; beyond a thousand they repeat but for their id and question."""
+    some = made_up(min(count, _UNLIKE), seed)
+    for number in range(count):
+        row = some[number % len(some)]
+        case = f"Case {number}: {row['question'].partition(': ')[2]}"
+        yield {**row, "id": f"made-{number}", "question": case}
+
+
+def short_records(count: int) -> Iterator[Row]:
+    """The same, each with a single document and a single sentence of response."""
+    for row in records(count):
+        answer = row["response"].partition(". ")[0] + "."
+        yield {**row, "documents": row["documents"][:1], "response": answer}
+
+
+def write_rows(path: Path, rows: Iterable[Row]) -> Path:
+    """Write rows as JSON Lines."""
+    with path.open("w", encoding="utf-8") as file:
+        file.writelines(json.dumps(row) + "\n" for row in rows)
+    return path

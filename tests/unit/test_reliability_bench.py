@@ -1,0 +1,107 @@
+"""The reliability runs at the smallest scale: what they count, not how fast anything is."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import reliability
+import reliability_runs
+from reliability import run_one, table, without_verdict
+from reliability_runs import QUICK, RUNS, Finding, Scale, at_least, at_most, exactly
+from reliability_serving import (
+    Labeling,
+    Manner,
+    Server,
+    records,
+    short_records,
+    write_rows,
+)
+
+TINY = replace(QUICK, few=16, some=24, many=24, most=40, kills=1, large=20_000, outage=0.3)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no kill -9")
+@pytest.mark.parametrize("name", sorted(set(RUNS) - {"throughput"}))
+def test_every_goal_that_is_no_matter_of_time_is_met(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each run ends, and what it counts is as it should be whatever the scale."""
+    monkeypatch.setattr(
+        reliability_runs, "TELLINGS", dict([*reliability_runs.TELLINGS.items()][:1])
+    )
+    findings = run_one(name, TINY)
+    counted = [finding for finding in findings if not finding.timing and finding.met is not None]
+    assert counted
+    assert not [finding for finding in counted if not finding.met]
+
+
+def test_both_clients_send_one_request_a_record() -> None:
+    """Their figures are compared, so that they must do the same; the run itself checks it."""
+    rate, cpu = run_one("throughput", replace(TINY, many=8))
+    assert rate.timing
+    assert cpu.met is None
+    assert "server" in cpu.figure
+
+
+def test_the_server_notes_requests_after_a_good_answer(tmp_path: Path) -> None:
+    """The same record asked for in two stores is asked for again."""
+    rows = write_rows(tmp_path / "rows.jsonl", records(3))
+    with Server(Manner(latency=0.0)) as server:
+        for store in ("one", "two"):
+            command = Labeling(server.url, rows, tmp_path / store, tmp_path / f"{store}.jsonl", 2)
+            assert command.run().code == 0
+        stats = server.settled()
+    assert (stats["calls"], stats["again"], stats["paid"]["duplicates"]) == (6, 3, 3)
+
+
+def test_figures_are_compared_with_their_goals() -> None:
+    """A bound itself still meets the goal."""
+    assert [at_most("", 2, 2).met, at_most("", 2.1, 2).met] == [True, False]
+    assert [at_least("", 0.9, 0.9).met, at_least("", 0.8, 0.9).met] == [True, False]
+    assert [exactly("", 1, 1).met, exactly("", 0, 1).met] == [True, False]
+
+
+def test_a_run_that_breaks_is_a_missed_goal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its line says what happened, and the others go on."""
+
+    def breaks(_: Scale, __: Path) -> Iterator[Finding]:
+        raise TimeoutError("nothing happened")
+
+    monkeypatch.setitem(RUNS, "kills", breaks)
+    (finding,) = run_one("kills", TINY)
+    assert (finding.met, finding.figure) == (False, "TimeoutError: nothing happened")
+
+
+def test_a_missed_goal_is_the_exit_code(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The page is written all the same."""
+    monkeypatch.setitem(RUNS, "key", lambda *_: iter([exactly("requests", 2, 1)]))
+    page = tmp_path / "docs" / "page.md"
+    monkeypatch.setattr(sys, "argv", ["reliability.py", "--only", "key", "--write", str(page)])
+    assert reliability.main() == 1
+    assert "| key | requests | 2 | 1 | **no** |" in page.read_text(encoding="utf-8")
+    assert "`python benchmarks/reliability.py --only key`" in capsys.readouterr().out
+
+
+def test_times_of_a_small_scale_are_held_to_no_goal() -> None:
+    """Otherwise a quick look would end as a failure on a slow machine."""
+    slow, wrong = at_most("", 9, 2, timing=True), at_most("", 9, 2)
+    assert without_verdict(slow).met is None
+    assert without_verdict(wrong).met is False
+    assert any("⏱" in line for line in table({"x": [slow]}))
+
+
+def test_records_are_distinct_beyond_the_made_up_ones() -> None:
+    """A repeated question would be labelled once for two rows."""
+    rows = list(records(1_002))
+    assert len({row["id"] for row in rows}) == len({row["question"] for row in rows}) == 1_002
+    assert rows[1]["documents"] == rows[1_001]["documents"]
+    short = next(iter(short_records(1)))
+    assert len(json.dumps(short)) < len(json.dumps(rows[0])) / 2

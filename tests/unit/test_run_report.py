@@ -1,0 +1,148 @@
+"""What a run says of itself when it is over: requests, tokens, money, and who answered."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from labeler.cli import run
+from labeler.cli.terminal import Progress
+from records import sample_record
+from wire.provider import Provider, Script, changes
+from wire.runs import row_file, rows
+
+
+class Told(NamedTuple):
+    """How a run ended, and what it said."""
+
+    code: int
+    lines: list[str]
+
+    def line(self, start: str) -> str:
+        """The one line that begins so."""
+        (found,) = [line for line in self.lines if re.match(start, line)]
+        return found
+
+
+Label = Callable[..., Told]
+
+
+@pytest.fixture
+def label(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> Label:
+    """Run ``labeler label`` in this process, in a folder of its own."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "LABELER_MODEL", "LABELER_STORE"):
+        monkeypatch.delenv(name, raising=False)
+
+    def labelled(provider: Provider, *more: object, count: int = 4) -> Told:
+        given = row_file(tmp_path, rows(count))
+        asking = ["--judge", "openai", "--model", "m", "--base-url", provider.url]
+        arguments = ["label", given, "-o", "labels.jsonl", *asking, "--concurrency", "1", *more]
+        monkeypatch.setattr(sys, "argv", ["labeler", *map(str, arguments)])
+        code = run()
+        return Told(code, capsys.readouterr().err.splitlines())
+
+    return labelled
+
+
+def test_requests_and_what_was_broken_are_told(label: Label) -> None:
+    """Re-asks, and violations by kind, those of rows without a label too."""
+    script = ["unknown-key", "ok", "missing-sentence", "missing-sentence", "malformed", "ok"]
+    with Provider(script) as provider:
+        told = label(provider)
+    assert told.code == 1
+    said = told.line(r"\d+ requests")
+    assert said.startswith("7 requests, 3 re-asked (")
+    for kind in ("unknown_key 1", "malformed 1"):
+        assert kind in said
+    assert said.count("missing") == 1
+
+
+def test_tokens_are_those_that_the_provider_charged(label: Label) -> None:
+    """Of every answer, good or bad, with the part that came from its cache."""
+    with Provider(["unknown-key", "ok", "refusal"]) as provider:
+        told = label(provider)
+    said = told.line(r"\d+ requests")
+    assert provider.tokens.prompt == 500
+    assert f"{provider.tokens.prompt} prompt tokens ({provider.cached_tokens} cached)" in said
+    assert f"{provider.tokens.completion} completion tokens" in said
+
+
+def test_the_cost_is_told_with_the_source_of_its_price(label: Label) -> None:
+    """100 prompt tokens of which 40 were cached, and 10 of an answer, four times."""
+    with Provider() as provider:
+        told = label(provider, "--price", "100,400,10")
+    # 60 x 100 + 40 x 10 + 10 x 400 = 10,400 millionths of a dollar each
+    assert "; $0.0416 by " in told.line(r"4 requests")
+
+
+def test_an_unknown_price_is_said_to_be_unknown(label: Label) -> None:
+    """Not taken for nothing."""
+    with Provider() as provider:
+        told = label(provider)
+    assert told.line(r"4 requests").endswith("; price unknown")
+    assert not any("$" in line for line in told.lines)
+
+
+def test_a_run_that_the_store_answers_reports_no_spending(label: Label) -> None:
+    """What another run bought is not counted again; nor is a stored refusal."""
+    with Provider(["refusal"]) as provider:
+        label(provider, "--price", "1,1")
+        again = label(provider, "--price", "1,1")
+        assert len(provider.calls) == 4
+        further = label(provider, "--price", "1,1", count=5)
+    assert (again.code, len(provider.calls)) == (1, 5)
+    assert not any("requests" in line or "$" in line for line in again.lines)
+    assert again.lines[0].startswith("0 labelled by openai/m, 3 from the store, 1 failed (refusal")
+    assert further.line("1 requests").startswith("1 requests; 100 prompt tokens (40 cached)")
+
+
+def test_more_than_one_model_that_answered_is_told(label: Label) -> None:
+    """A name that came to mean another model in the middle of a run, or since the last one."""
+    with Provider(["ok", "ok", "drift"]) as provider:
+        told = label(provider)
+    said = "answered by 2 models: stub-1-2026-11-01 3, stub-2-2026-11-20 1"
+    assert told.line("answered by") == said
+    with Provider() as provider:  # all from the store, but they are still of two models
+        again = label(provider)
+    assert again.line("answered by") == said
+
+
+def test_one_model_is_not_worth_a_line(label: Label) -> None:
+    """Each label holds its name anyway."""
+    with Provider() as provider:
+        told = label(provider)
+    assert not any("answered by" in line for line in told.lines)
+
+
+def test_a_server_that_names_a_model_for_each_answer_gets_one_line(label: Label) -> None:
+    """Its names are shortened to a few, and cannot command the terminal."""
+    script: Script = lambda call: changes(  # noqa: E731 - one use
+        lambda value: value.update(model=f"m{call.number}\x1b[2J")
+    )
+    with Provider(script) as provider:
+        told = label(provider, count=9)
+    said = told.line("answered by")
+    assert said.startswith("answered by 9 models: m")
+    assert said.endswith(", and 4 more")
+    assert "\x1b" not in said
+    assert "<U+001B>" in said
+
+
+def test_imported_labels_that_name_no_model_are_told_of_none(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """There is nobody to tell of."""
+    with Progress("importing") as progress:
+        list(progress.watching([sample_record(n) for n in range(3)]))
+    progress.close("3 imported")
+    err = capsys.readouterr().err
+    assert err.startswith("3 imported, 0 failed")
+    assert "answered by" not in err

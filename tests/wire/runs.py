@@ -1,0 +1,184 @@
+"""Whole runs against the provider: in this process, and as the command that people type."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from labeler.api import iter_labels
+from labeler.judges.openai_judge import OpenAIJudge
+from labeler.pipeline import Origin
+from labeler.record import LabelFailure, LabelRecord, Outcome
+from labeler.stores.memory import MemoryStore
+from labeler.traffic.budget import Budget
+from wire.clients import comes_true
+from wire.provider import Provider
+
+KEY = "sk-SENTINEL-0123456789"
+
+
+def rows(count: int, start: int = 0) -> list[dict[str, Any]]:
+    """Rows with content of their own."""
+    return [
+        {
+            "id": f"r{n}",
+            "question": f"What is item {n}?",
+            "documents": [f"Item {n} is a lamp. It is red.", "Chairs are made of wood."],
+            "response": f"Item {n} is a lamp. It is blue.",
+        }
+        for n in range(start, start + count)
+    ]
+
+
+def judge_of(provider: Provider, **settings: Any) -> OpenAIJudge:
+    """The provider's model as a judge."""
+    return OpenAIJudge("m", **{"api_key": KEY, "base_url": provider.url, **settings})
+
+
+async def brief(_: float) -> None:
+    """Hardly pause over a record's own back-off; what the traffic decides is waited for."""
+    await asyncio.sleep(0.01)
+
+
+class Watch:
+    """Writes down what a run says of itself."""
+
+    def __init__(self) -> None:
+        self.notices: list[str] = []
+        self.origins: list[Origin] = []
+
+    def begin(self, rows: int, repeated: int) -> None:
+        """Nothing to learn."""
+
+    def seen(self, outcome: Outcome, origin: Origin) -> None:
+        """Remember where an outcome came from."""
+        del outcome
+        self.origins.append(origin)
+
+    def paid(self, outcome: Outcome) -> None:
+        """Nothing to learn."""
+
+    def ended(self, spent: Budget) -> None:
+        """Nothing to learn."""
+
+    def notice(self, text: str) -> None:
+        """Remember what was said."""
+        self.notices.append(text)
+
+
+def run(
+    provider: Provider,
+    given: list[dict[str, Any]],
+    *,
+    watch: Watch | None = None,
+    judge: dict[str, Any] | None = None,
+    **options: Any,
+) -> list[Outcome]:
+    """Label rows and return every outcome.
+
+    Args:
+        provider: who is asked.
+        given: the rows.
+        watch: told how it goes.
+        judge: the judge's settings, besides short back-offs.
+        options: those of ``iter_labels``; by default a store of its own that keeps nothing.
+    """
+    asked = judge_of(provider, **{"sleep": brief, **(judge or {})})
+    return list(
+        iter_labels(given, judge=asked, watcher=watch, **{"store": MemoryStore(), **options})
+    )
+
+
+def reasons(outcomes: list[Outcome]) -> list[str]:
+    """Reason codes of the failures, ``label`` for the others."""
+    return [o.reason if isinstance(o, LabelFailure) else "label" for o in outcomes]
+
+
+def records(outcomes: list[Outcome]) -> list[LabelRecord]:
+    """Those that are labels."""
+    return [outcome for outcome in outcomes if isinstance(outcome, LabelRecord)]
+
+
+# As a process
+
+
+class Done(NamedTuple):
+    """How a command ended."""
+
+    code: int
+    err: str
+
+
+def settings() -> dict[str, str]:
+    """This environment without the user's settings, with this process's import path."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("OPENAI_", "LABELER_"))}
+    return kept | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+
+
+def row_file(folder: Path, given: list[dict[str, Any]], name: str = "rows.jsonl") -> Path:
+    """A file of rows."""
+    path = folder / name
+    path.write_text("".join(json.dumps(row) + "\n" for row in given))
+    return path
+
+
+def command(
+    provider: Provider, given: Path, *more: object, output: str = "labels.jsonl"
+) -> list[str]:
+    """The command that has the provider label rows."""
+    asking = ["--judge", "openai", "--model", "m", "--base-url", provider.url, "-o", output]
+    return [sys.executable, "-m", "labeler", "label", str(given), *asking, *map(str, more)]
+
+
+def ended(arguments: list[str], folder: Path) -> Done:
+    """Run a command to its end."""
+    done = subprocess.run(
+        arguments,
+        cwd=folder,
+        env=settings(),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    return Done(done.returncode, done.stderr)
+
+
+class Running:
+    """A command that runs beside the test; what it says goes to a file, so that it never blocks."""
+
+    def __init__(self, arguments: list[str], folder: Path, name: str = "run") -> None:
+        self._heard = folder / f"{name}.err"
+        with self._heard.open("w") as err:
+            self.process = subprocess.Popen(arguments, cwd=folder, env=settings(), stderr=err)
+
+    @property
+    def err(self) -> str:
+        """What it has said so far."""
+        return self._heard.read_text()
+
+    def says(self, text: str) -> bool:
+        """Whether it says so before long."""
+        return comes_true(lambda: text in self.err, 60)
+
+    def end(self) -> Done:
+        """Wait for its end."""
+        return Done(self.process.wait(timeout=120), self.err)
+
+
+@contextmanager
+def running(arguments: list[str], folder: Path, name: str = "run") -> Iterator[Running]:
+    """Start a command; it does not outlive the context."""
+    started = Running(arguments, folder, name)
+    try:
+        yield started
+    finally:
+        started.process.kill()
+        started.process.wait()

@@ -1,0 +1,171 @@
+"""What a run costs: never more than its budget by the provider's own books, never twice."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import labeler
+from labeler.api import Canaries, Limits, MemoryStore
+from labeler.errors import UsageError
+from labeler.pricing import given_price
+from labeler.record import LabelFailure, Outcome
+from wire.connections import Sheet, Wire
+from wire.provider import Behaviour, Call, Provider, Script, completion, faulty, label_for
+from wire.runs import command, ended, judge_of, reasons, records, row_file, rows, run
+
+PRICE = "100,400"
+"""Dollars for a million tokens, so that few rows cost dollars."""
+CAP = 400
+BOUNDED: dict[str, Any] = {"price": given_price(PRICE), "max_output_tokens": CAP}
+BUDGET = Decimal(6)
+
+
+def books(provider: Provider) -> Decimal:
+    """Dollars that the provider has charged, by its own count of tokens."""
+    prompt, answer = provider.tokens
+    return (prompt * Decimal(100) + answer * Decimal(400)) / 10**6
+
+
+def charged_then(lost: str) -> Behaviour:
+    """The answer is made and charged for, and never arrives."""
+
+    async def behave(call: Call, wire: Wire) -> None:
+        content = json.dumps(label_for(call))
+        value = completion(content, usage=wire.accounts.usage(call, content))
+        await Sheet(wire.accounts, wire.models, "online").complete(call, value)
+        if lost == "reset":
+            wire.reset()
+        else:
+            await wire.gone()
+
+    return behave
+
+
+def every_third(behaviour: Behaviour) -> Script:
+    """A script that loses each third answer."""
+    return lambda call: behaviour if call.number % 3 == 0 else None
+
+
+def on_budget(provider: Provider, **options: Any) -> list[Outcome]:
+    """Label more rows than the budget is good for."""
+    settings = {**BOUNDED, "timeout": 0.5, **options.pop("judge", {})}
+    return run(provider, rows(60), judge=settings, limits=Limits(budget=BUDGET), **options)
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        (),
+        every_third(charged_then("reset")),
+        every_third(charged_then("hang")),
+        faulty(0.4, 1, ["unknown-key", "malformed", "truncated", "refusal", "no-usage"]),
+        faulty(0.4, 2, ["500", "reset", "close", "short", "429-wait-ms", "html", "bad-json"]),
+    ],
+    ids=["all well", "paid and reset", "paid and late", "bad answers", "bad network"],
+)
+def test_a_budget_is_kept_by_the_providers_books(script: Script) -> None:
+    """Whatever goes wrong; what no longer fits is not asked, and what was asked has its outcome."""
+    with Provider(script, count_tokens=True) as provider:
+        outcomes = on_budget(provider)
+    assert 0 < books(provider) <= BUDGET
+    said = Counter(reasons(outcomes))
+    assert said["budget"] > 0
+    assert said["label"] > 0
+    assert len(outcomes) == 60
+
+
+def test_twins_with_planted_sentences_are_paid_from_the_same_budget() -> None:
+    """They are requests like any other."""
+    canaries = Canaries(1.0)
+    with Provider(count_tokens=True) as provider:
+        outcomes = on_budget(provider, canaries=canaries)
+    assert 0 < books(provider) <= BUDGET
+    assert canaries.ordered.judged + canaries.plain.judged > 0
+    assert "budget" in reasons(outcomes)
+
+
+def test_what_the_budget_left_is_asked_by_the_next_run(tmp_path: Path) -> None:
+    """Exit code 4 until all is labelled; no run overspends, and no label is bought twice."""
+    given, codes, spent = row_file(tmp_path, rows(24)), list[int](), [Decimal(0)]
+    with Provider(count_tokens=True) as provider:
+        limits = ["--budget", BUDGET / 2, "--price", PRICE, "--max-output-tokens", CAP]
+        while not codes or (codes[-1] == 4 and len(codes) < 9):
+            done = ended(command(provider, given, *limits), tmp_path)
+            codes.append(done.code)
+            spent.append(books(provider))
+            assert spent[-1] - spent[-2] <= BUDGET / 2
+            assert ("(budget" in done.err) == (done.code == 4)
+    assert codes[-1] == 0
+    assert len(codes) > 1
+    assert provider.paid.total() == len(provider.paid) == 24
+
+
+def test_the_message_of_a_row_beyond_the_budget_says_what_was_spent() -> None:
+    """And what to do; it is not kept against the row."""
+    with Provider(count_tokens=True) as provider:
+        failures = [o for o in on_budget(provider) if isinstance(o, LabelFailure)]
+    assert "the budget of $6 is used up" in failures[0].message
+    assert "raise the budget and run it again" in failures[0].message
+    assert not any(failure.lasting or failure.usage for failure in failures)
+
+
+@pytest.mark.parametrize(
+    ("options", "missing"),
+    [
+        (["--price", PRICE], "a budget needs max_output_tokens"),
+        (["--max-output-tokens", CAP], "a budget needs a price, and none is known for 'm'"),
+    ],
+)
+def test_a_budget_that_could_not_be_kept_sends_nothing(
+    tmp_path: Path, options: list[object], missing: str
+) -> None:
+    """Exit code 2, and the message says what to give."""
+    with Provider() as provider:
+        given = row_file(tmp_path, rows(3))
+        done = ended(command(provider, given, "--budget", 1, *options), tmp_path)
+    assert (done.code, dict(provider.routes)) == (2, {})
+    assert missing in done.err
+
+
+def test_a_judge_that_costs_nothing_keeps_any_budget() -> None:
+    """The smallest one does not stop the embedded judge."""
+    outcomes = labeler.label(
+        rows(5), judge="embedded", store=MemoryStore(), limits=Limits(budget=Decimal("0.01"))
+    )
+    assert reasons(outcomes) == ["label"] * 5
+
+
+def test_a_budget_below_one_answer_asks_for_nothing() -> None:
+    """Every row says so."""
+    with Provider(count_tokens=True) as provider:
+        limits = Limits(budget=Decimal("0.001"))
+        outcomes = run(provider, rows(5), judge=BOUNDED, limits=limits)
+    assert reasons(outcomes) == ["budget"] * 5
+    assert provider.calls == []
+
+
+def test_a_judge_alone_needs_no_bounds() -> None:
+    """What a budget needs is asked for only where there is one."""
+    with Provider() as provider:
+        assert reasons(run(provider, rows(2))) == ["label"] * 2
+        with pytest.raises(UsageError, match="needs a price"):
+            run(provider, rows(2), limits=Limits(budget=Decimal(1)))
+
+
+def test_the_estimate_is_of_the_size_that_the_provider_counts() -> None:
+    """Prompt tokens of whole runs within a third; the provider's own rule is four bytes a token."""
+    given = rows(40)
+    with Provider(count_tokens=True) as provider:
+        judge = judge_of(provider)
+        said = labeler.estimate(given, judge=judge, store=MemoryStore())
+        outcomes = run(provider, given)
+    counted = provider.tokens.prompt
+    assert counted * 2 / 3 < said.prompt.total < counted * 3 / 2
+    stated = [record.reply.usage for record in records(outcomes)]
+    assert sum(usage.prompt_tokens for usage in stated if usage) == counted

@@ -1,0 +1,135 @@
+"""The look-up before the first record, and what the first record alone can tell."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from labeler.errors import FatalJudgeError
+from labeler.judges import openai_judge
+from labeler.judges.preflight import preflight
+from labeler.stores.memory import MemoryStore
+from wire.provider import ModelCard, Provider, Step, changes, error
+from wire.runs import Watch, command, ended, reasons, row_file, rows, run
+
+LOOK_UP = "GET /v1/models/{id}"
+COMPLETION = "POST /v1/chat/completions"
+
+
+def in_days(days: int) -> str:
+    """An ISO date so many days from now."""
+    return (datetime.now(UTC) + timedelta(days=days)).date().isoformat()
+
+
+@pytest.mark.parametrize("kind", ["401", "429-quota", "402"])
+def test_a_bad_key_costs_one_request_in_all(tmp_path: Path, kind: str) -> None:
+    """Of any kind, with 10,000 rows and many of them at once; and the exit code is 2."""
+    with Provider(at={LOOK_UP: lambda _: kind}) as provider:
+        done = ended(command(provider, row_file(tmp_path, rows(10_000))), tmp_path)
+    assert (done.code, provider.routes) == (2, {LOOK_UP: 1})
+    assert "Traceback" not in done.err
+    assert not (tmp_path / "labels.jsonl").exists()
+
+
+def test_a_key_that_is_refused_for_completions_alone_costs_one_completion() -> None:
+    """The first record goes alone, so that nobody repeats what it finds out."""
+    with (
+        Provider(lambda _: "401", at={LOOK_UP: lambda _: "404"}) as provider,
+        pytest.raises(FatalJudgeError, match="API key was not accepted"),
+    ):
+        run(provider, rows(10_000))
+    assert provider.routes == {LOOK_UP: 1, COMPLETION: 1}
+
+
+def test_an_unknown_model_costs_one_completion() -> None:
+    """The look-up of a model that it has not concludes nothing; the first record does."""
+    with (
+        Provider(models=[ModelCard("other")]) as provider,
+        pytest.raises(FatalJudgeError, match="check the model's name"),
+    ):
+        run(provider, rows(300))
+    assert provider.routes == {LOOK_UP: 1, COMPLETION: 1}
+
+
+def test_an_option_that_the_model_refuses_is_named_after_one_completion(tmp_path: Path) -> None:
+    """Exit code 2, and the message says which option to drop."""
+    models = [ModelCard("m", refuses=frozenset({"temperature"}))]
+    with Provider(models=models) as provider:
+        rows_path = row_file(tmp_path, rows(300))
+        done = ended(command(provider, rows_path, "--temperature", "0"), tmp_path)
+    assert (done.code, provider.routes[COMPLETION]) == (2, 1)
+    assert "the model does not accept temperature" in done.err
+    assert "drop or change temperature" in done.err
+
+
+@pytest.mark.parametrize(
+    ("shutdown", "said"),
+    [
+        (in_days(20), "shuts model 'm' down on"),
+        (in_days(-3), "now: stored labels stay"),
+        (in_days(300), None),
+        ("soon", None),
+        ("", None),
+        (None, None),
+    ],
+)
+def test_a_model_that_goes_away_soon_is_told_once(shutdown: str | None, said: str | None) -> None:
+    """A near end is worth a word, an end far off, unstated or unreadable is not; all go on."""
+    watch = Watch()
+    with Provider(models=[ModelCard("m", shutdown_date=shutdown)]) as provider:
+        outcomes = run(provider, rows(20), watch=watch)
+    assert reasons(outcomes) == ["label"] * 20
+    assert len(watch.notices) == (said is not None)
+    assert (said or "") in "".join(watch.notices)
+
+
+@pytest.mark.parametrize("step", ["404", "403", "500", "429", "html", "bad-json", "reset", "hang"])
+def test_a_server_without_models_is_asked_all_the_same(
+    step: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is concluded from the look-up but a bad key, and it does not wait for ever."""
+    monkeypatch.setattr(openai_judge, "preflight", partial(preflight, patience=0.3))
+    goes_on(step)
+
+
+def test_a_server_that_looks_nothing_up_is_asked_all_the_same() -> None:
+    """Its 405, and a body of another form, are no reasons to stop."""
+    goes_on(error(405))
+    goes_on(changes(lambda value: value.update(shutdown_date=["2026"])))
+
+
+def goes_on(step: Step) -> None:
+    """See that rows are labelled after such a look-up."""
+    watch = Watch()
+    with Provider(at={LOOK_UP: lambda _: step}) as provider:
+        assert reasons(run(provider, rows(3), watch=watch)) == ["label"] * 3
+    assert provider.routes == {LOOK_UP: 1, COMPLETION: 3}
+    assert watch.notices == []
+
+
+def test_records_that_come_at_once_share_one_look_up() -> None:
+    """The others wait for it."""
+    with Provider(latency=0.02) as provider:
+        run(provider, rows(40), concurrency=16)
+    assert provider.routes == {LOOK_UP: 1, COMPLETION: 40}
+
+
+def test_nothing_is_looked_up_where_everything_is_stored() -> None:
+    """A run that asks for nothing needs no key that works."""
+    store = MemoryStore()
+    with Provider() as provider:
+        run(provider, rows(3), store=store)
+    with Provider(at={LOOK_UP: lambda _: "401"}) as provider:
+        assert reasons(run(provider, rows(3), store=store)) == ["label"] * 3
+    assert not provider.routes
+
+
+def test_the_look_up_can_be_left_out() -> None:
+    """Then the first record is the first request."""
+    with Provider(at={LOOK_UP: lambda _: "401"}) as provider:
+        outcomes = run(provider, rows(3), judge={"preflight": False})
+    assert reasons(outcomes) == ["label"] * 3
+    assert provider.routes == {COMPLETION: 3}

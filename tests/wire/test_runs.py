@@ -1,0 +1,537 @@
+"""Whole runs through bad weather: nothing is lost, nothing is paid twice, and they end."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import re
+import resource
+import signal
+import sqlite3
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import labeler
+from labeler.api import Limits, Waiting
+from labeler.batches.folder import pending
+from labeler.errors import FatalJudgeError, StoreError
+from labeler.judges.openai_batch import OpenAIBatches
+from labeler.record import LabelFailure
+from labeler.stores.disk import DiskStore
+from labeler.stores.memory import MemoryStore
+from labeler.traffic import Traffic, breaker
+from wire.clients import comes_true
+from wire.connections import Wire
+from wire.provider import Behaviour, Call, Provider, Rates, answers, error
+from wire.runs import (
+    KEY,
+    Running,
+    Watch,
+    brief,
+    command,
+    ended,
+    reasons,
+    records,
+    row_file,
+    rows,
+    run,
+    running,
+)
+
+AWAY = "the server does not answer: asking with one request at a time until it does"
+BACK = "the server answers again"
+WAITS = "another run is labelling some of these rows: waiting for its labels"
+
+
+def stored(folder: Path) -> int:
+    """How many labels a store holds."""
+    with DiskStore(folder, create=False) as store:
+        return len(store)
+
+
+class Held:
+    """Answers wait until they are let go; then they, and all later ones, are good.
+
+    Used as the script of a provider.
+    """
+
+    def __init__(self) -> None:
+        self.going = threading.Event()
+
+    def __call__(self, _: Call) -> Behaviour:
+        """The same for every call."""
+        return self._behave
+
+    async def _behave(self, call: Call, wire: Wire) -> None:
+        while not self.going.is_set():
+            await wire.pause(0.01)
+        await answers()(call, wire)
+
+
+# Rate limits
+
+
+def test_a_named_time_to_wait_is_waited_by_all() -> None:
+    """Other records, which have the place meanwhile, send nothing either."""
+    came: list[float] = []
+
+    def pick(_: Call) -> Behaviour | None:
+        came.append(time.monotonic())
+        return error(429, headers={"retry-after": "1"}) if len(came) == 4 else None
+
+    with Provider(pick) as provider:
+        assert reasons(run(provider, rows(8), concurrency=1)) == ["label"] * 8
+    assert len(came) == 9
+    assert came[4] - came[3] >= 1
+
+
+def test_a_date_to_wait_for_is_waited_for_by_all() -> None:
+    """It has whole seconds; nothing comes before it."""
+    came: list[datetime] = []
+    dates: list[datetime] = []
+
+    def pick(_: Call) -> Behaviour | None:
+        came.append(datetime.now(UTC))
+        if len(came) != 4:
+            return None
+        dates.append((came[-1] + timedelta(seconds=2)).replace(microsecond=0))
+        return error(429, headers={"retry-after": format_datetime(dates[0], usegmt=True)})
+
+    with Provider(pick) as provider:
+        assert reasons(run(provider, rows(8), concurrency=1)) == ["label"] * 8
+    assert came[4] >= dates[0] - timedelta(seconds=0.01)
+
+
+def test_a_wait_of_hours_ends_a_run_that_may_not_wait(tmp_path: Path) -> None:
+    """Exit code 75 with the time to come back; what was labelled is found by the next run."""
+    given = row_file(tmp_path, rows(40))
+    with Provider(lambda call: "429-wait-long" if call.number > 9 else None) as provider:
+        done = ended(command(provider, given, "--no-wait", "--concurrency", 2), tmp_path)
+        paid = provider.paid.total()
+    assert done.code == 75
+    assert re.search(r"asks to wait 10800 s, until \d{4}-\d\d-\d\d \d\d:\d\d:\d\d", done.err)
+    assert stored(tmp_path / ".labeler") == paid == 8
+    with Provider() as provider:
+        assert ended(command(provider, given), tmp_path).code == 0
+        assert provider.paid.total() == 40 - paid
+
+
+@pytest.mark.parametrize("header", ["retry-after-ms", None])
+def test_a_storm_of_rate_limits_loses_no_record(header: Any) -> None:
+    """A server that takes far less than it is sent, and may not even say how long to wait."""
+    rates = Rates(requests_per_second=40, burst=4, headers=False, retry_after=header)
+    with Provider(rates=rates) as provider:
+        outcomes = run(provider, rows(60))
+    assert reasons(outcomes) == ["label"] * 60
+    assert provider.limited > 0
+    assert set(provider.paid.values()) == {1}
+
+
+def test_a_rate_limit_without_end_gives_records_up_and_keeps_none_of_it() -> None:
+    """Only past the longest outage that is waited out; the next run asks for them."""
+    store = MemoryStore()
+    with Provider(lambda call: "429" if call.number > 4 else None) as provider:
+        limits = Limits(max_outage=0.2)
+        outcomes = run(provider, rows(8), store=store, concurrency=1, limits=limits)
+    assert Counter(reasons(outcomes)) == {"label": 3, "rate_limit": 5}
+    assert not any(o.lasting for o in outcomes if isinstance(o, LabelFailure))
+    with Provider() as provider:
+        assert reasons(run(provider, rows(8), store=store)) == ["label"] * 8
+        assert len(provider.calls) == 5
+
+
+# Outages
+
+
+@pytest.fixture
+def quick_breaker(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Probes that follow one another at once."""
+    monkeypatch.setattr(breaker, "_FIRST_PAUSE", 0.02)
+    monkeypatch.setattr(breaker, "_LONGEST_PAUSE", 0.05)
+
+
+@pytest.mark.usefixtures("quick_breaker")
+@pytest.mark.parametrize(
+    ("kind", "concurrency", "calls"),
+    [("503", 16, 60), ("reset", 16, 60), ("html", 16, 60), ("503", 1, 8)],
+)
+def test_an_outage_loses_no_record(kind: str, concurrency: int, calls: int) -> None:
+    """The run says once that it waits, and once that it goes on."""
+    watch = Watch()
+    with Provider(lambda call: kind if 20 <= call.number < 20 + calls else None) as provider:
+        # One request at a time is the hardest: a record must not use its attempts up alone.
+        pauses = {"sleep": asyncio.sleep} if concurrency == 1 else {}
+        outcomes = run(provider, rows(60), watch=watch, concurrency=concurrency, judge=pauses)
+    assert reasons(outcomes) == ["label"] * 60
+    assert set(provider.paid.values()) == {1}
+    assert len(provider.calls) == 60 + calls
+    assert [text.startswith((AWAY, BACK)) for text in watch.notices] == [True, True]
+
+
+@pytest.mark.usefixtures("quick_breaker")
+def test_a_server_that_goes_and_comes_back_is_waited_for() -> None:
+    """Its port refuses connections meanwhile."""
+    with Provider(latency=0.01) as first:
+        pass  # a port that is free
+    port, came = first.port, threading.Event()
+    later = Provider(port=port)
+
+    class Waiting(Watch):
+        def notice(self, text: str) -> None:
+            super().notice(text)
+            if text.startswith(AWAY):
+                later.__enter__()
+                came.set()
+
+        def seen(self, *told: Any) -> None:
+            super().seen(*told)
+            if len(self.origins) == 10:
+                earlier.__exit__()
+
+    earlier, watch = Provider(port=port, latency=0.01), Waiting()
+    earlier.__enter__()
+    try:
+        outcomes = run(earlier, rows(80), watch=watch, concurrency=4)
+    finally:
+        if came.is_set():
+            later.__exit__()
+    assert reasons(outcomes) == ["label"] * 80
+    assert [text.startswith((AWAY, BACK)) for text in watch.notices] == [True, True]
+    assert later.paid
+
+
+def test_an_outage_without_end_stops_the_run_and_keeps_what_there_is() -> None:
+    """Past the longest that is waited out, ten records are given up, not a hundred thousand."""
+    store, limits = MemoryStore(), Limits(max_outage=0.05)
+    with (
+        Provider(lambda call: "503" if call.number > 11 else None) as provider,
+        pytest.raises(FatalJudgeError, match="the server is up") as caught,
+    ):
+        run(provider, rows(2000), store=store, limits=limits, concurrency=4)
+    assert caught.value.reason == "unreachable"
+    assert len(store) == 10
+    assert len(provider.calls) < 150
+
+
+# Failures that are kept, and those that are not
+
+
+LASTING = {
+    "refusal": ("refusal", 1),
+    "filtered": ("content_filter", 1),
+    "400-filter": ("content_filter", 1),
+    "400-context": ("context_length", 1),
+    "413": ("context_length", 1),
+    "truncated": ("truncated", 1),
+    "malformed": ("malformed", 2),
+    "unknown-key": ("contract", 2),
+    "missing-sentence": ("contract", 2),
+    "400": ("bad_request", 1),
+}
+
+
+@pytest.mark.parametrize("kind", LASTING)
+def test_what_would_end_the_same_is_asked_once_until_it_is_wanted(kind: str) -> None:
+    """A rerun sends nothing, and says the same of the row; ``retry_failed`` asks."""
+    store, (reason, requests) = MemoryStore(), LASTING[kind]
+    with Provider(lambda call: kind if "item 1?" in call.raw.decode() else None) as provider:
+        first = run(provider, rows(3), store=store)
+        assert reasons(first) == ["label", reason, "label"]
+        assert len(provider.calls) == 2 + requests
+        assert reasons(run(provider, rows(3), store=store)) == reasons(first)
+        assert len(provider.calls) == 2 + requests
+    with Provider() as provider:
+        again = run(provider, rows(3), store=store, retry_failed=True)
+        assert reasons(again) == ["label"] * 3
+        assert len(provider.calls) == 1
+        assert run(provider, rows(3), store=store) == again
+
+
+@pytest.mark.parametrize(
+    ("kind", "reason"), [("500", "transport"), ("close", "transport"), ("hang", "timeout")]
+)
+def test_what_the_network_did_is_asked_again_by_any_run(kind: str, reason: str) -> None:
+    """One record's failures on the way are not kept."""
+    store, quick = MemoryStore(), {"max_attempts": 2, "timeout": 0.3}
+    with Provider(lambda call: kind if "item 1?" in call.raw.decode() else None) as provider:
+        outcomes = run(provider, rows(3), store=store, judge=quick)
+        assert reasons(outcomes) == ["label", reason, "label"]
+    with Provider() as provider:
+        assert reasons(run(provider, rows(3), store=store)) == ["label"] * 3
+        assert len(provider.calls) == 1
+
+
+def test_rows_of_the_same_sentences_share_one_failure() -> None:
+    """It is paid for once and told of each."""
+    same = [{**rows(1)[0], "id": name} for name in ("one", "two", "three")]
+    with Provider(lambda _: "refusal") as provider:
+        outcomes = run(provider, same)
+        assert (reasons(outcomes), len(provider.calls)) == (["refusal"] * 3, 1)
+    told = [o for o in outcomes if isinstance(o, LabelFailure)]
+    assert [(o.id, o.attempts) for o in told] == [("one", 1), ("two", 0), ("three", 0)]
+
+
+def test_a_run_with_failures_ends_with_1_as_often_as_it_is_run(tmp_path: Path) -> None:
+    """Until the failed rows are asked again."""
+    given = row_file(tmp_path, rows(3))
+    with Provider(["ok", "refusal"]) as provider:
+        asking = command(provider, given, "--concurrency", 1)
+        assert [ended(asking, tmp_path).code for _ in range(2)] == [1, 1]
+        assert len(provider.calls) == 3
+        assert ended([*asking, "--retry-failed"], tmp_path).code == 0
+        assert len(provider.calls) == 4
+
+
+# Several runs on one store
+
+
+@contextmanager
+def two_runs(provider: Provider, folder: Path, given: Path) -> Iterator[tuple[Running, Running]]:
+    """Two runs of the same rows; the first has asked, and the second waits for its answers."""
+    asking = [command(provider, given, output=name) for name in ("a.jsonl", "b.jsonl")]
+    with running(asking[0], folder, "a") as first:
+        assert comes_true(lambda: bool(provider.calls), 60)
+        with running(asking[1], folder, "b") as second:
+            assert second.says(WAITS)
+            yield first, second
+
+
+def test_two_processes_pay_for_each_record_once(tmp_path: Path) -> None:
+    """Both end well with all labels, and the one that waits says so."""
+    given, held = row_file(tmp_path, rows(60)), Held()
+    with Provider(held) as provider, two_runs(provider, tmp_path, given) as (first, second):
+        held.going.set()
+        ends = [first.end(), second.end()]
+    assert [end.code for end in ends] == [0, 0]
+    assert (tmp_path / "a.jsonl").read_bytes() == (tmp_path / "b.jsonl").read_bytes()
+    assert len(provider.paid) == 60
+    assert set(provider.paid.values()) == {1}
+    bought = [int(n) for end in ends for n in re.findall(r"(\d+) labelled by", end.err)]
+    requests = [int(n) for end in ends for n in re.findall(r"(\d+) requests", end.err)]
+    assert sum(bought) == sum(requests) == 60
+    assert sum(end.err.count(WAITS) for end in ends) >= 1
+
+
+def test_the_rows_of_a_run_that_was_killed_are_taken_over(tmp_path: Path) -> None:
+    """Whoever waits for them goes on at once, and pays once for each."""
+    given, held = row_file(tmp_path, rows(30)), Held()
+    with Provider(held) as provider, two_runs(provider, tmp_path, given) as (first, second):
+        first.process.send_signal(signal.SIGKILL)
+        first.process.wait(timeout=60)
+        held.going.set()
+        done = second.end()
+    assert done.code == 0
+    assert "30 labelled by openai/m, 0 from the store" in done.err
+    assert len((tmp_path / "b.jsonl").read_text().splitlines()) == 30
+    assert set(provider.paid.values()) == {1}
+
+
+def test_a_batch_beside_a_run_buys_nothing_twice(tmp_path: Path) -> None:
+    """It leaves out what the run has asked for; the run leaves out what the batch has."""
+    given, held = row_file(tmp_path, rows(40)), Held()
+    submit = [sys.executable, "-m", "labeler", "batch", "submit", str(given), "--model", "m"]
+    with Provider(held) as provider:
+        with running(command(provider, given, "--concurrency", 2), tmp_path) as beside:
+            assert comes_true(lambda: bool(provider.calls), 60)
+            assert ended([*submit, "--base-url", provider.url], tmp_path).code == 0
+            waiting = len(pending(tmp_path / ".labeler"))
+            held.going.set()
+            done = beside.end()
+        assert done.code == 1
+        assert f"{waiting} failed (in_batch {waiting})" in done.err
+        service = OpenAIBatches(api_key=KEY, base_url=provider.url, sleep=brief)
+        labeler.collect_batches(service, tmp_path / ".labeler", waiting=Waiting(sleep=brief))
+        assert ended(command(provider, given), tmp_path).code == 0
+    assert 0 < waiting < 40
+    assert len(provider.paid) == 40
+    assert set(provider.paid.values()) == {1}
+
+
+# Leaving while waiting
+
+
+SIGNALS = [signal.SIGINT, signal.SIGTERM]
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_a_signal_ends_the_wait_for_another_run(tmp_path: Path, number: signal.Signals) -> None:
+    """Nothing of its own is in flight, so nothing is waited for."""
+    given, held = row_file(tmp_path, rows(3)), Held()
+    with Provider(held) as provider, two_runs(provider, tmp_path, given) as (first, second):
+        second.process.send_signal(number)
+        assert second.process.wait(timeout=30) == 128 + number
+        held.going.set()
+        assert first.end().code == 0
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_a_signal_ends_a_pause_that_the_server_asked_for(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    """Three hours are not waited out."""
+    given = row_file(tmp_path, rows(40))
+    with Provider(lambda call: "429-wait-long" if call.number > 5 else None) as provider:
+        with running(command(provider, given, "--concurrency", 2), tmp_path) as paused:
+            assert paused.says("asks to wait 10800 s: going on at")
+            paused.process.send_signal(number)
+            assert paused.process.wait(timeout=30) == 128 + number
+        assert stored(tmp_path / ".labeler") == provider.paid.total() == 4
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_a_signal_ends_the_wait_for_a_server_that_is_away(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    """Neither the pause between probes nor that of a record is waited out."""
+    given = row_file(tmp_path, rows(40))
+    with Provider(lambda call: "503" if call.number > 5 else None) as provider:
+        with running(command(provider, given, "--concurrency", 4), tmp_path) as away:
+            assert away.says(AWAY)
+            away.process.send_signal(number)
+            assert away.process.wait(timeout=30) == 128 + number
+            assert "Traceback" not in away.err
+        assert stored(tmp_path / ".labeler") == provider.paid.total() == 4
+
+
+# Trouble with the store
+
+
+def bulky(count: int) -> list[dict[str, Any]]:
+    """Rows that do not pack well."""
+    dice = random.Random(7)  # noqa: S311 - text, no secret
+    return [{**row, "documents": [dice.randbytes(8000).hex()]} for row in rows(count)]
+
+
+def test_a_disk_that_fills_up_loses_nothing(tmp_path: Path) -> None:
+    """The run says what to do and waits; once there is room it goes on, and pays once for each."""
+    given = row_file(tmp_path, bulky(120))
+    with Provider() as provider:
+        asking = command(provider, given, "--concurrency", 4, output="/dev/null")
+        with running(narrow(asking), tmp_path) as full:
+            assert full.says("free space, quota, limit on file sizes")
+            kept = stored(tmp_path / ".labeler")
+            no_limit = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
+            resource.prlimit(full.process.pid, resource.RLIMIT_FSIZE, no_limit)
+            done = full.end()
+    assert (done.code, "Traceback" in done.err) == (0, False)
+    assert 0 < kept < 120
+    assert stored(tmp_path / ".labeler") == 120
+    assert set(provider.paid.values()) == {1}
+
+
+def test_a_run_that_is_left_with_a_full_disk_keeps_what_is_stored(tmp_path: Path) -> None:
+    """It says how much is lost, and the next run pays for the missing alone."""
+    given = row_file(tmp_path, bulky(120))
+    with Provider() as provider:
+        asking = command(provider, given, "--concurrency", 4, output="/dev/null")
+        with running(narrow(asking), tmp_path) as full:
+            assert full.says("free space, quota, limit on file sizes")
+            full.process.send_signal(signal.SIGINT)
+            assert full.says("requests in flight may finish")
+            full.process.send_signal(signal.SIGINT)
+            assert full.process.wait(timeout=55) == 130
+            assert "lost labels: " in full.err
+            assert "Traceback" not in full.err
+        kept = stored(tmp_path / ".labeler")
+        assert 0 < kept < 120
+        before = len(provider.calls)
+        assert ended(asking, tmp_path).code == 0
+        assert len(provider.calls) - before == 120 - kept
+
+
+def narrow(arguments: list[str]) -> list[str]:
+    """A command that can write no file longer than 700 kB."""
+    return ["/bin/bash", "-c", 'ulimit -S -f 700; exec "$@"', "bash", *arguments]
+
+
+def test_a_store_that_is_locked_for_long_is_waited_for(tmp_path: Path) -> None:
+    """What is stored can be had meanwhile, and answers that come are saved in the end."""
+    unlock: list[sqlite3.Connection] = []
+
+    def told(text: str) -> None:
+        if "locked" in text:
+            unlock.pop().execute("ROLLBACK")
+
+    with Provider() as provider, DiskStore(tmp_path, lock_timeout=0.2, notice=told) as store:
+        run(provider, rows(3), store=store)
+        with closing(
+            sqlite3.connect(tmp_path / "cache.db", isolation_level=None, check_same_thread=False)
+        ) as other:
+            unlock.append(other)
+            other.execute("BEGIN IMMEDIATE")
+            assert reasons(run(provider, rows(3), store=store)) == ["label"] * 3
+            assert len(provider.calls) == 3
+            assert reasons(run(provider, rows(40), store=store)) == ["label"] * 40
+        assert (unlock, len(store)) == ([], 40)
+    assert set(provider.paid.values()) == {1}
+
+
+def test_a_damaged_record_is_told_and_not_bought_again(tmp_path: Path) -> None:
+    """The run stops before it asks for anything; the others are still there."""
+    with Provider() as provider:
+        with DiskStore(tmp_path / "s") as store:
+            damaged = records(run(provider, rows(5), store=store))[2].key
+        with closing(sqlite3.connect(tmp_path / "s" / "cache.db")) as connection, connection:
+            connection.execute(
+                "UPDATE Cache SET value = substr(value, 1, 40) WHERE key = ?", (damaged,)
+            )
+        with pytest.raises(StoreError, match=damaged):
+            run(provider, rows(5), store=tmp_path / "s")
+        assert len(provider.calls) == 5
+    assert stored(tmp_path / "s") == 5
+
+
+# Clocks and sizes
+
+
+@pytest.mark.parametrize("jump", [3600.0, -3600.0])
+def test_a_wall_clock_that_jumps_changes_no_pause(
+    jump: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Buckets and pauses go by a clock that never does."""
+    real_time, real_nap = time.time, Traffic._nap
+    calls, naps = iter(range(10**9)), list[float]()
+
+    def jumping() -> float:
+        return real_time() + jump * next(calls)
+
+    async def nap(traffic: Traffic, seconds: float) -> None:
+        naps.append(seconds)
+        assert seconds < 60, "an hour of the wall clock is waited out"
+        await real_nap(traffic, seconds)
+
+    monkeypatch.setattr(time, "time", jumping)
+    monkeypatch.setattr(Traffic, "_nap", nap)
+    with Provider(lambda call: "429-wait-ms" if call.number % 4 == 0 else None) as provider:
+        limits = Limits(requests_per_minute=6000, tokens_per_minute=10**6)
+        outcomes = run(provider, rows(12), limits=limits)
+    assert reasons(outcomes) == ["label"] * 12
+    assert naps
+
+
+def test_a_document_of_a_megabyte_does_not_hold_the_others_up() -> None:
+    """Larger than all tokens of a minute, it waits for a full bucket, and then goes."""
+    large = {**rows(1)[0], "id": "large", "documents": ["The lamp is red. " * 60_000]}
+    with Provider() as provider:
+        limits = Limits(tokens_per_minute=200_000)
+        outcomes = run(provider, [*rows(4, 1), large, *rows(4, 5)], limits=limits)
+    assert reasons(outcomes) == ["label"] * 9
+
+
+def test_a_document_that_the_server_will_never_take_costs_its_record_alone() -> None:
+    """That the request is too large is said by a 429 too, and no reason to wait."""
+    large = {**rows(1)[0], "id": "large", "documents": ["The lamp is red. " * 60_000]}
+    with Provider(rates=Rates(tokens_per_minute=200_000)) as provider:
+        outcomes = run(provider, [*rows(4, 1), large, *rows(4, 5)])
+    assert reasons(outcomes) == [*["label"] * 4, "context_length", *["label"] * 4]
+    assert len(provider.calls) == 9
