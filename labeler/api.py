@@ -114,7 +114,7 @@ def iter_labels(
     opened = rows if isinstance(rows, RowFile | RowSequence) else open_rows(rows)
     how = recipe(open_judge(judge), splitter=splitter, prompt=prompt, trial=trial)
     opened_here = isinstance(store, str | Path)
-    kept = DiskStore(store) if isinstance(store, str | Path) else store
+    kept = _open_store(store, watcher) if isinstance(store, str | Path) else store
     yield from label_rows(
         opened,
         how,
@@ -127,6 +127,10 @@ def iter_labels(
         watcher=watcher,
         after=kept.close if opened_here else lambda: None,
     )
+
+
+def _open_store(folder: str | Path, watcher: Watcher | None) -> DiskStore:
+    return DiskStore(folder, notice=watcher.notice if watcher else None)
 
 
 def label(

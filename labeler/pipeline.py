@@ -21,7 +21,14 @@ from labeler import __version__
 from labeler.canaries import Canaries
 from labeler.degenerate import overrule
 from labeler.engine import Engine
-from labeler.errors import BadRow, FatalJudgeError, JudgeError, RunPaused, UsageError
+from labeler.errors import (
+    BadRow,
+    FatalJudgeError,
+    JudgeError,
+    RunPaused,
+    UnstorableRecord,
+    UsageError,
+)
 from labeler.example import KeyedExample
 from labeler.judges import Judge, JudgeReply, UnusableAnswer
 from labeler.labels import VerbatimLabel, Violation, check_label
@@ -42,6 +49,9 @@ _WINDOW = 64
 
 _FIRST_LOOK, _RARE_LOOK = 0.02, 1.0
 """Seconds between looks at whether another run has let go of a row."""
+
+UNSTORABLE = "unstorable"
+"""Reason of a failure: the label came, and no store could keep it."""
 
 Origin = Literal["judge", "store", "row"]
 """Where an outcome came from: a fresh judgement, the store, or the input row itself."""
@@ -289,7 +299,7 @@ class _Desk:
         batch = self._in_batch(request.key)
         if batch is None:
             return None
-        return _failure(
+        return row_failure(
             request,
             "in_batch",
             f"it is in batch {batch}; collect that, or run again when it is over",
@@ -302,18 +312,39 @@ class _Desk:
             known = self.known(request.key) or self.elsewhere(request)
             if known is not None:
                 return _Told(known, "store")
+            # The place is held until the outcome is saved: what a crash can cost is then bounded by
+            # the requests in flight, and while nothing can be saved, nothing is bought.
             async with current().place():
                 outcome = await _ask(self._judge, request)
+                return _Told(await self._kept(request, outcome, saving), "judge")
+
+    async def _kept(
+        self, request: JudgeRequest, outcome: Outcome, saving: list[Future[bool]]
+    ) -> Outcome:
+        """Save an outcome that is worth it; what the store answers from now on."""
+        try:
             if isinstance(outcome, LabelRecord):
-                saving.append(self._store.put(outcome))
+                new = await self._saved(self._store.put(outcome), saving)
             elif outcome.lasting:
-                saving.append(self._store.put_failure(outcome))
+                new = await self._saved(self._store.put_failure(outcome), saving)
                 self._failed.add(request.key)
-            for saved in saving:
-                if not await asyncio.wrap_future(saved):
-                    # Imported while it was being asked for: the store keeps its first answer.
-                    outcome = self._store.get(request.key) or outcome
-            return _Told(outcome, "judge")
+            else:
+                return outcome
+        except UnstorableRecord as error:
+            if isinstance(outcome, LabelFailure):
+                return outcome.model_copy(update={"lasting": False})
+            return await self._kept(request, _unstorable(request, outcome, error), saving)
+        # Imported while it was being asked for: the store keeps its first answer.
+        return outcome if new else self._store.get(request.key) or outcome
+
+    async def _saved(self, future: Future[bool], saving: list[Future[bool]]) -> bool:
+        """Wait until something is saved, or the run is stopped; then its store sees to it.
+
+        Raises:
+            Stopped: the run is being stopped, and the disk is not done.
+        """
+        saving.append(future)
+        return await current().unless_stopped(asyncio.wrap_future(future))
 
     @asynccontextmanager
     async def _leased(self, key: str) -> AsyncIterator[list[Future[bool]]]:
@@ -354,7 +385,7 @@ async def _ask(judge: Judge, request: JudgeRequest) -> Outcome:
         message = f"{request.example.id!r}: {error}"
         raise FatalJudgeError(message, reason=error.reason, attempts=error.attempts) from None
     except UnusableAnswer as error:
-        return _failure(
+        return row_failure(
             request,
             error.reason,
             str(error),
@@ -365,9 +396,9 @@ async def _ask(judge: Judge, request: JudgeRequest) -> Outcome:
             lasting=error.lasting,
         )
     except JudgeError as error:
-        return _failure(request, error.reason, str(error), attempts=error.attempts)
+        return row_failure(request, error.reason, str(error), attempts=error.attempts)
     except Exception as error:  # noqa: BLE001 - a judge's bug costs its record, not the run
-        return _failure(request, "judge_error", _bug(request, error))
+        return row_failure(request, "judge_error", _bug(request, error))
 
 
 def _bug(request: JudgeRequest, error: Exception) -> str:
@@ -384,7 +415,7 @@ def admit_reply(request: JudgeRequest, reply: JudgeReply) -> Outcome:
     """Check an answer at the door: a record if it keeps the contract, else a failure."""
     checked = check_label(reply.answer, request.example)
     if checked.violations:
-        return _failure(
+        return row_failure(
             request,
             "contract",
             f"the judge broke the label contract: {'; '.join(map(str, checked.violations))}",
@@ -408,7 +439,22 @@ def admit_reply(request: JudgeRequest, reply: JudgeReply) -> Outcome:
     )
 
 
-def _failure(
+def _unstorable(
+    request: JudgeRequest, record: LabelRecord, error: UnstorableRecord
+) -> LabelFailure:
+    """What becomes of a row whose label no store could keep; it was paid for all the same."""
+    return row_failure(
+        request,
+        UNSTORABLE,
+        str(error),
+        attempts=record.reply.attempts,
+        reasks=record.reply.reasks,
+        usage=record.reply.usage,
+        lasting=True,
+    )
+
+
+def row_failure(
     request: JudgeRequest,
     reason: str,
     message: str,
@@ -419,6 +465,7 @@ def _failure(
     violations: tuple[Violation, ...] = (),
     lasting: bool = False,
 ) -> LabelFailure:
+    """Why the row of a request has no label; the message names the row."""
     return LabelFailure(
         id=request.example.id,
         reason=reason,

@@ -93,11 +93,11 @@ def collect_batches(
     waiting: Waiting | None = None,
     limits: FileLimits | None = None,
     price: Pricing = lambda _: None,
-    say: Callable[[str], None] = lambda _: None,
+    say: Callable[[str], None] | None = None,
 ) -> Collection:
     """Store what batches have answered, and ask again where due; see :func:`collecting.collect`."""
     _require_store(store)
-    with DiskStore(store) as opened:
+    with DiskStore(store, notice=say) as opened:
         return _finished(
             collecting.collect(
                 service,
@@ -107,7 +107,7 @@ def collect_batches(
                 waiting=waiting,
                 limits=limits,
                 price=price,
-                say=say,
+                say=say or (lambda _: None),
             ),
             service,
             store,

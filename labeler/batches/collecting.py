@@ -9,6 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -17,7 +18,7 @@ from typing import Any, NamedTuple
 from labeler.batches.folder import CLOSED, BatchFolder, Part, Results, batches, locked, told_of
 from labeler.batches.lines import AskedFile, FileLimits, PartWriter
 from labeler.batches.submitting import send
-from labeler.errors import FatalJudgeError, JudgeError, UsageError
+from labeler.errors import FatalJudgeError, JudgeError, UnstorableRecord, UsageError
 from labeler.judges import JudgeReply
 from labeler.judges.batch_service import (
     OVER,
@@ -28,7 +29,7 @@ from labeler.judges.batch_service import (
     RemoteBatch,
     Verdict,
 )
-from labeler.pipeline import admit_reply
+from labeler.pipeline import UNSTORABLE, admit_reply, row_failure
 from labeler.pricing import Price
 from labeler.record import LabelFailure, LabelRecord, Usage
 from labeler.stores import LabelStore
@@ -313,7 +314,9 @@ class _Intake:
         self._completed = 0
         """Answers of the kind that the provider counts as completed."""
         self._usage, self._cost = Usage(), Decimal(0)
-        self._saved: list[Future[bool]] = []
+        self._saved: list[tuple[str, Future[bool]]] = []
+        """Labels on their way to the disk, by key."""
+        self._failing: list[Future[bool]] = []
 
     def take_in(self, files: list[Path], limits: FileLimits, *, resubmit: bool) -> Part:
         """Store every answer; returns the part as it is once all of it is durable."""
@@ -342,8 +345,7 @@ class _Intake:
                     self._settle(asked[line.key], line, again)
             for key in unanswered:
                 self._without_answer(asked[key], again)
-        for future in self._saved:
-            future.result()
+            self._await_saved(asked)
         self._require_all(files, unheard)
         return self._part.model_copy(update={"state": "collected", "results": self._results()})
 
@@ -412,28 +414,41 @@ class _Intake:
         )
         self._counts["broken"].update({**+broken, **({"malformed": 1} if malformed else {})})
 
+    def _await_saved(self, asked: AskedFile) -> None:
+        """Wait until all is durable; what no store could keep is a failure of its row alone."""
+        for key, future in self._saved:
+            try:
+                future.result()
+            except UnstorableRecord as error:
+                self._labelled -= 1
+                attempts = asked[key].history.attempts + 1
+                self._fail(
+                    row_failure(
+                        asked[key].request, UNSTORABLE, str(error), attempts=attempts, lasting=True
+                    )
+                )
+        for written in self._failing:
+            with suppress(UnstorableRecord):
+                written.result()
+
     def _label(self, asked: Asked, reply: JudgeReply) -> None:
         outcome = admit_reply(asked.request, reply)
         if isinstance(outcome, LabelRecord):
             self._labelled += 1
-            self._saved.append(self._store.put(outcome))
+            self._saved.append((outcome.key, self._store.put(outcome)))
         else:
             self._fail(outcome)
 
     def _give_up(self, asked: Asked, verdict: Verdict, why: GivenUp) -> None:
-        request = asked.request
-        failure = LabelFailure(
-            id=request.example.id,
-            reason=why.reason,
-            message=f"{request.example.id!r}: {why.message}",
+        failure = row_failure(
+            asked.request,
+            why.reason,
+            why.message,
             attempts=verdict.history.attempts,
             reasks=verdict.history.reasks,
             usage=verdict.history.usage,
             violations=why.violations,
             lasting=why.lasting,
-            key=request.key,
-            signature=request.signature,
-            metadata=request.example.metadata,
         )
         self._fail(failure)
 
@@ -442,7 +457,7 @@ class _Intake:
         if len(self.failures) < _SHOWN:
             self.failures.append(failure)
         if failure.lasting:
-            self._saved.append(self._store.put_failure(failure))
+            self._failing.append(self._store.put_failure(failure))
 
     def _without_answer(self, asked: Asked, writer: PartWriter | None) -> None:
         """A request that expired, or was never answered for another reason."""

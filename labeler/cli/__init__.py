@@ -113,7 +113,7 @@ def run() -> int:  # noqa: PLR0911 - one line for each way to end
         with signals_raise():
             return int(app(standalone_mode=False) or 0)
     except Interrupted as interrupt:
-        _complain("interrupted; every label that came back is stored: run it again to go on")
+        _complain("interrupted; run it again to go on: what is stored costs nothing")
         return interrupt.exit_code
     except typer.Exit as leaving:
         return leaving.exit_code

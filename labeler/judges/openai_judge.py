@@ -61,6 +61,9 @@ _LONGEST_PAUSE = 60.0
 """Seconds that back-off grows to where the server names no time."""
 _LONGEST_RATE_PAUSE = 8.0
 """The same after a rate limit: the traffic of the whole run slows down besides."""
+_SHORT_PAUSE = 2.0
+"""Seconds up to which a time that the server names concerns the one record: servers round it up to
+a second, in which the whole run could send much of what they allow."""
 
 
 class OpenAIJudge:
@@ -281,7 +284,7 @@ class OpenAIJudge:
         elif sent.end is None:
             sent.answered(tokens=0, cost=Decimal(0))  # refused, so that nothing was taken
         wait = symptom.retry_after or (sent.refill if course is Course.RATE else 0.0)
-        if course in {Course.RATE, Course.RETRY} and wait:
+        if course in {Course.RATE, Course.RETRY} and wait > _SHORT_PAUSE:
             traffic.pause(wait)
         if traffic.patient():
             exchange.forgiven += course is Course.RATE or sent.probe
@@ -361,10 +364,13 @@ def _worth_retrying(error: BaseException) -> bool:
 
 
 def _pause(state: RetryCallState) -> float:
-    """Seconds of back-off; a time that the server names is waited for by the whole run."""
+    """Seconds of back-off; a long time that the server names is waited for by the whole run."""
     error = state.outcome.exception() if state.outcome else None
-    limited = isinstance(error, Failed) and error.rule.course is Course.RATE
-    return min(_BACK_OFF(state), _LONGEST_RATE_PAUSE if limited else _LONGEST_PAUSE)
+    if not isinstance(error, Failed):
+        return _BACK_OFF(state)
+    limited = error.rule.course is Course.RATE
+    pause = min(_BACK_OFF(state), _LONGEST_RATE_PAUSE if limited else _LONGEST_PAUSE)
+    return max(pause, min(error.symptom.retry_after or 0.0, _SHORT_PAUSE))
 
 
 _BACK_OFF = wait_random_exponential(multiplier=1, max=_LONGEST_PAUSE)

@@ -15,12 +15,12 @@ import asyncio
 import math
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Hashable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from labeler.errors import RunPaused, UsageError
 from labeler.traffic.breaker import Breaker
@@ -28,6 +28,8 @@ from labeler.traffic.bucket import Bucket
 from labeler.traffic.budget import Budget
 from labeler.traffic.limits import Limits, Quota, Size
 from labeler.traffic.slots import Slots
+
+T = TypeVar("T")
 
 _MINUTE = 60.0
 _NOW = 1e-4
@@ -126,7 +128,7 @@ class Traffic:
         self.stopping = asyncio.Event()
         """Set while the run is being stopped: nothing more is sent, pauses end."""
         self.budget = Budget(self.limits.budget)
-        self._slots = Slots(concurrency)
+        self._slots = Slots(concurrency, clock)
         self._breaker = Breaker(clock)
         self._gate = asyncio.Lock()
         self._changed = asyncio.Event()
@@ -165,10 +167,8 @@ class Traffic:
         if place is not None:
             place.held = False
             self._slots.give(clean=False)
-        sleeping = asyncio.ensure_future(sleep(seconds))
-        await self._first_of(sleeping)
-        if sleeping.done():
-            sleeping.result()
+        with suppress(Stopped):
+            await self.unless_stopped(sleep(seconds))
         if place is not None and not self.stopping.is_set():
             await self._slots.take(first=True)
             place.held = place.clean = True
@@ -234,11 +234,29 @@ class Traffic:
     def follow(self, requests: Quota | None, tokens: Quota | None) -> None:
         """Keep to what the server's headers say of its limits."""
         for name, quota in (("requests", requests), ("tokens", tokens)):
-            if quota is None or not quota.rate > 0:
+            if quota is None or not quota.rate:
                 continue
             if name not in self._server:
                 self._server[name] = Bucket(quota.rate, quota.limit, self.clock)
             self._server[name].mirror(quota.rate, quota.limit, quota.remaining)
+
+    async def unless_stopped(self, waiting: Awaitable[T]) -> T:
+        """Wait for something, and not longer than the run goes on.
+
+        Raises:
+            Stopped: the run is being stopped, and it has not happened yet.
+        """
+        happening = asyncio.ensure_future(waiting)
+        stopped = asyncio.ensure_future(self.stopping.wait())
+        either: set[asyncio.Future[Any]] = {happening, stopped}
+        try:
+            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+            if not happening.done():
+                raise Stopped
+            return happening.result()
+        finally:
+            happening.cancel()
+            stopped.cancel()
 
     def stop(self) -> None:
         """Send nothing more; whoever waits is told."""
@@ -352,16 +370,6 @@ class Traffic:
 
     def _wake(self) -> None:
         self._changed.set()
-
-    async def _first_of(self, sleeping: asyncio.Future[None]) -> None:
-        """Wait for a pause to end, or for the run to be stopped."""
-        stopped = asyncio.ensure_future(self.stopping.wait())
-        either: set[asyncio.Future[Any]] = {sleeping, stopped}
-        try:
-            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            sleeping.cancel()
-            stopped.cancel()
 
 
 def _matched(buckets: dict[str, Bucket], size: Size) -> list[tuple[Bucket, float]]:

@@ -8,8 +8,6 @@ from decimal import Decimal
 
 from labeler.errors import UsageError
 
-_MINUTE = 60.0
-
 
 @dataclass(frozen=True)
 class Limits:
@@ -58,7 +56,10 @@ class Quota:
     """Seconds until all of the limit is there again."""
 
     @property
-    def rate(self) -> float:
-        """Units that come back in a second, whatever window the server counts in."""
+    def rate(self) -> float | None:
+        """Units that come back in a second, whatever window the server counts in.
+
+        ``None`` while all of the limit is there: nothing tells how fast it would come back.
+        """
         used = self.limit - self.remaining
-        return used / self.reset if used > 0 and self.reset > 0 else self.limit / _MINUTE
+        return used / self.reset if used > 0 and self.reset > 0 else None

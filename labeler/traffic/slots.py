@@ -1,16 +1,20 @@
 """How many requests may be out at once: found by trying, as TCP finds a line's capacity.
 
 It begins with a few and doubles with every clean round until the server first says that it is too
-much. From there on each such episode costs a fifth, and each clean round wins a little back, less
-near the level that was too much the last time.
+much; once a second at most, as many servers allow a burst of a second before they say so. From
+there on each such episode costs a fifth, and each clean round wins a little back, less near the
+level that was too much the last time.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Callable
 
 _START = 16
+_DOUBLING = 1.0
+"""Seconds between two doublings, at least."""
 _CUT = 0.8
 _GROWTH = 1.05
 _CAREFUL_GROWTH = 1.01
@@ -23,10 +27,12 @@ class Slots:
 
     Args:
         most: never more than these at once.
+        clock: seconds on a clock that never goes back.
     """
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    def __init__(self, most: int, clock: Callable[[], float]) -> None:
+        self._most, self._clock = most, clock
+        self._doubled = clock()
         self._limit: float = min(most, _START)
         self._taken = 0
         self._clean = 0
@@ -78,6 +84,9 @@ class Slots:
 
     def _grow(self) -> None:
         if self._ceiling is None:
+            if self._clock() - self._doubled < _DOUBLING:
+                return
+            self._doubled = self._clock()
             grown = self._limit * 2
         elif self._limit < _NEAR * self._ceiling:
             grown = self._limit * _GROWTH

@@ -77,7 +77,7 @@ def test_a_signal_lets_paid_requests_finish(
     sent = len(slow_provider.calls)
     assert running.returncode == 128 + number
     assert "requests in flight may finish" in err
-    assert "interrupted; every label that came back is stored" in err
+    assert "interrupted; run it again to go on" in err
     assert "Traceback" not in err
     assert not list(tmp_path.glob(".labels*"))
     assert sent < 60

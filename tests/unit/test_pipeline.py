@@ -18,7 +18,14 @@ import pytest
 import labeler
 from fakes import CountingJudge, agreeable
 from labeler.api import MemoryStore, iter_labels
-from labeler.errors import FatalJudgeError, JudgeError, StoreError, UnknownName, UsageError
+from labeler.errors import (
+    FatalJudgeError,
+    JudgeError,
+    StoreError,
+    UnknownName,
+    UnstorableRecord,
+    UsageError,
+)
 from labeler.judges import JudgeReply, UnusableAnswer
 from labeler.pipeline import Origin
 from labeler.prompting import JudgeRequest
@@ -299,6 +306,99 @@ def test_a_store_that_fails_stops_the_run() -> None:
     with pytest.raises(StoreError, match="disk full"):
         labeler.label(rows(200), judge=judge, store=FailingStore(), concurrency=2)
     assert len(judge.asked) < 20
+
+
+class PickyStore(MemoryStore):
+    """Cannot keep some labels, and at worst no failure either."""
+
+    def __init__(self, *, failures: bool = True) -> None:
+        super().__init__()
+        self._keeps = failures
+
+    def put(self, record: LabelRecord) -> Future[bool]:
+        """Refuse the label of one row."""
+        return refused() if record.id == "r1" else super().put(record)
+
+    def put_failure(self, failure: LabelFailure) -> Future[bool]:
+        """Keep it, or not."""
+        return super().put_failure(failure) if self._keeps else refused()
+
+
+def refused() -> Future[bool]:
+    """What a store says of a record that it can never keep."""
+    saved: Future[bool] = Future()
+    saved.set_exception(UnstorableRecord("too large"))
+    return saved
+
+
+@pytest.mark.parametrize("failures", [True, False])
+def test_a_label_that_no_store_can_keep_costs_its_row_alone(failures: bool) -> None:
+    """It is bought once if its failure can be kept; what it cost is told."""
+    judge, store = CountingJudge(), PickyStore(failures=failures)
+    for _ in range(2):
+        outcomes = labeler.label(rows(3), judge=judge, store=store)
+        assert reasons(outcomes) == ["label", "unstorable", "label"]
+    failure = outcomes[1]
+    assert isinstance(failure, LabelFailure)
+    assert "too large" in failure.message
+    assert failure.lasting == failures
+    assert judge.asked.count("r1") == (1 if failures else 2)
+
+
+def test_nothing_is_bought_while_nothing_can_be_saved() -> None:
+    """A label has its place until it is durable, so that a crash costs no more than there are."""
+
+    class Stuck(MemoryStore):
+        """Saves once it is told to."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.waiting: list[tuple[Future[bool], LabelRecord]] = []
+            self.full, self.free = threading.Event(), threading.Event()
+
+        def put(self, record: LabelRecord) -> Future[bool]:
+            """Save it later."""
+            saved: Future[bool] = Future()
+            if self.free.is_set():
+                return super().put(record)
+            self.waiting.append((saved, record))
+            if len(self.waiting) == 2:
+                self.full.set()
+            return saved
+
+        def go_on(self) -> None:
+            """Save what waits."""
+            assert self.full.wait(30)
+            assert len(judge.asked) == 2
+            self.free.set()
+            for saved, record in self.waiting:
+                super().put(record)
+                saved.set_result(True)
+
+    judge, store = CountingJudge(), Stuck()
+    saving = threading.Thread(target=store.go_on)
+    saving.start()
+    outcomes = labeler.label(rows(20), judge=judge, store=store, concurrency=2)
+    saving.join()
+    assert reasons(outcomes) == ["label"] * 20
+
+
+def test_a_stopped_run_does_not_wait_for_a_disk() -> None:
+    """The store saves what it was given when it is closed; a run that is left waits no minute."""
+
+    class Never(MemoryStore):
+        """Is not done in this life."""
+
+        def put(self, record: LabelRecord) -> Future[bool]:
+            """Take it, and no more."""
+            reached.set()
+            return super().put(record) if record.id == "r0" else Future()
+
+    reached = threading.Event()
+    run = iter_labels(rows(4), judge=CountingJudge(), store=Never(), concurrency=1)
+    next(run)
+    assert reached.wait(30)
+    run.close()
 
 
 def test_one_slow_answer_does_not_keep_the_others_waiting() -> None:

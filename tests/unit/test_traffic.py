@@ -28,10 +28,11 @@ class Server:
         burst: float = 1e9,
         *,
         latency: float = 0.2,
+        jitter: float = 0.5,
         headers: bool = False,
         down: tuple[float, float] = (0.0, 0.0),
     ) -> None:
-        self.headers, self.down, self._latency = headers, down, latency
+        self.headers, self.down, self._latency, self._jitter = headers, down, latency, jitter
         self.bucket = Bucket(rate, burst, now)
         self._rate, self._burst = rate, burst
         self.sent: list[float] = []
@@ -40,25 +41,29 @@ class Server:
 
     def quota(self) -> Quota | None:
         """As the headers would say it."""
+        if not self.headers:
+            return None
         level = max(0.0, self.bucket.level)
         return Quota(self._burst, level, (self._burst - level) / self._rate)
 
-    async def answer(self) -> int:
-        """A status."""
+    async def answer(self) -> tuple[int, Quota | None]:
+        """A status, and what the headers say."""
         self.sent.append(now())
         if self.bucket.wait(1):
             self.limited += 1
             await asyncio.sleep(0.005)
-            return 429
+            return 429, self.quota()
         self.bucket.take(1)
+        quota = self.quota()
         if self.down[0] <= now() < self.down[1]:
             await asyncio.sleep(0.01)
-            return 500
+            return 500, quota
         self._out += 1
         self.most = max(self.most, self._out)
-        await asyncio.sleep(self._latency * random.uniform(0.5, 1.5))  # noqa: S311 - a load
+        share = random.uniform(1 - self._jitter, 1 + self._jitter)  # noqa: S311 - a load
+        await asyncio.sleep(self._latency * share)
         self._out -= 1
-        return 200
+        return 200, quota
 
 
 class Load:
@@ -75,8 +80,7 @@ class Load:
             held = 0
             while True:
                 async with self.traffic.request(record, Size(tokens=100)) as sent:
-                    quota = self.server.quota() if self.server.headers else None
-                    status = await self.server.answer()
+                    status, quota = await self.server.answer()
                     sent.told(requests=quota, tokens=None)
                     if status == 200:
                         sent.answered(tokens=100)
@@ -145,9 +149,10 @@ def test_places_double_up_to_what_the_user_allows() -> None:
 
 @pytest.mark.parametrize("headers", [False, True])
 @pytest.mark.parametrize("burst", [10, 50])
-def test_a_rate_that_nobody_told_is_found(burst: int, headers: bool) -> None:
+@pytest.mark.parametrize("jitter", [0.0, 0.5])
+def test_a_rate_that_nobody_told_is_found(burst: int, headers: bool, jitter: float) -> None:
     """At least nine tenths of what the server allows, and one refusal in fifty at most."""
-    load, seconds = loaded(3000, rate=50, burst=burst, headers=headers)
+    load, seconds = loaded(3000, rate=50, burst=burst, headers=headers, jitter=jitter)
     assert 3000 / (50 * seconds + burst) >= 0.9
     assert load.server.limited <= 0.02 * 3000
     assert len(load.attempts) == 3000
@@ -175,6 +180,7 @@ def test_one_episode_costs_once() -> None:
         traffic = Traffic(64, clock=now)
         for _ in range(20):
             async with traffic.place(), traffic.request(1, Size()) as sent:
+                await asyncio.sleep(0.1)
                 sent.answered()
 
         async def limited() -> None:
@@ -304,8 +310,8 @@ def test_a_quota_tells_its_rate_whatever_its_window() -> None:
     """A minute's and a day's limit look alike, but for how fast they come back."""
     assert Quota(500, 499, 0.12).rate == pytest.approx(1 / 0.12)
     assert Quota(200, 199, 432).rate == pytest.approx(1 / 432)
-    assert Quota(60, 60, 0).rate == 1
-    assert Quota(60, 70, 0).rate == 1
+    assert Quota(60, 60, 0).rate is None
+    assert Quota(60, 70, 0).rate is None
 
 
 # Pauses and outages

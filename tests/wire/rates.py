@@ -121,7 +121,10 @@ class Gate:
         return None
 
     def headers(self) -> dict[str, str]:
-        """What every response states: a minute's limit, what is left, when all is there again."""
+        """What every response states: a minute's limit, what is left, when all is there again.
+
+        As with the real ones, a minute's limit says nothing of how much is taken at once.
+        """
         if not self._rates.headers:
             return {}
         return {
@@ -129,7 +132,7 @@ class Gate:
             for name, bucket in self._buckets.items()
             for fact, value in {
                 "limit": str(self._stated[name]),
-                "remaining": str(int(bucket.level)),
+                "remaining": str(int(self._stated[name] - bucket.size + bucket.level)),
                 "reset": duration(bucket.until_full),
             }.items()
         }

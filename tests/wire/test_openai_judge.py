@@ -570,6 +570,17 @@ def test_a_server_may_say_how_long_to_wait() -> None:
     assert len(pauses) == 2
 
 
+def test_a_short_wait_concerns_its_record_alone() -> None:
+    """Servers round a moment up to a second, in which others may send much of what is allowed."""
+    pauses, traffic = Pauses(), Hurried()
+    behaviours = [error(429, headers={"retry-after": text}) for text in ("1", "2")]
+    with Provider(behaviours) as provider:
+        reply_of(provider, sleep=pauses, traffic=traffic)
+    assert traffic.pauses == []
+    assert len(pauses) == 2
+    assert all(pause >= told for pause, told in zip(pauses, [1, 2], strict=True))
+
+
 def test_a_rate_limit_is_held_against_no_record() -> None:
     """However often the server says so, the record is asked until there is an answer."""
     with Provider(["429"] * 9) as provider:
