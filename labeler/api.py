@@ -30,6 +30,7 @@ from labeler.label_files import read_outcomes, write_outcomes
 from labeler.labels import GPTLabelingOutput
 from labeler.pipeline import DEFAULT_CONCURRENCY, Watcher, label_rows
 from labeler.pricing import Price, find_price
+from labeler.profiles import DEFAULT_PROFILE
 from labeler.prompting import DEFAULT_PROMPT, Message, load_prompt
 from labeler.recipe import recipe
 from labeler.record import LabelFailure, LabelRecord, Outcome
@@ -77,7 +78,8 @@ def iter_labels(
     judge: str | Judge,
     store: LabelStore | str | Path = DEFAULT_STORE,
     splitter: str = DEFAULT_SPLITTER,
-    prompt: str = DEFAULT_PROMPT,
+    profile: str = DEFAULT_PROFILE,
+    prompt: str | None = None,
     trial: int = 0,
     concurrency: int = DEFAULT_CONCURRENCY,
     limits: Limits | None = None,
@@ -96,7 +98,10 @@ def iter_labels(
         judge: ``"embedded"``, or a judge such as ``OpenAIJudge(model=…)``.
         store: a folder, or a store; ``MemoryStore()`` keeps nothing.
         splitter: name of a sentence splitter; rows that bring sentences keep theirs.
-        prompt: name and version of a prompt.
+        profile: how much is asked in the one call: ``trace``, ``claims``, ``reference``, or
+            ``auto``, which is ``reference`` for rows that have a reference answer and ``claims``
+            for the others.
+        prompt: name and version of another prompt than the profile's own.
         trial: 0 for the first judgement; another number asks anew and is stored apart.
         concurrency: requests in flight at most; how many there are is found by trying.
         limits: requests and tokens a minute, a budget, how long a server may ask to wait.
@@ -112,7 +117,7 @@ def iter_labels(
         StoreError: the store cannot be read or written.
     """
     opened = rows if isinstance(rows, RowFile | RowSequence) else open_rows(rows)
-    how = recipe(open_judge(judge), splitter=splitter, prompt=prompt, trial=trial)
+    how = recipe(open_judge(judge), splitter=splitter, profile=profile, prompt=prompt, trial=trial)
     opened_here = isinstance(store, str | Path)
     kept = _open_store(store, watcher) if isinstance(store, str | Path) else store
     yield from label_rows(
@@ -139,7 +144,8 @@ def label(
     judge: str | Judge,
     store: LabelStore | str | Path = DEFAULT_STORE,
     splitter: str = DEFAULT_SPLITTER,
-    prompt: str = DEFAULT_PROMPT,
+    profile: str = DEFAULT_PROFILE,
+    prompt: str | None = None,
     trial: int = 0,
     concurrency: int = DEFAULT_CONCURRENCY,
     limits: Limits | None = None,
@@ -152,6 +158,7 @@ def label(
             judge=judge,
             store=store,
             splitter=splitter,
+            profile=profile,
             prompt=prompt,
             trial=trial,
             concurrency=concurrency,
@@ -168,7 +175,8 @@ def submit_batch(
     batches: BatchService,
     store: str | Path = DEFAULT_STORE,
     splitter: str = DEFAULT_SPLITTER,
-    prompt: str = DEFAULT_PROMPT,
+    profile: str = DEFAULT_PROFILE,
+    prompt: str | None = None,
     trial: int = 0,
     retry_failed: bool = False,
     limits: FileLimits | None = None,
@@ -183,6 +191,7 @@ def submit_batch(
         batches: such as ``OpenAIBatches(api_key=…)``, with the judge's ``base_url``.
         store: a folder; what is on its way is written down there.
         splitter: as for :func:`iter_labels`.
+        profile: the same.
         prompt: the same.
         trial: the same.
         retry_failed: ask again for what failed for good before.
@@ -194,7 +203,7 @@ def submit_batch(
         StoreError: the store cannot be read or written.
     """
     opened = rows if isinstance(rows, RowFile | RowSequence) else open_rows(rows)
-    how = recipe(judge, splitter=splitter, prompt=prompt, trial=trial)
+    how = recipe(judge, splitter=splitter, profile=profile, prompt=prompt, trial=trial)
     return hand_in(opened, how, batches, store, retry_failed=retry_failed, limits=limits)
 
 
@@ -204,7 +213,8 @@ def estimate(
     judge: Judge | JudgeSpec,
     store: LabelStore | str | Path = DEFAULT_STORE,
     splitter: str = DEFAULT_SPLITTER,
-    prompt: str = DEFAULT_PROMPT,
+    profile: str = DEFAULT_PROFILE,
+    prompt: str | None = None,
     trial: int = 0,
     concurrency: int = DEFAULT_CONCURRENCY,
     price: Price | None = None,
@@ -219,6 +229,7 @@ def estimate(
         judge: whom it would be, or its specification.
         store: where labels are looked up; a folder that is not there holds none.
         splitter: as for :func:`iter_labels`.
+        profile: the same.
         prompt: the same.
         trial: the same.
         concurrency: requests in flight at most.
@@ -229,7 +240,7 @@ def estimate(
     """
     opened = rows if isinstance(rows, RowFile | RowSequence) else open_rows(rows)
     asked = Unasked(judge) if isinstance(judge, JudgeSpec) else judge
-    how = recipe(asked, splitter=splitter, prompt=prompt, trial=trial)
+    how = recipe(asked, splitter=splitter, profile=profile, prompt=prompt, trial=trial)
     with _stored_labels(store) as labels:
         return reckon(
             opened,

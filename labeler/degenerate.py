@@ -18,7 +18,11 @@ from collections import Counter
 from typing import NamedTuple
 
 from labeler.example import KeyedExample
-from labeler.labels import GPTLabelingOutput
+from labeler.labels import (
+    ClaimsLabelingOutput,
+    GPTLabelingOutput,
+    ReferenceLabelingOutput,
+)
 
 SUPPORT = "degenerate_support"
 """Counts the verdicts of support that were overruled: sentences, and the one on the whole."""
@@ -93,8 +97,30 @@ def overrule(label: GPTLabelingOutput, example: KeyedExample) -> Overruled:
         "overall_supported": False,
         "sentence_support_information": tuple(e.model_copy(update=nothing) for e in judged),
         "all_utilized_sentence_keys": (),
+        **_claims_denied(label),
     }
     return Overruled(label.model_copy(update=changes), dict(+counts))
+
+
+def _claims_denied(label: GPTLabelingOutput) -> dict[str, object]:
+    """What nothing is said of: its claims, if a judge found any, are neither true nor false."""
+    changes: dict[str, object] = {}
+    if isinstance(label, ClaimsLabelingOutput):
+        nothing: dict[str, object] = {
+            "verdict": "neutral",
+            "supporting_sentence_keys": (),
+            "relevant_to_question": False,
+        }
+        if isinstance(label, ReferenceLabelingOutput):
+            nothing["reference_verdict"] = "neutral"
+            unanswered = {"response_verdict": "neutral"}
+            changes["reference_claims"] = tuple(
+                claim.model_copy(update=unanswered) for claim in label.reference_claims
+            )
+        changes["response_claims"] = tuple(
+            claim.model_copy(update=nothing) for claim in label.response_claims
+        )
+    return changes
 
 
 def says_nothing(example: KeyedExample) -> bool:

@@ -1,20 +1,19 @@
-"""What a judge answers, and the contract that an answer must keep.
+"""What a judge answers about a record: the label, in three profiles of which each holds the last.
 
-The field names are RAGBench's (Friel, Belyi, Sanyal 2024). Explanations come before verdicts, so
-that a model reasons before it decides. The contract is checked here and nowhere else: judges,
-importers, stores and readers of label files all come to :func:`check_label`.
+``trace`` has RAGBench's fields under its names (Friel, Belyi, Sanyal 2024). ``claims`` adds the
+atomic claims of the response, ``reference`` those of a reference answer. What is added comes last,
+so that a model decides on the shared part before it writes the rest. Explanations and evidence come
+before verdicts, so that it reasons before it decides. What an answer must keep stands in
+:mod:`labeler.contract`.
 """
 
 from __future__ import annotations
 
-import re
-from collections import Counter
-from collections.abc import Iterable
-from typing import Literal, NamedTuple
+from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Discriminator, Field, Tag
 
-from labeler.example import Frozen, KeyedExample
+from labeler.example import Frozen
 
 SPECIAL_SUPPORT: tuple[str, ...] = (
     "supported_without_sentence",
@@ -62,6 +61,76 @@ class GPTLabelingOutput(Frozen):
     )
 
 
+Verdict = Literal["entailment", "neutral", "contradiction"]
+"""What a text says of a claim: that it holds, nothing, or that it does not hold."""
+
+
+class ResponseClaim(Frozen):
+    """One atomic claim of a response sentence, held against the documents."""
+
+    response_sentence_key: str = Field(description="Key of the response sentence that makes it.")
+    claim: str = Field(description="The claim in one short sentence that stands by itself.")
+    supporting_sentence_keys: tuple[str, ...] = Field(
+        description="Keys of document sentences that state it, or special support strings. "
+        "Empty when it is not entailed."
+    )
+    contradicting_sentence_keys: tuple[str, ...] = Field(
+        description="Keys of document sentences that say otherwise."
+    )
+    verdict: Verdict = Field(
+        description="What the documents say of it: entailment, neutral, or contradiction."
+    )
+    relevant_to_question: bool = Field(
+        description="True when the claim helps to answer the question."
+    )
+
+
+class ClaimsLabelingOutput(GPTLabelingOutput):
+    """The label of one record, with the claims of its response."""
+
+    response_claims: tuple[ResponseClaim, ...] = Field(
+        description="Every atomic claim of the response, in the order of its sentences."
+    )
+    response_sentences_without_claims: tuple[str, ...] = Field(
+        description="Keys of the response sentences that make no claim."
+    )
+
+
+class ComparedClaim(ResponseClaim):
+    """A claim of the response, held against the documents and the reference answer."""
+
+    reference_verdict: Verdict = Field(
+        description="What the reference answer says of it: entailment, neutral, or contradiction."
+    )
+
+
+class ReferenceClaim(Frozen):
+    """One atomic claim of the reference answer, held against the documents and the response."""
+
+    reference_sentence_key: str = Field(description="Key of the reference sentence that makes it.")
+    claim: str = Field(description="The claim in one short sentence that stands by itself.")
+    supporting_sentence_keys: tuple[str, ...] = Field(
+        description="Keys of document sentences that state it. Empty when none does."
+    )
+    response_verdict: Verdict = Field(
+        description="What the response says of it: entailment, neutral, or contradiction."
+    )
+
+
+class ReferenceLabelingOutput(ClaimsLabelingOutput):
+    """The label of one record that has a reference answer, with the claims of both."""
+
+    response_claims: tuple[ComparedClaim, ...] = Field(
+        description="Every atomic claim of the response, in the order of its sentences."
+    )
+    reference_claims: tuple[ReferenceClaim, ...] = Field(
+        description="Every atomic claim of the reference answer, in the order of its sentences."
+    )
+    reference_sentences_without_claims: tuple[str, ...] = Field(
+        description="Keys of the reference sentences that make no claim."
+    )
+
+
 class VerbatimSupport(Frozen):
     """A sentence judgement as it was given, before normalisation."""
 
@@ -83,162 +152,52 @@ class VerbatimLabel(Frozen):
     all_utilized_sentence_keys: tuple[str, ...]
 
 
-ViolationKind = Literal[
-    "unknown_key",
-    "special_not_allowed",
-    "unknown_response_sentence",
-    "missing_response_sentence",
-    "duplicate_response_sentence",
-    "supported_without_support",
+def _profile(value: object) -> str:
+    """The profile of a label that is read: told by the fields that it has."""
+    names = value if isinstance(value, dict) else vars(value)
+    if "reference_claims" in names:
+        return "reference"
+    return "claims" if "response_claims" in names else "trace"
+
+
+Label = Annotated[
+    Annotated[GPTLabelingOutput, Tag("trace")]
+    | Annotated[ClaimsLabelingOutput, Tag("claims")]
+    | Annotated[ReferenceLabelingOutput, Tag("reference")],
+    Discriminator(_profile),
 ]
+"""A label of any profile."""
+
+Verbatim = Annotated[
+    Annotated[VerbatimLabel, Tag("trace")]
+    | Annotated[ClaimsLabelingOutput, Tag("claims")]
+    | Annotated[ReferenceLabelingOutput, Tag("reference")],
+    Discriminator(_profile),
+]
+"""An answer as it was given. A richer one has no form of its own: only imported labels have gaps,
+and these are of the profile ``trace``."""
 
 
-class Violation(Frozen):
-    """One way in which an answer broke the contract."""
-
-    kind: ViolationKind
-    field: str
-    """Where it is: a field of the label, with the response sentence's key where that applies."""
-    keys: tuple[str, ...]
-    """The offending keys, as they were given."""
-
-    def __str__(self) -> str:
-        return f"{self.kind} in {self.field}: {', '.join(map(repr, self.keys))}"
+def as_given(answer: GPTLabelingOutput) -> Verbatim:
+    """A judge's answer in the form in which it is kept beside a label that differs."""
+    if isinstance(answer, ClaimsLabelingOutput):
+        return answer
+    return VerbatimLabel(**answer.model_dump())
 
 
-class CheckedLabel(NamedTuple):
-    """An answer after the check.
+def lowered(label: GPTLabelingOutput, output: type[GPTLabelingOutput]) -> GPTLabelingOutput:
+    """The part of a label that another profile's label has too.
 
-    Attributes:
-        label: the answer with canonical keys, without duplicates, with what was unknown left out.
-        normalised: how many of each trivial repair were made.
-        violations: what broke the contract; empty for an answer that a judge may return.
+    Args:
+        label: of that profile or a richer one.
+        output: the class of the other profile's labels.
     """
-
-    label: GPTLabelingOutput
-    normalised: dict[str, int]
-    violations: tuple[Violation, ...]
-
-
-def check_label(answer: GPTLabelingOutput | VerbatimLabel, example: KeyedExample) -> CheckedLabel:
-    """Check an answer against the very sentences that were shown.
-
-    Trivial spelling (``0A``, ``[0a]``, ``0a.``, two keys in one text, a key twice) is repaired and
-    counted. A violation is anything that a metric could not compute with: a key that was not
-    shown, a response sentence judged never or twice, full support without support.
-    """
-    return _Check(example).run(answer)
-
-
-class _Check:
-    """One pass over one answer; collects repairs and violations."""
-
-    def __init__(self, example: KeyedExample) -> None:
-        self.documents = frozenset(example.document_keys())
-        self.response = example.response_keys()
-        self.repairs: Counter[str] = Counter()
-        self.violations: list[Violation] = []
-
-    def run(self, answer: GPTLabelingOutput | VerbatimLabel) -> CheckedLabel:
-        support = tuple(self._sentences(answer.sentence_support_information))
-        self._coverage([entry.response_sentence_key for entry in support])
-        label = GPTLabelingOutput(
-            relevance_explanation=answer.relevance_explanation,
-            all_relevant_sentence_keys=self._keys(
-                answer.all_relevant_sentence_keys, "all_relevant_sentence_keys"
-            ),
-            overall_supported_explanation=answer.overall_supported_explanation,
-            overall_supported=answer.overall_supported,
-            sentence_support_information=support,
-            all_utilized_sentence_keys=self._keys(
-                answer.all_utilized_sentence_keys, "all_utilized_sentence_keys"
-            ),
+    if type(label) is output:
+        return label
+    kept = {name: getattr(label, name) for name in output.model_fields}
+    if output is ClaimsLabelingOutput:
+        kept["response_claims"] = tuple(
+            ResponseClaim(**{name: getattr(claim, name) for name in ResponseClaim.model_fields})
+            for claim in kept["response_claims"]
         )
-        return CheckedLabel(label, dict(self.repairs), tuple(self.violations))
-
-    def _sentences(
-        self, entries: Iterable[SentenceSupport | VerbatimSupport]
-    ) -> Iterable[SentenceSupport]:
-        shown = frozenset(self.response)
-        for entry in entries:
-            key = entry.response_sentence_key
-            if key not in shown:
-                key = _spelling(key)
-                if key in shown:
-                    self.repairs["spelling"] += 1
-            if key not in shown:
-                self._violate(
-                    "unknown_response_sentence",
-                    "sentence_support_information",
-                    [entry.response_sentence_key],
-                )
-                continue
-            yield self._sentence(key, entry)
-
-    def _sentence(self, key: str, entry: SentenceSupport | VerbatimSupport) -> SentenceSupport:
-        field = f"sentence_support_information[{key}].supporting_sentence_keys"
-        supported = entry.fully_supported
-        if supported is None:
-            self.repairs["fully_supported_null"] += 1
-            supported = bool(entry.supporting_sentence_keys)
-        keys = self._keys(entry.supporting_sentence_keys, field, special_allowed=True)
-        if supported and not keys:
-            self._violate("supported_without_support", field, [key])
-        return SentenceSupport(
-            response_sentence_key=key,
-            explanation=entry.explanation,
-            supporting_sentence_keys=keys,
-            fully_supported=supported,
-        )
-
-    def _coverage(self, judged: list[str]) -> None:
-        field = "sentence_support_information"
-        counts = Counter(judged)
-        self._violate(
-            "missing_response_sentence", field, [k for k in self.response if not counts[k]]
-        )
-        self._violate("duplicate_response_sentence", field, [k for k in counts if counts[k] > 1])
-
-    def _keys(
-        self, given: Iterable[str], field: str, *, special_allowed: bool = False
-    ) -> tuple[str, ...]:
-        known: dict[str, None] = {}
-        unknown: list[str] = []
-        misplaced: list[str] = []
-        for text in given:
-            for key in self._read(text):
-                if key in SPECIAL_SUPPORT and not special_allowed:
-                    misplaced.append(text)
-                elif key not in self.documents and key not in SPECIAL_SUPPORT:
-                    unknown.append(text)
-                elif key in known:
-                    self.repairs["duplicate_key"] += 1
-                else:
-                    known[key] = None
-        self._violate("unknown_key", field, unknown)
-        self._violate("special_not_allowed", field, misplaced)
-        return tuple(known)
-
-    def _read(self, text: str) -> list[str]:
-        """The keys that one given text names; the text itself where it names none."""
-        if text in self.documents or text in SPECIAL_SUPPORT:
-            return [text]
-        parts = [_spelling(part) for part in _SEPARATOR.split(text) if part.strip()]
-        if parts and all(part in self.documents or part in SPECIAL_SUPPORT for part in parts):
-            self.repairs["spelling" if len(parts) == 1 else "joined_keys"] += 1
-            return parts
-        return [text]
-
-    def _violate(self, kind: ViolationKind, field: str, keys: list[str]) -> None:
-        if keys:
-            self.violations.append(
-                Violation(kind=kind, field=field, keys=tuple(dict.fromkeys(keys)))
-            )
-
-
-_SEPARATOR = re.compile(r"[,;\s]+")
-
-
-def _spelling(key: str) -> str:
-    """Undo the spellings that models give to a key they mean: ``[0A]``, ``"0a"``, or ``0a.``."""
-    return key.strip(" \t\n[](){}\"'`.:").lower()
+    return output(**kept)

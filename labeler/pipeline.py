@@ -19,6 +19,7 @@ from typing import Literal, NamedTuple, Protocol
 
 from labeler import __version__
 from labeler.canaries import Canaries
+from labeler.contract import Violation, check_label
 from labeler.degenerate import overrule
 from labeler.engine import Engine
 from labeler.errors import (
@@ -31,7 +32,7 @@ from labeler.errors import (
 )
 from labeler.example import KeyedExample
 from labeler.judges import Judge, JudgeReply, UnusableAnswer
-from labeler.labels import VerbatimLabel, Violation, check_label
+from labeler.labels import as_given
 from labeler.prompting import JudgeRequest
 from labeler.recipe import Recipe
 from labeler.record import LabelFailure, LabelRecord, Outcome, Usage
@@ -431,7 +432,7 @@ def admit_reply(request: JudgeRequest, reply: JudgeReply) -> Outcome:
         key=request.key,
         example=request.example,
         label=label,
-        verbatim=VerbatimLabel(**reply.answer.model_dump()) if changed else None,
+        verbatim=as_given(reply.answer) if changed else None,
         normalised={**checked.normalised, **overruled},
         signature=request.signature,
         reply=reply.facts.model_copy(update={"labeler_version": __version__}),

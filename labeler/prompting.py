@@ -18,6 +18,8 @@ from labeler import resources
 from labeler.characters import inert_json
 from labeler.errors import UsageError
 from labeler.example import KeyedExample, Sentence
+from labeler.labels import GPTLabelingOutput
+from labeler.profiles import Profile, profile_of
 from labeler.signature import Artifact, Signature, digest
 
 DEFAULT_PROMPT = "trace/v1"
@@ -27,6 +29,8 @@ RENDERING = 1
 """Version of the data block layout below; it enters every prompt's digest."""
 
 _VARIABLES = frozenset({"marker", "question", "documents", "response"})
+_REFERENCE = "reference"
+"""The variable of prompts that show the reference answer too."""
 _VARIABLE = re.compile(r"\{\{([a-z_]+)\}\}")
 
 
@@ -51,13 +55,19 @@ class Prompt:
         content = {"system": self.system, "user": self.user, "rendering": RENDERING}
         return Artifact(name=self.name, digest=digest(content))
 
+    @cached_property
+    def shows_reference(self) -> bool:
+        """Whether the reference answer is part of the data."""
+        return _REFERENCE in _VARIABLE.findall(self.user)
+
     def render(self, example: KeyedExample) -> tuple[Message, ...]:
         """Write the messages for one record: static text first, data last."""
         values = {
-            "marker": marker(example),
+            "marker": marker(example, reference=self.shows_reference),
             "question": _line({"question": example.question}),
             "documents": _sentences(example.document_sentences()),
             "response": _sentences(example.response),
+            _REFERENCE: _sentences(example.reference or ()),
         }
         # One pass over the frame: text that came in as a value is never looked at again.
         user = _VARIABLE.sub(lambda match: values[match[1]], self.user)
@@ -76,12 +86,12 @@ def parse_prompt(name: str, text: str) -> Prompt:
             f"prompt {name!r} needs a line '# System' first and a line '# User' after it"
         )
     system, user = match[1].strip(), match[2].strip()
-    found = set(_VARIABLE.findall(user))
+    found = set(_VARIABLE.findall(user)) - {_REFERENCE}
     if found != _VARIABLES:
         missing, unknown = sorted(_VARIABLES - found), sorted(found - _VARIABLES)
         raise UsageError(
             f"prompt {name!r}: its '# User' part must use each of {sorted(_VARIABLES)}; "
-            f"missing {missing}, unknown {unknown}"
+            f"and may use {_REFERENCE!r}; missing {missing}, unknown {unknown}"
         )
     return Prompt(name, system, user)
 
@@ -128,17 +138,29 @@ class JudgeRequest:
     prompt: Prompt
     schema: ResponseSchema
 
+    @property
+    def profile(self) -> Profile:
+        """How much is asked."""
+        return profile_of(self.schema.name)
+
+    @property
+    def output(self) -> type[GPTLabelingOutput]:
+        """The class of the label that is asked for."""
+        return self.profile.output
+
     @cached_property
     def messages(self) -> tuple[Message, ...]:
         """The chat messages, rendered on first use."""
         return self.prompt.render(self.example)
 
 
-def marker(example: KeyedExample) -> str:
-    """The fence marker of a record: 16 hexadecimal digits, fixed by its content."""
-    texts = [[s.text for s in document] for document in example.documents]
-    response = [s.text for s in example.response]
-    return digest({"fence": [example.question, texts, response]})[:16]
+def marker(example: KeyedExample, *, reference: bool = False) -> str:
+    """The fence marker of a record: 16 hexadecimal digits, fixed by all content that is shown."""
+    texts: list[Any] = [[s.text for s in document] for document in example.documents]
+    content: list[Any] = [example.question, texts, [s.text for s in example.response]]
+    if reference:
+        content.append([s.text for s in example.reference or ()])
+    return digest({"fence": content})[:16]
 
 
 def _sentences(sentences: Iterable[Sentence]) -> str:

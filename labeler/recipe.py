@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from labeler.errors import BadRow
+from labeler.errors import BadRow, UsageError
 from labeler.example import Example, KeyedExample
 from labeler.judges import Judge
+from labeler.profiles import AUTO, DEFAULT_PROFILE, PROFILES
 from labeler.prompting import (
-    DEFAULT_PROMPT,
-    DEFAULT_SCHEMA,
     JudgeRequest,
     Prompt,
     ResponseSchema,
@@ -30,6 +29,8 @@ class Recipe:
     prompt: Prompt
     schema: ResponseSchema
     trial: int = 0
+    where_referenced: tuple[Prompt, ResponseSchema] | None = None
+    """What is asked instead where a row has a reference answer."""
 
     def request(self, example: Example) -> JudgeRequest:
         """Key an example and name the judgement that it asks for.
@@ -39,38 +40,78 @@ class Recipe:
         """
         keyed = key_example(example, self.splitter)
         _refuse_empty(keyed)
+        if self.prompt.shows_reference:
+            _refuse_unreferenced(keyed)
         return self.request_keyed(keyed)
 
     def request_keyed(self, keyed: KeyedExample) -> JudgeRequest:
         """Name the judgement of an example that has its keys already."""
         spec = self.judge.spec
+        prompt, schema = self.prompt, self.schema
+        if self.where_referenced is not None and keyed.reference:
+            prompt, schema = self.where_referenced
         signature = Signature(
             judge=spec.judge,
             model=spec.model,
             sampling=spec.sampling(),
-            prompt=self.prompt.artifact,
-            response_schema=self.schema.artifact,
+            prompt=prompt.artifact,
+            response_schema=schema.artifact,
             splitter=keyed.splitter,
             trial=self.trial,
         )
         key = label_key(keyed, signature)
-        return JudgeRequest(key, keyed, signature, self.prompt, self.schema)
+        return JudgeRequest(key, keyed, signature, prompt, schema)
 
 
 def recipe(
     judge: Judge,
     *,
     splitter: str = DEFAULT_SPLITTER,
-    prompt: str = DEFAULT_PROMPT,
+    profile: str = DEFAULT_PROFILE,
+    prompt: str | None = None,
     trial: int = 0,
 ) -> Recipe:
     """Name the parts of a recipe.
 
+    Args:
+        judge: who is asked.
+        splitter: name of a sentence splitter.
+        profile: how much is asked; ``auto`` is ``reference`` for rows that have a reference answer
+            and ``claims`` for the others.
+        prompt: name and version of another prompt than the profile's own.
+        trial: 0 for the first judgement, another number for a repeated one.
+
     Raises:
-        UnknownName: there is no such splitter or prompt.
+        UnknownName: there is no such splitter, profile or prompt.
+        UsageError: the prompt shows a reference answer and the profile does not ask about one, or
+            the other way round; or a prompt is named for ``auto``, which has two.
     """
-    schema = load_schema(DEFAULT_SCHEMA)
-    return Recipe(judge, SPLITTERS[splitter], load_prompt(prompt), schema, trial)
+    if profile == AUTO:
+        if prompt is not None:
+            raise UsageError(f"profile {AUTO!r} has a prompt for each kind of row: name none")
+        claims, reference = PROFILES["claims"], PROFILES["reference"]
+        referenced = (load_prompt(reference.prompt), load_schema(reference.schema))
+        asked = (load_prompt(claims.prompt), load_schema(claims.schema))
+        return Recipe(judge, SPLITTERS[splitter], *asked, trial, referenced)
+    chosen = PROFILES[profile]
+    worded = load_prompt(prompt or chosen.prompt)
+    if worded.shows_reference != chosen.shows_reference:
+        shows = "shows" if worded.shows_reference else "does not show"
+        raise UsageError(
+            f"prompt {worded.name!r} {shows} the reference answer, which does not fit profile "
+            f"{profile!r}; its own prompt is {chosen.prompt!r}"
+        )
+    return Recipe(judge, SPLITTERS[splitter], worded, load_schema(chosen.schema), trial)
+
+
+def _refuse_unreferenced(example: KeyedExample) -> None:
+    """Refuse, before any spend, a row that lacks what its response is to be held against."""
+    if not example.reference:
+        raise BadRow(
+            f"{example.id!r}: no reference answer, which profile 'reference' needs; give the row "
+            "one in its field 'reference', or use --profile auto",
+            reason="no_reference",
+        )
 
 
 def _refuse_empty(example: KeyedExample) -> None:

@@ -6,8 +6,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, FiniteFloat, TypeAdapter
 
+from labeler.contract import Violation, check_label
 from labeler.example import Frozen, KeyedExample
-from labeler.labels import GPTLabelingOutput, VerbatimLabel, Violation, check_label
+from labeler.labels import Label, Verbatim
+from labeler.profiles import PROFILES
 from labeler.signature import Signature, digest
 
 
@@ -65,9 +67,9 @@ class LabelRecord(Frozen):
     key: str
     """Identity of the judgement: :func:`label_key` of the sentences and the signature."""
     example: KeyedExample
-    label: GPTLabelingOutput
+    label: Label
     """The answer with canonical keys."""
-    verbatim: VerbatimLabel | None = None
+    verbatim: Verbatim | None = None
     """The answer as it was given, where normalisation changed it."""
     normalised: dict[str, int] = Field(default_factory=dict)
     """Trivial repairs by kind."""
@@ -122,14 +124,16 @@ def label_key(example: KeyedExample, signature: Signature) -> str:
     """Name a judgement by all that can change it and nothing else.
 
     In it: the question, every keyed sentence, and the signature. Not in it: the row's id and
-    metadata, offsets, and a reference answer that the judge is not shown.
+    metadata, offsets, and a reference answer that the judge is not shown, which is one of the
+    profile that the signature's schema belongs to.
 
     Returns:
         64 hexadecimal digits.
     """
     # A fact at its default is left out: a fact that a later version adds changes no key of today.
     facts = signature.model_dump(mode="json", exclude_defaults=True)
-    return digest({"shown": shown(example), "signature": facts})
+    referenced = shows_reference(signature)
+    return digest({"shown": shown(example, reference=referenced), "signature": facts})
 
 
 def fault_of(record: LabelRecord) -> str | None:
@@ -144,10 +148,26 @@ def fault_of(record: LabelRecord) -> str | None:
     return None
 
 
-def shown(example: KeyedExample) -> dict[str, Any]:
-    """What a judge is shown of an example, as a JSON value."""
-    return {
+def shows_reference(signature: Signature) -> bool:
+    """Whether the judge was shown the reference answer."""
+    return signature.response_schema.name.startswith(_SHOWS_REFERENCE)
+
+
+_SHOWS_REFERENCE = tuple(f"{p.family}/" for p in PROFILES.values() if p.shows_reference)
+
+
+def shown(example: KeyedExample, *, reference: bool = False) -> dict[str, Any]:
+    """What a judge is shown of an example, as a JSON value.
+
+    Args:
+        example: the sentences.
+        reference: whether the reference answer is shown too.
+    """
+    value: dict[str, Any] = {
         "question": example.question,
         "documents": [[[s.key, s.text] for s in document] for document in example.documents],
         "response": [[s.key, s.text] for s in example.response],
     }
+    if reference:
+        value["reference"] = [[s.key, s.text] for s in example.reference or ()]
+    return value

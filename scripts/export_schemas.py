@@ -10,11 +10,11 @@ from pydantic import TypeAdapter
 
 from labeler.calculators.measuring import MetricsRowJSON
 from labeler.calculators.summary import SummaryRowJSON
-from labeler.labels import GPTLabelingOutput
+from labeler.profiles import PROFILES
 from labeler.record import LabelFailure, LabelRecord
 
 SCHEMAS: dict[str, type] = {
-    "label-trace/v1": GPTLabelingOutput,
+    **{profile.schema: profile.output for profile in PROFILES.values()},
     "record/v1": LabelRecord,
     "failure/v1": LabelFailure,
     "metrics-row/v1": MetricsRowJSON,

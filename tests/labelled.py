@@ -5,14 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from labeler.contract import check_label
 from labeler.keys import letters
-from labeler.labels import (
-    GPTLabelingOutput,
-    SentenceSupport,
-    VerbatimLabel,
-    VerbatimSupport,
-    check_label,
-)
+from labeler.labels import GPTLabelingOutput, SentenceSupport, VerbatimLabel, VerbatimSupport
 from labeler.record import LabelRecord, label_key
 from samples import keyed_example, signature
 

@@ -9,10 +9,36 @@ from functools import cached_property
 from labeler.calculators.ratio import Ratio
 from labeler.degenerate import OVERRULED
 from labeler.keys import position
-from labeler.labels import SPECIAL_SUPPORT, GPTLabelingOutput, VerbatimLabel
+from labeler.labels import (
+    SPECIAL_SUPPORT,
+    ClaimsLabelingOutput,
+    ComparedClaim,
+    GPTLabelingOutput,
+    ReferenceLabelingOutput,
+    VerbatimLabel,
+)
 from labeler.record import LabelRecord
 
 GENERAL = "general"
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimTally:
+    """What a label says of one claim, of the response or of the reference answer."""
+
+    sentence: str
+    """Key of the sentence that makes it."""
+    entailed: bool
+    """Whether the documents entail it."""
+    supporting: frozenset[int]
+    """Indices of the documents that hold a sentence which supports it: E(claim)."""
+    contradicting: frozenset[int] = frozenset()
+    """Indices of the documents that hold a sentence which contradicts it: X(claim)."""
+    relevant: bool | None = None
+    """Whether it helps to answer the question; asked of the response's claims alone."""
+    counterpart: bool | None = None
+    """Whether the other text entails it: the reference answer a claim of the response, the
+    response a claim of the reference answer; ``None`` where that was not asked."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +69,11 @@ class Tally:
     """Response sentences whose support names at least one document sentence."""
     stored: GPTLabelingOutput | VerbatimLabel
     """The answer as it was given."""
+    claims: tuple[ClaimTally, ...] | None = None
+    """The claims of the response; ``None`` where the label has none of the profile ``claims``."""
+    reference_claims: tuple[ClaimTally, ...] | None = None
+    """Those of the reference answer; ``None`` where the label is not of the profile
+    ``reference``."""
 
     @cached_property
     def sentences(self) -> int:
@@ -94,4 +125,45 @@ def tally(record: LabelRecord) -> Tally:
         citing=frozenset(key for key, support in named if support.difference(SPECIAL_SUPPORT)),
         # What was overruled stays so in every dialect.
         stored=label if OVERRULED & record.normalised.keys() else record.verbatim or label,
+        claims=_claims(label),
+        reference_claims=_reference_claims(label),
     )
+
+
+def _claims(label: GPTLabelingOutput) -> tuple[ClaimTally, ...] | None:
+    if not isinstance(label, ClaimsLabelingOutput):
+        return None
+    return tuple(
+        ClaimTally(
+            sentence=claim.response_sentence_key,
+            entailed=claim.verdict == "entailment",
+            supporting=_documents(claim.supporting_sentence_keys),
+            contradicting=_documents(claim.contradicting_sentence_keys),
+            relevant=claim.relevant_to_question,
+            counterpart=(
+                claim.reference_verdict == "entailment"
+                if isinstance(claim, ComparedClaim)
+                else None
+            ),
+        )
+        for claim in label.response_claims
+    )
+
+
+def _reference_claims(label: GPTLabelingOutput) -> tuple[ClaimTally, ...] | None:
+    if not isinstance(label, ReferenceLabelingOutput):
+        return None
+    return tuple(
+        ClaimTally(
+            sentence=claim.reference_sentence_key,
+            entailed=bool(claim.supporting_sentence_keys),
+            supporting=_documents(claim.supporting_sentence_keys),
+            counterpart=claim.response_verdict == "entailment",
+        )
+        for claim in label.reference_claims
+    )
+
+
+def _documents(keys: Iterable[str]) -> frozenset[int]:
+    """The documents that hold one of the sentences; special strings name none."""
+    return frozenset(position(key).document for key in keys if key not in SPECIAL_SUPPORT)

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from labeler.characters import plain_json, visible
+from labeler.cli import options
 from labeler.cli.interrupt import announce
-from labeler.cli.labeling import SOME_FAILED, Store
+from labeler.cli.labeling import SOME_FAILED
 from labeler.errors import UsageError
 
 if TYPE_CHECKING:
@@ -33,45 +34,31 @@ MaxLines = Annotated[int, typer.Option(min=1, help="Requests in one file at most
 MaxMegabytes = Annotated[int, typer.Option(min=1, help="Size of one file at most, in 10^6 bytes.")]
 Organization = Annotated[str | None, typer.Option(help="Where the key has several.")]
 Project = Annotated[str | None, typer.Option(help="Where the key has several.")]
-JsonOption = Annotated[bool, typer.Option("--json", help="As JSON.")]
 
 
 def submit(
-    rows: Annotated[
-        list[str],
-        typer.Argument(help="JSON Lines with question, documents, response; - reads stdin."),
-    ],
+    rows: options.Rows,
     *,
-    model: Annotated[
-        str | None, typer.Option(envvar="LABELER_MODEL", help="Model that is asked; no default.")
-    ] = None,
-    id_from: Annotated[
-        str, typer.Option("--id", help="Columns that name a row, comma-separated.")
-    ] = "id",
+    model: options.Model = None,
+    id_from: options.Id = "id",
     base_url: BaseUrl = None,
     organization: Organization = None,
     project: Project = None,
-    temperature: Annotated[float | None, typer.Option(help="Sent only where given.")] = None,
-    top_p: Annotated[float | None, typer.Option(help="Sent only where given.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Sent only where given.")] = None,
-    reasoning_effort: Annotated[str | None, typer.Option(help="Sent only where given.")] = None,
-    cache_prefix: Annotated[
-        bool,
-        typer.Option("--cache-prefix", help="Cache the instructions alone: gpt-5.6 and later."),
-    ] = False,
-    max_output_tokens: Annotated[
-        int | None, typer.Option(help="Cap on an answer's length; doubled once if it is hit.")
-    ] = None,
-    store: Store = ".labeler",
-    splitter: Annotated[str, typer.Option(help="general, ragbench, given.")] = "general",
-    prompt: Annotated[str, typer.Option(help="Name and version.")] = "trace/v1",
-    trial: Annotated[int, typer.Option(min=0, help="Another number asks anew.")] = 0,
-    retry_failed: Annotated[
-        bool, typer.Option("--retry-failed", help="Ask again where it failed for good before.")
-    ] = False,
+    temperature: options.Temperature = None,
+    top_p: options.TopP = None,
+    seed: options.Seed = None,
+    reasoning_effort: options.ReasoningEffort = None,
+    cache_prefix: options.CachePrefix = False,
+    max_output_tokens: options.MaxOutputTokens = None,
+    store: options.Store = ".labeler",
+    splitter: options.Splitter = "general",
+    profile: options.ProfileName = "trace",
+    prompt: options.PromptName = None,
+    trial: options.Trial = 0,
+    retry_failed: options.RetryFailed = False,
     max_lines: MaxLines = 50_000,
     max_megabytes: MaxMegabytes = 190,
-    as_json: JsonOption = False,
+    as_json: options.Json = False,
 ) -> int:
     """Hand in rows that have no label; again to go on."""
     from labeler import batches
@@ -99,8 +86,8 @@ def submit(
     judge = OpenAIJudge(model, api_key=key_for(base_url), **given)
     announce("stopping: what was written down is gone on with when you run this again")
     done = batches.submit_batch(
-        RowFile(*rows, id_from=() if id_from == "id" else id_from.split(",")),
-        recipe(judge, splitter=splitter, prompt=prompt, trial=trial),
+        RowFile(*rows, id_from=options.id_columns(id_from)),
+        recipe(judge, splitter=splitter, profile=profile, prompt=prompt, trial=trial),
         _service(base_url, organization, project),
         store,
         retry_failed=retry_failed,
@@ -116,11 +103,11 @@ def submit(
 
 def status(
     *,
-    store: Store = ".labeler",
+    store: options.Store = ".labeler",
     base_url: BaseUrl = None,
     organization: Organization = None,
     project: Project = None,
-    as_json: JsonOption = False,
+    as_json: options.Json = False,
 ) -> None:
     """Show every batch of a store, and what to do next."""
     from labeler import batches
@@ -142,7 +129,7 @@ def status(
 def collect(
     name: Annotated[str | None, typer.Argument(help="A batch; by default every one.")] = None,
     *,
-    store: Store = ".labeler",
+    store: options.Store = ".labeler",
     base_url: BaseUrl = None,
     organization: Organization = None,
     project: Project = None,
@@ -158,7 +145,7 @@ def collect(
         typer.Option(help="IN,OUT[,CACHED[,CACHE_WRITE]], $ per 10^6 tokens, outside batches."),
     ] = None,
     prices: Annotated[str | None, typer.Option(help="JSON file of such prices.")] = None,
-    as_json: JsonOption = False,
+    as_json: options.Json = False,
 ) -> int:
     """Store what was answered, and ask again where due."""
     from labeler import batches
@@ -192,7 +179,7 @@ def collect(
 def cancel(
     name: Annotated[str, typer.Argument(help="The batch.")],
     *,
-    store: Store = ".labeler",
+    store: options.Store = ".labeler",
     base_url: BaseUrl = None,
     organization: Organization = None,
     project: Project = None,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from labeler.characters import plain_json, visible
-from labeler.cli.labeling import Store
+from labeler.cli import options
 from labeler.pricing import PRICE_FORM
 
 if TYPE_CHECKING:
@@ -24,41 +24,29 @@ _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 
 
 def estimate(
-    rows: Annotated[
-        list[str],
-        typer.Argument(help="JSON Lines with question, documents, response; - reads stdin."),
-    ],
+    rows: options.Rows,
     *,
     model: Annotated[str, typer.Option(envvar="LABELER_MODEL", help="Model that openai asks.")],
-    id_from: Annotated[
-        str, typer.Option("--id", help="Columns that name a row, comma-separated.")
-    ] = "id",
-    base_url: Annotated[
-        str | None, typer.Option(help="Address of an OpenAI-compatible server; it is not asked.")
-    ] = None,
-    price: Annotated[str | None, typer.Option(help=f"{PRICE_FORM}.")] = None,
-    prices: Annotated[
-        str | None, typer.Option(help="JSON file with prices by model, for what no table has.")
-    ] = None,
-    max_output_tokens: Annotated[
-        int | None, typer.Option(min=1, help="Cap on an answer's length: gives a worst case.")
-    ] = None,
+    id_from: options.Id = "id",
+    base_url: options.BaseUrl = None,
+    price: options.PriceOption = None,
+    prices: options.Prices = None,
+    max_output_tokens: options.MaxOutputTokens = None,
     latency: Annotated[
         float | None, typer.Option(min=0, help="Seconds for an answer; by default as stored.")
     ] = None,
-    temperature: Annotated[float | None, typer.Option(help="As for label.")] = None,
-    top_p: Annotated[float | None, typer.Option(help="As for label.")] = None,
-    seed: Annotated[int | None, typer.Option(help="As for label.")] = None,
-    reasoning_effort: Annotated[str | None, typer.Option(help="As for label.")] = None,
-    store: Store = ".labeler",
-    splitter: Annotated[str, typer.Option(help="general, ragbench, given.")] = "general",
-    prompt: Annotated[str, typer.Option(help="Name and version.")] = "trace/v1",
-    concurrency: Annotated[int, typer.Option(min=1, help="Requests in flight at most.")] = 16,
-    trial: Annotated[int, typer.Option(min=0, help="Another number asks anew.")] = 0,
-    retry_failed: Annotated[
-        bool, typer.Option("--retry-failed", help="Ask again where a failure is stored.")
-    ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="The estimate as JSON.")] = False,
+    temperature: options.Temperature = None,
+    top_p: options.TopP = None,
+    seed: options.Seed = None,
+    reasoning_effort: options.ReasoningEffort = None,
+    store: options.Store = ".labeler",
+    splitter: options.Splitter = "general",
+    profile: options.ProfileName = "trace",
+    prompt: options.PromptName = None,
+    concurrency: options.Concurrency = 16,
+    trial: options.Trial = 0,
+    retry_failed: options.RetryFailed = False,
+    as_json: options.Json = False,
 ) -> None:
     """Say what labelling rows would ask, cost and take. Sends nothing and needs no key."""
     from labeler import api
@@ -75,10 +63,11 @@ def estimate(
     }
     spec = spec_of(model, {name: value for name, value in settings.items() if value is not None})
     found = api.estimate(
-        RowFile(*rows, id_from=() if id_from == "id" else id_from.split(",")),
+        RowFile(*rows, id_from=options.id_columns(id_from)),
         judge=spec,
         store=store,
         splitter=splitter,
+        profile=profile,
         prompt=prompt,
         trial=trial,
         concurrency=concurrency,

@@ -8,74 +8,45 @@ from typing import Annotated
 
 import typer
 
+from labeler.cli import options
 from labeler.cli.interrupt import announce
 from labeler.errors import UsageError
-from labeler.pricing import PRICE_FORM
 
 SOME_FAILED = 1
 BUDGET_REACHED = 4
 _SHORT_WAIT = 120.0
 """Seconds that a server may ask to wait before ``--no-wait`` ends the run."""
 
-Output = Annotated[
-    str, typer.Option("--output", "-o", help="Label file to write; - is standard output.")
-]
-
-
-def _folder(name: str) -> str:
-    if not name.strip():
-        raise UsageError("--store (or LABELER_STORE) is empty: name a folder")
-    return name
-
-
-Store = Annotated[
-    str,
-    typer.Option(envvar="LABELER_STORE", help="Folder of the label store.", callback=_folder),
-]
-
 
 def label(
-    rows: Annotated[
-        list[str],
-        typer.Argument(help="JSON Lines with question, documents, response; - reads stdin."),
-    ],
+    rows: options.Rows,
     *,
-    id_from: Annotated[
-        str, typer.Option("--id", help="Columns that name a row, comma-separated.")
-    ] = "id",
-    output: Output = "-",
+    id_from: options.Id = "id",
+    output: options.Output = "-",
     judge: Annotated[
         str | None,
         typer.Option(help="embedded, openai, replay; by default openai where a key is set."),
     ] = None,
-    model: Annotated[
-        str | None, typer.Option(envvar="LABELER_MODEL", help="Model that openai asks; no default.")
-    ] = None,
-    base_url: Annotated[
-        str | None, typer.Option(help="Address of an OpenAI-compatible server.")
-    ] = None,
+    model: options.Model = None,
+    base_url: options.BaseUrl = None,
     recorded: Annotated[
         str | None, typer.Option(help="Label file that the replay judge answers from.")
     ] = None,
     support_threshold: Annotated[
         float | None, typer.Option(help="Score from which the embedded judge calls it supported.")
     ] = None,
-    temperature: Annotated[float | None, typer.Option(help="Sent only where given.")] = None,
-    top_p: Annotated[float | None, typer.Option(help="Sent only where given.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Sent only where given.")] = None,
-    reasoning_effort: Annotated[str | None, typer.Option(help="Sent only where given.")] = None,
-    cache_prefix: Annotated[
-        bool,
-        typer.Option("--cache-prefix", help="Cache the instructions alone: gpt-5.6 and later."),
-    ] = False,
-    max_output_tokens: Annotated[
-        int | None, typer.Option(help="Cap on an answer's length; doubled once if it is hit.")
-    ] = None,
+    temperature: options.Temperature = None,
+    top_p: options.TopP = None,
+    seed: options.Seed = None,
+    reasoning_effort: options.ReasoningEffort = None,
+    cache_prefix: options.CachePrefix = False,
+    max_output_tokens: options.MaxOutputTokens = None,
     timeout: Annotated[float | None, typer.Option(help="Seconds for one attempt in all.")] = None,
-    store: Store = ".labeler",
-    splitter: Annotated[str, typer.Option(help="general, ragbench, given.")] = "general",
-    prompt: Annotated[str, typer.Option(help="Name and version.")] = "trace/v1",
-    concurrency: Annotated[int, typer.Option(min=1, help="Requests in flight at most.")] = 16,
+    store: options.Store = ".labeler",
+    splitter: options.Splitter = "general",
+    profile: options.ProfileName = "trace",
+    prompt: options.PromptName = None,
+    concurrency: options.Concurrency = 16,
     requests_per_minute: Annotated[
         float | None, typer.Option(help="Never send more; by default what the server allows.")
     ] = None,
@@ -85,18 +56,14 @@ def label(
     budget: Annotated[
         str | None, typer.Option(help="US dollars that the run may cost; never overspent.")
     ] = None,
-    price: Annotated[str | None, typer.Option(help=f"{PRICE_FORM}.")] = None,
-    prices: Annotated[
-        str | None, typer.Option(help="JSON file with prices by model, for what no table has.")
-    ] = None,
+    price: options.PriceOption = None,
+    prices: options.Prices = None,
     no_wait: Annotated[
         bool,
         typer.Option("--no-wait", help="Stop (exit 75) where the server asks for over 2 minutes."),
     ] = False,
-    retry_failed: Annotated[
-        bool, typer.Option("--retry-failed", help="Ask again for stored failures, as of refusals.")
-    ] = False,
-    trial: Annotated[int, typer.Option(min=0, help="Another number asks anew.")] = 0,
+    retry_failed: options.RetryFailed = False,
+    trial: options.Trial = 0,
     canaries: Annotated[
         float,
         typer.Option(min=0, max=1, help="Share of rows judged again with planted sentences."),
@@ -141,10 +108,11 @@ def label(
     planted = Canaries(canaries, canary_seed)
     with Progress("labeling", charged) as progress:
         run = api.iter_labels(
-            RowFile(*rows, id_from=() if id_from == "id" else id_from.split(",")),
+            RowFile(*rows, id_from=options.id_columns(id_from)),
             judge=chosen,
             store=store,
             splitter=splitter,
+            profile=profile,
             prompt=prompt,
             trial=trial,
             concurrency=concurrency,
@@ -180,7 +148,7 @@ def _refuse_own_input(rows: list[str], output: str) -> None:
 def import_ragbench(
     file: Annotated[str, typer.Argument(help="RAGBench rows, .jsonl or .jsonl.gz.")],
     *,
-    output: Output = "-",
+    output: options.Output = "-",
 ) -> int:
     """Turn published RAGBench rows into label records: their sentences, their labels."""
     from labeler import api
@@ -195,7 +163,7 @@ def import_ragbench(
 def import_labels(
     file: Annotated[str, typer.Argument(help="A label file, such as export writes.")],
     *,
-    store: Store = ".labeler",
+    store: options.Store = ".labeler",
 ) -> None:
     """Put the records of a label file into a store."""
     from labeler import api
@@ -207,7 +175,7 @@ def import_labels(
         say(f"  {id!r} is there with another label, which was kept")
 
 
-def export(*, output: Output = "-", store: Store = ".labeler") -> None:
+def export(*, output: options.Output = "-", store: options.Store = ".labeler") -> None:
     """Write every record of a store to a label file."""
     from labeler import api
     from labeler.cli.terminal import say

@@ -13,10 +13,11 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from labeler.contract import check_label
 from labeler.errors import BadRow
 from labeler.example import KeyedExample
 from labeler.keys import document_key, response_key
-from labeler.labels import VerbatimLabel, VerbatimSupport, check_label
+from labeler.labels import VerbatimLabel, VerbatimSupport
 from labeler.lines import parse_object, read_lines
 from labeler.parsing import joined_id, to_example
 from labeler.prompting import load_schema

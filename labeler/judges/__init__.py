@@ -8,8 +8,9 @@ from typing import Annotated, Any, ClassVar, Protocol
 from pydantic import BaseModel, ConfigDict
 
 from labeler.catalog import Catalog
+from labeler.contract import Violation
 from labeler.errors import JudgeError
-from labeler.labels import GPTLabelingOutput, Violation
+from labeler.labels import GPTLabelingOutput
 from labeler.prompting import JudgeRequest
 from labeler.record import ReplyFacts, SentenceScores, Usage
 

@@ -13,9 +13,9 @@ from typing import Any, Literal, Protocol, runtime_checkable
 
 from pydantic import Field
 
+from labeler.contract import Violation
 from labeler.example import Frozen
 from labeler.judges import JudgeReply
-from labeler.labels import Violation
 from labeler.prompting import JudgeRequest
 from labeler.record import Usage
 

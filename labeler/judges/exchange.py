@@ -8,16 +8,18 @@ from collections import Counter
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cache
 from typing import Any, Self
 
 from openai.types.chat import ChatCompletion
-from pydantic import ValidationError, model_validator
+from pydantic import ValidationError, create_model, model_validator
 
 from labeler import __version__
+from labeler.contract import Violation, check_label
 from labeler.judges.failures import Sign, Symptom
 from labeler.judges.openai_client import flaw_of, text_of, usage_of
 from labeler.judges.reask import NOT_A_LABEL, brief, complaint
-from labeler.labels import GPTLabelingOutput, Violation, check_label
+from labeler.labels import GPTLabelingOutput
 from labeler.prompting import JudgeRequest
 from labeler.record import ReplyFacts, Usage
 from labeler.traffic import Traffic, current
@@ -157,7 +159,7 @@ EXCHANGE: ContextVar[Exchange] = ContextVar("exchange")
 would run every message, documents included, through a template engine."""
 
 
-class CheckedAnswer(GPTLabelingOutput):
+class _KeepsContract(GPTLabelingOutput):
     """A label that cannot exist unless it keeps the contract of the record at hand."""
 
     @model_validator(mode="after")
@@ -173,3 +175,9 @@ class CheckedAnswer(GPTLabelingOutput):
         what it does.
         """
         return {}
+
+
+@cache
+def checked(output: type[GPTLabelingOutput]) -> type[GPTLabelingOutput]:
+    """The class of a label, such that reading an answer into it holds it against the contract."""
+    return create_model(f"Checked{output.__name__}", __base__=(_KeepsContract, output))

@@ -36,7 +36,7 @@ from labeler.judges.batch_service import (
     RemoteStatus,
     Verdict,
 )
-from labeler.judges.exchange import EXCHANGE, CheckedAnswer, Exchange
+from labeler.judges.exchange import EXCHANGE, Exchange, checked
 from labeler.judges.failures import Course, Failed, Symptom, diagnose, explain, plain_code
 from labeler.judges.openai_client import WIRE_ERRORS, open_client, symptom_of, text_of, usage_of
 from labeler.judges.openai_request import request_body
@@ -285,7 +285,7 @@ class OpenAIBatches:
         said = text_of(completion.choices[0].message.content)
         token = EXCHANGE.set(exchange)
         try:
-            answer = CheckedAnswer.model_validate_json(said, strict=True)
+            answer = checked(asked.request.output).model_validate_json(said, strict=True)
         except ValidationError as error:
             symptom, detail = exchange.verdict(error)
         else:
@@ -304,11 +304,11 @@ class OpenAIBatches:
         again = Again(diagnose(symptom).reason, history.model_copy(update=mended))
         return Verdict(again, history, usage)
 
-    def _reply(self, answer: CheckedAnswer, exchange: Exchange, history: History) -> JudgeReply:
+    def _reply(self, answer: GPTLabelingOutput, exchange: Exchange, history: History) -> JudgeReply:
         facts = exchange.facts(host_of(self.base_url))
         # How long it took in the batch is not known.
         facts = facts.model_copy(update={"seconds": None, "reasks": history.reasks})
-        return JudgeReply(GPTLabelingOutput.model_validate(answer.model_dump()), facts)
+        return JudgeReply(exchange.request.output.model_validate(answer.model_dump()), facts)
 
     def _given_up(self, asked: Asked, exchange: Exchange, symptom: Symptom, detail: str) -> GivenUp:
         rule = diagnose(symptom)

@@ -12,7 +12,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any, cast
 
 from instructor import AsyncInstructor, Mode, openai_schema, patch
@@ -26,7 +26,7 @@ from tenacity.wait import wait_random_exponential
 from labeler.errors import FatalJudgeError, UsageError
 from labeler.judges import JudgeReply, UnusableAnswer
 from labeler.judges.address import host_of, usable_key
-from labeler.judges.exchange import EXCHANGE, CheckedAnswer, Exchange
+from labeler.judges.exchange import EXCHANGE, Exchange, checked
 from labeler.judges.experience import Experience
 from labeler.judges.failures import Course, Failed, Symptom, diagnose, explain
 from labeler.judges.openai_client import (
@@ -53,9 +53,6 @@ from labeler.tokens import (
     request_tokens_at_most,
 )
 from labeler.traffic import BudgetSpent, Sent, Size, Stopped, current
-
-_ANSWER: type[CheckedAnswer] = openai_schema(CheckedAnswer)
-"""As instructor wants it; without this it would make a class for every call."""
 
 _LONGEST_PAUSE = 60.0
 """Seconds that back-off grows to where the server names no time."""
@@ -129,7 +126,7 @@ class OpenAIJudge:
             EXCHANGE.reset(token)
         self._experience.succeed()
         # instructor answers with a subclass that it made on the way; a plain label leaves.
-        plain = GPTLabelingOutput.model_validate(answer.model_dump())
+        plain = request.output.model_validate(answer.model_dump())
         return JudgeReply(plain, exchange.facts(self._host))
 
     async def aclose(self) -> None:
@@ -158,7 +155,7 @@ class OpenAIJudge:
     async def _ask(self, exchange: Exchange) -> GPTLabelingOutput:
         try:
             answer: GPTLabelingOutput = await self._instructor.create(
-                response_model=_ANSWER,
+                response_model=_readable(exchange.request.output),
                 messages=cast("list[ChatCompletionMessageParam]", list(exchange.request.messages)),
                 max_retries=self.spec.reasks,
             )
@@ -351,6 +348,13 @@ class _Line:
 
 def _tell_quotas(sent: Sent, headers: Mapping[str, str]) -> None:
     sent.told(requests=quota_of(headers, "requests"), tokens=quota_of(headers, "tokens"))
+
+
+@cache
+def _readable(output: type[GPTLabelingOutput]) -> type[GPTLabelingOutput]:
+    """A label's class as instructor wants it, made once: it would make one for every call."""
+    made: type[GPTLabelingOutput] = openai_schema(checked(output))
+    return made
 
 
 @lru_cache

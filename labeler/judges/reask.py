@@ -6,9 +6,10 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
+from labeler.contract import Violation
 from labeler.example import KeyedExample
 from labeler.keys import position
-from labeler.labels import SPECIAL_SUPPORT, Violation
+from labeler.labels import SPECIAL_SUPPORT
 
 ReaskVersion = Literal["reask/1"]
 REASK_VERSION: ReaskVersion = "reask/1"

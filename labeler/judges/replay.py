@@ -7,9 +7,10 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from labeler.errors import JudgeError
+from labeler.example import KeyedExample
 from labeler.judges import JudgeReply, JudgeSpec
 from labeler.label_files import read_outcomes
-from labeler.labels import GPTLabelingOutput
+from labeler.labels import GPTLabelingOutput, lowered
 from labeler.prompting import JudgeRequest
 from labeler.record import LabelRecord, Outcome, ReplyFacts, shown
 from labeler.signature import digest
@@ -26,10 +27,11 @@ class ReplayJudge:
 
     def __init__(self, outcomes: Iterable[Outcome], *, name: str) -> None:
         self.spec = JudgeSpec(judge="replay", model=name)
-        self._records: dict[str, LabelRecord] = {}
+        self._records: dict[str, list[LabelRecord]] = {}
         for outcome in outcomes:
             if isinstance(outcome, LabelRecord):
-                self._records.setdefault(digest(shown(outcome.example)), outcome)
+                for shown_as in _names(outcome.example):
+                    self._records.setdefault(shown_as, []).append(outcome)
 
     @classmethod
     def from_file(cls, path: str | Path) -> ReplayJudge:
@@ -48,19 +50,26 @@ class ReplayJudge:
         Raises:
             JudgeError: no record has the same sentences (``not_recorded``).
         """
-        record = self._records.get(digest(shown(request.example)))
+        referenced = request.prompt.shows_reference
+        same = self._records.get(digest(shown(request.example, reference=referenced)), [])
+        record = next((r for r in same if isinstance(r.label, request.output)), None)
         if record is None:
             raise JudgeError(
-                f"none of {len(self._records)} recorded labels has the same question, documents "
-                "and response, sentence by sentence",
+                f"no recorded label of profile {request.profile.name!r} has the same question, "
+                "documents and response, sentence by sentence",
                 reason="not_recorded",
                 attempts=0,
             )
         facts = ReplyFacts(served_model=record.reply.served_model, attempts=0)
-        return JudgeReply(_said(record), facts, record.scores)
+        return JudgeReply(lowered(_said(record), request.output), facts, record.scores)
 
     async def aclose(self) -> None:
         """Nothing is held."""
+
+
+def _names(example: KeyedExample) -> set[str]:
+    """What requests about the same sentences look for, with the reference answer and without."""
+    return {digest(shown(example, reference=referenced)) for referenced in (False, True)}
 
 
 def _said(record: LabelRecord) -> GPTLabelingOutput:
@@ -68,6 +77,8 @@ def _said(record: LabelRecord) -> GPTLabelingOutput:
     stored = record.verbatim
     if stored is None or record.violations:
         return record.label
+    if isinstance(stored, GPTLabelingOutput):
+        return stored
     if any(entry.fully_supported is None for entry in stored.sentence_support_information):
         return record.label
     return GPTLabelingOutput.model_validate(stored.model_dump())

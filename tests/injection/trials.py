@@ -10,8 +10,9 @@ from typing import Any, Literal, NamedTuple
 
 from injection.attacks import FABRICATION, Position
 from injection.gullible import Line, honest, label, read
+from labeler.contract import check_label
 from labeler.example import KeyedExample
-from labeler.labels import GPTLabelingOutput, check_label
+from labeler.labels import GPTLabelingOutput
 from labeler.prompting import Message, load_prompt
 from samples import keyed_example
 

@@ -28,10 +28,11 @@ import pytest
 from pydantic import ValidationError
 
 import labeler
+from labeler.contract import check_label
 from labeler.errors import JudgeError
 from labeler.example import KeyedExample
 from labeler.judges.openai_request import response_format
-from labeler.labels import GPTLabelingOutput, check_label
+from labeler.labels import GPTLabelingOutput
 from labeler.pipeline import label_rows
 from labeler.prompting import ResponseSchema, load_schema
 from labeler.recipe import Recipe, recipe

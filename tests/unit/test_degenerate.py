@@ -10,9 +10,10 @@ import labeler
 from fakes import CountingJudge
 from labeler.calculators import select_metrics
 from labeler.calculators.tally import tally
+from labeler.contract import check_label
 from labeler.degenerate import HEADINGS, OPENERS, SUPPORT, USE, overrule, says_nothing
 from labeler.judges import JudgeReply
-from labeler.labels import GPTLabelingOutput, check_label
+from labeler.labels import GPTLabelingOutput
 from labeler.prompting import JudgeRequest
 from labeler.record import LabelRecord, ReplyFacts, fault_of
 from samples import keyed_example

@@ -15,13 +15,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from labeler.contract import check_label
 from labeler.errors import UsageError
 from labeler.example import KeyedExample, Piece, key_documents, key_response
 from labeler.judges import JUDGES, Judge, JudgeReply
 from labeler.judges.embedded import EmbeddedJudge
 from labeler.judges.lexical.explain import QUOTED_LETTERS, QUOTED_WORDS
 from labeler.judges.lexical.words import stem, surface_words
-from labeler.labels import SentenceSupport, check_label
+from labeler.labels import SentenceSupport
 from labeler.prompting import JudgeRequest, load_prompt, load_schema
 from labeler.signature import Signature
 

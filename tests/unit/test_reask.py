@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 import samples
+from labeler.contract import Violation
 from labeler.judges.reask import NOT_A_LABEL, REASK_VERSION, brief, complaint, key_ranges
-from labeler.labels import Violation
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,69 @@
+"""Options that several commands share, each written once, and what is read from them."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from labeler.errors import UsageError
+from labeler.pricing import PRICE_FORM
+
+
+def _folder(name: str) -> str:
+    if not name.strip():
+        raise UsageError("--store (or LABELER_STORE) is empty: name a folder")
+    return name
+
+
+Rows = Annotated[
+    list[str],
+    typer.Argument(help="JSON Lines with question, documents, response; - reads stdin."),
+]
+Id = Annotated[str, typer.Option("--id", help="Columns that name a row, comma-separated.")]
+Output = Annotated[
+    str, typer.Option("--output", "-o", help="Label file to write; - is standard output.")
+]
+Store = Annotated[
+    str,
+    typer.Option(envvar="LABELER_STORE", help="Folder of the label store.", callback=_folder),
+]
+Splitter = Annotated[str, typer.Option(help="general, ragbench, given.")]
+ProfileName = Annotated[
+    str, typer.Option(help="How much is asked in the one call: trace, claims, reference, auto.")
+]
+PromptName = Annotated[
+    str | None, typer.Option(help="Name and version; by default the profile's own.")
+]
+Trial = Annotated[int, typer.Option(min=0, help="Another number asks anew.")]
+Concurrency = Annotated[int, typer.Option(min=1, help="Requests in flight at most.")]
+RetryFailed = Annotated[
+    bool, typer.Option("--retry-failed", help="Ask again for stored failures, as of refusals.")
+]
+Json = Annotated[bool, typer.Option("--json", help="As JSON.")]
+
+# What a hosted model is asked with.
+Model = Annotated[
+    str | None, typer.Option(envvar="LABELER_MODEL", help="Model that openai asks; no default.")
+]
+BaseUrl = Annotated[str | None, typer.Option(help="Address of an OpenAI-compatible server.")]
+Temperature = Annotated[float | None, typer.Option(help="Sent only where given.")]
+TopP = Annotated[float | None, typer.Option(help="Sent only where given.")]
+Seed = Annotated[int | None, typer.Option(help="Sent only where given.")]
+ReasoningEffort = Annotated[str | None, typer.Option(help="Sent only where given.")]
+CachePrefix = Annotated[
+    bool,
+    typer.Option("--cache-prefix", help="Cache the instructions alone: gpt-5.6 and later."),
+]
+MaxOutputTokens = Annotated[
+    int | None, typer.Option(min=1, help="Cap on an answer's length; doubled once if it is hit.")
+]
+PriceOption = Annotated[str | None, typer.Option("--price", help=f"{PRICE_FORM}.")]
+Prices = Annotated[
+    str | None, typer.Option(help="JSON file with prices by model, for what no table has.")
+]
+
+
+def id_columns(given: str) -> tuple[str, ...]:
+    """The columns of ``--id``; none for the default, the column ``id``."""
+    return () if given == "id" else tuple(given.split(","))
