@@ -1,0 +1,190 @@
+"""How often 95 % intervals of a mean hold the true mean, and what they take.
+
+Run it as ``python benchmarks/interval_coverage.py [--write FILE]``. It draws data sets from
+populations that are shaped like metrics, whose true mean is known, and counts. With 2,000 data sets
+a coverage of 95 % comes out as 94 to 96 % in 19 of 20 cases by chance alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labeler.statistics.intervals import bootstrap_mean, mean_interval
+
+DRAWS = 2_000
+SIZES = (100, 1_000)
+RESAMPLES = 1_000
+"""A tenth of the default, so that it ends within minutes; more would narrow nothing."""
+TRUTH_FROM = 4_000_000
+"""Records that a true mean is taken from where it has no closed form: exact to 4 digits."""
+GROUP_SIZE = 4
+
+Rng = np.random.Generator
+Floats = NDArray[np.float64]
+
+
+def yes_or_no(share: float) -> Callable[[Rng, int], Floats]:
+    """Like adherence: a record is right or it is not."""
+    return lambda rng, size: (rng.random(size) < share).astype(np.float64)
+
+
+def few_sentences(rng: Rng, size: int) -> Floats:
+    """Like faithfulness: supported sentences of 1 to 6, some answers better than others."""
+    return _share_of(rng, rng.integers(1, 7, size), rng.beta(6, 1, size))
+
+
+def few_relevant(rng: Rng, size: int) -> Floats:
+    """Like relevance: a small part of 4 to 40 sentences."""
+    return _share_of(rng, rng.integers(4, 41, size), rng.beta(1, 4, size))
+
+
+def many_ones(share: float) -> Callable[[Rng, int], Floats]:
+    """Like the faithfulness of a good system: nearly all records are 1, the rest far below."""
+
+    def draw(rng: Rng, size: int) -> Floats:
+        sentences = rng.integers(2, 7, size)
+        flawed = np.minimum(rng.binomial(sentences, 0.5), sentences - 1) / sentences
+        return np.where(rng.random(size) < share, 1.0, flawed)
+
+    return draw
+
+
+def shared_questions(rng: Rng, size: int) -> Floats:
+    """Like four answers to each question: what is hard for one is hard for all."""
+    groups = -(-size // GROUP_SIZE)
+    ease = np.repeat(rng.beta(4, 1, groups), GROUP_SIZE)[:size]
+    return _share_of(rng, rng.integers(1, 7, size), ease)
+
+
+def _share_of(rng: Rng, sentences: NDArray[np.int64], chance: Floats) -> Floats:
+    return rng.binomial(sentences, chance) / sentences
+
+
+@dataclass(frozen=True)
+class Population:
+    """Where records come from.
+
+    Attributes:
+        name: what it is like.
+        draw: draws so many records.
+        grouped: whether so many records in a row belong together.
+    """
+
+    name: str
+    draw: Callable[[Rng, int], Floats]
+    grouped: bool = False
+
+
+POPULATIONS = (
+    Population("0 or 1, 90 % ones", yes_or_no(0.9)),
+    Population("0 or 1, 70 % ones", yes_or_no(0.7)),
+    Population("k of 1 to 6 sentences", few_sentences),
+    Population("k of 4 to 40 sentences, few relevant", few_relevant),
+    Population("85 % ones, the rest k of 2 to 6", many_ones(0.85)),
+    Population("95 % ones, the rest k of 2 to 6", many_ones(0.95)),
+    Population("four records a question, drawn by question", shared_questions, grouped=True),
+)
+
+
+class Coverage(NamedTuple):
+    """How intervals of one size fared."""
+
+    inside: float
+    """Share that held the true mean."""
+    width: float
+    """Mean width."""
+    methods: Counter[str]
+
+
+def coverage(
+    population: Population, size: int, *, draws: int = DRAWS, resamples: int = RESAMPLES
+) -> Coverage:
+    """Count the intervals that hold the population's mean; the same each time."""
+    rng = np.random.default_rng(size)
+    truth = float(population.draw(np.random.default_rng(0), TRUTH_FROM).mean())
+    groups = [index // GROUP_SIZE for index in range(size)] if population.grouped else None
+    inside, width, methods = 0, 0.0, Counter[str]()
+    for seed in range(draws):
+        values = population.draw(rng, size).tolist()
+        found = mean_interval(values, groups=groups, resamples=resamples, seed=seed)
+        if found is None:
+            raise AssertionError(f"no interval of {size} records: {population.name}")
+        inside += found.low <= truth <= found.high
+        width += found.high - found.low
+        methods[found.method] += 1
+    return Coverage(inside / draws, width / draws, methods)
+
+
+def coverage_table(*, draws: int = DRAWS, resamples: int = RESAMPLES) -> Iterator[str]:
+    """Coverage of every population and size, as lines of a Markdown table."""
+    yield "| population | n | coverage | mean width | method |"
+    yield "|---|--:|--:|--:|---|"
+    for population in POPULATIONS:
+        for size in SIZES:
+            found = coverage(population, size, draws=draws, resamples=resamples)
+            used = ", ".join(f"{name} {n / draws:.0%}" for name, n in found.methods.most_common())
+            yield (
+                f"| {population.name} | {size:,} | {found.inside:.1%} | {found.width:.4f} "
+                f"| {used} |"
+            )
+
+
+def cost_table(*, records: int = 100_000, resamples: int = 10_000) -> Iterator[str]:
+    """Processor time of one interval, and the process's peak memory after it."""
+    rng = np.random.default_rng(0)
+    kinds = {
+        "k of 1 to 6 sentences": few_sentences(rng, records),
+        "k of 4 to 40 sentences": few_relevant(rng, records),
+        "every value distinct": rng.random(records),
+    }
+    yield "| values | distinct | CPU seconds | peak MB |"
+    yield "|---|--:|--:|--:|"
+    for name, values in kinds.items():
+        numbers = values.tolist()
+        begin = time.process_time()
+        bootstrap_mean(numbers, resamples=resamples)
+        seconds = time.process_time() - begin
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        yield f"| {name} | {len(set(numbers)):,} | {seconds:.2f} | {peak:,.0f} |"
+
+
+def report(*, draws: int = DRAWS) -> Iterator[str]:
+    """Both tables with what they show."""
+    # First, because the peak of the memory is that of the whole process until then.
+    yield "10,000 resamples of 100,000 records:"
+    yield ""
+    yield from cost_table()
+    yield ""
+    yield f"95 % intervals of the mean, {draws:,} data sets each, {RESAMPLES:,} resamples:"
+    yield ""
+    yield from coverage_table(draws=draws)
+
+
+def main() -> None:
+    """Print the report, and write it where a file is named."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--write", type=Path, metavar="FILE", help="also write it to a file")
+    parser.add_argument("--draws", type=int, default=DRAWS, help="data sets a line")
+    arguments = parser.parse_args()
+    lines = []
+    for line in report(draws=arguments.draws):
+        print(line, flush=True)
+        lines.append(line)
+    if arguments.write:
+        arguments.write.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        print(f"written to {arguments.write}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()

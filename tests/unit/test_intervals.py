@@ -1,0 +1,268 @@
+"""Intervals of means, against figures from elsewhere and against laws."""
+
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pytest
+
+import interval_coverage
+from labeler.errors import UsageError
+from labeler.statistics import resampling
+from labeler.statistics.intervals import (
+    Interval,
+    bootstrap_mean,
+    bootstrap_ratio,
+    mean_interval,
+    wilson,
+)
+from labeler.statistics.student import student_quantile
+
+SPREAD = [index / 40 for index in range(41)]
+"""Evenly from 0 to 1: 41 distinct values, mean .5."""
+
+
+def ends(interval: Interval | None) -> tuple[float, float]:
+    """Both ends of an interval that is there."""
+    assert interval is not None
+    return interval.low, interval.high
+
+
+@pytest.mark.parametrize(
+    ("successes", "trials", "low", "high"),
+    [
+        (81, 263, 0.2553, 0.3662),
+        (15, 148, 0.0624, 0.1605),
+        (0, 20, 0.0, 0.1611),
+        (1, 29, 0.0061, 0.1718),
+    ],
+)
+def test_wilson_gives_the_published_ends(
+    successes: int, trials: int, low: float, high: float
+) -> None:
+    """The worked examples of R. Newcombe, Statistics in Medicine 17, 1998, to their 4 digits."""
+    assert ends(wilson(successes, trials)) == pytest.approx((low, high), abs=5e-5)
+
+
+def test_wilson_holds_the_share_and_stays_within_its_range() -> None:
+    """All of a few right is no proof of always."""
+    low, high = ends(wilson(20, 20))
+    assert low == pytest.approx(0.8388747)
+    assert high == 1.0
+
+
+def test_wilson_of_nothing_is_none() -> None:
+    """Nothing was tried."""
+    assert wilson(0, 0) is None
+
+
+@pytest.mark.parametrize(
+    ("probability", "freedom", "quantile"),
+    [
+        (0.975, 1, 12.7062047),
+        (0.975, 2, 4.3026527),
+        (0.975, 5, 2.5705818),
+        (0.975, 10, 2.2281389),
+        (0.995, 30, 2.7499957),
+        (0.5, 7, 0.0),
+    ],
+)
+def test_quantiles_of_student_are_those_of_tables(
+    probability: float, freedom: int, quantile: float
+) -> None:
+    """To a thousandth, from every way in which they are found."""
+    assert student_quantile(probability, freedom) == pytest.approx(quantile, rel=1e-3, abs=1e-12)
+    assert student_quantile(1 - probability, freedom) == pytest.approx(
+        -quantile, rel=1e-3, abs=1e-12
+    )
+
+
+def test_a_bootstrap_of_many_records_agrees_with_the_normal_interval() -> None:
+    """Where values are no further apart than these, theory and resampling say the same."""
+    values = SPREAD * 100
+    half = 1.959964 * float(np.std(values, ddof=1)) / math.sqrt(len(values))
+    found = bootstrap_mean(values)
+    assert found is not None
+    assert found.method == "bca"
+    assert ends(found) == pytest.approx((0.5 - half, 0.5 + half), abs=half / 20)
+
+
+def test_a_bootstrap_leans_to_the_long_tail() -> None:
+    """Few large values among small ones: the mean may lie further above than below."""
+    values = [0.0] * 80 + SPREAD
+    low, high = ends(bootstrap_mean(values))
+    mean = sum(values) / len(values)
+    assert high - mean > 1.1 * (mean - low)
+
+
+def test_drawing_counts_and_drawing_records_are_one() -> None:
+    """A multinomial over distinct values, and record after record: the same distribution."""
+    units = resampling.units_of([0.0, 0.5, 0.5, 1.0] * 25, [1.0] * 100, None)
+    ways: tuple[Callable[..., tuple[resampling.Floats, resampling.Floats]], ...] = (
+        resampling._by_counts,
+        resampling._one_by_one,
+    )
+    for draw in ways:
+        top, bottom = draw(units, 20_000, np.random.default_rng(1))
+        means = top / bottom
+        assert means.mean() == pytest.approx(0.5, abs=0.002)
+        assert means.std() == pytest.approx(math.sqrt(0.125 / 100), rel=0.03)
+
+
+def test_the_same_seed_gives_the_same_interval_and_another_another() -> None:
+    """A number in a report can be made again."""
+    assert bootstrap_mean(SPREAD, seed=1) == bootstrap_mean(SPREAD, seed=1)
+    assert bootstrap_mean(SPREAD, seed=1) != bootstrap_mean(SPREAD, seed=2)
+
+
+def test_more_confidence_is_wider() -> None:
+    """99 % holds 90 %."""
+    wide, narrow = ends(bootstrap_mean(SPREAD, level=0.99)), ends(bootstrap_mean(SPREAD, level=0.9))
+    assert wide[0] < narrow[0] < narrow[1] < wide[1]
+
+
+def test_groups_are_drawn_whole() -> None:
+    """Records that are alike within a group tell no more than one of them: a wider interval."""
+    values = [value for value in SPREAD for _ in range(10)]
+    groups = [index // 10 for index in range(len(values))]
+    alone, together = bootstrap_mean(values), bootstrap_mean(values, groups=groups)
+    assert together is not None
+    assert together.method == "bca_groups"
+    assert ends(together) == pytest.approx(ends(bootstrap_mean(SPREAD)), abs=1e-9)
+    assert together.high - together.low > 2 * (ends(alone)[1] - ends(alone)[0])
+
+
+def test_a_record_without_a_group_is_a_group() -> None:
+    """It is drawn alone, not with the others that have none."""
+    found = bootstrap_mean(SPREAD, groups=[None] * len(SPREAD))
+    assert ends(found) == ends(bootstrap_mean(SPREAD))
+
+
+def test_pooled_ratios_weigh_records_by_their_denominators() -> None:
+    """The interval is of the ratio of sums; a record of 0 over 0 plays no part."""
+    tops, bottoms = [1, 2, 3, 9, 4] * 20, [2, 2, 4, 10, 8] * 20
+    found = bootstrap_ratio(tops, bottoms)
+    low, high = ends(found)
+    assert low < 19 / 26 < high
+    assert ends(bootstrap_ratio([*tops, 0], [*bottoms, 0])) == (low, high)
+
+
+@pytest.mark.parametrize("values", [[], [0.5], [3.0, 3.0, 3.0]])
+def test_too_little_to_draw_from_has_no_interval(values: Sequence[float]) -> None:
+    """Nothing, one record, or numbers beyond 0 to 1 that are all the same: how would they vary?"""
+    assert bootstrap_mean(values) is None
+
+
+def test_one_group_has_no_interval() -> None:
+    """However many records it has."""
+    assert bootstrap_mean(SPREAD, groups=["q"] * len(SPREAD)) is None
+
+
+def test_zeros_and_ones_get_wilsons_interval() -> None:
+    """Ungrouped ones; of a group the members are no independent records."""
+    values = [1.0] * 8 + [0.0] * 2
+    assert mean_interval(values) == wilson(8, 10)
+    grouped = mean_interval(values, groups=range(10))
+    assert grouped is not None
+    assert grouped.method == "wilson_effective_groups"
+
+
+def test_few_flaws_among_many_ones_get_wilsons_interval_of_as_much_information() -> None:
+    """Resampling three flaws cannot show what a fourth would do."""
+    values = [1.0] * 97 + [0.5] * 3
+    found = mean_interval(values)
+    assert found is not None
+    assert found.method == "wilson_effective"
+    # .985 * .015 / (.0073485 / 100): the variance of 201 yes-or-no records is that of these 100.
+    assert ends(found) == pytest.approx(ends(wilson(0.985 * 201.06, 201.06)), abs=1e-3)
+
+
+def test_values_that_are_all_alike_still_have_a_width() -> None:
+    """Ten halves do not prove that all are halves."""
+    low, high = ends(mean_interval([0.5] * 10))
+    assert (low, high) == pytest.approx((0.2, 0.8), abs=0.05)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: bootstrap_mean(SPREAD, level=1.0), r"level 1\.0: take more than 0 and at most"),
+        (lambda: wilson(1, 2, 0), "level 0"),
+        (lambda: bootstrap_mean(SPREAD, resamples=5), "5 resamples: take 100 or more"),
+        (lambda: bootstrap_mean(SPREAD, seed=-1), "seed -1"),
+        (lambda: bootstrap_mean([0.1, math.nan]), "no finite number"),
+        (lambda: bootstrap_mean(SPREAD, groups=[1]), "different lengths"),
+        (lambda: bootstrap_ratio([1, 2], [1, -1]), "below 0"),
+        (lambda: wilson(3, 2), "3 successes in 2 trials"),
+    ],
+)
+def test_what_has_no_interval_by_mistake_is_refused(
+    call: Callable[[], object], message: str
+) -> None:
+    """With what was got and what is allowed."""
+    with pytest.raises(UsageError, match=message):
+        call()
+
+
+def test_memory_does_not_grow_with_the_resamples(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Samples are drawn in portions of so many numbers, whichever way they are drawn."""
+    monkeypatch.setattr(resampling, "_CELLS", 1_000)
+    drawn: list[int] = []
+    for name in ("_by_counts", "_one_by_one"):
+        draw = getattr(resampling, name)
+
+        def noting(
+            units: resampling.Units,
+            samples: int,
+            rng: np.random.Generator,
+            draw: Callable[..., tuple[resampling.Floats, resampling.Floats]] = draw,
+        ) -> tuple[resampling.Floats, resampling.Floats]:
+            drawn.append(samples)
+            return draw(units, samples, rng)
+
+        monkeypatch.setattr(resampling, name, noting)
+    bootstrap_mean([index % 20 / 19 for index in range(400)], resamples=120)
+    assert drawn == [50, 50, 20]
+    drawn.clear()
+    bootstrap_mean(SPREAD, resamples=100)
+    assert drawn == [24, 24, 24, 24, 4]
+
+
+def test_intervals_without_resampling_load_no_numpy() -> None:
+    """Nor does the package, nor what summaries are made of."""
+    program = (
+        "import sys, labeler, labeler.calculators, labeler.gates\n"
+        "from labeler.statistics.intervals import mean_interval\n"
+        "assert mean_interval([1, 0, 1]) is not None\n"
+        "print('numpy' in sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "False\n"
+
+
+@pytest.mark.parametrize("population", interval_coverage.POPULATIONS, ids=lambda found: found.name)
+def test_intervals_hold_the_true_mean_about_as_often_as_they_say(
+    population: interval_coverage.Population, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A tiny run of the benchmark: of 200 intervals of 95 %, some 190."""
+    monkeypatch.setattr(interval_coverage, "TRUTH_FROM", 200_000)
+    found = interval_coverage.coverage(population, 100, draws=200, resamples=200)
+    assert 0.88 <= found.inside <= 0.99
+    assert 0 < found.width < 0.3
+    assert found.methods.total() == 200
+
+
+def test_the_benchmark_prints_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One line a population and size, and one a kind of values."""
+    monkeypatch.setattr(interval_coverage, "TRUTH_FROM", 1_000)
+    lines = list(interval_coverage.coverage_table(draws=2, resamples=100))
+    assert len(lines) == 2 + 2 * len(interval_coverage.POPULATIONS)
+    assert lines[2].startswith("| 0 or 1, 90 % ones | 100 | ")
+    costs = list(interval_coverage.cost_table(records=500, resamples=100))
+    assert costs[-1].startswith("| every value distinct | 500 | ")

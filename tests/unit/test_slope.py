@@ -1,0 +1,104 @@
+"""The least-squares slope, against figures worked out by hand."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from labeler.errors import UsageError
+from labeler.statistics.intervals import Interval
+from labeler.statistics.slope import Slope, fit_slope
+from labeler.statistics.undefined import Undefined
+
+
+def fitted(x: list[float], y: list[float], level: float = 0.95) -> Slope:
+    """A slope that there is."""
+    made = fit_slope(x, y, level=level)
+    assert isinstance(made, Slope)
+    return made
+
+
+def test_a_small_line_is_that_of_the_formula() -> None:
+    """From y = 0, 1, 1 at x = 0, 1, 2: slope 1/2, intercept 1/6, HC3 error √2 / 2, t 12.7062."""
+    made = fitted([0, 1, 2], [0, 1, 1])
+    assert (made.slope, made.intercept) == pytest.approx((1 / 2, 1 / 6))
+    assert made.n == 3
+    assert isinstance(made.interval, Interval)
+    reach = 12.7062 * math.sqrt(2) / 2
+    assert made.interval.low == pytest.approx(0.5 - reach, rel=1e-5)
+    assert made.interval.high == pytest.approx(0.5 + reach, rel=1e-5)
+    assert (made.interval.level, made.interval.method) == (0.95, "hc3")
+
+
+def test_the_error_is_that_of_the_matrix_formula() -> None:
+    """(X'X)⁻¹ X' diag(e² / (1 - h)²) X (X'X)⁻¹, on lengths and scores."""
+    rng = np.random.default_rng(2)
+    x = rng.uniform(40, 4000, 60)
+    y = 0.3 + x / 10_000 + rng.normal(0, 0.05, 60) * (1 + x / 1000)
+    design = np.column_stack((np.ones(60), x))
+    inverse = np.linalg.inv(design.T @ design)
+    residuals = y - design @ inverse @ design.T @ y
+    leverage = np.einsum("ij,jk,ik->i", design, inverse, design)
+    weights = (residuals / (1 - leverage)) ** 2
+    error = math.sqrt((inverse @ (design.T * weights) @ design @ inverse)[1, 1])
+    made = fitted(x.tolist(), y.tolist())
+    assert isinstance(made.interval, Interval)
+    # 2.00172 is Student's quantile for 58 degrees of freedom.
+    assert made.interval.high - made.slope == pytest.approx(2.00172 * error, rel=1e-4)
+
+
+def test_a_wider_level_makes_a_wider_interval() -> None:
+    """The slope stays."""
+    x, y = [1.0, 2.0, 3.0, 4.0, 5.0], [1.0, 3.0, 2.0, 5.0, 4.0]
+    narrow, wide = fitted(x, y, 0.8), fitted(x, y, 0.99)
+    assert narrow.slope == wide.slope
+    assert isinstance(narrow.interval, Interval)
+    assert isinstance(wide.interval, Interval)
+    assert wide.interval.low < narrow.interval.low < narrow.interval.high < wide.interval.high
+
+
+def test_a_constant_x_has_no_slope() -> None:
+    """And says so; there is nothing that y could follow."""
+    assert fit_slope([3, 3, 3], [0, 1, 0]) == Undefined("constant_x")
+    assert fit_slope([0.1] * 7, [0.0, 1.0] * 3 + [0.5]) == Undefined("constant_x")
+
+
+def test_too_few_points_say_so() -> None:
+    """One makes no line; two make one that nothing is known about."""
+    assert fit_slope([], []) == Undefined("too_few_points")
+    assert fit_slope([1], [1]) == Undefined("too_few_points")
+    two = fitted([0, 2], [1, 2])
+    assert (two.slope, two.interval) == (0.5, Undefined("too_few_points"))
+
+
+def test_a_line_through_every_point_has_no_interval() -> None:
+    """One without width would claim a certainty that nobody has."""
+    assert fitted([0, 1, 2, 5], [1, 3, 5, 11]).interval == Undefined("exact_fit")
+    assert fitted([0, 1, 2, 5], [0.7] * 4).interval == Undefined("exact_fit")
+
+
+def test_a_slope_that_one_point_decides_has_no_interval() -> None:
+    """Without the long answer there would be no slope at all."""
+    made = fitted([10, 10, 10, 500], [0.5, 0.6, 0.4, 1.0])
+    assert made.interval == Undefined("one_point_decides")
+
+
+def test_numbers_beyond_a_floats_range_make_no_nan() -> None:
+    """Squares of them would be infinite or nought."""
+    assert fitted([0, 1e200, 2e200], [0, 1, 2]).slope == pytest.approx(1e-200)
+    assert fit_slope([0, 5e-324, 0], [0, 1e300, 0]) in (
+        Undefined("out_of_range"),
+        Undefined("constant_x"),
+    )
+
+
+def test_wrong_input_is_refused() -> None:
+    """With what is wrong and where."""
+    with pytest.raises(UsageError, match="one y for each x"):
+        fit_slope([1, 2], [1])
+    with pytest.raises(UsageError, match="y 1 is nan"):
+        fit_slope([1, 2], [1, math.nan])
+    with pytest.raises(UsageError, match="level"):
+        fit_slope([1, 2], [1, 2], level=95)
