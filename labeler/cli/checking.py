@@ -1,0 +1,123 @@
+"""The command that holds metrics against gates, for scripts and for continuous integration."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, cast
+
+import typer
+
+from labeler.characters import visible
+from labeler.cli.reading import Group, Labels, Level, Resamples, Seed
+from labeler.errors import UsageError
+
+if TYPE_CHECKING:
+    from labeler.gates import Gate, On
+
+GATE_MISSED = 1
+SUMMARY_VARIABLE = "GITHUB_STEP_SUMMARY"
+"""Names the file whose Markdown is shown beside a step of GitHub Actions."""
+
+
+def check(
+    labels: Labels,
+    *,
+    at_least: Annotated[
+        list[str] | None,
+        typer.Option("--min", help="METRIC=MEAN that it must reach; may be repeated."),
+    ] = None,
+    at_most: Annotated[
+        list[str] | None,
+        typer.Option("--max", help="METRIC=MEAN that it must not exceed; may be repeated."),
+    ] = None,
+    on: Annotated[
+        str, typer.Option(help="point: the mean; interval: the worse end of its interval.")
+    ] = "point",
+    by: Annotated[
+        str | None, typer.Option(help="Each group of this metadata column must pass.")
+    ] = None,
+    resamples: Resamples = 10_000,
+    level: Level = 0.95,
+    seed: Seed = 0,
+    group: Group = None,
+    junit: Annotated[str | None, typer.Option(help="JUnit XML file to write.")] = None,
+    github: Annotated[
+        bool, typer.Option("--github", help=f"Add a summary to the file of {SUMMARY_VARIABLE}.")
+    ] = False,
+) -> int:
+    """Fail (exit 1) where a metric misses a gate."""
+    from labeler import api
+    from labeler.calculators import Intervals
+    from labeler.cli import gate_reports
+    from labeler.cli.terminal import say
+    from labeler.gates import check_rows
+
+    gates = [
+        *(_gate("--min", text, at_least=True) for text in at_least or ()),
+        *(_gate("--max", text, at_least=False) for text in at_most or ()),
+    ]
+    if group and on != "interval":
+        raise UsageError("--group is for intervals: it goes with --on interval")
+    step_summary = _step_summary() if github else None
+    metrics = tuple(dict.fromkeys(gate.metric for gate in gates))
+    verdicts = check_rows(
+        api.measured(api.read_labels(labels), metrics, column=group or ""),
+        gates,
+        on=cast("On", on),
+        by=by,
+        intervals=Intervals(resamples, level, seed, group) if on == "interval" else None,
+    )
+    for doubt in dict.fromkeys(gate.doubt for gate in gates if gate.doubt):
+        say(doubt)
+    for verdict in verdicts:
+        _print(gate_reports.line(verdict))
+    if junit:
+        _write(junit, gate_reports.junit(verdicts))
+    if step_summary:
+        _append(step_summary, gate_reports.markdown(verdicts))
+    return 0 if all(verdict.passed for verdict in verdicts) else GATE_MISSED
+
+
+def _gate(option: str, text: str, *, at_least: bool) -> Gate:
+    from labeler.gates import Gate
+
+    # The id of a metric of one's own may hold a colon, but nothing after the last "=" is one.
+    metric, equals, number = text.rpartition("=")
+    try:
+        threshold = float(number)
+    except ValueError:
+        equals = ""
+    if not equals:
+        raise UsageError(f"{option} {text!r}: write METRIC=MEAN, such as adherence=0.9")
+    return Gate.of(metric.strip(), threshold, at_least=at_least)
+
+
+def _print(text: str) -> None:
+    sys.stdout.write(visible(text) + "\n")
+
+
+def _write(path: str, text: str) -> None:
+    from labeler.label_files import replaced
+
+    with replaced(Path(path)) as file:
+        file.write(text)
+
+
+def _step_summary() -> Path:
+    """The file that the step's summary goes to; asked for before anything is measured."""
+    path = os.environ.get(SUMMARY_VARIABLE)
+    if not path:
+        raise UsageError(f"--github: {SUMMARY_VARIABLE} names no file; it is set in GitHub Actions")
+    return Path(path)
+
+
+def _append(path: Path, text: str) -> None:
+    try:
+        with path.open("a", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        raise UsageError(
+            f"--github: cannot write the file of {SUMMARY_VARIABLE}: {error.strerror}"
+        ) from error

@@ -1,0 +1,258 @@
+"""The command that compares two sets of labels, and how a comparison looks in a terminal."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from labeler import __version__
+from labeler.characters import plain_json, visible
+from labeler.cli.terminal import console
+from labeler.errors import UsageError
+from labeler.lines import STDIO
+
+if TYPE_CHECKING:
+    from rich.console import JustifyMethod
+    from rich.table import Table
+
+    from labeler.comparing import Comparison, MetricComparison, Moved
+    from labeler.pairing import Side
+    from labeler.statistics.intervals import Interval
+    from labeler.statistics.paired import PValue
+    from labeler.statistics.undefined import Undefined
+
+_UP, _DOWN = "↑", "↓"
+_NONE = "-"
+_LEAST_SHOWN = 0.0001
+_METHODS = {"exact": "exact", "binomial": "exact", "monte_carlo": "drawn"}
+"""How a p value came about, in a word."""
+
+
+def compare(
+    a: Annotated[
+        str, typer.Argument(help="Labels to start from: a label file, store folder, or -.")
+    ],
+    b: Annotated[str, typer.Argument(help="Labels to compare with them; differences are B - A.")],
+    *,
+    ids: Annotated[
+        str | None,
+        typer.Option(
+            "--metrics", help="Ids, comma-separated, or all; by default each metric once."
+        ),
+    ] = None,
+    by: Annotated[str | None, typer.Option(help="Compare within this metadata column.")] = None,
+    a_signature: Annotated[
+        str | None, typer.Option(help="A part of the signature of A's labels, to choose them by.")
+    ] = None,
+    b_signature: Annotated[str | None, typer.Option(help="The same of B's.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="All figures as JSON.")] = False,
+    level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
+    resamples: Annotated[
+        int, typer.Option(help="Samples and sign assignments drawn for each metric.")
+    ] = 10_000,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same figures.")] = 0,
+    top: Annotated[int, typer.Option(help="Records that are named for each metric.")] = 3,
+) -> None:
+    """Compare two sets of labels over the records that both have."""
+    from labeler import api, comparing
+
+    if a == b == STDIO:
+        raise UsageError("standard input (-) can be read once; give one side as a file")
+    comparison = comparing.compare(
+        api.read_labels(a),
+        api.read_labels(b),
+        ids,
+        by=by,
+        a_signature=a_signature,
+        b_signature=b_signature,
+        names=(a, b),
+        resamples=resamples,
+        level=level,
+        seed=seed,
+        top=top,
+    )
+    if as_json:
+        text = json.dumps(comparison.as_json(__version__), ensure_ascii=False)
+        sys.stdout.write(plain_json(text) + "\n")
+    else:
+        _print_comparison(comparison)
+
+
+def _print_comparison(comparison: Comparison) -> None:
+    """What is compared, a table of differences and one of tests for each group, who moved most."""
+    _print_lines([*_side("A", comparison.a), *_side("B", comparison.b), *_records(comparison)])
+    for group in dict.fromkeys(row.group for row in comparison.rows):
+        part = [row for row in comparison.rows if row.group == group]
+        if group is not None:
+            _print_lines(["", f"{comparison.by}: {group}"])
+        console().print(_differences(part, comparison.level))
+        console().print(_tests(part))
+        _print_lines([*_notes(part), *_movers(part)])
+    _print_lines(["", *_reading_aid(comparison)])
+
+
+def _print_lines(lines: Sequence[str]) -> None:
+    from rich.text import Text
+
+    if lines:
+        console().print(Text(visible("\n".join(lines))), soft_wrap=True)
+
+
+def _side(letter: str, side: Side) -> Iterator[str]:
+    yield f"{letter}: {len(side.labelled)} labels of {side.name}"
+    for signature in side.signatures:
+        yield f"   {signature}"
+
+
+def _records(comparison: Comparison) -> Iterator[str]:
+    """Which records are compared, and what became of the others."""
+    counts = comparison.counts
+    yield (
+        f"{counts.pairs} records labelled in both; {counts.only_a} only in A, {counts.only_b} only "
+        f"in B; failed: {counts.failed_a} in A, {counts.failed_b} in B, {counts.failed_both} in "
+        "both"
+    )
+    if counts.other_question:
+        yield (
+            f"{counts.other_question} records ask another question in B than in A: not compared; "
+            "are their ids the same rows?"
+        )
+    if comparison.same_sentences:
+        yield (
+            "A and B label the very same sentences: differences are between labels, and 'better' "
+            "means better marks, not a better system"
+        )
+        return
+    unlike = ", ".join(f"{count} with other {part}" for part, count in counts.unlike.items())
+    yield f"{counts.same} of them are the very same sentences, {unlike}: there flips are not named"
+
+
+def _differences(rows: Sequence[MetricComparison], level: float) -> Table:
+    table = _table("metric", "", "pairs", "A", "B", "B-A", f"{100 * level:g} % interval", "B is")
+    for row in rows:
+        table.add_row(
+            row.metric.id,
+            _UP if row.metric.higher_is_better else _DOWN,
+            str(row.pairs),
+            _decimal(row.mean_a),
+            _decimal(row.mean_b),
+            _signed(row.difference),
+            _interval(row.interval),
+            row.verdict,
+        )
+    return table
+
+
+def _tests(rows: Sequence[MetricComparison]) -> Table:
+    table = _table("metric", "", "p", "", "p Holm", "McNemar", "detectable", "undefined pairs")
+    for row in rows:
+        table.add_row(
+            row.metric.id,
+            "",
+            _p(row.p),
+            _method(row.p),
+            _p(row.p_adjusted),
+            _p(row.mcnemar),
+            _decimal(row.detectable),
+            str(row.undefined_pairs),
+        )
+    return table
+
+
+def _table(*columns: str) -> Table:
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
+    words = ("metric", "", "B is")
+    for column in columns:
+        justify: JustifyMethod = "left" if column in words else "right"
+        table.add_column(column, justify=justify, no_wrap=column != "metric", overflow="fold")
+    return table
+
+
+def _notes(rows: Sequence[MetricComparison]) -> Iterator[str]:
+    """Why values are missing, and what was drawn where it was not records."""
+    for row in rows:
+        for letter, reasons in (("A", row.undefined_a), ("B", row.undefined_b)):
+            if reasons:
+                yield f"undefined {row.metric.id} in {letter}: {_reasons(reasons)}"
+    if shared := {row.questions for row in rows if row.questions is not None}:
+        yield (
+            f"several pairs ask the same question: what is drawn is {max(shared)} questions, and "
+            "McNemar's test, which takes pairs for independent, is left out"
+        )
+
+
+def _reasons(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{count} {reason}" for reason, count in counts.items())
+
+
+def _movers(rows: Sequence[MetricComparison]) -> Iterator[str]:
+    moved = [row for row in rows if row.moved]
+    if moved:
+        yield "moved most, from A to B:"
+    for row in moved:
+        yield f"  {row.metric.id}"
+        for record in row.moved:
+            yield f"    {record.id}: {record.a:.4f} → {record.b:.4f}{_flips(record)}"
+
+
+def _flips(record: Moved) -> str:
+    """`` (relevant +0b -1a, supported -c)``, or nothing."""
+    parts = [
+        " ".join(
+            [flip.field, *(f"+{key}" for key in flip.gained), *(f"-{key}" for key in flip.lost)]
+        )
+        for flip in record.flips or ()
+    ]
+    return f" ({', '.join(parts)})" if parts else ""
+
+
+def _reading_aid(comparison: Comparison) -> Iterator[str]:
+    tested = sum(isinstance(row.p_adjusted, float) for row in comparison.rows)
+    yield (
+        f"B is better or worse where p Holm, over {tested} tests together, is at most "
+        f"{1 - comparison.level:.4g}; no evidence does not mean that A and B are alike: see "
+        "detectable"
+    )
+    yield (
+        "p: sign-flip permutation test; detectable: the true difference that so many pairs would "
+        "show with 80 % power, before Holm"
+    )
+    yield f"{comparison.resamples} resamples|seed:{comparison.seed}|labeler:{__version__}"
+
+
+def _decimal(figure: float | Undefined) -> str:
+    return f"{figure:.4f}" if isinstance(figure, float) else _NONE
+
+
+def _signed(figure: float | Undefined) -> str:
+    return f"{figure:+.4f}" if isinstance(figure, float) else _NONE
+
+
+def _interval(figure: Interval | Undefined) -> str:
+    from labeler.statistics.intervals import Interval
+
+    if not isinstance(figure, Interval):
+        return _NONE
+    return f"{figure.low:+.4f} {figure.high:+.4f}"
+
+
+def _p(figure: PValue | float | Undefined) -> str:
+    from labeler.statistics.paired import PValue
+
+    value = figure.value if isinstance(figure, PValue) else figure
+    if not isinstance(value, float):
+        return _NONE
+    return f"<{_LEAST_SHOWN}" if value < _LEAST_SHOWN else f"{value:.4f}"
+
+
+def _method(figure: PValue | Undefined) -> str:
+    from labeler.statistics.paired import PValue
+
+    return _METHODS[figure.method] if isinstance(figure, PValue) else ""

@@ -1,0 +1,97 @@
+"""Metrics in tests of your own: import it where you assert, whatever runs the tests.
+
+For example::
+
+    from labeler.testing import assert_metric
+
+    def test_answers_keep_to_their_sources():
+        assert_metric("labels.jsonl", "adherence", at_least=0.9, on="interval")
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from labeler.api import measured, read_labels
+from labeler.calculators import Intervals, MetricsRow
+from labeler.calculators.summary import group_of
+from labeler.characters import visible
+from labeler.gates import Gate, On, Verdict, check_rows, counted, shown, shown_interval
+from labeler.record import Outcome
+
+_SHOWN_RECORDS = 5
+
+
+def assert_metric(
+    labels: str | Path | Iterable[Outcome],
+    metric: str,
+    *,
+    at_least: float | None = None,
+    at_most: float | None = None,
+    on: On = "point",
+    by: str | None = None,
+    intervals: Intervals | None = None,
+) -> None:
+    """Assert that the mean of a metric keeps to a threshold, or to two.
+
+    Args:
+        labels: a label file, a store's folder, or outcomes such as :func:`labeler.label` returns.
+        metric: the id of one metric, such as ``adherence``.
+        at_least: the mean must not be lower.
+        at_most: the mean must not be higher.
+        on: ``point`` for the mean, ``interval`` for the worse end of its interval.
+        by: name of a metadata column, each of whose values must pass.
+        intervals: how intervals are found; records of one question are drawn together with
+            ``labeler.calculators.Intervals(group="question")``.
+
+    Raises:
+        AssertionError: a threshold is missed, or no record has a value; the message gives value,
+            interval, counts, and the ids of the worst records.
+        UsageError: the labels cannot be read, there is no such metric, or no threshold is given.
+    """
+    __tracebackhide__ = True  # pytest then shows the test's own line
+    intervals = intervals or Intervals()
+    gates = [
+        Gate.of(metric, threshold, at_least=lower)
+        for threshold, lower in ((at_least, True), (at_most, False))
+        if threshold is not None
+    ]
+    outcomes = read_labels(labels) if isinstance(labels, str | Path) else labels
+    chosen = [gate.metric for gate in gates[:1]]
+    rows = list(measured(outcomes, chosen, column=intervals.group or ""))
+    missed = [
+        verdict
+        for verdict in check_rows(rows, gates, on=on, by=by, intervals=intervals)
+        if not verdict.passed
+    ]
+    if missed:
+        text = "\n".join(line for verdict in missed for line in _lines(verdict, rows, by))
+        raise AssertionError(visible(text))
+
+
+def _lines(verdict: Verdict, rows: Sequence[MetricsRow], by: str | None) -> Iterator[str]:
+    """What was demanded, what was found, and where to look."""
+    row = verdict.row
+    if row is None:
+        yield f"{verdict.gate.demand}: {verdict.finding}"
+        return
+    where = "" if row.group is None else f" in {by} {row.group}"
+    yield f"{verdict.gate.demand}{where}: mean {shown(row.mean)}, {shown_interval(row)}"
+    yield f"  {counted(row)} by {row.label or 'no label'}"
+    worst = _worst(verdict, rows, by)[:_SHOWN_RECORDS]
+    if worst:
+        yield "  worst: " + ", ".join(f"{name!r} {value:.4f}" for name, value in worst)
+
+
+def _worst(verdict: Verdict, rows: Sequence[MetricsRow], by: str | None) -> list[tuple[str, float]]:
+    """Ids and values of the records that miss the threshold themselves, worst first."""
+    gate, summary = verdict.gate, verdict.row
+    found: list[tuple[str, float]] = []
+    for row in rows:
+        if summary is None or (row.label, group_of(row, by)) != (summary.label, summary.group):
+            continue
+        value = row.metrics[gate.metric.id].value
+        if value is not None and not gate.kept_by(value):
+            found.append((row.id, value))
+    return sorted(found, key=lambda pair: pair[1], reverse=not gate.at_least)

@@ -1,0 +1,419 @@
+"""Two sets of labels against each other: who is paired, what is said, what is named."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from labeler.api import import_labels, write_labels
+from labeler.cli import comparing, run
+from labeler.cli.terminal import PLAIN_WIDTH
+from labeler.comparing import Comparison, MetricComparison, compare
+from labeler.errors import UsageError
+from labeler.pairing import Flip
+from labeler.record import LabelFailure, LabelRecord, Outcome, label_key
+from labeler.statistics.intervals import Interval
+from labeler.statistics.paired import PValue
+from labeler.statistics.undefined import Undefined
+from labelled import record
+
+BOTH: Mapping[str, Sequence[str]] = {"a": ["0a"], "b": ["0b"]}
+HALF: Mapping[str, Sequence[str]] = {"a": ["0a"], "b": []}
+
+
+def row(
+    number: int,
+    *,
+    support: Mapping[str, Sequence[str]] = BOTH,
+    relevant: Sequence[str] = ("0a",),
+    question: str | None = None,
+    domain: str | None = "law",
+    model: str = "test-1",
+) -> LabelRecord:
+    """A label of a row that asks its own question, by some model."""
+    made = record(id=f"row-{number}", support=support, relevant=relevant)
+    example = made.example.model_copy(
+        update={
+            "question": question or f"How high is tower {number}?",
+            "metadata": {} if domain is None else {"domain": domain},
+        }
+    )
+    signature = made.signature.model_copy(update={"model": model})
+    return made.model_copy(
+        update={
+            "example": example,
+            "signature": signature,
+            "key": label_key(example, signature),
+        }
+    )
+
+
+def failure(number: int, *, reason: str = "refusal", made_by: LabelRecord | None = None) -> Outcome:
+    """A row without a label."""
+    signature = made_by.signature if made_by else None
+    return LabelFailure(id=f"row-{number}", reason=reason, message="No.", signature=signature)
+
+
+def compared(a: Sequence[Outcome], b: Sequence[Outcome], ids: str) -> MetricComparison:
+    """One metric of two sides, few samples drawn."""
+    (found,) = compare(a, b, ids, resamples=100).rows
+    return found
+
+
+def test_a_metric_is_compared_pair_by_pair() -> None:
+    """Seven of eight answers lose a sentence's support: .5 less each, 2 of 128 assignments."""
+    a = [row(n) for n in range(8)]
+    b = [row(n, support=HALF if n else BOTH) for n in range(8)]
+    found = compared(a, b, "adherence_fraction")
+    assert (found.pairs, found.undefined_pairs, found.questions) == (8, 0, None)
+    assert (found.mean_a, found.mean_b, found.difference) == (1.0, 0.5625, -0.4375)
+    assert found.p == PValue(2 / 128, "exact", 2, 128)
+    assert found.p_adjusted == 2 / 128
+    assert found.mcnemar == Undefined("not_binary")
+    assert isinstance(found.interval, Interval)
+    assert found.interval.low < -0.4375 < found.interval.high
+    assert isinstance(found.detectable, float)
+    assert found.verdict == "worse"
+
+
+def test_the_verdict_follows_the_direction_of_the_metric() -> None:
+    """Fewer hallucinations are better, less faithfulness is worse; A against B is the reverse."""
+    a, b = [row(n) for n in range(12)], [row(n, support=HALF) for n in range(12)]
+    there = compare(a, b, "faithfulness,hallucination_rate", resamples=100).rows
+    back = compare(b, a, "faithfulness,hallucination_rate", resamples=100).rows
+    assert [found.difference for found in there] == [-0.5, 0.5]
+    assert [found.verdict for found in there] == ["worse", "worse"]
+    assert [found.verdict for found in back] == ["better", "better"]
+
+
+def test_few_pairs_are_no_evidence_and_alike_ones_no_difference() -> None:
+    """Two pairs that differ have p = 2/4; where nothing differs there is nothing to test."""
+    a, b = [row(n) for n in range(2)], [row(n, support=HALF) for n in range(2)]
+    fraction, relevance = compare(a, b, "adherence_fraction,relevance", resamples=100).rows
+    assert fraction.verdict == "no evidence"
+    assert relevance.verdict == "no difference"
+    assert relevance.p == relevance.p_adjusted == Undefined("no_differences")
+
+
+def test_a_yes_or_no_metric_has_mcnemars_test() -> None:
+    """Six of nine answers are no longer supported, none newly is: 2 / 64."""
+    a = [row(n) for n in range(9)]
+    b = [row(n, support=HALF if n < 6 else BOTH) for n in range(9)]
+    found = compared(a, b, "adherence")
+    assert found.mcnemar == PValue(2 / 64, "binomial")
+    assert found.p == PValue(2 / 64, "exact", 2, 64)
+
+
+def test_p_values_are_adjusted_over_all_metrics_tested() -> None:
+    """Two metrics at 2/64 each: 4/64; one without differences is no test."""
+    a = [row(n) for n in range(6)]
+    b = [row(n, support=HALF) for n in range(6)]
+    ids = "adherence,adherence_fraction,relevance"
+    rows = compare(a, b, ids, resamples=100).rows
+    assert [found.p_adjusted for found in rows] == [4 / 64, 4 / 64, Undefined("no_differences")]
+
+
+def test_every_record_is_counted_once() -> None:
+    """Pairs, those of one side, failures in either, and ids that mean something else."""
+    a = [row(1), row(2), row(3), failure(4), failure(5), row(6), row(7), failure(9)]
+    b = [row(1), row(2), failure(3), row(4), failure(5), row(6, question="Why?"), row(8)]
+    counts = compare(a, b, "adherence", resamples=100).counts
+    assert (counts.pairs, counts.same, counts.unlike) == (2, 2, {})
+    assert (counts.only_a, counts.only_b) == (2, 1)
+    assert (counts.failed_a, counts.failed_b, counts.failed_both) == (1, 1, 1)
+    assert counts.other_question == 1
+
+
+def test_a_record_that_failed_first_and_was_labelled_later_did_not_fail() -> None:
+    """Files of several runs may be joined."""
+    a = [failure(1), row(1), row(2)]
+    assert compare(a, [row(1), row(2)], "adherence", resamples=100).counts.failed_a == 0
+
+
+def test_pairs_without_a_value_on_both_sides_are_counted_with_their_reasons() -> None:
+    """They enter neither mean."""
+    a = [row(1), row(2, relevant=()), row(3, relevant=())]
+    b = [row(1), row(2), row(3, relevant=())]
+    found = compared(a, b, "completeness")
+    assert (found.pairs, found.undefined_pairs) == (1, 2)
+    assert found.undefined_a == {"no_relevant_sentences": 2}
+    assert found.undefined_b == {"no_relevant_sentences": 1}
+    assert found.interval == Undefined("too_few_pairs")
+
+
+def test_a_metric_without_any_pair_is_not_tested() -> None:
+    """Every figure says why there is none."""
+    sides = [row(n, relevant=()) for n in range(3)]
+    found = compared(sides, sides, "completeness")
+    assert found.verdict == "not tested"
+    assert found.difference == found.p == found.mcnemar == Undefined("no_pairs")
+
+
+def test_flips_are_named_where_the_sentences_are_the_same() -> None:
+    """By record and key, in reading order: what B counts more, and less."""
+    a = [row(1), row(2, relevant=("0a", "1a"))]
+    b = [row(1), row(2, relevant=("1a", "0b"), support=HALF)]
+    relevance, fraction = compare(a, b, "context_precision,adherence_fraction", resamples=100).rows
+    assert relevance.moved == ()
+    (moved,) = fraction.moved
+    assert (moved.id, moved.a, moved.b) == ("row-2", 1.0, 0.5)
+    assert moved.flips == (Flip("relevant", ("0b",), ("0a",)), Flip("supported", (), ("b",)))
+
+
+def test_flips_are_not_attributed_where_systems_answer_differently() -> None:
+    """Key b of one answer is not key b of the other."""
+    a = [row(1), row(2)]
+    b = [row(1, support={"a": []}), row(2)]
+    found = compare(a, b, "adherence", resamples=100)
+    assert not found.same_sentences
+    assert (found.counts.same, found.counts.unlike) == (1, {"response": 1})
+    (moved,) = found.rows[0].moved
+    assert (moved.id, moved.flips) == ("row-1", None)
+
+
+def test_the_records_that_moved_most_come_first() -> None:
+    """At most as many as were asked for, then in the order of A."""
+    a = [row(n) for n in range(4)]
+    b = [row(0, support=HALF), row(1), row(2, support={"a": [], "b": []}), row(3, support=HALF)]
+    (found,) = compare(a, b, "adherence_fraction", resamples=100, top=2).rows
+    assert [moved.id for moved in found.moved] == ["row-2", "row-0"]
+
+
+def test_records_that_share_a_question_are_drawn_together() -> None:
+    """Six answers to two questions are two units, not six; McNemar's test would take them apart."""
+    a = [row(n, question=f"Q{n % 2}?") for n in range(6)]
+    b = [row(n, question=f"Q{n % 2}?", support=HALF) for n in range(6)]
+    found = compared(a, b, "adherence")
+    assert found.questions == 2
+    assert found.p == PValue(2 / 4, "exact", 2, 4)
+    assert found.mcnemar == Undefined("shared_questions")
+
+
+def test_pairs_are_compared_within_a_column() -> None:
+    """Groups sorted by name; a pair whose sides do not agree has a group of its own."""
+    a = [row(1, domain="law"), row(2, domain="health"), row(3, domain=None), row(4)]
+    b = [row(1, domain="law"), row(2, domain="health"), row(3, domain=None), row(4, domain="art")]
+    found = compare(a, b, "adherence", by="domain", resamples=100).rows
+    assert [(one.group, one.pairs) for one in found] == [
+        ("(differs)", 1),
+        ("(none)", 1),
+        ("health", 1),
+        ("law", 1),
+    ]
+    with pytest.raises(UsageError, match=r"no label has a column 'kind'.*columns: domain"):
+        compare(a, b, by="kind", resamples=100)
+
+
+def test_metrics_that_the_labels_have_no_fields_for_are_compared_on_request_only() -> None:
+    """Labels without claims have no claim metrics; asked for all the same, they say why."""
+    sides = [row(1), row(2)]
+    by_default = {found.metric.id for found in compare(sides, sides, resamples=100).rows}
+    assert "adherence" in by_default
+    assert "answer_relevancy" not in by_default
+    asked = compared(sides, sides, "answer_relevancy")
+    assert (asked.pairs, asked.undefined_a) == (0, {"needs_claims": 2})
+
+
+def test_labels_made_in_several_ways_must_be_chosen_from() -> None:
+    """The error lists the signatures and how to choose; a part of one is enough."""
+    a = [row(1), row(2), row(1, model="test-2", support=HALF)]
+    with pytest.raises(UsageError, match=r"(?s)2 ways.*a_signature.*test/test-1.*\(2 labels\)"):
+        compare(a, [row(1)], "adherence", resamples=100)
+    chosen = compare(a, [row(1)], "adherence", a_signature="test/test-2", resamples=100)
+    assert chosen.rows[0].mean_a == 0.0
+    with pytest.raises(UsageError, match=r"(?s)no label's signature contains.*'test-3'.*test-1"):
+        compare(a, [row(1)], "adherence", a_signature="test-3", resamples=100)
+    with pytest.raises(UsageError, match="'row-1' was labelled in more than one"):
+        compare(a, [row(1)], "adherence", a_signature="test/", resamples=100)
+
+
+def test_a_signature_given_in_full_means_itself() -> None:
+    """Though another one begins with it, as a second trial's does."""
+    first = row(1)
+    signature = first.signature.model_copy(update={"trial": 1})
+    key = label_key(first.example, signature)
+    second = first.model_copy(update={"signature": signature, "key": key})
+    found = compare([first, second], [row(1)], a_signature=str(first.signature), resamples=100)
+    assert found.a.signatures == (str(first.signature),)
+
+
+def test_a_choice_may_fit_two_ways_that_share_no_record() -> None:
+    """Rows with sentences of their own have another splitter than the rest of their run."""
+    a = [row(1), row(2, model="test-2")]
+    found = compare(a, [row(1), row(2)], "adherence", a_signature="test/", resamples=100)
+    assert found.counts.pairs == 2
+    assert len(found.a.signatures) == 2
+
+
+def test_failures_of_another_way_of_labelling_are_not_counted() -> None:
+    """Those that failed before a judge was chosen are."""
+    other = row(2, model="test-2")
+    a = [row(1), failure(2, made_by=other), failure(3), other.model_copy(update={})]
+    b = [row(1), row(2), row(3)]
+    counts = compare(a, b, "adherence", a_signature="test-1", resamples=100).counts
+    assert (counts.failed_a, counts.only_b) == (1, 1)
+
+
+def test_a_record_with_two_labels_is_refused_and_a_repeated_one_is_not() -> None:
+    """Which of two labels should count?"""
+    assert compare([row(1), row(1)], [row(1)], resamples=100).counts.pairs == 1
+    with pytest.raises(UsageError, match="A holds record 'row-1' twice"):
+        compare([row(1), row(1, support=HALF)], [row(1)], resamples=100)
+
+
+def test_sides_without_a_common_record_are_refused() -> None:
+    """The message shows ids of both, or says that the ids mean other rows."""
+    with pytest.raises(UsageError, match=r"1 labels \('row-1'\).*'row-2'.*joined by id"):
+        compare([row(1)], [row(2)], resamples=100)
+    with pytest.raises(UsageError, match="ask other questions"):
+        compare([row(1)], [row(1, question="Why?")], resamples=100)
+
+
+def test_a_seed_means_the_same_comparison() -> None:
+    """Figure by figure."""
+    a = [row(n) for n in range(60)]
+    b = [row(n, support=HALF if n % 3 else BOTH, relevant=("0a", "0b")) for n in range(60)]
+    first, again, other = (compare(a, b, resamples=100, seed=seed).rows for seed in (7, 7, 8))
+    assert first == again
+    assert first != other
+
+
+def test_options_out_of_range_are_refused() -> None:
+    """Before anything is read."""
+    for options in ({"level": 95}, {"resamples": 0}, {"seed": -1}, {"top": -1}):
+        with pytest.raises(UsageError):
+            compare([row(1)], [row(1)], **options)  # type: ignore[arg-type]  # wrong on purpose
+
+
+def test_the_published_form_is_json_without_nan() -> None:
+    """What is undefined is null, and its reason stands beside it."""
+    found: Comparison = compare([row(1), row(2)], [row(1), row(2)], "adherence", resamples=100)
+    text = json.dumps(found.as_json("1.2"), allow_nan=False)
+    (published,) = json.loads(text)["comparisons"]
+    assert published["p"] is None
+    assert published["undefined"]["p"] == "no_differences"
+    assert published["mean_a"] == 1.0
+    assert json.loads(text)["labeler"] == "1.2"
+
+
+class Command:
+    """Runs ``labeler compare`` in this process."""
+
+    def __init__(
+        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], folder: Path
+    ) -> None:
+        self._monkeypatch, self._capsys = monkeypatch, capsys
+        monkeypatch.chdir(folder)
+        write_labels([row(n) for n in range(8)], "a.jsonl")
+        write_labels([*(row(n, support=HALF) for n in range(7)), failure(7)], "b.jsonl")
+
+    def __call__(self, *arguments: str) -> tuple[int, str, str]:
+        """Exit code, standard output, standard error."""
+        given = ["labeler", "compare", *arguments, "--resamples", "100"]
+        self._monkeypatch.setattr(sys, "argv", given)
+        code = run()
+        out, err = self._capsys.readouterr()
+        return code, out, err
+
+
+@pytest.fixture
+def command(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> Command:
+    """The command, beside two label files."""
+    return Command(monkeypatch, capsys, tmp_path)
+
+
+def test_the_command_prints_tables_and_who_moved(command: Command) -> None:
+    """Means, difference, verdict, tests, flips, and what the words mean."""
+    code, out, err = command("a.jsonl", "b.jsonl", "--metrics", "adherence,relevance", "--top", "1")
+    assert (code, err) == (0, "")
+    assert "7 records labelled in both" in out
+    assert "failed: 0 in A, 1 in B, 0 in both" in out
+    assert "not a better system" in out
+    lines = [line.split() for line in out.splitlines()]
+    (figures, tests) = [line for line in lines if line[:1] == ["adherence"] and len(line) > 1]
+    assert figures[:6] == ["adherence", "↑", "7", "1.0000", "0.0000", "-1.0000"]
+    assert figures[-1] == "worse"
+    assert tests[1:5] == ["0.0156", "exact", "0.0156", "0.0156"]
+    assert "row-0: 1.0000 → 0.0000 (supported -b)" in out
+    assert "row-1" not in out
+
+
+def test_tables_fit_a_page(command: Command) -> None:
+    """No column of any metric is cut off at the width of output that goes to a file."""
+    _, out, _ = command("a.jsonl", "b.jsonl", "--metrics", "all")
+    rules = [line for line in out.splitlines() if "──" in line]
+    assert len(rules) == 2
+    assert max(map(len, rules)) <= PLAIN_WIDTH
+    assert "…" not in out
+
+
+def test_the_command_says_where_systems_differ(command: Command) -> None:
+    """No flips, and no remark on labels."""
+    write_labels([row(n, support={"a": ["0a"]}) for n in range(8)], "c.jsonl")
+    code, out, _ = command("a.jsonl", "c.jsonl", "--by", "domain")
+    assert code == 0
+    assert "0 of them are the very same sentences, 8 with other response" in out
+    assert "not a better system" not in out
+    assert "domain: law" in out
+
+
+def test_the_command_gives_all_figures_as_json(command: Command) -> None:
+    """One object, the sides by the names of their files."""
+    code, out, _ = command("a.jsonl", "b.jsonl", "--json", "--metrics", "adherence")
+    found = json.loads(out)
+    assert code == 0
+    assert (found["a"]["name"], found["b"]["failed"]) == ("a.jsonl", {"refusal": 1})
+    assert found["comparisons"][0]["verdict"] == "worse"
+    assert found["comparisons"][0]["moved"][0]["flips"] == [
+        {"field": "supported", "gained": [], "lost": ["b"]}
+    ]
+
+
+def test_two_judges_of_one_store_are_compared(command: Command) -> None:
+    """Each side is the same store, chosen by a part of the signature."""
+    import_labels([row(n) for n in range(3)], "store")
+    import_labels([row(n, model="test-2", support=HALF) for n in range(3)], "store")
+    code, _, err = command("store", "store")
+    assert code == 2
+    assert "--a-signature" in err
+    sides = ("--a-signature", "test-1", "--b-signature", "test-2")
+    code, out, _ = command("store", "store", *sides, "--metrics", "adherence", "--json")
+    assert code == 0
+    assert json.loads(out)["comparisons"][0]["difference"] == -1.0
+
+
+def test_the_command_has_the_librarys_defaults() -> None:
+    """They are written twice only so that --help need not import the library."""
+    written, meant = (
+        {name: parameter.default for name, parameter in inspect.signature(one).parameters.items()}
+        for one in (comparing.compare, compare)
+    )
+    for name in ("resamples", "level", "seed", "top", "by", "a_signature", "b_signature"):
+        assert written[name] == meant[name]
+
+
+def test_standard_input_cannot_be_both_sides(command: Command) -> None:
+    """It can be read once."""
+    code, _, err = command("-", "-")
+    assert code == 2
+    assert "standard input" in err
+
+
+def test_strangers_text_reaches_no_terminal_unescaped(command: Command) -> None:
+    """An id with a control sequence is written out."""
+    evil = row(1, support=HALF)
+    moved = evil.example.model_copy(update={"id": "row\x1b[31m"})
+    before = row(1)
+    named = before.example.model_copy(update={"id": "row\x1b[31m"})
+    write_labels([before.model_copy(update={"example": named})], "c.jsonl")
+    write_labels([evil.model_copy(update={"example": moved})], "d.jsonl")
+    _, out, _ = command("c.jsonl", "d.jsonl", "--metrics", "adherence")
+    assert "\x1b" not in out
+    assert "row<U+001B>[31m" in out

@@ -1,0 +1,348 @@
+"""Gates: verdicts, the command and its reports, and the helper for tests."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from labeler.calculators import Intervals, measure, select_metrics
+from labeler.cli import run
+from labeler.cli.gate_reports import junit, markdown
+from labeler.errors import UnknownName, UsageError
+from labeler.gates import Gate, Verdict, check_rows
+from labeler.label_files import to_line
+from labeler.record import LabelFailure, Outcome
+from labeler.testing import assert_metric
+from labelled import record
+
+NASTY = 'a|b<script>&"\x1b[31m\u202e\ufffe_x_\n[l](http://x.example)'
+"""A group's name that means something in a terminal, in XML and in Markdown."""
+
+
+def outcomes(good: int, bad: int, *, group: str = "g") -> list[Outcome]:
+    """Labels of wholly supported answers, and of wholly unsupported ones."""
+    return [
+        record(
+            id=f"{group}{index}",
+            support={"a": ["0a"] if index < good else []},
+            metadata={"topic": group},
+        )
+        for index in range(good + bad)
+    ]
+
+
+def verdicts(
+    found: Sequence[Outcome],
+    metric: str = "adherence",
+    *,
+    at_least: float | None = None,
+    at_most: float | None = None,
+    interval: bool = False,
+    by: str | None = None,
+) -> list[Verdict]:
+    """The verdicts on one metric's gates."""
+    gates = [
+        Gate.of(metric, threshold, at_least=lower)
+        for threshold, lower in ((at_least, True), (at_most, False))
+        if threshold is not None
+    ]
+    rows = [measure(outcome, select_metrics([metric])) for outcome in found]
+    return check_rows(rows, gates, on="interval" if interval else "point", by=by)
+
+
+class Command:
+    """Runs the command line in this process."""
+
+    def __init__(
+        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], folder: Path
+    ) -> None:
+        monkeypatch.chdir(folder)
+        monkeypatch.delenv("GITHUB_STEP_SUMMARY", raising=False)
+        self._monkeypatch, self._capsys, self._folder = monkeypatch, capsys, folder
+
+    def __call__(self, found: Sequence[Outcome], *options: object) -> tuple[int, str, str]:
+        """Check labels; exit code, standard output, standard error."""
+        path = self._folder / "labels.jsonl"
+        path.write_text("".join(to_line(outcome) + "\n" for outcome in found), encoding="utf-8")
+        self._monkeypatch.setattr(sys, "argv", ["labeler", "check", *map(str, (path, *options))])
+        code = run()
+        out, err = self._capsys.readouterr()
+        return code, out, err
+
+
+@pytest.fixture
+def check(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> Command:
+    """``labeler check``, away from the user's settings."""
+    return Command(monkeypatch, capsys, tmp_path)
+
+
+@pytest.mark.parametrize(("threshold", "passed"), [(0.9, True), (0.91, False)])
+def test_a_mean_must_reach_its_threshold(threshold: float, passed: bool) -> None:
+    """Reaching it exactly is enough."""
+    (verdict,) = verdicts(outcomes(9, 1), at_least=threshold)
+    assert verdict.passed is passed
+    assert verdict.value == 0.9
+
+
+@pytest.mark.parametrize(("threshold", "passed"), [(0.1, True), (0.09, False)])
+def test_a_mean_must_not_exceed_its_threshold(threshold: float, passed: bool) -> None:
+    """The same for what should be low."""
+    (verdict,) = verdicts(outcomes(9, 1), "hallucination_rate", at_most=threshold)
+    assert verdict.passed is passed
+
+
+def test_on_the_interval_the_end_that_speaks_against_it_counts() -> None:
+    """Nine of ten may be luck: the lower end for at least, the upper end for at most."""
+    low, high = verdicts(outcomes(9, 1), at_least=0.7, at_most=0.95, interval=True)
+    assert low.row is not None
+    assert low.row.interval is not None
+    assert (low.value, high.value) == (low.row.interval.low, low.row.interval.high)
+    assert (low.passed, high.passed) == (False, False)
+    assert verdicts(outcomes(9, 1), at_least=0.5, interval=True)[0].passed
+
+
+def test_a_metric_without_a_value_misses_its_gate() -> None:
+    """Nothing measured is nothing shown, and the reason is told."""
+    failed = [LabelFailure(id="f", reason="refusal", message="no")]
+    (verdict,) = verdicts(failed, at_least=0.0)
+    assert not verdict.passed
+    assert verdict.finding == "no record has a value: 1 refusal"
+    assert not verdicts([], at_least=0.0)[0].passed
+
+
+def test_a_value_without_an_interval_misses_a_gate_on_the_interval() -> None:
+    """One record says nothing of others."""
+    half = record(support={"a": ["0a"], "b": []})
+    (verdict,) = verdicts([half], "faithfulness", at_least=0.1, interval=True)
+    assert not verdict.passed
+    assert verdict.finding.startswith("too few records for an interval (n 1,")
+
+
+def test_no_records_at_all_miss_a_gate_by_group() -> None:
+    """There is no group that could pass."""
+    (verdict,) = verdicts([], at_least=0.0, by="topic")
+    assert (verdict.passed, verdict.finding) == (False, "there are no records")
+
+
+def test_every_group_must_pass() -> None:
+    """A mean over all would hide the bad one."""
+    found = [*outcomes(9, 1, group="x"), *outcomes(1, 1, group="y")]
+    assert [v.passed for v in verdicts(found, at_least=0.8, by="topic")] == [True, False]
+
+
+def test_every_way_of_labelling_must_pass() -> None:
+    """A second judge's labels are no part of the first one's mean."""
+    other = outcomes(0, 1)[0]
+    assert not isinstance(other, LabelFailure)
+    changed = other.signature.model_copy(update={"model": "test-2"})
+    found = [*outcomes(5, 0), other.model_copy(update={"signature": changed})]
+    assert [v.passed for v in verdicts(found, at_least=0.8)] == [True, False]
+
+
+def test_a_gate_in_the_wrong_direction_is_doubted() -> None:
+    """It is carried out all the same."""
+    assert Gate.of("adherence", 0.9, at_least=True).doubt is None
+    doubt = Gate.of("hallucination_rate", 0.1, at_least=True).doubt
+    assert doubt == (
+        "hallucination_rate at least 0.1: lower is better, so at most may be meant, not at least"
+    )
+
+
+def test_what_is_no_gate_is_refused() -> None:
+    """An unknown metric, several, no number, no gate, nothing to hold against it."""
+    with pytest.raises(UnknownName, match="did you mean 'adherence'"):
+        Gate.of("adherance", 0.9, at_least=True)
+    with pytest.raises(UsageError, match="on one metric: 'all' names"):
+        Gate.of("all", 0.9, at_least=True)
+    with pytest.raises(UsageError, match="nan is no threshold"):
+        Gate.of("adherence", float("nan"), at_least=True)
+    with pytest.raises(UsageError, match="no gate is given"):
+        check_rows([], [])
+    with pytest.raises(UsageError, match="on 'mean': hold 'point' or 'interval'"):
+        check_rows([], [Gate.of("adherence", 0.9, at_least=True)], on="mean")  # type: ignore[arg-type]  # what a caller may do
+
+
+def test_the_command_says_what_it_found_and_exits_by_it(check: Command) -> None:
+    """0 where all passed, 1 where one was missed."""
+    gates = ("--min", "adherence=0.9", "--max", "hallucination_rate=0.1")
+    code, out, err = check(outcomes(9, 1), *gates)
+    assert (code, err) == (0, "")
+    assert out.splitlines() == [
+        "passed: adherence at least 0.9: mean 0.9000 (n 10, undefined 0, failed 0)",
+        "passed: hallucination_rate at most 0.1: mean 0.1000 (n 10, undefined 0, failed 0)",
+    ]
+    code, out, _ = check(outcomes(8, 2), *gates)
+    assert code == 1
+    assert [line.split(":")[0] for line in out.splitlines()] == ["MISSED", "MISSED"]
+
+
+def test_the_command_gates_on_intervals(check: Command) -> None:
+    """With level, seed and the column by which records are drawn."""
+    found = outcomes(9, 1)
+    options = ("--on", "interval", "--level", 0.5, "--group", "topic")
+    code, out, _ = check(found, "--min", "adherence=0.5", *options)
+    assert code == 1
+    assert "too few records for an interval" in out
+    code, out, _ = check(found, "--min", "adherence=0.5", "--on", "interval", "--level", 0.5)
+    assert code == 0
+    assert "50 % interval 0.8" in out
+
+
+def test_the_command_notes_a_doubtful_direction(check: Command) -> None:
+    """On standard error, and goes on."""
+    code, out, err = check(outcomes(1, 0), "--max", "adherence=1")
+    assert code == 0
+    assert out.startswith("passed")
+    assert "at least may be meant" in err
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ((), "no gate is given"),
+        (("--min", "adherence"), "write METRIC=MEAN"),
+        (("--min", "adherence=much"), "write METRIC=MEAN"),
+        (("--min", "adherance=1"), "did you mean 'adherence'"),
+        (("--min", "adherence=inf"), "inf is no threshold"),
+        (("--min", "adherence=1", "--on", "mean"), "on 'mean'"),
+        (("--min", "adherence=1", "--by", "nothing"), "no row has a column 'nothing'"),
+        (("--min", "adherence=1", "--group", "topic"), "it goes with --on interval"),
+        (("--min", "adherence=1", "--github"), "GITHUB_STEP_SUMMARY names no file"),
+        (("--min", "adherence=1", "--junit", "no/such/file"), "cannot write no/such/file"),
+    ],
+)
+def test_wrong_use_is_no_missed_gate(
+    check: Command, options: tuple[str, ...], message: str
+) -> None:
+    """Exit code 2, and what to do."""
+    code, _, err = check(outcomes(1, 0), *options)
+    assert code == 2
+    assert message in err
+
+
+def test_the_junit_file_has_a_case_for_each_verdict(check: Command) -> None:
+    """Missed ones as failures, with what was found."""
+    found = [*outcomes(2, 0, group="x"), *outcomes(0, 2, group="y")]
+    code, _, _ = check(found, "--min", "adherence=0.5", "--by", "topic", "--junit", "out.xml")
+    assert code == 1
+    suite = ET.parse("out.xml").getroot().find("testsuite")  # noqa: S314 - written a moment ago
+    assert suite is not None
+    assert (suite.get("tests"), suite.get("failures")) == ("2", "1")
+    cases = {case.get("name"): case.find("failure") for case in suite}
+    assert cases["adherence at least 0.5 in x"] is None
+    missed = cases["adherence at least 0.5 in y"]
+    assert missed is not None
+    assert missed.get("message") == "mean 0.0000 (n 2, undefined 0, failed 0)"
+
+
+def test_junit_is_well_formed_whatever_a_group_is_called() -> None:
+    """Escaped, and without what no XML may hold."""
+    text = junit(verdicts(outcomes(1, 0, group=NASTY), at_least=0.5, by="topic"))
+    assert not {"\x1b", "\u202e", "\ufffe"} & set(text)
+    case = ET.fromstring(text).find("testsuite/testcase")  # noqa: S314 - written a moment ago
+    assert case is not None
+    name = case.get("name")
+    assert name is not None
+    assert 'a|b<script>&"<U+001B>[31m<U+202E>' in name
+
+
+def test_markdown_shows_a_strangers_text_as_text() -> None:
+    """No cell ends early, no HTML, no link, no emphasis, no line break."""
+    text = markdown(verdicts(outcomes(1, 0, group=NASTY), at_least=0.5, by="topic"))
+    row = text.splitlines()[-1]
+    assert row.startswith('| ✅ | adherence at least 0\\.5 in a\\|b\\<script\\>\\&\\"')
+    assert "\\_x\\_ \\[l\\]\\(http\\:\\/\\/x\\.example\\)" in row
+    assert "\u202e" not in text
+
+
+def test_the_summary_is_added_to_the_steps_file(
+    check: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Behind what stands there already."""
+    target = tmp_path / "step.md"
+    target.write_text("before\n")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(target))
+    code, _, _ = check(outcomes(0, 1), "--min", "adherence=0.5", "--github")
+    text = target.read_text(encoding="utf-8")
+    assert code == 1
+    assert text.startswith("before\n### labeler check\n\n1 of 1 gates missed\n")
+    assert "| ❌ | adherence at least 0\\.5 | mean 0\\.0000 " in text
+
+
+def test_a_steps_file_that_cannot_be_written_is_told(
+    check: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A folder in its place."""
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path))
+    code, _, err = check(outcomes(1, 0), "--min", "adherence=0.5", "--github")
+    assert code == 2
+    assert "cannot write the file of GITHUB_STEP_SUMMARY" in err
+
+
+def test_an_assertion_that_holds_is_silent(tmp_path: Path) -> None:
+    """From outcomes and from a file alike."""
+    found = outcomes(9, 1)
+    assert_metric(found, "adherence", at_least=0.9, at_most=0.9)
+    path = tmp_path / "labels.jsonl"
+    path.write_text("".join(to_line(outcome) + "\n" for outcome in found), encoding="utf-8")
+    assert_metric(path, "adherence", at_least=0.5, on="interval")
+
+
+def test_an_assertion_that_fails_names_value_interval_counts_and_the_worst() -> None:
+    """All that one needs to look further."""
+    found = [*outcomes(9, 3), LabelFailure(id="f", reason="refusal", message="no")]
+    with pytest.raises(AssertionError) as caught:
+        assert_metric(found, "adherence", at_least=0.9)
+    lines = str(caught.value).splitlines()
+    assert lines[0].startswith(
+        "adherence at least 0.9: mean 0.7500, 95 % interval 0.4677 to 0.9111"
+    )
+    assert lines[1].startswith("  (n 12, undefined 0, failed 1) by judge:test/test-1")
+    assert lines[2] == "  worst: 'g9' 0.0000, 'g10' 0.0000, 'g11' 0.0000"
+
+
+def test_an_assertion_looks_at_the_records_of_the_group_that_misses() -> None:
+    """By the direction of its threshold, and by no other group's records."""
+    found = [*outcomes(0, 2, group="x"), *outcomes(2, 7, group="y")]
+    with pytest.raises(
+        AssertionError, match=r"at most 0.1 in topic y(.|\n)*'y0' 1.0000, 'y1'"
+    ) as e:
+        assert_metric(found, "adherence", at_most=0.1, by="topic")
+    assert "'x" not in str(e.value)
+
+
+def test_an_assertion_draws_by_question() -> None:
+    """All of these are of one question, so that there is no interval to rely on."""
+    with pytest.raises(AssertionError, match="no interval"):
+        assert_metric(
+            outcomes(9, 0),
+            "adherence",
+            at_least=0.5,
+            on="interval",
+            intervals=Intervals(group="question"),
+        )
+
+
+def test_an_assertion_about_no_records_fails() -> None:
+    """An empty run proves nothing."""
+    with pytest.raises(AssertionError, match=r"adherence at least 0\.5"):
+        assert_metric([], "adherence", at_least=0.5)
+
+
+def test_an_assertion_without_a_threshold_is_a_mistake() -> None:
+    """It would always hold."""
+    with pytest.raises(UsageError, match="no gate is given"):
+        assert_metric(outcomes(1, 0), "adherence")
+
+
+def test_an_assertion_does_not_obey_what_an_id_says() -> None:
+    """Control characters of ids are written out."""
+    with pytest.raises(AssertionError) as caught:
+        assert_metric(outcomes(0, 1, group="\u202e"), "adherence", at_least=1)
+    assert "\u202e" not in str(caught.value)
