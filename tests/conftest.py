@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Generator
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
 
 from audit import AUDIT
+
+if TYPE_CHECKING:
+    from command import Command
 
 # Before anything of ours is imported, and for the whole session.
 AUDIT.install()
@@ -26,3 +31,16 @@ def pytest_runtest_teardown() -> Generator[None, None, None]:
     yield
     if found := AUDIT.take():
         pytest.fail("code was made from data:\n" + "\n".join(found), pytrace=False)
+
+
+@pytest.fixture
+def labeler_command(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> Command:
+    """The command, away from the checkout and from the user's settings."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("OPENAI_API_KEY", "LABELER_MODEL", "LABELER_STORE"):
+        monkeypatch.delenv(name, raising=False)
+    from command import Command
+
+    return Command(monkeypatch, capsys)

@@ -13,41 +13,17 @@ from typing import Any
 import jsonschema
 import pytest
 
+from command import Command
 from labeler import api, resources
 from labeler.characters import visible
-from labeler.cli import labeling, run
+from labeler.cli import labeling
 from labeler.judges import JUDGES
 from labeler.pipeline import DEFAULT_CONCURRENCY
-from labeler.prompting import DEFAULT_PROMPT
+from labeler.profiles import DEFAULT_PROFILE
 from labeler.splitting import DEFAULT_SPLITTER, SPLITTERS
 from labelled import record
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "rows.jsonl"
-
-
-class Command:
-    """Runs the command line in this process, in a folder of its own."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-        self._monkeypatch, self._capsys = monkeypatch, capsys
-
-    def __call__(self, *arguments: object) -> tuple[int, str, str]:
-        """Exit code, standard output, standard error."""
-        self._monkeypatch.setattr(sys, "argv", ["labeler", *map(str, arguments)])
-        code = run()
-        out, err = self._capsys.readouterr()
-        return code, out, err
-
-
-@pytest.fixture
-def labeler_command(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> Command:
-    """The command, away from the checkout and from the user's settings."""
-    monkeypatch.chdir(tmp_path)
-    for name in ("OPENAI_API_KEY", "LABELER_MODEL", "LABELER_STORE"):
-        monkeypatch.delenv(name, raising=False)
-    return Command(monkeypatch, capsys)
 
 
 @pytest.fixture
@@ -327,7 +303,7 @@ def test_the_command_line_has_the_librarys_defaults() -> None:
     defaults = {p.name: p.default for p in inspect.signature(labeling.label).parameters.values()}
     assert defaults["store"] == api.DEFAULT_STORE
     assert defaults["splitter"] == DEFAULT_SPLITTER
-    assert defaults["prompt"] == DEFAULT_PROMPT
+    assert defaults["profile"] == DEFAULT_PROFILE
     assert defaults["concurrency"] == DEFAULT_CONCURRENCY
 
 

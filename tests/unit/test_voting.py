@@ -1,0 +1,220 @@
+"""The label that most judgements agree with, and how rows come to be judged several times."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+import labeler
+from command import Command
+from fakes import CountingJudge, agreeable
+from labeler.api import MemoryStore, iter_majority
+from labeler.ensemble import TOO_FEW_VOTES, Votes
+from labeler.errors import UsageError
+from labeler.judges import JudgeReply, JudgeSpec, UnusableAnswer
+from labeler.labels import GPTLabelingOutput
+from labeler.pipeline import admit_reply
+from labeler.prompting import JudgeRequest, load_schema
+from labeler.record import LabelFailure, LabelRecord, Outcome, fault_of
+from labeler.voting import electorate, majority
+from labelled import output
+from samples import keyed_example, request
+
+SCHEMA = load_schema("label-trace/v1").artifact
+
+
+def vote(number: int, label: GPTLabelingOutput) -> LabelRecord:
+    """One judge's record of the same sentences."""
+    asked = request(spec=JudgeSpec(judge="test", model=f"m{number}"))
+    record = admit_reply(asked, JudgeReply(label))
+    assert isinstance(record, LabelRecord)
+    return record
+
+
+def elect(*labels: GPTLabelingOutput, voters: int | None = None) -> LabelRecord:
+    """What most of the given labels say."""
+    votes = [vote(number, label) for number, label in enumerate(labels)]
+    signature = electorate([one.signature for one in votes], SCHEMA)
+    return majority(votes, signature, voters or len(votes))
+
+
+def supports(label: GPTLabelingOutput) -> Mapping[str, Sequence[str]]:
+    """Supporting keys by response sentence."""
+    return {
+        entry.response_sentence_key: entry.supporting_sentence_keys
+        for entry in label.sentence_support_information
+    }
+
+
+def test_each_sentence_is_decided_by_itself() -> None:
+    """0a is relevant to all three, 0b to two, 1a to one; b is supported by one voter only."""
+    record = elect(
+        output(relevant=["0a", "0b"], utilized=["0a"], support={"a": ["0a"], "b": ["0b"]}),
+        output(relevant=["0a", "0b", "1a"], utilized=["1a"], support={"a": ["0a", "1a"], "b": []}),
+        output(relevant=["0a"], utilized=["1a", "0a"], support={"a": ["0b", "1a"], "b": []}),
+    )
+    assert record.label.all_relevant_sentence_keys == ("0a", "0b")
+    assert record.label.all_utilized_sentence_keys == ("0a", "1a")
+    assert supports(record.label) == {"a": ("0a", "1a"), "b": ()}
+    assert record.label.overall_supported is False
+    assert record.scores is not None
+    assert record.scores.support == {"a": 1.0, "b": 1 / 3}
+    assert record.scores.relevance == {"0a": 1.0, "0b": 2 / 3, "1a": 1 / 3}
+
+
+def test_a_tie_is_a_no() -> None:
+    """Two voters who differ support nothing that they differ on."""
+    record = elect(
+        output(relevant=["0a"], support={"a": ["0a"], "b": ["0b"]}),
+        output(relevant=["0b"], support={"a": ["0a"], "b": []}),
+    )
+    assert record.label.all_relevant_sentence_keys == ()
+    assert supports(record.label) == {"a": ("0a",), "b": ()}
+
+
+def test_supporters_who_name_different_keys_are_still_believed() -> None:
+    """No key is named by most of them: those that most often occur are taken."""
+    record = elect(
+        *(output(support={"a": [key], "b": ["0b"]}) for key in ("0a", "0b", "1a")),
+    )
+    assert supports(record.label)["a"] == ("0a", "0b", "1a")
+
+
+def test_who_gave_no_label_votes_no() -> None:
+    """Two of three may decide, and both must agree."""
+    yes, no = output(relevant=["0a"]), output(relevant=[])
+    assert elect(yes, yes, voters=3).label.all_relevant_sentence_keys == ("0a",)
+    assert elect(yes, no, voters=3).label.all_relevant_sentence_keys == ()
+
+
+def test_explanations_are_those_of_the_winning_side() -> None:
+    """With the count of the votes before them."""
+    first = output(support={"a": ["0a"], "b": ["0b"]})
+    second = output(support={"a": ["0a"], "b": []})
+    explained = elect(first, second, second).label.sentence_support_information
+    assert [entry.explanation for entry in explained] == [
+        "[3 of 3 votes] because",
+        "[2 of 3 votes] because",
+    ]
+
+
+def test_a_majority_is_a_sound_record_that_names_its_voters() -> None:
+    """Its key follows from its sentences and its voters; nobody was asked for it."""
+    record = elect(output(), output(), output())
+    assert fault_of(record) is None
+    assert str(record.signature).startswith("judge:majority/3 votes|")
+    assert "test/m0" in str(record.signature)
+    assert record.reply.attempts == 0
+    other = elect(output(), output(), output(relevant=["1a"]))
+    assert other.key == record.key
+    assert elect(output(), output()).key != record.key
+
+
+def test_votes_on_different_sentences_are_refused() -> None:
+    """So are too few votes."""
+    one = vote(0, output())
+    asked = request(keyed_example(question="Another one?"))
+    other = admit_reply(asked, JudgeReply(output()))
+    assert isinstance(other, LabelRecord)
+    signature = electorate([one.signature, other.signature], SCHEMA)
+    with pytest.raises(UsageError, match="different sentences"):
+        majority([one, other], signature, 2)
+    with pytest.raises(UsageError, match="no majority"):
+        majority([one], signature, 2)
+
+
+# Runs
+
+
+def rows(count: int) -> list[dict[str, object]]:
+    """Rows of one document."""
+    return [
+        {
+            "id": f"r{n}",
+            "question": f"What is {n}?",
+            "documents": [f"It is {n}."],
+            "response": "It.",
+        }
+        for n in range(count)
+    ]
+
+
+def refusing(asked: JudgeRequest) -> JudgeReply:
+    """Refuses the second row."""
+    if asked.example.id == "r1":
+        raise UnusableAnswer("no", reason="refusal", attempts=1, lasting=True)
+    return agreeable(asked)
+
+
+def kinds(outcomes: Sequence[Outcome]) -> list[str]:
+    """``label``, or the reason why there is none."""
+    return [o.reason if isinstance(o, LabelFailure) else "label" for o in outcomes]
+
+
+def test_repeats_are_stored_by_themselves_and_bought_once() -> None:
+    """Three trials of each row the first time, none the second."""
+    store, judge = MemoryStore(), CountingJudge()
+    for _ in range(2):
+        outcomes = list(iter_majority(rows(4), judges=[judge], repeat=3, store=store))
+        assert kinds(outcomes) == ["label"] * 4
+    assert len(judge.asked) == 12
+    assert {r.signature.trial for r in store if isinstance(r, LabelRecord)} == {0, 1, 2}
+    assert kinds(labeler.label(rows(4), judge=judge, store=store)) == ["label"] * 4
+    assert len(judge.asked) == 12
+
+
+def test_a_row_needs_more_than_half_of_its_votes() -> None:
+    """One of three may fail; where two do, the row fails for their reason."""
+    judges = [CountingJudge(model=f"m{n}") for n in range(2)]
+    refusers = [CountingJudge(refusing, model=f"no{n}") for n in range(2)]
+    outcomes = list(iter_majority(rows(3), judges=[*judges, refusers[0]], store=MemoryStore()))
+    assert kinds(outcomes) == ["label"] * 3
+    outcomes = list(iter_majority(rows(3), judges=[judges[0], *refusers], store=MemoryStore()))
+    assert kinds(outcomes) == ["label", "refusal", "label"]
+    outcomes = list(iter_majority(rows(3), judges=[judges[0], refusers[0]], store=MemoryStore()))
+    assert kinds(outcomes) == ["label", "refusal", "label"]
+    assert TOO_FEW_VOTES not in kinds(outcomes)
+
+
+def test_agreement_is_counted_over_all_votes() -> None:
+    """Who failed left a gap; the rest is compared."""
+    votes = Votes()
+    judges = [CountingJudge(model="m"), CountingJudge(refusing, model="n")]
+    list(iter_majority(rows(3), judges=judges, store=MemoryStore(), votes=votes))
+    found = {one.field: one for one in votes.agreement()}
+    assert (found["supported"].units, found["supported"].left_out) == (2, 1)
+    assert found["supported"].raw == 1.0
+    assert found["supported"].kappa.undefined == "one_class"
+
+
+def test_no_judge_and_no_repetition_are_refused() -> None:
+    """There is nobody to count."""
+    with pytest.raises(UsageError, match="needs a voter"):
+        list(iter_majority(rows(1), judges=[], store=MemoryStore()))
+    with pytest.raises(UsageError, match="repeat must be 1 or more"):
+        list(iter_majority(rows(1), judges=["embedded"], repeat=0, store=MemoryStore()))
+
+
+def test_the_command_votes_and_tells_how_far_they_agree(
+    tmp_path: Path, labeler_command: Command
+) -> None:
+    """The label file holds the majority; metrics read it like any other."""
+    given = tmp_path / "rows.jsonl"
+    given.write_text("".join(json.dumps(row) + "\n" for row in rows(3)))
+    out = tmp_path / "labels.jsonl"
+    code, _, err = labeler_command(
+        "label", given, "--judge", "embedded", "--repeat", 2, "-o", out, "--store", tmp_path / "s"
+    )
+    assert code == 0
+    assert "3 labelled by the majority of embedded/lexical-1, 2 times each" in err
+    assert "supported" in err
+    assert kinds(list(labeler.read_labels(out))) == ["label"] * 3
+    code, _, err = labeler_command("label", given, "--judges", "embedded,embedded")
+    assert (code, "names 'embedded' twice" in err) == (2, True)
+    code, _, err = labeler_command(
+        "label", given, "--judges", "embedded", "--judge", "embedded", "--store", tmp_path / "s"
+    )
+    assert (code, "give one of the two" in err) == (2, True)
