@@ -1,0 +1,163 @@
+"""Compares the labels that two judges, prompts, profiles or trials gave to the same records."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from labeler.agreeing.fields import UNITS, FieldAgreement, field_agreement, verdicts_of
+from labeler.agreeing.sides import Side, check_column, group_of, read_side
+from labeler.record import LabelRecord, Outcome, shown
+from labeler.signature import digest
+from labeler.statistics.agreement import Pattern
+
+_NAMED = 5
+"""Ids that are named at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdicts:
+    """What is kept of a label.
+
+    Attributes:
+        sentences: digest of the question and all keyed sentences.
+        group: the record's value in the grouping column.
+        said: yes or no by field, in reading order.
+    """
+
+    sentences: str
+    group: str | None
+    said: Mapping[str, tuple[bool | None, ...]]
+
+
+@dataclass(frozen=True)
+class Joined:
+    """What became of the records of both sides.
+
+    Attributes:
+        compared: records with a label of the same sentences on both sides.
+        only_a: records that B does not have.
+        only_b: records that A does not have.
+        failed_a: records of B that failed in A.
+        failed_b: records of A that failed in B.
+        differing: records of both whose question, documents or response are not the same
+            sentences: their labels cannot be compared.
+        differing_ids: the first few of them.
+    """
+
+    compared: int
+    only_a: int
+    only_b: int
+    failed_a: int
+    failed_b: int
+    differing: int
+    differing_ids: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class LabelAgreement:
+    """How far two sides agree, field by field.
+
+    Attributes:
+        signatures_a: how the labels of side A were made.
+        signatures_b: how those of side B were made.
+        joined: what became of the records.
+        fields: all records together first, then each group.
+    """
+
+    signatures_a: tuple[str, ...]
+    signatures_b: tuple[str, ...]
+    joined: Joined
+    fields: tuple[FieldAgreement, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """The published form."""
+        return {
+            "a": list(self.signatures_a),
+            "b": list(self.signatures_b),
+            "records": asdict(self.joined),
+            "fields": [found.as_json() for found in self.fields],
+        }
+
+
+def compare_labels(
+    a: Iterable[Outcome],
+    b: Iterable[Outcome],
+    *,
+    names: tuple[str, str] = ("A", "B"),
+    trials: tuple[int | None, int | None] = (None, None),
+    by: str | None = None,
+) -> LabelAgreement:
+    """Compare two sides on the records that both have.
+
+    Records are paired by id, and only where question, documents and response are the same
+    sentences: what is not is counted.
+
+    Args:
+        a: outcomes of side A.
+        b: outcomes of side B.
+        names: what errors call the sides.
+        trials: which trial of each side; by default all, if no record has two.
+        by: name of a metadata column of side A to compare by as well.
+
+    Raises:
+        UsageError: a side has two labels of one record, or no record has the column.
+    """
+
+    def keep(record: LabelRecord) -> Verdicts:
+        sentences = digest(shown(record.example))
+        return Verdicts(sentences, group_of(record.example.metadata, by), verdicts_of(record))
+
+    first = read_side(a, keep, name=names[0], trial=trials[0])
+    second = read_side(b, keep, name=names[1], trial=trials[1])
+    check_column(first, by)
+    both = [name for name in first.labelled if name in second.labelled]
+    alike = [name for name in both if _alike(first, second, name)]
+    return LabelAgreement(
+        first.signatures,
+        second.signatures,
+        _joined(first, second, both, alike),
+        _fields(first, second, alike),
+    )
+
+
+def _alike(first: Side[Verdicts], second: Side[Verdicts], name: str) -> bool:
+    return first.labelled[name].sentences == second.labelled[name].sentences
+
+
+def _joined(
+    first: Side[Verdicts], second: Side[Verdicts], both: list[str], alike: list[str]
+) -> Joined:
+    kept = set(alike)
+    differing = [name for name in both if name not in kept]
+    return Joined(
+        compared=len(alike),
+        only_a=len(first.labelled.keys() - second.labelled.keys() - second.failed),
+        only_b=len(second.labelled.keys() - first.labelled.keys() - first.failed),
+        failed_a=len(second.labelled.keys() & first.failed),
+        failed_b=len(first.labelled.keys() & second.failed),
+        differing=len(differing),
+        differing_ids=tuple(differing[:_NAMED]),
+    )
+
+
+def _fields(
+    first: Side[Verdicts], second: Side[Verdicts], names: list[str]
+) -> tuple[FieldAgreement, ...]:
+    counted: dict[tuple[str | None, str], Counter[Pattern]] = defaultdict(Counter)
+    groups = dict.fromkeys(first.labelled[name].group for name in names)
+    for name in names:
+        mine, theirs = first.labelled[name], second.labelled[name]
+        for field in UNITS:
+            pairs = list(zip(mine.said[field], theirs.said[field], strict=True))
+            counted[None, field].update(pairs)
+            if mine.group is not None:
+                counted[mine.group, field].update(pairs)
+    ordered = [None, *sorted(group for group in groups if group is not None)]
+    return tuple(
+        field_agreement(field, unit, group, counted[group, field])
+        for group in ordered
+        for field, unit in UNITS.items()
+    )

@@ -1,0 +1,210 @@
+"""Matches what people said to a judge's records."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean
+
+from labeler.agreeing.fields import verdicts_of
+from labeler.agreeing.sides import Side, group_of
+from labeler.calculators import METRICS, Tally, tally
+from labeler.human_labels import DOCUMENT_FIELDS, OVERALL, SENTENCE_FIELDS, HumanLabels
+from labeler.record import LabelRecord
+
+_FOLLOWING: Mapping[str, tuple[str, ...]] = {
+    "relevant": ("relevance",),
+    "utilized": ("utilization",),
+    "supported": ("adherence", "adherence_fraction"),
+}
+"""Metrics of a record that follow where people judged every one of its sentences."""
+
+_NAMED = 5
+"""Ids that are named at most."""
+
+TIE = 0.5
+"""Share of yeses that is neither yes nor no."""
+
+Item = tuple[str, str, str | None]
+"""Record id, field, and sentence key or ``None``."""
+
+
+@dataclass(frozen=True)
+class Matched:
+    """What became of the human labels.
+
+    Attributes:
+        used: judgements of records and sentences that have a label.
+        unknown: judgements of records that are not there.
+        unknown_ids: the first few such ids.
+        failed: judgements of records that have no label.
+        unknown_sentences: judgements of sentences that the record does not have.
+        repeated: judgements that stand in the file twice.
+        ties: records and sentences on which as many people say yes as no: they count one half in
+            PPI++ means and not at all elsewhere.
+        ignored_columns: columns of the file that name no field.
+    """
+
+    used: int
+    unknown: int
+    unknown_ids: tuple[str, ...]
+    failed: int
+    unknown_sentences: int
+    repeated: int
+    ties: int
+    ignored_columns: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What is kept of a label: its values, and the rest only where people judged it too."""
+
+    group: str | None
+    values: Mapping[str, float | None]
+    """By record-level field."""
+    verdicts: Mapping[str, Mapping[str, bool | None]]
+    """By sentence-level field and key; empty where people did not judge the record."""
+    counted: Tally | None
+    """For metrics that follow from people's verdicts."""
+
+
+def record_fields(human: HumanLabels) -> tuple[str, ...]:
+    """The record-level fields that the human labels speak about, directly or by sentences."""
+    named = dict.fromkeys(label.field for label in human.labels)
+    direct = [field for field in named if field not in SENTENCE_FIELDS]
+    following = [metric for field in named for metric in _FOLLOWING.get(field, ())]
+    return tuple(dict.fromkeys([*direct, *following]))
+
+
+def judged(record: LabelRecord, fields: Sequence[str], by: str | None, *, in_full: bool) -> Judged:
+    """Keep what a comparison needs of a label.
+
+    Args:
+        record: the label.
+        fields: the record-level fields whose values are needed.
+        by: the grouping column, or ``None``.
+        in_full: whether people judged the record too.
+    """
+    counted = tally(record)
+    values = {
+        field: float(record.label.overall_supported)
+        if field == OVERALL
+        else METRICS[field].compute(counted).value
+        for field in fields
+    }
+    said = verdicts_of(record) if in_full else {}
+    documents, response = record.example.document_keys(), record.example.response_keys()
+    verdicts = {
+        field: dict(
+            zip(documents if field in DOCUMENT_FIELDS else response, said[field], strict=True)
+        )
+        for field in SENTENCE_FIELDS
+        if field in said
+    }
+    group = group_of(record.example.metadata, by)
+    return Judged(group, values, verdicts, counted if in_full else None)
+
+
+class People:
+    """What people said, matched to the judge's records.
+
+    Attributes:
+        said: every person's value by item, of items that the judge's side has.
+        verdict: by item, the majority's yes or no, or the mean of numbers; ``None`` for a tie.
+            Metrics are among them that follow from verdicts on every sentence of a record.
+        matched: what became of the human labels.
+    """
+
+    def __init__(self, human: HumanLabels, side: Side[Judged]) -> None:
+        self.said: dict[Item, dict[str, float]] = defaultdict(dict)
+        fates: Counter[str] = Counter()
+        unknown: dict[str, None] = {}
+        for label in human.labels:
+            item = (label.id, label.field, label.sentence)
+            fate = _fate(item, side)
+            fates[fate] += 1
+            if fate == _UNKNOWN:
+                unknown[label.id] = None
+            elif fate == _USED:
+                self.said[item][label.annotator] = label.value
+        numbers = {label.field for label in human.labels if label.value not in (0, 1)}
+        self.verdict: dict[Item, float | None] = {
+            item: _verdict(list(by.values()), number=item[1] in numbers)
+            for item, by in self.said.items()
+        }
+        self.matched = Matched(
+            used=fates[_USED],
+            unknown=fates[_UNKNOWN],
+            unknown_ids=tuple(unknown)[:_NAMED],
+            failed=fates[_FAILED],
+            unknown_sentences=fates[_UNKNOWN_SENTENCE],
+            repeated=human.repeated,
+            ties=sum(1 for verdict in self.verdict.values() if verdict is None),
+            ignored_columns=human.ignored,
+        )
+        for item, value in _following(self.verdict, side):
+            self.verdict.setdefault(item, value)
+
+    def of_records(self, field: str) -> dict[str, float | None]:
+        """What people said of whole records, by id."""
+        return {
+            name: value
+            for (name, spoken_of, sentence), value in self.verdict.items()
+            if spoken_of == field and sentence is None
+        }
+
+    def fields(self) -> list[str]:
+        """The fields that people spoke of, directly or by sentences."""
+        return list(dict.fromkeys(field for _, field, _ in self.verdict))
+
+
+_USED, _UNKNOWN, _FAILED, _UNKNOWN_SENTENCE = "used", "unknown", "failed", "unknown_sentence"
+
+
+def _fate(item: Item, side: Side[Judged]) -> str:
+    """What becomes of a human label."""
+    name, field, sentence = item
+    judged = side.labelled.get(name)
+    if judged is None:
+        return _FAILED if name in side.failed else _UNKNOWN
+    if sentence is not None and sentence not in judged.verdicts[field]:
+        return _UNKNOWN_SENTENCE
+    return _USED
+
+
+def _verdict(values: Sequence[float], *, number: bool) -> float | None:
+    """What several people say together: their mean, or what most say; ``None`` for a tie."""
+    mean = fmean(values)
+    if number:
+        return mean
+    return None if mean == TIE else float(mean > TIE)
+
+
+def _following(
+    verdict: Mapping[Item, float | None], side: Side[Judged]
+) -> Iterator[tuple[Item, float]]:
+    """Metrics of records of which people judged every sentence, by the calculators' formulas."""
+    yes: dict[tuple[str, str], dict[str, bool]] = defaultdict(dict)
+    for (name, field, sentence), value in verdict.items():
+        if sentence is not None and value is not None:
+            yes[name, field][sentence] = bool(value)
+    for (name, field), said in yes.items():
+        judged = side.labelled[name]
+        if judged.counted is None or len(said) < len(judged.verdicts[field]):
+            continue
+        counted = _as_people_said(judged.counted, field, said)
+        for metric in _FOLLOWING[field]:
+            value = METRICS[metric].compute(counted).value
+            if value is not None:
+                yield (name, metric, None), value
+
+
+def _as_people_said(counted: Tally, field: str, said: Mapping[str, bool]) -> Tally:
+    """The tally of a record with people's verdicts in the place of the judge's."""
+    yes = frozenset(key for key, value in said.items() if value)
+    if field == "relevant":
+        return replace(counted, relevant=yes)
+    if field == "utilized":
+        return replace(counted, utilized=yes)
+    return replace(counted, supported=yes, unsupported=frozenset(said) - yes)

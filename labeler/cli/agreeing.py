@@ -1,0 +1,103 @@
+"""The command that compares labels with each other and with people."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from labeler.characters import plain_json
+from labeler.errors import UsageError
+
+if TYPE_CHECKING:
+    from labeler.agreeing import LabelAgreement, PeopleAgreement
+
+STDIN = "-"
+
+
+def agree(
+    labels: Annotated[str, typer.Argument(help="Label file or store folder: A.")],
+    other: Annotated[
+        str | None, typer.Argument(help="Label file or store folder to compare with: B.")
+    ] = None,
+    *,
+    human: Annotated[
+        str | None, typer.Option(help="Human labels, JSON Lines or CSV, instead of B.")
+    ] = None,
+    by: Annotated[str | None, typer.Option(help="Compare by this metadata column as well.")] = None,
+    trial: Annotated[int | None, typer.Option(help="Only this trial of A.")] = None,
+    trial_b: Annotated[
+        int | None, typer.Option("--trial-b", help="Only this trial of B; by default as of A.")
+    ] = None,
+    random_sample: Annotated[
+        bool,
+        typer.Option("--random-sample", help="The human-judged records were drawn at random."),
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="The comparison as JSON.")] = False,
+) -> None:
+    """Tell how far two label files agree, or a judge with people."""
+    from labeler.cli import agreement_view
+
+    if (other is None) == (human is None):
+        raise UsageError("name a second label file to compare with, or human labels (--human)")
+    if other is not None:
+        if random_sample:
+            raise UsageError("--random-sample speaks of human labels: it goes with --human")
+        found = _compare(labels, other, by, trial, trial if trial_b is None else trial_b)
+        if as_json:
+            _print_json(found.as_json())
+        else:
+            agreement_view.print_labels(found)
+    elif human is not None:
+        if trial_b is not None:
+            raise UsageError("--trial-b speaks of a second label file: use --trial with --human")
+        against = _judge(labels, human, by, trial, random_sample=random_sample)
+        if as_json:
+            _print_json(against.as_json())
+        else:
+            agreement_view.print_people(against)
+
+
+def _compare(
+    labels: str, other: str, by: str | None, trial: int | None, trial_b: int | None
+) -> LabelAgreement:
+    from labeler import api
+    from labeler.agreeing import compare_labels
+
+    if labels == other and (labels == STDIN or trial == trial_b):
+        raise UsageError(
+            f"{labels} is compared with itself; name two files, or two trials of one "
+            "(--trial 0 --trial-b 1)"
+        )
+    return compare_labels(
+        api.read_labels(labels),
+        api.read_labels(other),
+        names=(labels, other),
+        trials=(trial, trial_b),
+        by=by,
+    )
+
+
+def _judge(
+    labels: str, human: str, by: str | None, trial: int | None, *, random_sample: bool
+) -> PeopleAgreement:
+    from labeler import api
+    from labeler.agreeing import compare_with_people
+    from labeler.human_labels import read_human_labels
+
+    if labels == human == STDIN:
+        raise UsageError("only one of labels and human labels can come from standard input")
+    return compare_with_people(
+        api.read_labels(labels),
+        read_human_labels(human),
+        name=labels,
+        trial=trial,
+        by=by,
+        random_sample=random_sample,
+    )
+
+
+def _print_json(value: object) -> None:
+    sys.stdout.write(plain_json(json.dumps(value, ensure_ascii=False)) + "\n")

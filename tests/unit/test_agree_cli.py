@@ -1,0 +1,376 @@
+"""``labeler agree``: labels against labels, and against people."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from labeler.api import write_labels
+from labeler.cli import run
+from labeler.record import LabelFailure, LabelRecord, Outcome, label_key
+from labelled import record
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def agree(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> Run:
+    """The command in a folder of its own: exit code, standard output, standard error."""
+    monkeypatch.chdir(tmp_path)
+
+    def command(*arguments: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["labeler", "agree", *map(str, arguments)])
+        code = run()
+        return code, *capsys.readouterr()
+
+    return command
+
+
+def of_trial(made: LabelRecord, trial: int) -> LabelRecord:
+    """The same label, as another trial's."""
+    signature = made.signature.model_copy(update={"trial": trial})
+    key = label_key(made.example, signature)
+    return made.model_copy(update={"signature": signature, "key": key})
+
+
+def labels(name: str, outcomes: Iterable[Outcome]) -> str:
+    """Write a label file; returns its name."""
+    write_labels(outcomes, name)
+    return name
+
+
+def people(name: str, *lines: str) -> str:
+    """Write human labels as CSV; returns the name."""
+    Path(name).write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return name
+
+
+def found(result: tuple[int, str, str]) -> dict[str, Any]:
+    """What ``--json`` printed, all well."""
+    code, out, err = result
+    assert (code, err) == (0, "")
+    value: dict[str, Any] = json.loads(out)
+    return value
+
+
+def field(value: Mapping[str, Any], name: str, group: str | None = None) -> dict[str, Any]:
+    """One field's figures."""
+    (one,) = [f for f in value["fields"] if (f["field"], f["group"]) == (name, group)]
+    return dict(one)
+
+
+def adherent(count: int, yes: int, start: int = 0) -> list[LabelRecord]:
+    """Records of one sentence each, the first so many of them supported."""
+    return [
+        record(id=f"r{start + n}", support={"a": ["0a"] if n < yes else []}, documents=[1])
+        for n in range(count)
+    ]
+
+
+# -- labels against labels ------------------------------------------------------------------------
+
+
+def test_fields_are_compared_sentence_by_sentence(agree: Run) -> None:
+    """Two records of 3 document and 2 response sentences; B differs in one of each kind."""
+    both = record(id="r1")
+    a = labels("a.jsonl", [both, record(id="r2", relevant=["0a", "0b"])])
+    b = labels("b.jsonl", [both, record(id="r2", support={"a": ["0a"], "b": []})])
+    value = found(agree(a, b, "--json"))
+    assert value["records"]["compared"] == 2
+    relevant, supported = field(value, "relevant"), field(value, "supported")
+    # A marks 3 of 6 as relevant, B 2, both 2: chance 1/2, so (5/6 - 1/2) / (1/2) = 2/3.
+    assert (relevant["unit"], relevant["units"]) == ("document sentence", 6)
+    assert relevant["raw"] == pytest.approx(5 / 6)
+    assert (relevant["mean_a"], relevant["mean_b"]) == (pytest.approx(1 / 2), pytest.approx(1 / 3))
+    assert relevant["kappa"]["value"] == pytest.approx(2 / 3)
+    # B calls 3 of 4 supported, A all: kappa is 0 though they agree on 3 of 4.
+    assert (supported["unit"], supported["units"], supported["raw"]) == (
+        "response sentence",
+        4,
+        0.75,
+    )
+    assert supported["kappa"]["value"] == 0
+    overall = field(value, "overall_supported")
+    assert (overall["units"], overall["mean_a"], overall["mean_b"]) == (2, 1.0, 0.5)
+
+
+def test_a_field_of_one_class_has_a_reason_and_no_number(agree: Run) -> None:
+    """Both sides call everything supported: there is nothing to agree about."""
+    a = labels("a.jsonl", [record()])
+    b = labels("b.jsonl", [record(relevant=["0b"])])
+    supported = field(found(agree(a, b, "--json")), "supported")
+    nothing = {"value": None, "undefined": "one_class"}
+    assert [supported[name] for name in ("kappa", "ac1", "alpha")] == [nothing] * 3
+    assert supported["raw"] == 1.0
+    assert "undefined kappa, ac1, alpha of supported: one_class" in agree(a, b)[1]
+
+
+def test_records_join_by_id_and_by_sentences(agree: Run) -> None:
+    """What one side lacks, failed, or cut in another way is counted and said."""
+    a = labels(
+        "a.jsonl",
+        [
+            record(id="same"),
+            record(id="mine"),
+            record(id="cut", documents=[3]),
+            record(id="broke"),
+            LabelFailure(id="lost", reason="refusal", message="no"),
+        ],
+    )
+    b = labels(
+        "b.jsonl",
+        [
+            record(id="same"),
+            record(id="yours"),
+            record(id="cut", documents=[2]),
+            LabelFailure(id="broke", reason="refusal", message="no"),
+            record(id="lost"),
+        ],
+    )
+    value = found(agree(a, b, "--json"))
+    assert value["records"] == {
+        "compared": 1,
+        "only_a": 1,
+        "only_b": 1,
+        "failed_a": 1,
+        "failed_b": 1,
+        "differing": 1,
+        "differing_ids": ["cut"],
+    }
+    _, out, _ = agree(a, b)
+    assert "with other sentences under the same id 1" in out
+    assert "other sentences: 'cut': question, documents or response differ" in out
+
+
+def test_a_sentence_that_one_side_did_not_judge_is_left_out(agree: Run) -> None:
+    """Imported labels can have gaps: they are neither yes nor no."""
+    a = labels("a.jsonl", [record(support={"a": ["0a"]}, response=2)])
+    b = labels("b.jsonl", [record(support={"a": [], "b": []}, response=2)])
+    supported = field(found(agree(a, b, "--json")), "supported")
+    assert (supported["units"], supported["left_out"], supported["raw"]) == (1, 1, 0.0)
+
+
+def test_groups_follow_all_records(agree: Run) -> None:
+    """Each value of a column of A has figures of its own; a column that is not there has none."""
+    made = [record(id=name, metadata={"kind": name[0]}) for name in ("x1", "x2", "y1")]
+    a, b = labels("a.jsonl", made), labels("b.jsonl", [*made[:2], record(id="y1", relevant=[])])
+    value = found(agree(a, b, "--by", "kind", "--json"))
+    assert [field(value, "relevant", g)["units"] for g in (None, "x", "y")] == [9, 6, 3]
+    assert [field(value, "relevant", g)["raw"] for g in ("x", "y")] == [1.0, pytest.approx(2 / 3)]
+    assert "\n y" in agree(a, b, "--by", "kind")[1]
+    code, _, err = agree(a, b, "--by", "colour")
+    assert code == 2
+    assert "no record has a column 'colour'; columns: kind" in err
+
+
+def test_two_labels_of_one_record_need_a_choice(agree: Run) -> None:
+    """Trials of one store are told apart by --trial and --trial-b."""
+    first, second = record(id="r1"), of_trial(record(id="r1", relevant=["0b"]), 1)
+    a = labels("a.jsonl", [first, second])
+    b = labels("b.jsonl", [first])
+    code, _, err = agree(a, b)
+    assert code == 2
+    assert "a.jsonl: record 'r1' stands there twice" in err
+    assert "(--trial)" in err
+    assert field(found(agree(a, b, "--trial", 0, "--json")), "relevant")["raw"] == 1.0
+    trials = found(agree(a, a, "--trial", 0, "--trial-b", 1, "--json"))
+    assert field(trials, "relevant")["raw"] == pytest.approx(1 / 3)
+    assert trials["b"][0].endswith("trial:1")
+
+
+def test_a_line_that_stands_twice_is_one_label(agree: Run) -> None:
+    """The same judgement with the same label needs no choice."""
+    a = labels("a.jsonl", [record(), record()])
+    b = labels("b.jsonl", [record()])
+    assert found(agree(a, b, "--json"))["records"]["compared"] == 1
+
+
+def test_one_id_for_two_records_is_an_error(agree: Run) -> None:
+    """Nobody could tell which of them the other side's record is."""
+    a = labels("a.jsonl", [record(id="r1"), record(id="r1", documents=[1])])
+    code, _, err = agree(a, labels("b.jsonl", [record()]))
+    assert code == 2
+    assert "with different sentences" in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["a.jsonl"], "name a second label file to compare with, or human labels"),
+        (["a.jsonl", "b.jsonl", "--human", "h.csv"], "name a second label file"),
+        (["a.jsonl", "a.jsonl"], "compared with itself"),
+        (["a.jsonl", "a.jsonl", "--trial", "1"], "compared with itself"),
+        (["a.jsonl", "b.jsonl", "--random-sample"], "goes with --human"),
+        (["a.jsonl", "--human", "h.csv", "--trial-b", "1"], "use --trial with --human"),
+        (["-", "--human", "-"], "only one of labels and human labels"),
+    ],
+)
+def test_wrong_use_is_explained(agree: Run, arguments: Sequence[str], words: str) -> None:
+    """Exit code 2, and what to do."""
+    code, out, err = agree(*arguments)
+    assert (code, out) == (2, "")
+    assert words in err
+
+
+def test_strangers_text_reaches_the_terminal_harmless(agree: Run) -> None:
+    """Ids and groups are written out, not obeyed."""
+    evil = "\x1b[2Jx"
+    a = labels("a.jsonl", [record(id=evil, metadata={"kind": evil}), record(id="r")])
+    b = labels("b.jsonl", [record(id=evil, documents=[1]), record(id="r")])
+    code, out, _ = agree(a, b, "--by", "kind")
+    assert code == 0
+    assert "\x1b" not in out
+    h = people("h.csv", f"id,adherence,{evil}", f"{evil}?,1,x", "r,1,x")
+    for options in ([], ["--json"]):
+        code, out, _ = agree(a, "--human", h, "--by", "kind", *options)
+        assert code == 0
+        assert "\x1b" not in out
+
+
+# -- labels against people ------------------------------------------------------------------------
+
+
+def test_a_judge_is_compared_with_people(agree: Run) -> None:
+    """Of four verdicts the judge and the person share three."""
+    a = labels("a.jsonl", adherent(4, 3))
+    h = people("h.csv", "id,sentence,supported", "r0,a,yes", "r1,a,yes", "r2,a,no", "r3,a,no")
+    supported = field(found(agree(a, "--human", h, "--json")), "supported")
+    assert (supported["units"], supported["raw"]) == (4, 0.75)
+    assert (supported["mean_a"], supported["mean_b"]) == (0.75, 0.5)
+    assert supported["kappa"]["value"] == 0.5
+
+
+def test_means_stand_side_by_side(agree: Run) -> None:
+    """Twenty records with human verdicts, eighty without: four means, and what they rest on."""
+    # Judge yes, people yes: 10; yes, no: 4; no, no: 6. The judge alone: 60 yes, 20 no.
+    a = labels("a.jsonl", [*adherent(20, 14), *adherent(80, 60, start=20)])
+    said = [f"r{n},{'yes' if n < 10 else 'no'}" for n in range(20)]
+    h = people("h.csv", "id,adherence", *said)
+    value = found(agree(a, "--human", h, "--random-sample", "--json"))
+    (means,) = value["estimates"]
+    assert means["metric"] == "adherence"
+    assert means["people"]["value"] == 0.5
+    assert means["plain"]["value"] == 0.74
+    # Sensitivity 10/10, specificity 6/10: (3/4 + 6/10 - 1) / (6/10).
+    assert means["corrected"]["value"] == pytest.approx(0.35 / 0.6)
+    assert (means["corrected"]["sensitivity"], means["corrected"]["specificity"]) == (1.0, 0.6)
+    # 1/2 + weight·(3/4 - 7/10)
+    assert means["ppi"]["value"] == pytest.approx(0.5 + means["ppi"]["weight"] * 0.05)
+    assert means["ppi"]["weight"] > 0
+    assert (means["ppi"]["labelled"], means["ppi"]["unlabelled"]) == (20, 80)
+    assert means["ppi"]["warnings"] == [
+        "only 20 records have human labels; under 100 the intervals cannot be relied on"
+    ]
+    _, out, _ = agree(a, "--human", h)
+    for words in ("people's own", "judge's own", "PPI++", "error-corrected", "drawn at random"):
+        assert words in out
+
+
+def test_verdicts_on_every_sentence_speak_about_the_record(agree: Run) -> None:
+    """Both sentences judged make an adherence; one of two makes none."""
+    a = labels("a.jsonl", [record(id="r1"), record(id="r2"), record(id="r3")])
+    lines = ["r1,a,yes", "r1,b,no", "r2,a,yes"]
+    value = found(agree(a, "--human", people("h.csv", "id,sentence,supported", *lines), "--json"))
+    means = {one["metric"]: one for one in value["estimates"]}
+    assert means["adherence"]["people"]["value"] == 0.0
+    assert means["adherence_fraction"]["people"]["value"] == 0.5
+    assert means["adherence"]["ppi"]["labelled"] == 1
+    assert means["adherence"]["ppi"]["undefined"] == "too_few_human_labels"
+
+
+def test_verdicts_on_every_document_sentence_make_relevance(agree: Run) -> None:
+    """Two of three sentences relevant for people, one for the judge."""
+    a = labels("a.jsonl", [record(id="r1")])
+    lines = ["r1,0a,yes,no", "r1,0b,yes,no", "r1,1a,no,no"]
+    h = people("h.csv", "id,sentence,relevant,utilized", *lines)
+    value = found(agree(a, "--human", h, "--json"))
+    relevance, utilization = field(value, "relevance"), field(value, "utilization")
+    assert (relevance["mean_a"], relevance["mean_b"]) == (
+        pytest.approx(1 / 3),
+        pytest.approx(2 / 3),
+    )
+    assert (utilization["mean_a"], utilization["mean_b"]) == (pytest.approx(1 / 3), 0.0)
+    assert relevance["kappa"]["undefined"] == "not_yes_or_no"
+
+
+def test_several_people_are_one_verdict_and_their_own_agreement(agree: Run) -> None:
+    """The majority speaks for people; a tie speaks for neither; how far they agree is said."""
+    a = labels("a.jsonl", adherent(3, 2))
+    said = {"r0": "yes yes no", "r1": "no no no", "r2": "yes no"}
+    lines = [
+        f"{name},{who},{verdict}"
+        for name, verdicts in said.items()
+        for who, verdict in zip("abc", verdicts.split(), strict=False)
+    ]
+    h = people("h.csv", "id,annotator,adherence", *lines)
+    value = found(agree(a, "--human", h, "--json"))
+    assert value["human_labels"]["ties"] == 1
+    adherence = field(value, "adherence")
+    assert (adherence["units"], adherence["left_out"], adherence["raw"]) == (2, 1, 0.5)
+    (among,) = value["among_people"]
+    # Pairs agree 1 of 3, 3 of 3, 0 of 1.
+    assert (among["units"], among["raw"]) == (3, pytest.approx(4 / 9))
+    assert any("as many human yeses as noes" in warning for warning in value["warnings"])
+    assert "people among themselves on adherence: alpha" in agree(a, "--human", h)[1]
+
+
+def test_what_matches_nothing_is_counted_and_said(agree: Run) -> None:
+    """Unknown records, unknown sentences and failed records, and columns that are no field."""
+    a = labels("a.jsonl", [record(id="r1"), LabelFailure(id="r2", reason="refusal", message="no")])
+    h = people(
+        "h.csv",
+        "id,sentence,supported,note",
+        "r1,a,yes,",
+        "r1,a,yes,",
+        "r1,z,yes,",
+        "r2,a,yes,",
+        "r9,a,yes,",
+    )
+    value = found(agree(a, "--human", h, "--json"))["human_labels"]
+    assert value == {
+        "used": 1,
+        "unknown": 1,
+        "unknown_ids": ["r9"],
+        "failed": 1,
+        "unknown_sentences": 1,
+        "repeated": 1,
+        "ties": 0,
+        "ignored_columns": ["note"],
+    }
+    _, out, _ = agree(a, "--human", h)
+    assert "not there: 'r9'" in out
+    assert "columns that name no field: 'note'" in out
+
+
+def test_no_match_at_all_is_a_note_and_no_crash(agree: Run) -> None:
+    """Other ids than the labels have."""
+    a = labels("a.jsonl", [record()])
+    code, out, _ = agree(a, "--human", people("h.csv", "id,adherence", "nobody,1"))
+    assert code == 0
+    assert "do both use the same ids?" in out
+
+
+def test_people_are_compared_by_group(agree: Run) -> None:
+    """Each value of a column has its own agreement and its own means."""
+    made = [record(id=name, metadata={"kind": name[0]}) for name in ("x1", "x2", "y1", "y2")]
+    a = labels("a.jsonl", made)
+    h = people("h.csv", "id,adherence", "x1,1", "x2,1", "y1,0", "y2,1")
+    value = found(agree(a, "--human", h, "--by", "kind", "--json"))
+    assert [field(value, "adherence", g)["raw"] for g in (None, "x", "y")] == [0.75, 1.0, 0.5]
+    assert [one["people"]["value"] for one in value["estimates"]] == [0.75, 1.0, 0.5]
+
+
+def test_labels_made_in_several_ways_are_said(agree: Run) -> None:
+    """Their mean is over judges, not of one."""
+    a = labels("a.jsonl", [record(id="r1"), of_trial(record(id="r2"), 1)])
+    h = people("h.csv", "id,overall_supported", "r1,yes", "r2,no")
+    value = found(agree(a, "--human", h, "--json"))
+    assert any("made in 2 ways" in warning for warning in value["warnings"])
+    assert field(value, "overall_supported")["raw"] == 0.5

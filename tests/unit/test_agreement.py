@@ -1,0 +1,363 @@
+"""Agreement coefficients: published figures, worked examples, laws, and what is undefined."""
+
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from labeler.errors import UsageError
+from labeler.statistics.agreement import (
+    MAX_CELLS,
+    Agreement,
+    Level,
+    Pattern,
+    Rating,
+    Ratings,
+    Weights,
+    cohen_kappa,
+    fleiss_kappa,
+    gwet_ac1,
+    krippendorff_alpha,
+)
+
+GAP = None
+CODERS: tuple[tuple[int | None, ...], ...] = (
+    (1, 2, 3, 3, 2, 1, 4, 1, 2, GAP, GAP, GAP),
+    (1, 2, 3, 3, 2, 2, 4, 1, 2, 5, GAP, 3),
+    (GAP, 3, 3, 3, 2, 3, 4, 2, 2, 5, 1, GAP),
+    (1, 2, 3, 3, 2, 4, 4, 1, 2, 5, 1, GAP),
+)
+"""Krippendorff's example: 4 coders, 12 units, with gaps."""
+
+BALANCED = ((40, 5), (10, 45))
+PARADOX = ((118, 5), (2, 0))
+"""Raters agree on 94 % of the units, and kappa is below 0."""
+
+FLEISS = (
+    (0, 0, 0, 0, 14),
+    (0, 2, 6, 4, 2),
+    (0, 0, 3, 5, 6),
+    (0, 3, 9, 2, 0),
+    (2, 2, 8, 1, 1),
+    (7, 7, 0, 0, 0),
+    (3, 2, 6, 3, 0),
+    (2, 5, 3, 2, 2),
+    (6, 5, 2, 1, 0),
+    (0, 2, 2, 3, 7),
+)
+"""14 raters, 10 units, 5 classes: how many raters chose each class."""
+
+Coefficient = Callable[[Ratings], Agreement]
+COEFFICIENTS: tuple[Coefficient, ...] = (cohen_kappa, fleiss_kappa, gwet_ac1, krippendorff_alpha)
+
+
+def table(rows: Sequence[Sequence[int]]) -> Ratings:
+    """Two raters by a cross table: rows are the first rater's classes."""
+    return Ratings({(i, j): n for i, row in enumerate(rows) for j, n in enumerate(row)})
+
+
+def by_unit(coders: Sequence[Sequence[Rating | None]]) -> Ratings:
+    """Ratings given coder by coder."""
+    return Ratings.of(list(zip(*coders, strict=True)))
+
+
+def value(found: Agreement) -> float:
+    """The coefficient, which must be defined."""
+    assert found.undefined is None
+    assert found.value is not None
+    return found.value
+
+
+# -- published figures ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("level", "expected"),
+    [
+        ("nominal", 0.7434211),
+        ("ordinal", 0.8153875),
+        ("interval", 0.8491071),
+        ("ratio", 0.7974028),
+    ],
+)
+def test_alpha_has_its_published_values(level: Level, expected: float) -> None:
+    """Krippendorff's four coders give his four values, gaps and all."""
+    assert value(krippendorff_alpha(by_unit(CODERS), level=level)) == pytest.approx(
+        expected, abs=5e-8
+    )
+
+
+@pytest.mark.parametrize(
+    ("rows", "kappa", "ac1", "alpha", "raw"),
+    [
+        (BALANCED, 0.7, 0.7007481, 0.7007519, 0.85),
+        (PARADOX, -0.0233918, 0.9407763, -0.0246914, 0.944),
+    ],
+)
+def test_two_raters_have_their_published_values(
+    rows: Sequence[Sequence[int]], kappa: float, ac1: float, alpha: float, raw: float
+) -> None:
+    """Kappa, AC1 and alpha of both cross tables, each beside the same raw agreement."""
+    ratings = table(rows)
+    for coefficient, expected in ((cohen_kappa, kappa), (gwet_ac1, ac1)):
+        assert value(coefficient(ratings)) == pytest.approx(expected, abs=5e-8)
+        assert coefficient(ratings).raw == pytest.approx(raw)
+    assert value(krippendorff_alpha(ratings)) == pytest.approx(alpha, abs=5e-8)
+
+
+def test_the_paradox_shows_in_raw_agreement_and_prevalence() -> None:
+    """Where kappa is below 0 although raters agree, its neighbours say why."""
+    found = cohen_kappa(table(PARADOX))
+    assert found.units == 125
+    assert found.prevalence == {0: 243 / 250, 1: 7 / 250}
+    assert found.raw == 118 / 125
+
+
+def test_fleiss_kappa_has_its_published_value() -> None:
+    """The ten units of fourteen raters."""
+    units = [[c for c, n in enumerate(row) for _ in range(n)] for row in FLEISS]
+    assert value(fleiss_kappa(Ratings.of(units))) == pytest.approx(0.2099307, abs=5e-8)
+
+
+# -- worked by hand -------------------------------------------------------------------------------
+
+
+def test_kappa_worked_by_hand() -> None:
+    """Agree on 3 of 4; by chance 2/4·3/4 + 2/4·1/4 = 1/2: (3/4 - 1/2) / (1 - 1/2) = 1/2."""
+    ratings = Ratings.of([("y", "y"), ("y", "y"), ("n", "y"), ("n", "n")])
+    assert value(cohen_kappa(ratings)) == 0.5
+
+
+@pytest.mark.parametrize(
+    ("weights", "expected"),
+    # Raters differ by one step once and by two once, in 4 units: observed 3 and 5 steps.
+    # First rater 1,1,2,3; second 1,2,2,1: expected steps (0+1+1+0 + 0+1+1+0 + 1+0+0+1 + 2+1+1+2)/4
+    # are 12/4 = 3, squares (0+1+1+0)·2 + (1+0+0+1) + (4+1+1+4) = 16, over 4 = 4.
+    [("linear", 1 - 3 / 3), ("quadratic", 1 - 5 / 4)],
+)
+def test_weighted_kappa_worked_by_hand(weights: Weights, expected: float) -> None:
+    """One minus observed over expected steps."""
+    ratings = Ratings.of([(1, 1), (1, 2), (2, 2), (3, 1)])
+    assert value(cohen_kappa(ratings, weights=weights)) == expected
+
+
+def test_fleiss_kappa_worked_by_hand() -> None:
+    """Units yyy and yyn agree by 1 and 1/3; shares 5/6, 1/6: (2/3 - 26/36) / (10/36) = -1/5."""
+    ratings = Ratings.of([("y", "y", "y"), ("y", "y", "n")])
+    assert value(fleiss_kappa(ratings)) == pytest.approx(-0.2)
+
+
+def test_ac1_worked_by_hand_with_a_gap() -> None:
+    """Agree on 1 of 2; shares of y (1 + 1/2 + 1)/3 = 5/6: chance 10/36: (1/2 - 5/18)/(13/18)."""
+    ratings = Ratings.of([("y", "y"), ("y", "n"), ("y", GAP)])
+    found = gwet_ac1(ratings)
+    assert value(found) == pytest.approx(4 / 13)
+    assert found.units == 2
+
+
+def test_alpha_worked_by_hand() -> None:
+    """Coincidences of yy, yn: 2 of yy, 1 each of yn and ny; 1 - (4-1)·2/(2·3·1) = 0."""
+    assert value(krippendorff_alpha(Ratings.of([("y", "y"), ("y", "n")]))) == pytest.approx(0)
+
+
+# -- undefined ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("coefficient", COEFFICIENTS)
+@pytest.mark.parametrize(
+    ("units", "reason", "raw"),
+    [
+        ([], "too_few_units", None),
+        ([(GAP, GAP)], "too_few_units", None),
+        ([("y", GAP), ("n", GAP)], "too_few_raters", None),
+        ([("y",), ("n",)], "too_few_raters", None),
+        ([("y", "y"), ("y", "y")], "one_class", 1.0),
+    ],
+)
+def test_what_is_undefined_says_why(
+    coefficient: Coefficient, units: list[Pattern], reason: str, raw: float | None
+) -> None:
+    """No coefficient is 1 or NaN where there is nothing to agree about."""
+    found = coefficient(Ratings.of(units))
+    assert (found.value, found.undefined, found.raw) == (None, reason, raw)
+
+
+def test_fleiss_needs_equally_many_ratings() -> None:
+    """A gap makes Fleiss' kappa undefined, and only that one."""
+    ratings = Ratings.of([("y", "y", "n"), ("n", "n", GAP)])
+    assert fleiss_kappa(ratings).undefined == "unequal_raters"
+    assert gwet_ac1(ratings).undefined is None
+    assert krippendorff_alpha(ratings).undefined is None
+
+
+def test_a_rater_who_never_varies_earns_nothing() -> None:
+    """A constant rater beside one who varies agrees exactly as chance does."""
+    assert value(cohen_kappa(Ratings.of([("y", "y"), ("y", "n")]))) == 0.0
+
+
+def test_too_many_values_for_alpha_are_refused_before_memory_is_asked_for() -> None:
+    """Units times squared values beyond the limit: no value, and the reason."""
+    size = math.ceil(MAX_CELLS ** (1 / 3)) + 1
+    ratings = Ratings({(float(n), float(n)): 1 for n in range(size)})
+    assert krippendorff_alpha(ratings, level="interval").undefined == "too_many_values"
+    assert cohen_kappa(ratings).value == 1.0
+
+
+def test_values_too_close_to_square_are_undefined() -> None:
+    """Differences that vanish when squared give no NaN."""
+    ratings = Ratings.of([(0.0, 1e-300), (1e-300, 1e-300)])
+    assert krippendorff_alpha(ratings, level="interval").undefined == "out_of_range"
+
+
+# -- wrong use ------------------------------------------------------------------------------------
+
+
+def test_kappa_of_three_raters_names_what_to_use() -> None:
+    """Cohen's kappa compares two."""
+    with pytest.raises(UsageError, match="two raters, got 3; use Fleiss"):
+        cohen_kappa(Ratings.of([(1, 1, 1)]))
+
+
+def test_units_of_unequal_shape_are_refused() -> None:
+    """A missing place is no gap: nobody could tell whose it is."""
+    with pytest.raises(UsageError, match="2 to 3 places"):
+        Ratings.of([(1, 1), (1, 1, 1)])
+
+
+def test_a_rating_that_is_no_finite_number_is_refused() -> None:
+    """NaN is no gap."""
+    with pytest.raises(UsageError, match="None for a gap"):
+        Ratings.of([(1.0, math.nan)])
+
+
+@pytest.mark.parametrize("level", ["ordinal", "interval", "ratio"])
+def test_texts_need_a_scale(level: Level) -> None:
+    """Texts have no order and no distance of their own."""
+    with pytest.raises(UsageError, match=r"no order of their own|needs a number"):
+        krippendorff_alpha(Ratings.of([("low", "high")]), level=level)
+
+
+def test_a_scale_orders_texts() -> None:
+    """Named from low to high, texts are as good as ranks."""
+    texts = ("low", "mid", "high")
+    pairs = [(0, 0), (1, 1), (2, 2), (0, 1), (1, 2)]
+    named = Ratings.of([(texts[a], texts[b]) for a, b in pairs])
+    for weights in ("linear", "quadratic"):
+        assert (
+            cohen_kappa(named, weights=weights, scale=texts).value
+            == cohen_kappa(Ratings.of(pairs), weights=weights).value
+        )
+    assert (
+        krippendorff_alpha(named, level="ordinal", scale=texts).value
+        == krippendorff_alpha(Ratings.of(pairs), level="ordinal").value
+    )
+
+
+def test_a_class_between_that_nobody_chose_counts_in_the_weights() -> None:
+    """1 and 4 on a scale of four are three steps apart, not one."""
+    ratings = Ratings.of([(1, 4), (2, 2), (1, 1), (4, 2)])
+    used, whole = (cohen_kappa(ratings, weights="linear", scale=s) for s in (None, (1, 2, 3, 4)))
+    assert used.value != whole.value
+
+
+def test_a_rating_off_the_scale_is_refused() -> None:
+    """A class that the scale does not have cannot be placed."""
+    with pytest.raises(UsageError, match="rating 5 is not on the scale"):
+        krippendorff_alpha(Ratings.of([(1, 5)]), level="ordinal", scale=(1, 2, 3, 4))
+
+
+def test_ratios_of_negative_numbers_are_refused() -> None:
+    """Below 0 there is no zero to relate to."""
+    with pytest.raises(UsageError, match="0 or more, got -1"):
+        krippendorff_alpha(Ratings.of([(-1, 1)]), level="ratio")
+
+
+# -- laws -----------------------------------------------------------------------------------------
+
+CLASSES = st.sampled_from([0, 1, 2])
+PAIRS = st.lists(st.tuples(CLASSES, CLASSES), min_size=1, max_size=30)
+
+
+@given(PAIRS)
+def test_no_coefficient_minds_who_is_first(pairs: list[tuple[int, int]]) -> None:
+    """Raters swapped, the same value or the same reason."""
+    for coefficient in COEFFICIENTS:
+        one = coefficient(Ratings.of(pairs))
+        other = coefficient(Ratings.of([(b, a) for a, b in pairs]))
+        assert one.undefined == other.undefined
+        assert one.value == pytest.approx(other.value)
+
+
+@given(PAIRS)
+def test_no_coefficient_minds_what_classes_are_called(pairs: list[tuple[int, int]]) -> None:
+    """Other names for the same classes, the same value or the same reason."""
+    names = {0: "z", 1: "q", 2: "a"}
+    for coefficient in COEFFICIENTS:
+        one = coefficient(Ratings.of(pairs))
+        other = coefficient(Ratings.of([(names[a], names[b]) for a, b in pairs]))
+        assert one.undefined == other.undefined
+        assert one.value == pytest.approx(other.value)
+
+
+@given(st.lists(CLASSES, min_size=2, max_size=30), st.integers(2, 4))
+def test_perfect_agreement_is_one_if_there_are_two_classes(said: list[int], raters: int) -> None:
+    """Raters who say the same have 1; who say but one thing have a reason."""
+    for coefficient in (fleiss_kappa, gwet_ac1, krippendorff_alpha):
+        found = coefficient(Ratings.of([(rating,) * raters for rating in said]))
+        if len(set(said)) > 1:
+            assert value(found) == pytest.approx(1.0, abs=1e-12)
+        else:
+            assert (found.value, found.undefined) == (None, "one_class")
+        assert found.raw == 1.0
+
+
+@given(PAIRS)
+def test_every_coefficient_stands_beside_the_same_facts(pairs: list[tuple[int, int]]) -> None:
+    """Units, raw agreement and shares are those of the data, whatever the coefficient."""
+    found = [coefficient(Ratings.of(pairs)) for coefficient in COEFFICIENTS]
+    assert {one.units for one in found} == {len(pairs)}
+    assert {one.raw for one in found} == {sum(a == b for a, b in pairs) / len(pairs)}
+    assert all(sum(one.prevalence.values()) == pytest.approx(1) for one in found)
+    assert all(one.value is None or one.value <= 1 + 1e-12 for one in found)
+
+
+@given(PAIRS)
+def test_a_unit_that_one_rater_left_out_changes_nothing_for_pairs(
+    pairs: list[tuple[int, int]],
+) -> None:
+    """Kappa and alpha look at units with two ratings only."""
+    gapped: list[Pattern] = [*pairs, (2, GAP)]
+    for coefficient in (cohen_kappa, krippendorff_alpha):
+        assert coefficient(Ratings.of(gapped)) == coefficient(Ratings.of(pairs))
+
+
+def test_counted_patterns_are_as_good_as_units() -> None:
+    """A cross table and its units give the same."""
+    units = [(i, j) for i, row in enumerate(BALANCED) for j, n in enumerate(row) for _ in range(n)]
+    assert krippendorff_alpha(table(BALANCED)) == krippendorff_alpha(Ratings.of(units))
+
+
+def test_classes_are_texts_in_json() -> None:
+    """The published form names classes as JSON can."""
+    published = cohen_kappa(Ratings.of([(True, True), (False, True)])).as_json()
+    assert published["prevalence"] == {"true": 0.75, "false": 0.25}
+
+
+def test_only_alpha_loads_numpy() -> None:
+    """The module itself, kappa and AC1 need no outside library."""
+    program = (
+        "import sys\n"
+        "from labeler.statistics.agreement import Ratings, cohen_kappa, gwet_ac1\n"
+        "r = Ratings.of([(1, 1), (0, 1)]); cohen_kappa(r); gwet_ac1(r)\n"
+        "print([name for name in ('numpy', 'krippendorff') if name in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "[]"

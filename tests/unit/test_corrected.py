@@ -1,0 +1,268 @@
+"""Means set right by people: published figures, worked examples, conditions, laws."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from labeler.errors import UsageError
+from labeler.statistics.corrected import (
+    Corrected,
+    JudgeErrors,
+    corrected_proportion,
+    plain_mean,
+    ppi_mean,
+)
+
+PEOPLE = (1, 0, 1, 1, 0, 1, 1, 0, 1, 1)
+JUDGE = (1, 0, 1, 1, 1, 1, 1, 1, 1, 0)
+ALONE = (1,) * 75 + (0,) * 25
+ERRORS = JudgeErrors(human_yes=100, both_yes=90, human_no=100, both_no=70)
+
+
+def ends(found: Corrected) -> tuple[float, float]:
+    """The interval's ends."""
+    assert found.interval is not None
+    return found.interval.low, found.interval.high
+
+
+def warned(found: Corrected, words: str) -> bool:
+    """Whether a warning has these words."""
+    return any(words in warning for warning in found.warnings)
+
+
+# -- PPI++ ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("weight", "used", "mean", "low", "high"),
+    [
+        (None, 0.1945560, 0.6902722, 0.4122601, 0.9682843),
+        (1, 1, 0.65, 0.3056092, 0.9943908),
+        (0, 0, 0.7, 0.4159742, 0.9840258),
+    ],
+)
+def test_ppi_has_its_reference_values(
+    weight: float | None, used: float, mean: float, low: float, high: float
+) -> None:
+    """Weight, mean and interval, with the best weight, full trust and none."""
+    found = ppi_mean(PEOPLE, JUDGE, ALONE, weight=weight)
+    assert found.weight == pytest.approx(used, abs=5e-8)
+    assert found.value == pytest.approx(mean, abs=5e-8)
+    assert ends(found) == pytest.approx((low, high), abs=5e-8)
+
+
+def test_ppi_of_numbers_agrees_with_the_methods_authors() -> None:
+    """Scores of four people and six more of the judge; figures of the authors' implementation."""
+    found = ppi_mean(
+        (0.9, 0.2, 0.6, 0.5), (0.8, 0.4, 0.5, 0.5), (0.7, 0.6, 0.3, 0.9, 0.2, 0.9), level=0.9
+    )
+    assert found.weight == pytest.approx(0.3526119403, abs=1e-9)
+    assert found.value == pytest.approx(0.5676305970, abs=1e-9)
+    assert ends(found) == pytest.approx((0.3899153813, 0.7453458127), abs=1e-9)
+
+
+def test_full_trust_worked_by_hand() -> None:
+    """The judge says 3/4 alone and is 1/2 too high on the sample: 3/4 - 1/2 = 1/4."""
+    assert ppi_mean((0, 1), (1, 1), (1, 1, 1, 0), weight=1).value == 0.25
+
+
+def test_a_judge_who_goes_against_people_is_not_trusted() -> None:
+    """A negative weight would be the best; 0 is what is taken."""
+    found = ppi_mean((1, 0, 1, 0), (0, 1, 0, 1), (1, 0, 1, 0))
+    assert (found.weight, found.value) == (0, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("judge", "alone"), [((1, 1, 1), (1, 1)), ((1, 0, 1), ())], ids=["constant", "nothing alone"]
+)
+def test_a_judge_who_tells_nothing_leaves_peoples_mean(
+    judge: Sequence[float], alone: Sequence[float]
+) -> None:
+    """Where the judge never varies, or people judged all, the mean is theirs."""
+    found = ppi_mean((1, 0, 0), judge, alone)
+    assert found.weight == 0
+    assert found.value == pytest.approx(1 / 3)
+
+
+@pytest.mark.parametrize(
+    ("people", "reason"), [((), "no_human_labels"), ((1,), "too_few_human_labels")]
+)
+def test_ppi_without_people_is_undefined(people: Sequence[float], reason: str) -> None:
+    """One human label says nothing of how labels vary."""
+    found = ppi_mean(people, people, ALONE)
+    assert (found.value, found.interval, found.undefined) == (None, None, reason)
+
+
+def test_a_share_is_cut_to_its_bounds() -> None:
+    """Value and interval of a share never leave 0 to 1, if it is said that it is one."""
+    free = ppi_mean((1, 1, 1, 0), (0, 1, 1, 0), (1, 1, 1, 1), weight=1)
+    cut = ppi_mean((1, 1, 1, 0), (0, 1, 1, 0), (1, 1, 1, 1), weight=1, bounds=(0, 1))
+    assert free.value == 1.25
+    assert cut.value == 1.0
+    assert ends(cut)[1] == 1.0
+    assert ends(cut)[0] == ends(free)[0]
+
+
+# -- error-corrected ------------------------------------------------------------------------------
+
+
+def test_the_corrected_proportion_has_its_reference_values() -> None:
+    """80 % yes by a judge of specificity .7 and sensitivity .9, measured on 100 each."""
+    found = corrected_proportion(800, 1000, ERRORS)
+    assert found.value == pytest.approx(0.8333333, abs=5e-8)
+    assert ends(found) == pytest.approx((0.7461096, 0.9437937), abs=5e-8)
+    assert (found.sensitivity, found.specificity) == (0.9, 0.7)
+
+
+def test_a_faultless_judge_is_not_corrected() -> None:
+    """With sensitivity and specificity 1 the proportion stays."""
+    found = corrected_proportion(30, 100, JudgeErrors(50, 50, 50, 50))
+    assert found.value == pytest.approx(0.3)
+
+
+@pytest.mark.parametrize(
+    ("judged", "errors", "reason"),
+    [
+        (10, JudgeErrors(0, 0, 0, 0), "no_human_labels"),
+        (0, JudgeErrors(5, 5, 5, 5), "no_unlabelled_records"),
+        (10, JudgeErrors(0, 0, 5, 5), "no_human_yes"),
+        (10, JudgeErrors(5, 5, 0, 0), "no_human_no"),
+        (10, JudgeErrors(4, 2, 4, 2), "judge_no_better_than_chance"),
+        (10, JudgeErrors(4, 1, 4, 2), "judge_no_better_than_chance"),
+    ],
+)
+def test_a_correction_that_cannot_be_made_says_why(
+    judged: int, errors: JudgeErrors, reason: str
+) -> None:
+    """No number comes from a judge who tells nothing, or of whom nothing is known."""
+    found = corrected_proportion(0, judged, errors)
+    assert (found.value, found.interval, found.undefined) == (None, None, reason)
+
+
+def test_a_proportion_beyond_its_range_is_cut_and_said() -> None:
+    """A judge who says yes less often than its errors alone would make it: 0, with a warning."""
+    found = corrected_proportion(5, 100, ERRORS)
+    assert found.value == 0
+    assert warned(found, "the formula gave -0.417")
+
+
+def test_errors_are_counted_from_verdicts() -> None:
+    """Seven human yeses, of which the judge found six; three noes, of which it found one."""
+    assert JudgeErrors.of(PEOPLE, JUDGE) == JudgeErrors(7, 6, 3, 1)
+
+
+# -- conditions -----------------------------------------------------------------------------------
+
+
+def test_a_sound_sample_brings_no_warning() -> None:
+    """A hundred records drawn at random, judged alike: nothing to say."""
+    people, judge = PEOPLE * 10, JUDGE * 10
+    assert ppi_mean(people, judge, (1,) * 80 + (0,) * 20, random_sample=True).warnings == ()
+    assert corrected_proportion(800, 1000, ERRORS, random_sample=True).warnings == ()
+
+
+def test_an_unknown_way_of_sampling_is_said() -> None:
+    """Nobody can see from the numbers how the sample was drawn."""
+    for found in (ppi_mean(PEOPLE, JUDGE, ALONE), corrected_proportion(800, 1000, ERRORS)):
+        assert warned(found, "not known that the human-judged records were drawn at random")
+
+
+def test_few_labels_are_said() -> None:
+    """Under a hundred human labels the intervals cannot be relied on."""
+    few = replace(ERRORS, human_no=9, both_no=9, human_yes=9, both_yes=8)
+    assert warned(ppi_mean(PEOPLE, JUDGE, ALONE), "only 10 records have human labels")
+    assert warned(corrected_proportion(8, 10, few), "only 18 records have human labels")
+    assert warned(corrected_proportion(8, 10, few), "people said no to only 9 records")
+
+
+def test_a_sample_unlike_the_rest_is_said() -> None:
+    """The judge likes the sample much more than the rest: it was hardly drawn at random."""
+    found = ppi_mean((1, 0) * 50, (1,) * 90 + (0,) * 10, (1, 0) * 50, random_sample=True)
+    assert warned(found, "0.900 on the human-judged records and 0.500 on the others")
+
+
+def test_people_who_say_one_thing_are_said() -> None:
+    """An interval of no width is no certainty."""
+    assert warned(ppi_mean((1, 1, 1), (1, 0, 1), (1, 0)), "people gave 1 to all 3 records")
+
+
+# -- plain ----------------------------------------------------------------------------------------
+
+
+def test_a_plain_mean_has_the_interval_of_summaries() -> None:
+    """Yes or no: Wilson's interval of 8 in 10."""
+    found = plain_mean([1.0] * 8 + [0.0] * 2)
+    assert found.value == 0.8
+    assert ends(found) == pytest.approx((0.4901625, 0.9433178), abs=5e-8)
+
+
+def test_no_values_have_no_mean() -> None:
+    """Nothing is not 0."""
+    assert plain_mean([]).undefined == "no_values"
+
+
+# -- wrong use ------------------------------------------------------------------------------------
+
+
+def test_wrong_use_is_refused() -> None:
+    """Each with what it got and what is allowed."""
+    with pytest.raises(UsageError, match="2 human values beside 1"):
+        ppi_mean((1, 0), (1,), ())
+    with pytest.raises(UsageError, match="between 0 and 1, got 2"):
+        ppi_mean((1, 0), (1, 0), (), weight=2)
+    with pytest.raises(UsageError, match="a value is nan"):
+        ppi_mean((1, math.nan), (1, 0), ())
+    with pytest.raises(UsageError, match="confidence level must be between 0 and 1, got 95"):
+        plain_mean([1.0], level=95)
+    with pytest.raises(UsageError, match="yes 5 times to 4 records"):
+        corrected_proportion(5, 4, ERRORS)
+    with pytest.raises(UsageError, match="do not fit together"):
+        JudgeErrors(1, 2, 0, 0)
+    with pytest.raises(UsageError, match="a 0 or a 1"):
+        JudgeErrors.of([0.5], [1])
+
+
+# -- laws -----------------------------------------------------------------------------------------
+
+SHARE = st.floats(0, 1)
+SAMPLE = st.lists(st.tuples(SHARE, SHARE), min_size=2, max_size=20)
+
+
+@given(SAMPLE, st.lists(SHARE, max_size=20))
+def test_the_weight_is_a_share_and_the_interval_holds_the_mean(
+    sample: list[tuple[float, float]], alone: list[float]
+) -> None:
+    """Whatever people and judge say."""
+    people, judge = zip(*sample, strict=True)
+    found = ppi_mean(people, judge, alone)
+    assert found.weight is not None
+    assert found.value is not None
+    assert 0 <= found.weight <= 1
+    assert ends(found)[0] <= found.value <= ends(found)[1]
+
+
+@given(st.lists(SHARE, min_size=2, max_size=20), st.lists(SHARE, min_size=1, max_size=20))
+def test_a_judge_who_is_always_right_speaks_for_people(
+    people: list[float], alone: list[float]
+) -> None:
+    """With full trust, and no errors on the sample, the mean is the judge's alone."""
+    found = ppi_mean(people, people, alone, weight=1)
+    assert found.value == pytest.approx(math.fsum(alone) / len(alone))
+
+
+@given(st.integers(0, 50), st.integers(1, 9), st.integers(1, 9))
+def test_the_corrected_proportion_turns_with_yes_and_no(yes: int, both: int, no: int) -> None:
+    """Calling yes no and no yes turns the proportion round."""
+    errors = JudgeErrors(10, both, 10, no)
+    turned = JudgeErrors(10, no, 10, both)
+    one, other = corrected_proportion(yes, 50, errors), corrected_proportion(50 - yes, 50, turned)
+    assert one.undefined == other.undefined
+    if one.value is not None and other.value is not None:
+        assert one.value == pytest.approx(1 - other.value)
+        assert ends(one) == pytest.approx(tuple(1 - end for end in reversed(ends(other))))
