@@ -17,7 +17,7 @@ import unicodedata
 from collections import Counter
 from typing import NamedTuple
 
-from labeler.example import KeyedExample
+from labeler.example import Frozen, KeyedExample
 from labeler.labels import (
     ClaimsLabelingOutput,
     GPTLabelingOutput,
@@ -28,7 +28,9 @@ SUPPORT = "degenerate_support"
 """Counts the verdicts of support that were overruled: sentences, and the one on the whole."""
 USE = "degenerate_use"
 """Counts the document sentences that were said to be used."""
-OVERRULED = frozenset({SUPPORT, USE})
+CLAIMS = "degenerate_claims"
+"""Counts the claims, of the response and of a reference answer, of which something was said."""
+OVERRULED = frozenset({SUPPORT, USE, CLAIMS})
 
 OPENERS = frozenset(
     {
@@ -86,10 +88,16 @@ def overrule(label: GPTLabelingOutput, example: KeyedExample) -> Overruled:
     if not says_nothing(example):
         return Overruled(label, {})
     judged = label.sentence_support_information
+    denied = _claims_denied(label)
     counts = Counter(
         {
             SUPPORT: sum(entry.fully_supported for entry in judged) + label.overall_supported,
             USE: len(label.all_utilized_sentence_keys),
+            CLAIMS: sum(
+                before != after
+                for name, claims in denied.items()
+                for before, after in zip(getattr(label, name), claims, strict=True)
+            ),
         }
     )
     nothing = {"fully_supported": False, "supporting_sentence_keys": ()}
@@ -97,18 +105,19 @@ def overrule(label: GPTLabelingOutput, example: KeyedExample) -> Overruled:
         "overall_supported": False,
         "sentence_support_information": tuple(e.model_copy(update=nothing) for e in judged),
         "all_utilized_sentence_keys": (),
-        **_claims_denied(label),
+        **denied,
     }
     return Overruled(label.model_copy(update=changes), dict(+counts))
 
 
-def _claims_denied(label: GPTLabelingOutput) -> dict[str, object]:
+def _claims_denied(label: GPTLabelingOutput) -> dict[str, tuple[Frozen, ...]]:
     """What nothing is said of: its claims, if a judge found any, are neither true nor false."""
-    changes: dict[str, object] = {}
+    changes: dict[str, tuple[Frozen, ...]] = {}
     if isinstance(label, ClaimsLabelingOutput):
         nothing: dict[str, object] = {
             "verdict": "neutral",
             "supporting_sentence_keys": (),
+            "contradicting_sentence_keys": (),
             "relevant_to_question": False,
         }
         if isinstance(label, ReferenceLabelingOutput):

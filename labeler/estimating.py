@@ -11,8 +11,10 @@ from itertools import islice
 from typing import Any
 
 from labeler.errors import BadRow, StoreError, UsageError
+from labeler.example import KeyedExample
 from labeler.judges import JudgeReply, JudgeSpec
 from labeler.pricing import Price
+from labeler.profiles import profile_of
 from labeler.prompting import JudgeRequest
 from labeler.recipe import Recipe
 from labeler.record import LabelFailure, LabelRecord, Usage
@@ -87,7 +89,10 @@ class PromptTokens:
     total: int
     largest: int
     same: int
-    """Tokens at the start of each prompt that are the same in all: schema and instructions."""
+    """Tokens at the start of each prompt that are the same in all of its profile: schema and
+    instructions; where two profiles are asked, of the shorter one."""
+    same_total: int
+    """These tokens, summed over the prompts."""
     counted_by: str
 
 
@@ -125,6 +130,8 @@ class Estimate:
     """What a run would ask, cost and take."""
 
     model: str
+    profiles: Mapping[str, int]
+    """How many requests would ask for a label of each profile."""
     rows: RowCounts
     document_sentences: int
     response_sentences: int
@@ -246,7 +253,7 @@ def _past(store: LabelStore, how: Recipe) -> _Past:
         if reply.usage and 0 < reply.usage.completion_tokens < _ABSURD:
             labels += 1
             written += reply.usage.completion_tokens
-            expected += answer_tokens(len(record.example.response))
+            expected += _expected(record.example, record.signature.response_schema.name)
         if reply.seconds is not None and 0 < reply.seconds < _ABSURD:
             seconds.append(reply.seconds)
     mean = sum(seconds) / len(seconds) if seconds else None
@@ -255,14 +262,27 @@ def _past(store: LabelStore, how: Recipe) -> _Past:
     return _Past(labels, written / expected, mean)
 
 
+def _expected(example: KeyedExample, schema: str) -> int:
+    """Tokens that an answer about a record is expected to have."""
+    referenced = len(example.reference or ())
+    return answer_tokens(len(example.response), profile_of(schema).name, referenced)
+
+
 def _alike(store: LabelStore, how: Recipe) -> Iterator[LabelRecord]:
     """Stored labels that the same model wrote in the same way."""
     spec = how.judge.spec
-    made = (spec.judge, spec.model, spec.sampling(), how.prompt.artifact, how.schema.artifact)
+    made = (spec.judge, spec.model, spec.sampling())
+    kinds = [(how.prompt, how.schema), *([how.where_referenced] if how.where_referenced else [])]
+    asked = [(prompt.artifact, schema.artifact) for prompt, schema in kinds]
     try:
         for record in islice(store, LABELS_LOOKED_AT):
             by = record.signature
-            if (by.judge, by.model, by.sampling, by.prompt, by.response_schema) == made:
+            same_kind = (by.prompt, by.response_schema) in asked
+            if (
+                isinstance(record, LabelRecord)
+                and same_kind
+                and (by.judge, by.model, by.sampling) == made
+            ):
                 yield record
     except StoreError:
         # A damaged label of another row: whoever needs that row is told of it.
@@ -297,6 +317,15 @@ class _Bill:
         )
 
 
+@dataclass
+class _Kind:
+    """Requests for labels of one profile, and the tokens that are the same in each."""
+
+    same: int
+    same_at_most: int
+    asked: int = 0
+
+
 class _Tally:
     """Sums over the rows; of a row only its key stays, 32 bytes."""
 
@@ -318,11 +347,7 @@ class _Tally:
         self._too_long_ids: list[str] = []
         self._keys: set[bytes] = set()
         self._bills = [_Bill(price), _Bill(price.batched())] if price else []
-        # The same in every request, so counted once.
-        schema = compact(how.schema.json_schema)
-        same = [{"content": how.prompt.system}]
-        self._same = request_tokens(counter, same, schema)
-        self._same_at_most = request_tokens_at_most(counter, same, schema)
+        self._kinds: dict[str, _Kind] = {}
 
     def is_new(self, key: str) -> bool:
         """Whether no earlier row asks for the same judgement."""
@@ -333,10 +358,12 @@ class _Tally:
     def ask(self, request: JudgeRequest) -> None:
         """Reckon with one request."""
         own = "".join(m["content"] for m in request.messages if m["role"] != "system")
-        prompt = self._same + self._counter.count(own) + MESSAGE_FRAME
-        answer = self._past.factor * answer_tokens(len(request.example.response))
-        cached = cacheable(self._same) if self._asked else 0
+        kind = self._kind(request)
+        prompt = kind.same + self._counter.count(own) + MESSAGE_FRAME
+        answer = self._past.factor * request.expected_tokens
+        cached = cacheable(kind.same) if kind.asked else 0
         self._asked += 1
+        kind.asked += 1
         self._document_sentences += sum(map(len, request.example.documents))
         self._response_sentences += len(request.example.response)
         self._prompts += prompt
@@ -347,9 +374,21 @@ class _Tally:
         for bill in self._bills:
             bill.add(usage, cached)
         if self._cap is not None and self._bills:
-            at_most = self._same_at_most + self._counter.at_most(own) + MESSAGE_FRAME
+            at_most = kind.same_at_most + self._counter.at_most(own) + MESSAGE_FRAME
             for bill in self._bills:
                 bill.add_worst(at_most, self._cap)
+
+    def _kind(self, request: JudgeRequest) -> _Kind:
+        """What is the same in every request of a profile is counted once."""
+        name = request.profile.name
+        if name not in self._kinds:
+            schema = compact(request.schema.json_schema)
+            same = [{"content": request.prompt.system}]
+            self._kinds[name] = _Kind(
+                request_tokens(self._counter, same, schema),
+                request_tokens_at_most(self._counter, same, schema),
+            )
+        return self._kinds[name]
 
     def _measure_against_window(self, request: JudgeRequest, prompt: int) -> None:
         window = self._price.context_window if self._price else None
@@ -379,10 +418,17 @@ class _Tally:
         rounds = max(1.0, self._asked / concurrency) if self._asked else 0.0
         return Estimate(
             model=self._how.judge.spec.model,
+            profiles={name: kind.asked for name, kind in self._kinds.items()},
             rows=self.counts(read),
             document_sentences=self._document_sentences,
             response_sentences=self._response_sentences,
-            prompt=PromptTokens(self._prompts, self._largest, self._same, self._counter.name),
+            prompt=PromptTokens(
+                total=self._prompts,
+                largest=self._largest,
+                same=min((kind.same for kind in self._kinds.values()), default=0),
+                same_total=sum(kind.same * kind.asked for kind in self._kinds.values()),
+                counted_by=self._counter.name,
+            ),
             answers=AnswerTokens(round(self._answers), self._past.labels, self._cap),
             price=self._price.source if self._price else None,
             online=costs[0] if costs else None,

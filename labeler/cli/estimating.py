@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,6 +13,7 @@ import typer
 from labeler.characters import plain_json, visible
 from labeler.cli import options
 from labeler.pricing import PRICE_FORM
+from labeler.tokens import CLAIMS_PER_SENTENCE
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -46,13 +47,21 @@ def estimate(
     concurrency: options.Concurrency = 16,
     trial: options.Trial = 0,
     retry_failed: options.RetryFailed = False,
+    each_profile: Annotated[
+        bool, typer.Option("--each-profile", help="Compare what each profile would cost.")
+    ] = False,
     as_json: options.Json = False,
 ) -> None:
     """Say what labelling rows would ask, cost and take. Sends nothing and needs no key."""
     from labeler import api
+    from labeler.errors import UsageError
     from labeler.judges.openai_spec import spec_of
     from labeler.pricing import find_price
+    from labeler.profiles import AUTO, PROFILES
     from labeler.rows import RowFile
+
+    if each_profile and prompt is not None:
+        raise UsageError("--each-profile takes each profile's own prompt: leave --prompt out")
 
     settings = {
         "base_url": base_url,
@@ -62,24 +71,60 @@ def estimate(
         "reasoning_effort": reasoning_effort,
     }
     spec = spec_of(model, {name: value for name, value in settings.items() if value is not None})
-    found = api.estimate(
-        RowFile(*rows, id_from=options.id_columns(id_from)),
-        judge=spec,
-        store=store,
-        splitter=splitter,
-        profile=profile,
-        prompt=prompt,
-        trial=trial,
-        concurrency=concurrency,
-        price=find_price(model, base_url, given=price, file=prices),
-        max_output_tokens=max_output_tokens,
-        latency=latency,
-        retry_failed=retry_failed,
-    )
+    opened = RowFile(*rows, id_from=options.id_columns(id_from))
+    known = find_price(model, base_url, given=price, file=prices)
+    wanted = [*PROFILES, AUTO] if each_profile else [profile]
+    found = {
+        name: api.estimate(
+            opened,
+            judge=spec,
+            store=store,
+            splitter=splitter,
+            profile=name,
+            prompt=prompt,
+            trial=trial,
+            concurrency=concurrency,
+            price=known,
+            max_output_tokens=max_output_tokens,
+            latency=latency,
+            retry_failed=retry_failed,
+        )
+        for name in wanted
+    }
     if as_json:
-        sys.stdout.write(plain_json(json.dumps(found.as_json(), ensure_ascii=False)) + "\n")
+        value = {name: one.as_json() for name, one in found.items()}
+        told = value if each_profile else value[profile]
+        sys.stdout.write(plain_json(json.dumps(told, ensure_ascii=False)) + "\n")
+    elif each_profile:
+        print_profiles(found)
     else:
-        print_estimate(found)
+        print_estimate(found[profile])
+
+
+def print_profiles(found: Mapping[str, Estimate]) -> None:
+    """Print what each profile would ask and cost for the same rows, for people."""
+    from rich.text import Text
+
+    from labeler.cli.terminal import console
+
+    out = console()
+    table = _table("profile", "requests", "prompt tokens", "answer tokens", "online", "batch", "")
+    for name, one in found.items():
+        sums = (one.rows.asked, one.prompt.total, one.answers.expected)
+        dollars = (_dollars(cost.expected if cost else None) for cost in (one.online, one.batch))
+        remarks = ", ".join(f"{reason} {n}" for reason, n in one.rows.unusable.items())
+        table.add_row(name, *(f"{n:,}" for n in sums), *dollars, Text(visible(remarks)))
+    out.print(table)
+    one = next(iter(found.values()))
+    out.print(Text(visible(f"US dollars if the provider caches nothing; {_reckoned(found)}")))
+    out.print(Text(visible(_price_note(one))))
+
+
+def _reckoned(found: Mapping[str, Estimate]) -> str:
+    """What the lengths of the answers of several profiles rest on."""
+    told = sorted({one.answers.labels for one in found.values()} - {0})
+    assumed = f"{CLAIMS_PER_SENTENCE} claims a sentence are assumed"
+    return f"{assumed}, but where stored labels tell better" if told else assumed
 
 
 def print_estimate(found: Estimate) -> None:
@@ -129,6 +174,8 @@ def _row_lines(found: Estimate) -> Iterator[tuple[str, int, str]]:
     yield "  stored", rows.stored, "cost nothing"
     yield "  failed before", rows.failed, "left out; --retry-failed asks again"
     yield "requests", rows.asked, f"to {found.model}"
+    for name, number in found.profiles.items():
+        yield f"  profile {name}", number, ""
     long = f"longer than the model's {found.context_window or 0:,} tokens: "
     yield "  too long", rows.too_long, long + _named(rows.too_long_ids, rows.too_long)
 
@@ -146,9 +193,10 @@ def _token_lines(found: Estimate) -> Iterator[tuple[str, int, str]]:
     yield "response sentences", found.response_sentences, ""
     mean = round(prompt.total / asked)
     yield "prompt tokens", prompt.total, f"{mean:,} each, {prompt.largest:,} the largest"
-    same = asked * prompt.same
-    share = f"{same / prompt.total:.0%}: the first {prompt.same:,} of each"
-    yield "  of them the same", same, share
+    share = f"{prompt.same_total / prompt.total:.0%}: the first {prompt.same:,} of each"
+    if len(found.profiles) > 1:
+        share += " or more, by profile"
+    yield "  of them the same", prompt.same_total, share
     yield "answer tokens", answers.expected, f"{round(answers.expected / asked):,} each"
 
 
@@ -179,14 +227,10 @@ def _notes(found: Estimate) -> Iterator[str]:
         if found.answers.labels
         else "as in published labels of GPT-4, without reasoning tokens"
     )
+    if not found.answers.labels and set(found.profiles) - {"trace"}:
+        lengths += f", and {CLAIMS_PER_SENTENCE} claims a sentence assumed"
     yield f"tokens: prompts counted by {found.prompt.counted_by}; answers {lengths}"
-    if found.price is None:
-        yield (
-            f"cost: unknown, no table has a price for {found.model}; give --price {PRICE_FORM}, "
-            "or --prices FILE"
-        )
-    else:
-        yield f"price: {found.price}"
+    yield _price_note(found)
     if found.answers.cap is None and found.price:
         yield "worst case: unknown without --max-output-tokens"
     if found.latency is None or found.seconds is None:
@@ -196,6 +240,15 @@ def _notes(found: Estimate) -> Iterator[str]:
             f"time: {_duration(found.seconds)} with {found.concurrency} requests at once of "
             f"{found.latency:.3g} s each, if no rate limit slows them"
         )
+
+
+def _price_note(found: Estimate) -> str:
+    if found.price is None:
+        return (
+            f"cost: unknown, no table has a price for {found.model}; give --price {PRICE_FORM}, "
+            "or --prices FILE"
+        )
+    return f"price: {found.price}"
 
 
 def _duration(seconds: float) -> str:

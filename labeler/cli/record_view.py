@@ -2,24 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from fractions import Fraction
+
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 from labeler.characters import visible
 from labeler.cli.terminal import console
-from labeler.labels import SentenceSupport
-from labeler.record import LabelFailure, LabelRecord, Outcome
+from labeler.labels import (
+    ClaimsLabelingOutput,
+    ComparedClaim,
+    ReferenceLabelingOutput,
+    ResponseClaim,
+    SentenceSupport,
+    Verdict,
+)
+from labeler.logprobs import expected_score
+from labeler.record import AnyOutcome, AnyRecord, LabelFailure, LabelRecord, ScoreRecord
 
 _INDENT = 2
+_VERDICTS: dict[Verdict, str] = {"entailment": "✓", "neutral": "·", "contradiction": "✗"}
+_STYLES: dict[Verdict, str] = {"entailment": "green", "neutral": "yellow", "contradiction": "red"}
 
 
-def print_outcome(outcome: Outcome) -> None:
+def print_outcome(outcome: AnyOutcome) -> None:
     """Print a record, or why a row has none."""
     if isinstance(outcome, LabelFailure):
         _Page().failure(outcome)
-    else:
+    elif isinstance(outcome, LabelRecord):
         _Page().record(outcome)
+    elif isinstance(outcome, ScoreRecord):
+        _Page().score(outcome)
+    else:
+        _Page().plain(outcome)
 
 
 class _Page:
@@ -40,11 +57,60 @@ class _Page:
         self._documents(record)
         self._response(record)
         label = record.label
+        if isinstance(label, ClaimsLabelingOutput):
+            self._claims(label)
+        if isinstance(label, ReferenceLabelingOutput):
+            self._reference(record, label)
         verdict = "supported" if label.overall_supported else "not supported"
         self._heading(f"response as a whole: {verdict}")
         self._text(label.overall_supported_explanation)
         for violation in record.violations:
             self._text(f"kept as stored: {violation}", style="yellow")
+
+    def score(self, record: ScoreRecord) -> None:
+        """A score: the criterion, what was shown, and why."""
+        criterion, answer = record.criterion, record.answer
+        self._heading(f"{record.id}: {criterion.name}")
+        self._text(f"{record.signature}")
+        if criterion.criteria:
+            self._text(criterion.criteria)
+        for number, step in enumerate(criterion.steps or (), start=1):
+            self._text(f"{number}. {step}")
+        example = record.example
+        sentences = {
+            "documents": tuple(example.document_sentences()),
+            "response": example.response,
+            "reference": example.reference or (),
+        }
+        for part in criterion.parts(has_reference=bool(example.reference)):
+            self._heading(part)
+            if part == "question":
+                self._text(example.question)
+                continue
+            grid = _grid()
+            for sentence in sentences[part]:
+                _add(grid, "", sentence.key, sentence.text, "")
+            self._print(grid)
+        passed = "passes" if answer.score >= criterion.threshold else "does not pass"
+        value = f"{answer.score} of {criterion.low} to {criterion.high}"
+        if record.distribution:
+            weighted = expected_score(record.distribution)
+            passed = "passes" if weighted >= Fraction(criterion.threshold) else "does not pass"
+            value = f"{float(weighted):.4f} ({value}, weighted by probabilities)"
+        self._heading(f"score: {value}, {passed} at {criterion.threshold}")
+        self._text(answer.reasoning)
+        for score, likely in (record.distribution or {}).items():
+            self._text(f"probability of {score}: {likely:.4f}")
+
+    def plain(self, record: AnyRecord) -> None:
+        """A record of another kind: its answer, field by field."""
+        self._heading(record.id)
+        self._text(f"{record.signature}")
+        answer = record.label if isinstance(record, LabelRecord) else record.answer
+        for name, value in answer.model_dump(mode="json").items():
+            self._heading(name)
+            for line in value if isinstance(value, list) else [value]:
+                self._text(str(line))
 
     def _documents(self, record: LabelRecord) -> None:
         relevant = set(record.label.all_relevant_sentence_keys)
@@ -77,6 +143,42 @@ class _Page:
                 _add(grid, "", "", f"{support}: {entry.explanation}", "")
         self._print(grid)
 
+    def _claims(self, label: ClaimsLabelingOutput) -> None:
+        self._heading("claims of the response  (✓ entailed, · neutral, ✗ contradicted, Q relevant)")
+        grid = _grid()
+        for claim in label.response_claims:
+            mark = _VERDICTS[claim.verdict] + ("Q" if claim.relevant_to_question else "·")
+            _add(grid, mark, claim.response_sentence_key, claim.claim, _STYLES[claim.verdict])
+            _add(grid, "", "", _grounds(claim), "")
+        self._print(grid)
+        self._without(label.response_sentences_without_claims)
+
+    def _reference(self, record: LabelRecord, label: ReferenceLabelingOutput) -> None:
+        self._heading("reference answer")
+        grid = _grid()
+        for sentence in record.example.reference or ():
+            _add(grid, "", sentence.key, sentence.text, "")
+        self._print(grid)
+        self._heading("claims of the reference  (response: ✓ entails, · neutral, ✗ contradicts)")
+        grid = _grid()
+        for claim in label.reference_claims:
+            verdict = claim.response_verdict
+            _add(
+                grid,
+                _VERDICTS[verdict],
+                claim.reference_sentence_key,
+                claim.claim,
+                _STYLES[verdict],
+            )
+            stated = ", ".join(claim.supporting_sentence_keys) or "no document sentence"
+            _add(grid, "", "", f"documents: {stated}", "")
+        self._print(grid)
+        self._without(label.reference_sentences_without_claims)
+
+    def _without(self, keys: Sequence[str]) -> None:
+        if keys:
+            self._text(f"without claims: {', '.join(keys)}")
+
     def _heading(self, text: str) -> None:
         self._console.print()
         self._console.print(Text(visible(text), style="bold underline"))
@@ -86,6 +188,19 @@ class _Page:
 
     def _print(self, block: Text | Table) -> None:
         self._console.print(Padding(block, (0, 0, 0, _INDENT)))
+
+
+def _grounds(claim: ResponseClaim) -> str:
+    """The verdicts on a claim, with the keys that they rest on."""
+    found = [f"documents: {claim.verdict}"]
+    if claim.supporting_sentence_keys:
+        found.append(f"by {', '.join(claim.supporting_sentence_keys)}")
+    if claim.contradicting_sentence_keys:
+        found.append(f"against {', '.join(claim.contradicting_sentence_keys)}")
+    told = " ".join(found)
+    if isinstance(claim, ComparedClaim):
+        told += f"; reference: {claim.reference_verdict}"
+    return told
 
 
 def _grid() -> Table:

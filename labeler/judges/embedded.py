@@ -4,6 +4,7 @@ It compares words. It cannot tell a paraphrase from a fabrication, nor a true se
 that rearranges the words of the documents, and it is no replacement for a language model. It is
 deterministic, fast and free: a floor that another judge should beat, and a way to run everything
 downstream without paying.
+Claims, where they are asked for, are clauses: see ``labeler.judges.embedded_claims``.
 
 Which rows were used for what: see ``labeler.judges.lexical.scoring``. Thresholds come from the
 same 2,032 development rows of RAGBench: the support threshold lies where the F1 of unsupported
@@ -21,6 +22,7 @@ from typing import Annotated
 from labeler.errors import UsageError
 from labeler.example import KeyedExample
 from labeler.judges import InKey, JudgeReply, JudgeSpec
+from labeler.judges.embedded_claims import with_claims
 from labeler.judges.lexical.explain import explain_overall, explain_relevance, explain_support
 from labeler.judges.lexical.scoring import Scores, score
 from labeler.judges.lexical.support import Evidence
@@ -69,9 +71,11 @@ class EmbeddedJudge:
 
     async def label(self, request: JudgeRequest) -> JudgeReply:
         """Judge one record; never fails, never waits."""
-        scores = score(request.example)
+        example, threshold = request.example, self.spec.support_threshold
+        scores = score(example)
+        label = decide(example, scores, self.spec)
         return JudgeReply(
-            answer=decide(request.example, scores, self.spec),
+            answer=with_claims(label, request.output, example, scores, threshold),
             facts=ReplyFacts(served_model=self.spec.model, attempts=1),
             scores=SentenceScores(
                 support={key: found.support for key, found in scores.evidence.items()},

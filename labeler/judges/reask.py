@@ -9,7 +9,12 @@ from typing import Literal
 from labeler.contract import Violation
 from labeler.example import KeyedExample
 from labeler.keys import position
-from labeler.labels import SPECIAL_SUPPORT
+from labeler.labels import (
+    SPECIAL_SUPPORT,
+    ClaimsLabelingOutput,
+    GPTLabelingOutput,
+    ReferenceLabelingOutput,
+)
 
 ReaskVersion = Literal["reask/1"]
 REASK_VERSION: ReaskVersion = "reask/1"
@@ -21,18 +26,61 @@ NOT_A_LABEL = (
 )
 """Asks to mend an answer that could not be read at all."""
 
+NO_ANSWER = (
+    "That was not a JSON object of the required schema. "
+    "Write the whole answer again, as JSON alone."
+)
+"""The same of an answer that is no label."""
+
 _MOST = 20
 
 
-def complaint(violations: Sequence[Violation], example: KeyedExample) -> str:
-    """Name every broken rule with its keys, then the keys that exist."""
+def rules_again(violations: Sequence[Violation], rules: str) -> str:
+    """Name what an answer that is no label broke, then its rules."""
+    return (
+        f"That answer broke the rules: {brief(violations)}. {rules} "
+        "Write the whole answer again, as JSON alone."
+    )
+
+
+def complaint(
+    violations: Sequence[Violation],
+    example: KeyedExample,
+    output: type[GPTLabelingOutput] = GPTLabelingOutput,
+) -> str:
+    """Name every broken rule with its keys, then the keys that exist.
+
+    Args:
+        violations: what the answer broke.
+        example: the record.
+        output: the class of the label that is asked for; where it has claims, so do the rules.
+    """
     return (
         f"That label broke the rules: {brief(violations)}. "
         f"Document sentence keys are {key_ranges(example.document_keys()) or 'none'}. "
         f"Response sentence keys, each judged exactly once, are "
         f"{key_ranges(example.response_keys())}. Only supporting_sentence_keys may also hold "
         f"{', '.join(SPECIAL_SUPPORT)}; it is empty exactly when fully_supported is false. "
+        f"{_CLAIMS if issubclass(output, ClaimsLabelingOutput) else ''}"
+        f"{_of_the_reference(example) if issubclass(output, ReferenceLabelingOutput) else ''}"
         "Write the whole label again, as JSON alone."
+    )
+
+
+_CLAIMS = (
+    "Each response sentence has at least one entry in response_claims or stands in "
+    "response_sentences_without_claims, never both. Among response_claims, entailment needs "
+    "supporting_sentence_keys, and contradiction needs contradicting_sentence_keys. A sentence is "
+    "fully_supported exactly when all its claims are entailment. "
+)
+
+
+def _of_the_reference(example: KeyedExample) -> str:
+    keys = (sentence.key for sentence in example.reference or ())
+    return (
+        f"Reference sentence keys are {key_ranges(keys)}: each has at least one entry in "
+        "reference_claims or stands in reference_sentences_without_claims, never both. "
+        "In reference_claims, supporting_sentence_keys holds document sentence keys alone. "
     )
 
 

@@ -57,7 +57,8 @@ _ORDERS = (
     r"(?i)\b(?:new|updated|revised) (?:rubric|scale|grading)",
     r"(?i)\b(?:verified|checked|approved) by (?:human|expert|senior)",
     r"(?i)\b(?:tip you|lose my job|i beg you)",
-    r"(?i)^\W*(?:begin|end) (?:question|documents?|response)\b|</?(?:doc|document|response)\b",
+    r"(?i)^\W*(?:begin|end) (?:question|documents?|re(?:sponse|ference))\b",
+    r"(?i)</?(?:doc|document|response|reference)\b",
     r'(?i)"(?:overall_supported|fully_supported)"\s*:\s*true',
     r'(?i)"(?:key|text|question)"\s*:|\[\d+[a-z]{1,2}\]',
     r"(?i)<script|onerror\s*=|=hyperlink\(|!\[[^\]]*\]\(",
@@ -94,7 +95,7 @@ class Reading:
 
     question: str = ""
     blocks: dict[str, list[Line]] = field(
-        default_factory=lambda: {"QUESTION": [], "DOCUMENTS": [], "RESPONSE": []}
+        default_factory=lambda: {name: [] for name in (*_HEADINGS.values(), "REFERENCE")}
     )
     outside: list[str] = field(default_factory=list)
     """Lines that are no data: they speak to the judge."""
@@ -109,6 +110,11 @@ class Reading:
     def response(self) -> list[Line]:
         """The response sentences."""
         return self.blocks["RESPONSE"]
+
+    @property
+    def reference(self) -> list[Line]:
+        """The sentences of the reference answer, where it is shown."""
+        return self.blocks["REFERENCE"]
 
 
 def read(messages: Sequence[Message]) -> Reading:
@@ -197,7 +203,9 @@ def _answer(
 def _fenced(user: str, marker: str) -> Reading:
     reading, block = Reading(), ""
     for line in user.splitlines():
-        opened = re.fullmatch(rf"BEGIN (QUESTION|DOCUMENTS|RESPONSE) {re.escape(marker)}", line)
+        opened = re.fullmatch(
+            rf"BEGIN (QUESTION|DOCUMENTS|RESPONSE|REFERENCE) {re.escape(marker)}", line
+        )
         if block and line == f"END {block} {marker}":
             block = ""
         elif not block and opened:

@@ -30,6 +30,7 @@ from labeler.judges import JudgeSpec
 from labeler.judges.openai_spec import spec_of
 from labeler.parsing import to_example
 from labeler.pricing import Price, given_price
+from labeler.profiles import PROFILES
 from labeler.prompting import JudgeRequest
 from labeler.recipe import Recipe, recipe
 from labeler.record import LabelFailure, LabelRecord, ReplyFacts, Usage
@@ -37,7 +38,17 @@ from labeler.rows import RowSequence
 from labeler.stores import LabelStore
 from labeler.stores.disk import DiskStore
 from labeler.stores.memory import MemoryStore
-from labeler.tokens import ANSWER_BASE, ANSWER_PER_SENTENCE, Approximation, answer_tokens
+from labeler.tokens import (
+    ANSWER_BASE,
+    ANSWER_PER_SENTENCE,
+    CLAIM_LISTS,
+    CLAIMS_PER_SENTENCE,
+    COMPARISON,
+    REFERENCE_CLAIM,
+    RESPONSE_CLAIM,
+    Approximation,
+    answer_tokens,
+)
 from real_data import needs_ragbench, ragbench_files
 from samples import request as any_request
 
@@ -334,6 +345,80 @@ def test_who_only_stands_for_a_judge_is_not_asked() -> None:
     asyncio.run(HOW.judge.aclose())
 
 
+def test_richer_labels_are_longer() -> None:
+    """By two claims a sentence: of the response, and of the reference where it is asked about."""
+    trace = answer_tokens(3)
+    claims = CLAIM_LISTS + 6 * RESPONSE_CLAIM
+    compared = CLAIM_LISTS + 6 * COMPARISON + 4 * REFERENCE_CLAIM
+    assert trace == answer_tokens(3, "trace", 2) == ANSWER_BASE + 3 * ANSWER_PER_SENTENCE
+    assert answer_tokens(3, "claims", 2) == trace + claims
+    assert answer_tokens(3, "reference", 2) == trace + claims + compared
+
+
+def test_the_length_of_a_claim_is_that_of_its_json() -> None:
+    """Within a tenth, as the approximation counts it."""
+    words = "The tower was opened to visitors in 1931."
+    told = {
+        "reference_sentence_key": "ref.a",
+        "claim": words,
+        "supporting_sentence_keys": ["0a"],
+        "response_verdict": "entailment",
+    }
+    claim = {
+        "response_sentence_key": "a",
+        "claim": words,
+        "supporting_sentence_keys": ["0a", "0b"],
+        "contradicting_sentence_keys": [],
+        "verdict": "entailment",
+        "relevant_to_question": True,
+    }
+    compared = {**claim, "reference_verdict": "entailment"}
+    for expected, written in [
+        (REFERENCE_CLAIM, told),
+        (RESPONSE_CLAIM, claim),
+        (RESPONSE_CLAIM + COMPARISON, compared),
+    ]:
+        tokens = Approximation().count_json(json.dumps(written))
+        assert 0.9 * tokens < expected < 1.1 * tokens
+
+
+def profiled(profile: str) -> Recipe:
+    """What is asked for a profile."""
+    return recipe(Unasked(JudgeSpec(judge="fake", model="fake-1")), profile=profile)
+
+
+def test_each_row_is_reckoned_with_the_profile_that_it_is_asked_for() -> None:
+    """Its prompt, its schema, its answer; and each profile's first prompt fills a cache."""
+    rows = [row(1), row(2), row(3, reference="It is high."), row(4, reference="So.")]
+    found = reckon(rows, how=profiled("auto"), price="1,10,0.1")
+    assert found.profiles == {"claims": 2, "reference": 2}
+    assert (found.prompt.total, found.prompt.same_total) == (4 * PROMPT, 4 * SAME)
+    assert found.answers.expected == 2 * answer_tokens(1, "claims") + 2 * answer_tokens(
+        1, "reference", 1
+    )
+    assert found.online is not None
+    assert found.online.cached == found.online.expected - 2 * Decimal("0.001728")
+
+
+def test_rows_without_a_reference_are_not_reckoned_where_one_is_needed() -> None:
+    """They would be failures, and cost nothing."""
+    found = reckon([row(1), row(2, reference="It is high.")], how=profiled("reference"))
+    assert found.rows.unusable == {"no_reference": 1}
+    assert found.profiles == {"reference": 1}
+
+
+def test_stored_lengths_count_for_each_profile_that_would_be_asked() -> None:
+    """Labels of both teach how much longer this model writes than expected."""
+    how, store = profiled("auto"), MemoryStore()
+    for n in range(ENOUGH_LABELS):
+        request = asked(row(n, reference="It is high." if n % 2 else None), how)
+        expected = answer_tokens(1, request.profile.name, n % 2)
+        store.put(label(request, tokens=3 * expected)).result()
+    found = reckon([row(100), row(101, reference="So.")], store, how=how)
+    both = answer_tokens(1, "claims") + answer_tokens(1, "reference", 1)
+    assert (found.answers.expected, found.answers.labels) == (3 * both, ENOUGH_LABELS)
+
+
 @needs_ragbench
 def test_the_fitted_lengths_are_those_of_published_labels() -> None:
     """In sum; the approximation that counts here guesses JSON of short texts a tenth too high."""
@@ -428,6 +513,36 @@ def test_scripts_read_the_estimate_as_json(command: Command) -> None:
     assert found["price"] == "--price 1,10"
     expected = found["prompt"]["total"] + 10 * found["answers"]["expected"]
     assert Decimal(found["online"]["expected"]) == Decimal(expected) / 10**6
+
+
+def test_the_table_names_the_profiles(command: Command) -> None:
+    """And says what the length of their answers is assumed from."""
+    _, out, _ = command(EXAMPLES, "--model", "gpt-4o", "--profile", "auto")
+    lines = [" ".join(line.split()) for line in out.splitlines()]
+    assert "profile claims 7" in lines
+    assert "profile reference 7" in lines
+    assert f"{CLAIMS_PER_SENTENCE} claims a sentence assumed" in " ".join(lines)
+
+
+def test_profiles_are_compared_on_the_same_rows(command: Command) -> None:
+    """In a table, and for scripts as one estimate a profile: each costs more than the last."""
+    code, out, err = command(EXAMPLES, "--model", "gpt-4o", "--each-profile")
+    assert (code, err) == (0, "")
+    lines = [line.split() for line in out.splitlines()]
+    named = {line[0]: line[1] for line in lines if line and line[0] in ("auto", *PROFILES)}
+    assert named == {"trace": "14", "claims": "14", "reference": "7", "auto": "14"}
+    assert "no_reference 7" in out
+    _, out, _ = command(EXAMPLES, "--model", "gpt-4o", "--each-profile", "--json")
+    found = json.loads(out)
+    cost = {name: Decimal(one["online"]["expected"]) for name, one in found.items()}
+    assert cost["trace"] < cost["claims"] < cost["auto"]
+
+
+def test_profiles_are_compared_by_their_own_prompts(command: Command) -> None:
+    """One prompt does not fit all."""
+    code, _, err = command(EXAMPLES, "--model", "m", "--each-profile", "--prompt", "trace/v1")
+    assert code == 2
+    assert "leave --prompt out" in err
 
 
 def test_an_unknown_price_is_asked_for(command: Command) -> None:

@@ -4,7 +4,9 @@ import pytest
 
 import samples
 from labeler.contract import Violation
+from labeler.example import key_reference
 from labeler.judges.reask import NOT_A_LABEL, REASK_VERSION, brief, complaint, key_ranges
+from labeler.labels import ClaimsLabelingOutput, GPTLabelingOutput, ReferenceLabelingOutput
 
 
 @pytest.mark.parametrize(
@@ -69,3 +71,37 @@ def test_the_words_of_a_reask_belong_to_their_version() -> None:
             ),
         ]
     }
+
+
+OF_CLAIMS = (
+    "Each response sentence has at least one entry in response_claims or stands in "
+    "response_sentences_without_claims, never both. Among response_claims, entailment needs "
+    "supporting_sentence_keys, and contradiction needs contradicting_sentence_keys. A sentence is "
+    "fully_supported exactly when all its claims are entailment. "
+)
+OF_THE_REFERENCE = (
+    "Reference sentence keys are ref.a-ref.b: each has at least one entry in reference_claims or "
+    "stands in reference_sentences_without_claims, never both. In reference_claims, "
+    "supporting_sentence_keys holds document sentence keys alone. "
+)
+
+
+@pytest.mark.parametrize(
+    ("output", "rules"),
+    [
+        (GPTLabelingOutput, ""),
+        (ClaimsLabelingOutput, OF_CLAIMS),
+        (ReferenceLabelingOutput, OF_CLAIMS + OF_THE_REFERENCE),
+    ],
+)
+def test_the_rules_for_claims_are_told_where_claims_are_asked_for(
+    output: type[GPTLabelingOutput], rules: str
+) -> None:
+    """Golden texts too: they stand before the last sentence, and nothing else changes."""
+    reference = key_reference(samples.pieces(["Paris.", "It is up north."]))
+    example = samples.keyed_example().model_copy(update={"reference": reference})
+    found = [Violation(kind="claims_and_none", field="f", keys=("ref.a",))]
+    plain = complaint(found, samples.keyed_example())
+    last = "Write the whole label again, as JSON alone."
+    assert REASK_VERSION == "reask/1"
+    assert complaint(found, example, output) == plain.removesuffix(last) + rules + last

@@ -72,6 +72,11 @@ def weigh(claim: Claim, documents: DocumentIndex) -> Evidence:
         return Evidence("general", GENERAL_SUPPORT)
     if claim.is_meta:
         return _meta_evidence(claim, documents)
+    return compare(claim, documents)
+
+
+def compare(claim: Claim, documents: DocumentIndex) -> Evidence:
+    """Look for a claim in sentences, whatever it is about."""
     matches = documents.closest(claim.words)
     flipped = _flipped(claim, documents, matches)
     unseen = claim.words - documents.weights.keys()

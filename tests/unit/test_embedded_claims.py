@@ -1,0 +1,290 @@
+"""The claims of the embedded judge, on examples written for these tests."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from labeler.contract import check_label
+from labeler.degenerate import overrule
+from labeler.example import KeyedExample, Sentence, key_reference
+from labeler.judges.embedded import EmbeddedJudge
+from labeler.judges.lexical.clauses import MOST_CLAUSES, clauses
+from labeler.labels import (
+    ClaimsLabelingOutput,
+    GPTLabelingOutput,
+    ReferenceLabelingOutput,
+    ResponseClaim,
+    lowered,
+)
+from labeler.profiles import PROFILES
+from samples import keyed_example, pieces, request
+
+TOWER = (
+    (
+        "The Kestrel Tower was opened in 1931.",
+        "The tower is 300 metres tall and stands in the harbour of Aldmoor.",
+        "It does not have a public restaurant.",
+    ),
+    ("Ferries to the island leave from the northern pier every hour.",),
+)
+QUESTION = "How tall is the Kestrel Tower?"
+
+
+def tower(response: Sequence[str], reference: Sequence[str] | None = None) -> KeyedExample:
+    """A record about the tower."""
+    example = keyed_example(question=QUESTION, documents=TOWER, response=response)
+    told = None if reference is None else key_reference(pieces(reference))
+    return example.model_copy(update={"reference": told})
+
+
+def judged(
+    example: KeyedExample, profile: str, judge: EmbeddedJudge | None = None
+) -> GPTLabelingOutput:
+    """The label of an example."""
+    chosen = PROFILES[profile]
+    asked = request(example, prompt=chosen.prompt, schema=chosen.schema)
+    return asyncio.run((judge or EmbeddedJudge()).label(asked)).answer
+
+
+def claims_of(*response: str) -> ClaimsLabelingOutput:
+    """The label of a response about the tower."""
+    label = judged(tower(response), "claims")
+    assert isinstance(label, ClaimsLabelingOutput)
+    return label
+
+
+def claim_of(sentence: str) -> ResponseClaim:
+    """The only claim of a response of one sentence."""
+    (claim,) = claims_of(sentence).response_claims
+    return claim
+
+
+def compared(response: Sequence[str], reference: Sequence[str]) -> ReferenceLabelingOutput:
+    """The label of a response about the tower, held against a reference answer."""
+    label = judged(tower(response, reference), "reference")
+    assert isinstance(label, ReferenceLabelingOutput)
+    return label
+
+
+def parts(text: str) -> list[str]:
+    """The clauses of a sentence."""
+    return [part.text for part in clauses(Sentence(key="a", text=text, start=0, end=len(text)))]
+
+
+# Clauses
+
+
+@pytest.mark.parametrize(
+    ("text", "cut"),
+    [
+        (
+            "The tower stands in Aldmoor; the northern pier serves ferries.",
+            ["The tower stands in Aldmoor", "the northern pier serves ferries."],
+        ),
+        (
+            "The tower was opened in 1931, but ferries leave the northern pier.",
+            ["The tower was opened in 1931", "ferries leave the northern pier."],
+        ),
+        ("Red, green, and blue.", ["Red, green, and blue."]),
+        ("It is tall, and so on; etc.", ["It is tall, and so on; etc."]),
+        ("  One whole sentence.  ", ["One whole sentence."]),
+        ("", [""]),
+    ],
+)
+def test_a_sentence_is_cut_where_punctuation_parts_statements(text: str, cut: list[str]) -> None:
+    """But a part that is too short to be a statement stays with what stands before it."""
+    assert parts(text) == cut
+
+
+def test_a_sentence_has_only_so_many_clauses() -> None:
+    """The rest stays with the last, and no word is lost."""
+    text = "; ".join(f"Tower{n} guards harbour{n} since time{n}" for n in range(50))
+    cut = parts(text)
+    assert len(cut) == MOST_CLAUSES
+    assert "; ".join(cut) == text
+
+
+# Verdicts
+
+
+def test_a_copied_sentence_is_entailed() -> None:
+    """By the sentence that it was copied from."""
+    claim = claim_of("The tower is 300 metres tall.")
+    assert (claim.verdict, claim.supporting_sentence_keys) == ("entailment", ("0b",))
+    assert claim.claim == "The tower is 300 metres tall."
+    assert claim.relevant_to_question
+
+
+def test_what_no_document_says_is_neutral() -> None:
+    """Nothing supports it, nothing contradicts it."""
+    claim = claim_of("Penguins migrate across Antarctica under moonlight.")
+    assert claim.verdict == "neutral"
+    assert claim.supporting_sentence_keys == claim.contradicting_sentence_keys == ()
+    assert not claim.relevant_to_question
+
+
+@pytest.mark.parametrize(
+    ("sentence", "key"),
+    [
+        ("The tower is 330 metres tall.", "0b"),
+        ("The Kestrel Tower was opened in 1913.", "0a"),
+        ("It does have a public restaurant.", "0c"),
+        ("The documents do not say that the Kestrel Tower was opened in 1931.", "0a"),
+    ],
+)
+def test_another_number_or_a_negation_contradicts(sentence: str, key: str) -> None:
+    """Where the document sentence says the same but for that."""
+    claim = claim_of(sentence)
+    assert (claim.verdict, claim.contradicting_sentence_keys) == ("contradiction", (key,))
+    assert claim.supporting_sentence_keys == ()
+
+
+def test_a_number_about_something_else_does_not_contradict() -> None:
+    """It may be right all the same."""
+    assert claim_of("Penguins walk 70 kilometres across Antarctica.").verdict == "neutral"
+
+
+def test_a_sentence_may_be_supported_in_part() -> None:
+    """The clause that is found is entailed, the other is not, and the sentence is not."""
+    label = claims_of("The tower is 300 metres tall; penguins built it under moonlight in Brazil.")
+    assert [claim.verdict for claim in label.response_claims] == ["entailment", "neutral"]
+    assert not label.sentence_support_information[0].fully_supported
+
+
+def test_a_true_meta_sentence_is_a_claim_that_answers_nothing() -> None:
+    """It is supported without a sentence."""
+    claim = claim_of("The documents do not say who designed the lighthouse.")
+    assert claim.verdict == "entailment"
+    assert claim.supporting_sentence_keys == ("supported_without_sentence",)
+    assert not claim.relevant_to_question
+
+
+def test_a_greeting_makes_no_claim() -> None:
+    """It is named among the sentences that make none."""
+    label = claims_of("Sure, glad to help!", "The tower is 300 metres tall.")
+    assert label.response_sentences_without_claims == ("a",)
+    assert [claim.response_sentence_key for claim in label.response_claims] == ["b"]
+
+
+# The reference
+
+
+def test_claims_are_held_against_the_reference() -> None:
+    """In both directions."""
+    label = compared(
+        ["The tower is 300 metres tall.", "It was opened in 1913."],
+        ["The tower is 300 metres tall.", "It was opened in 1931.", "Glad to help!"],
+    )
+    assert [c.reference_verdict for c in label.response_claims] == ["entailment", "contradiction"]
+    told = label.reference_claims
+    assert [c.reference_sentence_key for c in told] == ["ref.a", "ref.b"]
+    assert [c.response_verdict for c in told] == ["entailment", "contradiction"]
+    assert [c.supporting_sentence_keys for c in told] == [("0b",), ("0a",)]
+    assert label.reference_sentences_without_claims == ("ref.c",)
+
+
+def test_the_reference_is_no_evidence() -> None:
+    """What it alone states supports nothing, and what is relevant does not depend on it."""
+    fact = "Penguins built the lighthouse under moonlight."
+    with_it, without = compared([fact], [fact]), compared([fact], ["The tower is tall."])
+    shared = [lowered(label, GPTLabelingOutput) for label in (with_it, without)]
+    assert shared[0] == shared[1]
+    assert with_it.response_claims[0].verdict == "neutral"
+    assert with_it.response_claims[0].reference_verdict == "entailment"
+    assert with_it.reference_claims[0].supporting_sentence_keys == ()
+
+
+def test_a_response_that_says_nothing_says_no_claim_of_the_reference() -> None:
+    """Even where its words are those of the reference."""
+    label = compared(["The documents provide the key information."], ["The tower is 300 metres."])
+    assert label.response_claims == ()
+    assert [c.response_verdict for c in label.reference_claims] == ["neutral"]
+
+
+# Laws
+
+_FRAGMENTS = st.sampled_from(
+    [
+        *("tower", "not", "300", "metres", "the documents do not say", ":", "1.", "Solution"),
+        *("; the harbour of Aldmoor stands", ", but ferries leave hourly", "310 metres"),
+        *("okay", "塔", "%"),
+    ]
+)
+_TEXT = st.one_of(st.text(max_size=40), st.lists(_FRAGMENTS, max_size=8).map(" ".join))
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    question=_TEXT,
+    documents=st.lists(st.lists(_TEXT, max_size=4), max_size=3),
+    response=st.lists(_TEXT, max_size=4),
+    reference=st.none() | st.lists(_TEXT, max_size=3),
+    threshold=st.sampled_from([-5.0, 0.0, 0.55, 1.0, 9.0]),
+)
+def test_any_text_keeps_the_contract(
+    question: str,
+    documents: list[list[str]],
+    response: list[str],
+    reference: list[str] | None,
+    threshold: float,
+) -> None:
+    """The label needs no repair, holds the very trace label, and stays sound when overruled."""
+    example = keyed_example(question=question, documents=documents, response=response).model_copy(
+        update={"reference": None if reference is None else key_reference(pieces(reference))}
+    )
+    judge = EmbeddedJudge(
+        support_threshold=threshold,
+        relevance_threshold=threshold,
+        utilization_threshold=threshold,
+    )
+    trace = judged(example, "trace", judge).model_dump_json()
+    for profile in ("claims", "reference"):
+        label = judged(example, profile, judge)
+        assert type(label) is PROFILES[profile].output
+        assert check_label(label, example) == (label, {}, ())
+        assert lowered(label, GPTLabelingOutput).model_dump_json() == trace
+        denied = overrule(label, example).label
+        assert check_label(denied, example) == (denied, {}, ())
+        json.loads(label.model_dump_json())
+
+
+@pytest.mark.parametrize("unit", ["; ", ", and ", "tower guards harbour; ", " ", "1. ", "but, "])
+def test_hostile_repetition_is_judged_in_linear_time(unit: str) -> None:
+    """Long runs of what parts clauses do not stall the judge."""
+    text = unit * (50_000 // len(unit))
+    started = time.process_time()
+    judged(tower([text, text], [text]), "reference")
+    assert time.process_time() - started < 10
+
+
+def test_claims_do_not_depend_on_the_hash_seed() -> None:
+    """Sets of strings iterate in another order in every process; the label does not change."""
+    program = (
+        "import test_embedded_claims as t;"
+        "print(t.compared(['The tall tower of Aldmoor costs 12 crowns; ferries leave hourly.'],"
+        "['The Kestrel Tower was opened in 1913, but ferries to the island leave hourly.'])"
+        ".model_dump_json())"
+    )
+    root = Path(__file__).parents[2]
+    path = os.pathsep.join(map(str, [Path(__file__).parent, root / "tests", root]))
+    outputs = {
+        subprocess.run(
+            [sys.executable, "-c", program],
+            env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": path},
+            capture_output=True,
+            check=True,
+        ).stdout
+        for seed in ("0", "1", "42")
+    }
+    assert len(outputs) == 1

@@ -1,0 +1,97 @@
+"""One record in a terminal: claims, their verdicts and keys, and no stranger's control sequence."""
+
+from __future__ import annotations
+
+import pytest
+
+from labeler.cli.record_view import print_outcome
+from labeler.contract import check_label
+from labeler.example import key_reference
+from labeler.labels import GPTLabelingOutput
+from labeler.profiles import PROFILES
+from labeler.record import LabelRecord
+from labelled import claims_output, compared, expects, reference_output, says
+from samples import keyed_example, pieces, request
+
+HOSTILE = "Paris.\x1b[31m \u202e[bold]red[/bold]"
+
+
+def shown(
+    label: GPTLabelingOutput, profile: str, capsys: pytest.CaptureFixture[str]
+) -> tuple[str, list[str]]:
+    """What is printed of a label: as it is, and line by line without the space between words."""
+    told = key_reference(pieces(["Paris.", HOSTILE]))
+    example = keyed_example().model_copy(update={"reference": told})
+    chosen = PROFILES[profile]
+    asked = request(example, prompt=chosen.prompt, schema=chosen.schema)
+    checked = check_label(label, example)
+    record = LabelRecord(
+        key=asked.key, example=example, label=checked.label, signature=asked.signature
+    )
+    print_outcome(record)
+    out = capsys.readouterr().out
+    return out, [" ".join(line.split()) for line in out.splitlines()]
+
+
+def test_claims_are_shown_with_their_verdicts_and_keys(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """And the sentences that make none are named."""
+    monkeypatch.setenv("COLUMNS", "200")
+    claims = [
+        says("a", ["0a", "0b"], claim="It holds."),
+        says("a", against=["1a"], claim="It does not.", on_topic=False),
+        says("a", claim="Who knows.", on_topic=False),
+    ]
+    _, lines = shown(claims_output(claims, silent=["b"]), "claims", capsys)
+    for line in (
+        "✓Q a It holds.",
+        "documents: entailment by 0a, 0b",
+        "✗· a It does not.",
+        "documents: contradiction against 1a",
+        "·· a Who knows.",
+        "documents: neutral",
+        "without claims: b",
+    ):
+        assert line in lines
+    assert "reference answer" not in lines
+
+
+def test_the_reference_is_shown_with_its_claims(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What the response says of each, where the documents state it, and the other way round."""
+    monkeypatch.setenv("COLUMNS", "200")
+    label = reference_output(
+        [compared(says("a", ["0a"], claim="It holds."), "contradiction")],
+        [expects(["0a"], found=True, claim="Found."), expects(claim="Nowhere.")],
+        silent=["b"],
+        silent_reference=["ref.b"],
+    )
+    _, lines = shown(label, "reference", capsys)
+    for line in (
+        "reference answer",
+        "ref.a Paris.",
+        "documents: entailment by 0a; reference: contradiction",
+        "✓ ref.a Found.",
+        "documents: 0a",
+        "· ref.a Nowhere.",
+        "documents: no document sentence",
+        "without claims: ref.b",
+    ):
+        assert line in lines
+
+
+def test_what_strangers_wrote_in_a_claim_is_shown_and_never_obeyed(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Control sequences, direction overrides and markup, in claims and in the reference."""
+    label = reference_output(
+        [compared(says("a", ["0a"], claim=HOSTILE), "neutral")],
+        [expects(claim=HOSTILE), expects(sentence="ref.b")],
+        silent=["b"],
+    )
+    out, _ = shown(label, "reference", capsys)
+    assert "\x1b[31m" not in out
+    assert "\u202e" not in out
+    assert out.count("[bold]red[/bold]") == 3

@@ -1,0 +1,323 @@
+"""The richer profiles against the provider: one call, one re-ask, the same label in a batch."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import labeler
+import samples
+from labeler import batches
+from labeler.api import open_rows
+from labeler.batches import Waiting
+from labeler.contract import check_label
+from labeler.example import Frozen, key_reference
+from labeler.judges import JudgeReply
+from labeler.judges.openai_batch import OpenAIBatches
+from labeler.judges.openai_judge import OpenAIJudge
+from labeler.judges.openai_request import response_format
+from labeler.labels import ClaimsLabelingOutput, GPTLabelingOutput, ReferenceLabelingOutput
+from labeler.profiles import PROFILES
+from labeler.prompting import JudgeRequest, load_schema
+from labeler.recipe import recipe
+from labeler.record import LabelFailure, LabelRecord, Outcome
+from labeler.stores.disk import DiskStore
+from labeler.traffic import TRAFFIC, Limits, Traffic
+from wire.calls import Json
+from wire.provider import Call, Provider, answers, completes, format_problems
+
+KEY = "sk-SENTINEL-0123456789"
+EXAMPLE = samples.keyed_example().model_copy(
+    update={"reference": key_reference(samples.pieces(["Paris.", "It is up north."]))}
+)
+"""Documents 0a 0b and 1a, response a b, reference ref.a ref.b."""
+OUTPUTS: dict[str, type[GPTLabelingOutput]] = {
+    "claims": ClaimsLabelingOutput,
+    "reference": ReferenceLabelingOutput,
+}
+richer = pytest.mark.parametrize("profile", OUTPUTS)
+
+
+def request_of(profile: str) -> JudgeRequest:
+    """What a run would ask about the example."""
+    chosen = PROFILES[profile]
+    return samples.request(EXAMPLE, prompt=chosen.prompt, schema=chosen.schema)
+
+
+async def _no_sleep(_: float) -> None:
+    """Take no time."""
+
+
+def judge_of(provider: Provider) -> OpenAIJudge:
+    """A judge of the provider."""
+    return OpenAIJudge("m", api_key=KEY, base_url=provider.url, preflight=False, sleep=_no_sleep)
+
+
+def reply_of(provider: Provider, profile: str) -> JudgeReply[Frozen]:
+    """The reply to the example."""
+
+    async def ask() -> JudgeReply[Frozen]:
+        TRAFFIC.set(Traffic(limits=Limits(max_outage=0)))
+        judge = judge_of(provider)
+        try:
+            return await judge.label(request_of(profile))
+        finally:
+            await judge.aclose()
+
+    return asyncio.run(ask())
+
+
+def rows(*references: str | None) -> list[dict[str, Any]]:
+    """A row for each reference answer, or for none, each with content of its own."""
+    return [
+        {
+            "id": f"r{n}",
+            "question": f"What is item {n}?",
+            "documents": [f"Item {n} is a lamp. It is red.", "Chairs are made of wood."],
+            "response": f"Item {n} is a lamp. It is blue.",
+            "reference": reference,
+        }
+        for n, reference in enumerate(references)
+    ]
+
+
+def labels(outcomes: list[Outcome]) -> list[GPTLabelingOutput]:
+    """The labels; every outcome must be one."""
+    records = [outcome for outcome in outcomes if isinstance(outcome, LabelRecord)]
+    assert len(records) == len(outcomes), outcomes
+    return [record.label for record in records]
+
+
+@richer
+def test_the_published_schema_holds_nothing_that_strict_mode_forbids(profile: str) -> None:
+    """The provider's rules find no fault with it."""
+    assert format_problems(dict(response_format(load_schema(PROFILES[profile].schema)))) == []
+
+
+@richer
+def test_a_richer_label_takes_one_call(profile: str) -> None:
+    """It is of its profile's class and keeps the contract."""
+    with Provider() as provider:
+        reply = reply_of(provider, profile)
+    assert isinstance(reply.answer, GPTLabelingOutput)
+    assert type(reply.answer) is OUTPUTS[profile]
+    assert check_label(reply.answer, EXAMPLE) == (reply.answer, {}, ())
+    assert (len(provider.calls), reply.facts.reasks) == (1, 0)
+
+
+@richer
+def test_only_the_profile_of_that_name_shows_the_reference(profile: str) -> None:
+    """As a block of its own, sentence by sentence."""
+    with Provider() as provider:
+        reply_of(provider, profile)
+    (call,) = provider.calls
+    shown = [
+        {"key": "ref.a", "text": "Paris."},
+        {"key": "ref.b", "text": "It is up north."},
+    ]
+    assert call.data.get("REFERENCE") == (shown if profile == "reference" else None)
+    assert ("up north" in call.raw.decode()) == (profile == "reference")
+
+
+def _claim(label: Json, **changes: object) -> None:
+    label["response_claims"][0].update(changes)
+
+
+def _told(label: Json, **changes: object) -> None:
+    label["reference_claims"][0].update(changes)
+
+
+CLAIMS_BROKEN: dict[str, tuple[Callable[[Json], object], str, str]] = {
+    "a claim of a sentence that is not there": (
+        lambda label: label["response_claims"].append(
+            {**label["response_claims"][0], "response_sentence_key": "q"}
+        ),
+        "unknown_response_sentence",
+        "response_claims[2]: 'q'",
+    ),
+    "a sentence without claims that is not there": (
+        lambda label: label["response_sentences_without_claims"].append("q"),
+        "unknown_response_sentence",
+        "response_sentences_without_claims: 'q'",
+    ),
+    "a key that was not shown": (
+        lambda label: _claim(label, supporting_sentence_keys=["0a", "9z"]),
+        "unknown_key",
+        "response_claims[0].supporting_sentence_keys: '9z'",
+    ),
+    "a contradicting key that was not shown": (
+        lambda label: _claim(label, contradicting_sentence_keys=["9z"]),
+        "unknown_key",
+        "response_claims[0].contradicting_sentence_keys: '9z'",
+    ),
+    "a special string that contradicts": (
+        lambda label: _claim(label, contradicting_sentence_keys=["general"]),
+        "special_not_allowed",
+        "response_claims[0].contradicting_sentence_keys: 'general'",
+    ),
+    "a sentence of which nothing is said": (
+        lambda label: label["response_claims"].pop(),
+        "missing_claims",
+        "response_sentences_without_claims: 'b'",
+    ),
+    "claims of a sentence that is said to make none": (
+        lambda label: label["response_sentences_without_claims"].append("b"),
+        "claims_and_none",
+        "response_sentences_without_claims: 'b'",
+    ),
+    "an entailment by nothing": (
+        lambda label: _claim(label, supporting_sentence_keys=[]),
+        "verdict_without_keys",
+        "response_claims[0]: 'entailment'",
+    ),
+    "a supported sentence with an open claim": (
+        lambda label: _claim(label, verdict="neutral"),
+        "verdict_against_support",
+        "response_claims of a: 'a'",
+    ),
+}
+REFERENCE_BROKEN: dict[str, tuple[Callable[[Json], object], str, str]] = {
+    "a reference sentence that is not there": (
+        lambda label: label["reference_sentences_without_claims"].append("ref.q"),
+        "unknown_reference_sentence",
+        "reference_sentences_without_claims: 'ref.q'",
+    ),
+    "a reference sentence of which nothing is said": (
+        lambda label: label["reference_claims"].pop(),
+        "missing_claims",
+        "reference_sentences_without_claims: 'ref.b'",
+    ),
+    "claims of a reference sentence that is said to make none": (
+        lambda label: label["reference_sentences_without_claims"].append("ref.a"),
+        "claims_and_none",
+        "reference_sentences_without_claims: 'ref.a'",
+    ),
+    "a special string for the reference": (
+        lambda label: _told(label, supporting_sentence_keys=["general"]),
+        "special_not_allowed",
+        "reference_claims[0].supporting_sentence_keys: 'general'",
+    ),
+    "the reference as evidence for itself": (
+        lambda label: _told(label, supporting_sentence_keys=["ref.a"]),
+        "unknown_key",
+        "reference_claims[0].supporting_sentence_keys: 'ref.a'",
+    ),
+    "the reference as evidence for the response": (
+        lambda label: _claim(label, supporting_sentence_keys=["0a", "ref.a"]),
+        "unknown_key",
+        "response_claims[0].supporting_sentence_keys: 'ref.a'",
+    ),
+}
+BROKEN = [
+    *(pytest.param("claims", *broken, id=name) for name, broken in CLAIMS_BROKEN.items()),
+    *(pytest.param("reference", *broken, id=name) for name, broken in REFERENCE_BROKEN.items()),
+]
+
+
+@pytest.mark.parametrize(("profile", "change", "kind", "named"), BROKEN)
+def test_a_broken_claim_rule_is_reasked_once(
+    profile: str, change: Callable[[Json], object], kind: str, named: str
+) -> None:
+    """The bad keys are named, the rules are told, and the mended answer counts."""
+    with Provider([answers(change)]) as provider:
+        reply = reply_of(provider, profile)
+    assert type(reply.answer) is OUTPUTS[profile]
+    assert reply.facts.broken_contracts == {kind: 1}
+    assert (len(provider.calls), reply.facts.reasks) == (2, 1)
+    told = provider.calls[1].messages[-1]["content"]
+    assert f"broke the rules: {kind} in {named}. " in told
+    assert "stands in response_sentences_without_claims, never both" in told
+    assert ("Reference sentence keys are ref.a-ref.b" in told) == (profile == "reference")
+
+
+def test_a_reask_is_worded_in_a_batch_as_online(tmp_path: Path) -> None:
+    """The rules for claims included."""
+    change = CLAIMS_BROKEN["an entailment by nothing"][0]
+    given = rows("A lamp.")
+    with Provider([answers(change), "ok", answers(change)]) as provider:
+        labeler.label(
+            given, judge=judge_of(provider), store=tmp_path / "online", profile="reference"
+        )
+        _in_a_batch(provider, given, tmp_path / "batch", "reference")
+        online, line = provider.calls[-1], provider.batch_lines[-1]
+    assert len(provider.batch_lines) == 2
+    assert line.messages == online.messages
+
+
+def _in_a_batch(provider: Provider, given: list[dict[str, Any]], store: Path, profile: str) -> None:
+    how = recipe(OpenAIJudge("m", api_key=KEY, base_url=provider.url), profile=profile)
+    service = OpenAIBatches(api_key=KEY, base_url=provider.url, sleep=_no_sleep)
+    batches.submit_batch(open_rows(given), how, service, store)
+    again = OpenAIBatches(api_key=KEY, base_url=provider.url, sleep=_no_sleep)
+    batches.collect_batches(again, store, waiting=Waiting(sleep=_no_sleep))
+
+
+def test_a_batch_brings_the_same_labels_under_the_same_keys(tmp_path: Path) -> None:
+    """Of both richer profiles, chosen row by row."""
+    given = rows("A lamp.", None)
+    with Provider(batches=completes()) as provider:
+        online = labeler.label(
+            given, judge=judge_of(provider), store=tmp_path / "online", profile="auto"
+        )
+        _in_a_batch(provider, given, tmp_path / "batch", "auto")
+    with DiskStore(tmp_path / "batch", create=False) as store:
+        for outcome in online:
+            assert isinstance(outcome, LabelRecord)
+            collected = store.get(outcome.key)
+            assert isinstance(collected, LabelRecord)
+            assert collected.label == outcome.label
+
+
+def test_auto_asks_each_row_for_the_most_that_it_has() -> None:
+    """Those with a reference answer about both, the others about the response alone."""
+    with Provider() as provider:
+        made = labels(
+            labeler.label(
+                rows("A lamp.", None, "", "  "),
+                judge=judge_of(provider),
+                store=labeler.MemoryStore(),
+                profile="auto",
+            )
+        )
+    assert [type(label) for label in made] == [
+        ReferenceLabelingOutput,
+        *[ClaimsLabelingOutput] * 3,
+    ]
+    shown = sorted("REFERENCE" in call.data for call in provider.calls)
+    assert shown == [False, False, False, True]
+
+
+@pytest.mark.parametrize("reference", [None, "", " \n"])
+def test_a_row_without_a_reference_costs_nothing(reference: str | None) -> None:
+    """It is told, before anything is sent, that the profile needs one."""
+    with Provider() as provider:
+        (outcome,) = labeler.label(
+            rows(reference),
+            judge=judge_of(provider),
+            store=labeler.MemoryStore(),
+            profile="reference",
+        )
+    assert isinstance(outcome, LabelFailure)
+    assert (outcome.reason, outcome.attempts, outcome.usage) == ("no_reference", 0, None)
+    assert provider.calls == []
+
+
+def test_records_of_both_profiles_run_at_once_without_mixing() -> None:
+    """Each answer is held against its own record and its own profile."""
+
+    def broken(call: Call) -> str | None:
+        return "unknown-key" if len(call.messages) == len(("system", "user")) else None
+
+    given = rows(*(["A lamp."] * 5 + [None] * 5))
+    with Provider(broken) as provider:
+        made = labels(
+            labeler.label(
+                given, judge=judge_of(provider), store=labeler.MemoryStore(), profile="auto"
+            )
+        )
+    assert [type(label) is ReferenceLabelingOutput for label in made] == [True] * 5 + [False] * 5
+    assert len(provider.calls) == 2 * len(given)
