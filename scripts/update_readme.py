@@ -12,6 +12,7 @@ from pathlib import Path
 from labeler.calculators import METRICS
 from labeler.judges.failures import RULES, Course, Rule
 from labeler.judges.openai_spec import OpenAISpec
+from metric_terms import system_table
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
@@ -21,13 +22,17 @@ STATUSES = range(1000)
 
 
 def metric_table() -> str:
-    """Every metric: id, direction, formula, label fields, source."""
-    lines = ["| id | | formula | label fields | source |", "|---|---|---|---|---|"]
+    """Every metric: id, direction, formula, label fields and the profile that asks it, source."""
+    lines = [
+        "| id | | formula | label fields | profile | source |",
+        "|---|---|---|---|---|---|",
+    ]
     for metric in METRICS.values():
         arrow = "↑" if metric.higher_is_better else "↓"
         formula = metric.formula.replace("|", "\\|")
         needs = ", ".join(f"`{name}`" for name in metric.needs)
-        lines.append(f"| `{metric.id}` | {arrow} | {formula} | {needs} | {metric.source} |")
+        asked = f"{needs} | `{metric.profile.name}`"
+        lines.append(f"| `{metric.id}` | {arrow} | {formula} | {asked} | {metric.source} |")
     return "\n".join(lines)
 
 
@@ -88,7 +93,7 @@ def _runs(numbers: list[int]) -> list[str]:
 
 Part = Callable[[], str]
 GENERATED: dict[Path, dict[str, Part]] = {
-    README: {"metrics": metric_table},
+    README: {"metrics": metric_table, "systems": system_table},
     FAILURES: {"failures": failure_table},
 }
 """The generated parts of each page, by the name in the comments round them."""

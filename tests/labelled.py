@@ -6,10 +6,23 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from labeler.contract import check_label
-from labeler.keys import letters
-from labeler.labels import GPTLabelingOutput, SentenceSupport, VerbatimLabel, VerbatimSupport
+from labeler.example import key_reference
+from labeler.keys import letters, position
+from labeler.labels import (
+    ClaimsLabelingOutput,
+    ComparedClaim,
+    GPTLabelingOutput,
+    ReferenceClaim,
+    ReferenceLabelingOutput,
+    ResponseClaim,
+    SentenceSupport,
+    VerbatimLabel,
+    VerbatimSupport,
+    Verdict,
+)
+from labeler.profiles import PROFILES, Profile
 from labeler.record import LabelRecord, label_key
-from samples import keyed_example, signature
+from samples import keyed_example, pieces, signature
 
 
 def output(
@@ -37,6 +50,145 @@ def output(
         ),
         all_utilized_sentence_keys=tuple(utilized),
     )
+
+
+def says(
+    sentence: str = "a",
+    by: Sequence[str] = (),
+    against: Sequence[str] = (),
+    *,
+    claim: str = "something",
+    on_topic: bool = True,
+) -> ResponseClaim:
+    """A claim of the response; what the documents say of it follows from the keys.
+
+    Args:
+        sentence: key of the response sentence that makes it.
+        by: keys that support it.
+        against: keys that contradict it.
+        claim: its text.
+        on_topic: whether it helps to answer the question.
+    """
+    verdict: Verdict = "entailment" if by else "contradiction" if against else "neutral"
+    return ResponseClaim(
+        response_sentence_key=sentence,
+        claim=claim,
+        supporting_sentence_keys=tuple(by),
+        contradicting_sentence_keys=tuple(against),
+        verdict=verdict,
+        relevant_to_question=on_topic,
+    )
+
+
+def compared(claim: ResponseClaim, reference: Verdict) -> ComparedClaim:
+    """The same claim, and what the reference answer says of it."""
+    return ComparedClaim(**claim.model_dump(), reference_verdict=reference)
+
+
+def right(sentence: str = "a", by: Sequence[str] = (), **more: Any) -> ComparedClaim:
+    """A claim of the response that the reference answer entails; see :func:`says`."""
+    return compared(says(sentence, by, **more), "entailment")
+
+
+def wrong(sentence: str = "a", by: Sequence[str] = (), **more: Any) -> ComparedClaim:
+    """A claim of the response that the reference answer does not entail; see :func:`says`."""
+    return compared(says(sentence, by, **more), "neutral")
+
+
+def expects(
+    by: Sequence[str] = (),
+    *,
+    found: bool = False,
+    sentence: str = "ref.a",
+    claim: str = "something",
+) -> ReferenceClaim:
+    """A claim of the reference answer.
+
+    Args:
+        by: document keys that support it.
+        found: whether the response entails it.
+        sentence: key of the reference sentence that makes it.
+        claim: its text.
+    """
+    return ReferenceClaim(
+        reference_sentence_key=sentence,
+        claim=claim,
+        supporting_sentence_keys=tuple(by),
+        response_verdict="entailment" if found else "neutral",
+    )
+
+
+def claims_output(
+    claims: Sequence[ResponseClaim],
+    *,
+    relevant: Sequence[str] = (),
+    utilized: Sequence[str] | None = None,
+    silent: Sequence[str] = (),
+) -> ClaimsLabelingOutput:
+    """An answer of the profile ``claims``; the support of each sentence is that of its claims.
+
+    Args:
+        claims: those of the response, in the order of its sentences.
+        relevant: relevant keys.
+        utilized: utilized keys; by default those that support a claim.
+        silent: keys of response sentences that make no claim.
+    """
+    return ClaimsLabelingOutput(
+        **vars(_shared(claims, relevant, utilized, silent)),
+        response_claims=tuple(claims),
+        response_sentences_without_claims=tuple(silent),
+    )
+
+
+def reference_output(
+    claims: Sequence[ComparedClaim],
+    reference: Sequence[ReferenceClaim],
+    *,
+    relevant: Sequence[str] = (),
+    utilized: Sequence[str] | None = None,
+    silent: Sequence[str] = (),
+    silent_reference: Sequence[str] = (),
+) -> ReferenceLabelingOutput:
+    """An answer of the profile ``reference``; see :func:`claims_output`.
+
+    Args:
+        claims: those of the response.
+        reference: those of the reference answer.
+        relevant: relevant keys.
+        utilized: utilized keys; by default those that support a claim of the response.
+        silent: keys of response sentences that make no claim.
+        silent_reference: keys of reference sentences that make no claim.
+    """
+    return ReferenceLabelingOutput(
+        **vars(_shared(claims, relevant, utilized, silent)),
+        response_claims=tuple(claims),
+        response_sentences_without_claims=tuple(silent),
+        reference_claims=tuple(reference),
+        reference_sentences_without_claims=tuple(silent_reference),
+    )
+
+
+def _shared(
+    claims: Sequence[ResponseClaim],
+    relevant: Sequence[str],
+    utilized: Sequence[str] | None,
+    silent: Sequence[str],
+) -> GPTLabelingOutput:
+    """What labels of all profiles have: a sentence is supported where all its claims are."""
+    keys = sorted({*silent, *(claim.response_sentence_key for claim in claims)}, key=position)
+    support = {key: _support(key, claims) for key in keys}
+    cited = dict.fromkeys(key for c in claims for key in c.supporting_sentence_keys)
+    real = [key for key in cited if key[0].isdigit()]
+    return output(
+        relevant=relevant, utilized=real if utilized is None else utilized, support=support
+    )
+
+
+def _support(key: str, claims: Sequence[ResponseClaim]) -> list[str]:
+    own = [claim for claim in claims if claim.response_sentence_key == key]
+    if any(claim.verdict != "entailment" for claim in own):
+        return []
+    return list(dict.fromkeys(k for c in own for k in c.supporting_sentence_keys)) or ["general"]
 
 
 def verbatim(
@@ -74,6 +226,7 @@ def record(
     support: Mapping[str, Sequence[str]] | None = None,
     response: int | None = None,
     stored: VerbatimLabel | None = None,
+    answer: GPTLabelingOutput | None = None,
     metadata: Mapping[str, Any] | None = None,
 ) -> LabelRecord:
     """A stored label.
@@ -86,10 +239,13 @@ def record(
         support: supporting keys of each judged response sentence; none means unsupported.
         response: number of response sentences, where it is not the number of judged ones.
         stored: the answer as given, where it differs; the label is then made from it.
+        answer: the whole answer, such as that of a richer profile; in place of what else it says.
         metadata: other columns.
     """
-    support = {"a": ["0a"], "b": ["0b"]} if support is None else support
-    size = len(support) if response is None else response
+    if answer is None:
+        support = {"a": ["0a"], "b": ["0b"]} if support is None else support
+        answer = output(relevant=relevant, utilized=utilized, support=support)
+    size = len(answer.sentence_support_information) if response is None else response
     example = keyed_example(
         id=id,
         documents=[
@@ -101,9 +257,12 @@ def record(
         response=[f"Statement {letters(s)}." for s in range(size)],
         metadata=metadata,
     )
-    answer = stored or output(relevant=relevant, utilized=utilized, support=support)
-    checked = check_label(answer, example)
-    made_by = signature()
+    if isinstance(answer, ReferenceLabelingOutput):
+        reference = pieces([f"Truth {letters(s)}." for s in range(_reference_size(answer))])
+        example = example.model_copy(update={"reference": key_reference(reference)})
+    checked = check_label(stored or answer, example)
+    profile = _profile_of(answer)
+    made_by = signature(prompt=profile.prompt, schema=profile.schema)
     return LabelRecord(
         key=label_key(example, made_by),
         example=example,
@@ -113,3 +272,14 @@ def record(
         violations=checked.violations,
         signature=made_by,
     )
+
+
+def _reference_size(answer: ReferenceLabelingOutput) -> int:
+    """How many sentences a reference answer has at least, by the keys that name them."""
+    claiming = {claim.reference_sentence_key for claim in answer.reference_claims}
+    named = claiming.union(answer.reference_sentences_without_claims)
+    return max((position(key).sentence + 1 for key in named), default=0)
+
+
+def _profile_of(answer: GPTLabelingOutput) -> Profile:
+    return next(p for p in PROFILES.values() if p.output is type(answer))

@@ -1,14 +1,37 @@
-"""Marks the tests that need the real RAGBench rows, and hands them out."""
+"""Marks the tests that need data which is not shipped, and hands it out."""
 
 from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ragbench_data import ragbench_files, ragbench_folder, ragbench_rows
 
-__all__ = ["needs_ragbench", "ragbench_files", "ragbench_rows"]
+__all__ = ["needs_ragbench", "needs_ragchecker", "ragbench_files", "ragbench_rows", "ragchecker"]
 
 needs_ragbench = pytest.mark.skipif(
     not ragbench_files(),
     reason=f"no *.jsonl.gz in {ragbench_folder()}; name the RAGBench folder in LABELER_TEST_DATA",
+)
+
+
+def _ragchecker_file() -> Path:
+    """RAGChecker's own example, in ``worked`` beside the folder of RAGBench."""
+    folder = ragbench_folder()
+    base = folder.parent if folder.name == "ragbench" else folder
+    return base / "worked" / "ragchecker" / "checking_outputs.json"
+
+
+def ragchecker() -> dict[str, Any]:
+    """RAGChecker's own example: two questions with claims, entailment lists and metrics."""
+    found: dict[str, Any] = json.loads(_ragchecker_file().read_text(encoding="utf-8"))
+    return found
+
+
+needs_ragchecker = pytest.mark.skipif(
+    not _ragchecker_file().is_file(),
+    reason=f"no {_ragchecker_file()}; name the folder of worked/ragchecker in LABELER_TEST_DATA",
 )

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import get_args
+
+from pydantic import BaseModel
 
 from labeler.calculators.ratio import Ratio
 from labeler.calculators.tally import Tally
 from labeler.catalog import Catalog
 from labeler.errors import UnknownName
+from labeler.labels import GPTLabelingOutput
+from labeler.profiles import PROFILES, Profile
 
 Compute = Callable[[Tally], Ratio]
 
@@ -22,7 +28,7 @@ class Metric:
         dialect: which published definition it follows.
         version: counts up when the number changes for any label.
         higher_is_better: the direction of improvement.
-        needs: the label fields that it reads.
+        needs: the label fields that it reads; ``response_claims.verdict`` is one of each claim.
         source: the papers, packages or guides that define it.
         formula: the definition in one line.
         compute: the function itself.
@@ -48,6 +54,25 @@ class Metric:
     def signature(self) -> str:
         """Name, dialect and version, as they stand in a number's signature."""
         return f"metric:{self.name}.v{self.version}|dialect:{self.dialect}"
+
+    @cached_property
+    def profile(self) -> Profile:
+        """The profile that asks for all that it needs, and for no more than it must."""
+        profiles = list(PROFILES.values())
+        of_labels = frozenset[str]().union(*(_fields(profile.output) for profile in profiles))
+        asked = of_labels.intersection(self.needs)
+        return next(profile for profile in profiles if asked <= _fields(profile.output))
+
+
+@lru_cache
+def _fields(output: type[GPTLabelingOutput]) -> frozenset[str]:
+    """Names of a label's fields, and of those of its parts: ``response_claims.verdict``."""
+    names = set(output.model_fields)
+    for name, field in output.model_fields.items():
+        for part in get_args(field.annotation):
+            if isinstance(part, type) and issubclass(part, BaseModel):
+                names.update(f"{name}.{inner}" for inner in part.model_fields)
+    return frozenset(names)
 
 
 METRICS: Catalog[Metric] = Catalog("metric")
@@ -79,6 +104,8 @@ def metric(
 
 def select_metrics(ids: str | Iterable[str] | None = None) -> tuple[Metric, ...]:
     """The metrics of the given ids, in order; each once, in its default dialect, where none are.
+
+    Which of these a label has the fields for is told by :func:`labeler.calculators.measure`.
 
     An id is ``name``, ``name:dialect``, or ``package.module:name`` for a third party's metric.
     The default dialect may be named too: ``relevance:set`` is ``relevance``. ``all`` stands for

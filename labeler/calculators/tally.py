@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -31,7 +31,8 @@ class ClaimTally:
     entailed: bool
     """Whether the documents entail it."""
     supporting: frozenset[int]
-    """Indices of the documents that hold a sentence which supports it: E(claim)."""
+    """Indices of the documents that hold a sentence which supports it, where it is entailed:
+    E(claim)."""
     contradicting: frozenset[int] = frozenset()
     """Indices of the documents that hold a sentence which contradicts it: X(claim)."""
     relevant: bool | None = None
@@ -99,6 +100,35 @@ class Tally:
             return Ratio.missing("unjudged_response_sentence")
         return Ratio.of(len(keys), len(self.response), if_empty="empty_response")
 
+    def claim_share(self, counts: Callable[[ClaimTally], bool]) -> Ratio:
+        """Claims of the response that count over all of them."""
+        if self.claims is None:
+            return Ratio.missing("needs_claims")
+        return Ratio.of(sum(map(counts, self.claims)), len(self.claims), if_empty="no_claims")
+
+    def compared_share(self, counts: Callable[[ClaimTally], bool]) -> Ratio:
+        """The same, where a reference answer with claims tells which are correct."""
+        missing = self.without_reference
+        return Ratio.missing(missing) if missing else self.claim_share(counts)
+
+    def reference_share(self, counts: Callable[[ClaimTally], bool]) -> Ratio:
+        """Claims of the reference answer that count over all of them."""
+        missing, claims = self.without_reference, self.reference_claims or ()
+        return Ratio.missing(missing) if missing else Ratio(sum(map(counts, claims)), len(claims))
+
+    @property
+    def without_reference(self) -> str | None:
+        """Why nothing can be held against a reference answer; ``None`` where it can."""
+        if self.reference_claims is None:
+            return "needs_reference"
+        return None if self.reference_claims else "no_reference_claims"
+
+    @cached_property
+    def relevant_chunks(self) -> frozenset[int]:
+        """Indices of the documents that entail a claim of the reference answer."""
+        found = (claim.supporting for claim in self.reference_claims or ())
+        return frozenset[int]().union(*found)
+
     def ranks(self, keys: Iterable[str]) -> tuple[bool, ...]:
         """For each document in retrieval order, whether it holds one of the sentences."""
         hit = {position(key).document for key in keys}
@@ -137,7 +167,10 @@ def _claims(label: GPTLabelingOutput) -> tuple[ClaimTally, ...] | None:
         ClaimTally(
             sentence=claim.response_sentence_key,
             entailed=claim.verdict == "entailment",
-            supporting=_documents(claim.supporting_sentence_keys),
+            # What is named for a claim that is not entailed supports a part of it at most.
+            supporting=_documents(
+                claim.supporting_sentence_keys if claim.verdict == "entailment" else ()
+            ),
             contradicting=_documents(claim.contradicting_sentence_keys),
             relevant=claim.relevant_to_question,
             counterpart=(

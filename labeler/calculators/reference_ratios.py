@@ -1,0 +1,229 @@
+"""Ratios that hold the response and the documents against a reference answer.
+
+A claim of the response is *correct* where the reference entails it. A document is a *relevant
+chunk* where it entails a claim of the reference. A document entails a claim where it holds one of
+the claim's supporting sentences. RAGChecker calls ``context_recall`` here *claim recall*, and
+``claim_recall`` here *recall*. Where it prints 0 for want of claims, these are undefined.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from labeler.calculators.definition import metric
+from labeler.calculators.ratio import Ratio
+from labeler.calculators.tally import Tally
+
+_CORRECT = ("response_claims.reference_verdict",)
+_SUPPORTING = ("response_claims.supporting_sentence_keys",)
+_IN_CONTEXT = ("reference_claims.supporting_sentence_keys",)
+_IN_RESPONSE = ("reference_claims.response_verdict",)
+
+
+@metric(
+    "context_recall",
+    dialect="claim",
+    default=True,
+    needs=_IN_CONTEXT,
+    source="DeepEval contextual recall; RAGAS context recall; RAGChecker claim recall",
+    formula="reference claims that a document entails / claims of the reference",
+)
+def context_recall(tally: Tally) -> Ratio:
+    """Share of the reference answer's claims that retrieval brought up.
+
+    Counts: reference claims with a supporting document sentence over reference claims.
+    Undefined when: the label has no reference (``needs_reference``), or it makes no claim
+    (``no_reference_claims``).
+    """
+    return tally.reference_share(lambda claim: claim.entailed)
+
+
+@metric(
+    "context_precision_claims",
+    dialect="claim",
+    default=True,
+    needs=_IN_CONTEXT,
+    source="RAGChecker context precision: of a set, not of a ranking",
+    formula="documents that entail a reference claim / C",
+)
+def context_precision_claims(tally: Tally) -> Ratio:
+    """Share of the documents that hold a claim of the reference answer.
+
+    Counts: relevant chunks over documents, whatever their rank.
+    Undefined when: the label has no reference (``needs_reference``), it makes no claim
+    (``no_reference_claims``), or there are no documents.
+    """
+    missing = tally.without_reference
+    if missing:
+        return Ratio.missing(missing)
+    found = len(tally.relevant_chunks)
+    return Ratio.of(found, len(tally.documents), if_empty="no_documents")
+
+
+@metric(
+    "context_utilization_claims",
+    dialect="claim",
+    default=True,
+    needs=(*_IN_CONTEXT, *_IN_RESPONSE),
+    source="RAGChecker context utilization",
+    formula="reference claims in documents and response / reference claims in documents",
+)
+def context_utilization_claims(tally: Tally) -> Ratio:
+    """Share of the reference's claims in the documents that the response passes on.
+
+    Counts: reference claims that a document and the response entail over those that a document
+    entails.
+    Undefined when: the label has no reference (``needs_reference``), it makes no claim
+    (``no_reference_claims``), or no document entails one (``no_reference_claim_in_documents``).
+    """
+    missing = tally.without_reference
+    if missing:
+        return Ratio.missing(missing)
+    retrieved = [claim for claim in tally.reference_claims or () if claim.entailed]
+    used = sum(claim.counterpart is True for claim in retrieved)
+    return Ratio.of(used, len(retrieved), if_empty="no_reference_claim_in_documents")
+
+
+@metric(
+    "claim_precision",
+    dialect="claim",
+    default=True,
+    needs=_CORRECT,
+    source="RAGChecker precision",
+    formula="correct claims / claims of the response",
+)
+def claim_precision(tally: Tally) -> Ratio:
+    """Share of the response's claims that the reference answer entails.
+
+    Counts: correct claims over claims.
+    Undefined when: the label has no reference (``needs_reference``), it makes no claim
+    (``no_reference_claims``), or the response makes none (``no_claims``).
+    """
+    return tally.compared_share(lambda claim: claim.counterpart is True)
+
+
+@metric(
+    "claim_recall",
+    dialect="claim",
+    default=True,
+    needs=_IN_RESPONSE,
+    source="RAGChecker recall",
+    formula="reference claims that the response entails / claims of the reference",
+)
+def claim_recall(tally: Tally) -> Ratio:
+    """Share of the reference answer's claims that the response entails.
+
+    Counts: reference claims found in the response over reference claims.
+    Undefined when: the label has no reference (``needs_reference``), or it makes no claim
+    (``no_reference_claims``).
+    """
+    return tally.reference_share(lambda claim: claim.counterpart is True)
+
+
+@metric(
+    "claim_f1",
+    dialect="claim",
+    default=True,
+    needs=(*_CORRECT, *_IN_RESPONSE),
+    source="RAGChecker F1",
+    formula="2PR / (P + R), P = claim_precision, R = claim_recall; 0 if both are 0",
+)
+def claim_f1(tally: Tally) -> Ratio:
+    """Harmonic mean of precision and recall of claims.
+
+    Counts: an exact fraction over 1, so that the pooled value is the mean. 0 where claims stand
+    on both sides and none is found on the other.
+    Undefined when: precision or recall is, for the reason of the first that is.
+    """
+    precision, recall = claim_precision(tally), claim_recall(tally)
+    undefined = precision.undefined or recall.undefined
+    if undefined:
+        return Ratio.missing(undefined)
+    p, r = (Fraction(part.numerator or 0, part.denominator or 1) for part in (precision, recall))
+    return Ratio(2 * p * r / (p + r) if p + r else Fraction(), 1)
+
+
+@metric(
+    "noise_sensitivity_relevant",
+    dialect="claim",
+    default=True,
+    higher_is_better=False,
+    needs=(*_CORRECT, *_SUPPORTING, *_IN_CONTEXT),
+    source="RAGChecker and RAGAS noise sensitivity; generator-metrics guide",
+    formula="incorrect claims that a relevant chunk entails / claims of the response",
+)
+def noise_sensitivity_relevant(tally: Tally) -> Ratio:
+    """Share of the response's claims that are wrong and come from a relevant chunk.
+
+    Counts: claims that the reference does not entail and a relevant chunk does over claims.
+    Undefined when: the label has no reference (``needs_reference``), it makes no claim
+    (``no_reference_claims``), or the response makes none (``no_claims``).
+    """
+    chunks = tally.relevant_chunks
+    return tally.compared_share(
+        lambda claim: not claim.counterpart and not claim.supporting.isdisjoint(chunks)
+    )
+
+
+@metric(
+    "noise_sensitivity_irrelevant",
+    dialect="claim",
+    default=True,
+    higher_is_better=False,
+    needs=(*_CORRECT, *_SUPPORTING, *_IN_CONTEXT),
+    source="RAGChecker and RAGAS noise sensitivity; generator-metrics guide",
+    formula="incorrect claims that irrelevant chunks alone entail / claims of the response",
+)
+def noise_sensitivity_irrelevant(tally: Tally) -> Ratio:
+    """Share of the response's claims that are wrong and come from irrelevant chunks alone.
+
+    Counts: claims that neither the reference nor a relevant chunk entails, and another document
+    does, over claims. What a relevant chunk entails too counts in ``noise_sensitivity_relevant``.
+    Undefined when: the label has no reference (``needs_reference``), it makes no claim
+    (``no_reference_claims``), or the response makes none (``no_claims``).
+    """
+    chunks = tally.relevant_chunks
+    return tally.compared_share(
+        lambda claim: (
+            not claim.counterpart and bool(claim.supporting) and claim.supporting.isdisjoint(chunks)
+        )
+    )
+
+
+@metric(
+    "hallucination_incorrect",
+    dialect="claim",
+    default=True,
+    higher_is_better=False,
+    needs=(*_CORRECT, *_SUPPORTING),
+    source="RAGChecker hallucination",
+    formula="incorrect claims that no document entails / claims of the response",
+)
+def hallucination_incorrect(tally: Tally) -> Ratio:
+    """Share of the response's claims that are wrong and come from no document.
+
+    Counts: claims that neither the reference nor a document entails over claims.
+    Undefined when: the label has no reference (``needs_reference``), it makes no claim
+    (``no_reference_claims``), or the response makes none (``no_claims``).
+    """
+    return tally.compared_share(lambda claim: not claim.counterpart and not claim.supporting)
+
+
+@metric(
+    "self_knowledge",
+    dialect="claim",
+    default=True,
+    higher_is_better=False,
+    needs=(*_CORRECT, *_SUPPORTING),
+    source="RAGChecker self-knowledge",
+    formula="correct claims that no document entails / claims of the response",
+)
+def self_knowledge(tally: Tally) -> Ratio:
+    """Share of the response's claims that are right and come from no document.
+
+    Counts: claims that the reference entails and no document does over claims. Lower is better
+    where the response is to rest on the documents alone.
+    Undefined when: the label has no reference (``needs_reference``), it makes no claim
+    (``no_reference_claims``), or the response makes none (``no_claims``).
+    """
+    return tally.compared_share(lambda claim: claim.counterpart is True and not claim.supporting)
