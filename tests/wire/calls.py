@@ -63,6 +63,13 @@ class Call:
         messages: list[Json] = self.body.get("messages", [])
         return messages
 
+    @property
+    def asked_for(self) -> Json:
+        """The properties of the schema that the answer must have."""
+        declared = self.body.get("response_format", {}).get("json_schema", {})
+        properties: Json = declared.get("schema", {}).get("properties", {})
+        return properties
+
     @cached_property
     def data(self) -> dict[str, list[Json]]:
         """The JSON lines of each data block of the first user message, by the block's name."""
@@ -91,8 +98,32 @@ class Call:
         return _BLOCK.findall(users[0]) if users and isinstance(users[0], str) else []
 
 
+def questions_for(call: Call) -> Json:
+    """Questions that the response's first sentence would reply to, spelled much like it."""
+    said = call.data["RESPONSE"][0]["text"]
+    return {
+        "noncommittal_explanation": "it says something",
+        "noncommittal": False,
+        "questions": [
+            f"What is to be said of this: {said}",
+            f"Is it so that {said}",
+            f"Why {said}",
+        ],
+    }
+
+
 def label_for(call: Call) -> Json:
-    """A label that keeps the contract: the first document sentence is relevant and supports all."""
+    """A label of the profile that the schema asks for, which keeps the contract.
+
+    The first document sentence is relevant and supports all; each sentence makes one claim.
+    """
+    if "noncommittal" in call.asked_for:
+        return questions_for(call)
+    if "score" in call.asked_for:
+        scale = call.asked_for["score"]["enum"]
+        return {"reasoning": "it lies between", "score": scale[len(scale) // 2]}
+    if "steps" in call.asked_for:
+        return {"steps": ["Read the response.", "Weigh it."]}
     first = call.keys("DOCUMENTS")[:1]
     support = [
         {
@@ -103,11 +134,50 @@ def label_for(call: Call) -> Json:
         }
         for key in call.keys("RESPONSE")
     ]
-    return {
+    label: Json = {
         "relevance_explanation": "the first sentence answers the question",
         "all_relevant_sentence_keys": [*first],
         "overall_supported_explanation": "every sentence follows from the first",
         "overall_supported": bool(first),
         "sentence_support_information": support,
         "all_utilized_sentence_keys": [*first],
+    }
+    if "response_claims" in call.asked_for:
+        label |= _claims(call, first)
+    if "reference_claims" in call.asked_for:
+        label |= _reference_claims(call, first)
+        for claim in label["response_claims"]:
+            claim["reference_verdict"] = "entailment"
+    return label
+
+
+def _claims(call: Call, first: list[str]) -> Json:
+    return {
+        "response_claims": [
+            {
+                "response_sentence_key": key,
+                "claim": f"What {key} says.",
+                "supporting_sentence_keys": [*first],
+                "contradicting_sentence_keys": [],
+                "verdict": "entailment" if first else "neutral",
+                "relevant_to_question": True,
+            }
+            for key in call.keys("RESPONSE")
+        ],
+        "response_sentences_without_claims": [],
+    }
+
+
+def _reference_claims(call: Call, first: list[str]) -> Json:
+    return {
+        "reference_claims": [
+            {
+                "reference_sentence_key": key,
+                "claim": f"What {key} says.",
+                "supporting_sentence_keys": [*first],
+                "response_verdict": "entailment",
+            }
+            for key in call.keys("REFERENCE")
+        ],
+        "reference_sentences_without_claims": [],
     }

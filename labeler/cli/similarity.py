@@ -1,0 +1,173 @@
+"""The command that compares questions with those that the responses would reply to."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from typing import TYPE_CHECKING, Annotated, TypeVar
+
+import typer
+
+from labeler.cli import options
+from labeler.cli.interrupt import announce
+from labeler.cli.labeling import BUDGET_REACHED, SOME_FAILED, refuse_own_input
+from labeler.errors import UsageError
+
+if TYPE_CHECKING:
+    from labeler.embedding import Embedder
+    from labeler.embedding.shelf import EmbeddingWork
+    from labeler.record import AnyOutcome
+
+T = TypeVar("T", bound="AnyOutcome")
+
+
+def similarity(
+    rows: options.Rows,
+    *,
+    id_from: options.Id = "id",
+    output: options.Output = "-",
+    embedder: Annotated[
+        str,
+        typer.Option(help="wordllama (extra 'embeddings'), lexical, or openai:MODEL."),
+    ] = "wordllama",
+    dimensions: Annotated[
+        int | None, typer.Option(min=1, help="Of the vectors of openai; by default the model's.")
+    ] = None,
+    embedder_url: Annotated[
+        str | None, typer.Option(help="Address of the embedder; by default --base-url.")
+    ] = None,
+    embedding_price: Annotated[
+        str | None, typer.Option(help="US dollars per million tokens of text, such as 0.02.")
+    ] = None,
+    model: options.Model = None,
+    base_url: options.BaseUrl = None,
+    temperature: options.Temperature = None,
+    top_p: options.TopP = None,
+    seed: options.Seed = None,
+    reasoning_effort: options.ReasoningEffort = None,
+    max_output_tokens: options.MaxOutputTokens = None,
+    store: options.Store = ".labeler",
+    splitter: options.Splitter = "general",
+    concurrency: options.Concurrency = 16,
+    budget: Annotated[
+        str | None, typer.Option(help="US dollars for judge and embedder; never overspent.")
+    ] = None,
+    price: options.PriceOption = None,
+    prices: options.Prices = None,
+    retry_failed: options.RetryFailed = False,
+    trial: options.Trial = 0,
+) -> int:
+    """Compare each question with those that its response would reply to (answer relevancy)."""
+    from labeler import api
+    from labeler.cli.judging import choose_judge, dollars
+    from labeler.cli.terminal import Progress, say
+    from labeler.embedding.shelf import EmbeddingWork
+    from labeler.pipeline import GRACE_SECONDS
+    from labeler.pricing import find_price
+    from labeler.rows import RowFile
+    from labeler.traffic import Limits
+
+    settings = {
+        "model": model,
+        "base_url": base_url,
+        "temperature": temperature,
+        "top_p": top_p,
+        "seed": seed,
+        "reasoning_effort": reasoning_effort,
+        "max_output_tokens": max_output_tokens,
+    }
+    given = {name: value for name, value in settings.items() if value is not None}
+    charged = find_price(model, base_url, given=price, file=prices) if model else None
+    judge = choose_judge("openai", None, None, given, charged)
+    refuse_own_input(rows, output)
+    embeds = _embedder(embedder, dimensions, embedder_url or base_url, embedding_price)
+    work, kinds = EmbeddingWork(), Counter[str]()
+    announce(f"stopping: requests in flight may finish within {GRACE_SECONDS:g} s")
+    with Progress("writing questions", charged) as progress:
+        run = api.iter_similarity(
+            RowFile(*rows, id_from=options.id_columns(id_from)),
+            judge=judge,
+            embedder=embeds,
+            store=store,
+            splitter=splitter,
+            trial=trial,
+            concurrency=concurrency,
+            limits=Limits(budget=dollars("--budget", budget)),
+            retry_failed=retry_failed,
+            watcher=progress,
+            work=work,
+        )
+        try:
+            with closing(run):
+                api.write_labels(_counted(run, kinds), output)
+        except BaseException:
+            progress.break_off()
+            raise
+    judged, stored = progress.origins["judge"], progress.origins["store"]
+    progress.close(f"{judged} written by {judge.spec}", f"{stored} from the store")
+    say(_embedding(embeds, work))
+    failed = kinds["failure"]
+    if failed > progress.failed:
+        say(f"{failed - progress.failed} rows could not be embedded: each says why in its line")
+    if progress.reasons["budget"] or (failed > progress.failed and work.spent.closed):
+        return BUDGET_REACHED
+    return SOME_FAILED if failed else 0
+
+
+def _counted(outcomes: Iterable[T], kinds: Counter[str]) -> Iterator[T]:
+    """Count outcomes by kind while passing them on."""
+    for outcome in outcomes:
+        kinds[outcome.kind] += 1
+        yield outcome
+
+
+def _embedder(name: str, dimensions: int | None, url: str | None, price: str | None) -> Embedder:
+    """Make the embedder that the options describe; the key comes from the environment only.
+
+    Raises:
+        UsageError: an option is missing, or given to another embedder.
+    """
+    from labeler.api import open_embedder
+    from labeler.cli.judging import dollars, key_for
+
+    kind, _, model = name.partition(":")
+    if kind != "openai":
+        if dimensions is not None or price is not None:
+            raise UsageError(
+                f"embedder {name} takes no --dimensions and no --embedding-price; only openai does"
+            )
+        return open_embedder(name)
+    if not model:
+        raise UsageError(
+            "the openai embedder needs a model: --embedder openai:MODEL; models retire, so none is "
+            "built in"
+        )
+    from labeler.embedding.openai_embedder import OpenAIEmbedder
+    from labeler.embedding.prices import flat_price
+    from labeler.judges.address import OFFICIAL_URL
+
+    stated = dollars("--embedding-price", price)
+    if stated is not None and stated < 0:
+        raise UsageError(f"--embedding-price must be 0 or more, got {stated}")
+    return OpenAIEmbedder(
+        model,
+        api_key=key_for(url),
+        base_url=url or OFFICIAL_URL,
+        dimensions=dimensions,
+        price=None if stated is None else flat_price(stated, f"--embedding-price {stated}"),
+    )
+
+
+def _embedding(embedder: Embedder, work: EmbeddingWork) -> str:
+    """What embedding took: texts, requests, tokens and money."""
+    parts = [
+        f"{work.embedded} texts embedded by {embedder.spec}",
+        f"{work.stored} from the store",
+        *([f"{work.failed} failed"] if work.failed else []),
+    ]
+    if not work.requests:
+        return ", ".join(parts)
+    price = embedder.price
+    cost = "price unknown" if price is None else f"${work.spent.known:.6f} by {price.source}"
+    return f"{', '.join(parts)}; {work.requests} requests; {work.tokens} tokens; {cost}"

@@ -1,0 +1,59 @@
+"""The seam to embedders: what one is, what it is given and what it gives back.
+
+An embedder turns texts into vectors whose directions are the more alike, the more alike the texts
+mean. Vectors of two embedders cannot be compared: each is kept under its embedder's name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from labeler.catalog import Catalog
+from labeler.errors import JudgeError
+from labeler.pricing import Price
+from labeler.record import ReplyFacts
+from labeler.vectors import EmbedderSpec, Vector
+
+
+@dataclass(frozen=True)
+class Embedded:
+    """What came back for some texts."""
+
+    vectors: tuple[Vector | JudgeError, ...]
+    """One for each text, in order; in its place why there is none, where others may have one."""
+    facts: ReplyFacts = field(default_factory=ReplyFacts)
+    """What it took: its attempts are the requests that were sent."""
+
+
+class Embedder(Protocol):
+    """Anything that embeds: implement ``spec`` and ``embed``; ``aclose`` frees what it holds."""
+
+    @property
+    def spec(self) -> EmbedderSpec:
+        """What identifies the embedder."""
+        ...
+
+    @property
+    def price(self) -> Price | None:
+        """What its tokens cost; ``None`` where nobody knows."""
+        ...
+
+    async def embed(self, texts: Sequence[str]) -> Embedded:
+        """Make the vectors of texts.
+
+        Raises:
+            FatalJudgeError: no text can be embedded; the run stops.
+        """
+        ...
+
+    async def aclose(self) -> None:
+        """Release connections; called once, after the last request."""
+        ...
+
+
+EMBEDDERS: Catalog[type] = Catalog("embedder")
+EMBEDDERS.add("lexical", "labeler.embedding.lexical:LexicalEmbedder")
+EMBEDDERS.add("openai", "labeler.embedding.openai_embedder:OpenAIEmbedder")
+EMBEDDERS.add("wordllama", "labeler.embedding.static:WordLlamaEmbedder")

@@ -1,0 +1,156 @@
+"""Asks a judge which question a response replies to, without showing it the one that was asked.
+
+One structured call a row, through the same engine, store and re-asks as labels.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+from labeler import resources
+from labeler.characters import inert_json
+from labeler.contract import Violation
+from labeler.errors import BadRow, UsageError
+from labeler.example import Example, Frozen, KeyedExample
+from labeler.judges import Judge
+from labeler.logprobs import Token
+from labeler.profiles import Profile
+from labeler.prompting import JudgeRequest, Message, Prompt, load_schema, prompt_parts
+from labeler.questions import QuestionsAnswer
+from labeler.record import QuestionsRecord, ReplyFacts, SentenceScores, questions_key
+from labeler.signature import Signature, digest
+from labeler.splitting import DEFAULT_SPLITTER, SPLITTERS, Splitter, key_example
+
+PROMPT = "questions/v1"
+SCHEMA = "questions/v1"
+
+_VARIABLE = re.compile(r"\{\{(marker|response)\}\}")
+_ANSWER_TOKENS = 160
+"""Of three questions and one or two sentences, without reasoning."""
+
+
+class QuestionsRequest(JudgeRequest):
+    """Asks for questions that a response would reply to."""
+
+    @cached_property
+    def messages(self) -> tuple[Message, ...]:
+        """The chat messages: the response, and nothing else of the row."""
+        sentences = [{"key": s.key, "text": s.text} for s in self.example.response]
+        values = {
+            # Made of what is shown alone, as the key is: rows of one response send the same.
+            "marker": digest({"fence": sentences})[:16],
+            "response": "\n".join(
+                inert_json(json.dumps(line, ensure_ascii=False)) for line in sentences
+            ),
+        }
+        user = _VARIABLE.sub(lambda match: values[match[1]], self.prompt.user)
+        return (
+            {"role": "system", "content": self.prompt.system},
+            {"role": "user", "content": user},
+        )
+
+    @property
+    def profile(self) -> Profile:
+        """None: it asks for no label.
+
+        Raises:
+            UsageError: always; a judge that only labels was asked.
+        """
+        raise UsageError(
+            f"judge {self.signature.judge!r} labels and writes no questions: ask a hosted model, "
+            "such as with --model"
+        )
+
+    @property
+    def answer_type(self) -> type[Frozen]:
+        """The class that an answer is read into, which holds all that it must keep."""
+        return QuestionsAnswer
+
+    @property
+    def rules(self) -> str:
+        """What an answer must keep, in words."""
+        return "There are exactly three questions, and none is blank."
+
+    @property
+    def expected_tokens(self) -> int:
+        """About how long an answer will be."""
+        return _ANSWER_TOKENS
+
+    def broken_by(self, answer: Frozen) -> tuple[Violation, ...]:
+        """Nothing: what fits the schema may be stored."""
+        _questions(answer)
+        return ()
+
+    def admit(
+        self,
+        answer: Frozen,
+        facts: ReplyFacts,
+        *,
+        scores: SentenceScores | None = None,
+        tokens: Sequence[Token] = (),
+    ) -> QuestionsRecord:
+        """Make the record that an answer becomes."""
+        del scores, tokens
+        return QuestionsRecord(
+            key=self.key,
+            example=self.example,
+            answer=_questions(answer),
+            signature=self.signature,
+            reply=facts,
+        )
+
+
+def _questions(answer: Frozen) -> QuestionsAnswer:
+    if not isinstance(answer, QuestionsAnswer):
+        raise TypeError(f"questions were asked for, got a {type(answer).__name__}")
+    return answer
+
+
+@lru_cache
+def load_questions_prompt() -> Prompt:
+    """The prompt that asks for questions."""
+    return Prompt(PROMPT, *prompt_parts(PROMPT, resources.read("prompts", PROMPT, ".md")))
+
+
+@dataclass(frozen=True)
+class QuestionsRecipe:
+    """All that turns an example into a request for questions, but for the example."""
+
+    judge: Judge
+    splitter: Splitter = SPLITTERS[DEFAULT_SPLITTER]
+    trial: int = 0
+
+    def request(self, example: Example) -> QuestionsRequest:
+        """Key an example and name the questions that it asks for.
+
+        Raises:
+            BadRow: it has no question to compare with, or no response to write questions for.
+        """
+        keyed = key_example(example, self.splitter)
+        _refuse_empty(keyed)
+        spec, prompt, schema = self.judge.spec, load_questions_prompt(), load_schema(SCHEMA)
+        signature = Signature(
+            judge=spec.judge,
+            model=spec.model,
+            sampling=spec.sampling(),
+            prompt=prompt.artifact,
+            response_schema=schema.artifact,
+            splitter=keyed.splitter,
+            trial=self.trial,
+        )
+        return QuestionsRequest(questions_key(keyed, signature), keyed, signature, prompt, schema)
+
+
+def _refuse_empty(example: KeyedExample) -> None:
+    empty = {"question": not example.question.strip(), "response": not example.response}
+    for part, is_empty in empty.items():
+        if is_empty:
+            raise BadRow(
+                f"{example.id!r}: empty {part}; there is nothing to compare, so the judge was not "
+                "asked",
+                reason=f"empty_{part}",
+            )

@@ -1,0 +1,155 @@
+"""Embedders that need no server: by spelling, and by a table that lies in a package."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from labeler.embedding import EMBEDDERS, Embedder
+from labeler.embedding.lexical import LexicalEmbedder
+from labeler.embedding.static import WordLlamaEmbedder
+from labeler.errors import UnknownName, UsageError
+from labeler.vectors import Vector, cosine
+
+ASKED = "How much does the lamp cost?"
+NEAR = "How much do the lamps cost?"
+REWORDED = "What is the price of the lamp?"
+FAR = "Where do penguins breed?"
+
+
+def vectors(embedder: Embedder, *texts: str) -> list[Vector]:
+    """The vectors of texts, all of which have one."""
+    found = asyncio.run(embedder.embed(texts)).vectors
+    assert all(isinstance(vector, tuple) for vector in found)
+    return [vector for vector in found if isinstance(vector, tuple)]
+
+
+def likeness(embedder: Embedder, text: str) -> float:
+    """How like the question a text is."""
+    one, other = vectors(embedder, ASKED, text)
+    return cosine(one, other) or 0.0
+
+
+# By spelling
+
+
+def test_what_is_spelled_alike_is_alike() -> None:
+    """The same is the same; a form of it is near; another subject is far."""
+    embedder = LexicalEmbedder()
+    assert likeness(embedder, ASKED) == pytest.approx(1.0)
+    assert likeness(embedder, NEAR) > 0.7
+    assert abs(likeness(embedder, FAR)) < 0.2
+
+
+def test_spelling_knows_nothing_of_meaning() -> None:
+    """That is why it is a floor: a question in other words is barely nearer than any other."""
+    embedder = LexicalEmbedder()
+    assert likeness(embedder, REWORDED) < likeness(embedder, NEAR) - 0.3
+
+
+def test_case_width_and_punctuation_do_not_count() -> None:
+    """They are spelling too, and mean nothing."""
+    assert likeness(LexicalEmbedder(), "\uff28OW much, does the LAMP cost") == pytest.approx(1.0)
+
+
+def test_other_scripts_are_embedded_too() -> None:
+    """Words are runs of letters of any script."""
+    one, other, far = vectors(
+        LexicalEmbedder(), "Сколько стоит лампа?", "Сколько стоят лампы?", "Где живут пингвины?"
+    )
+    assert (cosine(one, other) or 0) > 0.4 > (cosine(one, far) or 0)
+
+
+@pytest.mark.parametrize("text", ["", "?!", " \n"])
+def test_a_text_without_a_word_has_no_direction(text: str) -> None:
+    """Its vector is all zeros."""
+    (vector,) = vectors(LexicalEmbedder(), text)
+    assert not any(vector)
+
+
+def test_vectors_of_spelling_do_not_change() -> None:
+    """They are stored: another way of making them needs another name."""
+    (vector,) = vectors(LexicalEmbedder(), "lamp")
+    # Nine runs of <lamp>, each once, so that each has a third of the length.
+    places = {place: round(number * 3, 6) for place, number in enumerate(vector) if number}
+    assert places == {38: -1, 221: 1, 361: 1, 535: 1, 552: -1, 569: -1, 817: 1, 940: 1, 1014: -1}
+    assert str(LexicalEmbedder().spec) == "lexical/letters-1/1024"
+
+
+def test_what_needs_no_server_sends_nothing() -> None:
+    """Its facts say so."""
+    assert asyncio.run(LexicalEmbedder().embed(["a"])).facts.attempts == 0
+
+
+def test_embedders_are_found_by_name() -> None:
+    """And an unknown one names those that there are."""
+    assert EMBEDDERS["lexical"] is LexicalEmbedder
+    with pytest.raises(UnknownName, match="lexical, openai, wordllama"):
+        EMBEDDERS["word2vec"]
+
+
+# By a table
+
+HAS_WORDLLAMA = find_spec("wordllama") and find_spec("tokenizers") and find_spec("safetensors")
+needs_wordllama = pytest.mark.skipif(
+    not HAS_WORDLLAMA, reason="the extra 'embeddings' is not installed"
+)
+
+
+@needs_wordllama
+def test_what_means_the_same_in_other_words_is_alike_by_the_table() -> None:
+    """More than by spelling, and far more than another subject."""
+    embedder = WordLlamaEmbedder()
+    assert likeness(embedder, REWORDED) > 0.7
+    assert likeness(embedder, REWORDED) > likeness(LexicalEmbedder(), REWORDED) + 0.2
+    assert likeness(embedder, FAR) < 0.3
+
+
+@needs_wordllama
+def test_the_table_is_read_without_its_package() -> None:
+    """Importing that would set up logging for the whole program, and could lead to a download."""
+    code = (
+        "import logging, sys\n"
+        "from labeler.embedding.static import WordLlamaEmbedder\n"
+        "print(WordLlamaEmbedder().spec)\n"
+        "assert 'wordllama' not in sys.modules and 'requests' not in sys.modules\n"
+        "assert not logging.getLogger().handlers\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == "wordllama/l2_supercat_256@4d243a4b2dae/256\n"
+
+
+@needs_wordllama
+def test_a_text_without_a_piece_has_no_direction() -> None:
+    """As with spelling."""
+    (vector,) = vectors(WordLlamaEmbedder(), "")
+    assert not any(vector)
+
+
+@needs_wordllama
+def test_a_package_without_its_files_is_named(tmp_path: Path) -> None:
+    """With what to do."""
+    with pytest.raises(UsageError, match=r"rag-labeler\[embeddings\]"):
+        WordLlamaEmbedder(tmp_path)
+
+
+def test_a_missing_package_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And with what works without it."""
+    monkeypatch.setattr("labeler.embedding.static.find_spec", lambda _: None)
+    with pytest.raises(UsageError, match=r"wordllama, .*rag-labeler\[embeddings\].*lexical"):
+        WordLlamaEmbedder()
+
+
+def test_a_missing_reader_of_the_table_is_named_too(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Where the package is there and what reads its files is not."""
+    monkeypatch.setitem(sys.modules, "safetensors", None)
+    with pytest.raises(UsageError, match=r"package safetensors, .*rag-labeler\[embeddings\]"):
+        WordLlamaEmbedder(tmp_path)

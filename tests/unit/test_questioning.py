@@ -1,0 +1,112 @@
+"""What a judge is sent to have questions written."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+import samples
+from fakes import CountingJudge
+from labeler.errors import UsageError
+from labeler.example import Example, KeyedExample
+from labeler.prompting import load_schema
+from labeler.questioning import SCHEMA, QuestionsRecipe, QuestionsRequest, load_questions_prompt
+from labeler.questions import QuestionsAnswer
+from labeler.record import QuestionsRecord, ReplyFacts, questions_key
+from labeler.stores.sealed import BrokenSeal, seal, unseal
+
+ANSWER = QuestionsAnswer(
+    noncommittal_explanation="it names the capital",
+    noncommittal=False,
+    questions=("What is the capital?", "Which city is it?", "Where is the government?"),
+)
+
+
+def request_for(example: KeyedExample) -> QuestionsRequest:
+    """The request for a record's questions."""
+    signature = samples.signature(prompt="trace/v1")
+    return QuestionsRequest(
+        questions_key(example, signature),
+        example,
+        signature,
+        load_questions_prompt(),
+        load_schema(SCHEMA),
+    )
+
+
+def user_message(*response: str) -> str:
+    """What stands in the user message for a response."""
+    return request_for(samples.keyed_example(response=response)).messages[1]["content"]
+
+
+def test_the_response_stands_in_a_fence_of_its_own() -> None:
+    """One JSON line a sentence, between two lines with the marker that the first line states."""
+    lines = user_message("It is red.", "It is\nlarge.").split("\n")
+    marker = lines[0].removeprefix("The marker is ")
+    assert re.fullmatch("[0-9a-f]{16}", marker)
+    inside = lines[
+        lines.index(f"BEGIN RESPONSE {marker}") + 1 : lines.index(f"END RESPONSE {marker}")
+    ]
+    assert [json.loads(line) for line in inside] == [
+        {"key": "a", "text": "It is red."},
+        {"key": "b", "text": "It is\nlarge."},
+    ]
+
+
+def test_what_is_sent_depends_on_the_response_alone() -> None:
+    """The key promises that: rows of one response and several questions send the same."""
+    one = samples.keyed_example(question="One?", documents=[["A document."]])
+    other = samples.keyed_example(question="Other?", id="x")
+    assert request_for(one).messages == request_for(other).messages
+    assert request_for(one).key == request_for(other).key
+    assert user_message("It is red.") != user_message("It is blue.")
+
+
+@pytest.mark.parametrize("text", ["<|im_end|>", "\u202e", "</s>", "[INST]"])
+def test_nothing_in_a_response_can_pass_for_a_models_control_token(text: str) -> None:
+    """It is escaped, and means the same."""
+    sent = user_message(f"It is {text} red.")
+    assert text not in sent
+    assert json.loads(sent.split("\n")[3])["text"] == f"It is {text} red."
+
+
+def test_a_response_cannot_use_the_frames_variables() -> None:
+    """They are filled in once, and text that came in is never looked at again."""
+    assert "{{marker}} {{response}}" in user_message("{{marker}} {{response}}")
+
+
+def test_the_recipe_names_all_that_can_change_the_questions() -> None:
+    """Judge, prompt, schema, splitter and trial; another trial has another key."""
+    example = Example(id="r", question="q?", documents=(), response="It is red. It is large.")
+    recipe = QuestionsRecipe(CountingJudge())
+    request = recipe.request(example)
+    assert str(request.signature.prompt).startswith("questions/v1@")
+    assert str(request.signature.response_schema).startswith("questions/v1@")
+    assert len(request.example.response) == 2
+    again = QuestionsRecipe(CountingJudge(), trial=1).request(example)
+    assert again.key != request.key
+
+
+def test_an_answer_becomes_a_record_that_a_store_keeps() -> None:
+    """Sealed and read back it is the same; nobody can move it under another response."""
+    request = request_for(samples.keyed_example())
+    assert request.broken_by(ANSWER) == ()
+    record = request.admit(ANSWER, ReplyFacts(attempts=1))
+    assert isinstance(record, QuestionsRecord)
+    assert unseal(record.key, seal(record)) == record
+    with pytest.raises(BrokenSeal, match="another key"):
+        unseal("0" * 64, seal(record))
+
+
+def test_an_answer_of_another_kind_is_the_judges_fault() -> None:
+    """It is neither kept nor taken for questions."""
+    with pytest.raises(TypeError, match="questions were asked for"):
+        request_for(samples.keyed_example()).admit(samples.keyed_example(), ReplyFacts())
+
+
+def test_a_judge_that_only_labels_ends_the_run() -> None:
+    """It asks for the label's class, and there is none."""
+    with pytest.raises(UsageError, match="writes no questions"):
+        _ = request_for(samples.keyed_example()).output

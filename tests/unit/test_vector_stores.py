@@ -1,0 +1,334 @@
+"""Where vectors are kept: durable, checked, and each made once."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import sqlite3
+import stat
+import zlib
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from labeler.embedding import Embedded
+from labeler.embedding.lexical import LexicalEmbedder
+from labeler.embedding.prices import FREE
+from labeler.embedding.shelf import Found, Shelf
+from labeler.errors import FatalJudgeError, JudgeError, StoreError, UnstorableRecord, UsageError
+from labeler.judges import UnusableAnswer
+from labeler.pricing import Price
+from labeler.record import ReplyFacts, Usage
+from labeler.stores.disk import DiskStore
+from labeler.stores.sealed import seal
+from labeler.stores.vectors import FOLDER, DiskVectors, MemoryVectors, VectorStore
+from labeler.vectors import EmbedderSpec, stored_vector, vector_key
+from records import sample_record
+
+SPEC = EmbedderSpec(embedder="test", model="t")
+ONE = stored_vector("one", SPEC, (1.0, 2.0), served_model="t-1")
+TWO = stored_vector("two", SPEC, (3.0, 4.0))
+
+
+@pytest.fixture(params=["disk", "memory"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterable[VectorStore]:
+    """Each kind of store, closed in the end."""
+    made = DiskVectors(tmp_path) if request.param == "disk" else MemoryVectors()
+    yield made
+    made.close()
+
+
+# One store
+
+
+def test_a_vector_comes_back_as_it_was_put(store: VectorStore) -> None:
+    """Bit by bit, and a key without one has none."""
+    assert store.put(ONE).result(10) is True
+    assert store.get(ONE.key) == ONE
+    assert store.get(TWO.key) is None
+
+
+def test_the_first_vector_of_a_key_stays(store: VectorStore) -> None:
+    """A later one is told that it was not kept."""
+    store.put(ONE).result(10)
+    later = stored_vector("one", SPEC, (9.0, 9.0))
+    assert store.put(later).result(10) is False
+    assert store.get(ONE.key) == ONE
+
+
+def test_an_unsound_vector_is_not_stored(store: VectorStore) -> None:
+    """One that is not of its text fails alone."""
+    wrong, sound = ONE.model_copy(update={"text": "other"}), store.put(TWO)
+    with pytest.raises(UnstorableRecord, match="its key is not that"):
+        store.put(wrong).result(10)
+    assert sound.result(10) is True
+    assert store.get(ONE.key) is None
+
+
+def test_a_lease_is_had_by_one_at_a_time(store: VectorStore) -> None:
+    """Until it is released."""
+    lease = store.lease(ONE.key)
+    assert lease is not None
+    assert store.lease(ONE.key) is None
+    lease.release()
+    again = store.lease(ONE.key)
+    assert again is not None
+    again.release()
+
+
+def test_a_closed_store_says_so(store: VectorStore) -> None:
+    """In each of its methods."""
+    store.close()
+    uses: list[Callable[[], object]] = [
+        lambda: store.get(ONE.key),
+        lambda: store.put(ONE),
+        lambda: store.lease(ONE.key),
+    ]
+    for use in uses:
+        with pytest.raises(UsageError, match="closed"):
+            use()
+
+
+# On disk
+
+
+def kept(folder: Path) -> Path:
+    """A store of two vectors beside the labels, closed."""
+    with DiskVectors(folder) as vectors:
+        for saved in [vectors.put(ONE), vectors.put(TWO)]:
+            saved.result(10)
+    return folder
+
+
+def change(folder: Path, statement: str, *values: object) -> None:
+    """Run one SQL statement on the file of vectors, behind its store's back."""
+    file = folder / FOLDER / "cache.db"
+    with closing(sqlite3.connect(file, isolation_level=None)) as connection:
+        connection.execute(statement, values)
+
+
+def test_vectors_outlive_their_process(tmp_path: Path) -> None:
+    """What was put is there when the store is opened again."""
+    with DiskVectors(kept(tmp_path)) as vectors:
+        assert [vectors.get(v.key) for v in (ONE, TWO)] == [ONE, TWO]
+        assert len(vectors) == 2
+
+
+def test_vectors_and_labels_keep_out_of_each_others_way(tmp_path: Path) -> None:
+    """They lie in one folder, in files of their own; without its vectors it is whole."""
+    kept(tmp_path)
+    with DiskStore(tmp_path) as labels:
+        labels.put(sample_record(1)).result(10)
+        assert list(labels) == [sample_record(1)]
+        assert labels.get(ONE.key) is None
+    with DiskVectors(tmp_path) as vectors:
+        assert len(vectors) == 2
+        assert vectors.get(sample_record(1).key) is None
+
+
+def test_the_folder_of_vectors_is_private(tmp_path: Path) -> None:
+    """As that of labels is; one that others may write to is refused."""
+    kept(tmp_path)
+    folder = tmp_path / FOLDER
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    folder.chmod(0o777)
+    with pytest.raises(StoreError, match="can be written by others"):
+        DiskVectors(tmp_path)
+
+
+def sealed(text: str, magic: bytes = b"LBV1") -> bytes:
+    """Bytes with a sound seal round any text, as a forger would make them."""
+    packed = zlib.compress(text.encode())
+    return magic + hashlib.sha256(packed).digest() + packed
+
+
+def cut(stored: bytes) -> bytes:
+    """All but the last byte."""
+    return stored[:-1]
+
+
+def forged(**changes: object) -> Callable[[bytes], object]:
+    """The vector with other contents, under a sound seal."""
+    return lambda _: sealed(ONE.model_copy(update=changes).model_dump_json())
+
+
+TAMPERED: dict[str, tuple[Callable[[bytes], object], str]] = {
+    "cut short": (cut, "checksum"),
+    "a bit turned": (lambda b: b[:-1] + bytes([b[-1] ^ 1]), "checksum"),
+    "a newer version": (lambda b: b"LBV2" + b[4:], "format"),
+    "a label": (lambda _: seal(sample_record(1)), "sealed vector"),
+    "another text": (forged(text="other"), "its key is not that"),
+    "another embedder": (forged(embedder=SPEC.model_copy(update={"model": "u"})), "its key is not"),
+    "another key": (forged(key=TWO.key), "another key"),
+    "no numbers": (forged(numbers="AAA="), "no vector"),
+    "not finite": (forged(numbers="AADAfw=="), "no vector"),
+    "no JSON": (lambda _: sealed("{"), "not a label vector"),
+    "a pickle's name": (lambda _: "text", "plain bytes"),
+    "null": (lambda _: None, "plain bytes"),
+}
+
+
+@pytest.mark.parametrize(("tamper", "reason"), TAMPERED.values(), ids=TAMPERED.keys())
+def test_a_changed_vector_is_refused(
+    tmp_path: Path, tamper: Callable[[bytes], object], reason: str
+) -> None:
+    """The error names store, key, reason and what to do; the others stay readable."""
+    kept(tmp_path)
+    file = tmp_path / FOLDER / "cache.db"
+    with closing(sqlite3.connect(file)) as connection:
+        ((stored,),) = connection.execute("SELECT value FROM Cache WHERE key = ?", (ONE.key,))
+    change(tmp_path, "UPDATE Cache SET value = ? WHERE key = ?", tamper(stored), ONE.key)
+    with DiskVectors(tmp_path) as vectors:
+        with pytest.raises(StoreError, match=reason) as caught:
+            vectors.get(ONE.key)
+        for part in (str(tmp_path / FOLDER), ONE.key, "remove the folder"):
+            assert part in str(caught.value)
+        assert vectors.get(TWO.key) == TWO
+
+
+def test_a_vector_moved_under_another_key_is_refused(tmp_path: Path) -> None:
+    """Its text and embedder say whose it is."""
+    kept(tmp_path)
+    change(tmp_path, "DELETE FROM Cache WHERE key = ?", TWO.key)
+    change(tmp_path, "UPDATE Cache SET key = ? WHERE key = ?", TWO.key, ONE.key)
+    with DiskVectors(tmp_path) as vectors, pytest.raises(StoreError, match="another key"):
+        vectors.get(TWO.key)
+
+
+# What is made once
+
+
+class CountingEmbedder:
+    """Spells texts, and remembers which it was given.
+
+    Args:
+        model: enters the vectors' keys.
+        gate: awaited before each answer, where there is one.
+    """
+
+    def __init__(self, model: str = "t", gate: asyncio.Event | None = None) -> None:
+        self.spec = EmbedderSpec(embedder="test", model=model)
+        self.price: Price | None = FREE
+        self.given: list[list[str]] = []
+        self.twice = asyncio.Event()
+        self._gate = gate
+
+    async def embed(self, texts: Sequence[str]) -> Embedded:
+        """As the lexical one does; a text that begins with ``bad`` has no vector."""
+        self.given.append(list(texts))
+        if len(self.given) > 1:
+            self.twice.set()
+        if self._gate:
+            await self._gate.wait()
+        found = (await LexicalEmbedder().embed(texts)).vectors
+        fault = UnusableAnswer("too long", reason="context_length", attempts=1)
+        vectors = tuple(
+            fault if text.startswith("bad") else vector
+            for text, vector in zip(texts, found, strict=True)
+        )
+        return Embedded(vectors, ReplyFacts(usage=Usage(prompt_tokens=len(texts))))
+
+    async def aclose(self) -> None:
+        """Nothing to release."""
+
+
+def fetch(shelf: Shelf, *texts: str) -> Found:
+    """Vectors of texts by a run of its own."""
+    return asyncio.run(shelf.vectors(texts))
+
+
+def test_a_text_is_embedded_once(store: VectorStore) -> None:
+    """In a call and over calls; what is new is asked for together."""
+    embedder = CountingEmbedder()
+    first = fetch(Shelf(embedder, store), "one", "two", "one")
+    shelf = Shelf(embedder, store)
+    second = fetch(shelf, "two", "three", "one")
+    assert embedder.given == [["one", "two"], ["three"]]
+    assert second["one"] == first["one"]
+    assert (shelf.work.stored, shelf.work.embedded, shelf.work.tokens) == (2, 1, 1)
+
+
+def test_vectors_of_another_model_are_others(store: VectorStore) -> None:
+    """Nothing that one made answers for the other."""
+    one, other = CountingEmbedder("t"), CountingEmbedder("u")
+    fetch(Shelf(one, store), "text")
+    fetch(Shelf(other, store), "text")
+    assert other.given == [["text"]]
+    made = [store.get(vector_key("text", each.spec)) for each in (one, other)]
+    assert [stored.embedder.model for stored in made if stored] == ["t", "u"]
+
+
+def test_a_text_without_a_vector_is_not_stored(store: VectorStore) -> None:
+    """It says why, the others are kept, and it is asked for again another time."""
+    embedder = CountingEmbedder()
+    shelf = Shelf(embedder, store)
+    found = fetch(shelf, "bad text", "good text")
+    assert isinstance(found["bad text"], JudgeError)
+    assert isinstance(found["good text"], tuple)
+    fetch(shelf, "bad text", "good text")
+    assert embedder.given == [["bad text", "good text"], ["bad text"]]
+    assert (shelf.work.failed, shelf.work.embedded, shelf.work.stored) == (2, 1, 1)
+
+
+def test_two_jobs_that_want_the_same_text_make_it_once(store: VectorStore) -> None:
+    """The second waits for the first and takes what is stored."""
+
+    async def both() -> tuple[list[list[str]], list[Found]]:
+        gate = asyncio.Event()
+        embedder = CountingEmbedder(gate=gate)
+        shelf = Shelf(embedder, store)
+        first = asyncio.create_task(shelf.vectors(["one", "two"]))
+        await asyncio.sleep(0)
+        second = asyncio.create_task(shelf.vectors(["two", "three"]))
+        await embedder.twice.wait()
+        gate.set()
+        return embedder.given, list(await asyncio.gather(first, second))
+
+    given, found = asyncio.run(asyncio.wait_for(both(), 30))
+    assert given == [["one", "two"], ["three"]]
+    assert found[0]["two"] == found[1]["two"]
+
+
+def test_a_failed_job_lets_go_of_its_texts(store: VectorStore) -> None:
+    """Whoever comes next may have them made."""
+
+    class Fatal(CountingEmbedder):
+        async def embed(self, texts: Sequence[str]) -> Embedded:
+            raise FatalJudgeError(f"no {len(texts)} texts", reason="authentication")
+
+    with pytest.raises(FatalJudgeError):
+        fetch(Shelf(Fatal(), store), "one")
+    assert isinstance(fetch(Shelf(CountingEmbedder(), store), "one")["one"], tuple)
+
+
+def raises() -> Embedded:
+    """A bug that knows a key."""
+    raise RuntimeError("sk-SENTINEL")
+
+
+BROKEN: dict[str, Callable[[], Embedded]] = {
+    "raises": raises,
+    "too few": lambda: Embedded(()),
+    "not finite": lambda: Embedded(((float("nan"),),)),
+    "empty": lambda: Embedded(((),)),
+}
+
+
+@pytest.mark.parametrize("answer", BROKEN.values(), ids=BROKEN.keys())
+def test_an_embedders_bug_costs_its_texts_and_not_the_run(
+    store: VectorStore, answer: Callable[[], Embedded]
+) -> None:
+    """Nothing is stored, and its words are not repeated."""
+
+    class Broken(CountingEmbedder):
+        async def embed(self, texts: Sequence[str]) -> Embedded:
+            del texts
+            return answer()
+
+    fault = fetch(Shelf(Broken(), store), "one")["one"]
+    assert isinstance(fault, JudgeError)
+    assert fault.reason == "embedder_error"
+    assert "SENTINEL" not in str(fault)
+    assert store.get(vector_key("one", SPEC)) is None

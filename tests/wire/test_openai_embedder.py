@@ -1,0 +1,404 @@
+"""The OpenAI embedder against a server of our own."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import math
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from labeler.embedding import Embedded
+from labeler.embedding.openai_embedder import OpenAIEmbedder
+from labeler.embedding.prices import embedding_price, flat_price
+from labeler.errors import FatalJudgeError, JudgeError, RunPaused, UsageError
+from labeler.pricing import Price
+from labeler.traffic import TRAFFIC, Limits, Traffic
+from labeler.vectors import as_vector
+from wire.behaviours import body
+from wire.embeddings_endpoint import vector
+from wire.provider import Behaviour, Call, Json, ModelCard, Provider, error, page
+
+KEY = "sk-SENTINEL-0123456789"
+ROUTE = "POST /v1/embeddings"
+DOLLAR = flat_price(Decimal(1), "a test")
+
+
+async def at_once(_: float) -> None:
+    """Do not sleep."""
+
+
+def embedder_of(provider: Provider, **settings: Any) -> OpenAIEmbedder:
+    """An embedder of the provider that does not sleep."""
+    given = {"api_key": KEY, "base_url": provider.url, "sleep": at_once, **settings}
+    return OpenAIEmbedder("embedder-1", **given)
+
+
+def embed(embedder: OpenAIEmbedder, *texts: str, traffic: Traffic | None = None) -> Embedded:
+    """Embed texts in one go."""
+
+    async def go() -> Embedded:
+        if traffic:
+            TRAFFIC.set(traffic)
+        try:
+            return await embedder.embed(texts)
+        finally:
+            await embedder.aclose()
+
+    return asyncio.run(go())
+
+
+def reasons(found: Embedded) -> list[str]:
+    """What stands for each text."""
+    return [v.reason if isinstance(v, JudgeError) else "vector" for v in found.vectors]
+
+
+def sent(provider: Provider) -> list[Any]:
+    """The texts of each request."""
+    return [call.body["input"] for call in provider.requests]
+
+
+def test_texts_come_back_as_the_servers_vectors() -> None:
+    """In order, in single precision, with what it took."""
+    with Provider() as provider:
+        found = embed(embedder_of(provider), "one", "two")
+    assert found.vectors == tuple(as_vector(vector(text)) for text in ("one", "two"))
+    assert (found.facts.attempts, found.facts.served_model) == (1, "embedder-1")
+    assert found.facts.usage is not None
+    assert found.facts.usage.prompt_tokens == 2
+    assert found.facts.usage.completion_tokens == 0
+
+
+def test_many_texts_go_into_few_requests() -> None:
+    """So many in each, the rest in the last, and the vectors stay in order."""
+    texts = [f"text {n}" for n in range(7)]
+    with Provider() as provider:
+        found = embed(embedder_of(provider, texts_per_request=3), *texts)
+        assert sent(provider) == [texts[:3], texts[3:6], texts[6:]]
+    assert found.vectors == tuple(as_vector(vector(text)) for text in texts)
+    assert found.facts.attempts == 3
+
+
+def test_long_texts_share_no_request_that_is_too_large() -> None:
+    """Each request stays within so many tokens; a text that alone has more goes alone."""
+    texts = ["lamp " * 60_000, "lamp " * 60_000, "x"]
+    with Provider() as provider:
+        embed(embedder_of(provider), *texts)
+        assert [len(batch) for batch in sent(provider)] == [1, 2]
+
+
+def test_only_what_is_set_is_sent() -> None:
+    """Dimensions where they are chosen; the key as a header and nowhere else."""
+    with Provider() as provider:
+        embed(embedder_of(provider), "one")
+        found = embed(embedder_of(provider, dimensions=8), "one")
+        plain, chosen = (call.body for call in provider.requests)
+        assert provider.requests[0].headers["authorization"] == f"Bearer {KEY}"
+        assert KEY.encode() not in provider.requests[0].raw
+    expected = {"model": "embedder-1", "input": ["one"], "encoding_format": "base64"}
+    assert plain == expected
+    assert chosen == {**expected, "dimensions": 8}
+    assert found.vectors == (as_vector(vector("one", 8)),)
+
+
+def test_nothing_is_taken_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No address, no proxy, no header, no organization."""
+    for name in ("OPENAI_BASE_URL", "HTTP_PROXY", "http_proxy", "ALL_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9/v1")
+    monkeypatch.setenv("OPENAI_ORG_ID", "org-SENTINEL")
+    monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "x-sentinel: 1")
+    with Provider() as provider:
+        assert reasons(embed(embedder_of(provider), "one")) == ["vector"]
+        headers = provider.requests[0].headers
+    assert "x-sentinel" not in headers
+    assert "openai-organization" not in headers
+
+
+def test_an_empty_text_is_not_sent() -> None:
+    """It has an error in its place, and the others their vectors."""
+    with Provider() as provider:
+        found = embed(embedder_of(provider), "", "one", "")
+        assert sent(provider) == [["one"]]
+        assert reasons(found) == ["empty_text", "vector", "empty_text"]
+        assert reasons(embed(embedder_of(provider), "")) == ["empty_text"]
+
+
+def test_no_texts_are_no_request() -> None:
+    """And no vectors."""
+    with Provider() as provider:
+        assert embed(embedder_of(provider)).vectors == ()
+        assert provider.requests == []
+
+
+def test_a_list_of_numbers_is_read_as_well() -> None:
+    """Some servers do not know base64; the vector is the same."""
+    with Provider(at={ROUTE: [answering([[0.25, -1.5]])]}) as provider:
+        assert embed(embedder_of(provider), "one").vectors == ((0.25, -1.5),)
+
+
+# What a server may send instead
+
+
+def answering(vectors: list[Any], numbers: list[Any] | None = None, **more: Any) -> Behaviour:
+    """The server sends these vectors, whatever the texts."""
+    data = [
+        {"object": "embedding", "index": number, "embedding": vector}
+        for number, vector in zip(numbers or range(len(vectors)), vectors, strict=True)
+    ]
+    return body(json.dumps({"object": "list", "model": "e", "data": data, **more}).encode())
+
+
+STRANGE: dict[str, Behaviour] = {
+    "no vectors": answering([]),
+    "too few": answering([[1.0]]),
+    "too many": answering([[1.0], [1.0], [1.0]]),
+    "of several sizes": answering([[1.0], [1.0, 2.0]]),
+    "an empty one": answering([[], []]),
+    "not a number": answering([[math.nan], [1.0]]),
+    "text for numbers": answering([["1"], ["2"]]),
+    "no base64": answering(["!", "!"]),
+    "null": answering([None, None]),
+    "an object": answering([{}, {}]),
+    "data null": body(b'{"data": null}'),
+    "data of numbers": body(b'{"data": [1, 2]}'),
+    "one number twice": answering([[1.0], [1.0]], numbers=[0, 0]),
+    "no numbers": answering([[1.0], [1.0]], numbers=[None, None]),
+    "numbered by text": answering([[1.0], [1.0]], numbers=["0", "1"]),
+    "a list": body(b"[]"),
+    "a text": body(b'"vectors"'),
+    "nothing": body(b""),
+    "no JSON": body(b"{"),
+    "a page": page(200),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("strange", STRANGE.values(), ids=STRANGE.keys())
+def test_an_answer_without_a_vector_for_each_text_is_asked_for_again(strange: Behaviour) -> None:
+    """Nothing of it is taken, and nothing foreign is raised."""
+    with Provider(at={ROUTE: [strange]}) as provider:
+        found = embed(embedder_of(provider), "one", "two")
+    assert found.vectors == tuple(as_vector(vector(text)) for text in ("one", "two"))
+    assert found.facts.attempts == 2
+
+
+@pytest.mark.parametrize("strange", STRANGE.values(), ids=STRANGE.keys())
+def test_a_server_that_never_sends_vectors_is_given_up(strange: Behaviour) -> None:
+    """Each text says why, after so many requests; the run may go on."""
+    with Provider(at={ROUTE: lambda _: strange}) as provider:
+        found = embed(embedder_of(provider, max_attempts=2), "one", "two")
+    assert reasons(found) == ["transport", "transport"]
+    assert found.facts.attempts == 2
+    assert "after 2 requests" in str(found.vectors[0])
+
+
+def test_vectors_of_another_size_than_was_asked_for_are_refused() -> None:
+    """A server that ignores the dimensions gives other vectors than their key says."""
+    with Provider(at={ROUTE: lambda _: answering([[1.0, 2.0]])}) as provider:
+        found = embed(embedder_of(provider, dimensions=3, max_attempts=1), "one")
+    assert reasons(found) == ["transport"]
+    assert "another size" in str(found.vectors[0])
+
+
+@pytest.mark.parametrize("usage", [None, {}, {"prompt_tokens": "7"}, {"prompt_tokens": -1},
+                                   {"prompt_tokens": 10**12}, {"prompt_tokens": True}])  # fmt: skip
+def test_a_strange_count_of_tokens_is_no_count(usage: Json | None) -> None:
+    """The vectors are taken all the same."""
+    with Provider(at={ROUTE: [answering([[1.0]], usage=usage)]}) as provider:
+        found = embed(embedder_of(provider), "one")
+    assert (found.vectors, found.facts.usage) == (((1.0,),), None)
+
+
+# Failures
+
+
+@pytest.mark.parametrize("failure", ["500", "503", "reset", "429"])
+def test_a_passing_failure_is_tried_again(failure: str) -> None:
+    """Until there is an answer."""
+    with Provider(at={ROUTE: [failure]}) as provider:
+        found = embed(embedder_of(provider), "one")
+    assert reasons(found) == ["vector"]
+    assert found.facts.attempts == 2
+
+
+def test_the_text_that_the_server_does_not_take_is_found() -> None:
+    """The others of its request get their vectors."""
+
+    def step(call: Call) -> Behaviour | None:
+        too_long = error(400, "context_length_exceeded", "the maximum context length is 8192")
+        return too_long if "LONG" in call.body["input"] else None
+
+    texts = ["a", "b", "LONG", "d", "e"]
+    with Provider(at={ROUTE: step}) as provider:
+        found = embed(embedder_of(provider), *texts)
+    assert reasons(found) == ["vector", "vector", "context_length", "vector", "vector"]
+    failed = found.vectors[2]
+    assert isinstance(failed, JudgeError)
+    assert "too long" in str(failed)
+    assert "LONG" not in str(failed)
+
+
+def test_a_filter_that_dislikes_one_text_costs_that_text_alone() -> None:
+    """It answers as though the key were not good enough, and has answered others before."""
+
+    def step(call: Call) -> Behaviour | None:
+        return error(403, "forbidden") if "ODD" in call.body["input"] else None
+
+    with Provider(at={ROUTE: step}) as provider:
+        found = embed(embedder_of(provider, texts_per_request=3), "a", "b", "c", "d", "ODD", "f")
+    assert reasons(found) == ["vector"] * 4 + ["rejected", "vector"]
+
+
+def test_a_server_that_takes_no_text_ends_the_run() -> None:
+    """After ten in a row, where it has never taken one."""
+    refusal = error(400, "strange_code", "no")
+    with Provider(at={ROUTE: lambda _: refusal}) as provider:
+        with pytest.raises(FatalJudgeError, match="strange_code"):
+            embed(embedder_of(provider), *map(str, range(100)))
+        assert len([texts for texts in sent(provider) if len(texts) == 1]) == 10
+
+
+FATAL: dict[str, tuple[Behaviour, str]] = {
+    "key": (error(401, "invalid_api_key", f"Incorrect key {KEY}"), "authentication"),
+    "credit": (error(429, "insufficient_quota"), "quota"),
+    "model": (error(404, "model_not_found", param="model"), "not_found"),
+    "dimensions": (error(400, "unsupported_parameter", param="dimensions"), "parameter"),
+    "elsewhere": (error(307, headers={"location": "http://127.0.0.1:9/"}), "redirect"),
+    "not allowed": (error(403, "forbidden"), "permission"),
+}
+
+
+@pytest.mark.parametrize(("behaviour", "reason"), FATAL.values(), ids=FATAL.keys())
+def test_what_concerns_every_text_ends_the_run(behaviour: Behaviour, reason: str) -> None:
+    """At once, in our words, without the key and without the texts."""
+    with Provider(at={ROUTE: lambda _: behaviour}) as provider:
+        with pytest.raises(FatalJudgeError) as caught:
+            embed(embedder_of(provider), "SENTINEL-TEXT", "two")
+        assert len(provider.requests) == 1
+    assert caught.value.reason == reason
+    assert "embedder openai/embedder-1 at 127.0.0.1" in str(caught.value)
+    chain: BaseException | None = caught.value
+    while chain is not None:
+        assert KEY not in str(chain)
+        assert "SENTINEL-TEXT" not in str(chain)
+        chain = chain.__cause__ or chain.__context__
+
+
+def test_an_unknown_model_ends_the_run() -> None:
+    """As the server itself says it."""
+    no_such = pytest.raises(FatalJudgeError, match="no such model")
+    with Provider(models=[ModelCard("other")]) as provider, no_such:
+        embed(embedder_of(provider), "one")
+
+
+def test_a_server_that_is_away_from_the_beginning_ends_the_run() -> None:
+    """After three requests that ran out of attempts, not after a hundred thousand."""
+    with Provider(at={ROUTE: lambda _: "500"}) as provider:
+        embedder = embedder_of(provider, max_attempts=1)
+        assert reasons(embed(embedder, "one")) == ["transport"]
+        assert reasons(embed(embedder, "two")) == ["transport"]
+        with pytest.raises(FatalJudgeError, match="answers no record"):
+            embed(embedder, "three")
+
+
+def test_a_server_that_asks_to_wait_too_long_pauses_the_run() -> None:
+    """Longer than the run may."""
+    busy = error(429, "rate_limit_exceeded", headers={"retry-after": "600"})
+    with Provider(at={ROUTE: [busy]}) as provider, pytest.raises(RunPaused):
+        embed(embedder_of(provider), "one", traffic=Traffic(limits=Limits(longest_wait=60)))
+
+
+# Money
+
+
+def test_what_was_charged_is_noted() -> None:
+    """By the server's count of tokens."""
+    traffic = TrafficOf()
+    with Provider() as provider:
+        embed(embedder_of(provider, price=DOLLAR), "x" * 4000, traffic=traffic())
+    assert traffic.made.budget.known == Decimal("0.001")
+
+
+class TrafficOf:
+    """Makes a run's traffic, which belongs to one event loop, and keeps it."""
+
+    def __init__(self, **limits: Any) -> None:
+        self.made = Traffic(limits=Limits(**limits))
+
+    def __call__(self) -> Traffic:
+        """The same one."""
+        return self.made
+
+
+def test_a_budget_is_never_overspent() -> None:
+    """A request whose worst case does not fit is not sent; the texts say so."""
+    traffic = Traffic(limits=Limits(budget=Decimal("0.0045")))
+    with Provider() as provider:
+        embedder = embedder_of(provider, price=DOLLAR, texts_per_request=1)
+        found = embed(embedder, "x" * 4000, "y" * 4000, traffic=traffic)
+        assert len(provider.requests) == 1
+    assert reasons(found) == ["vector", "budget"]
+    assert traffic.budget.spent == Decimal("0.001")
+
+
+def test_a_budget_needs_a_price() -> None:
+    """Nothing is sent where nobody knows what it may cost."""
+    with Provider() as provider:
+        with pytest.raises(UsageError, match="a budget needs a price"):
+            embed(embedder_of(provider), "one", traffic=Traffic(limits=Limits(budget=Decimal(1))))
+        assert provider.requests == []
+
+
+def test_a_stopped_run_sends_nothing() -> None:
+    """The texts say so, and would be asked about again."""
+    traffic = Traffic()
+    traffic.stop()
+    with Provider() as provider:
+        assert reasons(embed(embedder_of(provider), "one", traffic=traffic)) == ["interrupted"]
+        assert provider.requests == []
+
+
+def test_the_table_knows_the_price_of_embeddings() -> None:
+    """Of texts alone; a chat model's is none, nor is that of a server that it does not know."""
+    price = embedding_price("text-embedding-3-small")
+    assert isinstance(price, Price)
+    assert price.tiers[0].output == 0
+    assert price.tiers[0].input == Decimal("0.02")
+    assert "text-embedding-3-small" in price.source
+    assert embedding_price("gpt-4o-mini") is None
+    assert embedding_price("text-embedding-3-small", "http://127.0.0.1:1/v1") is None
+
+
+# Settings
+
+REFUSED: dict[str, tuple[dict[str, Any], str]] = {
+    "dimensions": ({"dimensions": 0}, "dimensions"),
+    "timeout": ({"timeout": 0}, "timeout"),
+    "attempts": ({"max_attempts": 0}, "max_attempts"),
+    "texts": ({"texts_per_request": -1}, "texts_per_request"),
+    "key": ({"api_key": ""}, "the API key is empty"),
+    "plain http": ({"base_url": "http://example.com/v1"}, "in the clear"),
+}
+
+
+@pytest.mark.parametrize(("settings", "said"), REFUSED.values(), ids=REFUSED.keys())
+def test_settings_out_of_range_are_refused(settings: dict[str, Any], said: str) -> None:
+    """When the embedder is made."""
+    with pytest.raises(UsageError, match=said):
+        OpenAIEmbedder("m", **{"api_key": KEY, **settings})
+
+
+def test_a_model_must_have_a_name() -> None:
+    """An empty one is refused."""
+    with pytest.raises(UsageError, match="model"):
+        OpenAIEmbedder("", api_key=KEY)
+
+
+def test_texts_and_key_stay_out_of_the_logs(caplog: pytest.LogCaptureFixture) -> None:
+    """Also at DEBUG, where the library writes whole bodies."""
+    caplog.set_level(logging.DEBUG)
+    with Provider() as provider:
+        embed(embedder_of(provider), "SENTINEL-TEXT")
+    assert "SENTINEL" not in caplog.text

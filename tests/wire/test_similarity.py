@@ -1,0 +1,439 @@
+"""Written questions and their vectors, over whole runs against a server of our own."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from labeler import api
+from labeler.calculators.similarity import measure_questions
+from labeler.embedding import Embedder
+from labeler.embedding.openai_embedder import OpenAIEmbedder
+from labeler.embedding.prices import flat_price
+from labeler.embedding.shelf import EmbeddingWork
+from labeler.errors import FatalJudgeError, StoreError, UsageError
+from labeler.judges.embedded import EmbeddedJudge
+from labeler.pricing import given_price
+from labeler.record import LabelFailure, QuestionsOutcome, QuestionsRecord
+from labeler.stores.vectors import FOLDER
+from labeler.traffic import Limits
+from labeler.vectors import as_vector, cosine
+from wire.behaviours import body
+from wire.calls import Json
+from wire.embeddings_endpoint import vector
+from wire.provider import Behaviour, Call, Provider, error, format_problems, says
+from wire.runs import KEY, Watch, brief, ended, judge_of, row_file, rows, running
+
+ASKED, EMBEDDED = "POST /v1/chat/completions", "POST /v1/embeddings"
+MEAN = "answer_relevancy_similarity"
+
+
+def embedder_of(provider: Provider, model: str = "e", **settings: Any) -> OpenAIEmbedder:
+    """The provider's embeddings, without long back-offs."""
+    given = {"api_key": KEY, "base_url": provider.url, "sleep": brief, **settings}
+    return OpenAIEmbedder(model, **given)
+
+
+def compare(
+    provider: Provider,
+    store: Path,
+    given: list[dict[str, Any]],
+    *,
+    embedder: Embedder | str | None = None,
+    judge: dict[str, Any] | None = None,
+    **options: Any,
+) -> list[QuestionsOutcome]:
+    """Compare rows and return every outcome."""
+    return list(
+        api.iter_similarity(
+            given,
+            judge=judge_of(provider, sleep=brief, **(judge or {})),
+            embedder=embedder or embedder_of(provider),
+            store=store,
+            **options,
+        )
+    )
+
+
+def records(outcomes: list[QuestionsOutcome]) -> list[QuestionsRecord]:
+    """All of them, none of which failed."""
+    assert not [o.message for o in outcomes if isinstance(o, LabelFailure)]
+    return [outcome for outcome in outcomes if isinstance(outcome, QuestionsRecord)]
+
+
+def reasons(outcomes: list[QuestionsOutcome]) -> list[str]:
+    """Reason codes of the failures, ``questions`` for the others."""
+    return [o.reason if isinstance(o, LabelFailure) else o.kind for o in outcomes]
+
+
+def test_a_row_is_compared_by_the_servers_vectors(tmp_path: Path) -> None:
+    """The number is that of the vectors which the server gives for these very texts."""
+    with Provider() as provider:
+        (record,) = records(compare(provider, tmp_path, rows(1)))
+    asked = as_vector(vector(record.example.question))
+    expected = [cosine(asked, as_vector(vector(text))) for text in record.answer.questions]
+    assert record.similarity is not None
+    assert list(record.similarity.cosines) == expected
+    mean = measure_questions(record).metrics[MEAN].value
+    assert mean == pytest.approx(sum(c or 0 for c in expected) / 3)
+
+
+def test_the_question_is_not_shown_to_the_judge(tmp_path: Path) -> None:
+    """Nor are the documents: the response alone, between its fences."""
+    row = {**rows(1)[0], "question": "SENTINEL question?", "documents": ["SENTINEL document."]}
+    with Provider() as provider:
+        compare(provider, tmp_path, [row])
+        (call,) = provider.calls
+    assert b"SENTINEL" not in call.raw
+    assert set(call.data) == {"RESPONSE"}
+    assert [line["text"] for line in call.data["RESPONSE"]] == ["Item 0 is a lamp.", "It is blue."]
+    assert format_problems(call.body["response_format"]) == []
+
+
+def test_a_second_run_asks_nobody(tmp_path: Path) -> None:
+    """Neither judge nor embedder; what comes out is the same."""
+    with Provider() as provider:
+        first = compare(provider, tmp_path, rows(5))
+        before = provider.routes.copy()
+        work = EmbeddingWork()
+        assert compare(provider, tmp_path, rows(5), work=work) == first
+        assert provider.routes == before
+    assert (work.embedded, work.requests, work.stored) == (0, 0, 20)
+
+
+def test_another_embedder_pays_for_no_question(tmp_path: Path) -> None:
+    """Questions stay; only vectors are made anew."""
+    with Provider() as provider:
+        first = records(compare(provider, tmp_path, rows(3)))
+        second = records(compare(provider, tmp_path, rows(3), embedder="lexical"))
+        assert provider.routes[ASKED] == 3
+    assert [r.answer for r in first] == [r.answer for r in second]
+    assert [str(r.similarity.embedder) for r in second if r.similarity] == [
+        "lexical/letters-1/1024"
+    ] * 3
+
+
+def test_one_response_to_two_questions_is_asked_about_once(tmp_path: Path) -> None:
+    """The judge sees the response alone; each row has a number of its own."""
+    row = rows(1)[0]
+    both = [row, {**row, "id": "other", "question": "Where do penguins live?"}]
+    with Provider() as provider:
+        one, other = records(compare(provider, tmp_path, both))
+        assert provider.routes[ASKED] == 1
+    assert one.answer == other.answer
+    assert other.example.question == "Where do penguins live?"
+    assert one.similarity != other.similarity
+
+
+def test_texts_of_many_rows_share_a_request(tmp_path: Path) -> None:
+    """Thirty-two rows of four texts each."""
+    with Provider() as provider:
+        records(compare(provider, tmp_path, rows(64)))
+        assert provider.routes == {ASKED: 64, EMBEDDED: 2, "GET /v1/models/{id}": 1}
+        sizes = [len(c.body["input"]) for c in provider.requests if c.route == EMBEDDED]
+    assert sizes == [128, 128]
+
+
+def test_rows_come_back_in_their_order(tmp_path: Path) -> None:
+    """Those that failed stand in their place."""
+    given = [*rows(40), {**rows(1)[0], "id": "empty", "response": " "}, *rows(40, start=40)]
+    with Provider() as provider:
+        found = compare(provider, tmp_path, given)
+    assert [outcome.id for outcome in found] == [row["id"] for row in given]
+    assert reasons(found)[40] == "empty_response"
+
+
+@pytest.mark.parametrize("part", ["question", "response"])
+def test_a_row_without_a_question_or_a_response_is_not_asked_about(
+    tmp_path: Path, part: str
+) -> None:
+    """There is nothing to compare."""
+    with Provider() as provider:
+        found = compare(provider, tmp_path, [{**rows(1)[0], part: " "}])
+        assert provider.calls == []
+    assert reasons(found) == [f"empty_{part}"]
+
+
+def test_a_row_needs_no_documents(tmp_path: Path) -> None:
+    """They are not looked at."""
+    with Provider() as provider:
+        records(compare(provider, tmp_path, [{**rows(1)[0], "documents": []}]))
+
+
+# What the judge may answer
+
+
+def answer(**changes: Any) -> Json:
+    """A good answer, with changes."""
+    good = {
+        "noncommittal_explanation": "it tells nothing",
+        "noncommittal": True,
+        "questions": ["One?", "Two?", "Three?"],
+    }
+    return {**good, **changes}
+
+
+BROKEN: dict[str, Json] = {
+    "two questions": answer(questions=["One?", "Two?"]),
+    "four questions": answer(questions=["1?", "2?", "3?", "4?"]),
+    "a blank one": answer(questions=["One?", " ", "Three?"]),
+    "a number": answer(questions=["One?", 2, "Three?"]),
+    "more than was asked": answer(score=5),
+}
+
+
+@pytest.mark.parametrize("broken", BROKEN.values(), ids=BROKEN.keys())
+def test_a_broken_answer_is_sent_back_once(tmp_path: Path, broken: Json) -> None:
+    """Then it is a failure that lasts; mended, it counts."""
+    with Provider([says(json.dumps(broken)), says(json.dumps(answer()))]) as provider:
+        (record,) = records(compare(provider, tmp_path / "mended", rows(1)))
+        assert record.answer.noncommittal
+        assert record.reply.reasks == 1
+    with Provider(lambda _: says(json.dumps(broken))) as provider:
+        assert reasons(compare(provider, tmp_path, rows(1))) == ["malformed"]
+        assert reasons(compare(provider, tmp_path, rows(1))) == ["malformed"]
+        assert provider.routes[ASKED] == 2
+        compare(provider, tmp_path, rows(1), retry_failed=True)
+        assert provider.routes[ASKED] == 4
+
+
+def test_a_refusal_is_a_failed_row(tmp_path: Path) -> None:
+    """The others are compared."""
+    with Provider(["refusal"]) as provider:
+        found = compare(provider, tmp_path, rows(3), concurrency=1)
+    assert sorted(reasons(found)) == ["questions", "questions", "refusal"]
+
+
+def test_a_judge_that_only_labels_is_refused(tmp_path: Path) -> None:
+    """In words that say whom to ask."""
+    run = api.iter_similarity(rows(1), judge=EmbeddedJudge(), embedder="lexical", store=tmp_path)
+    with pytest.raises(UsageError, match="writes no questions"):
+        list(run)
+
+
+# What the embedder may do
+
+
+def test_a_text_that_cannot_be_embedded_fails_its_row_alone(tmp_path: Path) -> None:
+    """Its questions are stored; a later run asks for the text again, and for nothing else."""
+    too_long = error(400, "context_length_exceeded")
+    awkward = {**rows(1)[0], "id": "awkward", "question": "LONG?"}
+
+    def step(call: Call) -> Behaviour | None:
+        return too_long if "LONG?" in call.body["input"] else None
+
+    with Provider(at={EMBEDDED: step}) as provider:
+        found = compare(provider, tmp_path, [*rows(2, start=1), awkward])
+        assert reasons(found) == ["questions", "questions", "context_length"]
+        failure = found[2]
+        assert isinstance(failure, LabelFailure)
+        assert failure.message.startswith("'awkward': embedder openai/e at")
+        assert failure.signature is not None
+        before = len(provider.requests)
+        compare(provider, tmp_path, [*rows(2, start=1), awkward])
+        assert [call.body["input"] for call in provider.requests[before:]] == [["LONG?"]]
+
+
+def test_a_wrong_key_of_the_embedder_ends_the_run_and_loses_no_question(tmp_path: Path) -> None:
+    """With the right one, only vectors are asked for."""
+    with Provider(at={EMBEDDED: [error(401, "invalid_api_key")]}) as provider:
+        with pytest.raises(FatalJudgeError, match="embedder openai/e at"):
+            compare(provider, tmp_path, rows(3))
+        records(compare(provider, tmp_path, rows(3)))
+        assert provider.routes[ASKED] == 3
+
+
+def test_a_model_that_changed_its_size_is_noticed(tmp_path: Path) -> None:
+    """Vectors of two sizes under one name are not compared."""
+    with Provider() as provider:
+        compare(provider, tmp_path, rows(1))
+    again = {**rows(1)[0], "id": "new", "question": "Something new?"}
+    with Provider(at={EMBEDDED: lambda _: small()}) as later:
+        found = compare(later, tmp_path, [again])
+    assert reasons(found) == ["unequal_dimensions"]
+
+
+def small() -> Behaviour:
+    """One vector, of two numbers."""
+    return body(json.dumps({"data": [{"index": 0, "embedding": [1.0, 2.0]}]}).encode())
+
+
+def test_a_damaged_vector_ends_the_run_with_a_remedy(tmp_path: Path) -> None:
+    """It is neither trusted nor silently made anew."""
+    with Provider() as provider:
+        compare(provider, tmp_path, rows(1))
+        connection = sqlite3.connect(tmp_path / FOLDER / "cache.db", isolation_level=None)
+        connection.execute("UPDATE Cache SET value = x'00'")
+        connection.close()
+        with pytest.raises(StoreError, match="remove the folder"):
+            compare(provider, tmp_path, rows(1))
+
+
+# Money
+
+
+def test_one_budget_holds_for_judge_and_embedder(tmp_path: Path) -> None:
+    """What the questions cost is no longer there for the vectors."""
+    questions = given_price("100,100")
+    work = EmbeddingWork()
+    with Provider() as provider:
+        found = compare(
+            provider,
+            tmp_path,
+            rows(2),
+            judge={"price": questions, "max_output_tokens": 100},
+            embedder=embedder_of(provider, price=flat_price(Decimal(1000), "a test")),
+            limits=Limits(budget=Decimal(2)),
+            work=work,
+        )
+        assert provider.routes[ASKED] == 2
+        assert EMBEDDED in provider.routes
+        spent_on_questions = 2 * (100 * 100 + 10 * 100) / Decimal(10**6)
+        assert spent_on_questions + work.spent.spent <= 2
+        assert reasons(found) == ["questions"] * 2
+
+
+def test_where_nothing_is_left_no_vector_is_asked_for(tmp_path: Path) -> None:
+    """The rows say so, and the questions are kept for a run with more."""
+    price = flat_price(Decimal(10**6), "a test")
+    with Provider() as provider:
+        found = compare(
+            provider,
+            tmp_path,
+            rows(2),
+            judge={"price": given_price("1,1"), "max_output_tokens": 100},
+            embedder=embedder_of(provider, price=price),
+            limits=Limits(budget=Decimal(1)),
+        )
+        assert EMBEDDED not in provider.routes
+        assert reasons(found) == ["budget", "budget"]
+        records(compare(provider, tmp_path, rows(2)))
+        assert provider.routes[ASKED] == 2
+
+
+def test_a_budget_needs_to_know_what_vectors_cost(tmp_path: Path) -> None:
+    """Before a question is paid for."""
+    with Provider() as provider:
+        with pytest.raises(UsageError, match="a budget needs a price"):
+            compare(provider, tmp_path, rows(1), limits=Limits(budget=Decimal(1)))
+        assert provider.requests == []
+
+
+def test_a_watcher_is_told_of_the_questions(tmp_path: Path) -> None:
+    """As of labels."""
+    watch = Watch()
+    with Provider() as provider:
+        compare(provider, tmp_path, rows(2), watcher=watch)
+    assert watch.origins == ["judge", "judge"]
+
+
+# As a command
+
+
+def command(provider: Provider, given: Path, *more: str) -> list[str]:
+    """The command that has the provider's model write questions."""
+    asking = ["--model", "m", "--base-url", provider.url, "-o", "out.jsonl"]
+    return [sys.executable, "-m", "labeler", "similarity", str(given), *asking, *more]
+
+
+def test_the_command_says_what_it_took(tmp_path: Path) -> None:
+    """Calls, tokens and money of both; a second time, nothing."""
+    given = row_file(tmp_path, rows(2))
+    priced = ("--embedder", "openai:e", "--embedding-price", "0.02", "--price", "1,1")
+    with Provider() as provider:
+        first = ended(command(provider, given, *priced), tmp_path)
+        second = ended(command(provider, given, *priced), tmp_path)
+    assert (first.code, second.code) == (0, 0)
+    assert "2 written by openai/m, 0 from the store" in first.err
+    assert "8 texts embedded by openai/e, 0 from the store; 1 requests;" in first.err
+    assert "by --embedding-price 0.02" in first.err
+    assert "0 written by openai/m, 2 from the store" in second.err
+    assert "0 texts embedded by openai/e, 8 from the store\n" in second.err
+
+
+def test_two_runs_at_once_pay_once(tmp_path: Path) -> None:
+    """For each question and each vector, whichever of them was first."""
+    given = row_file(tmp_path, rows(40))
+    with Provider(latency=0.05) as provider:
+        arguments = command(provider, given, "--embedder", "openai:e")
+        with running(arguments, tmp_path, "one") as one, running(arguments, tmp_path, "two") as two:
+            codes = [one.end().code, two.end().code]
+        texts = [
+            text
+            for call in provider.requests
+            if call.route == EMBEDDED
+            for text in call.body["input"]
+        ]
+        assert provider.routes[ASKED] == 40
+    assert codes == [0, 0]
+    assert len(texts) == len(set(texts)) == 160
+
+
+def test_the_metrics_command_shows_the_metric(tmp_path: Path) -> None:
+    """From the command's file, with what made it."""
+    given = row_file(tmp_path, rows(2))
+    with Provider() as provider:
+        ended(command(provider, given, "--embedder", "lexical"), tmp_path)
+    done = subprocess.run(
+        [sys.executable, "-m", "labeler", "metrics", "out.jsonl", "--json"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    summary = {row["metric"]: row for row in json.loads(done.stdout)}
+    assert set(summary) == {MEAN, "noncommittal"}
+    assert summary[MEAN]["defined"] == 2
+    assert "|embedder:lexical/letters-1/1024|" in summary[MEAN]["signature"]
+
+
+WRONG: dict[str, tuple[list[str], str]] = {
+    "no model of the embedder": (["--embedder", "openai"], "--embedder openai:MODEL"),
+    "an unknown embedder": (["--embedder", "word2vec"], "unknown embedder 'word2vec'"),
+    "dimensions of lexical": (["--embedder", "lexical", "--dimensions", "8"], "only openai does"),
+    "a price of lexical": (["--embedder", "lexical", "--embedding-price", "1"], "only openai does"),
+    "a price that is none": (
+        ["--embedder", "openai:e", "--embedding-price", "cheap"],
+        "--embedding-price is in US dollars",
+    ),
+}
+
+
+@pytest.mark.parametrize(("options", "said"), WRONG.values(), ids=WRONG.keys())
+def test_wrong_options_are_named_before_anything_is_sent(
+    tmp_path: Path, options: list[str], said: str
+) -> None:
+    """With exit code 2."""
+    with Provider() as provider:
+        done = ended(command(provider, row_file(tmp_path, rows(1)), *options), tmp_path)
+        assert provider.requests == []
+    assert done.code == 2
+    assert said in done.err
+
+
+def test_help_loads_no_heavy_package() -> None:
+    """Neither numbers nor clients nor tables of vectors."""
+    code = (
+        "import sys, labeler, labeler.cli\n"
+        "sys.argv = ['labeler', 'similarity', '--help']\n"
+        "labeler.cli.run()\n"
+        "heavy = {'numpy', 'openai', 'wordllama', 'tokenizers', 'safetensors', 'instructor'}\n"
+        "print(sorted(heavy & set(sys.modules)), file=sys.stderr)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "COLUMNS": "100"},
+    )
+    assert done.stderr == "[]\n"
+    assert "--embedder" in done.stdout
