@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from labeler.agreeing import compare_labels, compare_with_people
     from labeler.api import (
         MemoryStore,
         batch_status,
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
         find_price,
         import_labels,
         iter_labels,
+        iter_majority,
         label,
         metrics,
         read_labels,
@@ -28,14 +30,21 @@ if TYPE_CHECKING:
         summary,
         write_labels,
     )
-    from labeler.calculators import Ratio, metric
+    from labeler.calculators import Intervals, Ratio, metric
     from labeler.canaries import Canaries
+    from labeler.comparing import Comparison, compare
+    from labeler.ensemble import Votes
     from labeler.errors import LabelerError
     from labeler.example import Example
+    from labeler.human_labels import read_human_labels
     from labeler.judges.embedded import EmbeddedJudge
     from labeler.judges.openai_batch import OpenAIBatches
     from labeler.judges.openai_judge import OpenAIJudge
-    from labeler.labels import GPTLabelingOutput
+    from labeler.labels import (
+        ClaimsLabelingOutput,
+        GPTLabelingOutput,
+        ReferenceLabelingOutput,
+    )
     from labeler.record import LabelFailure, LabelRecord
     from labeler.stores.disk import DiskStore
     from labeler.traffic import Limits
@@ -50,6 +59,7 @@ _HOMES = {
         "find_price",
         "import_labels",
         "iter_labels",
+        "iter_majority",
         "label",
         "metrics",
         "read_labels",
@@ -58,14 +68,18 @@ _HOMES = {
         "summary",
         "write_labels",
     ),
-    "labeler.calculators": ("Ratio", "metric"),
+    "labeler.agreeing": ("compare_labels", "compare_with_people"),
+    "labeler.calculators": ("Intervals", "Ratio", "metric"),
     "labeler.canaries": ("Canaries",),
+    "labeler.comparing": ("Comparison", "compare"),
+    "labeler.ensemble": ("Votes",),
     "labeler.errors": ("LabelerError",),
     "labeler.example": ("Example",),
+    "labeler.human_labels": ("read_human_labels",),
     "labeler.judges.embedded": ("EmbeddedJudge",),
     "labeler.judges.openai_batch": ("OpenAIBatches",),
     "labeler.judges.openai_judge": ("OpenAIJudge",),
-    "labeler.labels": ("GPTLabelingOutput",),
+    "labeler.labels": ("ClaimsLabelingOutput", "GPTLabelingOutput", "ReferenceLabelingOutput"),
     "labeler.record": ("LabelFailure", "LabelRecord"),
     "labeler.stores.disk": ("DiskStore",),
     "labeler.traffic": ("Limits",),
@@ -74,10 +88,13 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
     "Canaries",
+    "ClaimsLabelingOutput",
+    "Comparison",
     "DiskStore",
     "EmbeddedJudge",
     "Example",
     "GPTLabelingOutput",
+    "Intervals",
     "LabelFailure",
     "LabelRecord",
     "LabelerError",
@@ -86,17 +103,24 @@ __all__ = [
     "OpenAIBatches",
     "OpenAIJudge",
     "Ratio",
+    "ReferenceLabelingOutput",
+    "Votes",
     "__version__",
     "batch_status",
     "cancel_batch",
     "collect_batches",
+    "compare",
+    "compare_labels",
+    "compare_with_people",
     "estimate",
     "find_price",
     "import_labels",
     "iter_labels",
+    "iter_majority",
     "label",
     "metric",
     "metrics",
+    "read_human_labels",
     "read_labels",
     "read_ragbench",
     "submit_batch",
