@@ -34,11 +34,12 @@ import judge_figures as figures
 import labeler
 from judge_figures import Comparison, Figure, Joined, Kind, Rows
 from labeler.errors import LabelerError
+from labeler.example import Frozen
 from labeler.judges import Judge, JudgeReply
 from labeler.pipeline import admit_reply
 from labeler.prompting import JudgeRequest
 from labeler.recipe import recipe
-from labeler.record import LabelRecord, Outcome
+from labeler.record import LabelRecord, Outcome, labels_among
 from ragbench_data import ragbench_files, ragbench_folder
 
 # -- reading and labelling ------------------------------------------------------------------------
@@ -73,10 +74,12 @@ def judged_labels(file: str | None, truth: Iterable[Outcome]) -> Judged:
     how = recipe(judge)
     requests = [how.request_keyed(t.example) for t in truth if isinstance(t, LabelRecord)]
     replies, cpu_seconds = asyncio.run(ask(judge, requests))
-    return Judged(list(map(admit_reply, requests, replies)), cpu_seconds)
+    return Judged(list(labels_among(map(admit_reply, requests, replies))), cpu_seconds)
 
 
-async def ask(judge: Judge, requests: Sequence[JudgeRequest]) -> tuple[list[JudgeReply], float]:
+async def ask(
+    judge: Judge, requests: Sequence[JudgeRequest]
+) -> tuple[list[JudgeReply[Frozen]], float]:
     """Ask one by one; returns replies and CPU seconds."""
     started = time.process_time()
     replies = [await judge.label(one) for one in requests]

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from labeler.example import KeyedExample, Sentence
 from labeler.labels import GPTLabelingOutput, SentenceSupport
-from labeler.record import LabelRecord, label_key
+from labeler.record import AnyRecord, LabelRecord, label_key
 from labeler.signature import Artifact, Signature
 from labeler.stores.disk import DiskStore
 from labeler.stores.sealed import seal, unseal
@@ -105,7 +105,7 @@ def put_one_by_one(store: DiskStore, records: Iterable[LabelRecord]) -> None:
         store.put(record.model_copy(update={"example": renamed, "key": key})).result()
 
 
-def exhaust(records: Iterable[LabelRecord]) -> None:
+def exhaust(records: Iterable[AnyRecord]) -> None:
     """Read all."""
     for _ in records:
         pass

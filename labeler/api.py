@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from labeler.batches import (
     FileLimits,
@@ -17,29 +18,64 @@ from labeler.batches import (
     collect_batches,
 )
 from labeler.batches import submit_batch as hand_in
-from labeler.calculators import Metric, MetricsRow, SummaryRow, measure, select_metrics, summarize
+from labeler.calculators import (
+    Intervals,
+    Metric,
+    MetricsRow,
+    SummaryRow,
+    measure,
+    select_metrics,
+    summarize,
+)
+from labeler.calculators.scores import length_effects, repeats_of, summarize_scores
+from labeler.calculators.similarity import (
+    measure_questions,
+    other_ids,
+    question_metrics,
+    with_subjects,
+)
 from labeler.canaries import Canaries, is_canary
+from labeler.criteria_files import choose_criteria
+from labeler.embedding import EMBEDDERS, Embedder
+from labeler.embedding.shelf import EmbeddingWork, Shelf
+from labeler.ensemble import Votes, vote_rows
 from labeler.errors import UsageError
 from labeler.estimating import Estimate, Unasked
 from labeler.estimating import estimate as reckon
-from labeler.example import Example
+from labeler.example import Example, Frozen
 from labeler.importers.ragbench import read_ragbench
 from labeler.judges import JUDGES, Judge, JudgeSpec
 from labeler.judges.batch_service import BatchService
 from labeler.label_files import read_outcomes, write_outcomes
-from labeler.labels import GPTLabelingOutput
 from labeler.pipeline import DEFAULT_CONCURRENCY, Watcher, label_rows
 from labeler.pricing import Price, find_price
 from labeler.profiles import DEFAULT_PROFILE
 from labeler.prompting import DEFAULT_PROMPT, Message, load_prompt
+from labeler.questioning import QuestionsRecipe
 from labeler.recipe import recipe
-from labeler.record import LabelFailure, LabelRecord, Outcome
+from labeler.record import (
+    AnyOutcome,
+    AnyRecord,
+    LabelFailure,
+    LabelRecord,
+    Outcome,
+    QuestionsOutcome,
+    QuestionsRecord,
+    ScoreOutcome,
+    labels_among,
+    questions_among,
+    scores_among,
+)
 from labeler.rows import RowFile, Rows, RowSequence
+from labeler.score_runs import Plan, score_rows
+from labeler.scores import Criterion
+from labeler.similarity import compare_rows
 from labeler.splitting import DEFAULT_SPLITTER, SPLITTERS, key_example
 from labeler.stores import LabelStore
 from labeler.stores.database import FILE
 from labeler.stores.disk import DiskStore
 from labeler.stores.memory import MemoryStore
+from labeler.stores.vectors import DiskVectors
 from labeler.traffic import Limits
 
 DEFAULT_STORE = ".labeler"
@@ -120,7 +156,7 @@ def iter_labels(
     how = recipe(open_judge(judge), splitter=splitter, profile=profile, prompt=prompt, trial=trial)
     opened_here = isinstance(store, str | Path)
     kept = _open_store(store, watcher) if isinstance(store, str | Path) else store
-    yield from label_rows(
+    run = label_rows(
         opened,
         how,
         kept,
@@ -132,6 +168,244 @@ def iter_labels(
         watcher=watcher,
         after=kept.close if opened_here else lambda: None,
     )
+    yield from cast("Generator[Outcome, None, None]", run)  # what a recipe of labels makes
+
+
+def iter_majority(
+    rows: str | Path | Iterable[Example | Mapping[str, Any]] | Rows,
+    *,
+    judges: Sequence[str | Judge],
+    repeat: int = 1,
+    votes: Votes | None = None,
+    store: LabelStore | str | Path = DEFAULT_STORE,
+    splitter: str = DEFAULT_SPLITTER,
+    profile: str = DEFAULT_PROFILE,
+    prompt: str | None = None,
+    trial: int = 0,
+    concurrency: int = DEFAULT_CONCURRENCY,
+    limits: Limits | None = None,
+    retry_failed: bool = False,
+    watcher: Watcher | None = None,
+) -> Generator[Outcome, None, None]:
+    """Have every row judged several times, and yield the label that most judgements agree with.
+
+    Each judgement is stored by itself, as :func:`iter_labels` would store it; the majority is
+    worked out from them and has the profile ``trace``. See :func:`labeler.voting.majority`.
+
+    Args:
+        rows: as for :func:`iter_labels`, like what is not named here.
+        judges: who votes.
+        repeat: how often each of them does, in trials of their own.
+        votes: told of every vote; its agreement is :attr:`Votes.agreement`.
+        store: where the votes are kept.
+        splitter: the same.
+        profile: what the voters are asked for.
+        prompt: the same.
+        trial: the first trial of each voter.
+        concurrency: the same.
+        limits: the same, for all voters together.
+        retry_failed: the same.
+        watcher: told of the majority's outcomes, and of what all votes cost.
+
+    Raises:
+        UsageError: there is no judge, or ``repeat`` is below 1; else as :func:`iter_labels`.
+    """
+    if repeat < 1:
+        raise UsageError(f"repeat must be 1 or more, got {repeat}")
+    opened = rows if isinstance(rows, RowFile | RowSequence) else open_rows(rows)
+    asked = [open_judge(judge) for judge in judges]
+    voters = [
+        recipe(judge, splitter=splitter, profile=profile, prompt=prompt, trial=trial + extra)
+        for judge in asked
+        for extra in range(repeat)
+    ]
+    opened_here = isinstance(store, str | Path)
+    kept = _open_store(store, watcher) if isinstance(store, str | Path) else store
+    yield from vote_rows(
+        opened,
+        voters,
+        kept,
+        votes or Votes(),
+        concurrency=concurrency,
+        limits=limits,
+        retry_failed=retry_failed,
+        in_batch=Pending(kept.directory) if isinstance(kept, DiskStore) else lambda _: None,
+        watcher=watcher,
+        after=kept.close if opened_here else lambda: None,
+    )
+
+
+def iter_scores(
+    rows: str | Path | Iterable[Example | Mapping[str, Any]] | Rows,
+    *,
+    criteria: str | Path | Criterion | Iterable[str | Path | Criterion],
+    judge: str | Judge,
+    store: LabelStore | str | Path = DEFAULT_STORE,
+    splitter: str = DEFAULT_SPLITTER,
+    samples: int = 1,
+    repeat: int = 1,
+    logprobs: bool = False,
+    concurrency: int = DEFAULT_CONCURRENCY,
+    limits: Limits | None = None,
+    retry_failed: bool = False,
+    watcher: Watcher | None = None,
+) -> Generator[ScoreOutcome, None, None]:
+    """Score rows by criteria, in input order; each row's criteria one after the other.
+
+    A score that is stored costs nothing, whatever its row is called and however what the criterion
+    does not show has changed. Evaluation steps that a criterion lacks are written by the judge
+    once, and stored too.
+
+    Args:
+        rows: as for :func:`iter_labels`.
+        criteria: names such as ``rubric_faithfulness``, TOML files, or criteria; several names
+            may stand in one text, parted by commas. See :mod:`labeler.criteria_files`.
+        judge: a hosted model, such as ``OpenAIJudge(model=…)``.
+        store: as for :func:`iter_labels`.
+        splitter: the same.
+        samples: how many trials make one score, which is their mean; each is an outcome of its
+            own.
+        repeat: how many such scores each row gets, to see how far they spread.
+        logprobs: ask for the probabilities of the answer's tokens: where the server gives them, a
+            score is the mean weighted by them, else the answer alone. The record says which.
+        concurrency: as for :func:`iter_labels`.
+        limits: the same.
+        retry_failed: the same.
+        watcher: the same.
+
+    Raises:
+        UsageError: a criterion is not as it must be, the rows cannot be read, two share an id and
+            differ, or the judge gives labels alone; nothing was sent.
+        FatalJudgeError: no row can be scored, or a criterion gets no steps.
+        RunPaused: the server asks to wait longer than the limits allow.
+        StoreError: the store cannot be read or written.
+    """
+    for name, count in (("samples", samples), ("repeat", repeat)):
+        if count < 1:
+            raise UsageError(f"{name} must be 1 or more, got {count}")
+    chosen = choose_criteria(criteria)
+    opened = rows if isinstance(rows, RowFile | RowSequence) else open_rows(rows)
+    plan = Plan(open_judge(judge), SPLITTERS[splitter], chosen, samples, repeat, logprobs)
+    opened_here = isinstance(store, str | Path)
+    kept = _open_store(store, watcher) if isinstance(store, str | Path) else store
+    yield from score_rows(
+        opened,
+        plan,
+        kept,
+        concurrency=concurrency,
+        limits=limits,
+        retry_failed=retry_failed,
+        watcher=watcher,
+        after=kept.close if opened_here else lambda: None,
+    )
+
+
+def score(
+    rows: str | Path | Iterable[Example | Mapping[str, Any]],
+    *,
+    criteria: str | Path | Criterion | Iterable[str | Path | Criterion],
+    judge: str | Judge,
+    store: LabelStore | str | Path = DEFAULT_STORE,
+    splitter: str = DEFAULT_SPLITTER,
+    samples: int = 1,
+    repeat: int = 1,
+    logprobs: bool = False,
+    concurrency: int = DEFAULT_CONCURRENCY,
+    limits: Limits | None = None,
+    retry_failed: bool = False,
+) -> list[ScoreOutcome]:
+    """Score rows and return an outcome for each, criterion and trial; see :func:`iter_scores`."""
+    return list(
+        iter_scores(
+            rows,
+            criteria=criteria,
+            judge=judge,
+            store=store,
+            splitter=splitter,
+            samples=samples,
+            repeat=repeat,
+            logprobs=logprobs,
+            concurrency=concurrency,
+            limits=limits,
+            retry_failed=retry_failed,
+        )
+    )
+
+
+def open_embedder(embedder: str | Embedder) -> Embedder:
+    """An embedder that needs no settings, by name, or the embedder itself.
+
+    Raises:
+        UnknownName: there is no embedder of that name.
+        UsageError: the embedder needs settings, or a package that is not installed.
+    """
+    if not isinstance(embedder, str):
+        return embedder
+    made: Embedder
+    try:
+        made = EMBEDDERS[embedder]()
+    except TypeError as error:
+        raise UsageError(
+            f"embedder {embedder!r} needs settings: {error}; make one from labeler.embedding and "
+            "pass it"
+        ) from error
+    return made
+
+
+def iter_similarity(
+    rows: str | Path | Iterable[Example | Mapping[str, Any]] | Rows,
+    *,
+    judge: Judge,
+    embedder: str | Embedder,
+    store: str | Path = DEFAULT_STORE,
+    splitter: str = DEFAULT_SPLITTER,
+    trial: int = 0,
+    concurrency: int = DEFAULT_CONCURRENCY,
+    limits: Limits | None = None,
+    retry_failed: bool = False,
+    watcher: Watcher | None = None,
+    work: EmbeddingWork | None = None,
+) -> Generator[QuestionsOutcome, None, None]:
+    """Compare rows' questions with those that their responses would reply to, in input order.
+
+    The judge writes three questions for each response, without seeing the one that was asked; the
+    embedder says how like it they are. :func:`metrics` computes numbers from what comes out. What
+    is stored costs nothing: neither questions nor vectors are paid for twice.
+
+    Args:
+        rows: as for :func:`iter_labels`; documents are not looked at.
+        judge: a hosted model, such as ``OpenAIJudge(model=…)``.
+        embedder: ``"wordllama"`` (of the extra ``embeddings``), ``"lexical"``, or an embedder such
+            as ``OpenAIEmbedder(model=…)``.
+        store: a folder; vectors are kept in a folder inside it.
+        splitter: as for :func:`iter_labels`.
+        trial: the same.
+        concurrency: the same, for the judge.
+        limits: the same; a budget is one for judge and embedder together.
+        retry_failed: as for :func:`iter_labels`.
+        watcher: told how the writing of questions goes.
+        work: filled with what embedding took.
+
+    Raises:
+        UsageError: the rows cannot be read, or two share an id and differ; nothing was sent.
+        FatalJudgeError: no question can be written, or no text embedded.
+        RunPaused: a server asks to wait longer than the limits allow.
+        StoreError: the store cannot be read or written.
+    """
+    opened = rows if isinstance(rows, RowFile | RowSequence) else open_rows(rows)
+    how = QuestionsRecipe(judge, SPLITTERS[splitter], trial)
+    asked, notice = open_embedder(embedder), watcher.notice if watcher else None
+    with _open_store(store, watcher) as kept, DiskVectors(store, notice=notice) as vectors:
+        yield from compare_rows(
+            opened,
+            how,
+            kept,
+            Shelf(asked, vectors, work or EmbeddingWork()),
+            concurrency=concurrency,
+            limits=limits,
+            retry_failed=retry_failed,
+            watcher=watcher,
+        )
 
 
 def _open_store(folder: str | Path, watcher: Watcher | None) -> DiskStore:
@@ -265,18 +539,40 @@ def _stored_labels(store: LabelStore | str | Path) -> Iterator[LabelStore]:
         yield own
 
 
+def read_any(outcomes: str | Path) -> Iterator[AnyOutcome]:
+    """Read outcomes of every kind, labels and scores, of a file, ``-``, or a store's folder.
+
+    Raises:
+        UsageError: there is no such file or folder, or a line is no outcome.
+        StoreError: the store is damaged.
+    """
+    if Path(outcomes).is_dir():
+        with DiskStore(outcomes, create=False) as store:
+            yield from store
+    else:
+        yield from read_outcomes(outcomes)
+
+
 def read_labels(labels: str | Path) -> Iterator[Outcome]:
     """Read outcomes of a label file, of standard input (``-``), or of a store's folder.
+
+    What else stands there, such as scores, is left out.
 
     Raises:
         UsageError: there is no such file or folder, or a line is no label.
         StoreError: the store is damaged.
     """
-    if Path(labels).is_dir():
-        with DiskStore(labels, create=False) as store:
-            yield from store
-    else:
-        yield from read_outcomes(labels)
+    return labels_among(read_any(labels))
+
+
+def read_scores(scores: str | Path) -> Iterator[ScoreOutcome]:
+    """Read the scores, and failures to score, of a file, standard input or a store's folder.
+
+    Raises:
+        UsageError: there is no such file or folder, or a line is no outcome.
+        StoreError: the store is damaged.
+    """
+    return scores_among(read_any(scores))
 
 
 def read_records(labels: str | Path) -> Iterator[LabelRecord]:
@@ -288,7 +584,7 @@ def read_records(labels: str | Path) -> Iterator[LabelRecord]:
     )
 
 
-def write_labels(outcomes: Iterable[Outcome], path: str | Path) -> int:
+def write_labels(outcomes: Iterable[AnyOutcome], path: str | Path) -> int:
     """Write outcomes as JSON Lines; the file appears when it is whole. Returns their number."""
     return sum(1 for _ in write_outcomes(outcomes, path))
 
@@ -324,23 +620,23 @@ class Imported(NamedTuple):
     """Ids of records whose judgement the store holds with another label; it keeps its own."""
 
 
-def import_labels(outcomes: Iterable[Outcome], store: str | Path = DEFAULT_STORE) -> Imported:
-    """Put label records into a store; a key that it holds already keeps its first record.
+def import_labels(outcomes: Iterable[AnyOutcome], store: str | Path = DEFAULT_STORE) -> Imported:
+    """Put records of any kind into a store; a key that it holds already keeps its first record.
 
     A store holds judgements, not rows: records of different rows that ask the same of the same
     sentences are one. Failures are left out.
     """
-    known: dict[str, GPTLabelingOutput] = {}
+    known: dict[str, Frozen] = {}
     saved, present, differing = [], 0, []
     with DiskStore(store) as labels:
-        for record in (o for o in outcomes if isinstance(o, LabelRecord)):
+        for record in (o for o in outcomes if not isinstance(o, LabelFailure)):
             if record.key not in known:
                 stored = labels.get(record.key)
-                known[record.key] = stored.label if stored else record.label
+                known[record.key] = _answer(stored or record)
                 if stored is None:
                     saved.append(labels.put(record))
                     continue
-            if known[record.key] == record.label:
+            if known[record.key] == _answer(record):
                 present += 1
             else:
                 differing.append(record.id)
@@ -349,37 +645,71 @@ def import_labels(outcomes: Iterable[Outcome], store: str | Path = DEFAULT_STORE
     return Imported(len(saved), present, tuple(differing))
 
 
+def _answer(record: AnyRecord) -> Frozen:
+    return record.label if isinstance(record, LabelRecord) else record.answer
+
+
+QUESTION = "question"
+"""The column that every record has: records of one question may be drawn together by it."""
+
+
 def measured(
-    outcomes: Iterable[Outcome], metrics: Sequence[Metric] | None = None
+    outcomes: Iterable[AnyOutcome],
+    metrics: Sequence[Metric] | None = None,
+    *,
+    questions: Sequence[Metric] | None = None,
+    column: str = "",
 ) -> Iterator[MetricsRow]:
-    """Measure outcomes one by one."""
-    chosen = metrics if metrics is not None else select_metrics()
-    for outcome in outcomes:
-        if not is_canary(outcome):
-            yield measure(outcome, chosen)
+    """Measure outcomes one by one.
+
+    Args:
+        outcomes: labels, written questions and failures; what else is there is left out.
+        metrics: of labels; by default each metric once, in its default dialect, that labels of the
+            row's profile have the fields for; where none is named, labels are left out.
+        questions: of written questions; by default each once, in its default dialect.
+        column: a column that is asked for later: ``question``, which is no metadata, is then put
+            with the metadata, unless a column of that name is there.
+    """
+    for outcome, written in with_subjects(outcomes):
+        if (questions if written else metrics) == ():
+            continue
+        rows = (
+            (measure_questions(each, questions) for each in questions_among([outcome]))
+            if written
+            else (measure(each, metrics) for each in labels_among([outcome]) if not is_canary(each))
+        )
+        for row in rows:
+            if column == QUESTION and isinstance(outcome, LabelRecord | QuestionsRecord):
+                asked = {QUESTION: outcome.example.question}
+                yield replace(row, metadata=asked | row.metadata)
+            else:
+                yield row
 
 
 def metrics(
-    outcomes: Iterable[Outcome], ids: str | Iterable[str] | None = None
+    outcomes: Iterable[AnyOutcome], ids: str | Iterable[str] | None = None
 ) -> list[MetricsRow]:
     """Compute metrics of stored labels: no judge, no network, no key.
 
     Args:
-        outcomes: label records and failures.
+        outcomes: labels, written questions and failures.
         ids: metric ids such as ``relevance`` or ``relevance:ragbench``, or ``all``; where left
-            out, each metric once, in its default dialect.
+            out, each metric once, in its default dialect, that labels of the row's profile have
+            the fields for.
 
     Returns:
         One row an outcome; each metric is a :class:`~labeler.calculators.Ratio`.
     """
-    return list(measured(outcomes, select_metrics(ids)))
+    chosen = None if ids is None else select_metrics(other_ids(ids))
+    return list(measured(outcomes, chosen, questions=question_metrics(ids)))
 
 
 def summary(
-    outcomes: Iterable[Outcome],
+    outcomes: Iterable[AnyOutcome],
     ids: str | Iterable[str] | None = None,
     *,
     by: str | None = None,
+    intervals: Intervals | None = None,
 ) -> list[SummaryRow]:
     """Summarise metrics over outcomes, or over each value of a metadata column.
 
@@ -388,12 +718,17 @@ def summary(
     file of a run for numbers over its rows.
 
     Args:
-        outcomes: label records and failures.
+        outcomes: labels, written questions and failures.
         ids: as for :func:`metrics`.
         by: name of a metadata column.
+        intervals: ``Intervals()`` gives each mean a confidence interval;
+            ``Intervals(group="question")`` where several records share a question.
     """
-    chosen = select_metrics(ids)
-    return summarize(measured(outcomes, chosen), chosen, by)
+    chosen, questions = select_metrics(other_ids(ids)), question_metrics(ids)
+    column = (intervals.group if intervals else None) or ""
+    asked = None if ids is None else chosen
+    rows = measured(outcomes, asked, questions=questions, column=column)
+    return summarize(rows, (*chosen, *questions), by, intervals=intervals)
 
 
 __all__ = [
@@ -401,6 +736,7 @@ __all__ = [
     "Canaries",
     "Estimate",
     "FileLimits",
+    "Intervals",
     "Limits",
     "MemoryStore",
     "Price",
@@ -412,15 +748,24 @@ __all__ = [
     "find_price",
     "import_labels",
     "iter_labels",
+    "iter_majority",
+    "iter_scores",
+    "iter_similarity",
     "label",
+    "length_effects",
     "measured",
     "metrics",
+    "open_embedder",
     "open_judge",
     "open_rows",
     "read_labels",
     "read_ragbench",
     "read_records",
+    "read_scores",
+    "repeats_of",
+    "score",
     "submit_batch",
+    "summarize_scores",
     "summary",
     "write_labels",
 ]

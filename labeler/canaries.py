@@ -19,7 +19,7 @@ from typing import NamedTuple, TypeVar
 from labeler.errors import UsageError
 from labeler.example import KeyedExample, Piece, Sentence, key_documents, key_response
 from labeler.prompting import JudgeRequest
-from labeler.record import LabelFailure, LabelRecord, Outcome, label_key
+from labeler.record import AnyOutcome, LabelFailure, LabelRecord, Outcome, label_key
 from labeler.signature import digest
 
 T = TypeVar("T")
@@ -176,7 +176,7 @@ def _could_be_taken(request: JudgeRequest) -> bool:
     return any(s.text in _DOCUMENT_TEXTS or s.text in _RESPONSE_TEXTS for s in sentences)
 
 
-def is_canary(outcome: Outcome) -> bool:
+def is_canary(outcome: AnyOutcome) -> bool:
     """Whether an outcome is that of a twin, which enters no number."""
     return outcome.signature is not None and outcome.signature.canary is not None
 

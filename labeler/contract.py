@@ -35,6 +35,8 @@ ViolationKind = Literal[
     "claims_and_none",
     "verdict_without_keys",
     "verdict_against_support",
+    "score_outside_scale",
+    "no_steps",
 ]
 
 

@@ -1,4 +1,4 @@
-"""Label records and failures as JSON Lines: the form in which labels are kept and passed on."""
+"""Records and failures as JSON Lines: the form in which labels and scores are passed on."""
 
 from __future__ import annotations
 
@@ -9,30 +9,32 @@ import re
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import IO
+from typing import IO, TypeVar
 
 from pydantic import ValidationError
 
 from labeler.characters import plain_json
 from labeler.errors import BadRow, UsageError
 from labeler.lines import STDIO, Line, parse_object, read_lines
-from labeler.record import OUTCOME, LabelRecord, Outcome, fault_of
+from labeler.record import OUTCOME, AnyOutcome, LabelFailure, fault_of
+
+T = TypeVar("T", bound=AnyOutcome)
 
 _CONSTANT = re.compile(rb"NaN|Infinity")
 """What pydantic would take for a number in metadata and JSON does not know."""
 
 
-def read_outcomes(path: str | Path) -> Iterator[Outcome]:
-    """Read label records and failures from JSON Lines.
+def read_outcomes(path: str | Path) -> Iterator[AnyOutcome]:
+    """Read records of any kind and failures from JSON Lines.
 
     Raises:
-        UsageError: a line is neither; the message names file, line and the fields at fault.
+        UsageError: a line is none; the message names file, line and the fields at fault.
     """
     for line in read_lines(path):
         yield _outcome(line)
 
 
-def _outcome(line: Line) -> Outcome:
+def _outcome(line: Line) -> AnyOutcome:
     try:
         outcome = OUTCOME.validate_json(line.content)
         if _CONSTANT.search(line.content):
@@ -44,7 +46,7 @@ def _outcome(line: Line) -> Outcome:
             f"{line.where}: not a label record: {_faults(error)}; rows are labelled first: label "
             "files are written by 'labeler label' and 'labeler import'"
         ) from error
-    fault = fault_of(outcome) if isinstance(outcome, LabelRecord) else None
+    fault = None if isinstance(outcome, LabelFailure) else fault_of(outcome)
     if fault:
         raise UsageError(
             f"{line.where}: record {outcome.id!r} was damaged or edited: {fault}; "
@@ -57,17 +59,17 @@ def _faults(error: ValidationError) -> str:
     """The first few faults of a value, without the value itself."""
     faults = error.errors(include_url=False, include_input=False, include_context=False)
     if any(fault["type"].startswith("union_tag") for fault in faults):
-        return "it has no 'kind' of label or failure"
+        return "it has no 'kind' of label, score or failure"
     shown = [f"{'.'.join(map(str, f['loc'])) or 'line'}: {f['msg']}" for f in faults[:3]]
     return "; ".join(shown)
 
 
-def to_line(outcome: Outcome) -> str:
+def to_line(outcome: AnyOutcome) -> str:
     """Write an outcome as one line of JSON, without the line break."""
     return outcome.model_dump_json()
 
 
-def write_outcomes(outcomes: Iterable[Outcome], path: str | Path) -> Iterator[Outcome]:
+def write_outcomes(outcomes: Iterable[T], path: str | Path) -> Iterator[T]:
     """Write outcomes as JSON Lines while passing them on.
 
     A file appears under its name only when it is whole; until then its lines stand in a

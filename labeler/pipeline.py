@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import traceback
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Generator
+from collections.abc import AsyncIterator, Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -19,8 +19,7 @@ from typing import Literal, NamedTuple, Protocol
 
 from labeler import __version__
 from labeler.canaries import Canaries
-from labeler.contract import Violation, check_label
-from labeler.degenerate import overrule
+from labeler.contract import Violation
 from labeler.engine import Engine
 from labeler.errors import (
     BadRow,
@@ -30,12 +29,11 @@ from labeler.errors import (
     UnstorableRecord,
     UsageError,
 )
-from labeler.example import KeyedExample
+from labeler.example import Example, Frozen, KeyedExample
 from labeler.judges import Judge, JudgeReply, UnusableAnswer
-from labeler.labels import as_given
 from labeler.prompting import JudgeRequest
-from labeler.recipe import Recipe
-from labeler.record import LabelFailure, LabelRecord, Outcome, Usage
+from labeler.recipe import Asking, Unanswerable
+from labeler.record import AnyOutcome, AnyRecord, LabelFailure, LabelRecord, Usage
 from labeler.rows import Row, Rows, distinct, survey
 from labeler.stores import LabelStore, Lease
 from labeler.traffic import Limits, Stopped, Traffic, current
@@ -64,10 +62,10 @@ class Watcher(Protocol):
     def begin(self, rows: int, repeated: int) -> None:
         """Told before any spend how many rows there are, and how many repeat an earlier one."""
 
-    def seen(self, outcome: Outcome, origin: Origin) -> None:
+    def seen(self, outcome: AnyOutcome, origin: Origin) -> None:
         """Told of each outcome as it is yielded."""
 
-    def paid(self, outcome: Outcome) -> None:
+    def paid(self, outcome: AnyOutcome) -> None:
         """Told of each outcome that a judge was asked for now, those of canaries included."""
 
     def ended(self, spent: Budget) -> None:
@@ -79,7 +77,7 @@ class Watcher(Protocol):
 
 def label_rows(
     rows: Rows,
-    how: Recipe,
+    how: Asking | Sequence[Asking],
     store: LabelStore,
     *,
     concurrency: int = DEFAULT_CONCURRENCY,
@@ -89,12 +87,13 @@ def label_rows(
     in_batch: Callable[[str], str | None] = lambda _: None,
     watcher: Watcher | None = None,
     after: Callable[[], None] = lambda: None,
-) -> Generator[Outcome, None, None]:
+) -> Generator[AnyOutcome, None, None]:
     """Label rows in order; every label is durable in the store before it is yielded.
 
     Args:
         rows: read twice: once whole, before any spend, then a window ahead of what is yielded.
-        how: judge, splitter, prompt and schema.
+        how: judge, splitter, prompt and schema; or several, of one judge, which are asked in turn
+            about each row.
         store: where labels are looked up and saved.
         concurrency: requests in flight at most.
         limits: what else holds requests back.
@@ -112,14 +111,16 @@ def label_rows(
             they changed while they were being labelled.
     """
     notice = watcher.notice if watcher else lambda _: None
+    asked = tuple(how) if isinstance(how, Sequence) else (how,)
+    judge = asked[0].judge
     traffic = Traffic(concurrency, limits, notice=notice)
-    engine = Engine(traffic, grace=GRACE_SECONDS, last=how.judge.aclose, after=after)
-    desk = _Desk(how.judge, store, retry_failed, in_batch, notice)
-    window = _Window(engine, how, desk, watcher, canaries or Canaries(0))
+    engine = Engine(traffic, grace=GRACE_SECONDS, last=judge.aclose, after=after)
+    desk = _Desk(judge, store, retry_failed, in_batch, notice)
+    window = _Window(engine, asked, desk, watcher, canaries or Canaries(0))
     try:
         total = survey(rows)
         if watcher:
-            watcher.begin(total.distinct, total.repeated)
+            watcher.begin(total.distinct * len(asked), total.repeated)
         for row in distinct(rows):
             window.admit(row)
             while window.ready() or len(window) >= _WINDOW * concurrency:
@@ -144,7 +145,7 @@ class _Window:
     def __init__(
         self,
         engine: Engine,
-        how: Recipe,
+        how: tuple[Asking, ...],
         desk: _Desk,
         watcher: Watcher | None,
         canaries: Canaries,
@@ -166,11 +167,11 @@ class _Window:
     def admit(self, row: Row) -> None:
         """Take a row in; waits while very many requests are unfinished."""
         self.admitted += 1
-        slot = self._slot(row)
-        self._slots.append(slot)
-        twin = self._canaries.twin_of(slot.request) if slot.request else None
-        if twin:
-            self._twins.append(self._twin(twin))
+        for slot in self._slots_of(row):
+            self._slots.append(slot)
+            twin = self._canaries.twin_of(slot.request) if slot.request else None
+            if twin:
+                self._twins.append(self._twin(twin))
 
     def _twin(self, request: JudgeRequest) -> Future[_Told]:
         """Judge a record with planted sentences, which is no row's outcome."""
@@ -187,20 +188,28 @@ class _Window:
         """
         while self._twins and (self._twins[0].done() or not ready):
             told = self._engine.wait(self._twins.popleft())
-            self._canaries.seen(told.outcome)
+            if isinstance(told.outcome, LabelRecord | LabelFailure):  # as twins of labels are
+                self._canaries.seen(told.outcome)
             self._tell_cost(told)
 
-    def _slot(self, row: Row) -> _Slot:
+    def _slots_of(self, row: Row) -> Iterator[_Slot]:
+        """One for each judgement that is asked for; one in all for a row that cannot be read."""
         if isinstance(row.content, LabelFailure):
-            return _Slot(_done(row.content, "row"))
+            yield _Slot(_done(row.content, "row"))
+            return
+        for how in self._how:
+            yield self._slot(row.where, row.content, how)
+
+    def _slot(self, where: str, example: Example, how: Asking) -> _Slot:
         try:
-            request = self._how.request(row.content)
+            request = how.request(example)
         except BadRow as error:
             failure = LabelFailure(
-                id=row.content.id,
+                id=example.id,
                 reason=error.reason,
-                message=f"{row.where}: {error}",
-                metadata=row.content.metadata,
+                message=f"{where}: {error}",
+                signature=error.signature if isinstance(error, Unanswerable) else None,
+                metadata=example.metadata,
             )
             return _Slot(_done(failure, "row"))
         if request.key in self._asked:  # the same sentences under another id: asked for already
@@ -212,7 +221,7 @@ class _Window:
         self._asked[request.key] = future
         return _Slot(future, request)
 
-    def pop(self) -> Outcome:
+    def pop(self) -> AnyOutcome:
         """The outcome of the row that is due next, waited for if need be."""
         self.settle_twins(ready=True)
         slot = self._slots.popleft()
@@ -234,7 +243,7 @@ class _Window:
 
 
 class _Told(NamedTuple):
-    outcome: Outcome
+    outcome: AnyOutcome
     origin: Origin
 
 
@@ -246,18 +255,18 @@ class _Slot:
     """Whether no earlier row of the window asks for the same judgement."""
 
 
-def _done(outcome: Outcome, origin: Origin) -> Future[_Told]:
+def _done(outcome: AnyOutcome, origin: Origin) -> Future[_Told]:
     future: Future[_Told] = Future()
     future.set_result(_Told(outcome, origin))
     return future
 
 
-def _named(outcome: Outcome, origin: Origin, request: JudgeRequest | None) -> Outcome:
+def _named(outcome: AnyOutcome, origin: Origin, request: JudgeRequest | None) -> AnyOutcome:
     """The outcome under this row's name: another row may have asked for the judgement."""
     if request is None:
         return outcome
-    if isinstance(outcome, LabelRecord):
-        return outcome.model_copy(update={"example": request.example})
+    if not isinstance(outcome, LabelFailure):
+        return request.renamed(outcome)
     return _renamed(outcome, request.example) if origin == "store" else outcome
 
 
@@ -290,7 +299,7 @@ class _Desk:
     _failed: set[str] = field(default_factory=set, init=False)
     """Keys that failed for good in this run: who retries failures does so once."""
 
-    def known(self, key: str) -> Outcome | None:
+    def known(self, key: str) -> AnyOutcome | None:
         """What the store answers."""
         asks_again = self._retry_failed and key not in self._failed
         return self._store.get(key) or (None if asks_again else self._store.failure(key))
@@ -320,11 +329,11 @@ class _Desk:
                 return _Told(await self._kept(request, outcome, saving), "judge")
 
     async def _kept(
-        self, request: JudgeRequest, outcome: Outcome, saving: list[Future[bool]]
-    ) -> Outcome:
+        self, request: JudgeRequest, outcome: AnyOutcome, saving: list[Future[bool]]
+    ) -> AnyOutcome:
         """Save an outcome that is worth it; what the store answers from now on."""
         try:
-            if isinstance(outcome, LabelRecord):
+            if not isinstance(outcome, LabelFailure):
                 new = await self._saved(self._store.put(outcome), saving)
             elif outcome.lasting:
                 new = await self._saved(self._store.put_failure(outcome), saving)
@@ -374,7 +383,7 @@ class _Desk:
         return lease
 
 
-async def _ask(judge: Judge, request: JudgeRequest) -> Outcome:
+async def _ask(judge: Judge, request: JudgeRequest) -> AnyOutcome:
     """Ask for one label and check it; what went wrong with this record alone is a failure."""
     try:
         return admit_reply(request, await judge.label(request))
@@ -412,37 +421,25 @@ def _bug(request: JudgeRequest, error: Exception) -> str:
     )
 
 
-def admit_reply(request: JudgeRequest, reply: JudgeReply) -> Outcome:
+def admit_reply(request: JudgeRequest, reply: JudgeReply[Frozen]) -> AnyOutcome:
     """Check an answer at the door: a record if it keeps the contract, else a failure."""
-    checked = check_label(reply.answer, request.example)
-    if checked.violations:
-        return row_failure(
-            request,
-            "contract",
-            f"the judge broke the label contract: {'; '.join(map(str, checked.violations))}",
-            attempts=reply.facts.attempts,
-            reasks=reply.facts.reasks,
-            usage=reply.facts.usage,
-            violations=checked.violations,
-            lasting=True,
-        )
-    label, overruled = overrule(checked.label, request.example)
-    changed = label != reply.answer
-    return LabelRecord(
-        key=request.key,
-        example=request.example,
-        label=label,
-        verbatim=as_given(reply.answer) if changed else None,
-        normalised={**checked.normalised, **overruled},
-        signature=request.signature,
-        reply=reply.facts.model_copy(update={"labeler_version": __version__}),
-        scores=reply.scores,
+    facts = reply.facts.model_copy(update={"labeler_version": __version__})
+    admitted = request.admit(reply.answer, facts, scores=reply.scores, tokens=reply.tokens)
+    if not isinstance(admitted, tuple):
+        return admitted
+    return row_failure(
+        request,
+        "contract",
+        f"the judge broke the label contract: {'; '.join(map(str, admitted))}",
+        attempts=facts.attempts,
+        reasks=facts.reasks,
+        usage=facts.usage,
+        violations=admitted,
+        lasting=True,
     )
 
 
-def _unstorable(
-    request: JudgeRequest, record: LabelRecord, error: UnstorableRecord
-) -> LabelFailure:
+def _unstorable(request: JudgeRequest, record: AnyRecord, error: UnstorableRecord) -> LabelFailure:
     """What becomes of a row whose label no store could keep; it was paid for all the same."""
     return row_failure(
         request,

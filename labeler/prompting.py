@@ -9,18 +9,23 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, Literal, TypedDict
 
 from labeler import resources
 from labeler.characters import inert_json
+from labeler.contract import Violation, check_label
+from labeler.degenerate import overrule
 from labeler.errors import UsageError
-from labeler.example import KeyedExample, Sentence
-from labeler.labels import GPTLabelingOutput
+from labeler.example import Frozen, KeyedExample, Sentence
+from labeler.labels import GPTLabelingOutput, as_given
+from labeler.logprobs import Token
 from labeler.profiles import Profile, profile_of
+from labeler.record import AnyRecord, LabelRecord, ReplyFacts, SentenceScores
 from labeler.signature import Artifact, Signature, digest
+from labeler.tokens import answer_tokens
 
 DEFAULT_PROMPT = "trace/v1"
 DEFAULT_SCHEMA = "label-trace/v1"
@@ -64,10 +69,10 @@ class Prompt:
         """Write the messages for one record: static text first, data last."""
         values = {
             "marker": marker(example, reference=self.shows_reference),
-            "question": _line({"question": example.question}),
-            "documents": _sentences(example.document_sentences()),
-            "response": _sentences(example.response),
-            _REFERENCE: _sentences(example.reference or ()),
+            "question": data_line({"question": example.question}),
+            "documents": sentence_lines(example.document_sentences()),
+            "response": sentence_lines(example.response),
+            _REFERENCE: sentence_lines(example.reference or ()),
         }
         # One pass over the frame: text that came in as a value is never looked at again.
         user = _VARIABLE.sub(lambda match: values[match[1]], self.user)
@@ -80,12 +85,7 @@ def parse_prompt(name: str, text: str) -> Prompt:
     Raises:
         UsageError: a part or a variable is missing, or a variable is unknown.
     """
-    match = re.fullmatch(r"# System\n(.+?)\n# User\n(.+)", text.replace("\r\n", "\n"), re.DOTALL)
-    if not match:
-        raise UsageError(
-            f"prompt {name!r} needs a line '# System' first and a line '# User' after it"
-        )
-    system, user = match[1].strip(), match[2].strip()
+    system, user = prompt_parts(name, text)
     found = set(_VARIABLE.findall(user)) - {_REFERENCE}
     if found != _VARIABLES:
         missing, unknown = sorted(_VARIABLES - found), sorted(found - _VARIABLES)
@@ -94,6 +94,20 @@ def parse_prompt(name: str, text: str) -> Prompt:
             f"and may use {_REFERENCE!r}; missing {missing}, unknown {unknown}"
         )
     return Prompt(name, system, user)
+
+
+def prompt_parts(name: str, text: str) -> tuple[str, str]:
+    """The ``# System`` part of a prompt file and its ``# User`` part.
+
+    Raises:
+        UsageError: one of them is missing.
+    """
+    match = re.fullmatch(r"# System\n(.+?)\n# User\n(.+)", text.replace("\r\n", "\n"), re.DOTALL)
+    if not match:
+        raise UsageError(
+            f"prompt {name!r} needs a line '# System' first and a line '# User' after it"
+        )
+    return match[1].strip(), match[2].strip()
 
 
 @lru_cache
@@ -129,10 +143,15 @@ def load_schema(name: str = DEFAULT_SCHEMA) -> ResponseSchema:
 
 @dataclass(frozen=True)
 class JudgeRequest:
-    """One record to be judged, and all that can change the answer."""
+    """One record to be judged, and all that can change the answer.
+
+    As it stands it asks for a label. Requests for other answers are subclasses, which say in what
+    class an answer is read, what it must keep, and what record it becomes; everything between the
+    row and the store treats all of them alike.
+    """
 
     key: str
-    """The label's key, 64 hexadecimal digits."""
+    """That of the record it becomes, 64 hexadecimal digits."""
     example: KeyedExample
     signature: Signature
     prompt: Prompt
@@ -153,6 +172,82 @@ class JudgeRequest:
         """The chat messages, rendered on first use."""
         return self.prompt.render(self.example)
 
+    @property
+    def answer_type(self) -> type[Frozen]:
+        """The class that an answer is read into."""
+        return self.output
+
+    @property
+    def rules(self) -> str | None:
+        """What an answer must keep, in words for a judge that broke it.
+
+        ``None`` for labels: their rules name keys, and stand with the judges.
+        """
+        return None
+
+    @property
+    def parameters(self) -> Mapping[str, Any]:
+        """What is sent besides the judge's own parameters."""
+        return {}
+
+    @property
+    def expected_tokens(self) -> int:
+        """About how long an answer will be."""
+        referenced = len(self.example.reference or ())
+        return answer_tokens(len(self.example.response), self.profile.name, referenced)
+
+    def broken_by(self, answer: Frozen) -> tuple[Violation, ...]:
+        """What an answer breaks of what it must keep; empty for one that may be stored."""
+        return check_label(_label(answer), self.example).violations
+
+    def admit(
+        self,
+        answer: Frozen,
+        facts: ReplyFacts,
+        *,
+        scores: SentenceScores | None = None,
+        tokens: Sequence[Token] = (),
+    ) -> AnyRecord | tuple[Violation, ...]:
+        """Make the record that an answer becomes, or say what it breaks.
+
+        Args:
+            answer: of :attr:`answer_type`.
+            facts: what happened when the judge was asked.
+            scores: a scoring judge's numbers behind its verdicts.
+            tokens: the answer's tokens, where their probabilities were asked for and given.
+        """
+        del tokens
+        given = _label(answer)
+        checked = check_label(given, self.example)
+        if checked.violations:
+            return checked.violations
+        label, overruled = overrule(checked.label, self.example)
+        return LabelRecord(
+            key=self.key,
+            example=self.example,
+            label=label,
+            verbatim=as_given(given) if label != given else None,
+            normalised={**checked.normalised, **overruled},
+            signature=self.signature,
+            reply=facts,
+            scores=scores,
+        )
+
+    def renamed(self, record: AnyRecord) -> AnyRecord:
+        """The stored record of this request's key under this row's name and columns."""
+        return record.model_copy(update={"example": self.example})
+
+
+def _label(answer: Frozen) -> GPTLabelingOutput:
+    """An answer to a request for a label.
+
+    Raises:
+        TypeError: it is none; the judge's code is at fault.
+    """
+    if not isinstance(answer, GPTLabelingOutput):
+        raise TypeError(f"a label was asked for, got a {type(answer).__name__}")
+    return answer
+
 
 def marker(example: KeyedExample, *, reference: bool = False) -> str:
     """The fence marker of a record: 16 hexadecimal digits, fixed by all content that is shown."""
@@ -163,10 +258,11 @@ def marker(example: KeyedExample, *, reference: bool = False) -> str:
     return digest({"fence": content})[:16]
 
 
-def _sentences(sentences: Iterable[Sentence]) -> str:
-    return "\n".join(_line({"key": s.key, "text": s.text}) for s in sentences)
+def sentence_lines(sentences: Iterable[Sentence]) -> str:
+    """Sentences as the lines of a data block."""
+    return "\n".join(data_line({"key": s.key, "text": s.text}) for s in sentences)
 
 
-def _line(value: Mapping[str, str]) -> str:
+def data_line(value: Mapping[str, str]) -> str:
     """One JSON line, in which nothing can pass for a line break or a model's control token."""
     return inert_json(json.dumps(value, ensure_ascii=False))

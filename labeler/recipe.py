@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 from labeler.errors import BadRow, UsageError
 from labeler.example import Example, KeyedExample
@@ -18,6 +19,35 @@ from labeler.prompting import (
 from labeler.record import label_key
 from labeler.signature import Signature
 from labeler.splitting import DEFAULT_SPLITTER, SPLITTERS, Splitter, key_example
+
+
+class Asking(Protocol):
+    """What a run asks about each row: a label, or another answer."""
+
+    @property
+    def judge(self) -> Judge:
+        """Who is asked."""
+        ...
+
+    def request(self, example: Example) -> JudgeRequest:
+        """Name the judgement that an example asks for.
+
+        Raises:
+            BadRow: nothing can be asked about it.
+        """
+        ...
+
+
+class Unanswerable(BadRow):
+    """A row that lacks what one request shows; others may be asked about it.
+
+    Attributes:
+        signature: names the request that is not sent.
+    """
+
+    def __init__(self, message: str, *, reason: str, signature: Signature) -> None:
+        super().__init__(message, reason=reason)
+        self.signature = signature
 
 
 @dataclass(frozen=True)

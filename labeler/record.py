@@ -1,7 +1,8 @@
-"""The stored label, the failure that takes its place, and the label's key."""
+"""What is stored: labels, scores and what else judges answer, failures in their place, and keys."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, FiniteFloat, TypeAdapter
@@ -10,6 +11,8 @@ from labeler.contract import Violation, check_label
 from labeler.example import Frozen, KeyedExample
 from labeler.labels import Label, Verbatim
 from labeler.profiles import PROFILES
+from labeler.questions import QuestionsAnswer, Similarity
+from labeler.scores import Criterion, ScoreAnswer, ScoreMethod, StepsAnswer
 from labeler.signature import Signature, digest
 
 
@@ -85,8 +88,77 @@ class LabelRecord(Frozen):
         return self.example.id
 
 
+class ScoreRecord(Frozen):
+    """A score with everything that is needed to read, recompute and audit it again."""
+
+    kind: Literal["score"] = "score"
+    version: Literal[1] = 1
+    key: str
+    """Identity of the judgement: :func:`score_key` of what was shown, criterion and signature."""
+    example: KeyedExample
+    """The whole row, also what the criterion did not show."""
+    criterion: Criterion
+    answer: ScoreAnswer
+    distribution: dict[int, FiniteFloat] | None = None
+    """Probability of each score, as far as the log-probabilities tell; ``None`` without them."""
+    method: ScoreMethod = "answer"
+    """What the score is computed from: the answer alone, or the distribution."""
+    samples: int = Field(default=1, ge=1)
+    """How many trials the run that wrote this took together for one score."""
+    signature: Signature
+    reply: ReplyFacts = ReplyFacts()
+
+    @property
+    def id(self) -> str:
+        """The row's id."""
+        return self.example.id
+
+
+class StepsRecord(Frozen):
+    """Evaluation steps that a judge wrote for a criterion, once."""
+
+    kind: Literal["steps"] = "steps"
+    version: Literal[1] = 1
+    key: str
+    """Identity of the judgement: :func:`steps_key` of criterion and signature."""
+    criterion: Criterion
+    """Without the steps."""
+    answer: StepsAnswer
+    signature: Signature
+    reply: ReplyFacts = ReplyFacts()
+
+    @property
+    def id(self) -> str:
+        """The criterion's name."""
+        return self.criterion.name
+
+
+class QuestionsRecord(Frozen):
+    """Questions that a response would reply to, with everything that is needed to read them again.
+
+    A file may say besides how like the row's question they are; a store need not.
+    """
+
+    kind: Literal["questions"] = "questions"
+    version: Literal[1] = 1
+    key: str
+    """Identity of the judgement: :func:`questions_key` of the response and the signature."""
+    example: KeyedExample
+    """The whole row, also what the judge was not shown."""
+    answer: QuestionsAnswer
+    similarity: Similarity | None = None
+    """By the embedder of the run that wrote this; ``None`` where nobody embedded anything."""
+    signature: Signature
+    reply: ReplyFacts = ReplyFacts()
+
+    @property
+    def id(self) -> str:
+        """The row's id."""
+        return self.example.id
+
+
 class LabelFailure(Frozen):
-    """A row that has no label, and why; it stands in the stream where its label would."""
+    """A row that has no label or score, and why; it stands in the stream where that would."""
 
     kind: Literal["failure"] = "failure"
     version: Literal[1] = 1
@@ -113,11 +185,59 @@ class LabelFailure(Frozen):
     metadata: dict[str, Any] = Field(default_factory=dict)
 
 
+AnyRecord = LabelRecord | ScoreRecord | StepsRecord | QuestionsRecord
+"""Whatever a judge's answer became: what a store keeps."""
 Outcome = LabelRecord | LabelFailure
-OUTCOME: TypeAdapter[Outcome] = TypeAdapter(
-    Annotated[LabelRecord | LabelFailure, Field(discriminator="kind")]
-)
-"""Reads either kind of line back."""
+"""What becomes of a row that is labelled."""
+ScoreOutcome = ScoreRecord | LabelFailure
+"""What becomes of a row that is scored."""
+QuestionsOutcome = QuestionsRecord | LabelFailure
+"""What becomes of a row for whose response questions are written."""
+AnyOutcome = AnyRecord | LabelFailure
+OUTCOME: TypeAdapter[AnyOutcome] = TypeAdapter(Annotated[AnyOutcome, Field(discriminator="kind")])
+"""Reads a line of any kind back."""
+
+
+def labels_among(outcomes: Iterable[AnyOutcome]) -> Iterator[Outcome]:
+    """The labels among outcomes of any kind, and the failures of rows that were to be labelled."""
+    for outcome in outcomes:
+        if isinstance(outcome, LabelRecord) or (
+            isinstance(outcome, LabelFailure) and _of_family(outcome, _LABELS)
+        ):
+            yield outcome
+
+
+def scores_among(outcomes: Iterable[AnyOutcome]) -> Iterator[ScoreOutcome]:
+    """The scores among outcomes of any kind, and the failures of rows that were to be scored."""
+    for outcome in outcomes:
+        if isinstance(outcome, ScoreRecord) or (
+            isinstance(outcome, LabelFailure) and _of_family(outcome, _SCORES)
+        ):
+            yield outcome
+
+
+def questions_among(outcomes: Iterable[AnyOutcome]) -> Iterator[QuestionsOutcome]:
+    """The written questions among outcomes of any kind, and the failures of rows without them."""
+    for outcome in outcomes:
+        if isinstance(outcome, QuestionsRecord) or (
+            isinstance(outcome, LabelFailure) and _of_family(outcome, _QUESTIONS)
+        ):
+            yield outcome
+
+
+def _of_family(failure: LabelFailure, families: frozenset[str]) -> bool:
+    """Whether a failure is that of a request for such an answer.
+
+    That of a row that could not even be read is that of every request.
+    """
+    if failure.signature is None:
+        return True
+    return failure.signature.response_schema.name.partition("/")[0] in families
+
+
+_LABELS = frozenset(profile.family for profile in PROFILES.values())
+_SCORES = frozenset({"score"})
+_QUESTIONS = frozenset({"questions"})
 
 
 def label_key(example: KeyedExample, signature: Signature) -> str:
@@ -130,17 +250,88 @@ def label_key(example: KeyedExample, signature: Signature) -> str:
     Returns:
         64 hexadecimal digits.
     """
-    # A fact at its default is left out: a fact that a later version adds changes no key of today.
-    facts = signature.model_dump(mode="json", exclude_defaults=True)
     referenced = shows_reference(signature)
-    return digest({"shown": shown(example, reference=referenced), "signature": facts})
+    return digest({"shown": shown(example, reference=referenced), "signature": _facts(signature)})
 
 
-def fault_of(record: LabelRecord) -> str | None:
+def score_key(example: KeyedExample, criterion: Criterion, signature: Signature) -> str:
+    """Name a score by all that can change it: what is shown, the criterion, and the signature.
+
+    Not in it: what the criterion does not show, its threshold, the row's id and metadata.
+
+    Returns:
+        64 hexadecimal digits.
+    """
+    parts = criterion.parts(has_reference=bool(example.reference))
+    seen = {name: text for name, text in shown(example, reference=True).items() if name in parts}
+    facts = {"shown": seen, "criterion": criterion.facts(), "signature": _facts(signature)}
+    return digest(facts)
+
+
+def steps_key(criterion: Criterion, signature: Signature) -> str:
+    """Name evaluation steps by the criterion's text, its scale, and the signature.
+
+    Returns:
+        64 hexadecimal digits.
+    """
+    facts = {name: fact for name, fact in criterion.facts().items() if name not in _NOT_OF_STEPS}
+    return digest({"steps_for": facts, "signature": _facts(signature)})
+
+
+_NOT_OF_STEPS = frozenset({"name", "steps"})
+
+
+def questions_key(example: KeyedExample, signature: Signature) -> str:
+    """Name written questions by the response, which is all that is shown, and the signature.
+
+    Returns:
+        64 hexadecimal digits.
+    """
+    seen = shown(example)["response"]
+    return digest({"questions_for": seen, "signature": _facts(signature)})
+
+
+def _facts(signature: Signature) -> dict[str, Any]:
+    # A fact at its default is left out: a fact that a later version adds changes no key of today.
+    return signature.model_dump(mode="json", exclude_defaults=True)
+
+
+def fault_of(record: AnyRecord) -> str | None:
     """Why a record cannot be what was stored, or ``None`` for a sound one.
 
     Whoever edits a file can also make it sound again: this finds damage and careless edits.
     """
+    if isinstance(record, LabelRecord):
+        return _fault_of_label(record)
+    if isinstance(record, ScoreRecord):
+        return _fault_of_score(record)
+    if isinstance(record, QuestionsRecord):
+        return _fault_of_questions(record)
+    if steps_key(record.criterion, record.signature) != record.key:
+        return "its key is not that of its criterion and signature (see steps_key)"
+    return None
+
+
+def _fault_of_score(record: ScoreRecord) -> str | None:
+    if score_key(record.example, record.criterion, record.signature) != record.key:
+        return "its key is not that of its sentences, criterion and signature (see score_key)"
+    if record.answer.score not in record.criterion.scale:
+        return "its score is not on the scale of its criterion"
+    if (record.method == "logprobs") is not bool(record.distribution):
+        return "its method does not fit its distribution"
+    known = record.distribution or {}
+    if not all(score in record.criterion.scale and 0 < p <= 1 for score, p in known.items()):
+        return "its distribution holds a score off the scale, or what is no probability"
+    return None
+
+
+def _fault_of_questions(record: QuestionsRecord) -> str | None:
+    if questions_key(record.example, record.signature) != record.key:
+        return "its key is not that of its response and signature (see questions_key)"
+    return record.similarity.fault() if record.similarity else None
+
+
+def _fault_of_label(record: LabelRecord) -> str | None:
     if label_key(record.example, record.signature) != record.key:
         return "its key is not that of its question, sentences and signature (see label_key)"
     if check_label(record.label, record.example).label != record.label:

@@ -18,12 +18,12 @@ ROOT = Path(__file__).parent.parent
 
 READ_EVERYTHING = """
 from labeler import resources
-from labeler.prompting import load_prompt, load_schema
+from labeler.prompting import load_prompt, load_schema, prompt_parts
 prompts, schemas = resources.names("prompts", ".md"), resources.names("schemas", ".json")
 assert prompts and schemas, (prompts, schemas)
-for name in prompts: load_prompt(name).artifact
+for name in prompts: assert all(prompt_parts(name, resources.read("prompts", name, ".md")))
 for name in schemas: assert resources.read("schemas", name, ".json")
-load_schema()
+load_prompt().artifact, load_schema().artifact
 print("read from the wheel:", *prompts, *schemas)
 """
 

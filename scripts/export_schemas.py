@@ -11,11 +11,18 @@ from pydantic import TypeAdapter
 from labeler.calculators.measuring import MetricsRowJSON
 from labeler.calculators.summary import SummaryRowJSON
 from labeler.profiles import PROFILES
-from labeler.record import LabelFailure, LabelRecord
+from labeler.questions import QuestionsAnswer
+from labeler.record import LabelFailure, LabelRecord, ScoreRecord, StepsRecord
+from labeler.scores import FivePointAnswer, StepsAnswer
 
 SCHEMAS: dict[str, type] = {
     **{profile.schema: profile.output for profile in PROFILES.values()},
+    "score/v1": FivePointAnswer,
+    "steps/v1": StepsAnswer,
+    "questions/v1": QuestionsAnswer,
     "record/v1": LabelRecord,
+    "score-record/v1": ScoreRecord,
+    "steps-record/v1": StepsRecord,
     "failure/v1": LabelFailure,
     "metrics-row/v1": MetricsRowJSON,
     "summary-row/v1": SummaryRowJSON,

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
+from labeler.example import Frozen
 from labeler.judges import JudgeReply, JudgeSpec
 from labeler.labels import GPTLabelingOutput, SentenceSupport
 from labeler.prompting import JudgeRequest
 from labeler.record import ReplyFacts, Usage
+from labeler.scores import ScoreAnswer, StepsAnswer
 
-Behaviour = Callable[[JudgeRequest], JudgeReply]
+Behaviour = Callable[[JudgeRequest], JudgeReply[Frozen]]
 
 
 def agreeable(request: JudgeRequest) -> JudgeReply:
@@ -35,6 +37,18 @@ def agreeable(request: JudgeRequest) -> JudgeReply:
     return JudgeReply(answer, ReplyFacts(usage=Usage(prompt_tokens=10, completion_tokens=2)))
 
 
+def scoring(score: int = 4) -> Behaviour:
+    """Gives every record the same score, and every criterion the same two steps."""
+
+    def answer(request: JudgeRequest) -> JudgeReply[Frozen]:
+        facts = ReplyFacts(usage=Usage(prompt_tokens=10, completion_tokens=2))
+        if request.answer_type is StepsAnswer:
+            return JudgeReply(StepsAnswer(steps=("Read it.", "Weigh it.")), facts)
+        return JudgeReply(ScoreAnswer(reasoning="so it is", score=score), facts)
+
+    return answer
+
+
 class CountingJudge:
     """Counts what it is asked, and how much of it at once.
 
@@ -55,7 +69,7 @@ class CountingJudge:
         self._behaviour = behaviour
         self._seconds = seconds
 
-    async def label(self, request: JudgeRequest) -> JudgeReply:
+    async def label(self, request: JudgeRequest) -> JudgeReply[Frozen]:
         """Answer as told."""
         self.asked.append(request.example.id)
         self._at_once += 1

@@ -19,6 +19,7 @@ from labeler.batches.folder import CLOSED, BatchFolder, Part, Results, batches, 
 from labeler.batches.lines import AskedFile, FileLimits, PartWriter
 from labeler.batches.submitting import send
 from labeler.errors import FatalJudgeError, JudgeError, UnstorableRecord, UsageError
+from labeler.example import Frozen
 from labeler.judges import JudgeReply
 from labeler.judges.batch_service import (
     OVER,
@@ -31,7 +32,7 @@ from labeler.judges.batch_service import (
 )
 from labeler.pipeline import UNSTORABLE, admit_reply, row_failure
 from labeler.pricing import Price
-from labeler.record import LabelFailure, LabelRecord, Usage
+from labeler.record import LabelFailure, Usage
 from labeler.stores import LabelStore
 from labeler.stores.disk import DiskStore
 
@@ -431,9 +432,9 @@ class _Intake:
             with suppress(UnstorableRecord):
                 written.result()
 
-    def _label(self, asked: Asked, reply: JudgeReply) -> None:
+    def _label(self, asked: Asked, reply: JudgeReply[Frozen]) -> None:
         outcome = admit_reply(asked.request, reply)
-        if isinstance(outcome, LabelRecord):
+        if not isinstance(outcome, LabelFailure):
             self._labelled += 1
             self._saved.append((outcome.key, self._store.put(outcome)))
         else:

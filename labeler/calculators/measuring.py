@@ -8,9 +8,11 @@ from typing import Any
 
 from typing_extensions import TypedDict
 
-from labeler.calculators.definition import Metric
+from labeler.calculators.definition import Metric, select_metrics
 from labeler.calculators.ratio import Ratio, RatioJSON
 from labeler.calculators.tally import tally
+from labeler.labels import GPTLabelingOutput
+from labeler.profiles import DEFAULT_PROFILE, PROFILES
 from labeler.record import LabelFailure, LabelRecord, Outcome
 
 FAILED = "failed"
@@ -63,11 +65,29 @@ class MetricsRow:
         }
 
 
-def measure(outcome: Outcome, metrics: Sequence[Metric]) -> MetricsRow:
-    """Compute metrics of one row; a failed row has every metric undefined."""
+def measure(outcome: Outcome, metrics: Sequence[Metric] | None = None) -> MetricsRow:
+    """Compute metrics of one row; a failed row has every metric undefined.
+
+    Args:
+        outcome: a label record or a failure.
+        metrics: by default each metric once, in its default dialect, that labels of the row's
+            profile have the fields for.
+    """
+    if metrics is None:
+        metrics = [m for m in select_metrics() if issubclass(_output(outcome), m.profile.output)]
     if isinstance(outcome, LabelFailure):
         return _failed(outcome, metrics)
     return _measured(outcome, metrics)
+
+
+def _output(outcome: Outcome) -> type[GPTLabelingOutput]:
+    """The class of a row's label; that of the leanest where it failed before one was chosen."""
+    if isinstance(outcome, LabelRecord):
+        return type(outcome.label)
+    asked = outcome.signature.response_schema.name if outcome.signature else ""
+    family = asked.partition("/")[0]
+    found = (profile for profile in PROFILES.values() if profile.family == family)
+    return next(found, PROFILES[DEFAULT_PROFILE]).output
 
 
 def _measured(record: LabelRecord, metrics: Sequence[Metric]) -> MetricsRow:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -14,6 +14,21 @@ from labeler.calculators.definition import Metric
 from labeler.calculators.measuring import MetricsRow
 from labeler.calculators.ratio import Ratio
 from labeler.errors import UsageError
+from labeler.statistics.intervals import (
+    LEVEL,
+    RESAMPLES,
+    Interval,
+    IntervalJSON,
+    check_options,
+    mean_interval,
+)
+
+
+class BoundsJSON(TypedDict):
+    """Between what the mean would lie, had no row failed."""
+
+    low: float
+    high: float
 
 
 class SummaryRowJSON(TypedDict):
@@ -22,6 +37,10 @@ class SummaryRowJSON(TypedDict):
     metric: str
     group: str | None
     mean: float | None
+    interval: IntervalJSON | None
+    """Confidence interval of the mean; ``null`` where none was asked for, or there is none."""
+    bounds: BoundsJSON | None
+    """Where the mean would lie if the failed rows had values; ``null`` where no row failed."""
     pooled: float | None
     defined: int
     undefined: dict[str, int]
@@ -30,6 +49,40 @@ class SummaryRowJSON(TypedDict):
     """Rows without a label, by reason."""
     higher_is_better: bool
     signature: str
+
+
+@dataclass(frozen=True)
+class Intervals:
+    """How intervals of means are found; see :func:`labeler.statistics.intervals.mean_interval`.
+
+    Attributes:
+        resamples: how many samples the bootstrap draws, 100 or more.
+        level: share of such intervals that would hold the true mean.
+        seed: the same seed gives the same intervals.
+        group: name of a metadata column; records that share its value are drawn together, those
+            without it each alone. ``None`` draws record by record.
+
+    Raises:
+        UsageError: a number is out of its range.
+    """
+
+    resamples: int = RESAMPLES
+    level: float = LEVEL
+    seed: int = 0
+    group: str | None = None
+
+    def __post_init__(self) -> None:
+        check_options(resamples=self.resamples, level=self.level, seed=self.seed)
+
+    def of_mean(self, values: Sequence[float], groups: Sequence[str | None]) -> Interval | None:
+        """The interval of the mean of values; groups count only where a column is named."""
+        return mean_interval(
+            values,
+            groups=None if self.group is None else groups,
+            resamples=self.resamples,
+            level=self.level,
+            seed=self.seed,
+        )
 
 
 @dataclass(frozen=True)
@@ -45,6 +98,10 @@ class SummaryRow:
         failed: rows without a label, by reason.
         mean: mean of the rows' values; ``None`` where no row has one.
         pooled: sum of numerators over sum of denominators; ``None`` where that is 0.
+        interval: confidence interval of the mean; ``None`` where none was asked for, or where
+            there are too few records for one.
+        bounds: the lowest and the highest that the mean would be if every failed row had a value
+            from 0 to 1; ``None`` where no row failed, none has a value, or one lies outside 0 to 1.
     """
 
     metric: Metric
@@ -55,6 +112,8 @@ class SummaryRow:
     failed: dict[str, int]
     mean: float | None
     pooled: float | None
+    interval: Interval | None = None
+    bounds: tuple[float, float] | None = None
 
     @property
     def labelled(self) -> int:
@@ -71,6 +130,8 @@ class SummaryRow:
             "metric": self.metric.id,
             "group": self.group,
             "mean": self.mean,
+            "interval": self.interval.as_json() if self.interval else None,
+            "bounds": BoundsJSON(low=self.bounds[0], high=self.bounds[1]) if self.bounds else None,
             "pooled": self.pooled,
             "defined": self.defined,
             "undefined": self.undefined,
@@ -81,7 +142,11 @@ class SummaryRow:
 
 
 def summarize(
-    rows: Iterable[MetricsRow], metrics: Sequence[Metric], by: str | None = None
+    rows: Iterable[MetricsRow],
+    metrics: Sequence[Metric],
+    by: str | None = None,
+    *,
+    intervals: Intervals | None = None,
 ) -> list[SummaryRow]:
     """Summarise each metric over rows, or over the rows of each value of a metadata column.
 
@@ -90,35 +155,65 @@ def summarize(
 
     Args:
         rows: the rows; consumed once.
-        metrics: the metrics that the rows were measured with.
+        metrics: the metrics that the rows were measured with; those that no row of a way of
+            labelling has are left out there.
         by: name of a metadata column; rows without it form the group ``(none)``.
+        intervals: how intervals of the means are found; by default there are none, which is faster
+            where there are many rows.
 
     Returns:
         One summary for each way of labelling, group and metric; groups sorted by name.
 
     Raises:
-        UsageError: no row has the column.
+        UsageError: no row has the column, or none has that of the intervals.
     """
+    column = intervals.group if intervals else None
     parts: dict[_Part, _Sums] = {}
     columns: set[str] = set()
     for row in rows:
         columns.update(row.metadata)
-        part = _Part(row.label, None if by is None else _group(row.metadata.get(by)))
-        parts.setdefault(part, _Sums(metrics)).add(row)
-    if by is not None and parts and by not in columns:
-        have = ", ".join(sorted(columns)) or "none"
-        raise UsageError(f"no row has a column {by!r} to summarise by; columns: {have}")
+        part = _Part(row.label, group_of(row, by))
+        sums = parts.setdefault(part, _Sums(metrics))
+        sums.add(row, None if column is None else _drawn_with(row.metadata.get(column)))
+    if parts:
+        _check_column(by, columns, "to summarise by")
+        _check_column(column, columns, "to draw records by")
     _share_unlabelled(parts, metrics)
     if not parts and by is None:
         parts[_Part(None, None)] = _Sums(metrics)
+    had = _had(parts)
     return [
-        parts[part].row(metric, part)
+        parts[part].row(metric, part, intervals)
         for part in sorted(parts, key=lambda part: (part.label or "", part.group or ""))
         for metric in metrics
+        if metric.id in had[part.label] or not had[part.label]
     ]
 
 
-def _group(value: object) -> str:
+def _had(parts: Mapping[_Part, _Sums]) -> dict[str | None, set[str]]:
+    """Ids of the metrics that the rows of each way of labelling have."""
+    had: dict[str | None, set[str]] = {}
+    for part, sums in parts.items():
+        had.setdefault(part.label, set()).update(sums.measured)
+    return had
+
+
+def _check_column(name: str | None, columns: set[str], purpose: str) -> None:
+    if name is not None and name not in columns:
+        have = ", ".join(sorted(columns)) or "none"
+        raise UsageError(f"no row has a column {name!r} {purpose}; columns: {have}")
+
+
+def _drawn_with(value: object) -> str | None:
+    """What a row is drawn together with; a row without a value is drawn alone."""
+    return None if value is None else str(value)
+
+
+def group_of(row: MetricsRow, by: str | None) -> str | None:
+    """The group that a row is summarised in; ``None`` where rows are not grouped."""
+    if by is None:
+        return None
+    value = row.metadata.get(by)
     return "(none)" if value is None else str(value)
 
 
@@ -147,10 +242,13 @@ class _Sums:
         self.unlabelled: set[tuple[str, str]] = set()
         """Id and reason of rows that failed before they had a signature: once, though several
         runs over the same rows stand in one file."""
+        self.measured: set[str] = set()
+        """Ids of the metrics that some row has."""
         self._failed: Counter[str] = Counter()
         self._sums = {metric.id: _Sum() for metric in metrics}
 
-    def add(self, row: MetricsRow) -> None:
+    def add(self, row: MetricsRow, drawn_with: str | None) -> None:
+        self.measured.update(row.metrics)
         if row.failed and row.label is None:
             self.unlabelled.add((row.id, row.failed))
             return
@@ -158,19 +256,22 @@ class _Sums:
             self._failed[row.failed] += 1
             return
         for name, ratio in row.metrics.items():
-            self._sums[name].add(ratio)
+            self._sums[name].add(ratio, drawn_with)
 
-    def row(self, metric: Metric, part: _Part) -> SummaryRow:
+    def row(self, metric: Metric, part: _Part, intervals: Intervals | None) -> SummaryRow:
         total = self._sums[metric.id]
+        failed = self._failed + Counter(reason for _, reason in self.unlabelled)
         return SummaryRow(
             metric=metric,
             group=part.group,
             label=part.label,
             defined=len(total.values),
             undefined=dict(total.undefined),
-            failed=dict(self._failed + Counter(reason for _, reason in self.unlabelled)),
+            failed=dict(failed),
             mean=total.mean,
             pooled=total.pooled,
+            interval=intervals.of_mean(total.values, total.drawn_with) if intervals else None,
+            bounds=total.bounds(failed.total()),
         )
 
 
@@ -179,16 +280,19 @@ class _Sum:
 
     def __init__(self) -> None:
         self.values: list[float] = []
+        self.drawn_with: list[str | None] = []
+        """What the row of each value is drawn together with."""
         self.undefined: Counter[str] = Counter()
         self._numerator: int | Fraction = 0
         self._denominator = 0
 
-    def add(self, ratio: Ratio) -> None:
+    def add(self, ratio: Ratio, drawn_with: str | None) -> None:
         value = ratio.value
         if value is None:
             self.undefined[ratio.undefined or "undefined"] += 1
         else:
             self.values.append(value)
+            self.drawn_with.append(drawn_with)
             self._numerator += ratio.numerator or 0
             self._denominator += ratio.denominator or 0
 
@@ -196,6 +300,13 @@ class _Sum:
     def mean(self) -> float | None:
         # fsum rounds once, so the mean does not depend on the order of the rows.
         return math.fsum(self.values) / len(self.values) if self.values else None
+
+    def bounds(self, failed: int) -> tuple[float, float] | None:
+        """Means with 0, and with 1, for every failed row."""
+        if not failed or not self.values or not all(0 <= value <= 1 for value in self.values):
+            return None
+        rows, total = len(self.values) + failed, math.fsum(self.values)
+        return total / rows, (total + failed) / rows
 
     @property
     def pooled(self) -> float | None:

@@ -1,9 +1,9 @@
 """The command line: it translates and nothing else.
 
 Rows go to standard output or to files, talk goes to standard error. Exit codes: 0 all well, 1 some
-rows failed, 2 wrong use or a run that cannot go on, 4 the budget is used up, 75 the server asks to
-come back later, 130 and 143 interrupted. Everything heavy is
-imported inside the commands, so that ``--help`` answers at once.
+rows failed or a gate was missed, 2 wrong use or a run that cannot go on, 4 the budget is used up,
+75 the server asks to come back later, 130 and 143 interrupted. Everything heavy is imported inside
+the commands, so that ``--help`` answers at once.
 """
 
 from __future__ import annotations
@@ -20,7 +20,18 @@ from typer.exceptions import TyperException
 
 from labeler import __version__
 from labeler.characters import visible
-from labeler.cli import artifacts, batching, estimating, labeling, reading
+from labeler.cli import (
+    agreeing,
+    artifacts,
+    batching,
+    checking,
+    comparing,
+    estimating,
+    labeling,
+    reading,
+    scoring,
+    similarity,
+)
 from labeler.cli.interrupt import Interrupted, signals_raise
 from labeler.errors import LabelerError, RunPaused
 
@@ -70,7 +81,13 @@ def _guarded(command: Callable[P, T]) -> Callable[P, T]:
 
 app.command("label")(_guarded(labeling.label))
 app.command("estimate")(_guarded(estimating.estimate))
+app.command("score")(_guarded(scoring.score))
+app.command("length")(_guarded(scoring.length))
 app.command("metrics")(_guarded(reading.metrics))
+app.command("compare")(_guarded(comparing.compare))
+app.command("check")(_guarded(checking.check))
+app.command("agree")(_guarded(agreeing.agree))
+app.command("similarity")(_guarded(similarity.similarity))
 app.command("show")(_guarded(reading.show))
 app.command("calibrate")(_guarded(reading.calibrate))
 app.add_typer(imports, name="import")

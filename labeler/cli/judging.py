@@ -12,7 +12,7 @@ from labeler.errors import UsageError
 from labeler.judges import Judge
 from labeler.judges.embedded import EmbeddedJudge
 from labeler.judges.replay import ReplayJudge
-from labeler.pricing import Price
+from labeler.pricing import Price, find_price
 
 
 def choose_judge(
@@ -61,6 +61,42 @@ def dollars(option: str, text: str | None) -> Decimal | None:
         if amount.is_finite():
             return amount
     raise UsageError(f"{option} is in US dollars, such as 12.50; got {text!r:.40}")
+
+
+def choose_judges(
+    names: str,
+    recorded: str | None,
+    threshold: float | None,
+    openai: dict[str, Any],
+    prices: tuple[str | None, str | None],
+) -> list[Judge]:
+    """Make the judges that vote together.
+
+    Args:
+        names: parted by commas; ``openai:MODEL`` may be there several times.
+        recorded: as for :func:`choose_judge`.
+        threshold: the same.
+        openai: the given options of every ``openai`` judge.
+        prices: of ``--price`` and ``--prices``.
+
+    Raises:
+        UsageError: a judge is named twice, or as for :func:`choose_judge`.
+    """
+    wanted = [name.strip() for name in names.split(",")]
+    twice = sorted({name for name in wanted if wanted.count(name) > 1})
+    if twice:
+        raise UsageError(f"--judges names {twice[0]!r} twice; --repeat has each judge vote again")
+    made = []
+    for name in wanted:
+        kind, _, model = name.partition(":")
+        asked = {**openai, **({"model": model} if model else {})} if kind == "openai" else {}
+        charged = None
+        if asked.get("model"):
+            given, file = prices
+            charged = find_price(asked["model"], asked.get("base_url"), given=given, file=file)
+        only = {"replay": (recorded, None), "embedded": (None, threshold)}
+        made.append(choose_judge(kind, *only.get(kind, (None, None)), asked, charged))
+    return made
 
 
 def _refuse_strange_options(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import closing
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -14,8 +14,6 @@ from labeler.errors import UsageError
 
 SOME_FAILED = 1
 BUDGET_REACHED = 4
-_SHORT_WAIT = 120.0
-"""Seconds that a server may ask to wait before ``--no-wait`` ends the run."""
 
 
 def label(
@@ -41,27 +39,18 @@ def label(
     reasoning_effort: options.ReasoningEffort = None,
     cache_prefix: options.CachePrefix = False,
     max_output_tokens: options.MaxOutputTokens = None,
-    timeout: Annotated[float | None, typer.Option(help="Seconds for one attempt in all.")] = None,
+    timeout: options.Timeout = None,
     store: options.Store = ".labeler",
     splitter: options.Splitter = "general",
     profile: options.ProfileName = "trace",
     prompt: options.PromptName = None,
     concurrency: options.Concurrency = 16,
-    requests_per_minute: Annotated[
-        float | None, typer.Option(help="Never send more; by default what the server allows.")
-    ] = None,
-    tokens_per_minute: Annotated[
-        float | None, typer.Option(help="The same, prompt and answer together.")
-    ] = None,
-    budget: Annotated[
-        str | None, typer.Option(help="US dollars that the run may cost; never overspent.")
-    ] = None,
+    requests_per_minute: options.RequestsPerMinute = None,
+    tokens_per_minute: options.TokensPerMinute = None,
+    budget: options.BudgetOption = None,
     price: options.PriceOption = None,
     prices: options.Prices = None,
-    no_wait: Annotated[
-        bool,
-        typer.Option("--no-wait", help="Stop (exit 75) where the server asks for over 2 minutes."),
-    ] = False,
+    no_wait: options.NoWait = False,
     retry_failed: options.RetryFailed = False,
     trial: options.Trial = 0,
     canaries: Annotated[
@@ -69,12 +58,21 @@ def label(
         typer.Option(min=0, max=1, help="Share of rows judged again with planted sentences."),
     ] = 0.0,
     canary_seed: Annotated[int, typer.Option(help="Another one plants elsewhere.")] = 0,
+    repeat: Annotated[
+        int, typer.Option(min=1, help="Judgements of each row; the label is their majority.")
+    ] = 1,
+    judges: Annotated[
+        str | None,
+        typer.Option(help="Several judges that vote, such as embedded,openai:MODEL,openai:OTHER."),
+    ] = None,
 ) -> int:
     """Label rows: one judge call each, none where it is stored."""
     from labeler import api
     from labeler.canaries import Canaries
-    from labeler.cli.judging import choose_judge, dollars
+    from labeler.cli.agreement_view import print_voters
+    from labeler.cli.judging import choose_judge, choose_judges, dollars
     from labeler.cli.terminal import Progress, say
+    from labeler.ensemble import Votes
     from labeler.pipeline import GRACE_SECONDS
     from labeler.pricing import find_price
     from labeler.rows import RowFile
@@ -93,34 +91,44 @@ def label(
     }
     given = {name: value for name, value in settings.items() if value is not None}
     charged = find_price(model, base_url, given=price, file=prices) if model else None
-    chosen = choose_judge(judge, recorded, support_threshold, given, charged)
+    voting = judges is not None or repeat > 1
+    if voting and canaries:
+        raise UsageError("--canaries test one judge: they go without --repeat and --judges")
+    if judges is None:
+        chosen = [choose_judge(judge, recorded, support_threshold, given, charged)]
+    else:
+        if judge is not None:
+            raise UsageError("--judge names one judge and --judges several: give one of the two")
+        chosen = choose_judges(judges, recorded, support_threshold, given, (price, prices))
     limits = Limits(
         requests_per_minute,
         tokens_per_minute,
         dollars("--budget", budget),
-        longest_wait=_SHORT_WAIT if no_wait else None,
+        longest_wait=options.SHORT_WAIT if no_wait else None,
     )
-    _refuse_own_input(rows, output)
+    refuse_own_input(rows, output)
     announce(
         f"stopping: requests in flight may finish within {GRACE_SECONDS:g} s; "
         "press Ctrl-C again to drop them"
     )
-    planted = Canaries(canaries, canary_seed)
+    planted, votes = Canaries(canaries, canary_seed), Votes()
     with Progress("labeling", charged) as progress:
-        run = api.iter_labels(
-            RowFile(*rows, id_from=options.id_columns(id_from)),
-            judge=chosen,
-            store=store,
-            splitter=splitter,
-            profile=profile,
-            prompt=prompt,
-            trial=trial,
-            concurrency=concurrency,
-            limits=limits,
-            retry_failed=retry_failed,
-            canaries=planted,
-            watcher=progress,
-        )
+        asked: dict[str, Any] = {
+            "rows": RowFile(*rows, id_from=options.id_columns(id_from)),
+            "store": store,
+            "splitter": splitter,
+            "profile": profile,
+            "prompt": prompt,
+            "trial": trial,
+            "concurrency": concurrency,
+            "limits": limits,
+            "retry_failed": retry_failed,
+            "watcher": progress,
+        }
+        if voting:
+            run = api.iter_majority(judges=chosen, repeat=repeat, votes=votes, **asked)
+        else:
+            run = api.iter_labels(judge=chosen[0], canaries=planted, **asked)
         try:
             # Closed here, so that a run that breaks off is over before anything is said of it.
             with closing(run):
@@ -129,7 +137,12 @@ def label(
             progress.break_off()
             raise
     judged, stored = progress.origins["judge"], progress.origins["store"]
-    progress.close(f"{judged} labelled by {chosen.spec}", f"{stored} from the store")
+    if voting:
+        by = ", ".join(str(one.spec) for one in chosen) + (f", {repeat} times each" * (repeat > 1))
+        progress.close(f"{judged} labelled by the majority of {by}")
+        print_voters(votes.agreement())
+    else:
+        progress.close(f"{judged} labelled by {chosen[0].spec}", f"{stored} from the store")
     if canaries:
         say(str(planted))
     if progress.reasons["budget"]:
@@ -137,7 +150,7 @@ def label(
     return SOME_FAILED if progress.failed else 0
 
 
-def _refuse_own_input(rows: list[str], output: str) -> None:
+def refuse_own_input(rows: list[str], output: str) -> None:
     """Refuse to write labels over the rows that they are made from."""
     target = Path(output)
     for path in map(Path, rows):
@@ -169,7 +182,7 @@ def import_labels(
     from labeler import api
     from labeler.cli.terminal import say
 
-    imported = api.import_labels(api.read_labels(file), store)
+    imported = api.import_labels(api.read_any(file), store)
     say(f"{store}: {imported.new} new, {imported.present} there already")
     for id in imported.differing:  # noqa: A001 - the field's name
         say(f"  {id!r} is there with another label, which was kept")
@@ -180,4 +193,4 @@ def export(*, output: options.Output = "-", store: options.Store = ".labeler") -
     from labeler import api
     from labeler.cli.terminal import say
 
-    say(f"{api.write_labels(api.read_labels(store), output)} records exported from {store}")
+    say(f"{api.write_labels(api.read_any(store), output)} records exported from {store}")

@@ -37,6 +37,23 @@ PromptName = Annotated[
 ]
 Trial = Annotated[int, typer.Option(min=0, help="Another number asks anew.")]
 Concurrency = Annotated[int, typer.Option(min=1, help="Requests in flight at most.")]
+Timeout = Annotated[float | None, typer.Option(help="Seconds for one attempt in all.")]
+RequestsPerMinute = Annotated[
+    float | None, typer.Option(help="Never send more; by default what the server allows.")
+]
+TokensPerMinute = Annotated[
+    float | None, typer.Option(help="The same, prompt and answer together.")
+]
+BudgetOption = Annotated[
+    str | None,
+    typer.Option("--budget", help="US dollars that the run may cost; never overspent."),
+]
+NoWait = Annotated[
+    bool,
+    typer.Option("--no-wait", help="Stop (exit 75) where the server asks for over 2 minutes."),
+]
+SHORT_WAIT = 120.0
+"""Seconds that a server may ask to wait before ``--no-wait`` ends the run."""
 RetryFailed = Annotated[
     bool, typer.Option("--retry-failed", help="Ask again for stored failures, as of refusals.")
 ]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from fractions import Fraction
 
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from labeler.calculators.scores import passes, score_value
 from labeler.characters import visible
 from labeler.cli.terminal import console
 from labeler.labels import (
@@ -19,7 +19,6 @@ from labeler.labels import (
     SentenceSupport,
     Verdict,
 )
-from labeler.logprobs import expected_score
 from labeler.record import AnyOutcome, AnyRecord, LabelFailure, LabelRecord, ScoreRecord
 
 _INDENT = 2
@@ -91,16 +90,15 @@ class _Page:
             for sentence in sentences[part]:
                 _add(grid, "", sentence.key, sentence.text, "")
             self._print(grid)
-        passed = "passes" if answer.score >= criterion.threshold else "does not pass"
+        score = score_value(record)
+        passed = "passes" if passes(score, record) else "does not pass"
         value = f"{answer.score} of {criterion.low} to {criterion.high}"
         if record.distribution:
-            weighted = expected_score(record.distribution)
-            passed = "passes" if weighted >= Fraction(criterion.threshold) else "does not pass"
-            value = f"{float(weighted):.4f} ({value}, weighted by probabilities)"
+            value = f"{float(score):.4f} ({value}, weighted by probabilities)"
         self._heading(f"score: {value}, {passed} at {criterion.threshold}")
         self._text(answer.reasoning)
-        for score, likely in (record.distribution or {}).items():
-            self._text(f"probability of {score}: {likely:.4f}")
+        for one, likely in (record.distribution or {}).items():
+            self._text(f"probability of {one}: {likely:.4f}")
 
     def plain(self, record: AnyRecord) -> None:
         """A record of another kind: its answer, field by field."""

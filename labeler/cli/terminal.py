@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, TypeVar
 
 from labeler.characters import visible
 
@@ -18,8 +18,10 @@ if TYPE_CHECKING:
 
     from labeler.pipeline import Origin
     from labeler.pricing import Price
-    from labeler.record import Outcome
+    from labeler.record import AnyOutcome
     from labeler.traffic.budget import Budget
+
+T = TypeVar("T", bound="AnyOutcome")
 
 PLAIN_WIDTH = 100
 """Columns of output that goes to a file or a pipe."""
@@ -104,7 +106,7 @@ class Progress:
         else:
             self._bar.console.print(visible(text))
 
-    def seen(self, outcome: Outcome, origin: Origin) -> None:
+    def seen(self, outcome: AnyOutcome, origin: Origin) -> None:
         """Count an outcome."""
         if outcome.kind == "failure":
             self.reasons[outcome.reason] += 1
@@ -114,13 +116,14 @@ class Progress:
             self.origins[origin] += 1
             if outcome.reply.served_model:
                 self.models[outcome.reply.served_model] += 1
-            self.repairs.update(outcome.normalised)
-            self.repairs.update(violation.kind for violation in outcome.violations)
+            if outcome.kind == "label":
+                self.repairs.update(outcome.normalised)
+                self.repairs.update(violation.kind for violation in outcome.violations)
         rate = self._bar.tasks[self._task].speed or 0.0
         stored = self.origins["store"]
         self._bar.update(self._task, advance=1, rate=rate, stored=stored, failed=self.failed)
 
-    def paid(self, outcome: Outcome) -> None:
+    def paid(self, outcome: AnyOutcome) -> None:
         """Count what a fresh outcome took to get."""
         if outcome.kind == "failure":
             self.requests += outcome.attempts
@@ -140,7 +143,7 @@ class Progress:
         """Learn what all requests cost, those included that brought no label."""
         self._spent = spent
 
-    def watching(self, outcomes: Iterable[Outcome]) -> Iterator[Outcome]:
+    def watching(self, outcomes: Iterable[T]) -> Iterator[T]:
         """Count outcomes that come straight from rows, while passing them on."""
         for outcome in outcomes:
             self.seen(outcome, "row")

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar, Protocol
+from typing import Annotated, Any, ClassVar, Generic, Protocol
 
 from pydantic import BaseModel, ConfigDict
+from typing_extensions import TypeVar
 
 from labeler.catalog import Catalog
 from labeler.contract import Violation
 from labeler.errors import JudgeError
+from labeler.example import Frozen
 from labeler.labels import GPTLabelingOutput
+from labeler.logprobs import Token
 from labeler.prompting import JudgeRequest
 from labeler.record import ReplyFacts, SentenceScores, Usage
 
@@ -57,13 +60,19 @@ class JudgeSpec(BaseModel):
         return dict(sorted(sampling.items()))
 
 
+Answer_co = TypeVar("Answer_co", bound=Frozen, default=GPTLabelingOutput, covariant=True)
+
+
 @dataclass(frozen=True)
-class JudgeReply:
+class JudgeReply(Generic[Answer_co]):
     """What came back for one request."""
 
-    answer: GPTLabelingOutput
+    answer: Answer_co
+    """Of the request's ``answer_type``."""
     facts: ReplyFacts = field(default_factory=ReplyFacts)
     scores: SentenceScores | None = None
+    tokens: tuple[Token, ...] = ()
+    """The answer's tokens with their probabilities, where these were asked for and given."""
 
 
 class UnusableAnswer(JudgeError):
@@ -95,14 +104,19 @@ class UnusableAnswer(JudgeError):
 
 
 class Judge(Protocol):
-    """Anything that can label: implement ``spec`` and ``label``; ``aclose`` frees what it holds."""
+    """Anything that can label: implement ``spec`` and ``label``; ``aclose`` frees what it holds.
+
+    A judge that answers other requests than those for labels, such as scores, reads the answer into
+    the request's ``answer_type``; one that cannot need not care: who reads the ``output`` or the
+    ``profile`` of such a request ends the run with a :class:`UsageError`.
+    """
 
     @property
     def spec(self) -> JudgeSpec:
         """What identifies the judge."""
         ...
 
-    async def label(self, request: JudgeRequest) -> JudgeReply:
+    async def label(self, request: JudgeRequest) -> JudgeReply[Frozen]:
         """Judge one record.
 
         Raises:

@@ -113,7 +113,7 @@ class Again:
 class Verdict:
     """What one line of an answer file comes to."""
 
-    result: JudgeReply | GivenUp | Again
+    result: JudgeReply[Frozen] | GivenUp | Again
     history: History
     """What has happened by now, this answer included."""
     usage: Usage | None = None

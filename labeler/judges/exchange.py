@@ -15,11 +15,12 @@ from openai.types.chat import ChatCompletion
 from pydantic import ValidationError, create_model, model_validator
 
 from labeler import __version__
-from labeler.contract import Violation, check_label
+from labeler.contract import Violation
+from labeler.example import Frozen
 from labeler.judges.failures import Sign, Symptom
-from labeler.judges.openai_client import flaw_of, text_of, usage_of
-from labeler.judges.reask import NOT_A_LABEL, brief, complaint
-from labeler.labels import GPTLabelingOutput
+from labeler.judges.openai_client import flaw_of, text_of, tokens_of, usage_of
+from labeler.judges.reask import NO_ANSWER, NOT_A_LABEL, brief, complaint, rules_again
+from labeler.logprobs import Token
 from labeler.prompting import JudgeRequest
 from labeler.record import ReplyFacts, Usage
 from labeler.traffic import Traffic, current
@@ -47,6 +48,8 @@ class Exchange:
     broken: Counter[str] = field(default_factory=Counter)
     said: str = ""
     """The latest answer, word for word."""
+    tokens: tuple[Token, ...] = ()
+    """Those of the latest answer, where their probabilities were given."""
     usage: Usage | None = None
     """Tokens charged so far; ``None`` while no answer has said."""
     served_model: str | None = None
@@ -69,6 +72,7 @@ class Exchange:
                 self.usage = charged + (self.usage or Usage())
         flaw = flaw_of(completion)
         self.said = _content(completion) if flaw is None else ""
+        self.tokens = tokens_of(completion) if flaw is None else ()
         self.answers += flaw is None
         return flaw
 
@@ -79,8 +83,8 @@ class Exchange:
         self.cap, self.lengthened = self.cap * 2, True
         return True
 
-    def check(self, answer: GPTLabelingOutput) -> None:
-        """Hold an answer against the record's own sentences.
+    def check(self, answer: Frozen) -> None:
+        """Hold an answer against what it must keep.
 
         Raises:
             ValueError: it broke the contract, or says two things under one name.
@@ -88,15 +92,18 @@ class Exchange:
         if _names_twice(self.said):  # every reader of JSON picks one of them, silently
             raise ValueError("a name stands twice in one object")
         self.readable += 1
-        self.violations = check_label(answer, self.request.example).violations
+        self.violations = self.request.broken_by(answer)
         self.broken.update(violation.kind for violation in self.violations)
         if self.violations:
             raise ValueError(brief(self.violations))
 
     def reproof(self) -> str:
         """What to say to the judge about its latest answer."""
+        rules = self.request.rules
+        if rules is not None:
+            return rules_again(self.violations, rules) if self.violations else NO_ANSWER
         if self.violations:
-            return complaint(self.violations, self.request.example)
+            return complaint(self.violations, self.request.example, self.request.output)
         return NOT_A_LABEL
 
     def verdict(self, error: ValidationError) -> tuple[Symptom, str]:
@@ -159,8 +166,8 @@ EXCHANGE: ContextVar[Exchange] = ContextVar("exchange")
 would run every message, documents included, through a template engine."""
 
 
-class _KeepsContract(GPTLabelingOutput):
-    """A label that cannot exist unless it keeps the contract of the record at hand."""
+class _KeepsContract(Frozen):
+    """An answer that cannot exist unless it keeps the contract of the record at hand."""
 
     @model_validator(mode="after")
     def _keep_the_contract(self) -> Self:
@@ -178,6 +185,6 @@ class _KeepsContract(GPTLabelingOutput):
 
 
 @cache
-def checked(output: type[GPTLabelingOutput]) -> type[GPTLabelingOutput]:
-    """The class of a label, such that reading an answer into it holds it against the contract."""
+def checked(output: type[Frozen]) -> type[Frozen]:
+    """The class of an answer, such that reading an answer into it holds it against the contract."""
     return create_model(f"Checked{output.__name__}", __base__=(_KeepsContract, output))

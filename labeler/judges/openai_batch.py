@@ -25,6 +25,7 @@ from tenacity.wait import wait_random_exponential
 
 from labeler.characters import plain_json
 from labeler.errors import FatalJudgeError, JudgeError
+from labeler.example import Frozen
 from labeler.judges import JudgeReply
 from labeler.judges.address import OFFICIAL_URL, host_of, safe_url, usable_key
 from labeler.judges.batch_service import (
@@ -41,7 +42,6 @@ from labeler.judges.failures import Course, Failed, Symptom, diagnose, explain, 
 from labeler.judges.openai_client import WIRE_ERRORS, open_client, symptom_of, text_of, usage_of
 from labeler.judges.openai_request import request_body
 from labeler.judges.openai_spec import spec_of
-from labeler.labels import GPTLabelingOutput
 from labeler.record import Usage
 
 ENDPOINT: Literal["/v1/chat/completions"] = "/v1/chat/completions"
@@ -285,7 +285,7 @@ class OpenAIBatches:
         said = text_of(completion.choices[0].message.content)
         token = EXCHANGE.set(exchange)
         try:
-            answer = checked(asked.request.output).model_validate_json(said, strict=True)
+            answer = checked(asked.request.answer_type).model_validate_json(said, strict=True)
         except ValidationError as error:
             symptom, detail = exchange.verdict(error)
         else:
@@ -304,11 +304,12 @@ class OpenAIBatches:
         again = Again(diagnose(symptom).reason, history.model_copy(update=mended))
         return Verdict(again, history, usage)
 
-    def _reply(self, answer: GPTLabelingOutput, exchange: Exchange, history: History) -> JudgeReply:
+    def _reply(self, answer: Frozen, exchange: Exchange, history: History) -> JudgeReply[Frozen]:
         facts = exchange.facts(host_of(self.base_url))
         # How long it took in the batch is not known.
         facts = facts.model_copy(update={"seconds": None, "reasks": history.reasks})
-        return JudgeReply(exchange.request.output.model_validate(answer.model_dump()), facts)
+        plain = exchange.request.answer_type.model_validate(answer.model_dump())
+        return JudgeReply(plain, facts, tokens=exchange.tokens)
 
     def _given_up(self, asked: Asked, exchange: Exchange, symptom: Symptom, detail: str) -> GivenUp:
         rule = diagnose(symptom)

@@ -26,6 +26,7 @@ from openai.types import CompletionUsage
 from openai.types.chat import ChatCompletion, ChatCompletionMessage
 
 from labeler.judges.failures import Sign, Symptom, retry_after
+from labeler.logprobs import Token
 from labeler.record import Usage
 from labeler.traffic import Quota
 
@@ -114,6 +115,48 @@ def usage_of(completion: ChatCompletion) -> Usage | None:
         cached_tokens=_count(getattr(usage.prompt_tokens_details, "cached_tokens", 0)),
         cache_write_tokens=_count(getattr(usage.prompt_tokens_details, "cache_write_tokens", 0)),
     )
+
+
+def tokens_of(completion: object) -> tuple[Token, ...]:
+    """The tokens of an answer with their log-probabilities; empty where any of it is not given."""
+    choices: object = getattr(completion, "choices", None)
+    given: object = getattr(choices[0], "logprobs", None) if isinstance(choices, list) else None
+    listed: object = getattr(given, "content", None)
+    if not isinstance(listed, list):
+        return ()
+    tokens = [_token(one) for one in listed[:_MOST_READ]]
+    return () if None in tokens else tuple(token for token in tokens if token is not None)
+
+
+def _token(given: object) -> Token | None:
+    chosen = _choice(given)
+    if chosen is None:
+        return None
+    listed: object = getattr(given, "top_logprobs", None)
+    others = [_choice(one) for one in (listed if isinstance(listed, list) else [])[:_MOST_OTHERS]]
+    return Token(*chosen, tuple(other for other in others if other not in {None, chosen}))
+
+
+def _choice(given: object) -> tuple[bytes, float] | None:
+    """A token that might stand at one place: its bytes and its log-probability."""
+    text: object = getattr(given, "token", None)
+    logprob: object = getattr(given, "logprob", None)
+    if not isinstance(text, str) or not isinstance(logprob, int | float):
+        return None
+    if isinstance(logprob, bool) or not logprob <= _ROUNDED_UP:
+        return None
+    raw: object = getattr(given, "bytes", None)  # part of a character is no text, and stands here
+    try:
+        content = bytes(raw) if isinstance(raw, list) else text.encode("utf-8", "replace")
+    except (TypeError, ValueError):
+        return None
+    return content, min(0.0, float(logprob))
+
+
+_MOST_READ, _MOST_OTHERS = 100_000, 100
+"""No server gives more."""
+_ROUNDED_UP = 1e-3
+"""What a server's rounding may make of a probability of 1."""
 
 
 def quota_of(headers: Mapping[str, str], unit: str) -> Quota | None:

@@ -24,6 +24,7 @@ from tenacity import AsyncRetrying, RetryCallState, retry_if_exception
 from tenacity.wait import wait_random_exponential
 
 from labeler.errors import FatalJudgeError, UsageError
+from labeler.example import Frozen
 from labeler.judges import JudgeReply, UnusableAnswer
 from labeler.judges.address import host_of, usable_key
 from labeler.judges.exchange import EXCHANGE, Exchange, checked
@@ -41,13 +42,11 @@ from labeler.judges.openai_client import (
 from labeler.judges.openai_request import request_body
 from labeler.judges.openai_spec import spec_of
 from labeler.judges.preflight import preflight
-from labeler.labels import GPTLabelingOutput
 from labeler.pricing import PRICE_FORM, Price, price_of
 from labeler.prompting import JudgeRequest, ResponseSchema
 from labeler.record import Usage
 from labeler.tokens import (
     Approximation,
-    answer_tokens,
     compact,
     request_tokens,
     request_tokens_at_most,
@@ -106,7 +105,7 @@ class OpenAIJudge:
             mode=Mode.JSON_SCHEMA,
         )
 
-    async def label(self, request: JudgeRequest) -> JudgeReply:
+    async def label(self, request: JudgeRequest) -> JudgeReply[Frozen]:
         """Judge one record.
 
         Raises:
@@ -125,9 +124,9 @@ class OpenAIJudge:
         finally:
             EXCHANGE.reset(token)
         self._experience.succeed()
-        # instructor answers with a subclass that it made on the way; a plain label leaves.
-        plain = request.output.model_validate(answer.model_dump())
-        return JudgeReply(plain, exchange.facts(self._host))
+        # instructor answers with a subclass that it made on the way; a plain answer leaves.
+        plain = request.answer_type.model_validate(answer.model_dump())
+        return JudgeReply(plain, exchange.facts(self._host), tokens=exchange.tokens)
 
     async def aclose(self) -> None:
         """Close the connections of the running event loop; the judge may be used again."""
@@ -152,10 +151,10 @@ class OpenAIJudge:
                     exchange.traffic.notice(found.warning)
                 line.checked = True
 
-    async def _ask(self, exchange: Exchange) -> GPTLabelingOutput:
+    async def _ask(self, exchange: Exchange) -> Frozen:
         try:
-            answer: GPTLabelingOutput = await self._instructor.create(
-                response_model=_readable(exchange.request.output),
+            answer: Frozen = await self._instructor.create(
+                response_model=_readable(exchange.request.answer_type),
                 messages=cast("list[ChatCompletionMessageParam]", list(exchange.request.messages)),
                 max_retries=self.spec.reasks,
             )
@@ -243,7 +242,7 @@ class OpenAIJudge:
         """What a request may take of the run's limits."""
         schema = _schema_text(exchange.request.schema)
         tokens = request_tokens(self._counter, messages, schema)
-        tokens += answer_tokens(len(exchange.request.example.response))
+        tokens += exchange.request.expected_tokens
         if self._price is None or exchange.cap is None:
             return Size(tokens)
         at_most = request_tokens_at_most(self._counter, messages, schema)
@@ -351,9 +350,9 @@ def _tell_quotas(sent: Sent, headers: Mapping[str, str]) -> None:
 
 
 @cache
-def _readable(output: type[GPTLabelingOutput]) -> type[GPTLabelingOutput]:
-    """A label's class as instructor wants it, made once: it would make one for every call."""
-    made: type[GPTLabelingOutput] = openai_schema(checked(output))
+def _readable(output: type[Frozen]) -> type[Frozen]:
+    """An answer's class as instructor wants it, made once: it would make one for every call."""
+    made: type[Frozen] = openai_schema(checked(output))
     return made
 
 

@@ -27,6 +27,7 @@ def request_body(
     asked = list(request.messages if messages is None else messages)
     body: dict[str, Any] = {
         **spec.parameters(),
+        **request.parameters,
         "messages": asked,
         "response_format": response_format(request.schema),
     }

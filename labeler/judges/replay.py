@@ -12,7 +12,7 @@ from labeler.judges import JudgeReply, JudgeSpec
 from labeler.label_files import read_outcomes
 from labeler.labels import GPTLabelingOutput, lowered
 from labeler.prompting import JudgeRequest
-from labeler.record import LabelRecord, Outcome, ReplyFacts, shown
+from labeler.record import LabelRecord, Outcome, ReplyFacts, labels_among, shown
 from labeler.signature import digest
 
 
@@ -40,7 +40,7 @@ class ReplayJudge:
         Raises:
             UsageError: the file cannot be read or is not a label file.
         """
-        outcomes = list(read_outcomes(path))
+        outcomes = list(labels_among(read_outcomes(path)))
         content = hashlib.sha256(Path(path).read_bytes()).hexdigest()
         return cls(outcomes, name=f"records-{content[:12]}")
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from concurrent.futures import Future
 from typing import Protocol
 
-from labeler.record import LabelFailure, LabelRecord
+from labeler.record import AnyRecord, LabelFailure
 
 
 class Lease(Protocol):
@@ -18,9 +18,9 @@ class Lease(Protocol):
 
 
 class LabelStore(Protocol):
-    """Keeps label records under their keys, for ever: nothing is evicted, nothing expires."""
+    """Keeps records of every kind under their keys, for ever: nothing is evicted or expires."""
 
-    def get(self, key: str) -> LabelRecord | None:
+    def get(self, key: str) -> AnyRecord | None:
         """The record of a key, or ``None``.
 
         Raises:
@@ -28,7 +28,7 @@ class LabelStore(Protocol):
         """
         ...
 
-    def put(self, record: LabelRecord) -> Future[bool]:
+    def put(self, record: AnyRecord) -> Future[bool]:
         """Save a record; the future is done once it is durable.
 
         A key that is stored already keeps its first record; the future tells whether that is this
@@ -63,8 +63,8 @@ class LabelStore(Protocol):
         """
         ...
 
-    def __iter__(self) -> Iterator[LabelRecord]:
-        """Every record, in the order of their keys."""
+    def __iter__(self) -> Iterator[AnyRecord]:
+        """Every record of every kind, in the order of their keys."""
         ...
 
     def __len__(self) -> int:

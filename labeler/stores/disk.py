@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import Self, TypeVar
 
 from labeler.errors import StoreError, UsageError
-from labeler.record import LabelFailure, LabelRecord
+from labeler.record import AnyRecord, LabelFailure
 from labeler.stores import LabelStore, Lease
 from labeler.stores.database import (
     FAILURE,
@@ -38,13 +38,13 @@ from labeler.stores.sealed import (
 )
 from labeler.stores.writing import Writer, open_cache
 
-_Value = TypeVar("_Value", LabelRecord, LabelFailure)
+_Value = TypeVar("_Value", AnyRecord, LabelFailure)
 
 _LOG = logging.getLogger(__name__)
 
 
 class DiskStore:
-    """Keeps label records in a directory, under checksums, for ever; and what failed beside them.
+    """Keeps labels and scores in a directory, under checksums, for ever, and failures beside them.
 
     Usable from several threads, and by several processes at once; of two that save the same key,
     the first wins. Not usable across ``fork``: open it in the child. A lease that one holds is held
@@ -74,7 +74,7 @@ class DiskStore:
     ) -> None:
         self.directory = Path(directory).absolute()
         if create:
-            _create(self.directory)
+            make_store(self.directory)
         _require_store_file(self.directory)
         self._database = Database(self.directory, lock_timeout)
         self._writer: Writer | None = None
@@ -86,9 +86,9 @@ class DiskStore:
                 raise
         # A store that is let go or alive when Python exits still writes all that it was given.
         self._leases = FileLeases(self.directory)
-        self._finalizer = weakref.finalize(self, _shut, self._writer, self._leases, self._database)
+        self._finalizer = weakref.finalize(self, shut, self._writer, self._leases, self._database)
 
-    def get(self, key: str) -> LabelRecord | None:
+    def get(self, key: str) -> AnyRecord | None:
         """The record of a key, or ``None``.
 
         Raises:
@@ -98,7 +98,7 @@ class DiskStore:
         row = self._database.row_of(key)
         return None if row is None else self._read(row)
 
-    def put(self, record: LabelRecord) -> Future[bool]:
+    def put(self, record: AnyRecord) -> Future[bool]:
         """Save a record; the future is done once it is flushed to the disk.
 
         A key that is stored already keeps its first record; the future tells whether that is this
@@ -155,13 +155,13 @@ class DiskStore:
         """Every failure in the order of the keys; an error in the place of a damaged one."""
         return self._each(self._read_failure, self._database.rowids(failures=True))
 
-    def __iter__(self) -> Iterator[LabelRecord]:
+    def __iter__(self) -> Iterator[AnyRecord]:
         for row in self.rows():
             if isinstance(row, StoreError):
                 raise row
             yield row
 
-    def rows(self) -> Iterator[LabelRecord | StoreError]:
+    def rows(self) -> Iterator[AnyRecord | StoreError]:
         """Every record in the order of the keys; an error in the place of a damaged one.
 
         The rows are those that were stored when the iteration began.
@@ -177,7 +177,7 @@ class DiskStore:
         Where the file cannot be written now, what waits is lost, and its futures and the notice
         say so. That takes ``lock_timeout`` and a few seconds, unless the disk does not answer.
         """
-        _shut(self._writer, self._leases, self._database)
+        shut(self._writer, self._leases, self._database)
         self._finalizer.detach()
 
     def __enter__(self) -> Self:
@@ -210,7 +210,7 @@ class DiskStore:
             except StoreError as error:
                 yield error
 
-    def _read(self, row: Row) -> LabelRecord:
+    def _read(self, row: Row) -> AnyRecord:
         return self._unsealed(row, row.name, unseal)
 
     def _read_failure(self, row: Row) -> LabelFailure:
@@ -252,7 +252,8 @@ def salvage(directory: str | Path, into: LabelStore) -> list[StoreError]:
     return damaged
 
 
-def _shut(writer: Writer | None, leases: FileLeases, database: Database) -> None:
+def shut(writer: Writer | None, leases: FileLeases, database: Database) -> None:
+    """Save all that waits, then let go of leases and file."""
     if writer is None:
         database.close()
     else:
@@ -267,7 +268,7 @@ def _require_store_file(directory: Path) -> None:
         )
 
 
-def _create(directory: Path) -> None:
+def make_store(directory: Path) -> None:
     """Make an empty store where there is none.
 
     The file is made aside and put in place whole, so that a store is there completely or not at

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Self
 
 from labeler.errors import StoreError, UsageError
-from labeler.record import LabelFailure, LabelRecord
+from labeler.record import AnyRecord, LabelFailure
 from labeler.stores import Lease
 from labeler.stores.leases import OnceLease
 from labeler.stores.sealed import key_of, require_sound
@@ -22,12 +22,12 @@ class MemoryStore:
     """
 
     def __init__(self) -> None:
-        self._records: dict[str, LabelRecord] = {}
+        self._records: dict[str, AnyRecord] = {}
         self._failures: dict[str, LabelFailure] = {}
         self._leases: dict[str, object] = {}
         self._closed = False
 
-    def get(self, key: str) -> LabelRecord | None:
+    def get(self, key: str) -> AnyRecord | None:
         """The record of a key, or ``None``.
 
         Raises:
@@ -36,7 +36,7 @@ class MemoryStore:
         self._require_open()
         return self._records.get(key)
 
-    def put(self, record: LabelRecord) -> Future[bool]:
+    def put(self, record: AnyRecord) -> Future[bool]:
         """Save a record; the future is done at once.
 
         A key that is stored already keeps its first record. The future's exception is a
@@ -90,7 +90,7 @@ class MemoryStore:
             return None
         return OnceLease(partial(self._leases.pop, key, None))
 
-    def __iter__(self) -> Iterator[LabelRecord]:
+    def __iter__(self) -> Iterator[AnyRecord]:
         self._require_open()
         return iter([record for _, record in sorted(self._records.items())])
 

@@ -1,8 +1,8 @@
-"""A label or a failure as sealed bytes: what a store keeps, and how damage to it is noticed.
+"""A record or a failure as sealed bytes: what a store keeps, and how damage to it is noticed.
 
 Layout: four bytes of magic, the last of them the version; the SHA-256 of the rest; the rest, which
-is its JSON compressed by zlib. Nothing but JSON is ever read back. Labels and failures have magic
-of their own, so that neither is ever taken for the other.
+is its JSON compressed by zlib. Nothing but JSON is ever read back. Each kind of record and failures
+have magic of their own, so that none is ever taken for another.
 
 The seal shows damage and careless edits, not forgery: whoever can write the store can also write
 a matching checksum. What a forger cannot do is move a label under another question, because the
@@ -23,11 +23,34 @@ from typing import TypeVar
 from pydantic import ValidationError
 
 from labeler.errors import UnstorableRecord, UsageError
-from labeler.record import LabelFailure, LabelRecord, fault_of
+from labeler.example import Frozen
+from labeler.record import (
+    AnyOutcome,
+    AnyRecord,
+    LabelFailure,
+    LabelRecord,
+    QuestionsRecord,
+    ScoreRecord,
+    StepsRecord,
+    fault_of,
+)
+from labeler.vectors import StoredVector, fault_of_vector
 
 VERSION = b"1"
 MAGIC = b"LBL" + VERSION
 FAILURE_MAGIC = b"LBF" + VERSION
+_RECORDS: dict[bytes, type[AnyRecord]] = {
+    MAGIC: LabelRecord,
+    b"LBS" + VERSION: ScoreRecord,
+    b"LBE" + VERSION: StepsRecord,
+    b"LBQ" + VERSION: QuestionsRecord,
+}
+"""How the bytes of each kind of record begin."""
+_MAGIC: dict[type[Frozen], bytes] = {
+    **{model: magic for magic, model in _RECORDS.items()},
+    LabelFailure: FAILURE_MAGIC,
+    StoredVector: b"LBV" + VERSION,
+}
 LARGEST = 64 * 2**20
 """Bytes of JSON in one record: far above any real one, and a lid on decompression bombs."""
 
@@ -35,14 +58,15 @@ _LEVEL = 1
 _DIGEST = 32
 _KEY = re.compile("[0-9a-f]{64}")
 
-_Value = TypeVar("_Value", LabelRecord, LabelFailure)
+_Value = TypeVar("_Value", bound=Frozen)
+_Sealable = AnyOutcome | StoredVector
 
 
 class BrokenSeal(Exception):
     """The bytes are not sound, or not of this key; the message says in what way."""
 
 
-def seal(record: LabelRecord) -> bytes:
+def seal(record: AnyRecord) -> bytes:
     """Write a record as sealed bytes.
 
     Raises:
@@ -50,7 +74,7 @@ def seal(record: LabelRecord) -> bytes:
             surrogate or a thing that JSON has no form for, or it is too large.
     """
     require_sound(record)
-    return _sealed(MAGIC, LabelRecord, record)
+    return _sealed(record)
 
 
 def seal_failure(failure: LabelFailure) -> bytes:
@@ -59,16 +83,17 @@ def seal_failure(failure: LabelFailure) -> bytes:
     Raises:
         UnstorableRecord: it could not be read back; see :func:`seal`.
     """
-    return _sealed(FAILURE_MAGIC, LabelFailure, failure)
+    return _sealed(failure)
 
 
-def unseal(key: str, data: bytes) -> LabelRecord:
+def unseal(key: str, data: bytes) -> AnyRecord:
     """Read sealed bytes that are stored under a key.
 
     Raises:
         BrokenSeal: they are damaged, of another version, or not the record of this key.
     """
-    record = _unsealed(MAGIC, LabelRecord, key, data)
+    record: AnyRecord = _unsealed(_RECORDS.get(data[:4], LabelRecord), data)
+    _require_own(record, key)
     fault = fault_of(record)
     if fault:
         raise BrokenSeal(fault)
@@ -81,11 +106,39 @@ def unseal_failure(key: str, data: bytes) -> LabelFailure:
     Raises:
         BrokenSeal: they are damaged, of another version, or not a failure of this key.
     """
-    return _unsealed(FAILURE_MAGIC, LabelFailure, key, data)
+    failure = _unsealed(LabelFailure, data)
+    _require_own(failure, key)
+    return failure
 
 
-def require_sound(record: LabelRecord) -> None:
-    """Refuse a record that stands under another key, or whose label its sentences cannot have.
+def seal_vector(vector: StoredVector) -> bytes:
+    """Write a vector as sealed bytes.
+
+    Raises:
+        UnstorableRecord: it could not be read back, or is not that of its text and embedder.
+    """
+    fault = fault_of_vector(vector)
+    if fault:
+        raise UnstorableRecord(f"{_named(vector)} cannot be stored: {fault}")
+    return _sealed(vector)
+
+
+def unseal_vector(key: str, data: bytes) -> StoredVector:
+    """Read sealed bytes that are stored as the vector of a key.
+
+    Raises:
+        BrokenSeal: they are damaged, of another version, or not the vector of this key.
+    """
+    vector = _unsealed(StoredVector, data)
+    _require_own(vector, key)
+    fault = fault_of_vector(vector)
+    if fault:
+        raise BrokenSeal(fault)
+    return vector
+
+
+def require_sound(record: AnyRecord) -> None:
+    """Refuse a record that stands under another key, or whose answer nobody can have given.
 
     Raises:
         UnstorableRecord: it is not sound; see :func:`labeler.record.fault_of`.
@@ -112,7 +165,7 @@ def key_of(failure: LabelFailure) -> str:
     return str(failure.key)
 
 
-def _sealed(magic: bytes, model: type[_Value], value: _Value) -> bytes:
+def _sealed(value: _Sealable) -> bytes:
     try:
         text = value.model_dump_json().encode()
     except ValueError as error:
@@ -122,22 +175,24 @@ def _sealed(magic: bytes, model: type[_Value], value: _Value) -> bytes:
             f"{_named(value)} is {len(text)} bytes of JSON; a store takes up to {LARGEST}; "
             "shorten its texts or its metadata"
         )
-    _require_readable(model, value, text)
+    _require_readable(value, text)
     body = zlib.compress(text, _LEVEL)
-    return magic + hashlib.sha256(body).digest() + body
+    return _MAGIC[type(value)] + hashlib.sha256(body).digest() + body
 
 
-def _unsealed(magic: bytes, model: type[_Value], key: str, data: bytes) -> _Value:
-    value = _parse(model, _inflate(_body(magic, model, data)))
+def _unsealed(model: type[_Value], data: bytes) -> _Value:
+    return _parse(model, _inflate(_body(model, data)))
+
+
+def _require_own(value: _Sealable, key: str) -> None:
     if value.key != key:
-        raise BrokenSeal(f"it holds the {_NOUNS[model]} of another key, {value.key!r:.80}")
-    return value
+        raise BrokenSeal(f"it holds the {_noun(type(value))} of another key, {value.key!r:.80}")
 
 
-def _require_readable(model: type[_Value], value: _Value, text: bytes) -> None:
+def _require_readable(value: _Sealable, text: bytes) -> None:
     """Refuse what JSON would not give back as it is: a NaN, or nesting without end."""
     try:
-        same = _parse(model, text).model_dump_json().encode() == text
+        same = _parse(type(value), text).model_dump_json().encode() == text
     except BrokenSeal as error:
         raise UnstorableRecord(f"{_named(value)} could not be read back: {error}") from error
     if not same:
@@ -147,28 +202,30 @@ def _require_readable(model: type[_Value], value: _Value, text: bytes) -> None:
         )
 
 
-def _no_json(value: LabelRecord | LabelFailure, error: ValueError) -> UnstorableRecord:
+def _no_json(value: _Sealable, error: ValueError) -> UnstorableRecord:
     return UnstorableRecord(
         f"{_named(value)} cannot be written as JSON: {error}; take lone surrogates and "
         "objects that are no JSON out of its texts and metadata"
     )
 
 
-_NOUNS: dict[type, str] = {LabelRecord: "record", LabelFailure: "failure"}
+def _noun(model: type[Frozen]) -> str:
+    return {LabelFailure: "failure", StoredVector: "vector"}.get(model, "record")
 
 
-def _named(value: LabelRecord | LabelFailure) -> str:
-    return f"{_NOUNS[LabelRecord if value.kind == 'label' else LabelFailure]} {value.id!r}"
+def _named(value: _Sealable) -> str:
+    return f"{_noun(type(value))} {value.id!r}"
 
 
-def _body(magic: bytes, model: type, data: bytes) -> bytes:
+def _body(model: type[Frozen], data: bytes) -> bytes:
+    magic = _MAGIC[model]
     start, checksum, body = data[:4], data[4 : 4 + _DIGEST], data[4 + _DIGEST :]
     if start != magic:
         if start[:3] == magic[:3]:
             raise BrokenSeal(
                 f"it has format {start[3:]!r}, this version of labeler reads {VERSION!r}"
             )
-        raise BrokenSeal(f"it does not begin as a sealed {_NOUNS[model]} does")
+        raise BrokenSeal(f"it does not begin as a sealed {_noun(model)} does")
     if hashlib.sha256(body).digest() != checksum:
         raise BrokenSeal("its checksum does not match: bytes were lost or changed")
     return body
@@ -191,4 +248,4 @@ def _parse(model: type[_Value], text: bytes) -> _Value:
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
         where = ".".join(map(str, first["loc"])) or "the whole"
-        raise BrokenSeal(f"it is not a label {_NOUNS[model]}: {where}: {first['msg']}") from error
+        raise BrokenSeal(f"it is not a label {_noun(model)}: {where}: {first['msg']}") from error

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple, NoReturn
 import diskcache
 
 from labeler.errors import StoreError, UnstorableRecord, UsageError
-from labeler.record import LabelFailure, LabelRecord
+from labeler.record import AnyOutcome, LabelFailure
 from labeler.stores.database import (
     FAILURE,
     SETTINGS,
@@ -33,11 +33,13 @@ from labeler.stores.database import (
     said,
     store_error,
 )
-from labeler.stores.sealed import key_of, seal, seal_failure
+from labeler.stores.sealed import key_of, seal, seal_failure, seal_vector
+from labeler.vectors import StoredVector
 
 _Cache = Any
 """A :class:`diskcache.Cache`, which has no types."""
-_Waiting = tuple[LabelRecord | LabelFailure, Future[bool]]
+_Storable = AnyOutcome | StoredVector
+_Waiting = tuple[_Storable, Future[bool]]
 
 _GROUP = 500
 """Most records in one transaction: one flush to the disk is shared by all that wait."""
@@ -153,7 +155,7 @@ class Writer:
         self._thread.start()
         self._opened.result()
 
-    def put(self, value: LabelRecord | LabelFailure) -> Future[bool]:
+    def put(self, value: _Storable) -> Future[bool]:
         """Have a value written; see :meth:`labeler.stores.disk.DiskStore.put`."""
         saved: Future[bool] = Future()
         # From here on it cannot be cancelled: a label that was paid for is saved.
@@ -371,12 +373,14 @@ def _let_go(cache: _Cache) -> None:
         cache.close()
 
 
-def _sealed(value: LabelRecord | LabelFailure, saved: Future[bool]) -> _Sealed | None:
+def _sealed(value: _Storable, saved: Future[bool]) -> _Sealed | None:
     """Seal one value; one that cannot be saved fails alone, not with its group."""
     try:
-        if isinstance(value, LabelRecord):
-            return _Sealed(value.key, seal(value), saved)
-        return _Sealed(FAILURE + key_of(value), seal_failure(value), saved, replaces=True)
+        if isinstance(value, LabelFailure):
+            return _Sealed(FAILURE + key_of(value), seal_failure(value), saved, replaces=True)
+        if isinstance(value, StoredVector):
+            return _Sealed(value.key, seal_vector(value), saved)
+        return _Sealed(value.key, seal(value), saved)
     except UnstorableRecord as error:
         saved.set_exception(error)
     except Exception as error:  # noqa: BLE001 - the future raises it again

@@ -36,7 +36,7 @@ from labeler.labels import GPTLabelingOutput
 from labeler.pipeline import label_rows
 from labeler.prompting import ResponseSchema, load_schema
 from labeler.recipe import Recipe, recipe
-from labeler.record import LabelFailure, LabelRecord, Outcome, Usage
+from labeler.record import LabelFailure, LabelRecord, Outcome, Usage, labels_among
 from labeler.rows import RowSequence
 from labeler.stores.disk import DiskStore
 from model.relay import Call, Relay
@@ -120,7 +120,7 @@ def bounded_recipe(relay: Relay) -> Recipe:
 def labelled(how: Recipe, rows: Sequence[Mapping[str, Any]], folder: Path) -> list[Outcome]:
     """Label rows one after the other into a store of their own."""
     with DiskStore(folder) as store:
-        return list(label_rows(RowSequence(rows), how, store, concurrency=1))
+        return list(labels_among(label_rows(RowSequence(rows), how, store, concurrency=1)))
 
 
 def keyed(row: Mapping[str, Any]) -> KeyedExample:

@@ -30,7 +30,16 @@ from labeler.labels import GPTLabelingOutput
 from labeler.pipeline import Origin, Watcher, label_rows
 from labeler.prompting import JudgeRequest
 from labeler.recipe import recipe
-from labeler.record import Outcome, ReplyFacts, Usage, fault_of, label_key
+from labeler.record import (
+    AnyOutcome,
+    LabelRecord,
+    Outcome,
+    ReplyFacts,
+    Usage,
+    fault_of,
+    label_key,
+    labels_among,
+)
 from labeler.rows import RowSequence
 from labeler.stores import LabelStore
 from labeler.traffic.budget import Budget
@@ -213,6 +222,11 @@ def rows(count: int = 20) -> list[dict[str, object]]:
     ]
 
 
+def stored_twins(store: LabelStore) -> list[LabelRecord]:
+    """Stored labels of records with planted sentences."""
+    return [r for r in store if isinstance(r, LabelRecord) and is_canary(r)]
+
+
 def run(
     judge: CountingJudge,
     canaries: Canaries | None,
@@ -221,7 +235,8 @@ def run(
 ) -> list[Outcome]:
     """Label twenty rows."""
     how = recipe(judge)
-    return list(label_rows(RowSequence(rows()), how, store, canaries=canaries, watcher=watcher))
+    run = label_rows(RowSequence(rows()), how, store, canaries=canaries, watcher=watcher)
+    return list(labels_among(run))
 
 
 def test_a_sober_judge_is_fooled_by_nothing() -> None:
@@ -289,7 +304,7 @@ def test_each_way_to_fall_for_a_planted_sentence_is_seen(
 
     store = labeler.MemoryStore()
     run(CountingJudge(fall), Canaries(1), store)
-    found = [verdict_on(record) for record in store if is_canary(record)]
+    found = [verdict_on(record) for record in stored_twins(store)]
     assert len(found) == 20
     assert {(v.document, v.response) for v in found} == {verdict}
 
@@ -347,7 +362,7 @@ class Payer:
     def begin(self, rows: int, repeated: int) -> None:
         """Nothing to learn."""
 
-    def seen(self, outcome: Outcome, origin: Origin) -> None:
+    def seen(self, outcome: AnyOutcome, origin: Origin) -> None:
         """Nothing to learn."""
 
     def ended(self, spent: Budget) -> None:
@@ -356,7 +371,7 @@ class Payer:
     def notice(self, text: str) -> None:
         """Nothing to learn."""
 
-    def paid(self, outcome: Outcome) -> None:
+    def paid(self, outcome: AnyOutcome) -> None:
         """Remember the tokens."""
         usage = outcome.usage if outcome.kind == "failure" else outcome.reply.usage
         self.tokens.append(usage.prompt_tokens if usage else 0)
@@ -414,5 +429,5 @@ def test_a_verdict_says_which_kind_it_is() -> None:
     """Orders or none, document, response."""
     store = labeler.MemoryStore()
     run(CountingJudge(obedient), Canaries(1), store)
-    found = {verdict_on(record) for record in store if is_canary(record)}
+    found = {verdict_on(record) for record in stored_twins(store)}
     assert found == {Verdict(True, True, True), Verdict(False, False, False)}  # noqa: FBT003 - a tuple's fields

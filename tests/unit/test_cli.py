@@ -197,7 +197,7 @@ def test_clashing_ids_stop_before_any_spend(labeler_command: Command, tmp_path: 
         (["label", EXAMPLES, "--judge", "openai", "--model", "m"], "needs a key in OPENAI_API_KEY"),
         (["label", EXAMPLES, "--judge", "replay"], "needs --recorded"),
         (["label", EXAMPLES, "--splitter", "genral"], "did you mean 'general'"),
-        (["label", EXAMPLES, "--prompt", "trace/v9"], "have: trace/v1"),
+        (["label", EXAMPLES, "--prompt", "trace/v9"], "have: claims/v1"),
         (
             ["label", EXAMPLES, "--judge", "embedded", "--seed", "7"],
             "judge embedded takes no --seed",
@@ -258,17 +258,22 @@ def test_export_and_import_lose_nothing(labeler_command: Command, labels: Path) 
 
 def test_schemas_and_prompts_are_printed(labeler_command: Command) -> None:
     """All names, one file, or the messages for a row."""
-    assert labeler_command("schema")[1].split() == [
+    schemas = labeler_command("schema")[1].split()
+    assert schemas == sorted(schemas)
+    assert set(schemas) >= {
         "failure/v1",
+        "label-claims/v1",
+        "label-reference/v1",
         "label-trace/v1",
         "metrics-row/v1",
         "record/v1",
         "summary-row/v1",
-    ]
+    }
     assert (
         json.loads(labeler_command("schema", "label-trace/v1")[1])["title"] == "GPTLabelingOutput"
     )
-    assert labeler_command("prompt")[1].split() == ["trace/v1"]
+    prompts = labeler_command("prompt")[1].split()
+    assert set(prompts) >= {"claims/v1", "reference/v1", "trace/v1"}
     _, out, _ = labeler_command("prompt", "--rows", EXAMPLES, "--id", "log-rotation")
     assert (
         '{"key": "0a", "text": "Log files are rotated every midnight and kept for 30 days."}' in out

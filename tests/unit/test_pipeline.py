@@ -26,10 +26,19 @@ from labeler.errors import (
     UnstorableRecord,
     UsageError,
 )
+from labeler.example import Frozen
 from labeler.judges import JudgeReply, UnusableAnswer
 from labeler.pipeline import Origin
 from labeler.prompting import JudgeRequest
-from labeler.record import LabelFailure, LabelRecord, Outcome, SentenceScores, Usage
+from labeler.record import (
+    AnyOutcome,
+    AnyRecord,
+    LabelFailure,
+    LabelRecord,
+    Outcome,
+    SentenceScores,
+    Usage,
+)
 from labeler.traffic.budget import Budget
 from labelled import output
 
@@ -70,12 +79,12 @@ class Watch:
         """Remember the totals."""
         self.total, self.repeated = rows, repeated
 
-    def seen(self, outcome: Outcome, origin: Origin) -> None:
+    def seen(self, outcome: AnyOutcome, origin: Origin) -> None:
         """Remember the origin."""
         del outcome
         self.origins.append(origin)
 
-    def paid(self, outcome: Outcome) -> None:
+    def paid(self, outcome: AnyOutcome) -> None:
         """Remember who was asked about."""
         self.paid_for.append(outcome.id)
 
@@ -225,7 +234,7 @@ class SlowStore(MemoryStore):
         super().__init__()
         self.durable: list[str] = []
 
-    def put(self, record: LabelRecord) -> Future[bool]:
+    def put(self, record: AnyRecord) -> Future[bool]:
         """Save it a little later."""
         saved: Future[bool] = Future()
 
@@ -291,7 +300,7 @@ def test_one_judge_may_serve_two_runs_at_once() -> None:
 class FailingStore(MemoryStore):
     """Its disk is full from the third label on."""
 
-    def put(self, record: LabelRecord) -> Future[bool]:
+    def put(self, record: AnyRecord) -> Future[bool]:
         """Save it, or say why not."""
         if len(self) < 2:
             return super().put(record)
@@ -315,7 +324,7 @@ class PickyStore(MemoryStore):
         super().__init__()
         self._keeps = failures
 
-    def put(self, record: LabelRecord) -> Future[bool]:
+    def put(self, record: AnyRecord) -> Future[bool]:
         """Refuse the label of one row."""
         return refused() if record.id == "r1" else super().put(record)
 
@@ -353,10 +362,10 @@ def test_nothing_is_bought_while_nothing_can_be_saved() -> None:
 
         def __init__(self) -> None:
             super().__init__()
-            self.waiting: list[tuple[Future[bool], LabelRecord]] = []
+            self.waiting: list[tuple[Future[bool], AnyRecord]] = []
             self.full, self.free = threading.Event(), threading.Event()
 
-        def put(self, record: LabelRecord) -> Future[bool]:
+        def put(self, record: AnyRecord) -> Future[bool]:
             """Save it later."""
             saved: Future[bool] = Future()
             if self.free.is_set():
@@ -389,7 +398,7 @@ def test_a_stopped_run_does_not_wait_for_a_disk() -> None:
     class Never(MemoryStore):
         """Is not done in this life."""
 
-        def put(self, record: LabelRecord) -> Future[bool]:
+        def put(self, record: AnyRecord) -> Future[bool]:
             """Take it, and no more."""
             reached.set()
             return super().put(record) if record.id == "r0" else Future()
@@ -407,7 +416,7 @@ def test_one_slow_answer_does_not_keep_the_others_waiting() -> None:
     class Stubborn(CountingJudge):
         """Waits with the first record until nearly all others were asked about."""
 
-        async def label(self, request: JudgeRequest) -> JudgeReply:
+        async def label(self, request: JudgeRequest) -> JudgeReply[Frozen]:
             """Answer, the first one last."""
             if request.example.id == "r0":
                 await release.wait()

@@ -18,6 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from labeler.errors import StoreError, UsageError
+from labeler.record import LabelRecord
 from labeler.stores import LabelStore, database
 from labeler.stores.disk import DiskStore
 from labeler.stores.memory import MemoryStore
@@ -299,7 +300,7 @@ def test_nan_in_metadata_is_stored_as_null(tmp_path: Path) -> None:
     with DiskStore(tmp_path / "s") as store:
         store.put(record).result(10)
         stored = store.get(record.key)
-    assert stored is not None
+    assert isinstance(stored, LabelRecord)
     assert stored.example.metadata == {"score": None}
 
 

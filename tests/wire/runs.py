@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from labeler.api import iter_labels
 from labeler.judges.openai_judge import OpenAIJudge
 from labeler.pipeline import Origin
-from labeler.record import LabelFailure, LabelRecord, Outcome
+from labeler.record import AnyOutcome, LabelFailure, LabelRecord, Outcome
 from labeler.stores.memory import MemoryStore
 from labeler.traffic.budget import Budget
 from wire.clients import comes_true
@@ -57,12 +57,12 @@ class Watch:
     def begin(self, rows: int, repeated: int) -> None:
         """Nothing to learn."""
 
-    def seen(self, outcome: Outcome, origin: Origin) -> None:
+    def seen(self, outcome: AnyOutcome, origin: Origin) -> None:
         """Remember where an outcome came from."""
         del outcome
         self.origins.append(origin)
 
-    def paid(self, outcome: Outcome) -> None:
+    def paid(self, outcome: AnyOutcome) -> None:
         """Nothing to learn."""
 
     def ended(self, spent: Budget) -> None:

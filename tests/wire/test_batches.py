@@ -97,7 +97,8 @@ def collect(
 def stored(store: Path) -> tuple[list[LabelRecord], list[LabelFailure]]:
     """Labels and failures of a store."""
     with DiskStore(store, create=False) as opened:
-        return list(opened), [f for f in opened.failures() if isinstance(f, LabelFailure)]
+        labels = [record for record in opened if isinstance(record, LabelRecord)]
+        return labels, [f for f in opened.failures() if isinstance(f, LabelFailure)]
 
 
 def file_lines(provider: Provider, number: int = 0) -> list[dict[str, Any]]:

@@ -1,0 +1,171 @@
+"""Commands that score rows by criteria, and that look at what length does to scores."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from labeler import __version__
+from labeler.characters import plain_json
+from labeler.cli import options
+from labeler.cli.interrupt import announce
+from labeler.cli.labeling import BUDGET_REACHED, SOME_FAILED, refuse_own_input
+from labeler.errors import FatalJudgeError, UsageError
+
+if TYPE_CHECKING:
+    from labeler.record import ScoreOutcome
+
+
+def score(
+    rows: options.Rows,
+    *,
+    criteria: Annotated[
+        str,
+        typer.Option(help="Names such as rubric_faithfulness, TOML files; parted by commas."),
+    ],
+    id_from: options.Id = "id",
+    output: options.Output = "-",
+    judge: Annotated[str, typer.Option(help="openai; other judges give labels alone.")] = "openai",
+    model: options.Model = None,
+    base_url: options.BaseUrl = None,
+    temperature: options.Temperature = None,
+    top_p: options.TopP = None,
+    seed: options.Seed = None,
+    reasoning_effort: options.ReasoningEffort = None,
+    cache_prefix: options.CachePrefix = False,
+    max_output_tokens: options.MaxOutputTokens = None,
+    timeout: options.Timeout = None,
+    samples: Annotated[
+        int, typer.Option(min=1, help="Trials that make one score: their mean.")
+    ] = 1,
+    logprobs: Annotated[
+        bool, typer.Option("--logprobs", help="Weigh scores by their probabilities, if given.")
+    ] = False,
+    repeat: Annotated[
+        int, typer.Option(min=1, help="Scores of each row, to see their spread.")
+    ] = 1,
+    store: options.Store = ".labeler",
+    splitter: options.Splitter = "general",
+    concurrency: options.Concurrency = 16,
+    requests_per_minute: options.RequestsPerMinute = None,
+    tokens_per_minute: options.TokensPerMinute = None,
+    budget: options.BudgetOption = None,
+    price: options.PriceOption = None,
+    prices: options.Prices = None,
+    no_wait: options.NoWait = False,
+    retry_failed: options.RetryFailed = False,
+) -> int:
+    """Score rows by criteria: one judge call for each, none where it is stored."""
+    from labeler import api
+    from labeler.cli.judging import choose_judge, dollars
+    from labeler.cli.terminal import Progress, say
+    from labeler.pipeline import GRACE_SECONDS
+    from labeler.pricing import find_price
+    from labeler.rows import RowFile
+    from labeler.traffic import Limits
+
+    settings = {
+        "model": model,
+        "base_url": base_url,
+        "temperature": temperature,
+        "top_p": top_p,
+        "seed": seed,
+        "reasoning_effort": reasoning_effort,
+        "max_output_tokens": max_output_tokens,
+        "cache_prefix": cache_prefix or None,
+        "timeout": timeout,
+    }
+    given = {name: value for name, value in settings.items() if value is not None}
+    _require_scorer(judge)
+    charged = find_price(model, base_url, given=price, file=prices) if model else None
+    chosen = choose_judge(judge, None, None, given, charged)
+    limits = Limits(
+        requests_per_minute,
+        tokens_per_minute,
+        dollars("--budget", budget),
+        longest_wait=options.SHORT_WAIT if no_wait else None,
+    )
+    refuse_own_input(rows, output)
+    announce(
+        f"stopping: requests in flight may finish within {GRACE_SECONDS:g} s; "
+        "press Ctrl-C again to drop them"
+    )
+    methods = Counter[str]()
+    with Progress("scoring", charged) as progress:
+        run = api.iter_scores(
+            RowFile(*rows, id_from=options.id_columns(id_from)),
+            criteria=criteria,
+            judge=chosen,
+            store=store,
+            splitter=splitter,
+            samples=samples,
+            repeat=repeat,
+            logprobs=logprobs,
+            concurrency=concurrency,
+            limits=limits,
+            retry_failed=retry_failed,
+            watcher=progress,
+        )
+        try:
+            # Closed here, so that a run that breaks off is over before anything is said of it.
+            with closing(run):
+                api.write_labels(_counted(run, methods), output)
+        except FatalJudgeError as error:
+            progress.break_off()
+            if error.reason != "budget":
+                raise
+            say(str(error))
+            return BUDGET_REACHED
+        except BaseException:
+            progress.break_off()
+            raise
+    judged, stored = progress.origins["judge"], progress.origins["store"]
+    by = ", ".join(f"{count} by {method}" for method, count in methods.most_common())
+    scored = f"{judged} scored by {chosen.spec}", f"{stored} from the store"
+    progress.close(*scored, *([f"scores: {by}"] if by else []))
+    if progress.reasons["budget"]:
+        return BUDGET_REACHED
+    return SOME_FAILED if progress.failed else 0
+
+
+def length(
+    scores: Annotated[str, typer.Argument(help="Score file, store folder, or - for stdin.")],
+    *,
+    as_json: options.Json = False,
+) -> None:
+    """Show whether longer responses get higher scores."""
+    from labeler import api
+    from labeler.calculators.scores import length_effects
+    from labeler.cli.score_view import print_length
+
+    found = length_effects(api.read_scores(scores))
+    if not found:
+        raise UsageError(f"{scores} holds no scores: 'labeler score' makes some")
+    if as_json:
+        effects = [one.as_json(__version__) for one in found]
+        sys.stdout.write(plain_json(json.dumps(effects, ensure_ascii=False)) + "\n")
+    else:
+        print_length(found, __version__)
+
+
+def _require_scorer(judge: str) -> None:
+    """Refuse, before anything is read, a judge that gives nothing but labels."""
+    if judge in {"embedded", "replay"}:
+        raise UsageError(
+            f"judge {judge!r} gives labels alone, and scores need a language model: use --judge "
+            "openai --model NAME, with --base-url for a server of your own"
+        )
+
+
+def _counted(outcomes: Iterable[ScoreOutcome], methods: Counter[str]) -> Iterator[ScoreOutcome]:
+    """Count scores by what they are computed from, while passing them on."""
+    for outcome in outcomes:
+        if outcome.kind == "score":
+            methods[outcome.method] += 1
+        yield outcome

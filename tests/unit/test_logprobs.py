@@ -1,0 +1,138 @@
+"""Probabilities of scores from the log-probabilities of an answer's tokens."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import pytest
+
+from labeler.logprobs import Token, distribution_of, expected_score
+
+FIVE, TEN = range(1, 6), range(1, 11)
+HEAD = '{"reasoning": "so", "score": '
+
+
+def answer(*places: str | Mapping[str, float], head: str = HEAD, tail: str = "}") -> list[Token]:
+    """The tokens of an answer; the first of a place is the one that was chosen."""
+    return [
+        *_sure(head),
+        *(_token({place: 1.0} if isinstance(place, str) else place) for place in places),
+        *_sure(tail),
+    ]
+
+
+def _sure(text: str) -> list[Token]:
+    return [_token({text[n : n + 3]: 1.0}) for n in range(0, len(text), 3)]
+
+
+def _token(place: Mapping[str, float]) -> Token:
+    (chosen, logprob), *others = ((t.encode(), math.log(p)) for t, p in place.items())
+    return Token(chosen, logprob, tuple(others))
+
+
+def found(tokens: Sequence[Token], score: int, scale: range = FIVE) -> dict[int, float]:
+    """The distribution, rounded as the numbers that went in."""
+    likely = distribution_of(tokens, score, scale)
+    assert likely is not None
+    return {one: round(p, 9) for one, p in likely.items()}
+
+
+WORKED = {"4": 0.6, "1": 0.02, "2": 0.05, "3": 0.2, "5": 0.1}
+
+
+def test_the_worked_example() -> None:
+    """p(1..5) = .02, .05, .2, .6, .1: 3.62 raw, 3.7319588 over their mass of .97."""
+    likely = found(answer(WORKED), 4)
+    assert likely == {1: 0.02, 2: 0.05, 3: 0.2, 4: 0.6, 5: 0.1}
+    assert sum(p * score for score, p in likely.items()) == pytest.approx(3.62)
+    assert float(expected_score(likely)) == pytest.approx(3.7319588, abs=5e-8)
+
+
+def test_what_is_no_score_is_left_out() -> None:
+    """Words, numbers off the scale, white space."""
+    likely = found(answer({"4": 0.5, "7": 0.2, "four": 0.1, " ": 0.05, "5": 0.1}), 4)
+    assert likely == {4: 0.5, 5: 0.1}
+
+
+def test_white_space_may_be_part_of_a_token() -> None:
+    """The same score with a space before it and without is one score."""
+    likely = found(answer({" 4": 0.5, "4": 0.2, " 3": 0.2}, head=HEAD.rstrip()), 4)
+    assert likely == {3: 0.2, 4: 0.7}
+
+
+def test_a_token_may_hold_what_stands_round_the_score() -> None:
+    """The colon before it, the brace after it."""
+    likely = found(answer({": 4}": 0.7, ": 3}": 0.2, ": x": 0.1}, head=HEAD[:-2], tail=""), 4)
+    assert likely == {3: 0.2, 4: 0.7}
+
+
+def test_ten_as_one_token() -> None:
+    """Where the vocabulary has it, one is one and ten is ten."""
+    assert found(answer({"10": 0.6, "1": 0.1, "9": 0.3}), 10, TEN) == {1: 0.1, 9: 0.3, 10: 0.6}
+
+
+def test_ten_as_two_tokens() -> None:
+    """The second digit tells ten from one, and its probability is that after the first."""
+    tokens = answer({"1": 0.8, "9": 0.2}, {"0": 0.75, "}": 0.25})
+    assert found(tokens, 10, TEN) == {1: 0.2, 9: 0.2, 10: 0.6}
+
+
+def test_one_where_ten_was_possible() -> None:
+    """The end after the first digit is weighed against a second one."""
+    tokens = answer({"1": 0.8, "9": 0.2}, tail="")
+    tokens.append(_token({"}": 0.9, "0}": 0.1}))
+    assert found(tokens, 1, TEN) == {1: 0.72, 9: 0.2, 10: 0.08}
+
+
+def test_a_digit_that_could_go_on_is_left_out() -> None:
+    """Nobody knows whether the 1 that was not chosen would have become 10."""
+    assert found(answer({"9": 0.6, "1": 0.3, "8": 0.1}), 9, TEN) == {8: 0.1, 9: 0.6}
+
+
+def test_negative_scores_and_their_sign() -> None:
+    """A sign may be a token of its own."""
+    tokens = answer({"-": 0.9, "1": 0.1}, {"1": 0.6, "2": 0.4})
+    assert found(tokens, -1, range(-2, 3)) == {-2: 0.36, -1: 0.54, 1: 0.1}
+
+
+def test_the_score_may_come_first() -> None:
+    """Some servers do not keep the order of fields."""
+    tokens = answer(WORKED, head='{"score": ', tail=', "reasoning": "so"}')
+    assert found(tokens, 4)[3] == 0.2
+
+
+def test_a_score_within_the_reasoning_is_none() -> None:
+    """What looks like the field inside a text has its quotation marks escaped."""
+    head = '{"reasoning": "it says \\"score\\": 5, and \\\\", "score": '
+    assert found(answer(WORKED, head=head), 4)[4] == 0.6
+
+
+@pytest.mark.parametrize(
+    ("tokens", "score"),
+    [
+        ([], 4),
+        (answer("3"), 4),
+        (answer("4", head='{"grade": '), 4),
+        (answer("4", tail=', "score": 4}'), 4),
+        (answer("4" * 5000), 4),
+        (answer({"4": 0.5}, head='{"sc\\u006fre": '), 4),
+    ],
+    ids=["none", "another score", "no score", "two scores", "endless", "escaped name"],
+)
+def test_tokens_that_do_not_hold_the_score_tell_nothing(tokens: list[Token], score: int) -> None:
+    """Then the answer alone counts."""
+    assert distribution_of(tokens, score, FIVE) is None
+
+
+def test_impossible_scores_have_no_probability() -> None:
+    """A logarithm of minus infinity is no entry; nothing is more than certain."""
+    token = Token(b"4", 0.0, ((b"3", -math.inf), (b" 4", math.log(0.5))))
+    likely = distribution_of([*_sure(HEAD), token, *_sure("}")], 4, FIVE)
+    assert likely == {4: 1.0}
+
+
+def test_the_weighted_score_is_exact() -> None:
+    """It is a fraction of the very floats that came in."""
+    assert expected_score({1: 0.25, 5: 0.25}) == 3
+    assert expected_score({2: 1e-300}) == 2

@@ -1,0 +1,276 @@
+"""Numbers of scores: means, passes, repeats, and slopes on length."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from command import Command
+from labeler.calculators import Intervals, Ratio
+from labeler.calculators.scores import (
+    length_effects,
+    measure_scores,
+    repeats_of,
+    score_value,
+    scores_apart,
+    summarize_scores,
+)
+from labeler.label_files import write_outcomes
+from labeler.record import AnyOutcome, LabelFailure, ScoreOutcome, ScoreRecord
+from labelled import record as label_record
+from scored import criterion, record
+
+WORKED = {1: 0.02, 2: 0.05, 3: 0.2, 4: 0.6, 5: 0.1}
+
+
+def given(*scores: int, trial: int = 0, **settings: Any) -> list[ScoreRecord]:
+    """Records r0, r1, … with these scores."""
+    return [
+        record(score, row={"id": f"r{n}"}, trial=trial, **settings)
+        for n, score in enumerate(scores)
+    ]
+
+
+def failed(id: str, *, trial: int = 0, read: bool = True) -> LabelFailure:  # noqa: A002 - the field's name
+    """A row without a score; of one that could not be read nobody knows the criterion."""
+    signature = record(trial=trial).signature if read else None
+    reason = "refusal" if read else "missing_field"
+    return LabelFailure(id=id, reason=reason, message="no", signature=signature)
+
+
+def means(outcomes: Sequence[ScoreOutcome], **options: Any) -> dict[str, float | None]:
+    """Mean by metric; one way of scoring is expected."""
+    return {row.metric.id: row.mean for row in summarize_scores(outcomes, **options)}
+
+
+def test_a_score_and_a_pass_for_each_criterion() -> None:
+    """The mean of the scores, and the share that reaches the threshold."""
+    assert means([*given(5, 3, 2)]) == {"tone": 10 / 3, "tone:pass": 2 / 3}
+    strict = [*given(5, 3, 2, asked=criterion(threshold=4))]
+    assert means(strict) == {"tone": 10 / 3, "tone:pass": 1 / 3}
+
+
+def test_a_score_is_a_ratio_over_one() -> None:
+    """Exact, as every number here."""
+    (row,) = measure_scores(given(4))["tone"]
+    assert row.metrics == {"tone": Ratio(4, 1), "tone:pass": Ratio(1, 1)}
+
+
+def test_a_weighted_score_is_a_fraction_of_its_probabilities() -> None:
+    """The worked example: 3.7319588."""
+    weighted = record(4, distribution=WORKED, logprobs=True)
+    assert isinstance(score_value(weighted), Fraction)
+    assert means([weighted])["tone"] == pytest.approx(3.7319588, abs=5e-8)
+
+
+def test_a_weighted_score_passes_by_its_weight() -> None:
+    """Not by the answer that was sampled."""
+    asked = criterion(threshold=4)
+    weighted = record(4, asked=asked, distribution=WORKED, logprobs=True)
+    assert means([weighted])["tone:pass"] == 0.0
+
+
+def test_samples_make_one_score_together() -> None:
+    """Their mean; one row, not three."""
+    trials = [given(score, trial=n, samples=3)[0] for n, score in enumerate((5, 4, 4))]
+    (row,) = measure_scores(trials)["tone"]
+    assert row.metrics["tone"] == Ratio(13, 3)
+    assert row.metrics["tone:pass"] == Ratio(1, 1)
+    assert "score:mean of 3 answer" in str(row.label)
+
+
+def test_a_score_without_all_its_samples_is_undefined() -> None:
+    """A mean of fewer would be another number."""
+    trials = [given(score, trial=n, samples=3)[0] for n, score in enumerate((5, 4))]
+    (row,) = measure_scores(trials)["tone"]
+    assert row.metrics["tone"].undefined == row.metrics["tone:pass"].undefined == "missing_samples"
+
+
+def test_a_failed_sample_fails_the_row() -> None:
+    """With its reason, once."""
+    trials: list[ScoreOutcome] = [*given(5, samples=2), failed("r0", trial=1)]
+    score, passed = summarize_scores(trials)
+    assert (score.failed, score.defined, passed.failed) == ({"refusal": 1}, 0, {"refusal": 1})
+
+
+def test_ways_of_scoring_are_never_averaged() -> None:
+    """Probabilities apart from answers, repeats apart from each other."""
+    outcomes = [*given(5), *given(3, trial=1), record(4, distribution=WORKED, logprobs=True)]
+    labels = [row.label for row in summarize_scores(outcomes) if row.metric.id == "tone"]
+    assert len(labels) == 3
+    said = " ".join(map(str, labels))
+    assert all(part in said for part in ("score:answer", "|repeat:1", "score:logprobs"))
+
+
+def test_what_the_server_left_out_is_said() -> None:
+    """Where some answers came with probabilities and some without, the signature has both."""
+    mixed = [
+        record(4, distribution=WORKED, logprobs=True),
+        record(5, row={"id": "r2"}, logprobs=True),
+    ]
+    assert {row.label and row.label.rpartition("|")[2] for row in summarize_scores(mixed)} == {
+        "score:answer+logprobs"
+    }
+
+
+def test_a_row_that_could_not_be_read_fails_by_every_criterion() -> None:
+    """As a row without a label does."""
+    other = record(asked=criterion(name="other"))
+    rows = summarize_scores([*given(4), other, failed("bad", read=False)])
+    assert [(row.metric.id, row.failed) for row in rows] == [
+        (name, {"missing_field": 1}) for name in ("tone", "tone:pass", "other", "other:pass")
+    ]
+
+
+def test_scores_are_summarised_by_a_column_and_with_intervals() -> None:
+    """The same machinery as that of labels."""
+    outcomes: list[ScoreOutcome] = [
+        record(score, row={"id": f"r{n}", "metadata": {"set": "ab"[n % 2]}})
+        for n, score in enumerate((5, 1, 4, 2))
+    ]
+    rows = summarize_scores(outcomes, "set", intervals=Intervals(resamples=200))
+    by = {(row.group, row.metric.id): row.mean for row in rows}
+    assert by["a", "tone"] == 4.5
+    assert by["b", "tone:pass"] == 0.0
+    assert all(row.interval for row in rows)
+
+
+def test_records_of_one_question_may_be_drawn_together() -> None:
+    """The question is a column of every score."""
+    score, _ = summarize_scores(
+        [*given(5, 3, 2, 4)], "question", intervals=Intervals(resamples=200, group="question")
+    )
+    assert (score.group, score.mean) == ("What is the capital of France?", 3.5)
+
+
+def test_repeats_are_compared() -> None:
+    """Mean of means, the lowest and the highest, spread within records, identical ones."""
+    (found,) = repeats_of([*given(4, 5), *given(2, 5, trial=1)])
+    assert (found.repeats, found.records) == (2, 2)
+    assert (found.mean, found.lowest, found.highest) == (4.0, 3.5, 4.5)
+    assert found.spread == pytest.approx(2**0.5 / 2)
+    assert found.identical == 0.5
+
+
+def test_repeats_count_records_that_have_all_of_them() -> None:
+    """A failure in one repeat leaves the record out; none left is no number."""
+    outcomes: list[ScoreOutcome] = [*given(4, 5), *given(2, trial=1), failed("r1", trial=1)]
+    (found,) = repeats_of(outcomes)
+    assert (found.records, found.mean) == (1, 3.0)
+    (empty,) = repeats_of([*given(4), failed("r0", trial=1)])
+    assert (empty.records, empty.mean, empty.identical) == (0, None, None)
+    assert repeats_of(given(4)) == []
+
+
+def of_length(*points: tuple[int, int]) -> list[ScoreOutcome]:
+    """Records with responses of so many characters, and these scores."""
+    return [
+        record(score, row={"id": f"r{n}", "response": "x" * length})
+        for n, (length, score) in enumerate(points)
+    ]
+
+
+def test_a_judge_that_rewards_length_is_seen() -> None:
+    """One point more for each hundred characters is a slope of 10 per 1,000."""
+    (found,) = length_effects(of_length((100, 1), (200, 2), (300, 3), (400, 5), (500, 5)))
+    assert found.slope == pytest.approx(11.0)
+    assert found.low is not None
+    assert found.low > 0
+
+
+def test_equal_lengths_have_no_slope() -> None:
+    """And say why."""
+    (found,) = length_effects(of_length((100, 1), (100, 2), (100, 3)))
+    assert (found.slope, found.undefined) == (None, "constant_x")
+
+
+def test_scores_are_told_from_the_rest() -> None:
+    """What could not be read goes with whatever came first."""
+    unread = failed("bad", read=False)
+    cases: list[tuple[list[AnyOutcome], list[AnyOutcome]]] = [
+        ([unread, *given(4), label_record()], [label_record()]),
+        ([unread, label_record(), *given(4)], [label_record(), unread]),
+    ]
+    for outcomes, kept in cases:
+        scores: list[ScoreOutcome] = []
+        assert list(scores_apart(outcomes, scores)) == kept
+        assert len(scores) == len(outcomes) - len(kept)
+
+
+# The command line
+
+
+@pytest.fixture
+def scores(tmp_path: Path) -> Path:
+    """A file of scores in two repeats, with a failure."""
+    outcomes: list[ScoreOutcome] = [*given(5, 3, 2), *given(5, 4, 2, trial=1)]
+    outcomes.append(failed("bad", read=False))
+    assert len(list(write_outcomes(outcomes, tmp_path / "scores.jsonl"))) == 7
+    return tmp_path / "scores.jsonl"
+
+
+def test_metrics_of_a_score_file(labeler_command: Command, scores: Path) -> None:
+    """Each repeat, then what they have in common; no table of labels."""
+    code, out, err = labeler_command("metrics", scores)
+    assert (code, err) == (0, "")
+    assert out.count("tone:pass  ↑") == 2
+    assert "relevance" not in out
+    assert "3.5000" in out  # the mean of both repeats
+    assert "0.6667" in out  # identical in two records of three
+
+
+def test_metrics_of_scores_as_json(labeler_command: Command, scores: Path) -> None:
+    """The same contract as that of labels."""
+    code, out, _ = labeler_command("metrics", scores, "--json", "--no-intervals")
+    rows = json.loads(out)
+    assert code == 0
+    assert [(row["metric"], row["defined"]) for row in rows] == [("tone", 3), ("tone:pass", 3)] * 2
+    assert rows[0]["failed"] == {"missing_field": 1}
+    assert "|dialect:pass|" in rows[1]["signature"]
+
+
+def test_rows_of_scores(labeler_command: Command, scores: Path) -> None:
+    """One line a record and repeat."""
+    _, out, _ = labeler_command("metrics", scores, "--rows")
+    rows = [json.loads(line) for line in out.splitlines()]
+    assert len(rows) == 7
+    assert rows[0]["metrics"]["tone"] == {
+        "value": 5.0,
+        "numerator": 5,
+        "denominator": 1,
+        "undefined": None,
+    }
+
+
+def test_show_prints_every_score_of_a_record(labeler_command: Command, scores: Path) -> None:
+    """Criterion, what was shown, the score and why."""
+    code, out, err = labeler_command("show", scores, "r1")
+    assert (code, err) == (0, "")
+    assert out.count("r1: tone") == 2
+    assert "score: 3 of 1 to 5, passes at 3" in out
+    assert "so it is" in out
+    assert "Lyon" not in out  # a document, which the criterion does not show
+
+
+def test_length_prints_a_slope(labeler_command: Command, tmp_path: Path) -> None:
+    """As a table, and as JSON."""
+    path = tmp_path / "s.jsonl"
+    list(write_outcomes(of_length((100, 1), (200, 2), (300, 3), (400, 5), (500, 5)), path))
+    code, out, _ = labeler_command("length", path)
+    assert code == 0
+    assert "+11.000" in out
+    _, told, _ = labeler_command("length", path, "--json")
+    assert json.loads(told)[0]["slope"] == pytest.approx(11.0)
+
+
+def test_length_of_nothing_says_so(labeler_command: Command, tmp_path: Path) -> None:
+    """A label file has no scores."""
+    list(write_outcomes([label_record()], tmp_path / "labels.jsonl"))
+    code, _, err = labeler_command("length", tmp_path / "labels.jsonl")
+    assert code == 2
+    assert "holds no scores: 'labeler score' makes some" in err

@@ -1,0 +1,326 @@
+"""What is asked for a score: its key, its words, its schema, and what an answer must keep."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from fakes import CountingJudge, scoring
+from labeler.contract import Violation
+from labeler.errors import UsageError
+from labeler.labels import GPTLabelingOutput
+from labeler.prompting import load_schema
+from labeler.recipe import Unanswerable
+from labeler.record import OUTCOME, ReplyFacts, ScoreRecord, fault_of, label_key
+from labeler.rubrics import CRITERIA
+from labeler.scores import Criterion, ScoreAnswer, StepsAnswer
+from labeler.scoring import StepsRecipe
+from scored import criterion, record, request
+from wire.strict_schema import schema_problems
+
+FULL = criterion(
+    shows=("question", "documents", "response", "reference"),
+    steps=("Read it.", "Weigh it."),
+    anchors={5: "Kind.", 1: "Rude."},
+)
+
+
+def key(asked: Criterion | None = None, row: dict[str, Any] | None = None, **settings: Any) -> str:
+    """The key of a score."""
+    return request(asked, row, **settings).key
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"name": "mood"},
+        {"criteria": "Is it very kind?"},
+        {"steps": ("Read it.",)},
+        {"steps": ()},
+        {"anchors": {5: "Kind.", 1: "Harsh."}},
+        {"anchors": {}},
+        {"low": 0},
+        {"high": 10},
+        {"shows": ("question", "documents", "response")},
+    ],
+    ids=str,
+)
+def test_all_that_a_criterion_says_changes_the_key(change: dict[str, Any]) -> None:
+    """And the words that the judge reads, or the schema."""
+    before, after = request(FULL), request(FULL.model_copy(update=change))
+    assert before.key != after.key
+    assert (before.messages, before.schema.text) != (after.messages, after.schema.text)
+    assert before.signature != after.signature
+
+
+def test_the_threshold_changes_nothing_that_is_asked() -> None:
+    """It is for the reader of the score."""
+    strict = FULL.model_copy(update={"threshold": 5})
+    assert key(FULL) == key(strict)
+    assert request(FULL).messages == request(strict).messages
+
+
+@pytest.mark.parametrize(
+    ("shown", "row"),
+    [
+        ("question", {"question": "What is the capital of Gaul?"}),
+        ("documents", {"documents": ("Paris is the capital of France.",)}),
+        ("response", {"response": "Paris."}),
+        ("reference", {"reference": "Paris it is."}),
+    ],
+)
+def test_a_part_changes_the_key_if_it_is_shown(shown: str, row: dict[str, Any]) -> None:
+    """What is not shown changes neither the key nor a letter of the messages."""
+    alone = criterion(shows=(shown,))
+    assert key(alone) != key(alone, row)
+    others = criterion(shows=tuple(part for part in FULL.shows if part != shown))
+    assert key(others) == key(others, row)
+    assert request(others).messages == request(others, row).messages
+
+
+def test_the_trial_the_model_and_the_probabilities_are_in_the_key() -> None:
+    """Each asks for another answer, or for more of it."""
+    other = CountingJudge(scoring(), model="fake-2")
+    keys = {key(), key(trial=1), key(logprobs=True), key(judge=other)}
+    assert len(keys) == 4
+
+
+def test_names_columns_and_samples_are_not_in_the_key() -> None:
+    """They change nothing that is asked."""
+    assert key() == key(row={"id": "other", "metadata": {"run": 7}}) == key(samples=3)
+
+
+def test_a_score_never_has_the_key_of_a_label() -> None:
+    """Though its sentences and its signature be the same."""
+    asked = request(FULL)
+    assert label_key(asked.example, asked.signature) != asked.key
+
+
+def test_key_facts_are_the_reference_answer_or_else_the_documents() -> None:
+    """Which of the two is in the key, and in the data."""
+    recall = CRITERIA["rubric_context_recall"]
+    given, without = request(recall), request(recall, {"reference": None})
+    assert "BEGIN REFERENCE" in given.messages[1]["content"]
+    assert "BEGIN DOCUMENTS" not in given.messages[1]["content"]
+    assert "BEGIN DOCUMENTS" in without.messages[1]["content"]
+    assert key(recall, {"documents": ("Other.",)}) == given.key
+    assert key(recall, {"documents": ("Other.",), "reference": None}) != without.key
+    assert given.signature == without.signature  # one way of scoring, one summary
+
+
+@pytest.mark.parametrize(
+    ("shown", "row", "reason"),
+    [
+        ("question", {"question": " "}, "empty_question"),
+        ("documents", {"documents": (" ",)}, "no_document_sentences"),
+        ("response", {"response": ""}, "empty_response"),
+        ("reference", {"reference": None}, "no_reference"),
+        ("key_facts", {"reference": None, "documents": ()}, "no_document_sentences"),
+    ],
+)
+def test_a_row_that_lacks_a_shown_part_is_not_asked_about(
+    shown: str, row: dict[str, Any], reason: str
+) -> None:
+    """The refusal names the criterion, in words and in its signature."""
+    with pytest.raises(Unanswerable, match="criterion 'tone' shows") as caught:
+        request(criterion(shows=(shown,)), row)
+    assert caught.value.reason == reason
+    assert caught.value.signature == request(criterion(shows=(shown,))).signature
+    others = criterion(shows=tuple(part for part in FULL.shows if part != shown))
+    if shown != "key_facts":
+        assert request(others, row).key
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"name": "My Tone"}, "name must be small letters"),
+        ({"criteria": " "}, "criteria or steps are needed"),
+        ({"criteria": "x\ud800"}, "lone surrogates"),
+        ({"shows": ()}, "shows must name one part"),
+        ({"shows": ("response", "response")}, "none twice"),
+        ({"shows": ("answer",)}, "question"),
+        ({"low": 5}, "low must be below high"),
+        ({"high": 102}, "by 100 at most"),
+        ({"low": -(10**9), "high": 10**9}, "low must be below high"),
+        ({"anchors": {6: "x"}}, "anchors are for scores of the scale"),
+        ({"threshold": float("nan")}, "threshold must lie on the scale"),
+        ({"threshold": 6}, "threshold must lie on the scale"),
+    ],
+    ids=str,
+)
+def test_a_criterion_that_cannot_be_asked_is_refused(change: dict[str, Any], said: str) -> None:
+    """When it is made in Python, and when a stored record is read."""
+    with pytest.raises(ValueError, match=said):
+        criterion(**change)
+
+
+# Words
+
+
+@pytest.mark.parametrize("rubric", [*CRITERIA.values(), FULL], ids=lambda one: one.name)
+def test_every_rubric_prompt_says_that_length_is_no_quality(rubric: Criterion) -> None:
+    """And holds criterion, scale, anchors and the blocks that are there, and no gap."""
+    system = request(rubric).messages[0]["content"]
+    assert "## Length is no sign of quality" in system
+    assert rubric.criteria in system
+    assert f"from {rubric.low} (the worst) to {rubric.high} (the best)" in system
+    assert all(f"- {score}: {meaning}" in system for score, meaning in rubric.anchors.items())
+    assert "{{" not in system
+
+
+def test_steps_are_numbered() -> None:
+    """In their order."""
+    assert "1. Read it.\n2. Weigh it.\n" in request(FULL).messages[0]["content"]
+
+
+def test_only_what_a_criterion_shows_stands_in_the_data() -> None:
+    """In blocks whose marker no text can hold."""
+    user = request(criterion(shows=("response",))).messages[1]["content"]
+    assert user.count("BEGIN ") == 2  # the block, and the closing words
+    assert '{"key": "a", "text": "Paris is the capital."}' in user
+    assert "France" not in user
+
+
+def test_braces_of_a_criterion_stay_braces() -> None:
+    """A value is never looked at again."""
+    odd = criterion(criteria="Is {{data}} kind to {{name}} and {{nobody}}?", steps=("{{marker}}",))
+    system, user = (message["content"] for message in request(odd).messages)
+    assert "Is {{data}} kind to {{name}} and {{nobody}}?" in system
+    assert "1. {{marker}}" in system
+    assert "{{" not in user
+
+
+def test_the_row_never_enters_the_instructions() -> None:
+    """They are the same for every row, so that a provider can cache them."""
+    assert request(FULL).messages[0] == request(FULL, {"response": "Other."}).messages[0]
+
+
+# Schema
+
+
+def test_one_to_five_is_the_published_schema() -> None:
+    """Byte for byte; another scale changes the numbers alone."""
+    published = load_schema("score/v1")
+    assert request().schema.text == published.text
+    ten = request(criterion(high=10)).schema
+    assert ten.json_schema["properties"]["score"]["enum"] == list(range(1, 11))
+    assert ten.artifact.name == "score/v1"
+    assert ten.artifact.digest != published.artifact.digest
+
+
+@pytest.mark.parametrize("name", ["score/v1", "steps/v1"])
+def test_the_schemas_are_strict_safe(name: str) -> None:
+    """A provider that is strict takes them as they are."""
+    assert not list(schema_problems(load_schema(name).json_schema, name))
+
+
+def test_the_reasoning_comes_before_the_score() -> None:
+    """A model reasons before it decides."""
+    assert list(load_schema("score/v1").json_schema["properties"]) == ["reasoning", "score"]
+
+
+# Contract
+
+
+@pytest.mark.parametrize("score", [0, 6, -1, 10**6])
+def test_a_score_off_the_scale_breaks_the_contract(score: int) -> None:
+    """Whoever gave it; it becomes no record."""
+    broken = (Violation(kind="score_outside_scale", field="score", keys=(str(score),)),)
+    answer = ScoreAnswer(reasoning="so", score=score)
+    assert request().broken_by(answer) == broken
+    assert request().admit(answer, ReplyFacts()) == broken
+
+
+@pytest.mark.parametrize("score", ["4", 4.0, True, None])
+def test_a_score_is_a_whole_number_and_nothing_like_one(score: object) -> None:
+    """A text, a fraction or a truth value is asked for again."""
+    with pytest.raises(ValueError, match="score"):
+        ScoreAnswer.model_validate_json(json.dumps({"reasoning": "so", "score": score}))
+
+
+def test_an_answer_of_another_kind_is_the_judges_fault() -> None:
+    """It ends as a failure of its row that says so."""
+    with pytest.raises(TypeError, match="a ScoreAnswer was asked for, got a StepsAnswer"):
+        request().broken_by(StepsAnswer(steps=("x",)))
+
+
+def test_who_only_labels_is_told_what_to_use() -> None:
+    """The profile is what such judges look at first."""
+    with pytest.raises(UsageError, match=r"'fake' gives labels alone: criterion 'tone' .*openai"):
+        _ = request().output
+    assert not issubclass(request().answer_type, GPTLabelingOutput)
+
+
+# Records
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"key": "0" * 64}, "its key is not that"),
+        ({"criterion": criterion(criteria="Is it rude?")}, "its key is not that"),
+        ({"answer": ScoreAnswer(reasoning="so", score=6)}, "not on the scale"),
+        ({"method": "logprobs"}, "method does not fit"),
+        ({"distribution": {4: 0.5}}, "method does not fit"),
+        ({"distribution": {6: 0.5}, "method": "logprobs"}, "off the scale"),
+        ({"distribution": {4: 1.5}, "method": "logprobs"}, "no probability"),
+        ({"distribution": {4: 0.0}, "method": "logprobs"}, "no probability"),
+    ],
+)
+def test_a_damaged_record_is_noticed(change: dict[str, Any], said: str) -> None:
+    """Whether its key, its criterion or its number was changed."""
+    assert fault_of(record()) is None
+    assert said in str(fault_of(record().model_copy(update=change)))
+
+
+def test_a_record_reads_back_as_it_was() -> None:
+    """With its distribution, whose names are numbers again."""
+    stored = record(distribution={3: 0.25, 4: 0.7}, logprobs=True)
+    again = OUTCOME.validate_json(stored.model_dump_json())
+    assert again == stored
+    assert isinstance(again, ScoreRecord)
+    assert fault_of(again) is None
+
+
+def test_a_record_of_an_older_threshold_takes_the_new_one() -> None:
+    """What is stored is the judgement; what passes is the reader's to say."""
+    strict = request(criterion(threshold=5), {"id": "other"}, samples=2)
+    renamed = strict.renamed(record())
+    assert isinstance(renamed, ScoreRecord)
+    assert (renamed.id, renamed.criterion.threshold, renamed.samples) == ("other", 5, 2)
+    assert fault_of(renamed) is None
+
+
+# Steps
+
+
+def steps_key(**changes: Any) -> str:
+    """The key of the steps of a criterion."""
+    asked = criterion(steps=None, **changes)
+    how = StepsRecipe(CountingJudge(scoring()), {asked.name: asked})
+    (row,) = how.rows()
+    return how.request(row).key
+
+
+def test_steps_are_kept_by_the_text_of_the_criterion() -> None:
+    """Its scale and what it shows are part of it; its name and its threshold are not."""
+    assert steps_key() == steps_key(name="mood") == steps_key(threshold=5)
+    others: list[dict[str, Any]] = [
+        {"criteria": "Is it rude?"},
+        {"high": 10},
+        {"shows": ("response",)},
+    ]
+    assert len({steps_key(), *(steps_key(**change) for change in others)}) == 4
+
+
+@pytest.mark.parametrize("steps", [(), ("",), ("a", " "), ("a",) * 21])
+def test_no_steps_are_asked_for_again(steps: tuple[str, ...]) -> None:
+    """Nor is an endless list taken."""
+    asked = criterion(steps=None)
+    how = StepsRecipe(CountingJudge(scoring()), {asked.name: asked})
+    request_for = how.request(how.rows()[0])
+    (broken,) = request_for.broken_by(StepsAnswer(steps=steps))
+    assert broken.kind == "no_steps"

@@ -1,0 +1,181 @@
+"""Runs that score: what is asked, what is stored, what is never bought twice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fakes import CountingJudge, agreeable, scoring
+from labeler import api
+from labeler.errors import FatalJudgeError, UsageError
+from labeler.example import Frozen
+from labeler.judges import JudgeReply, UnusableAnswer
+from labeler.judges.embedded import EmbeddedJudge
+from labeler.judges.replay import ReplayJudge
+from labeler.prompting import JudgeRequest
+from labeler.record import LabelFailure, ScoreOutcome, ScoreRecord, StepsRecord
+from labeler.scores import Criterion
+from labeler.stores.disk import DiskStore
+from labeler.stores.memory import MemoryStore
+from scored import ROW, criterion
+
+ROWS = [{**ROW, "id": f"r{n}", "response": f"Paris. Item {n}."} for n in range(3)]
+
+
+def scored(
+    judge: CountingJudge,
+    asked: Criterion | list[str | Path | Criterion] | str | None = None,
+    rows: list[dict[str, Any]] | None = None,
+    **options: Any,
+) -> list[ScoreOutcome]:
+    """Score rows, into a store of their own unless one is given."""
+    chosen = criterion() if asked is None else asked
+    given = ROWS if rows is None else rows
+    return api.score(given, criteria=chosen, judge=judge, **{"store": MemoryStore(), **options})
+
+
+def test_each_row_has_each_criterion_in_turn() -> None:
+    """In input order, and within a row in the order of the criteria."""
+    judge = CountingJudge(scoring(5))
+    done = scored(judge, "rubric_faithfulness,rubric_answer_relevancy")
+    names = [(o.id, o.criterion.name, o.answer.score) for o in done if isinstance(o, ScoreRecord)]
+    both = ("rubric_faithfulness", "rubric_answer_relevancy")
+    assert names == [(f"r{n}", name, 5) for n in range(3) for name in both]
+    assert judge.closed == 1
+
+
+def test_what_is_stored_is_not_asked_again(tmp_path: Path) -> None:
+    """In the same folder, by another run; the file says the same."""
+    first, second = CountingJudge(scoring()), CountingJudge(scoring(1))
+    before = scored(first, store=tmp_path / "s")
+    assert scored(second, store=tmp_path / "s") == before
+    assert (len(first.asked), second.asked) == (3, [])
+
+
+def test_more_trials_ask_for_the_missing_ones_alone() -> None:
+    """Samples and repeats are trials, stored apart."""
+    judge, store = CountingJudge(scoring()), MemoryStore()
+    scored(judge, store=store)
+    done = scored(judge, store=store, samples=2, repeat=2)
+    assert len(judge.asked) == 3 + 9
+    assert [o.signature.trial for o in done[:4] if o.signature] == [0, 1, 2, 3]
+    assert {o.samples for o in done if isinstance(o, ScoreRecord)} == {2}
+
+
+def test_a_stored_score_takes_the_threshold_of_the_run() -> None:
+    """A stricter reader pays nothing."""
+    judge, store = CountingJudge(scoring()), MemoryStore()
+    scored(judge, store=store)
+    done = scored(judge, criterion(threshold=5), store=store)
+    assert {o.criterion.threshold for o in done if isinstance(o, ScoreRecord)} == {5}
+    assert len(judge.asked) == 3
+
+
+def test_steps_are_written_once_and_reused(tmp_path: Path) -> None:
+    """Before the rows, by the judge that scores; a criterion of the same text has the same."""
+    judge = CountingJudge(scoring())
+    done = scored(judge, criterion(steps=None), store=tmp_path / "s")
+    assert judge.asked[0] == "tone"
+    assert {o.criterion.steps for o in done if isinstance(o, ScoreRecord)} == {
+        ("Read it.", "Weigh it.")
+    }
+    again = CountingJudge(scoring())
+    scored(again, criterion(steps=None), store=tmp_path / "s", rows=[{**ROW, "id": "new"}])
+    scored(again, criterion(name="mood", steps=None), store=tmp_path / "s", rows=ROWS[:1])
+    assert "tone" not in again.asked
+    assert "mood" not in again.asked
+    with DiskStore(tmp_path / "s", create=False) as store:
+        assert sum(isinstance(record, StepsRecord) for record in store) == 1
+
+
+def test_a_score_by_written_steps_has_the_key_of_given_ones() -> None:
+    """What was asked is the same, whoever wrote it."""
+    judge, store = CountingJudge(scoring()), MemoryStore()
+    scored(judge, criterion(steps=("Read it.", "Weigh it.")), store=store)
+    before = len(judge.asked)
+    scored(judge, criterion(steps=None), store=store)
+    assert judge.asked[before:] == ["tone"]
+
+
+def test_without_steps_no_row_is_asked_about() -> None:
+    """The run ends, and says which criterion it was."""
+
+    def refuse(_: JudgeRequest) -> JudgeReply[Frozen]:
+        raise UnusableAnswer("no", reason="refusal", attempts=1, lasting=True)
+
+    judge = CountingJudge(refuse)
+    with pytest.raises(FatalJudgeError, match="criterion 'tone' has no evaluation steps"):
+        scored(judge, criterion(steps=None))
+    assert judge.asked == ["tone"]
+
+
+def test_a_row_that_lacks_a_part_fails_by_that_criterion_alone() -> None:
+    """Its failure is signed, so that it counts there and nowhere else."""
+    bare = [{**ROW, "reference": None}]
+    needy = criterion(name="needy", shows=("reference",))
+    first, second = scored(CountingJudge(scoring()), [criterion(), needy], bare)
+    assert isinstance(first, ScoreRecord)
+    assert isinstance(second, LabelFailure)
+    assert (second.reason, second.key) == ("no_reference", None)
+    assert second.signature is not None
+    assert "needy" in str(second.signature)
+
+
+def test_a_row_that_cannot_be_read_fails_once() -> None:
+    """Not once for each criterion."""
+    done = scored(
+        CountingJudge(scoring()),
+        "rubric_faithfulness,rubric_answer_relevancy",
+        [{"id": "bad"}, ROW],
+    )
+    assert [o.kind for o in done] == ["failure", "score", "score"]
+
+
+def test_a_score_off_the_scale_is_a_lasting_failure() -> None:
+    """As any broken contract: asked again on request."""
+    store = MemoryStore()
+    (failure,) = scored(CountingJudge(scoring(9)), rows=ROWS[:1], store=store)
+    assert isinstance(failure, LabelFailure)
+    assert (failure.reason, failure.lasting) == ("contract", True)
+    assert failure.violations[0].kind == "score_outside_scale"
+    quiet, loud = CountingJudge(scoring()), CountingJudge(scoring())
+    assert scored(quiet, rows=ROWS[:1], store=store)[0].kind == "failure"
+    assert scored(loud, rows=ROWS[:1], store=store, retry_failed=True)[0].kind == "score"
+    assert (quiet.asked, loud.asked) == ([], ["r0"])
+
+
+def test_labels_and_scores_share_a_store(tmp_path: Path) -> None:
+    """Each reader sees its own; an export carries all, and so does an import."""
+    folder = tmp_path / "s"
+    api.label(ROWS, judge=CountingJudge(agreeable), store=folder)
+    scored(CountingJudge(scoring()), criterion(steps=None), store=folder)
+    kinds = [outcome.kind for outcome in api.read_any(folder)]
+    assert sorted(kinds) == ["label"] * 3 + ["score"] * 3 + ["steps"]
+    assert {outcome.kind for outcome in api.read_labels(folder)} == {"label"}
+    assert {outcome.kind for outcome in api.read_scores(folder)} == {"score"}
+    api.write_labels(api.read_any(folder), tmp_path / "all.jsonl")
+    imported = api.import_labels(api.read_any(tmp_path / "all.jsonl"), tmp_path / "other")
+    assert imported == (7, 0, ())
+    assert list(api.read_any(tmp_path / "other")) == list(api.read_any(folder))
+
+
+@pytest.mark.parametrize("asked", [criterion(), criterion(steps=None)], ids=["score", "steps"])
+@pytest.mark.parametrize(
+    "judge", [EmbeddedJudge, lambda: ReplayJudge([], name="none")], ids=["embedded", "replay"]
+)
+def test_judges_that_only_label_say_what_to_use(judge: Callable[[], Any], asked: Criterion) -> None:
+    """Before anything is stored."""
+    store = MemoryStore()
+    with pytest.raises(UsageError, match=r"gives labels alone.*use --judge openai --model"):
+        api.score(ROWS, criteria=asked, judge=judge(), store=store)
+    assert len(store) == 0
+
+
+@pytest.mark.parametrize("options", [{"samples": 0}, {"repeat": 0}, {"samples": -1}])
+def test_counts_below_one_are_refused(options: dict[str, Any]) -> None:
+    """There is nothing to ask for."""
+    with pytest.raises(UsageError, match="must be 1 or more"):
+        scored(CountingJudge(scoring()), **options)

@@ -1,0 +1,249 @@
+"""Scores over the wire: what is sent, what is read of the answer, and what it costs."""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from command import Command
+from labeler.api import Limits, MemoryStore, iter_scores
+from labeler.calculators.scores import score_value, summarize_scores
+from labeler.errors import FatalJudgeError
+from labeler.pricing import given_price
+from labeler.record import LabelFailure, ScoreOutcome, ScoreRecord
+from labeler.scores import Criterion
+from scored import criterion
+from wire.probable import scored
+from wire.provider import Provider, changes, error, says
+from wire.runs import brief, judge_of, row_file, rows
+
+WORKED = {"4": 0.6, "1": 0.02, "2": 0.05, "3": 0.2, "5": 0.1}
+PRICED: dict[str, Any] = {"price": given_price("100,400"), "max_output_tokens": 400}
+
+
+def run(
+    provider: Provider,
+    asked: Criterion | str | None = None,
+    count: int = 1,
+    *,
+    judge: dict[str, Any] | None = None,
+    **options: Any,
+) -> list[ScoreOutcome]:
+    """Score rows, into a store of their own unless one is given."""
+    by = judge_of(provider, **{"sleep": brief, **(judge or {})})
+    chosen = criterion() if asked is None else asked
+    kept = {"store": MemoryStore(), **options}
+    return list(iter_scores(rows(count), criteria=chosen, judge=by, **kept))
+
+
+def only(outcomes: list[ScoreOutcome]) -> ScoreRecord:
+    """The one score."""
+    (outcome,) = outcomes
+    assert isinstance(outcome, ScoreRecord), outcome
+    return outcome
+
+
+def test_a_score_is_one_strict_structured_call() -> None:
+    """Reasoning first, the scale as an enumeration, no probabilities unless asked for."""
+    with Provider() as provider:
+        found = only(run(provider, criterion(high=10)))
+    (call,) = provider.calls
+    declared = call.body["response_format"]["json_schema"]
+    assert (declared["strict"], declared["name"]) == (True, "score_v1")
+    assert list(declared["schema"]["properties"]) == ["reasoning", "score"]
+    assert declared["schema"]["properties"]["score"]["enum"] == list(range(1, 11))
+    assert "logprobs" not in call.body
+    assert set(call.data) == {"QUESTION", "RESPONSE"}
+    assert (found.answer.score, found.method, found.distribution) == (6, "answer", None)
+    assert found.reply.usage is not None
+
+
+def test_probabilities_are_asked_for_and_weighed() -> None:
+    """The worked example, from the wire to the number and its signature."""
+    with Provider([scored([WORKED])]) as provider:
+        found = only(run(provider, logprobs=True))
+    (call,) = provider.calls
+    assert (call.body["logprobs"], call.body["top_logprobs"]) == (True, 20)
+    assert found.method == "logprobs"
+    assert found.distribution == pytest.approx({1: 0.02, 2: 0.05, 3: 0.2, 4: 0.6, 5: 0.1})
+    assert float(score_value(found)) == pytest.approx(3.7319588, abs=5e-8)
+    assert "|logprobs:20|" in str(summarize_scores([found])[0].label)
+
+
+def test_a_score_of_two_digits_may_be_two_tokens() -> None:
+    """The second is read where the first one left off."""
+    with Provider([scored([{"1": 0.8, "9": 0.2}, {"0": 0.75, "}": 0.25}])]) as provider:
+        found = only(run(provider, criterion(high=10), logprobs=True))
+    assert found.answer.score == 10
+    assert found.distribution == pytest.approx({1: 0.2, 9: 0.2, 10: 0.6})
+
+
+def _bare(value: dict[str, Any]) -> None:
+    value["choices"][0]["logprobs"] = None
+
+
+def _odd(logprobs: object) -> Any:
+    return changes(lambda value: value["choices"][0].update(logprobs=logprobs))
+
+
+@pytest.mark.parametrize(
+    "behaviour",
+    [
+        "ok",
+        changes(_bare),
+        _odd([]),
+        _odd("many"),
+        _odd({"content": None}),
+        _odd({"content": [None, 7]}),
+        _odd({"content": [{"token": 4, "logprob": -1}]}),
+        _odd({"content": [{"token": "4", "logprob": "-1"}]}),
+        _odd({"content": [{"token": "4", "logprob": 3.0, "top_logprobs": []}]}),
+        _odd({"content": [{"token": "4", "logprob": -1, "bytes": [999]}]}),
+    ],
+)
+def test_without_usable_probabilities_the_answer_counts(behaviour: Any) -> None:
+    """Whatever a server sends in their place; the record says so."""
+    with Provider([behaviour]) as provider:
+        found = only(run(provider, logprobs=True))
+    assert (found.answer.score, found.method, found.distribution) == (3, "answer", None)
+
+
+def test_a_server_that_refuses_probabilities_ends_the_run() -> None:
+    """No other row would fare better; the option is named."""
+    refusal = error(400, "unsupported_parameter", param="logprobs")
+    with Provider([refusal]) as provider, pytest.raises(FatalJudgeError, match="logprobs"):
+        run(provider, count=3, logprobs=True)
+    assert len(provider.calls) == 1
+
+
+def test_a_score_off_the_scale_is_asked_for_again() -> None:
+    """Naming what was wrong and what is allowed, and no key of any sentence."""
+    off = says(json.dumps({"reasoning": "splendid", "score": 7}))
+    with Provider([off]) as provider:
+        found = only(run(provider))
+    reproof = provider.calls[1].messages[-1]["content"]
+    assert reproof == (
+        "That answer broke the rules: score_outside_scale in score: '7'. The score is a whole "
+        "number from 1 (the worst) to 5 (the best). Write the whole answer again, as JSON alone."
+    )
+    assert found.answer.score == 3
+    assert found.reply.reasks == 1
+    assert found.reply.broken_contracts == {"score_outside_scale": 1}
+
+
+@pytest.mark.parametrize("content", ["4", "{}", '{"reasoning": "x", "score": "4"}', "Sure! 4"])
+def test_what_is_no_answer_is_asked_for_again(content: str) -> None:
+    """A bare number, a missing field, a text in place of a number."""
+    with Provider([says(content)]) as provider:
+        found = only(run(provider))
+    assert (
+        provider.calls[1]
+        .messages[-1]["content"]
+        .startswith(
+            "That was not a JSON object of the required schema. Write the whole answer again"
+        )
+    )
+    assert found.reply.broken_contracts == {"malformed": 1}
+
+
+def test_probabilities_are_those_of_the_answer_that_counts() -> None:
+    """Not those of one that was sent back."""
+    off = scored([{"7": 0.9, "5": 0.1}])
+    with Provider([off, scored([{"2": 0.75, "1": 0.25}])]) as provider:
+        found = only(run(provider, logprobs=True))
+    assert found.distribution == pytest.approx({1: 0.25, 2: 0.75})
+
+
+def test_a_refusal_is_a_lasting_failure() -> None:
+    """Stored, and not bought again."""
+    store = MemoryStore()
+    with Provider(["refusal"]) as provider:
+        (failure,) = run(provider, store=store)
+        run(provider, store=store)
+    assert isinstance(failure, LabelFailure)
+    assert (failure.reason, failure.lasting, len(provider.calls)) == ("refusal", True, 1)
+
+
+def test_steps_and_scores_are_paid_from_one_budget() -> None:
+    """What the steps cost is not there for the rows."""
+    with Provider(count_tokens=True) as provider:
+        asked = criterion(steps=None)
+        limits = Limits(budget=Decimal("0.75"))
+        outcomes = run(provider, asked, 20, judge=PRICED, limits=limits)
+    prompt, answer = provider.tokens
+    assert (prompt * Decimal(100) + answer * Decimal(400)) / 10**6 <= Decimal("0.75")
+    reasons = [o.reason for o in outcomes if isinstance(o, LabelFailure)]
+    assert 0 < len(reasons) < 20
+    assert set(reasons) == {"budget"}
+
+
+# The command
+
+
+@pytest.fixture
+def key(monkeypatch: pytest.MonkeyPatch, labeler_command: Command) -> Command:
+    """The command with a key."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-SENTINEL-0123456789")
+    return labeler_command
+
+
+TONE = '[[criterion]]\nname = "tone"\ncriteria = "Kind?"\nshows = ["question", "response"]\n'
+
+
+def test_the_command_writes_scores_and_reuses_them(key: Command, tmp_path: Path) -> None:
+    """Steps once, each score once; the second run asks nobody and writes the same."""
+    given = row_file(tmp_path, rows(3))
+    (tmp_path / "tone.toml").write_text(TONE)
+    with Provider(lambda call: scored([WORKED]) if call.body.get("logprobs") else None) as provider:
+        asked = ["--criteria", "rubric_faithfulness,tone.toml", "--logprobs"]
+        where = ["--model", "m", "--base-url", provider.url]
+        code, out, err = key("score", given, *asked, *where, "-o", "a.jsonl")
+        assert (code, out) == (0, "")
+        assert "6 scored by openai/m, 0 from the store, scores: 6 by logprobs, 0 failed" in err
+        assert len(provider.calls) == 7
+        code, _, err = key("score", given, *asked, *where, "-o", "b.jsonl")
+        assert (code, len(provider.calls)) == (0, 7)
+        assert "0 scored by openai/m, 6 from the store" in err
+    assert (tmp_path / "a.jsonl").read_bytes() == (tmp_path / "b.jsonl").read_bytes()
+    code, out, _ = key("metrics", "a.jsonl")
+    assert out.count("3.7320") == 4  # mean and pooled of either criterion
+
+
+def test_a_row_without_a_score_gives_exit_code_1(key: Command, tmp_path: Path) -> None:
+    """As with labels."""
+    given = row_file(tmp_path, rows(2))
+    with Provider(["refusal"]) as provider:
+        where = ["--model", "m", "--base-url", provider.url, "-o", "s.jsonl"]
+        code, _, err = key("score", given, "--criteria", "rubric_faithfulness", *where)
+    assert code == 1
+    assert "1 failed (refusal 1)" in err
+
+
+@pytest.mark.parametrize("criteria", ["rubric_faithfulness", "tone.toml"])
+def test_a_used_up_budget_gives_exit_code_4(key: Command, tmp_path: Path, criteria: str) -> None:
+    """Whether the rows or the steps are beyond it."""
+    given = row_file(tmp_path, rows(3))
+    (tmp_path / "tone.toml").write_text(TONE)
+    with Provider() as provider:
+        where = ["--model", "m", "--base-url", provider.url, "-o", "s.jsonl"]
+        limits = ["--budget", "0.001", "--price", "100,400", "--max-output-tokens", "400"]
+        code, _, err = key("score", given, "--criteria", criteria, *where, *limits)
+        assert not provider.calls
+    assert code == 4
+    assert "budget" in err
+
+
+@pytest.mark.parametrize("judge", ["embedded", "replay"])
+def test_the_command_says_which_judges_score(key: Command, tmp_path: Path, judge: str) -> None:
+    """Before a row is read."""
+    given = row_file(tmp_path, rows(1))
+    code, _, err = key(
+        "score", given, "--criteria", "rubric_faithfulness", "--judge", judge, "-o", "s.jsonl"
+    )
+    assert code == 2
+    assert f"judge '{judge}' gives labels alone" in err
+    assert "--judge openai --model NAME" in err
