@@ -247,6 +247,9 @@ class Traffic:
             Stopped: the run is being stopped, and it has not happened yet.
         """
         happening = asyncio.ensure_future(waiting)
+        if self.stopping.is_set() and not happening.done():
+            happening.cancel()  # a coroutine is not even begun
+            raise Stopped
         stopped = asyncio.ensure_future(self.stopping.wait())
         either: set[asyncio.Future[Any]] = {happening, stopped}
         try:
