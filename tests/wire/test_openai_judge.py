@@ -225,7 +225,11 @@ def test_a_reply_is_a_plain_label_with_its_facts() -> None:
     assert abs(dt.datetime.now(dt.UTC) - made) < dt.timedelta(minutes=1)
 
 
-UNTIDY = ["no-usage", "text-usage", "null-usage", "odd-model", "odd-finish", "drift"]
+UNTIDY = [
+    *("no-usage", "text-usage", "null-usage", "absurd-usage"),
+    *("odd-model", "surrogate-model", "odd-finish", "drift"),
+]
+NO_USAGE = {"no-usage", "text-usage", "absurd-usage"}
 
 
 @pytest.mark.parametrize("behaviour", UNTIDY)
@@ -233,7 +237,8 @@ def test_an_untidy_server_still_labels(behaviour: str) -> None:
     """What a completion says of itself may be missing or nonsense; the answer counts."""
     with Provider([behaviour]) as provider:
         facts = reply_of(provider).facts
-    assert (facts.usage is None) == (behaviour in {"no-usage", "text-usage"})
+    assert facts.model_dump_json()
+    assert (facts.usage is None) == (behaviour in NO_USAGE)
     assert (facts.served_model is None) == (behaviour == "odd-model")
 
 
