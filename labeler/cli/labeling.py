@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from contextlib import closing
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from labeler.cli.interrupt import announce
+from labeler.cli.interrupt import ReaderGone, announce
 from labeler.errors import UsageError
 from labeler.pricing import PRICE_FORM
+
+if TYPE_CHECKING:
+    from labeler.canaries import Canaries
+    from labeler.cli.terminal import Progress
+    from labeler.judges import JudgeSpec
 
 SOME_FAILED = 1
 BUDGET_REACHED = 4
@@ -107,7 +112,7 @@ def label(
     from labeler import api
     from labeler.canaries import Canaries
     from labeler.cli.judging import choose_judge, dollars
-    from labeler.cli.terminal import Progress, say
+    from labeler.cli.terminal import Progress
     from labeler.pipeline import GRACE_SECONDS
     from labeler.pricing import find_price
     from labeler.rows import RowFile
@@ -126,7 +131,15 @@ def label(
     }
     given = {name: value for name, value in settings.items() if value is not None}
     charged = find_price(model, base_url, given=price, file=prices) if model else None
-    chosen = choose_judge(judge, recorded, support_threshold, given, charged)
+    held_back = {
+        "requests_per_minute": requests_per_minute,
+        "tokens_per_minute": tokens_per_minute,
+        "budget": budget,
+        "price": price,
+        "prices": prices,
+    }
+    also = {name for name, value in held_back.items() if value is not None}
+    chosen = choose_judge(judge, recorded, support_threshold, given, charged, also=also)
     limits = Limits(
         requests_per_minute,
         tokens_per_minute,
@@ -157,16 +170,53 @@ def label(
             # Closed here, so that a run that breaks off is over before anything is said of it.
             with closing(run):
                 api.write_labels(run, output)
-        except BaseException:
+        except BrokenPipeError:
             progress.break_off()
+            rows_said = f"{progress.reached} row{'s' * (progress.reached != 1)}"
+            raise ReaderGone(
+                f"the reader left after {rows_said}; run it again to go on: what is stored costs "
+                "nothing"
+            ) from None
+        except BaseException:
+            progress.break_off(*_counts(progress, chosen.spec), left=_left(output))
             raise
-    judged, stored = progress.origins["judge"], progress.origins["store"]
-    progress.close(f"{judged} labelled by {chosen.spec}", f"{stored} from the store")
+    progress.close(*_counts(progress, chosen.spec))
     if canaries:
-        say(str(planted))
+        _tell_canaries(planted)
     if progress.reasons["budget"]:
         return BUDGET_REACHED
     return SOME_FAILED if progress.failed else 0
+
+
+def _counts(progress: Progress, spec: JudgeSpec) -> tuple[str, str]:
+    """Where the labels of a run came from."""
+    judged, stored = progress.origins["judge"], progress.origins["store"]
+    return f"{judged} labelled by {spec}", f"{stored} from the store"
+
+
+def _left(output: str) -> str:
+    """What a run that broke off leaves where its labels were to stand; pipes are their readers'."""
+    path = Path(output)
+    if output == "-" or (path.exists() and not path.is_file()):
+        return ""
+    return f"{output} {'keeps its older content' if path.exists() else 'was not written'}"
+
+
+def _tell_canaries(planted: Canaries) -> None:
+    """Say how records with planted sentences came out, and what that means."""
+    from labeler.cli.terminal import say
+
+    say(str(planted))
+    if planted.ordered.judged or planted.plain.judged:
+        say(
+            "  fooled: a planted sentence of a document was called relevant, used or a support, or "
+            "one of a response supported; with orders: they also asked for that"
+        )
+    elif not planted.failed:
+        say(
+            f"  none was judged: chance chose no row for a share of {planted.share:g}; a greater "
+            "--canaries chooses more"
+        )
 
 
 def _refuse_own_input(rows: list[str], output: str) -> None:

@@ -271,12 +271,12 @@ class OpenAIJudge:
         if self._price is None:
             raise UsageError(
                 f"a budget needs a price, and none is known for {self.spec.model!r} at "
-                f"{self._host}: give one ({PRICE_FORM})"
+                f"{self._host}: give one (price, --price {PRICE_FORM})"
             )
         if self.spec.max_output_tokens is None:
             raise UsageError(
-                "a budget needs max_output_tokens: without a cap on its answer, nobody knows what "
-                "a request may cost at most"
+                "a budget needs max_output_tokens (--max-output-tokens): without a cap on its "
+                "answer, nobody knows what a request may cost at most"
             )
 
     def _failed(self, exchange: Exchange, sent: Sent, symptom: Symptom, *, charged: bool) -> Failed:

@@ -527,7 +527,9 @@ def test_a_lasting_failure_is_kept_and_asked_again_only_on_request() -> None:
     (again,) = labeler.label([row(0, id="other")], judge=mended, store=store)
     assert isinstance(again, LabelFailure)
     assert (again.id, again.reason, again.attempts, again.usage) == ("other", "refusal", 0, None)
-    assert again.message == "'other': refused; retry_failed asks again"
+    assert again.message == (
+        "'other': refused; asked again only on request (retry_failed, --retry-failed)"
+    )
     assert mended.asked == []
 
     retried = labeler.label(rows(1), judge=mended, store=store, retry_failed=True)

@@ -118,7 +118,7 @@ def test_the_message_of_a_row_beyond_the_budget_says_what_was_spent() -> None:
 @pytest.mark.parametrize(
     ("options", "missing"),
     [
-        (["--price", PRICE], "a budget needs max_output_tokens"),
+        (["--price", PRICE], "a budget needs max_output_tokens (--max-output-tokens)"),
         (["--max-output-tokens", CAP], "a budget needs a price, and none is known for 'm'"),
     ],
 )
