@@ -67,3 +67,19 @@ class StoreError(LabelerError):
 
 class UnstorableRecord(StoreError):
     """One record or failure alone is at fault: too large, no JSON, or not sound."""
+
+
+_KINDS = {
+    str: "a text",
+    bool: "a boolean",
+    int: "a number",
+    float: "a number",
+    list: "a list",
+    dict: "an object",
+    type(None): "null",
+}
+
+
+def kind_of(value: object) -> str:
+    """What a value is, in the words of JSON where it has any: ``a text``, ``null``, ``bytes``."""
+    return _KINDS.get(type(value), type(value).__name__)

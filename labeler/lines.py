@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from labeler.errors import BadRow, UsageError
+from labeler.errors import BadRow, UsageError, kind_of
 
 STDIO = "-"
 """Stands for standard input or output in place of a file name."""
@@ -71,6 +71,11 @@ def parse_object(line: Line) -> dict[str, Any]:
             "convert the file to UTF-8",
             reason="not_utf8",
         ) from error
+    except _Constant as error:
+        raise BadRow(
+            f"{line.where}: {error} is not JSON; write null for NaN and Infinity",
+            reason="invalid_json",
+        ) from error
     except (ValueError, RecursionError) as error:
         raise BadRow(
             f"{line.where}: not JSON: {error}; write one JSON object a line (no CSV, no array over "
@@ -79,11 +84,15 @@ def parse_object(line: Line) -> dict[str, Any]:
         ) from error
     if not isinstance(value, dict):
         raise BadRow(
-            f"{line.where}: a JSON {type(value).__name__}, not an object; write one object a line",
+            f"{line.where}: {kind_of(value)}, not a JSON object; write one object a line",
             reason="invalid_json",
         )
     return value
 
 
+class _Constant(Exception):
+    """A number that Python writes and JSON does not know."""
+
+
 def _no_constant(name: str) -> object:
-    raise ValueError(f"{name} is not JSON")
+    raise _Constant(name)

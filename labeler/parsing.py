@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from labeler.errors import BadRow
+from labeler.errors import BadRow, kind_of
 from labeler.example import Example
 from labeler.signature import canonical_json, digest
 
@@ -46,7 +46,7 @@ def to_example(row: Mapping[str, Any], where: str) -> Example:
         BadRow: a field is missing or of the wrong type, or holds a lone surrogate.
     """
     if not isinstance(row, Mapping):
-        raise BadRow(f"{where}: a {type(row).__name__}, not a mapping", reason="wrong_type")
+        raise BadRow(f"{where}: {kind_of(row)}, not a mapping", reason="wrong_type")
     fields = {name: row[name] for name in _KNOWN & row.keys() if row[name] is not None}
     where = f"{where} ({fields['id']!r})" if "id" in fields else where
     _require_fields(fields, row, where)
@@ -81,20 +81,20 @@ def _require_fields(fields: Mapping[str, Any], row: Mapping[str, Any], where: st
 
 def _require_text(fields: Mapping[str, Any], name: str, where: str) -> None:
     if not isinstance(fields[name], str):
-        got = type(fields[name]).__name__
+        got = kind_of(fields[name])
         raise BadRow(f"{where}: {name!r} must be a text, got {got}", reason="wrong_type")
 
 
 def _documents(fields: Mapping[str, Any], where: str) -> tuple[str, ...]:
     documents = fields["documents"]
     if not isinstance(documents, list | tuple):
-        got = type(documents).__name__
+        got = kind_of(documents)
         raise BadRow(
             f"{where}: 'documents' must be a list of texts, got {got}", reason="wrong_type"
         )
     for index, document in enumerate(documents):
         if not isinstance(document, str):
-            got = type(document).__name__
+            got = kind_of(document)
             raise BadRow(
                 f"{where}: documents[{index}] must be a text, got {got}", reason="wrong_type"
             )

@@ -273,7 +273,8 @@ def _named(outcome: AnyOutcome, origin: Origin, request: JudgeRequest | None) ->
 def _renamed(failure: LabelFailure, example: KeyedExample) -> LabelFailure:
     """A failure of another row's judgement, which was the same; who asked tells what it cost."""
     said = failure.message.removeprefix(f"{failure.id!r}: ")
-    again = "; retry_failed asks again" if failure.lasting else ""
+    on_request = "; asked again only on request (retry_failed, --retry-failed)"
+    again = on_request if failure.lasting else ""
     return failure.model_copy(
         update={
             "id": example.id,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Generator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +18,11 @@ if TYPE_CHECKING:
 
 # Before anything of ours is imported, and for the whole session.
 AUDIT.install()
+
+# Whoever starts the tests in the background has Ctrl-C ignored, and so have all commands that are
+# started from here: those that test what it does could not be told.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # No test is about speed: a busy machine must not fail one. In CI hypothesis has a profile of its
 # own, which tries the same examples every time.

@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from labeler.batches import collecting, looking, submitting
+from labeler.batches.addresses import require_address
 from labeler.batches.collecting import Collection, Pricing, Waiting
+from labeler.batches.commands import command
 from labeler.batches.folder import Pending, pending
 from labeler.batches.lines import FileLimits
 from labeler.batches.looking import BatchView
@@ -156,6 +158,8 @@ __all__ = [
     "batch_status",
     "cancel_batch",
     "collect_batches",
+    "command",
     "pending",
+    "require_address",
     "submit_batch",
 ]

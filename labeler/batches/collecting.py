@@ -15,6 +15,8 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from labeler.batches.addresses import require_address
+from labeler.batches.commands import command
 from labeler.batches.folder import CLOSED, BatchFolder, Part, Results, batches, locked, told_of
 from labeler.batches.lines import AskedFile, FileLimits, PartWriter
 from labeler.batches.submitting import send
@@ -38,6 +40,8 @@ from labeler.stores.disk import DiskStore
 
 MOST_ROUNDS = 3
 """How often a request is handed in at most, re-asks included."""
+_FOR_ITS_USER = frozenset({"not_found", "unclear"})
+"""Reasons for which another look finds the same, until someone has seen to it."""
 _LONGEST_LINE = 64 * 2**20
 _OK = 200
 
@@ -68,6 +72,8 @@ class Collection:
     """Parts that are not over, those that ask again included."""
     failures: tuple[LabelFailure, ...] = ()
     """The first few records that were given up."""
+    stuck: int = 0
+    """Parts among the open ones that waiting does not help; what helps was said."""
 
 
 async def collect(
@@ -97,8 +103,10 @@ async def collect(
     Raises:
         FatalJudgeError: the provider lets nobody in; what was collected until then is stored.
         StoreError: the store or a batch cannot be read or written.
-        UsageError: there is no such batch.
+        UsageError: there is no such batch, or all open ones are at another address.
     """
+    words = ["--wait"] if waiting else []
+    require_address(store.directory, service.base_url, "collect", *words, name=name)
     run = _Run(
         service, store, name, limits=limits or FileLimits(), price=price, say=say, resubmit=resubmit
     )
@@ -126,7 +134,7 @@ class _Run:
         say: Say,
         resubmit: bool,
     ) -> None:
-        self.still_open = 0
+        self.still_open = self._stuck = 0
         self._service, self._store, self._name = service, store, name
         self._limits, self._price = limits, price
         self._say, self._resubmit = say, resubmit
@@ -142,11 +150,12 @@ class _Run:
             results=total(self._results),
             still_open=self.still_open,
             failures=tuple(self._failures),
+            stuck=self._stuck,
         )
 
     async def once(self) -> None:
         """Look at every open part once."""
-        self.still_open = 0
+        self.still_open = self._stuck = 0
         with locked(self._store.directory):
             for folder in self._folders():
                 await self._folder(folder)
@@ -159,15 +168,13 @@ class _Run:
         if self._name and not chosen:
             raise UsageError(f"{self._store.directory} has no batch {self._name!r}")
         here = [folder for folder in chosen if folder.facts.base_url == self._service.base_url]
-        elsewhere = {folder.facts.base_url for folder in chosen} - {self._service.base_url}
-        for address in sorted(elsewhere):
-            told = (
+        left = {f.facts.base_url for f in chosen if f not in here and f.is_open}
+        for address in sorted(left):
+            go_on = command("collect", store=self._store.directory, base_url=address)
+            self._tell(
                 f"batches at {address} are left alone, for this key is for "
-                f"{self._service.base_url}: name their address (base_url) to collect them"
+                f"{self._service.base_url}: `{go_on}` collects them, or base_url in Python"
             )
-            if self._name:
-                raise UsageError(told)
-            self._tell(told)
         return here
 
     async def _folder(self, folder: BatchFolder) -> None:
@@ -182,6 +189,7 @@ class _Run:
             except JudgeError as error:
                 # A look that fails loses nothing: the next one may do.
                 self._tell(str(error))
+                self._stuck += error.reason in _FOR_ITS_USER
         self.still_open += sum(part.state not in CLOSED for part in folder.parts())
 
     async def _part(self, folder: BatchFolder, part: Part) -> None:
@@ -267,7 +275,7 @@ def _nameless(folder: BatchFolder, part: Part, remote: RemoteBatch) -> JudgeErro
 
 def _giving_up(folder: BatchFolder) -> str:
     return (
-        f"labeler batch cancel {folder.name} --drop gives up the answers that are missing, so that "
+        f"`{folder.command('cancel', '--drop')}` gives up the answers that are missing, so that "
         "their rows can be bought again"
     )
 

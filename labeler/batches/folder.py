@@ -29,6 +29,7 @@ from typing import Literal, TypeVar
 
 from pydantic import Field, ValidationError
 
+from labeler.batches.commands import command
 from labeler.errors import FatalJudgeError, JudgeError, StoreError, UsageError
 from labeler.example import Frozen
 from labeler.judges.batch_service import RemoteBatch
@@ -127,6 +128,16 @@ class BatchFolder:
         names = sorted(match[1] for match in files if match)
         found = {name: self._part(name) for name in names}
         return [part for part in found.values() if _counts(part, found)]
+
+    @property
+    def is_open(self) -> bool:
+        """Whether anything of it is still to come."""
+        return any(part.state not in CLOSED for part in self.parts())
+
+    def command(self, action: str, *options: str) -> str:
+        """The command that does something to this batch."""
+        store = self.path.parent.parent
+        return command(action, self.name, *options, store=store, base_url=self.facts.base_url)
 
     def _part(self, name: str) -> Part:
         part = _read(self.file(name, "json"), Part)

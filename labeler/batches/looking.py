@@ -8,6 +8,7 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
+from labeler.batches.addresses import require_address
 from labeler.batches.collecting import total
 from labeler.batches.folder import (
     CLOSED,
@@ -58,6 +59,13 @@ class BatchView:
     """What was collected of it so far."""
     next: str
     """What to do."""
+    looked_up: bool
+    """Whether its address was asked; if not, it is as of submission or the last collection."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether anything of it is still to come."""
+        return any(part.state not in CLOSED for part in self.parts)
 
     @property
     def lines(self) -> int:
@@ -88,7 +96,7 @@ async def status(service: BatchService | None, store: Path) -> list[BatchView]:
 
     Args:
         service: where to look; batches of another address, and all without it, are shown as they
-            were when they were last heard of.
+            were at submission or the last collection.
         store: the store's folder.
 
     Raises:
@@ -117,8 +125,10 @@ async def cancel(
     Raises:
         FatalJudgeError: the provider lets nobody in.
         JudgeError: it could not be reached.
-        UsageError: there is no such batch.
+        UsageError: there is no such batch, or it is at another address.
     """
+    if not drop:
+        require_address(store.directory, service.base_url, "cancel", name=name)
     with locked(store.directory):
         folder = batch(store.directory, name)
         open_parts = [part for part in folder.parts() if part.state not in CLOSED]
@@ -156,7 +166,8 @@ async def _view(
         age=max(0.0, time.time() - folder.facts.created),
         parts=tuple(views),
         results=results,
-        next=_next(parts, views, results),
+        next=_next(parts, views, results, looked_up=here is not None),
+        looked_up=here is not None,
     )
 
 
@@ -184,7 +195,7 @@ async def _part_view(part: Part, service: BatchService | None, gate: asyncio.Sem
     )
 
 
-def _next(parts: list[Part], views: list[PartView], results: Results) -> str:
+def _next(parts: list[Part], views: list[PartView], results: Results, *, looked_up: bool) -> str:
     """What its owner should do about a batch."""
     if any(part.state in UNSENT for part in parts):
         return "run submit or collect: parts are still to be handed in"
@@ -194,6 +205,6 @@ def _next(parts: list[Part], views: list[PartView], results: Results) -> str:
     if any(view.state in OVER for view in open_views):
         return "collect"
     if open_views:
-        return "wait"
+        return "wait" if looked_up else "look it up"
     released = sum(results.released.values())
     return f"label or submit the rows again: {released} have no answer" if released else "done"

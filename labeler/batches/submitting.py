@@ -47,7 +47,8 @@ class Submission:
     size: int = 0
     """Bytes."""
     left_out: dict[str, int] = field(default_factory=dict)
-    """Rows that cost nothing now, by why: ``stored``, ``failed before``, ``in a batch``, …"""
+    """Rows that cost nothing now, by why: ``repeated`` (in every field), ``alike`` (ask what an
+    earlier row asks, under another id), ``stored``, ``failed before``, ``in a batch``, …"""
     bad: tuple[LabelFailure, ...] = ()
     """Rows that cannot be asked about."""
     continued: tuple[str, ...] = ()
@@ -85,7 +86,7 @@ async def submit(
         JudgeError: the provider could not be reached; run it again to go on.
         StoreError: the store or a batch cannot be read or written.
     """
-    survey(rows)
+    repeated = survey(rows).repeated
     with locked(store.directory):
         continued = [
             folder.name
@@ -93,6 +94,8 @@ async def submit(
             if folder.facts.base_url == service.base_url and await send(folder, service)
         ]
         chosen = _Choice(how, store, limits or FileLimits(), retry_failed=retry_failed)
+        if repeated:
+            chosen.left_out["repeated"] = repeated
         facts = BatchFacts(
             model=how.judge.spec.model,
             base_url=service.base_url,
@@ -130,7 +133,7 @@ class _Choice:
         self.bad: list[LabelFailure] = []
         self._how, self._store, self._retry_failed = how, store, retry_failed
         self._pending = pending(store.directory)
-        self._chosen: set[str] = set()
+        self._seen: set[str] = set()
         self._leases: list[Lease] = []
 
     def requests(self, rows: Rows) -> Iterator[JudgeRequest]:
@@ -140,10 +143,10 @@ class _Choice:
             if request is None:
                 continue
             why = self._why_not(request.key)
+            self._seen.add(request.key)
             if why:
                 self.left_out[why] += 1
             else:
-                self._chosen.add(request.key)
                 yield request
 
     def _request(self, row: Row) -> JudgeRequest | None:
@@ -157,8 +160,8 @@ class _Choice:
             return None
 
     def _why_not(self, key: str) -> str:
-        if key in self._chosen:
-            return "repeated"
+        if key in self._seen:
+            return "alike"
         if key in self._pending:
             return "in a batch"
         lease = self._store.lease(key)
@@ -233,7 +236,7 @@ async def send(folder: BatchFolder, service: BatchService) -> int:
     for part in parts:
         if part.state in UNSENT and not (busy and part.crowded_out):
             let_go = (
-                f"; to let go of its rows: labeler batch cancel {folder.name}, with --drop if the "
+                f"; to let go of its rows: `{folder.command('cancel')}`, with --drop if the "
                 "server does not say whether a batch was started for them"
             )
             with told_of(folder, part, let_go):

@@ -2,8 +2,9 @@
 
 Rows go to standard output or to files, talk goes to standard error. Exit codes: 0 all well, 1 some
 rows failed or a gate was missed, 2 wrong use or a run that cannot go on, 4 the budget is used up,
-75 the server asks to come back later, 130 and 143 interrupted. Everything heavy is imported inside
-the commands, so that ``--help`` answers at once.
+75 come back later: the server asks for it, or a batch is not answered yet, 130 and 143 interrupted,
+141 the reader of the labels left. Everything heavy is imported inside the commands, so that
+``--help`` answers at once.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import io
 import os
 import sys
 from collections.abc import Callable
-from typing import Annotated, ParamSpec, TypeVar
+from typing import Annotated, ParamSpec, TextIO, TypeVar
 
 import typer
 from typer.exceptions import TyperException
@@ -32,7 +33,7 @@ from labeler.cli import (
     scoring,
     similarity,
 )
-from labeler.cli.interrupt import Interrupted, signals_raise
+from labeler.cli.interrupt import Interrupted, ReaderGone, signals_raise
 from labeler.errors import LabelerError, RunPaused
 
 P = ParamSpec("P")
@@ -60,12 +61,16 @@ batch = typer.Typer(
 )
 
 
-class ReaderGone(Exception):
-    """Whoever read our standard output has closed it."""
+_UNREAD = "the reader left before all was written"
 
 
-def _guarded(command: Callable[P, T]) -> Callable[P, T]:
-    """Notice a closed pipe before typer does: it would call that a failure."""
+def _guarded(command: Callable[P, T], lacking: str = "") -> Callable[P, T]:
+    """Notice a closed pipe before typer does: it would call that a failure.
+
+    Args:
+        command: what is run.
+        lacking: what is said where its output is more than a view, which one may stop reading.
+    """
 
     @functools.wraps(command)
     def run_command(*args: P.args, **kwargs: P.kwargs) -> T:
@@ -73,13 +78,13 @@ def _guarded(command: Callable[P, T]) -> Callable[P, T]:
             result = command(*args, **kwargs)
             sys.stdout.flush()
         except BrokenPipeError:
-            raise ReaderGone from None
+            raise ReaderGone(lacking) from None
         return result
 
     return run_command
 
 
-app.command("label")(_guarded(labeling.label))
+app.command("label")(_guarded(labeling.label, _UNREAD))
 app.command("estimate")(_guarded(estimating.estimate))
 app.command("score")(_guarded(scoring.score))
 app.command("length")(_guarded(scoring.length))
@@ -91,14 +96,14 @@ app.command("similarity")(_guarded(similarity.similarity))
 app.command("show")(_guarded(reading.show))
 app.command("calibrate")(_guarded(reading.calibrate))
 app.add_typer(imports, name="import")
-imports.command("ragbench")(_guarded(labeling.import_ragbench))
+imports.command("ragbench")(_guarded(labeling.import_ragbench, _UNREAD))
 imports.command("labels")(_guarded(labeling.import_labels))
 app.add_typer(batch, name="batch")
 batch.command("submit")(_guarded(batching.submit))
 batch.command("status")(_guarded(batching.status))
 batch.command("collect")(_guarded(batching.collect))
 batch.command("cancel")(_guarded(batching.cancel))
-app.command("export")(_guarded(labeling.export))
+app.command("export")(_guarded(labeling.export, _UNREAD))
 app.command("schema")(_guarded(artifacts.schema))
 app.command("prompt")(_guarded(artifacts.prompt))
 
@@ -128,27 +133,47 @@ def run() -> int:  # noqa: PLR0911 - one line for each way to end
             stream.reconfigure(encoding="utf-8", errors="replace")
     try:
         with signals_raise():
-            return int(app(standalone_mode=False) or 0)
+            return int(app(prog_name="labeler", standalone_mode=False) or 0)
     except Interrupted as interrupt:
         _complain("interrupted; run it again to go on: what is stored costs nothing")
         return interrupt.exit_code
     except typer.Exit as leaving:
         return leaving.exit_code
     except TyperException as error:
-        return _complain(f"{error.format_message()}\ntry 'labeler --help'")
+        return _complain(f"{error.format_message()}\ntry '{_at(error)} --help'")
     except RunPaused as error:
         _complain(str(error))
         return TRY_LATER
     except LabelerError as error:
         return _complain(str(error))
-    except ReaderGone:
-        # Without this Python would try to write once more when it flushes on exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+    except ReaderGone as gone:
+        return _part(gone)
     except OSError as error:
         # What was read has named its file by now; this is the output.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _let_go(sys.stdout)
         return _complain(f"cannot write the output: {error.strerror or error}")
+
+
+def _part(gone: ReaderGone) -> int:
+    """Say what the reader missed, if anything, to whoever still listens."""
+    _let_go(sys.stdout)
+    if gone.exit_code:
+        try:
+            _complain(str(gone))
+        except BrokenPipeError:  # it had both streams
+            _let_go(sys.stderr)
+    return gone.exit_code
+
+
+def _let_go(stream: TextIO) -> None:
+    """Drop what a stream still holds: Python would try to write it once more on exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def _at(error: TyperException) -> str:
+    """The command that was used wrongly, as far as it was understood."""
+    context = getattr(error, "ctx", None)
+    return context.command_path if context else "labeler"
 
 
 def _complain(message: str) -> int:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -14,7 +15,7 @@ import typer
 from labeler.characters import plain_json, visible
 from labeler.cli import options
 from labeler.cli.interrupt import announce
-from labeler.cli.labeling import SOME_FAILED
+from labeler.cli.running import SOME_FAILED
 from labeler.errors import UsageError
 
 if TYPE_CHECKING:
@@ -84,11 +85,12 @@ def submit(
     }
     given: dict[str, Any] = {name: value for name, value in settings.items() if value is not None}
     judge = OpenAIJudge(model, api_key=key_for(base_url), **given)
+    service = _service(base_url, organization, project)
     announce("stopping: what was written down is gone on with when you run this again")
     done = batches.submit_batch(
         RowFile(*rows, id_from=options.id_columns(id_from)),
         recipe(judge, splitter=splitter, profile=profile, prompt=prompt, trial=trial),
-        _service(base_url, organization, project),
+        service,
         store,
         retry_failed=retry_failed,
         limits=batches.FileLimits(max_lines, max_megabytes * _MEGABYTE),
@@ -97,7 +99,17 @@ def submit(
         bad = [failure.model_dump(mode="json") for failure in done.bad]
         _print_json({**asdict(done), "bad": bad})
     else:
-        _tell_submission(done)
+        look, fetch = (
+            batches.command(
+                action,
+                store=store,
+                base_url=service.base_url,
+                organization=organization,
+                project=project,
+            )
+            for action in ("status", "collect")
+        )
+        _tell_submission(done, look, fetch)
     return SOME_FAILED if done.bad else 0
 
 
@@ -120,8 +132,7 @@ def status(
         _print_json([_view_json(view) for view in views])
     elif views:
         _print_table(views)
-        if service is None:
-            say("no key in OPENAI_API_KEY: this is what was last heard, nobody was asked")
+        _tell_not_looked_up(views, store)
     else:
         say(f"{store} has no batches")
 
@@ -147,7 +158,11 @@ def collect(
     prices: Annotated[str | None, typer.Option(help="JSON file of such prices.")] = None,
     as_json: options.Json = False,
 ) -> int:
-    """Store what was answered, and ask again where due."""
+    """Store what was answered, and ask again where due.
+
+    Exit code 75: all is well so far and files are not answered yet, so come back later; 1: some
+    rows that came in now have no label; 2: something has to be seen to.
+    """
     from labeler import batches
     from labeler.cli.terminal import say
     from labeler.pricing import find_price
@@ -156,6 +171,8 @@ def collect(
         found = find_price(model, base_url, given=price, file=prices)
         return found.batched() if found else None
 
+    waits = ["--wait"] if wait else []
+    _require_address(store, base_url, "collect", *waits, name=name)
     if wait:
         announce("stopping: what was answered until now is stored; collect again to go on")
     done = batches.collect_batches(
@@ -170,10 +187,11 @@ def collect(
     )
     if as_json:
         results = done.results.model_dump(mode="json")
-        _print_json({"parts": done.parts, "still_open": done.still_open, "results": results})
+        counts = {"parts": done.parts, "still_open": done.still_open, "stuck": done.stuck}
+        _print_json({**counts, "results": results})
     else:
         _tell_collection(done)
-    return SOME_FAILED if done.results.failed or done.results.released else 0
+    return _code_of(done)
 
 
 def cancel(
@@ -191,9 +209,21 @@ def cancel(
     from labeler import batches
     from labeler.cli.terminal import say
 
+    if not drop:
+        _require_address(store, base_url, "cancel", name=name)
     service = _service(base_url, organization, project)
     for line in batches.cancel_batch(service, store, name, drop=drop) or ["nothing was open"]:
         say(line)
+
+
+def _require_address(
+    store: str, base_url: str | None, action: str, *words: str, name: str | None
+) -> None:
+    """Tell of a forgotten address before a key is asked for, which may be none of its."""
+    from labeler import batches
+    from labeler.judges.address import OFFICIAL_URL
+
+    batches.require_address(Path(store), base_url or OFFICIAL_URL, action, *words, name=name)
 
 
 def _service(base_url: str | None, organization: str | None, project: str | None) -> BatchService:
@@ -205,7 +235,7 @@ def _service(base_url: str | None, organization: str | None, project: str | None
     return OpenAIBatches(api_key=key, organization=organization, project=project, **at)
 
 
-def _tell_submission(done: Submission) -> None:
+def _tell_submission(done: Submission, look: str, fetch: str) -> None:
     from labeler.cli.terminal import say
 
     for name in done.continued:
@@ -214,9 +244,10 @@ def _tell_submission(done: Submission) -> None:
     if done.batch is None:
         say(f"nothing to hand in{left_out}")
     else:
-        files = f"{done.parts} file{'s' * (done.parts != 1)}"
+        files = _files(done.parts)
         say(f"{done.lines} requests handed in, {files}, {done.size / _MEGABYTE:.1f} MB{left_out}")
-        say("look on with `labeler batch status`, fetch with `labeler batch collect`")
+        say(f"look on: {look}")
+        say(f"fetch:   {fetch}")
         sys.stdout.write(f"{done.batch}\n")
     if done.bad:
         say(f"{len(done.bad)} rows cannot be asked about:")
@@ -224,6 +255,17 @@ def _tell_submission(done: Submission) -> None:
         say(f"  {failure.message}")
     if len(done.bad) > _SHOWN_BAD:
         say(f"  … and {len(done.bad) - _SHOWN_BAD} more; --json names all")
+
+
+def _code_of(done: Collection) -> int:
+    """The exit code of a collection: what needs its user comes before what needs time."""
+    from labeler.cli import TRY_LATER, WRONG_USE
+
+    if done.stuck:
+        return WRONG_USE
+    if done.results.failed or done.results.released:
+        return SOME_FAILED
+    return TRY_LATER if done.still_open else 0
 
 
 def _tell_collection(done: Collection) -> None:
@@ -246,7 +288,10 @@ def _tell_collection(done: Collection) -> None:
     for failure in done.failures:
         say(f"  {failure.message}")
     if done.still_open:
-        say(f"{done.still_open} files are not answered yet; files of answers are kept")
+        say(
+            f"{_files(done.still_open)} not answered yet: collect again later, or with --wait; "
+            "files of answers are kept"
+        )
 
 
 def _money(results: Results) -> str:
@@ -265,16 +310,41 @@ def _counted(counts: Mapping[str, int]) -> str:
     return f" ({listed})" if listed else ""
 
 
-def _print_table(views: Iterable[BatchView]) -> None:
+def _files(count: int) -> str:
+    return f"{count} file{'s' * (count != 1)}"
+
+
+def _tell_not_looked_up(views: Iterable[BatchView], store: str) -> None:
+    """Say which addresses were not asked, and what asks them."""
+    from labeler import batches
+    from labeler.cli.terminal import say
+
+    for address in sorted({v.base_url for v in views if v.is_open and not v.looked_up}):
+        go_on = batches.command("status", store=store, base_url=address)
+        say(
+            f"nobody was asked at {address}: what it has is shown as of submission or the last "
+            f"collection; `{go_on}` asks, with its key in OPENAI_API_KEY"
+        )
+
+
+def _print_table(views: Sequence[BatchView]) -> None:
     from rich import box
     from rich.table import Table
 
     from labeler.cli.terminal import console, say
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
-    for column in ("batch", "model", "lines", "state", "done", "failed", "stored", "age", "next"):
+    several = len({view.base_url for view in views}) > 1
+    columns = ["batch", "model", "lines", "state", "done", "failed", "stored", "age", "next"]
+    for column in columns + ["address"] * several:
         right = column in {"lines", "done", "failed", "stored", "age"}
-        table.add_column(column, justify="right" if right else "left", overflow="fold")
+        # A name is copied whole.
+        table.add_column(
+            column,
+            justify="right" if right else "left",
+            overflow="fold",
+            no_wrap=column == "batch",
+        )
     for view in views:
         cells = [
             view.name,
@@ -286,6 +356,7 @@ def _print_table(views: Iterable[BatchView]) -> None:
             str(view.results.labelled),
             _age(view.age),
             view.next,
+            *([view.base_url] if several else []),
         ]
         table.add_row(*map(visible, cells))
     console().print(table)

@@ -202,7 +202,7 @@ def _token_lines(found: Estimate) -> Iterator[tuple[str, int, str]]:
 
 def _costs(found: Estimate, online: Cost, batch: Cost) -> Table:
     table = _table("US dollars", "online", "in a batch", "")
-    cap = f"one answer each, of {found.answers.cap or 0:,} tokens; a re-ask is one more"
+    cap = f"one answer of {found.answers.cap or 0:,} tokens each; cut off, one more of twice that"
     for name, one, other, remark in [
         ("expected", online.expected, batch.expected, "if the provider caches nothing"),
         ("  cached", online.cached, batch.cached, "if it caches what is the same in each prompt"),

@@ -1,5 +1,7 @@
 """Ctrl-C and SIGTERM: stop admitting, let paid requests finish, leave; a second one leaves at once.
 
+A reader that leaves a pipe interrupts too, where what it read is not all there is.
+
 typer would turn KeyboardInterrupt into an exit of its own before we could say anything, so a signal
 raises an exception that only we know.
 """
@@ -16,6 +18,8 @@ from types import FrameType
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _STDERR = 2
 _UNIX_EXIT = 128
+_BROKEN_PIPE = 13
+"""SIGPIPE's number; not every system has the name."""
 
 
 class Interrupted(BaseException):
@@ -24,6 +28,18 @@ class Interrupted(BaseException):
     def __init__(self, number: int) -> None:
         super().__init__(signal.Signals(number).name)
         self.exit_code = _UNIX_EXIT + number
+
+
+class ReaderGone(Exception):
+    """Whoever read our standard output has closed it.
+
+    Args:
+        lacking: what is not done for that reason; nothing where the command only shows what is.
+    """
+
+    def __init__(self, lacking: str = "") -> None:
+        super().__init__(lacking)
+        self.exit_code = _UNIX_EXIT + _BROKEN_PIPE if lacking else 0
 
 
 class _Notice:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from contextlib import suppress
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from labeler.api import open_judge
+from labeler.cli.terminal import say
 from labeler.errors import UsageError
 from labeler.judges import Judge
 from labeler.judges.embedded import EmbeddedJudge
@@ -21,6 +23,8 @@ def choose_judge(
     threshold: float | None,
     openai: dict[str, Any],
     price: Price | None = None,
+    *,
+    also: Iterable[str] = (),
 ) -> Judge:
     """Make the judge that the options describe; the key comes from the environment only.
 
@@ -31,12 +35,17 @@ def choose_judge(
         threshold: the support threshold of ``embedded``.
         openai: the given options of ``openai``.
         price: what its tokens cost.
+        also: names of given options that mean something to ``openai`` alone, and are none of its
+            own.
 
     Raises:
         UsageError: an option is missing, or given to another judge.
     """
-    chosen = name or ("openai" if openai or os.environ.get("OPENAI_API_KEY") else "embedded")
-    _refuse_strange_options(chosen, recorded, threshold, openai)
+    asked = {*openai, *also}
+    chosen = name or ("openai" if asked or os.environ.get("OPENAI_API_KEY") else "embedded")
+    if openai.get("model") == os.environ.get("LABELER_MODEL"):
+        asked.discard("model")
+    _refuse_strange_options(chosen, recorded, threshold, asked)
     if chosen == "openai":
         return _openai(openai, price)
     if chosen == "replay":
@@ -45,6 +54,11 @@ def choose_judge(
         return ReplayJudge.from_file(recorded)
     if threshold is not None:
         return EmbeddedJudge(support_threshold=threshold)
+    if name is None:
+        say(
+            "no key in OPENAI_API_KEY and no --model: labelling with the embedded judge, which "
+            "compares words; --judge embedded says so on purpose"
+        )
     return open_judge(chosen)
 
 
@@ -100,12 +114,9 @@ def choose_judges(
 
 
 def _refuse_strange_options(
-    chosen: str, recorded: str | None, threshold: float | None, openai: dict[str, Any]
+    chosen: str, recorded: str | None, threshold: float | None, of_openai: set[str]
 ) -> None:
     """Refuse an option that the judge would ignore: its user expects an effect."""
-    of_openai = set(openai)
-    if openai.get("model") == os.environ.get("LABELER_MODEL"):
-        of_openai.discard("model")
     given = {
         "openai": of_openai,
         "replay": {"recorded"} if recorded else set(),
@@ -125,11 +136,16 @@ def _openai(openai: dict[str, Any], price: Price | None) -> Judge:
             "the openai judge needs --model (or LABELER_MODEL): models retire, so none is "
             "built in; --judge embedded works without one"
         )
-    return OpenAIJudge(**openai, api_key=key_for(openai.get("base_url")), price=price)
+    key = key_for(openai.get("base_url"), instead="; --judge embedded works without one")
+    return OpenAIJudge(**openai, api_key=key, price=price)
 
 
-def key_for(base_url: str | None) -> str:
+def key_for(base_url: str | None, *, instead: str = "") -> str:
     """The API key, from the environment only; ``none`` for a named server that may need none.
+
+    Args:
+        base_url: the address on the command line, if there is one.
+        instead: what the command can do without a key, told where there is none.
 
     Raises:
         UsageError: there is no key, or a variable names another server than the command line.
@@ -143,6 +159,6 @@ def key_for(base_url: str | None) -> str:
     if not key and base_url is None:
         raise UsageError(
             "a hosted model needs a key in OPENAI_API_KEY, or --base-url for a server that needs "
-            "none; --judge embedded works without one"
+            f"none{instead}"
         )
     return key or "none"

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from contextlib import closing
-from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from labeler.cli import options
 from labeler.cli.interrupt import announce
+from labeler.cli.running import SOME_FAILED, exit_code, refuse_own_input, write_run
 from labeler.errors import UsageError
 
-SOME_FAILED = 1
-BUDGET_REACHED = 4
+if TYPE_CHECKING:
+    from labeler.canaries import Canaries
+    from labeler.cli.terminal import Progress
+    from labeler.judges import Judge
 
 
 def label(
@@ -71,7 +72,7 @@ def label(
     from labeler.canaries import Canaries
     from labeler.cli.agreement_view import print_voters
     from labeler.cli.judging import choose_judge, choose_judges, dollars
-    from labeler.cli.terminal import Progress, say
+    from labeler.cli.terminal import Progress
     from labeler.ensemble import Votes
     from labeler.pipeline import GRACE_SECONDS
     from labeler.pricing import find_price
@@ -91,14 +92,22 @@ def label(
     }
     given = {name: value for name, value in settings.items() if value is not None}
     charged = find_price(model, base_url, given=price, file=prices) if model else None
+    held_back = {
+        "requests_per_minute": requests_per_minute,
+        "tokens_per_minute": tokens_per_minute,
+        "budget": budget,
+        "price": price,
+        "prices": prices,
+    }
+    also = {name for name, value in held_back.items() if value is not None}
     voting = judges is not None or repeat > 1
     if voting and canaries:
         raise UsageError("--canaries test one judge: they go without --repeat and --judges")
+    if judges is not None and judge is not None:
+        raise UsageError("--judge names one judge and --judges several: give one of the two")
     if judges is None:
-        chosen = [choose_judge(judge, recorded, support_threshold, given, charged)]
+        chosen = [choose_judge(judge, recorded, support_threshold, given, charged, also=also)]
     else:
-        if judge is not None:
-            raise UsageError("--judge names one judge and --judges several: give one of the two")
         chosen = choose_judges(judges, recorded, support_threshold, given, (price, prices))
     limits = Limits(
         requests_per_minute,
@@ -129,33 +138,40 @@ def label(
             run = api.iter_majority(judges=chosen, repeat=repeat, votes=votes, **asked)
         else:
             run = api.iter_labels(judge=chosen[0], canaries=planted, **asked)
-        try:
-            # Closed here, so that a run that breaks off is over before anything is said of it.
-            with closing(run):
-                api.write_labels(run, output)
-        except BaseException:
-            progress.break_off()
-            raise
-    judged, stored = progress.origins["judge"], progress.origins["store"]
+        write_run(run, output, progress, lambda: _counts(progress, chosen, repeat))
+    progress.close(*_counts(progress, chosen, repeat))
     if voting:
-        by = ", ".join(str(one.spec) for one in chosen) + (f", {repeat} times each" * (repeat > 1))
-        progress.close(f"{judged} labelled by the majority of {by}")
         print_voters(votes.agreement())
-    else:
-        progress.close(f"{judged} labelled by {chosen[0].spec}", f"{stored} from the store")
     if canaries:
-        say(str(planted))
-    if progress.reasons["budget"]:
-        return BUDGET_REACHED
-    return SOME_FAILED if progress.failed else 0
+        _tell_canaries(planted)
+    return exit_code(progress)
 
 
-def refuse_own_input(rows: list[str], output: str) -> None:
-    """Refuse to write labels over the rows that they are made from."""
-    target = Path(output)
-    for path in map(Path, rows):
-        if path.is_file() and target.is_file() and path.samefile(target):
-            raise UsageError(f"{output} is an input: write the labels to another file")
+def _counts(progress: Progress, judges: list[Judge], repeat: int) -> tuple[str, ...]:
+    """Where the labels of a run came from."""
+    judged, stored = progress.origins["judge"], progress.origins["store"]
+    if len(judges) == 1 and repeat == 1:
+        return f"{judged} labelled by {judges[0].spec}", f"{stored} from the store"
+    by = ", ".join(str(judge.spec) for judge in judges)
+    times = f", {repeat} times each" if repeat > 1 else ""
+    return (f"{judged} labelled by the majority of {by}{times}",)
+
+
+def _tell_canaries(planted: Canaries) -> None:
+    """Say how records with planted sentences came out, and what that means."""
+    from labeler.cli.terminal import say
+
+    say(str(planted))
+    if planted.ordered.judged or planted.plain.judged:
+        say(
+            "  fooled: a planted sentence of a document was called relevant, used or a support, or "
+            "one of a response supported; with orders: they also asked for that"
+        )
+    elif not planted.failed:
+        say(
+            f"  none was judged: chance chose no row for a share of {planted.share:g}; a greater "
+            "--canaries chooses more"
+        )
 
 
 def import_ragbench(

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from contextlib import closing
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -15,10 +13,12 @@ from labeler import __version__
 from labeler.characters import plain_json
 from labeler.cli import options
 from labeler.cli.interrupt import announce
-from labeler.cli.labeling import BUDGET_REACHED, SOME_FAILED, refuse_own_input
+from labeler.cli.running import BUDGET_REACHED, exit_code, refuse_own_input, write_run
 from labeler.errors import FatalJudgeError, UsageError
 
 if TYPE_CHECKING:
+    from labeler.cli.terminal import Progress
+    from labeler.judges import Judge
     from labeler.record import ScoreOutcome
 
 
@@ -113,25 +113,33 @@ def score(
             watcher=progress,
         )
         try:
-            # Closed here, so that a run that breaks off is over before anything is said of it.
-            with closing(run):
-                api.write_labels(_counted(run, methods), output)
+            write_run(
+                run,
+                output,
+                progress,
+                lambda: _counts(progress, chosen, methods),
+                lambda outcome: methods.update(_method(outcome)),
+            )
         except FatalJudgeError as error:
-            progress.break_off()
             if error.reason != "budget":
                 raise
             say(str(error))
             return BUDGET_REACHED
-        except BaseException:
-            progress.break_off()
-            raise
+    progress.close(*_counts(progress, chosen, methods))
+    return exit_code(progress)
+
+
+def _method(outcome: ScoreOutcome) -> list[str]:
+    """What a score is computed from; nothing for a failure."""
+    return [outcome.method] if outcome.kind == "score" else []
+
+
+def _counts(progress: Progress, judge: Judge, methods: Counter[str]) -> tuple[str, ...]:
+    """Where the scores of a run came from, and how they were made."""
     judged, stored = progress.origins["judge"], progress.origins["store"]
     by = ", ".join(f"{count} by {method}" for method, count in methods.most_common())
-    scored = f"{judged} scored by {chosen.spec}", f"{stored} from the store"
-    progress.close(*scored, *([f"scores: {by}"] if by else []))
-    if progress.reasons["budget"]:
-        return BUDGET_REACHED
-    return SOME_FAILED if progress.failed else 0
+    scored = f"{judged} scored by {judge.spec}", f"{stored} from the store"
+    return (*scored, f"scores: {by}") if by else scored
 
 
 def length(
@@ -161,11 +169,3 @@ def _require_scorer(judge: str) -> None:
             f"judge {judge!r} gives labels alone, and scores need a language model: use --judge "
             "openai --model NAME, with --base-url for a server of your own"
         )
-
-
-def _counted(outcomes: Iterable[ScoreOutcome], methods: Counter[str]) -> Iterator[ScoreOutcome]:
-    """Count scores by what they are computed from, while passing them on."""
-    for outcome in outcomes:
-        if outcome.kind == "score":
-            methods[outcome.method] += 1
-        yield outcome

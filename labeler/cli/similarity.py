@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from contextlib import closing
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from labeler.cli import options
 from labeler.cli.interrupt import announce
-from labeler.cli.labeling import BUDGET_REACHED, SOME_FAILED, refuse_own_input
+from labeler.cli.running import BUDGET_REACHED, SOME_FAILED, refuse_own_input, write_run
 from labeler.errors import UsageError
 
 if TYPE_CHECKING:
+    from labeler.cli.terminal import Progress
     from labeler.embedding import Embedder
     from labeler.embedding.shelf import EmbeddingWork
-    from labeler.record import AnyOutcome
-
-T = TypeVar("T", bound="AnyOutcome")
+    from labeler.judges import Judge
 
 
 def similarity(
@@ -98,14 +95,14 @@ def similarity(
             watcher=progress,
             work=work,
         )
-        try:
-            with closing(run):
-                api.write_labels(_counted(run, kinds), output)
-        except BaseException:
-            progress.break_off()
-            raise
-    judged, stored = progress.origins["judge"], progress.origins["store"]
-    progress.close(f"{judged} written by {judge.spec}", f"{stored} from the store")
+        write_run(
+            run,
+            output,
+            progress,
+            lambda: _counts(progress, judge),
+            lambda outcome: kinds.update([outcome.kind]),
+        )
+    progress.close(*_counts(progress, judge))
     say(_embedding(embeds, work))
     failed = kinds["failure"]
     if failed > progress.failed:
@@ -115,11 +112,10 @@ def similarity(
     return SOME_FAILED if failed else 0
 
 
-def _counted(outcomes: Iterable[T], kinds: Counter[str]) -> Iterator[T]:
-    """Count outcomes by kind while passing them on."""
-    for outcome in outcomes:
-        kinds[outcome.kind] += 1
-        yield outcome
+def _counts(progress: Progress, judge: Judge) -> tuple[str, ...]:
+    """Where the questions of a run came from."""
+    judged, stored = progress.origins["judge"], progress.origins["store"]
+    return f"{judged} written by {judge.spec}", f"{stored} from the store"
 
 
 def _embedder(name: str, dimensions: int | None, url: str | None, price: str | None) -> Embedder:

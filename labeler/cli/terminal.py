@@ -34,9 +34,14 @@ def console(*, stderr: bool = False) -> Console:
     """A console that neither reads markup nor guesses at emphasis or emoji."""
     from rich.console import Console
 
+    class Piped(Console):
+        def on_broken_pipe(self) -> None:
+            """Tell our caller: rich would end the program, with 1."""
+            raise BrokenPipeError
+
     stream = sys.stderr if stderr else sys.stdout
     width = None if stream.isatty() else PLAIN_WIDTH
-    return Console(file=stream, markup=False, highlight=False, emoji=False, width=width)
+    return Piped(file=stream, markup=False, highlight=False, emoji=False, width=width)
 
 
 def say(message: str) -> None:
@@ -66,6 +71,7 @@ class Progress:
         self.broken: Counter[str] = Counter()
         self.models: Counter[str] = Counter()
         """Labels by the model that their answer came from, as its server names it."""
+        self._total: int | None = None
         self.requests = self.reasks = 0
         self.usage = Usage()
         self._spent: Budget | None = None
@@ -95,9 +101,11 @@ class Progress:
 
     def begin(self, rows: int, repeated: int) -> None:
         """Learn how many rows there are."""
+        self._total = rows
         self._bar.update(self._task, total=rows)
         if repeated:
-            say(f"{repeated} rows repeat an earlier one in every field and are left out")
+            repeat = "row repeats" if repeated == 1 else "rows repeat"
+            say(f"{repeated} {repeat} an earlier one in every field and are left out")
 
     def notice(self, text: str) -> None:
         """Say what the run waits for, above the bar where there is one; from any thread."""
@@ -154,9 +162,16 @@ class Progress:
         """Rows without a label."""
         return self.reasons.total()
 
-    def close(self, *counts: str) -> None:
+    @property
+    def reached(self) -> int:
+        """Rows that have their outcome."""
+        return self.origins.total() + self.failed
+
+    def close(self, *counts: str, not_reached: str = "") -> None:
         """Say how it went: counts, failures by reason, and the first few failures in full."""
         parts = [*counts, f"{self.failed} failed{_counted(self.reasons)}"]
+        if not_reached:
+            parts.append(not_reached)
         if self.repairs:
             parts.append(f"repaired or kept as stored{_counted(self.repairs)}")
         say(", ".join(parts))
@@ -190,10 +205,25 @@ class Progress:
         more = f" and up to ${doubtful:.4f} for requests without an answer" if doubtful else ""
         return f"${self._spent.known:.4f}{more} by {self._price.source}"
 
-    def break_off(self) -> None:
-        """Say what was spent by a run that does not come to its end."""
-        if self._spent is not None and self._spent.spent:
+    def break_off(self, *counts: str, left: str = "") -> None:
+        """Say how far a run came that does not come to its end, if it began, and what it spent.
+
+        Args:
+            counts: those of :meth:`close`; without any, only what was spent is said.
+            left: what stands where the labels were to be written.
+        """
+        self._bar.stop()
+        if counts and self._total is not None:
+            rest = f"{self._total - self.reached} of {self._total} rows not reached"
+            # Their requests and tokens were told to nobody; the budget saw what they cost.
+            priced = " and counted in dollars alone" if self._price else ""
+            self.close(*counts, not_reached=f"{rest}, what came for them is stored{priced}")
+        elif self.usage.prompt_tokens:
+            say(self._spending())
+        if not self.usage.prompt_tokens and self._spent is not None and self._spent.spent:
             say(f"spent: {self._dollars()}")
+        if left and self._total is not None:
+            say(left)
 
     def _answering(self) -> str:
         """Which models answered: under one name a server may come to mean another model."""

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cache, lru_cache
@@ -132,7 +133,7 @@ class OpenAIJudge:
         """Close the connections of the running event loop; the judge may be used again."""
         line = self._lines.pop(asyncio.get_running_loop(), None)
         if line is not None:
-            await line.client.close()
+            await line.close()
 
     async def _be_ready(self, exchange: Exchange) -> None:
         """Find out, before the first record is sent, whether any record could be labelled."""
@@ -140,10 +141,14 @@ class OpenAIJudge:
         if line.checked or not self.spec.preflight:
             return
         async with line.checking:
-            if exchange.traffic.stopping.is_set():  # as when the look-up of another record failed
-                raise self._failure(exchange, Failed(Symptom("interrupted")))
             if not line.checked:
-                found = await preflight(line.client, self.spec.model)
+                with line.client() as client:
+                    looking = preflight(client, self.spec.model)
+                    try:  # also where the look-up of another record has ended the run
+                        found = await exchange.traffic.unless_stopped(looking)
+                    except Stopped:
+                        interrupted = Failed(Symptom("interrupted"))
+                        raise self._failure(exchange, interrupted) from None
                 self._experience.alive |= found.alive
                 if found.failure is not None:
                     raise self._failure(exchange, Failed(found.failure), sent=1)
@@ -220,10 +225,11 @@ class OpenAIJudge:
         try:
             # The client's own time-out starts anew with every byte; this one does not.
             async with asyncio.timeout(self.spec.timeout):
-                create = self._line().client.chat.completions.with_raw_response.create
-                # As extra_body the request is sent as it is: the library would walk through all of
-                # it, for every call, in search of parts to rename.
-                response = await create(model=self.spec.model, messages=(), extra_body=body)
+                with self._line().client() as client:
+                    create = client.chat.completions.with_raw_response.create
+                    # As extra_body the request is sent as it is: the library would walk through
+                    # all of it, for every call, in search of parts to rename.
+                    response = await create(model=self.spec.model, messages=(), extra_body=body)
                 completion: ChatCompletion = response.parse()
         except WIRE_ERRORS as error:
             symptom, charged = symptom_of(error), may_be_charged(error)
@@ -261,12 +267,12 @@ class OpenAIJudge:
         if self._price is None:
             raise UsageError(
                 f"a budget needs a price, and none is known for {self.spec.model!r} at "
-                f"{self._host}: give one ({PRICE_FORM})"
+                f"{self._host}: give one (price, --price {PRICE_FORM})"
             )
         if self.spec.max_output_tokens is None:
             raise UsageError(
-                "a budget needs max_output_tokens: without a cap on its answer, nobody knows what "
-                "a request may cost at most"
+                "a budget needs max_output_tokens (--max-output-tokens): without a cap on its "
+                "answer, nobody knows what a request may cost at most"
             )
 
     def _failed(self, exchange: Exchange, sent: Sent, symptom: Symptom, *, charged: bool) -> Failed:
@@ -320,29 +326,58 @@ class OpenAIJudge:
         )
 
     def _line(self) -> _Line:
-        """The client, made on the event loop that uses it: a client cannot change loops."""
+        """The clients, made on the event loop that uses them: a client cannot change loops."""
         loop = asyncio.get_running_loop()
         if loop not in self._lines:
-            self._lines[loop] = _Line(
-                open_client(
-                    self.spec.base_url,
-                    self._key.get_secret_value(),
-                    timeout=self.spec.timeout,
-                    organization=self.spec.organization,
-                    project=self.spec.project,
-                )
-            )
+            self._lines[loop] = _Line(self._open)
         return self._lines[loop]
+
+    def _open(self) -> AsyncOpenAI:
+        return open_client(
+            self.spec.base_url,
+            self._key.get_secret_value(),
+            timeout=self.spec.timeout,
+            organization=self.spec.organization,
+            project=self.spec.project,
+        )
+
+
+_CROWD = 8
+"""Requests of one client at once from which another one is opened. For each request a client looks
+at all of its idle connections, which for one client with 64 takes as long as the request itself."""
+_MOST_CLIENTS = 8
 
 
 @dataclass
 class _Line:
-    """A connection to the server from one event loop."""
+    """The connections to the server from one event loop."""
 
-    client: AsyncOpenAI
+    open: Callable[[], AsyncOpenAI]
+    """Makes a client."""
     checking: asyncio.Lock = field(default_factory=asyncio.Lock)
     checked: bool = False
     """Whether the preflight is over."""
+    _requests: dict[AsyncOpenAI, int] = field(default_factory=dict)
+    """How many requests each client has out."""
+
+    @contextmanager
+    def client(self) -> Iterator[AsyncOpenAI]:
+        """The client that has the least to do, for one request."""
+        client = min(self._requests, key=self._requests.__getitem__, default=None)
+        crowded = client is None or self._requests[client] >= _CROWD
+        if client is None or (crowded and len(self._requests) < _MOST_CLIENTS):
+            client = self.open()
+            self._requests[client] = 0
+        self._requests[client] += 1
+        try:
+            yield client
+        finally:
+            self._requests[client] -= 1
+
+    async def close(self) -> None:
+        """Close all connections."""
+        for client in self._requests:
+            await client.close()
 
 
 def _tell_quotas(sent: Sent, headers: Mapping[str, str]) -> None:

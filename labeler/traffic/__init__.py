@@ -135,6 +135,7 @@ class Traffic:
         self._own = _own_buckets(self.limits, clock)
         self._server: dict[str, Bucket] = {}
         self._closed_until = self._told_until = -math.inf
+        self._told_own = False
         self._cut_at = -math.inf
         self._heard: float | None = None
         self._out = 0
@@ -204,17 +205,29 @@ class Traffic:
         Raises:
             RunPaused: it is longer than the run may wait.
         """
-        until, longest = self.clock() + seconds, self.limits.longest_wait
-        moment = f"{datetime.now().astimezone() + timedelta(seconds=seconds):%Y-%m-%d %H:%M:%S}"
+        longest = self.limits.longest_wait
         if longest is not None and seconds > longest:
             raise RunPaused(
-                f"the server asks to wait {seconds:.0f} s, until {moment}, and the run may wait "
-                f"{longest:g} s; run it again then, what was labelled is stored",
+                f"the server asks to wait {seconds:.0f} s, until {_moment(seconds)}, and the run "
+                f"may wait {longest:g} s; run it again then, what was labelled is stored",
                 reason="rate_limit",
             )
+        until = self.clock() + seconds
         if seconds >= _WORTH_SAYING and until > self._told_until + 1:
             self._told_until = until
-            self.notice(f"the server asks to wait {seconds:.0f} s: going on at {moment}")
+            self.notice(
+                f"the server asks to wait {seconds:.0f} s: going on at {_moment(seconds)}; leaving "
+                "now and running it again then loses nothing"
+            )
+
+    def _tell_own_wait(self, seconds: float) -> None:
+        """Tell people, once a run, that it is their own limits which make it slow."""
+        if seconds >= _WORTH_SAYING and not self._told_own:
+            self._told_own = True
+            self.notice(
+                "the requests or tokens a minute that this run is limited to hold it back: the "
+                f"next request goes in {seconds:.0f} s, at {_moment(seconds)}"
+            )
 
     def patient(self) -> bool:
         """Whether what concerns all records is still waited out, at no record's expense.
@@ -247,6 +260,9 @@ class Traffic:
             Stopped: the run is being stopped, and it has not happened yet.
         """
         happening = asyncio.ensure_future(waiting)
+        if self.stopping.is_set() and not happening.done():
+            happening.cancel()  # a coroutine is not even begun
+            raise Stopped
         stopped = asyncio.ensure_future(self.stopping.wait())
         either: set[asyncio.Future[Any]] = {happening, stopped}
         try:
@@ -271,6 +287,7 @@ class Traffic:
                     raise Stopped
                 wait = self._wait(size)
                 self._tell_wait(min(wait, self._server_wait(size)))
+                self._tell_own_wait(self._own_wait(size))
                 if wait <= _NOW and not self._afford(size):
                     wait = math.inf
                 if wait <= _NOW:
@@ -294,6 +311,10 @@ class Traffic:
         waits = [bucket.wait(amount) for bucket, amount in _matched(self._server, size)]
         return max(waits, default=0.0)
 
+    def _own_wait(self, size: Size) -> float:
+        """Seconds that the user's limits ask for."""
+        return max((bucket.wait(amount) for bucket, amount in _matched(self._own, size)), default=0)
+
     def _buckets(self, size: Size) -> list[tuple[Bucket, float]]:
         return [*_matched(self._own, size), *_matched(self._server, size)]
 
@@ -310,8 +331,8 @@ class Traffic:
             return False
         budget.closed = True
         raise BudgetSpent(
-            f"the budget of ${budget.cap} is used up: ${budget.spent:.4f} spent, and this request "
-            f"might cost ${size.worst_cost:.4f}"
+            f"the budget of ${budget.cap} does not cover this request, which might cost "
+            f"${size.worst_cost:.4f}: ${budget.spent:.4f} is spent"
         )
 
     def _settle(self, sent: Sent) -> None:
@@ -370,6 +391,11 @@ class Traffic:
 
     def _wake(self) -> None:
         self._changed.set()
+
+
+def _moment(seconds: float) -> str:
+    """When it is so many seconds later, for people."""
+    return f"{datetime.now().astimezone() + timedelta(seconds=seconds):%Y-%m-%d %H:%M:%S}"
 
 
 def _matched(buckets: dict[str, Bucket], size: Size) -> list[tuple[Bucket, float]]:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from labeler.cli import TRY_LATER, WRONG_USE, app
-from labeler.cli.labeling import BUDGET_REACHED, SOME_FAILED
+from labeler.cli.running import BUDGET_REACHED, SOME_FAILED
 from labeler.judges import JUDGES
 from labeler.judges.experience import MOST_GIVEN_UP, MOST_REJECTED
 from labeler.judges.failures import RULES
@@ -118,7 +118,7 @@ def test_every_failure_of_a_judge_is_explained() -> None:
 
 def test_every_exit_code_is_explained() -> None:
     """Those of the code, and those that a signal makes."""
-    signals = [128 + number for number in (signal.SIGINT, signal.SIGTERM)]
+    signals = [128 + number for number in (signal.SIGINT, signal.SIGPIPE, signal.SIGTERM)]
     codes = [0, SOME_FAILED, WRONG_USE, BUDGET_REACHED, TRY_LATER, *signals]
     assert re.findall(r"^\| (\d+) \|", FAILURE_PAGE, re.MULTILINE) == [str(n) for n in codes]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -15,7 +16,7 @@ from typing import Any
 import pytest
 
 from labeler.cli import run
-from wire.provider import Provider, expires, never
+from wire.provider import Provider, completes, expires, never
 
 KEY = "sk-SENTINEL-0123456789"
 
@@ -30,8 +31,11 @@ class Command:
 
     def __call__(self, name: str, *arguments: object) -> tuple[int, str, str]:
         """Exit code, standard output, standard error."""
-        argv = ["labeler", "batch", name, *map(str, arguments), "--base-url", self.url]
-        self._monkeypatch.setattr(sys, "argv", argv)
+        return self.anywhere(name, *arguments, "--base-url", self.url)
+
+    def anywhere(self, *arguments: object) -> tuple[int, str, str]:
+        """The same where no address is added."""
+        self._monkeypatch.setattr(sys, "argv", ["labeler", "batch", *map(str, arguments)])
         code = run()
         out, err = self._capsys.readouterr()
         return code, out, err
@@ -80,11 +84,11 @@ def test_a_batch_is_handed_in_looked_at_and_collected(command: Command) -> None:
     assert code == 0
     assert all(word in out for word in (name.strip()[:8], "in_progress", "wait"))
     code, out, err = command("collect", "--price", "2,20")
-    assert (code, out) == (0, "")
+    assert (code, out) == (75, "")
     assert "1 labels stored, 0 failed, 1 asked again (expired 1)" in err
     assert "100 prompt tokens (40 cached), 10 completion tokens, $0.0002 in batches" in err
-    for _ in range(3):
-        code, _, err = command("collect")
+    codes = [command("collect")[0] for _ in range(3)]
+    assert codes == [75, 0, 0]
     assert command("status", "--json")[1].count('"state": "collected"') == 2
     code, _, err = command("submit", "rows.jsonl", "--model", "m")
     assert (code, err.strip()) == (0, "nothing to hand in (stored 2)")
@@ -156,21 +160,152 @@ def test_a_key_that_does_not_fit_ends_in_2(command: Command, provider: Provider)
 
 
 def test_without_a_key_or_an_address_nothing_is_sent(
-    command: Command, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    command: Command, monkeypatch: pytest.MonkeyPatch, provider: Provider
 ) -> None:
-    """The environment does not redirect documents; status tells what was last heard."""
-    command("submit", "rows.jsonl", "--model", "m")
+    """The environment does not redirect documents, and no advice is given that does not fit."""
+    asked = ["submit", "rows.jsonl", "--model", "m"]
     monkeypatch.setenv("OPENAI_BASE_URL", command.url)
-    monkeypatch.setattr(sys, "argv", ["labeler", "batch", "collect"])
-    assert (run(), "only where it is told" in capsys.readouterr().err) == (2, True)
+    code, _, err = command.anywhere(*asked)
+    assert (code, "only where it is told" in err) == (2, True)
     monkeypatch.delenv("OPENAI_BASE_URL")
     monkeypatch.delenv("OPENAI_API_KEY")
-    assert (run(), "needs none" in capsys.readouterr().err) == (2, True)
-    monkeypatch.setattr(sys, "argv", ["labeler", "batch", "status"])
+    code, _, err = command.anywhere(*asked)
+    assert (code, "needs none" in err, "embedded" in err) == (2, True, False)
+    assert not provider.requests
+
+
+@pytest.mark.parametrize("key", [KEY, None])
+def test_a_status_that_asks_nobody_says_so(
+    command: Command, monkeypatch: pytest.MonkeyPatch, provider: Provider, key: str | None
+) -> None:
+    """With a key for elsewhere or none: how old the states are, and what to give."""
+    command("submit", "rows.jsonl", "--model", "m")
+    command("status")
+    looks = provider.routes["GET /v1/batches/{id}"]
+    if key is None:
+        monkeypatch.delenv("OPENAI_API_KEY")
+    code, out, err = command.anywhere("status")
+    assert (code, "validating" in out, "look it up" in out) == (0, True, True)
+    assert err.startswith(f"nobody was asked at {command.url}: ")
+    assert "as of submission or the last collection" in err
+    assert f"`labeler batch status --base-url {command.url}`" in err
+    assert "address" not in out
+    assert provider.routes["GET /v1/batches/{id}"] == looks
+
+
+def test_a_status_of_what_is_all_collected_asks_for_no_address(command: Command) -> None:
+    """There is nothing to look up."""
+    command("submit", "rows.jsonl", "--model", "m")
+    while command("collect")[0] == 75:
+        pass
+    assert command.anywhere("status")[2] == ""
+
+
+def test_a_status_of_several_addresses_names_them(command: Command) -> None:
+    """Each batch has its own in the table, and only the others are told of."""
+    name = command("submit", "rows.jsonl", "--model", "m")[1].strip()
+    with Provider() as other:
+        rest = json.dumps(row(2))
+        Path("more.jsonl").write_text(rest, "utf-8")
+        command.anywhere("submit", "more.jsonl", "--model", "m", "--base-url", other.url)
+        _, out, err = command("status")
+        looked_up = [view["looked_up"] for view in json.loads(command("status", "--json")[1])]
+    assert (name in out, "address" in out) == (True, True)
+    assert (f"nobody was asked at {other.url}" in err, command.url in err) == (True, False)
+    assert looked_up == [True, False]
+
+
+@pytest.mark.parametrize("key", [KEY, None])
+@pytest.mark.parametrize("name", [[], ["NAME"]])
+def test_a_forgotten_address_is_named_and_gets_no_key(
+    command: Command,
+    monkeypatch: pytest.MonkeyPatch,
+    provider: Provider,
+    key: str | None,
+    name: list[str],
+) -> None:
+    """Exit code 2 and the complete command, which works as it stands; nothing is sent before."""
+    store = "a store"
+    batch = command("submit", "rows.jsonl", "--model", "m", "--store", store)[1].strip()
+    if key is None:
+        monkeypatch.delenv("OPENAI_API_KEY")
+    sent = len(provider.requests)
+    given = [batch for _ in name]
+    code, _, err = command.anywhere("collect", *given, "--wait", "--store", store)
+    words = " ".join(["labeler batch collect", *given, "--wait --store 'a store'"])
+    assert (code, f"`{words} --base-url {command.url}`" in err) == (2, True)
+    assert f"at {command.url}, not at https://api.openai.com/v1" in err
+    assert len(provider.requests) == sent
+
+
+def test_the_command_for_a_forgotten_address_collects(command: Command) -> None:
+    """It can be copied as it stands."""
+    command("submit", "rows.jsonl", "--model", "m", "--store", "it's")
+    _, _, err = command.anywhere("collect", "--store", "it's")
+    words = shlex.split(err.split("`")[1])
+    assert words[:2] == ["labeler", "batch"]
+    code, _, err = command.anywhere(*words[2:])
+    assert (code, "not answered yet" in err) == (75, True)
+
+
+def test_a_batch_of_a_forgotten_address_is_not_cancelled_elsewhere(
+    command: Command, provider: Provider
+) -> None:
+    """Its address is named; letting go of its rows needs none."""
+    name = command("submit", "rows.jsonl", "--model", "m")[1].strip()
+    sent = len(provider.requests)
+    code, _, err = command.anywhere("cancel", name)
+    assert (code, f"`labeler batch cancel {name} --base-url {command.url}`" in err) == (2, True)
+    code, _, err = command.anywhere("cancel", name, "--drop")
+    assert (code, err) == (0, "part 0001: dropped\n")
+    assert len(provider.requests) == sent
+
+
+def test_a_submission_tells_complete_commands(command: Command) -> None:
+    """With the store and the address, quoted for a shell."""
+    given = ["--store", "a store", "--project", "p 1"]
+    _, _, err = command("submit", "rows.jsonl", "--model", "m", *given)
+    end = f"--store 'a store' --base-url {command.url} --project 'p 1'\n"
+    assert f"look on: labeler batch status {end}" in err
+    assert f"fetch:   labeler batch collect {end}" in err
+
+
+def test_rows_that_are_not_handed_in_have_the_words_of_an_estimate(
+    command: Command, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Repeated in every field, or alike under another id; the numbers are the same too."""
+    twins = [{**row(0), "id": f"twin {number}"} for number in range(3)]
+    rows = [row(0), row(1), row(1), *twins]
+    Path("rows.jsonl").write_text("\n".join(map(json.dumps, rows)), "utf-8")
+    estimate = ["labeler", "estimate", "rows.jsonl", "--model", "m", "--json"]
+    monkeypatch.setattr(sys, "argv", estimate)
     assert run() == 0
-    told = capsys.readouterr()
-    assert "validating" in told.out
-    assert "nobody was asked" in told.err
+    counts = json.loads(capsys.readouterr().out)["rows"]
+    assert (counts["repeated"], counts["shared"], counts["asked"]) == (1, 3, 2)
+    _, _, err = command("submit", "rows.jsonl", "--model", "m")
+    assert "2 requests handed in" in err
+    assert "(repeated 1, alike 3)" in err
+
+
+def test_a_collection_with_failed_rows_ends_in_1(command: Command, provider: Provider) -> None:
+    """Also when it waits, and the others have their labels."""
+    provider.batches.take(completes(1))
+    provider._scripts["POST /v1/chat/completions"] = lambda _: "refusal"
+    command("submit", "rows.jsonl", "--model", "m")
+    code, _, err = command("collect", "--wait")
+    assert (code, "2 failed (refusal 2)" in err) == (1, True)
+
+
+def test_a_batch_that_its_server_does_not_know_ends_in_2(
+    command: Command, provider: Provider
+) -> None:
+    """To come back later would not help; it is told what does."""
+    command("submit", "rows.jsonl", "--model", "m")
+    del provider.batches.all["batch_0001"]
+    code, _, err = command("collect")
+    assert (code, "does not know it" in err) == (2, True)
+    code, out, _ = command("collect", "--json")
+    assert (code, json.loads(out)["stuck"]) == (2, 1)
 
 
 def test_waiting_ends_cleanly_on_a_signal(command: Command, provider: Provider) -> None:

@@ -58,7 +58,7 @@ def test_help_and_version_load_nothing_heavy() -> None:
 
 def test_labels_go_to_standard_output_and_talk_does_not(labeler_command: Command) -> None:
     """One JSON object a row on stdout, one line of counts on stderr."""
-    code, out, err = labeler_command("label", EXAMPLES)
+    code, out, err = labeler_command("label", EXAMPLES, "--judge", "embedded")
     assert code == 0
     assert len(json_lines(out)) == 14
     assert err == "14 labelled by embedded/lexical-1, 0 from the store, 0 failed\n"
@@ -67,7 +67,7 @@ def test_labels_go_to_standard_output_and_talk_does_not(labeler_command: Command
 def test_the_second_run_asks_nobody(labeler_command: Command, labels: Path) -> None:
     """Every label comes from the store, and the file is the same."""
     first = labels.read_bytes()
-    code, _, err = labeler_command("label", EXAMPLES, "-o", labels)
+    code, _, err = labeler_command("label", EXAMPLES, "-o", labels, "--judge", "embedded")
     assert code == 0
     assert err == "0 labelled by embedded/lexical-1, 14 from the store, 0 failed\n"
     assert labels.read_bytes() == first
@@ -202,6 +202,21 @@ def test_clashing_ids_stop_before_any_spend(labeler_command: Command, tmp_path: 
             ["label", EXAMPLES, "--judge", "embedded", "--seed", "7"],
             "judge embedded takes no --seed",
         ),
+        *(
+            (
+                ["label", EXAMPLES, "--judge", judge, option, value],
+                f"judge {judge} takes no {option}; only openai does",
+            )
+            for judge in ("embedded", "replay")
+            for option, value in (
+                ("--budget", "5"),
+                ("--requests-per-minute", "60"),
+                ("--tokens-per-minute", "6000"),
+                ("--price", "1,2"),
+                ("--prices", "prices.json"),
+            )
+        ),
+        (["label", EXAMPLES, "--budget", "5"], "needs --model"),
         (["label", EXAMPLES, "-o", "no/such/folder.jsonl"], "cannot write"),
         (["label", EXAMPLES, "--store", ""], "is empty: name a folder"),
         (["metrics", EXAMPLES, "--rows", "--json"], "--rows goes without"),
@@ -220,6 +235,76 @@ def test_wrong_use_is_one_clear_line(
     assert (code, out) == (2, "")
     assert says in err
     assert "Traceback" not in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "ask"),
+    [
+        (["label", EXAMPLES, "--seed", "x"], "labeler label"),
+        (["label"], "labeler label"),
+        (["metrics", "x", "--sed"], "labeler metrics"),
+        (["batch", "cancel"], "labeler batch cancel"),
+        (["import", "frob"], "labeler import"),
+        (["frob"], "labeler"),
+    ],
+)
+def test_wrong_use_names_the_help_of_its_command(
+    labeler_command: Command, arguments: list[object], ask: str
+) -> None:
+    """There stand the options that it has."""
+    _, _, err = labeler_command(*arguments)
+    assert err.splitlines()[-1] == f"try '{ask} --help'"
+
+
+BY_DEFAULT = (
+    "no key in OPENAI_API_KEY and no --model: labelling with the embedded judge, which compares "
+    "words; --judge embedded says so on purpose"
+)
+
+
+def test_the_embedded_judge_is_named_where_nobody_chose_it(labeler_command: Command) -> None:
+    """Its labels are no model's."""
+    _, _, err = labeler_command("label", EXAMPLES, "-o", "x.jsonl")
+    assert err.splitlines()[0] == BY_DEFAULT
+
+
+@pytest.mark.parametrize("chosen", [("--judge", "embedded"), ("--support-threshold", "0.5")])
+def test_the_embedded_judge_is_not_explained_to_who_chose_it(
+    labeler_command: Command, chosen: tuple[str, str]
+) -> None:
+    """By name, or by an option of its own."""
+    code, _, err = labeler_command("label", EXAMPLES, "-o", "x.jsonl", *chosen)
+    assert (code, len(err.splitlines())) == (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("times", "says"), [(2, "1 row repeats an earlier one"), (3, "2 rows repeat an earlier one")]
+)
+def test_rows_that_repeat_are_counted(
+    labeler_command: Command, tmp_path: Path, times: int, says: str
+) -> None:
+    """In words that fit their number."""
+    (tmp_path / "rows.jsonl").write_text(EXAMPLES.read_text().splitlines(keepends=True)[0] * times)
+    _, _, err = labeler_command("label", "rows.jsonl", "-o", "x.jsonl")
+    assert f"{says} in every field" in err
+
+
+def test_what_is_said_of_canaries_is_explained(labeler_command: Command) -> None:
+    """What fooled means, and with orders."""
+    _, _, err = labeler_command("label", EXAMPLES, "-o", "x.jsonl", "--canaries", "1")
+    line, legend = err.splitlines()[-2:]
+    assert line.startswith("canaries: with orders 0 of ")
+    assert legend.startswith("  fooled: a planted sentence of a document was called relevant")
+    assert "with orders: " in legend
+
+
+def test_canaries_of_too_small_a_share_say_why_there_are_none(labeler_command: Command) -> None:
+    """A share of a few rows may be none of them."""
+    _, _, err = labeler_command("label", EXAMPLES, "-o", "x.jsonl", "--canaries", "0.000001")
+    assert err.splitlines()[-1] == (
+        "  none was judged: chance chose no row for a share of 1e-06; a greater --canaries "
+        "chooses more"
+    )
 
 
 def test_a_key_in_the_environment_chooses_the_model(
@@ -353,7 +438,8 @@ def test_an_empty_key_is_no_key(labeler_command: Command, monkeypatch: pytest.Mo
     """The embedded judge is still the default."""
     monkeypatch.setenv("OPENAI_API_KEY", "")
     code, _, err = labeler_command("label", EXAMPLES, "-o", "x.jsonl")
-    assert (code, err.split(",")[0]) == (0, "14 labelled by embedded/lexical-1")
+    assert (code, err.splitlines()[0]) == (0, BY_DEFAULT)
+    assert "14 labelled by embedded/lexical-1" in err
 
 
 def test_visible_keeps_ordinary_text() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
 import signal
 import subprocess
 import sys
@@ -78,6 +79,8 @@ def test_a_signal_lets_paid_requests_finish(
     assert running.returncode == 128 + number
     assert "requests in flight may finish" in err
     assert "interrupted; run it again to go on" in err
+    assert re.search(r"\d+ labelled by openai/m, 0 from the store, 0 failed, \d+ of 60 rows", err)
+    assert "labels.jsonl was not written\n" in err
     assert "Traceback" not in err
     assert not list(tmp_path.glob(".labels*"))
     assert sent < 60
@@ -107,20 +110,103 @@ def test_a_second_signal_leaves_at_once(tmp_path: Path) -> None:
     assert "destroyed" not in err
 
 
-def test_a_reader_that_leaves_is_no_failure(tmp_path: Path) -> None:
-    """`labeler label … | head -1` ends with 0 and says nothing of pipes."""
-    command = f"{' '.join(EMBEDDED)} | head -c 1 >/dev/null; echo ${{PIPESTATUS[0]}}"
+def unread(command: list[str], folder: Path, *, both: bool = False) -> tuple[int, str]:
+    """Run a command whose reader has left; its exit code and what it said.
+
+    Args:
+        command: what is run.
+        folder: where.
+        both: whether standard error goes to the same reader.
+    """
+    reader, pipe = os.pipe()
+    os.close(reader)
+    try:
+        done = subprocess.run(
+            command,
+            cwd=folder,
+            env=settings(),
+            stdout=pipe,
+            stderr=pipe if both else subprocess.PIPE,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+    finally:
+        os.close(pipe)
+    return done.returncode, done.stderr
+
+
+@pytest.mark.parametrize("count", [1, 300])
+def test_labels_that_nobody_reads_to_the_end_are_no_success(tmp_path: Path, count: int) -> None:
+    """`labeler label … | head -1` says where it stopped, and the next run goes on there."""
+    rows = many_rows(tmp_path, count)
+    command = [*LABELER, "label", str(rows), "--judge", "embedded"]
+    code, err = unread(command, tmp_path)
+    said = re.fullmatch(
+        r"labeler: the reader left after (\d+) rows?; run it again to go on: what is stored "
+        r"costs nothing\n",
+        err,
+    )
+    assert code == 141
+    assert said
+    assert 1 <= int(said[1]) <= max(1, count - 1)
+    assert ("1 row;" in err) == (said[1] == "1")
     done = subprocess.run(
-        ["/bin/bash", "-c", command],
+        [*command, "-o", "x.jsonl"],
         cwd=tmp_path,
         env=settings(),
         capture_output=True,
         text=True,
         check=True,
     )
-    assert done.stdout == "0\n"
-    assert "Traceback" not in done.stderr
-    assert "Broken" not in done.stderr
+    stored = re.search(r"(\d+) from the store, 0 failed", done.stderr)
+    assert stored
+    assert int(stored[1]) >= int(said[1])
+
+
+def test_what_was_spent_is_told_though_nobody_reads_the_labels(tmp_path: Path) -> None:
+    """Money is."""
+    with Provider() as provider:
+        rows = many_rows(tmp_path, 1)
+        command = [*asking(provider, rows), "-o", "-", "--price", "100,400,10"]
+        code, err = unread(command, tmp_path)
+    assert code == 141
+    assert "1 requests; 100 prompt tokens (40 cached); 10 completion tokens; $0.0104 by" in err
+
+
+@pytest.mark.parametrize("command", [EMBEDDED, [*LABELER, "export"]], ids=["label", "export"])
+def test_a_reader_of_both_streams_that_leaves_is_no_success(
+    tmp_path: Path, command: list[str]
+) -> None:
+    """Nobody can be told, but for the exit code."""
+    subprocess.run([*EMBEDDED, "-o", "labels.jsonl"], cwd=tmp_path, env=settings(), check=True)
+    assert unread(command, tmp_path, both=True)[0] == 141
+
+
+def test_records_that_nobody_reads_to_the_end_are_not_exported(tmp_path: Path) -> None:
+    """A part of a store is not the store."""
+    subprocess.run([*EMBEDDED, "-o", "labels.jsonl"], cwd=tmp_path, env=settings(), check=True)
+    code, err = unread([*LABELER, "export"], tmp_path)
+    assert (code, err) == (141, "labeler: the reader left before all was written\n")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["metrics", "labels.jsonl"],
+        ["metrics", "labels.jsonl", "--rows"],
+        ["metrics", "--list"],
+        ["show", "labels.jsonl", "log-rotation"],
+        ["show", "labels.jsonl", "log-rotation", "--json"],
+        ["estimate", str(EXAMPLES), "--model", "m"],
+        ["prompt"],
+    ],
+    ids=" ".join,
+)
+def test_a_view_may_be_left(tmp_path: Path, arguments: list[str]) -> None:
+    """`labeler metrics … | head -1` ends with 0 and says nothing of pipes."""
+    subprocess.run([*EMBEDDED, "-o", "labels.jsonl"], cwd=tmp_path, env=settings(), check=True)
+    assert unread([*LABELER, *arguments], tmp_path) == (0, "")
 
 
 @pytest.mark.parametrize(

@@ -536,12 +536,24 @@ def test_a_lasting_failure_is_kept_and_asked_again_only_on_request() -> None:
     (again,) = labeler.label([row(0, id="other")], judge=mended, store=store)
     assert isinstance(again, LabelFailure)
     assert (again.id, again.reason, again.attempts, again.usage) == ("other", "refusal", 0, None)
-    assert again.message == "'other': refused; retry_failed asks again"
+    assert again.message == (
+        "'other': refused; asked again only on request (retry_failed, --retry-failed)"
+    )
     assert mended.asked == []
 
     retried = labeler.label(rows(1), judge=mended, store=store, retry_failed=True)
     assert reasons(retried) == ["label"]
     assert labeler.label(rows(1), judge=CountingJudge(refused_for_good), store=store) == retried
+
+
+def test_who_retries_failures_does_so_once_a_run() -> None:
+    """Further rows with the same sentences are told what came of it."""
+    store, judge = MemoryStore(), CountingJudge(refused_for_good)
+    labeler.label(rows(1), judge=CountingJudge(refused_for_good), store=store)
+    many = [row(0, id="first"), *(row(n) for n in range(1, 30)), row(0, id="later")]
+    outcomes = labeler.label(many, judge=judge, store=store, retry_failed=True, concurrency=1)
+    assert reasons(outcomes) == ["refusal"] * 31
+    assert len(judge.asked) == 30
 
 
 def fatal_at_three(request: JudgeRequest) -> JudgeReply:

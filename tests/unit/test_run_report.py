@@ -91,6 +91,44 @@ def test_an_unknown_price_is_said_to_be_unknown(label: Label) -> None:
     assert not any("$" in line for line in told.lines)
 
 
+def test_a_run_that_is_broken_off_tells_as_much_as_a_whole_one(label: Label) -> None:
+    """How far it came, what it took, and what became of the file."""
+    given = ("--price", "100,400,10", "--no-wait")
+    with Provider(["unknown-key", "ok", "refusal", "ok", *["429-wait-long"] * 9]) as provider:
+        told = label(provider, *given, count=6)
+    assert told.code == 75
+    assert told.line("2 labelled by openai/m, 0 from the store, 1 failed") == (
+        "2 labelled by openai/m, 0 from the store, 1 failed (refusal 1), 3 of 6 rows not reached, "
+        "what came for them is stored and counted in dollars alone"
+    )
+    said = told.line(r"\d+ requests")
+    assert said.startswith("4 requests, 1 re-asked (unknown_key 1); 400 prompt tokens")
+    assert "; $0.0416 by " in said
+    assert told.lines[-2] == "labels.jsonl was not written"
+    with Provider() as provider:
+        assert label(provider, *given, count=3).code == 1
+    with Provider(["429-wait-long"] * 9) as provider:
+        again = label(provider, *given, count=6)
+    assert again.line("0 labelled").startswith("0 labelled by openai/m, 2 from the store, 1 failed")
+    assert again.lines[-2] == "labels.jsonl keeps its older content"
+
+
+def test_a_run_that_is_broken_off_before_it_began_says_why_alone(label: Label) -> None:
+    """There is nothing to count."""
+    with Provider() as provider:
+        told = label(provider, "-o", "no/such/folder.jsonl")
+    assert told.code == 2
+    assert len(told.lines) == 1
+
+
+def test_a_run_that_is_broken_off_says_nothing_of_a_file_that_is_none(label: Label) -> None:
+    """What went to a device or a pipe is with its reader."""
+    with Provider(["429-wait-long"] * 9) as provider:
+        told = label(provider, "--no-wait", "-o", "/dev/null")
+    assert told.code == 75
+    assert not any("/dev/null" in line for line in told.lines)
+
+
 def test_a_run_that_the_store_answers_reports_no_spending(label: Label) -> None:
     """What another run bought is not counted again; nor is a stored refusal."""
     with Provider(["refusal"]) as provider:

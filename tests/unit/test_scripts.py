@@ -14,6 +14,7 @@ import pytest
 import audit_explanations
 import label_batch
 import recompute
+import serve_provider
 from labelled import record, verbatim
 
 SCRIPTS = Path(__file__).parents[2] / "scripts"
@@ -113,3 +114,14 @@ def test_canned_answers_are_labelled_by_the_printed_command(tmp_path: Path) -> N
     assert json.loads(line)["kind"] == "label"
     assert (tmp_path / "canned-labels").is_dir()
     assert "The answers are canned" in warning
+
+
+def test_canned_faults_keep_nobody_waiting_for_hours(capsys: pytest.CaptureFixture[str]) -> None:
+    """The longest are served only where they are asked for, and --help says so."""
+    with pytest.raises(SystemExit):
+        serve_provider.main(["--help"])
+    left_out = "all kinds but 429-wait-long, hang, slow-loris"
+    assert left_out in " ".join(capsys.readouterr().out.split())
+    assert not {"429-wait-long", "hang", "slow-loris"} & set(serve_provider.options([]).kinds)
+    assert serve_provider.options(["--kinds", "hang"]).kinds == ["hang"]
+    assert serve_provider.options(["500", "hang"]).script == ["500", "hang"]

@@ -334,6 +334,14 @@ def test_a_named_pause_holds_everyone_back() -> None:
     assert notices[0].startswith("the server asks to wait 10800 s: going on at 20")
 
 
+def test_a_wait_for_ones_own_limits_is_told_once() -> None:
+    """A hundred tokens each, and ten seconds for every one after those that may go at once."""
+    load, _ = loaded(12, limits=Limits(tokens_per_minute=600))
+    (notice,) = load.notices
+    assert notice.startswith("the requests or tokens a minute that this run is limited to hold")
+    assert loaded(12, limits=Limits(tokens_per_minute=60_000))[0].notices == []
+
+
 def test_a_pause_beyond_the_limit_ends_the_run() -> None:
     """The error says until when."""
 

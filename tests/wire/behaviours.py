@@ -270,6 +270,8 @@ BEHAVIOURS: dict[str, Behaviour] = {
     "null-usage": changes(lambda value: value["usage"].update(prompt_tokens=None)),
     "drift": changes(lambda value: value.update(model=DRIFTED)),
     "odd-model": changes(lambda value: value.update(model=7, system_fingerprint=[])),
+    "surrogate-model": changes(lambda value: value.update(model="m\ud800")),
+    "absurd-usage": changes(lambda value: value["usage"].update(prompt_tokens=10**18)),
     "odd-finish": changes(lambda value: value["choices"][0].update(finish_reason=None)),
     # labels
     "malformed": says("Sure! Here is the label: {"),

@@ -131,7 +131,7 @@ def test_a_batch_asks_what_the_online_judge_asks(tmp_path: Path) -> None:
 
 
 def test_what_costs_nothing_is_left_out(tmp_path: Path) -> None:
-    """Stored labels, failures for good, pending rows, repeated rows and bad rows are not bought."""
+    """Stored labels, failures for good, pending rows, rows alike and bad rows are not bought."""
     with Provider(["ok", "refusal"]) as provider:
         online = OpenAIJudge("model-1", api_key=KEY, base_url=provider.url)
         labeler.label(rows(2), judge=online, store=tmp_path, concurrency=1)
@@ -140,7 +140,7 @@ def test_what_costs_nothing_is_left_out(tmp_path: Path) -> None:
         bad = {**rows(1, 4)[0], "response": ""}
         done = submit(provider, tmp_path, [*rows(4), twin, bad])
     assert done.lines == 1
-    assert done.left_out == {"stored": 1, "failed before": 1, "in a batch": 1, "repeated": 1}
+    assert done.left_out == {"stored": 1, "failed before": 1, "in a batch": 1, "alike": 1}
     assert [failure.reason for failure in done.bad] == ["empty_response"]
 
 
@@ -1140,13 +1140,32 @@ def test_batches_of_another_address_are_left_alone(tmp_path: Path) -> None:
     """A key is sent to no address that is written in a store."""
     with Provider() as provider, Provider() as other:
         name = submit(provider, tmp_path, rows(1)).batch
-        said: list[str] = []
-        batches.collect_batches(service(other), tmp_path, say=said.append)
-        assert f"batches at {provider.url} are left alone" in said[0]
-        batches.batch_status(tmp_path, service(other))
+        assert name is not None
+        for chosen in (None, name):
+            with pytest.raises(UsageError, match=", not at") as caught:
+                batches.collect_batches(service(other), tmp_path, name=chosen)
+            assert f"--base-url {provider.url}" in str(caught.value)
+        with pytest.raises(UsageError, match=", not at"):
+            batches.cancel_batch(service(other), tmp_path, name)
+        assert not batches.batch_status(tmp_path, service(other))[0].looked_up
         assert not other.requests
-        with pytest.raises(UsageError, match="are left alone"):
-            batches.collect_batches(service(other), tmp_path, name=name)
+
+
+def test_batches_of_another_address_do_not_keep_others_from_being_collected(
+    tmp_path: Path,
+) -> None:
+    """They are told of with the command that collects them, until nothing of them is open."""
+    with Provider() as provider, Provider() as other:
+        submit(provider, tmp_path, rows(1))
+        submit(other, tmp_path, rows(1, 1))
+        said: list[str] = []
+        assert collect(other, tmp_path, say=said.append).results.labelled == 1
+        assert len(said) == 1
+        assert f"batches at {provider.url} are left alone" in said[0]
+        assert f"`labeler batch collect --store {tmp_path} --base-url {provider.url}`" in said[0]
+        collect(provider, tmp_path, say=said.append)
+        collect(other, tmp_path, say=said.append)
+        assert len(said) == 1
 
 
 def test_two_at_once_do_not_work_on_the_same_batches(tmp_path: Path) -> None:

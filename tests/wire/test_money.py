@@ -110,7 +110,7 @@ def test_the_message_of_a_row_beyond_the_budget_says_what_was_spent() -> None:
     """And what to do; it is not kept against the row."""
     with Provider(count_tokens=True) as provider:
         failures = [o for o in on_budget(provider) if isinstance(o, LabelFailure)]
-    assert "the budget of $6 is used up" in failures[0].message
+    assert "the budget of $6 does not cover this request" in failures[0].message
     assert "raise the budget and run it again" in failures[0].message
     assert not any(failure.lasting or failure.usage for failure in failures)
 
@@ -118,7 +118,7 @@ def test_the_message_of_a_row_beyond_the_budget_says_what_was_spent() -> None:
 @pytest.mark.parametrize(
     ("options", "missing"),
     [
-        (["--price", PRICE], "a budget needs max_output_tokens"),
+        (["--price", PRICE], "a budget needs max_output_tokens (--max-output-tokens)"),
         (["--max-output-tokens", CAP], "a budget needs a price, and none is known for 'm'"),
     ],
 )

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from typing import Any, cast
 
 import pytest
@@ -225,7 +226,11 @@ def test_a_reply_is_a_plain_label_with_its_facts() -> None:
     assert abs(dt.datetime.now(dt.UTC) - made) < dt.timedelta(minutes=1)
 
 
-UNTIDY = ["no-usage", "text-usage", "null-usage", "odd-model", "odd-finish", "drift"]
+UNTIDY = [
+    *("no-usage", "text-usage", "null-usage", "absurd-usage"),
+    *("odd-model", "surrogate-model", "odd-finish", "drift"),
+]
+NO_USAGE = {"no-usage", "text-usage", "absurd-usage"}
 
 
 @pytest.mark.parametrize("behaviour", UNTIDY)
@@ -233,7 +238,8 @@ def test_an_untidy_server_still_labels(behaviour: str) -> None:
     """What a completion says of itself may be missing or nonsense; the answer counts."""
     with Provider([behaviour]) as provider:
         facts = reply_of(provider).facts
-    assert (facts.usage is None) == (behaviour in {"no-usage", "text-usage"})
+    assert facts.model_dump_json()
+    assert (facts.usage is None) == (behaviour in NO_USAGE)
     assert (facts.served_model is None) == (behaviour == "odd-model")
 
 
@@ -640,6 +646,24 @@ def test_pauses_grow_and_are_jittered() -> None:
     for pause, limit in zip(pauses, [1, 2, 4, 8, 16, 32, 60, 60], strict=True):
         assert 0 <= pause <= limit
     assert len(set(pauses)) == 8
+
+
+# Connections
+
+
+def test_many_requests_at_once_share_several_clients() -> None:
+    """Each looks at all of its own connections for every request; a few requests need one."""
+    judge = OpenAIJudge("m", api_key="k" * 20, base_url="http://127.0.0.1:9/v1")
+
+    async def opened(requests: int) -> int:
+        with ExitStack() as open_requests:
+            for _ in range(requests):
+                open_requests.enter_context(judge._line().client())
+            clients = len(judge._line()._requests)
+        await judge.aclose()
+        return clients
+
+    assert [asyncio.run(opened(count)) for count in (1, 8, 9, 64, 300)] == [1, 1, 2, 8, 8]
 
 
 # Interruptions

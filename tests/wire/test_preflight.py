@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -12,8 +13,18 @@ from labeler.errors import FatalJudgeError
 from labeler.judges import openai_judge
 from labeler.judges.preflight import preflight
 from labeler.stores.memory import MemoryStore
+from wire.clients import comes_true
 from wire.provider import ModelCard, Provider, Step, changes, error
-from wire.runs import Watch, command, ended, reasons, row_file, rows, run
+from wire.runs import (
+    Watch,
+    command,
+    ended,
+    reasons,
+    row_file,
+    rows,
+    run,
+    running,
+)
 
 LOOK_UP = "GET /v1/models/{id}"
 COMPLETION = "POST /v1/chat/completions"
@@ -133,3 +144,13 @@ def test_the_look_up_can_be_left_out() -> None:
         outcomes = run(provider, rows(3), judge={"preflight": False})
     assert reasons(outcomes) == ["label"] * 3
     assert provider.routes == {COMPLETION: 3}
+
+
+def test_leaving_during_the_look_up_waits_for_nobody(tmp_path: Path) -> None:
+    """A server that hangs there keeps no one who presses Ctrl-C."""
+    with Provider(at={LOOK_UP: lambda _: "hang"}) as provider:
+        with running(command(provider, row_file(tmp_path, rows(4))), tmp_path) as hanging:
+            assert comes_true(lambda: provider.routes == {LOOK_UP: 1}, 60)
+            hanging.process.send_signal(signal.SIGINT)
+            assert hanging.process.wait(timeout=10) == 130
+        assert provider.routes == {LOOK_UP: 1}

@@ -1,0 +1,86 @@
+"""What commands that pay a judge have in common: they write a file, and may be broken off."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from labeler.cli.interrupt import ReaderGone
+from labeler.errors import UsageError
+
+if TYPE_CHECKING:
+    from labeler.cli.terminal import Progress
+    from labeler.record import AnyOutcome
+
+T = TypeVar("T", bound="AnyOutcome")
+
+SOME_FAILED = 1
+BUDGET_REACHED = 4
+
+
+def refuse_own_input(rows: list[str], output: str) -> None:
+    """Refuse to write over the rows that a run reads."""
+    target = Path(output)
+    for path in map(Path, rows):
+        if path.is_file() and target.is_file() and path.samefile(target):
+            raise UsageError(f"{output} is an input: write the labels to another file")
+
+
+def write_run(
+    run: Generator[T, None, None],
+    output: str,
+    progress: Progress,
+    counts: Callable[[], tuple[str, ...]],
+    each: Callable[[T], None] = lambda _: None,
+) -> None:
+    """Write what a run yields, and say how far it came if it does not come to its end.
+
+    Args:
+        run: closed here, so that a run that breaks off is over before anything is said of it.
+        output: a file, or ``-``.
+        progress: the run's watcher.
+        counts: where the outcomes came from, for people.
+        each: told of each outcome before it is written.
+
+    Raises:
+        ReaderGone: whoever read our standard output has closed it.
+    """
+    from labeler import api
+
+    try:
+        with closing(run):
+            told: Iterator[T] = _telling(run, each)
+            api.write_labels(told, output)
+    except BrokenPipeError:
+        progress.break_off()
+        rows_said = f"{progress.reached} row{'s' * (progress.reached != 1)}"
+        raise ReaderGone(
+            f"the reader left after {rows_said}; run it again to go on: what is stored costs "
+            "nothing"
+        ) from None
+    except BaseException:
+        progress.break_off(*counts(), left=_left(output))
+        raise
+
+
+def _telling(outcomes: Iterable[T], each: Callable[[T], None]) -> Iterator[T]:
+    for outcome in outcomes:
+        each(outcome)
+        yield outcome
+
+
+def exit_code(progress: Progress) -> int:
+    """How a run that came to its end ends."""
+    if progress.reasons["budget"]:
+        return BUDGET_REACHED
+    return SOME_FAILED if progress.failed else 0
+
+
+def _left(output: str) -> str:
+    """What a run that broke off leaves where its labels were to stand; pipes are their readers'."""
+    path = Path(output)
+    if output == "-" or (path.exists() and not path.is_file()):
+        return ""
+    return f"{output} {'keeps its older content' if path.exists() else 'was not written'}"
