@@ -18,6 +18,8 @@ from labeler.judges.experience import MOST_GIVEN_UP, MOST_REJECTED
 from labeler.judges.failures import RULES
 from labeler.judges.openai_spec import OpenAISpec
 from labeler.pipeline import GRACE_SECONDS
+from labeler.profiles import PROFILES
+from labeler.rubrics import CRITERIA
 from labeler.splitting import SPLITTERS
 from labeler.traffic import Limits
 from update_readme import FAILURES, GENERATED, updated
@@ -139,10 +141,12 @@ def test_the_numbers_of_the_failure_page_are_those_of_the_code() -> None:
 
 def test_every_command_judge_and_splitter_is_mentioned() -> None:
     """Nothing is hidden from the reader."""
-    commands = [command.name for command in app.registered_commands]
-    for name in [*commands, *JUDGES, *SPLITTERS]:
-        assert name is not None
-        assert name in README, name
+    for command in app.registered_commands:
+        assert f"labeler {command.name} " in README, command.name
+    for name in [*SPLITTERS, *PROFILES, *CRITERIA]:
+        assert f"`{name}`" in README, name
+    for name in JUDGES:
+        assert f"--judge {name}" in README or f"`{name}`" in README, name
 
 
 def test_links_lead_somewhere() -> None:
