@@ -32,6 +32,7 @@ ViolationKind = Literal[
     "supported_without_support",
     "unknown_reference_sentence",
     "missing_claims",
+    "blank_claim",
     "claims_and_none",
     "verdict_without_keys",
     "verdict_against_support",
@@ -201,6 +202,8 @@ class _Check:
             contradicting = self._keys(
                 claim.contradicting_sentence_keys, f"{field}.contradicting_sentence_keys"
             )
+            if not claim.claim.strip():
+                self._violate("blank_claim", field, [key])
             needed = {"entailment": supporting, "contradiction": contradicting}
             if not needed.get(claim.verdict, "none"):
                 self._violate("verdict_without_keys", field, [claim.verdict])
@@ -274,6 +277,8 @@ class _Check:
             if key is None:
                 self._violate("unknown_reference_sentence", field, [claim.reference_sentence_key])
                 continue
+            if not claim.claim.strip():
+                self._violate("blank_claim", field, [key])
             keys = self._keys(claim.supporting_sentence_keys, f"{field}.supporting_sentence_keys")
             yield claim.model_copy(
                 update={"reference_sentence_key": key, "supporting_sentence_keys": keys}

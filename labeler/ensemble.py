@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass, field, replace
-from decimal import Decimal
+from contextlib import suppress
+from dataclasses import dataclass, field
 
 from labeler.agreeing.fields import UNITS, FieldAgreement, field_agreement, verdicts_of
 from labeler.errors import BadRow, UsageError
@@ -23,6 +23,7 @@ from labeler.statistics.agreement import Pattern
 from labeler.stores import LabelStore
 from labeler.traffic import Limits
 from labeler.traffic.budget import Budget
+from labeler.traffic.purse import Purse
 from labeler.voting import electorate, majority
 
 TOO_FEW_VOTES = "too_few_votes"
@@ -84,13 +85,16 @@ def vote_rows(
         after: called at the very end, however the run ends.
 
     Raises:
-        UsageError: there are no voters; else as for :func:`labeler.pipeline.label_rows`.
+        UsageError: there are no voters, or two of them are one, or one could not keep to the
+            budget; nothing was sent. Else as for :func:`labeler.pipeline.label_rows`.
     """
-    if not voters:
-        raise UsageError("an ensemble needs a voter")
-    purse = _Purse(limits or Limits())
+    purse = Purse(limits or Limits())
     lost: dict[str, LabelFailure] = {}
     try:
+        _require_voters(rows, voters, limits)
+        total = survey(rows)
+        if watcher:
+            watcher.begin(total.distinct, total.repeated)
         for number, how in enumerate(voters, start=1):
             if watcher and len(voters) > 1:
                 watcher.notice(f"vote {number} of {len(voters)}: {how.judge.spec}")
@@ -107,9 +111,6 @@ def vote_rows(
             for outcome in run:
                 if isinstance(outcome, LabelFailure) and outcome.key:
                     lost[outcome.key] = outcome
-        total = survey(rows)
-        if watcher:
-            watcher.begin(total.distinct, total.repeated)
         for outcome in _counted(rows, voters, store, votes, lost):
             if watcher:
                 watcher.seen(outcome, "judge")
@@ -145,11 +146,17 @@ def _counted(
         said = [_vote(store, request) for request in requests]
         votes.count(said)
         given = [vote for vote in said if vote is not None]
-        if 2 * len(given) > len(voters):
+        missing = [
+            _why(store, request, lost)
+            for request, vote in zip(requests, said, strict=True)
+            if vote is None
+        ]
+        unsettled = [failure for failure in missing if not failure.lasting]
+        if 2 * len(given) > len(voters) and not unsettled:
             signature = electorate([request.signature for request in requests], schema)
             yield majority(given, signature, len(voters))
         else:
-            yield _undecided(requests, len(given), lost)
+            yield _undecided(requests[0], len(given), len(voters), unsettled or missing)
 
 
 def _vote(store: LabelStore, request: JudgeRequest) -> LabelRecord | None:
@@ -160,49 +167,62 @@ def _vote(store: LabelStore, request: JudgeRequest) -> LabelRecord | None:
     return record.model_copy(update={"example": request.example})
 
 
+def _why(store: LabelStore, request: JudgeRequest, lost: dict[str, LabelFailure]) -> LabelFailure:
+    """Why a voter gave no label.
+
+    A failure for good, such as a refusal, is a voter's last word, and counts as a no. One of the
+    network or the budget is none: the vote may still come, and turn the result.
+    """
+    found = lost.get(request.key) or store.failure(request.key)
+    return found or row_failure(request, TOO_FEW_VOTES, "it gave no label", attempts=0)
+
+
 def _undecided(
-    requests: Sequence[JudgeRequest], given: int, lost: dict[str, LabelFailure]
+    request: JudgeRequest, given: int, voters: int, missing: Sequence[LabelFailure]
 ) -> LabelFailure:
     """Why a row has no majority: the reason that its voters share, or else that they are few."""
-    failures = [lost[request.key] for request in requests if request.key in lost]
-    reasons = {failure.reason for failure in failures}
-    why = f"; the last to fail: {failures[-1].message}" if failures else ""
+    reasons = {failure.reason for failure in missing}
+    said = missing[-1].message.partition(": ")[2]
     return row_failure(
-        requests[0],
+        request,
         reasons.pop() if len(reasons) == 1 else TOO_FEW_VOTES,
-        f"{given} of {len(requests)} votes are no majority{why}",
+        f"{given} of {voters} votes are there, which does not settle it; a missing one: {said}",
         attempts=0,
     )
 
 
-class _Purse:
-    """The budget of all voters together."""
+def _require_voters(rows: Rows, voters: Sequence[Recipe], limits: Limits | None) -> None:
+    """Find out before any spend what would make the votes worthless."""
+    if not voters:
+        raise UsageError("an ensemble needs a voter")
+    asked: dict[str, str] = {}
+    for number, request in enumerate(_first_requests(rows, voters), start=1):
+        if request.key in asked:
+            raise UsageError(
+                f"vote {number} would be {asked[request.key]}'s again: a judge that is named twice "
+                "has one vote; let it vote several times by repeating it"
+            )
+        asked[request.key] = f"{request.signature.judge}/{request.signature.model}"
+    if limits is not None and limits.budget is not None:
+        for how in voters:
+            require = getattr(how.judge, "require_bounds", None)
+            if require is not None:
+                require()
 
-    def __init__(self, limits: Limits) -> None:
-        self._limits = limits
-        self.spent = Budget(limits.budget)
 
-    def limits(self) -> Limits:
-        """What the next voter may do; a budget that is used up leaves it the least there is."""
-        if self._limits.budget is None:
-            return self._limits
-        left = max(self._limits.budget - self.spent.spent, _NOTHING)
-        return replace(self._limits, budget=left)
-
-    def pay(self, spent: Budget) -> None:
-        """Add what a voter spent."""
-        self.spent.known += spent.known
-        self.spent.doubtful += spent.doubtful
-
-
-_NOTHING = Decimal("1e-12")
-"""Dollars that buy nothing."""
+def _first_requests(rows: Rows, voters: Sequence[Recipe]) -> list[JudgeRequest]:
+    """What the voters would be asked of the first row that can be asked about."""
+    for row in rows:
+        if not isinstance(row.content, LabelFailure):
+            with suppress(BadRow):
+                return [how.request(row.content) for how in voters]
+    return []
 
 
 class _Round:
     """Passes on what one voter costs, and not its outcomes: people are told of the majority's."""
 
-    def __init__(self, watcher: Watcher | None, purse: _Purse) -> None:
+    def __init__(self, watcher: Watcher | None, purse: Purse) -> None:
         self._watcher, self._purse = watcher, purse
 
     def begin(self, rows: int, repeated: int) -> None:

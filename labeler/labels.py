@@ -154,7 +154,7 @@ class VerbatimLabel(Frozen):
 
 def _profile(value: object) -> str:
     """The profile of a label that is read: told by the fields that it has."""
-    names = value if isinstance(value, dict) else vars(value)
+    names = value if isinstance(value, dict) else getattr(value, "__dict__", {})
     if "reference_claims" in names:
         return "reference"
     return "claims" if "response_claims" in names else "trace"

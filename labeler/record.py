@@ -9,6 +9,7 @@ from pydantic import Field, FiniteFloat, TypeAdapter
 
 from labeler.contract import Violation, check_label
 from labeler.example import Frozen, KeyedExample
+from labeler.keys import position
 from labeler.labels import Label, Verbatim
 from labeler.profiles import PROFILES
 from labeler.questions import QuestionsAnswer, Similarity
@@ -251,7 +252,7 @@ def label_key(example: KeyedExample, signature: Signature) -> str:
         64 hexadecimal digits.
     """
     referenced = shows_reference(signature)
-    return digest({"shown": shown(example, reference=referenced), "signature": _facts(signature)})
+    return digest({"shown": shown(example, reference=referenced), "signature": signature.facts()})
 
 
 def score_key(example: KeyedExample, criterion: Criterion, signature: Signature) -> str:
@@ -264,7 +265,7 @@ def score_key(example: KeyedExample, criterion: Criterion, signature: Signature)
     """
     parts = criterion.parts(has_reference=bool(example.reference))
     seen = {name: text for name, text in shown(example, reference=True).items() if name in parts}
-    facts = {"shown": seen, "criterion": criterion.facts(), "signature": _facts(signature)}
+    facts = {"shown": seen, "criterion": criterion.facts(), "signature": signature.facts()}
     return digest(facts)
 
 
@@ -275,7 +276,7 @@ def steps_key(criterion: Criterion, signature: Signature) -> str:
         64 hexadecimal digits.
     """
     facts = {name: fact for name, fact in criterion.facts().items() if name not in _NOT_OF_STEPS}
-    return digest({"steps_for": facts, "signature": _facts(signature)})
+    return digest({"steps_for": facts, "signature": signature.facts()})
 
 
 _NOT_OF_STEPS = frozenset({"name", "steps"})
@@ -288,12 +289,7 @@ def questions_key(example: KeyedExample, signature: Signature) -> str:
         64 hexadecimal digits.
     """
     seen = shown(example)["response"]
-    return digest({"questions_for": seen, "signature": _facts(signature)})
-
-
-def _facts(signature: Signature) -> dict[str, Any]:
-    # A fact at its default is left out: a fact that a later version adds changes no key of today.
-    return signature.model_dump(mode="json", exclude_defaults=True)
+    return digest({"questions_for": seen, "signature": signature.facts()})
 
 
 def fault_of(record: AnyRecord) -> str | None:
@@ -334,9 +330,20 @@ def _fault_of_questions(record: QuestionsRecord) -> str | None:
 def _fault_of_label(record: LabelRecord) -> str | None:
     if label_key(record.example, record.signature) != record.key:
         return "its key is not that of its question, sentences and signature (see label_key)"
+    family = record.signature.response_schema.name.partition("/")[0]
+    if type(record.label) is not _OUTPUTS.get(family, type(record.label)):
+        return "its label is not of the profile that the schema of its signature belongs to"
+    try:
+        for key in [*record.example.document_keys(), *record.example.response_keys()]:
+            position(key)
+    except ValueError as error:
+        return f"its sentences have other keys than can be: {error}"
     if check_label(record.label, record.example).label != record.label:
         return "its label names keys that its sentences do not have, or a key twice"
     return None
+
+
+_OUTPUTS = {profile.family: profile.output for profile in PROFILES.values()}
 
 
 def shows_reference(signature: Signature) -> bool:

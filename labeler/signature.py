@@ -70,6 +70,13 @@ class Signature(BaseModel):
     """Version of the sentences that were planted in the record to test the judge; such a label
     enters no number. ``None`` for a record as it is."""
 
+    def facts(self) -> dict[str, Any]:
+        """What enters a key, as a JSON value.
+
+        A fact at its default is left out: one that a later version adds changes no key of today.
+        """
+        return self.model_dump(mode="json", exclude_defaults=True)
+
     def __str__(self) -> str:
         """For people to read and compare; never parsed."""
         parts = [

@@ -95,10 +95,7 @@ def electorate(voters: Sequence[Signature], schema: Artifact) -> Signature:
         schema: of the profile ``trace``, which the label has whatever the profile of the votes.
     """
     prompts = {voter.prompt for voter in voters}
-    named = sorted(
-        f"{voter.judge}/{voter.model} {digest(voter.model_dump(mode='json'))[:8]}"
-        for voter in voters
-    )
+    named = sorted(f"{voter.judge}/{voter.model} {digest(voter.facts())[:8]}" for voter in voters)
     return Signature(
         judge=JUDGE,
         model=f"{len(voters)} votes",

@@ -83,6 +83,8 @@ def choose_judges(
     threshold: float | None,
     openai: dict[str, Any],
     prices: tuple[str | None, str | None],
+    *,
+    also: Iterable[str] = (),
 ) -> list[Judge]:
     """Make the judges that vote together.
 
@@ -92,24 +94,41 @@ def choose_judges(
         threshold: the same.
         openai: the given options of every ``openai`` judge.
         prices: of ``--price`` and ``--prices``.
+        also: as for :func:`choose_judge`.
 
     Raises:
-        UsageError: a judge is named twice, or as for :func:`choose_judge`.
+        UsageError: a judge is named twice, one price is given for several models, or as for
+            :func:`choose_judge`.
     """
     wanted = [name.strip() for name in names.split(",")]
     twice = sorted({name for name in wanted if wanted.count(name) > 1})
     if twice:
         raise UsageError(f"--judges names {twice[0]!r} twice; --repeat has each judge vote again")
+    kinds = [name.partition(":")[0] for name in wanted]
+    given, file = prices
+    if given is not None and kinds.count("openai") > 1:
+        raise UsageError(
+            "--price is that of one model, and --judges names several: give a file of --prices"
+        )
     made = []
-    for name in wanted:
-        kind, _, model = name.partition(":")
-        asked = {**openai, **({"model": model} if model else {})} if kind == "openai" else {}
+    for kind, name in zip(kinds, wanted, strict=True):
+        model = name.partition(":")[2]
+        # What no judge takes is handed to the first, which refuses it.
+        ours = {kind, *({"replay", "embedded", "openai"} - set(kinds))}
+        asked = {**openai, **({"model": model} if model else {})} if "openai" in ours else {}
         charged = None
-        if asked.get("model"):
-            given, file = prices
+        if kind == "openai" and asked.get("model"):
             charged = find_price(asked["model"], asked.get("base_url"), given=given, file=file)
-        only = {"replay": (recorded, None), "embedded": (None, threshold)}
-        made.append(choose_judge(kind, *only.get(kind, (None, None)), asked, charged))
+        made.append(
+            choose_judge(
+                kind,
+                recorded if "replay" in ours else None,
+                threshold if "embedded" in ours else None,
+                asked,
+                charged,
+                also=also if "openai" in ours else (),
+            )
+        )
     return made
 
 

@@ -108,7 +108,9 @@ def label(
     if judges is None:
         chosen = [choose_judge(judge, recorded, support_threshold, given, charged, also=also)]
     else:
-        chosen = choose_judges(judges, recorded, support_threshold, given, (price, prices))
+        chosen = choose_judges(
+            judges, recorded, support_threshold, given, (price, prices), also=also
+        )
     limits = Limits(
         requests_per_minute,
         tokens_per_minute,
@@ -121,7 +123,8 @@ def label(
         "press Ctrl-C again to drop them"
     )
     planted, votes = Canaries(canaries, canary_seed), Votes()
-    with Progress("labeling", charged) as progress:
+    known = [getattr(one, "price", None) for one in chosen]
+    with Progress("labeling", next(filter(None, known), charged)) as progress:
         asked: dict[str, Any] = {
             "rows": RowFile(*rows, id_from=options.id_columns(id_from)),
             "store": store,

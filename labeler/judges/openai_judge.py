@@ -94,7 +94,7 @@ class OpenAIJudge:
         self._key = SecretStr(usable_key(api_key))
         self._host = host_of(self.spec.base_url)
         self._sleep = sleep
-        self._price = price or price_of(model, self.spec.base_url)
+        self.price = price or price_of(model, self.spec.base_url)
         self._counter = Approximation()
         self._experience = Experience()
         self._lines: dict[asyncio.AbstractEventLoop, _Line] = {}
@@ -117,7 +117,7 @@ class OpenAIJudge:
         """
         exchange = Exchange(request, cap=self.spec.max_output_tokens, traffic=current())
         if exchange.traffic.budget.cap is not None:
-            self._require_bounds()
+            self.require_bounds()
         await self._be_ready(exchange)
         token = EXCHANGE.set(exchange)
         try:
@@ -249,22 +249,26 @@ class OpenAIJudge:
         schema = _schema_text(exchange.request.schema)
         tokens = request_tokens(self._counter, messages, schema)
         tokens += exchange.request.expected_tokens
-        if self._price is None or exchange.cap is None:
+        if self.price is None or exchange.cap is None:
             return Size(tokens)
         at_most = request_tokens_at_most(self._counter, messages, schema)
-        return Size(tokens, self._price.worst(at_most, exchange.cap))
+        return Size(tokens, self.price.worst(at_most, exchange.cap))
 
     def _bill(self, sent: Sent, usage: Usage | None) -> None:
         """Tell the traffic what an answer took."""
         if usage is None:
             sent.answered()
             return
-        cost = None if self._price is None else self._price.cost(usage)
+        cost = None if self.price is None else self.price.cost(usage)
         sent.answered(tokens=usage.prompt_tokens + usage.completion_tokens, cost=cost)
 
-    def _require_bounds(self) -> None:
-        """Refuse a budget that could not be kept."""
-        if self._price is None:
+    def require_bounds(self) -> None:
+        """Refuse a budget that could not be kept.
+
+        Raises:
+            UsageError: nobody knows what an answer may cost at most.
+        """
+        if self.price is None:
             raise UsageError(
                 f"a budget needs a price, and none is known for {self.spec.model!r} at "
                 f"{self._host}: give one (price, --price {PRICE_FORM})"

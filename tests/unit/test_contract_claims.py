@@ -53,7 +53,7 @@ def with_first(**fields: object) -> list[tuple[str, str, tuple[str, ...]]]:
     return broken(claims_output(BOTH).model_copy(update={"response_claims": claims}))
 
 
-def changed(claim: ResponseClaim, **fields: object) -> ResponseClaim:
+def changed(claim: ResponseClaim, /, **fields: object) -> ResponseClaim:
     """A claim with other fields."""
     return claim.model_copy(update=fields)
 
@@ -128,6 +128,13 @@ def test_a_claim_belongs_to_a_sentence_of_the_response() -> None:
         label = check_label(answer, EXAMPLE).label
         assert isinstance(label, ClaimsLabelingOutput)
         assert label.response_claims == BOTH
+
+
+def test_a_claim_says_something() -> None:
+    """Blank ones would be counted like any other, here and in the reference."""
+    assert with_first(claim=" \n") == [("blank_claim", "response_claims[0]", ("a",))]
+    blank = expects(["0a"], claim="")
+    assert ("blank_claim", "reference_claims[0]", ("ref.a",)) in referenced(blank)
 
 
 @pytest.mark.parametrize("field", ["supporting_sentence_keys", "contradicting_sentence_keys"])

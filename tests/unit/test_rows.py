@@ -18,7 +18,7 @@ from labeler.label_files import read_outcomes, to_line, write_outcomes
 from labeler.parsing import to_example
 from labeler.record import LabelFailure, Outcome
 from labeler.rows import RowFile, RowSequence, distinct, survey
-from labelled import record
+from labelled import claims_output, output, record, says
 
 GOOD: dict[str, Any] = {"id": "1", "question": "Q?", "documents": ["D."], "response": "R."}
 
@@ -227,6 +227,30 @@ def test_a_label_file_that_is_none_names_line_and_fields(tmp_path: Path) -> None
     ) as error:
         list(read_outcomes(path))
     assert "hidden" not in str(error.value)
+
+
+@pytest.mark.parametrize("value", ["x", None, [], 5, True])
+@pytest.mark.parametrize("field", ["label", "verbatim"])
+def test_a_label_that_is_no_object_is_no_label(tmp_path: Path, field: str, value: object) -> None:
+    """Whatever stands there; only an answer in its own words may be missing."""
+    path = tmp_path / "labels.jsonl"
+    line = {**json.loads(to_line(record())), field: value}
+    path.write_text(json.dumps(line) + "\n")
+    if (field, value) == ("verbatim", None):
+        assert len(list(read_outcomes(path))) == 1
+        return
+    with pytest.raises(UsageError, match=rf"labels\.jsonl:1: not a label record: label\.{field}"):
+        list(read_outcomes(path))
+
+
+def test_a_label_of_another_profile_than_its_signature_says_is_refused(tmp_path: Path) -> None:
+    """It would be measured by what nobody asked for."""
+    made = record(answer=claims_output([says("a", ["0a"]), says("b", ["0b"])]))
+    lowered = made.model_copy(update={"label": output()})
+    path = tmp_path / "labels.jsonl"
+    path.write_text(to_line(lowered) + "\n")
+    with pytest.raises(UsageError, match="not of the profile that the schema of its signature"):
+        list(read_outcomes(path))
 
 
 @pytest.mark.parametrize("part", ["question", "keys", "key"])

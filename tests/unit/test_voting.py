@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
 
 import labeler
 from command import Command
-from fakes import CountingJudge, agreeable
+from fakes import Behaviour, CountingJudge, agreeable
 from labeler.api import MemoryStore, iter_majority
 from labeler.ensemble import TOO_FEW_VOTES, Votes
-from labeler.errors import UsageError
+from labeler.errors import JudgeError, UsageError
 from labeler.judges import JudgeReply, JudgeSpec, UnusableAnswer
+from labeler.judges.openai_judge import OpenAIJudge
 from labeler.labels import GPTLabelingOutput
 from labeler.pipeline import admit_reply
 from labeler.prompting import JudgeRequest, load_schema
 from labeler.record import LabelFailure, LabelRecord, Outcome, fault_of
+from labeler.signature import digest
+from labeler.traffic import Limits
 from labeler.voting import electorate, majority
 from labelled import output
 from samples import keyed_example, request
@@ -179,6 +183,57 @@ def test_a_row_needs_more_than_half_of_its_votes() -> None:
     assert TOO_FEW_VOTES not in kinds(outcomes)
 
 
+def failing(reason: str) -> Behaviour:
+    """The second row fails on the way, as when the network or the budget ends."""
+
+    def answer(asked: JudgeRequest) -> JudgeReply:
+        if asked.example.id == "r1":
+            raise JudgeError("it did not come", reason=reason)
+        return agreeable(asked)
+
+    return answer
+
+
+def test_a_vote_that_may_still_come_is_no_no() -> None:
+    """The row waits for it; once it is there the label is what all votes say."""
+    store = MemoryStore()
+    judges = [CountingJudge(model=f"m{n}") for n in range(2)]
+    late = CountingJudge(failing("transport"), model="late")
+    outcomes = list(iter_majority(rows(3), judges=[*judges, late], store=store))
+    assert kinds(outcomes) == ["label", "transport", "label"]
+    assert "2 of 3 votes are there, which does not settle it" in str(outcomes[1])
+    mended = CountingJudge(model="late")
+    outcomes = list(iter_majority(rows(3), judges=[*judges, mended], store=store))
+    assert kinds(outcomes) == ["label"] * 3
+    assert mended.asked == ["r1"]
+
+
+def test_one_judge_has_one_vote() -> None:
+    """However often, and under whatever name, it is among the voters; nothing is asked."""
+    judge = CountingJudge()
+    with pytest.raises(UsageError, match="fake/fake-1's again"):
+        list(iter_majority(rows(3), judges=[judge, judge], store=MemoryStore()))
+    assert judge.asked == []
+
+
+def test_a_voter_that_cannot_keep_the_budget_is_found_before_any_is_paid() -> None:
+    """Its price is not known: the first one is not asked either."""
+    first = CountingJudge()
+    unknown = OpenAIJudge("m", api_key="k" * 20, base_url="http://127.0.0.1:9/v1")
+    limits = Limits(budget=Decimal(1))
+    with pytest.raises(UsageError, match="a budget needs a price"):
+        list(iter_majority(rows(3), judges=[first, unknown], store=MemoryStore(), limits=limits))
+    assert first.asked == []
+
+
+def test_the_key_of_a_majority_outlives_new_facts() -> None:
+    """It names voters by the facts that enter their own keys."""
+    one, other = (vote(n, output()).signature for n in range(2))
+    named = electorate([one, other], SCHEMA).sampling["voters"]
+    assert digest(one.facts())[:8] in named
+    assert "trial" not in one.facts()
+
+
 def test_agreement_is_counted_over_all_votes() -> None:
     """Who failed left a gap; the rest is compared."""
     votes = Votes()
@@ -214,6 +269,11 @@ def test_the_command_votes_and_tells_how_far_they_agree(
     assert kinds(list(labeler.read_labels(out))) == ["label"] * 3
     code, _, err = labeler_command("label", given, "--judges", "embedded,embedded")
     assert (code, "names 'embedded' twice" in err) == (2, True)
+    code, _, err = labeler_command("label", given, "--judges", "embedded", "--temperature", 1)
+    assert (code, "takes no --temperature" in err) == (2, True)
+    several = ["--judges", "openai:a,openai:b", "--base-url", "http://127.0.0.1:9/v1"]
+    code, _, err = labeler_command("label", given, *several, "--price", "1,2")
+    assert (code, "--price is that of one model" in err) == (2, True)
     code, _, err = labeler_command(
         "label", given, "--judges", "embedded", "--judge", "embedded", "--store", tmp_path / "s"
     )
