@@ -72,7 +72,9 @@ class MetricComparison:
         mean_a: mean of A's values.
         mean_b: mean of B's values.
         difference: mean of B minus A.
-        interval: bootstrap interval of the difference.
+        span: the largest difference that is reckoned with: 1, as of shares, or how far apart the
+            least and the greatest value of both sides are, where that is more.
+        interval: bootstrap interval of the difference, which lies within the span.
         p: of the sign-flip permutation test that there is none.
         p_adjusted: the same by Holm's method, over all metrics and groups of the comparison that
             have a p value; without differences no test could have found any.
@@ -95,6 +97,7 @@ class MetricComparison:
     mean_a: float | Undefined
     mean_b: float | Undefined
     difference: float | Undefined
+    span: float
     interval: Interval | Undefined
     p: PValue | Undefined
     p_adjusted: float | Undefined
@@ -120,6 +123,7 @@ class MetricComparison:
             "undefined_pairs": self.undefined_pairs,
             "undefined_a": self.undefined_a,
             "undefined_b": self.undefined_b,
+            "span": self.span,
             **{name: _plain(figure) for name, figure in figures.items()},
             "undefined": reasons,
             "moved": [asdict(record) for record in self.moved],
@@ -278,11 +282,12 @@ def compare(
         have = ", ".join(sorted(side_a.columns | side_b.columns)) or "none"
         raise UsageError(f"no label has a column {by!r} to compare by; columns: {have}")
     options = _Options(resamples, level, seed, top)
+    asked = [_Asked(metric, n, _span(pairs, n)) for n, metric in enumerate(metrics)]
     rows = [
-        _compared(group, metric, index, part, options)
+        _compared(group, one, part, options)
         for group, part in _grouped(pairs, by)
-        for index, metric in enumerate(metrics)
-        if ids is not None or (side_a.has_fields_of(metric) and side_b.has_fields_of(metric))
+        for one in asked
+        if ids is not None or all(side.has_fields_of(one.metric) for side in (side_a, side_b))
     ]
     judged = tuple(_judged(rows, options.alpha))
     return Comparison(side_a, side_b, counts, judged, by, level, resamples, seed)
@@ -297,6 +302,16 @@ def _grouped(pairs: list[Pair], by: str | None) -> list[tuple[str | None, list[P
     return sorted(groups.items())
 
 
+class _Asked(NamedTuple):
+    """A metric that is compared."""
+
+    metric: Metric
+    place: int
+    """Its place among the values of a label."""
+    span: float
+    """See :attr:`MetricComparison.span`."""
+
+
 class _Valued(NamedTuple):
     """A pair and its values of one metric."""
 
@@ -309,11 +324,22 @@ class _Valued(NamedTuple):
         return self.b - self.a
 
 
+def _span(pairs: Sequence[Pair], index: int) -> float:
+    """How far apart two values of a metric may be; of all groups, which have one scale."""
+    values = [
+        value
+        for pair in pairs
+        for value in (pair.a.values[index], pair.b.values[index])
+        if not isinstance(value, str)
+    ]
+    return max(1.0, max(values) - min(values)) if values else 1.0
+
+
 def _compared(
-    group: str | None, metric: Metric, index: int, pairs: Sequence[Pair], options: _Options
+    group: str | None, asked: _Asked, pairs: Sequence[Pair], options: _Options
 ) -> MetricComparison:
     """Everything about one metric but what the other metrics have a say in."""
-    found = [(pair, pair.a.values[index], pair.b.values[index]) for pair in pairs]
+    found = [(pair, pair.a.values[asked.place], pair.b.values[asked.place]) for pair in pairs]
     valued = [
         _Valued(pair, a, b)
         for pair, a, b in found
@@ -325,7 +351,7 @@ def _compared(
     units = questions if shared else None
     drawing: dict[str, Any] = {"resamples": options.resamples, "seed": options.seed}
     return MetricComparison(
-        metric=metric,
+        metric=asked.metric,
         group=group,
         pairs=len(valued),
         questions=len(set(questions)) if shared else None,
@@ -335,7 +361,10 @@ def _compared(
         mean_a=mean_difference([one.a for one in valued]),
         mean_b=mean_difference([one.b for one in valued]),
         difference=mean_difference(differences),
-        interval=paired_interval(differences, groups=units, level=options.level, **drawing),
+        span=asked.span,
+        interval=paired_interval(
+            differences, groups=units, span=asked.span, level=options.level, **drawing
+        ),
         p=sign_flip_test(differences, groups=units, **drawing),
         p_adjusted=Undefined("not_tested"),
         mcnemar=_mcnemar(valued, shared=shared),

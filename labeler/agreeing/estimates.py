@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from labeler.agreeing.fields import is_yes_or_no
 from labeler.agreeing.matching import TIE
+from labeler.calculators import METRICS
+from labeler.human_labels import OVERALL
 from labeler.statistics.corrected import (
     Corrected,
     JudgeErrors,
@@ -77,12 +80,20 @@ def estimate(
             mine,
             [values[name] for name in said],
             alone,
-            bounds=(0, 1),
+            bounds=(0, 1) if _is_share(metric, values.values()) else None,
             random_sample=random_sample,
         ),
-        corrected=_corrected(said, values, alone, random_sample=random_sample),
+        corrected=_corrected(said, values, alone, random_sample=random_sample)
+        if is_yes_or_no(metric)
+        else None,
         people=replace(plain_mean(mine), method="people", labelled=len(said), unlabelled=0),
     )
+
+
+def _is_share(metric: str, values: Iterable[float]) -> bool:
+    """Whether no value, and so no mean, can lie outside 0 to 1; one that does is proof."""
+    declared = metric == OVERALL or METRICS[metric].bounded
+    return declared and all(0 <= value <= 1 for value in values)
 
 
 def _corrected(
@@ -91,11 +102,9 @@ def _corrected(
     alone: Sequence[float],
     *,
     random_sample: bool,
-) -> Corrected | None:
-    """The error-corrected proportion, where judge and people say yes or no; ties are left out."""
+) -> Corrected:
+    """The error-corrected proportion of what says yes or no; ties are left out."""
     decided = {name: value for name, value in said.items() if value is not None}
-    if not {*decided.values(), *values.values()} <= {0, 1}:
-        return None
     errors = JudgeErrors.of(list(decided.values()), [values[name] for name in decided])
     yes = sum(1 for value in alone if value)
     return corrected_proportion(yes, len(alone), errors, random_sample=random_sample)

@@ -32,8 +32,19 @@ UNITS: Mapping[str, str] = {
 }
 """The yes-or-no fields of every label, and what each says yes or no to."""
 
+_FLAGS = frozenset({"adherence", "adherence:ragbench", "adherence:length", "adherence:capstone"})
+"""The metrics that say yes or no of a record."""
+
 NOT_YES_OR_NO = "not_yes_or_no"
 """Why numbers between 0 and 1 have neither kappa nor AC1: these compare classes."""
+
+
+def is_yes_or_no(field: str) -> bool:
+    """Whether a field says yes or no, so that a majority decides; of all others there are means.
+
+    By the field and not by its values, of which some files happen to have only 0 and 1.
+    """
+    return field in UNITS or field in _FLAGS
 
 
 @dataclass(frozen=True)
@@ -47,7 +58,8 @@ class FieldAgreement:
         units: units that both sides judged.
         left_out: units that only one of them judged.
         raw: share of the units on which both say the same.
-        mean_a: share of yes on side A among these units; of a metric, the mean.
+        mean_a: share of yes on side A among these units; of a metric, the mean. ``None`` where
+            there are none, or more than two sides.
         mean_b: the same of side B.
         kappa: Cohen's kappa.
         ac1: Gwet's AC1.
@@ -92,13 +104,13 @@ class FieldAgreement:
 def field_agreement(
     field: str, unit: str, group: str | None, patterns: Counter[Pattern]
 ) -> FieldAgreement:
-    """Compare two sides.
+    """Compare two sides, or see how far more of them agree.
 
     Args:
         field: what is compared.
         unit: what is counted.
         group: value of the grouping column, or ``None``.
-        patterns: how often each pair of ratings occurs: yes or no, or numbers from 0 to 1.
+        patterns: how often each pair of ratings occurs: yes or no, or numbers.
     """
     ratings = Ratings(patterns)
     raw = ratings.raw
@@ -135,9 +147,11 @@ def coefficients(ratings: Ratings) -> tuple[Agreement, Agreement, Agreement]:
 
 
 def _mean(ratings: Ratings, side: int) -> float | None:
-    """Mean of one side over the units that both judged."""
-    total = sum(float(pattern[side] or 0) * count for pattern, count in ratings.paired.items())
-    return total / ratings.units if ratings.units else None
+    """Mean of one side of two over the units that both judged."""
+    if ratings.raters > PAIR or not ratings.units:
+        return None
+    given = [(pattern[side], count) for pattern, count in ratings.paired.items()]
+    return sum(float(value) * count for value, count in given if value is not None) / ratings.units
 
 
 def verdicts_of(record: LabelRecord) -> dict[str, tuple[bool | None, ...]]:

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from labeler.agreeing.fields import UNITS, FieldAgreement, field_agreement, verdicts_of
-from labeler.agreeing.sides import Side, check_column, group_of, read_side
+from labeler.agreeing.sides import LabelsById, check_column, group_of, labels_by_id
 from labeler.record import LabelRecord, Outcome, shown
 from labeler.signature import digest
 from labeler.statistics.agreement import Pattern
@@ -110,8 +110,8 @@ def compare_labels(
         sentences = digest(shown(record.example))
         return Verdicts(sentences, group_of(record.example.metadata, by), verdicts_of(record))
 
-    first = read_side(a, keep, name=names[0], trial=trials[0])
-    second = read_side(b, keep, name=names[1], trial=trials[1])
+    first = labels_by_id(a, keep, name=names[0], trial=trials[0])
+    second = labels_by_id(b, keep, name=names[1], trial=trials[1])
     check_column(first, by)
     both = [name for name in first.labelled if name in second.labelled]
     alike = [name for name in both if _alike(first, second, name)]
@@ -123,12 +123,12 @@ def compare_labels(
     )
 
 
-def _alike(first: Side[Verdicts], second: Side[Verdicts], name: str) -> bool:
+def _alike(first: LabelsById[Verdicts], second: LabelsById[Verdicts], name: str) -> bool:
     return first.labelled[name].sentences == second.labelled[name].sentences
 
 
 def _joined(
-    first: Side[Verdicts], second: Side[Verdicts], both: list[str], alike: list[str]
+    first: LabelsById[Verdicts], second: LabelsById[Verdicts], both: list[str], alike: list[str]
 ) -> Joined:
     kept = set(alike)
     differing = [name for name in both if name not in kept]
@@ -144,7 +144,7 @@ def _joined(
 
 
 def _fields(
-    first: Side[Verdicts], second: Side[Verdicts], names: list[str]
+    first: LabelsById[Verdicts], second: LabelsById[Verdicts], names: list[str]
 ) -> tuple[FieldAgreement, ...]:
     counted: dict[tuple[str | None, str], Counter[Pattern]] = defaultdict(Counter)
     groups = dict.fromkeys(first.labelled[name].group for name in names)

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 
-from labeler.agreeing.fields import verdicts_of
-from labeler.agreeing.sides import Side, group_of
+from labeler.agreeing.fields import is_yes_or_no, verdicts_of
+from labeler.agreeing.sides import LabelsById, group_of
 from labeler.calculators import METRICS, Tally, tally
 from labeler.human_labels import DOCUMENT_FIELDS, OVERALL, SENTENCE_FIELDS, HumanLabels
 from labeler.record import LabelRecord
@@ -111,12 +111,13 @@ class People:
 
     Attributes:
         said: every person's value by item, of items that the judge's side has.
-        verdict: by item, the majority's yes or no, or the mean of numbers; ``None`` for a tie.
-            Metrics are among them that follow from verdicts on every sentence of a record.
+        verdict: by item, the majority's yes or no, or the mean of what is no yes or no; ``None``
+            for a tie. Metrics are among them that follow from verdicts on every sentence of a
+            record.
         matched: what became of the human labels.
     """
 
-    def __init__(self, human: HumanLabels, side: Side[Judged]) -> None:
+    def __init__(self, human: HumanLabels, side: LabelsById[Judged]) -> None:
         self.said: dict[Item, dict[str, float]] = defaultdict(dict)
         fates: Counter[str] = Counter()
         unknown: dict[str, None] = {}
@@ -128,9 +129,8 @@ class People:
                 unknown[label.id] = None
             elif fate == _USED:
                 self.said[item][label.annotator] = label.value
-        numbers = {label.field for label in human.labels if label.value not in (0, 1)}
         self.verdict: dict[Item, float | None] = {
-            item: _verdict(list(by.values()), number=item[1] in numbers)
+            item: _verdict(list(by.values()), yes_or_no=is_yes_or_no(item[1]))
             for item, by in self.said.items()
         }
         self.matched = Matched(
@@ -162,7 +162,7 @@ class People:
 _USED, _UNKNOWN, _FAILED, _UNKNOWN_SENTENCE = "used", "unknown", "failed", "unknown_sentence"
 
 
-def _fate(item: Item, side: Side[Judged]) -> str:
+def _fate(item: Item, side: LabelsById[Judged]) -> str:
     """What becomes of a human label."""
     name, field, sentence = item
     judged = side.labelled.get(name)
@@ -173,16 +173,16 @@ def _fate(item: Item, side: Side[Judged]) -> str:
     return _USED
 
 
-def _verdict(values: Sequence[float], *, number: bool) -> float | None:
+def _verdict(values: Sequence[float], *, yes_or_no: bool) -> float | None:
     """What several people say together: their mean, or what most say; ``None`` for a tie."""
     mean = fmean(values)
-    if number:
+    if not yes_or_no:
         return mean
     return None if mean == TIE else float(mean > TIE)
 
 
 def _following(
-    verdict: Mapping[Item, float | None], side: Side[Judged]
+    verdict: Mapping[Item, float | None], side: LabelsById[Judged]
 ) -> Iterator[tuple[Item, float]]:
     """Metrics of records of which people judged every sentence, by the calculators' formulas."""
     yes: dict[tuple[str, str], dict[str, bool]] = defaultdict(dict)

@@ -16,7 +16,7 @@ from labeler.agreeing.fields import (
     field_agreement,
 )
 from labeler.agreeing.matching import Item, Judged, Matched, People, judged, record_fields
-from labeler.agreeing.sides import Side, check_column, read_side
+from labeler.agreeing.sides import LabelsById, check_column, labels_by_id
 from labeler.human_labels import HumanLabels
 from labeler.record import LabelRecord, Outcome
 from labeler.statistics.agreement import Agreement, Pattern, Ratings
@@ -84,7 +84,8 @@ def compare_with_people(
 ) -> PeopleAgreement:
     """Compare a judge's labels with human labels.
 
-    Where several people judged the same, a yes or no is that of the majority, a number their mean.
+    Where several people judged the same, a field that says yes or no has their majority's, any
+    other their mean.
 
     Args:
         outcomes: the judge's outcomes, those of records that no one else judged included.
@@ -103,7 +104,7 @@ def compare_with_people(
     def keep(record: LabelRecord) -> Judged:
         return judged(record, metrics, by, in_full=record.id in wanted)
 
-    side = read_side(outcomes, keep, name=name, trial=trial)
+    side = labels_by_id(outcomes, keep, name=name, trial=trial)
     check_column(side, by)
     people = People(human, side)
     return PeopleAgreement(
@@ -116,7 +117,7 @@ def compare_with_people(
     )
 
 
-def _fields(people: People, side: Side[Judged]) -> Iterator[FieldAgreement]:
+def _fields(people: People, side: LabelsById[Judged]) -> Iterator[FieldAgreement]:
     """Judge against people on every field, all records first, then each group."""
     counted: dict[tuple[str | None, str], Counter[Pattern]] = defaultdict(Counter)
     for item, value in people.verdict.items():
@@ -131,7 +132,7 @@ def _fields(people: People, side: Side[Judged]) -> Iterator[FieldAgreement]:
                 yield field_agreement(field, unit, group, counted[group, field])
 
 
-def _judge_value(item: Item, side: Side[Judged]) -> float | None:
+def _judge_value(item: Item, side: LabelsById[Judged]) -> float | None:
     name, field, sentence = item
     judged = side.labelled[name]
     if sentence is None:
@@ -140,7 +141,7 @@ def _judge_value(item: Item, side: Side[Judged]) -> float | None:
     return None if verdict is None else float(verdict)
 
 
-def _groups(side: Side[Judged]) -> list[str | None]:
+def _groups(side: LabelsById[Judged]) -> list[str | None]:
     """All records together, then each group."""
     groups = {judged.group for judged in side.labelled.values()}
     return [None, *sorted(group for group in groups if group is not None)]
@@ -160,7 +161,7 @@ def _among(people: People) -> Iterator[Among]:
 
 
 def _estimates(
-    people: People, side: Side[Judged], metrics: Sequence[str], *, random_sample: bool
+    people: People, side: LabelsById[Judged], metrics: Sequence[str], *, random_sample: bool
 ) -> Iterator[Estimates]:
     parts: dict[str | None, list[str]] = defaultdict(list)
     for name, kept in side.labelled.items():
@@ -173,7 +174,7 @@ def _estimates(
             yield estimate(metric, group, values, said[metric], random_sample=random_sample)
 
 
-def _warnings(people: People, side: Side[Judged]) -> Iterator[str]:
+def _warnings(people: People, side: LabelsById[Judged]) -> Iterator[str]:
     """What else to know of the numbers."""
     if len(side.signatures) > 1:
         yield (

@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Side(Generic[T]):
+class LabelsById(Generic[T]):
     """One side of a comparison.
 
     Attributes:
@@ -32,13 +32,13 @@ class Side(Generic[T]):
     columns: frozenset[str]
 
 
-def read_side(
+def labels_by_id(
     outcomes: Iterable[Outcome],
     keep: Callable[[LabelRecord], T],
     *,
     name: str,
     trial: int | None = None,
-) -> Side[T]:
+) -> LabelsById[T]:
     """Read the labels of one side; canaries are left out.
 
     Args:
@@ -66,7 +66,7 @@ def read_side(
             labelled.setdefault(outcome.id, kept) != kept
         ):
             raise _ambiguous(outcome, keys[outcome.id], name)
-    return Side(
+    return LabelsById(
         name=name,
         labelled=labelled,
         failed=frozenset(failed - labelled.keys()),
@@ -102,7 +102,7 @@ def group_of(metadata: dict[str, Any], by: str | None) -> str | None:
     return "(none)" if value is None else str(value)
 
 
-def check_column(side: Side[T], by: str | None) -> None:
+def check_column(side: LabelsById[T], by: str | None) -> None:
     """See that there is a column to group by.
 
     Raises:

@@ -6,7 +6,7 @@ mean. Vectors of two embedders cannot be compared: each is kept under its embedd
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -19,12 +19,14 @@ from labeler.vectors import EmbedderSpec, Vector
 
 @dataclass(frozen=True)
 class Embedded:
-    """What came back for some texts."""
+    """What came back for some of the texts that were given, such as those of one request."""
 
+    texts: tuple[str, ...]
+    """Which ones."""
     vectors: tuple[Vector | JudgeError, ...]
-    """One for each text, in order; in its place why there is none, where others may have one."""
+    """One for each, in order; in its place why there is none, where others may have one."""
     facts: ReplyFacts = field(default_factory=ReplyFacts)
-    """What it took: its attempts are the requests that were sent."""
+    """What it took since the last portion: its attempts are the requests that were sent."""
 
 
 class Embedder(Protocol):
@@ -40,8 +42,14 @@ class Embedder(Protocol):
         """What its tokens cost; ``None`` where nobody knows."""
         ...
 
-    async def embed(self, texts: Sequence[str]) -> Embedded:
-        """Make the vectors of texts.
+    def embed(self, texts: Sequence[str]) -> AsyncGenerator[Embedded, None]:
+        """Make the vectors of texts, and give those of each request as soon as they are there.
+
+        Write it with ``async def`` and ``yield``. Whoever asks for the next portion has saved the
+        last: what was paid for is kept, also where a later request ends the run.
+
+        Yields:
+            Portions that together hold every text once, in any order.
 
         Raises:
             FatalJudgeError: no text can be embedded; the run stops.

@@ -13,7 +13,7 @@ import math
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterator, Sequence
 
 from labeler.embedding import Embedded
 from labeler.embedding.prices import FREE
@@ -38,9 +38,9 @@ class LexicalEmbedder:
         """Nothing."""
         return FREE
 
-    async def embed(self, texts: Sequence[str]) -> Embedded:
+    async def embed(self, texts: Sequence[str]) -> AsyncGenerator[Embedded, None]:
         """Make the vectors of texts; a text without a word has a vector of zeros."""
-        return Embedded(tuple(map(_vector, texts)), ReplyFacts(attempts=0))
+        yield Embedded(tuple(texts), tuple(map(_vector, texts)), ReplyFacts(attempts=0))
 
     async def aclose(self) -> None:
         """Nothing to release."""

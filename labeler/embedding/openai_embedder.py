@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -114,11 +114,14 @@ class OpenAIEmbedder:
         """What the model's tokens cost, where it is known."""
         return self._price
 
-    async def embed(self, texts: Sequence[str]) -> Embedded:
-        """Make the vectors of texts, many in one request.
+    async def embed(self, texts: Sequence[str]) -> AsyncGenerator[Embedded, None]:
+        """Make the vectors of texts, many in one request; the next is sent on demand.
 
         A text that the server does not take, such as one that is too long, has an error in its
         vector's place, and so have texts that could not be asked about.
+
+        Yields:
+            What each request brought; before an error that ends the run, what the failed one took.
 
         Raises:
             FatalJudgeError: no text can be embedded with this key, model and address.
@@ -131,10 +134,24 @@ class OpenAIEmbedder:
                 f"a budget needs a price, and none is known for the embeddings of "
                 f"{self.spec.model!r} at {host_of(self._base_url)}: give one"
             )
-        vectors: list[Vector | JudgeError] = []
-        for batch in self._batches(texts):
-            vectors += await self._embedded(job, batch)
-        return Embedded(tuple(vectors), job.facts(host_of(self._base_url)))
+        host = host_of(self._base_url)
+        if empty := tuple(text for text in texts if not text):
+            # It is not sent: one empty text spoils a whole request.
+            fault = UnusableAnswer("an empty text has no vector", reason="empty_text", attempts=0)
+            yield Embedded(empty, (fault,) * len(empty), ReplyFacts(attempts=0))
+        waiting = list(self._batches([text for text in texts if text]))[::-1]
+        while waiting:
+            batch = waiting.pop()
+            try:
+                vectors = await self._embedded(job, batch)
+            except FatalJudgeError:
+                yield Embedded((), (), job.taken(host))
+                raise
+            if vectors is None:
+                middle = len(batch) // 2
+                waiting += [batch[middle:], batch[:middle]]
+            else:
+                yield Embedded(tuple(batch), vectors, job.taken(host))
 
     async def aclose(self) -> None:
         """Close the connections of the running event loop; the embedder may be used again."""
@@ -158,10 +175,10 @@ class OpenAIEmbedder:
         if batch:
             yield batch
 
-    async def _embedded(self, job: _Job, texts: list[str]) -> list[Vector | JudgeError]:
-        """Embed texts in one request; where it is refused, find the ones that are at fault."""
-        if not all(texts):
-            return await self._without_empty(job, texts)
+    async def _embedded(
+        self, job: _Job, texts: list[str]
+    ) -> tuple[Vector | JudgeError, ...] | None:
+        """Embed texts in one request; ``None`` to find the one at fault by asking in halves."""
         before = job.attempts
         try:
             vectors = await self._persist(job, texts)
@@ -170,29 +187,20 @@ class OpenAIEmbedder:
         else:
             self._experience.succeed()
             self._refused = 0
-            return [*vectors]
+            return vectors
         # Gone on out here, so that no exception hangs on ours that holds the key or the texts.
         if len(texts) > 1 and self._may_be_one_text(cause):
-            middle = len(texts) // 2
-            first = await self._embedded(job, texts[:middle])
-            return first + await self._embedded(job, texts[middle:])
+            return None
         self._refused += cause.rule.lasting
         error = self._failure(cause, job.attempts - before)
         if isinstance(error, FatalJudgeError):
             raise error
-        return [error] * len(texts)
+        return (error,) * len(texts)
 
     def _may_be_one_text(self, failed: Failed) -> bool:
         """Whether one of several texts may be at fault, rather than what all of them share."""
         suspect = failed.rule.course is Course.SUSPECT
         return failed.rule.lasting or (suspect and self._experience.worked)
-
-    async def _without_empty(self, job: _Job, texts: list[str]) -> list[Vector | JudgeError]:
-        """Ask about those that are not empty: one empty text spoils a whole request."""
-        asked = [text for text in texts if text]
-        found = iter(await self._embedded(job, asked) if asked else ())
-        empty = UnusableAnswer("an empty text has no vector", reason="empty_text", attempts=0)
-        return [next(found) if text else empty for text in texts]
 
     async def _persist(self, job: _Job, texts: list[str]) -> tuple[Vector, ...]:
         """The one retry layer."""
@@ -319,7 +327,7 @@ class OpenAIEmbedder:
 
 @dataclass(eq=False)
 class _Job:
-    """What one call of ``embed`` has taken so far."""
+    """What one call of ``embed`` has taken since it last told."""
 
     traffic: Traffic
     attempts: int = 0
@@ -327,9 +335,9 @@ class _Job:
     served_model: str | None = None
     started: float = field(default_factory=time.monotonic)
 
-    def facts(self, host: str) -> ReplyFacts:
-        """The same, as it is passed on."""
-        return ReplyFacts(
+    def taken(self, host: str) -> ReplyFacts:
+        """The same, as it is passed on, once."""
+        facts = ReplyFacts(
             served_model=self.served_model,
             host=host,
             usage=self.usage,
@@ -338,6 +346,8 @@ class _Job:
             created_at=datetime.now(UTC).isoformat(timespec="seconds"),
             labeler_version=__version__,
         )
+        self.attempts, self.usage, self.started = 0, None, time.monotonic()
+        return facts
 
 
 class _Forgiven(Failed):

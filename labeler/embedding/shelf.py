@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Container, Iterable, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -115,51 +115,74 @@ class Shelf:
     async def _make(
         self, wanted: Mapping[str, str], found: Found, saving: dict[str, Future[bool]]
     ) -> None:
-        """Have vectors made, and wait until they are durable, or the run is stopped."""
-        texts = list(wanted.values())
+        """Have vectors made; none is paid for before the last are durable, or the run stopped."""
         traffic = current()
-        async with traffic.place():
-            embedded = await self._embedded(texts)
-            self.work.add(embedded.facts)
-            for key, text, vector in zip(wanted, texts, embedded.vectors, strict=True):
-                found[text] = vector
-                if isinstance(vector, JudgeError):
-                    self.work.failed += 1
-                    continue
-                self.work.embedded += 1
-                made = stored_vector(
-                    text, self.embedder.spec, vector, served_model=embedded.facts.served_model
-                )
-                saving[key] = self.store.put(made)
-            for saved in saving.values():
-                await traffic.unless_stopped(asyncio.wrap_future(saved))
+        keys = {text: key for key, text in wanted.items()}
+        async with traffic.place(), aclosing(self._portions(list(keys))) as portions:
+            async for portion in portions:
+                self.work.add(portion.facts)
+                begun = len(saving)
+                for text, vector in zip(portion.texts, portion.vectors, strict=True):
+                    found[text] = vector
+                    if isinstance(vector, JudgeError):
+                        self.work.failed += 1
+                        continue
+                    self.work.embedded += 1
+                    saving[keys[text]] = self._put(text, vector, portion.facts)
+                for saved in list(saving.values())[begun:]:
+                    await traffic.unless_stopped(asyncio.wrap_future(saved))
 
-    async def _embedded(self, texts: Sequence[str]) -> Embedded:
-        """Ask the embedder; a bug of it costs these texts, not the run."""
+    def _put(self, text: str, vector: Vector, facts: ReplyFacts) -> Future[bool]:
+        """Begin to save a vector."""
+        served = facts.served_model
+        return self.store.put(stored_vector(text, self.embedder.spec, vector, served_model=served))
+
+    async def _portions(self, texts: Sequence[str]) -> AsyncGenerator[Embedded, None]:
+        """What the embedder gives; a bug of it costs the texts that are left, not the run."""
+        left, bug = dict.fromkeys(texts), "gave no vector"
         try:
-            embedded = await self.embedder.embed(texts)
-            return Embedded(_checked(embedded.vectors, len(texts)), embedded.facts)
+            async with aclosing(self.embedder.embed(texts)) as given:
+                async for portion in given:
+                    checked = self._checked(portion, left)
+                    for text in checked.texts:
+                        del left[text]
+                    yield checked
         except (LabelerError, Stopped):
             raise
         except Exception as error:  # noqa: BLE001 - its words may hold a key or a text
-            fault = JudgeError(
-                f"embedder {self.embedder.spec} raised {type(error).__name__}: a fault of the "
-                "embedder's code, not of the text",
-                reason="embedder_error",
-            )
-            return Embedded((fault,) * len(texts), ReplyFacts(attempts=0))
+            bug = f"raised {type(error).__name__}"
+        if left:
+            yield Embedded(tuple(left), (self._fault(bug),) * len(left), ReplyFacts(attempts=0))
+
+    def _checked(self, given: Embedded, left: Container[str]) -> Embedded:
+        """A portion as it can be stored: one bad vector spoils no other.
+
+        Where it is not clear which vector is whose, none is taken; what they took is counted.
+
+        Raises:
+            TypeError: it is none.
+        """
+        if not isinstance(given, Embedded) or not isinstance(given.facts, ReplyFacts):
+            raise TypeError("an embedder gives portions")
+        distinct = len(set(given.texts)) == len(given.texts) == len(given.vectors)
+        if not distinct or not all(text in left for text in given.texts):
+            return Embedded((), (), given.facts)
+        return Embedded(tuple(given.texts), tuple(map(self._usable, given.vectors)), given.facts)
+
+    def _usable(self, vector: Vector | JudgeError) -> Vector | JudgeError:
+        if isinstance(vector, JudgeError):
+            return vector
+        try:
+            return as_vector(vector)
+        except (TypeError, ValueError):
+            return self._fault("gave what is no list of finite numbers")
+
+    def _fault(self, bug: str) -> JudgeError:
+        return JudgeError(
+            f"embedder {self.embedder.spec} {bug}: a fault of the embedder's code, not of the text",
+            reason="embedder_error",
+        )
 
 
 def _let_go(lease: Lease, _saved: Future[bool]) -> None:
     lease.release()
-
-
-def _checked(vectors: Sequence[Vector | JudgeError], count: int) -> tuple[Vector | JudgeError, ...]:
-    """Vectors as they can be stored.
-
-    Raises:
-        ValueError: there is not one for each text, or one is no vector.
-    """
-    if len(vectors) != count:
-        raise ValueError("an embedder gives one vector for each text")
-    return tuple(v if isinstance(v, JudgeError) else as_vector(v) for v in vectors)

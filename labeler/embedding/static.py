@@ -10,7 +10,7 @@ are read, and nothing else.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -58,11 +58,11 @@ class WordLlamaEmbedder:
         """Nothing."""
         return FREE
 
-    async def embed(self, texts: Sequence[str]) -> Embedded:
+    async def embed(self, texts: Sequence[str]) -> AsyncGenerator[Embedded, None]:
         """Make the vectors of texts; a text without a known piece has a vector of zeros."""
         found = self._tokenizer.encode_batch(list(texts), add_special_tokens=False)
         vectors = tuple(self._mean(pieces.ids) for pieces in found)
-        return Embedded(vectors, ReplyFacts(attempts=0))
+        yield Embedded(tuple(texts), vectors, ReplyFacts(attempts=0))
 
     async def aclose(self) -> None:
         """Nothing to release."""

@@ -3,6 +3,7 @@
 Every function takes differences, one a pair, so whoever calls decides which of the two is
 subtracted. Where pairs share something that may move them together, such as their question,
 ``groups`` names it for each pair: then groups are resampled, and change their sign, as a whole.
+``None`` in the place of a group makes a pair a group of its own.
 """
 
 from __future__ import annotations
@@ -262,7 +263,8 @@ def _units(differences: Sequence[float], groups: Sequence[Hashable] | None) -> _
             f"{len(checked)} differences with {len(groups)} groups; name one group for each pair"
         )
     index: dict[Hashable, int] = {}
-    place = [index.setdefault(group, len(index)) for group in groups]
+    keys = (object() if group is None else group for group in groups)
+    place = [index.setdefault(key, len(index)) for key in keys]
     members: list[list[float]] = [[] for _ in index]
     for unit, difference in zip(place, checked.tolist(), strict=True):
         members[unit].append(difference)

@@ -321,6 +321,31 @@ def test_several_people_are_one_verdict_and_their_own_agreement(agree: Run) -> N
     assert "people among themselves on adherence: alpha" in agree(a, "--human", h)[1]
 
 
+@pytest.mark.parametrize("elsewhere", ["1", "0.9"])
+def test_what_people_say_of_one_record_changes_no_other(agree: Run, elsewhere: str) -> None:
+    """A number has people's mean, also where no other record of the file has a fraction."""
+    a = labels("a.jsonl", [record(id="r0"), record(id="r1")])
+    lines = ["r0,a,1", "r0,b,1", "r0,c,0", f"r1,a,{elsewhere}"]
+    h = people("h.csv", "id,annotator,relevance", *lines)
+    value = found(agree(a, "--human", h, "--json"))
+    (means,) = value["estimates"]
+    assert means["people"]["value"] == pytest.approx((2 / 3 + float(elsewhere)) / 2)
+    assert means["corrected"] is None
+    assert value["human_labels"]["ties"] == 0
+
+
+@pytest.mark.parametrize("elsewhere", ["1", "0.9"])
+def test_a_flag_is_the_majoritys_whatever_stands_elsewhere(agree: Run, elsewhere: str) -> None:
+    """Two of three say yes, and one of two: a yes and a tie."""
+    a = labels("a.jsonl", adherent(3, 3))
+    lines = ["r0,a,1", "r0,b,1", "r0,c,0", "r1,a,1", "r1,b,0", f"r2,a,{elsewhere}"]
+    value = found(agree(a, "--human", people("h.csv", "id,annotator,adherence", *lines), "--json"))
+    (means,) = value["estimates"]
+    assert means["people"]["value"] == pytest.approx(2.5 / 3)
+    assert value["human_labels"]["ties"] == 1
+    assert field(value, "adherence")["mean_b"] == 1.0
+
+
 def test_what_matches_nothing_is_counted_and_said(agree: Run) -> None:
     """Unknown records, unknown sentences and failed records, and columns that are no field."""
     a = labels("a.jsonl", [record(id="r1"), LabelFailure(id="r2", reason="refusal", message="no")])

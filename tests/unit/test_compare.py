@@ -53,6 +53,12 @@ def row(
     )
 
 
+def of_keys(made: LabelRecord, keys: list[str]) -> LabelRecord:
+    """The same label, whose judge named these relevant sentences, some of them again and again."""
+    stored = made.label.model_copy(update={"all_relevant_sentence_keys": keys})
+    return made.model_copy(update={"verbatim": stored})
+
+
 def failure(number: int, *, reason: str = "refusal", made_by: LabelRecord | None = None) -> Outcome:
     """A row without a label."""
     signature = made_by.signature if made_by else None
@@ -89,6 +95,36 @@ def test_the_verdict_follows_the_direction_of_the_metric() -> None:
     assert [found.difference for found in there] == [-0.5, 0.5]
     assert [found.verdict for found in there] == ["worse", "worse"]
     assert [found.verdict for found in back] == ["better", "better"]
+
+
+def test_values_that_pass_1_are_compared_over_their_own_span() -> None:
+    """A dialect that counts keys as stored may pass 1; the other metrics have their figures too."""
+    a = [row(n, relevant=[]) for n in range(6)]
+    b = [of_keys(row(n), ["0a", "0b", "1a"] * (n + 1)) for n in range(6)]
+    rows = compare(a, b, "relevance:ragbench, adherence", resamples=100).rows
+    assert [(found.metric.id, found.span) for found in rows] == [
+        ("relevance:ragbench", 6.0),
+        ("adherence", 1.0),
+    ]
+    counted, _ = rows
+    assert counted.difference == 3.5
+    assert isinstance(counted.interval, Interval)
+    assert -6 <= counted.interval.low < 3.5 < counted.interval.high <= 6
+    assert counted.as_json()["span"] == 6.0
+
+
+def test_groups_of_one_metric_share_its_span() -> None:
+    """Two rows of one table are on one scale, whatever values happen to be in each."""
+    a = [row(n, relevant=[], domain=domain) for n, domain in enumerate(["law", "law", "art"])]
+    b = [
+        of_keys(row(n, domain=made.example.metadata["domain"]), ["0a"] * 3 * (4 - n))
+        for n, made in enumerate(a)
+    ]
+    found = compare(a, b, "relevance:ragbench", by="domain", resamples=100).rows
+    assert [(one.group, one.mean_b, one.span) for one in found] == [
+        ("art", 2.0, 4.0),
+        ("law", 3.5, 4.0),
+    ]
 
 
 def test_few_pairs_are_no_evidence_and_alike_ones_no_difference() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from labeler.embedding import EMBEDDERS, Embedder
+from labeler.embedding import EMBEDDERS, Embedded, Embedder
 from labeler.embedding.lexical import LexicalEmbedder
 from labeler.embedding.static import WordLlamaEmbedder
 from labeler.errors import UnknownName, UsageError
@@ -22,11 +22,21 @@ REWORDED = "What is the price of the lamp?"
 FAR = "Where do penguins breed?"
 
 
+def portions(embedder: Embedder, *texts: str) -> list[Embedded]:
+    """All that an embedder gives for texts."""
+
+    async def go() -> list[Embedded]:
+        return [portion async for portion in embedder.embed(texts)]
+
+    return asyncio.run(go())
+
+
 def vectors(embedder: Embedder, *texts: str) -> list[Vector]:
     """The vectors of texts, all of which have one."""
-    found = asyncio.run(embedder.embed(texts)).vectors
-    assert all(isinstance(vector, tuple) for vector in found)
-    return [vector for vector in found if isinstance(vector, tuple)]
+    (found,) = portions(embedder, *texts)
+    assert found.texts == texts
+    assert all(isinstance(vector, tuple) for vector in found.vectors)
+    return [vector for vector in found.vectors if isinstance(vector, tuple)]
 
 
 def likeness(embedder: Embedder, text: str) -> float:
@@ -83,7 +93,7 @@ def test_vectors_of_spelling_do_not_change() -> None:
 
 def test_what_needs_no_server_sends_nothing() -> None:
     """Its facts say so."""
-    assert asyncio.run(LexicalEmbedder().embed(["a"])).facts.attempts == 0
+    assert [found.facts.attempts for found in portions(LexicalEmbedder(), "a")] == [0]
 
 
 def test_embedders_are_found_by_name() -> None:

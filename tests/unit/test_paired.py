@@ -101,6 +101,18 @@ def test_a_group_flips_as_a_whole() -> None:
     assert tested == PValue(2 / 4, "exact", 2, 4)
 
 
+def test_pairs_without_a_group_are_each_their_own() -> None:
+    """``None`` for all is as no groups at all; beside a group it is no second one."""
+    differences = [0.5, 0.25, 0.75, -0.25]
+    none = [None] * len(differences)
+    assert sign_flip_test(differences, groups=none) == sign_flip_test(differences)
+    mixed, named = ["q", "q", None, None], ["q", "q", "r", "s"]
+    assert sign_flip_test(differences, groups=mixed) == sign_flip_test(differences, groups=named)
+    assert paired_interval(differences, groups=mixed) == paired_interval(differences, groups=named)
+    found = minimum_detectable_effect(differences, groups=none)
+    assert found == pytest.approx(minimum_detectable_effect(differences))
+
+
 def test_differences_that_cancel_out_in_their_groups_are_no_evidence() -> None:
     """There are differences, and every assignment is as extreme as the observed one."""
     assert sign_flip_test([1, -1, 0.5, -0.5], groups=[1, 1, 2, 2]) == PValue(1.0, "exact", 1, 1)

@@ -7,9 +7,10 @@ import hashlib
 import sqlite3
 import stat
 import zlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import closing
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -17,14 +18,21 @@ from labeler.embedding import Embedded
 from labeler.embedding.lexical import LexicalEmbedder
 from labeler.embedding.prices import FREE
 from labeler.embedding.shelf import Found, Shelf
-from labeler.errors import FatalJudgeError, JudgeError, StoreError, UnstorableRecord, UsageError
+from labeler.errors import (
+    FatalJudgeError,
+    JudgeError,
+    RunPaused,
+    StoreError,
+    UnstorableRecord,
+    UsageError,
+)
 from labeler.judges import UnusableAnswer
 from labeler.pricing import Price
 from labeler.record import ReplyFacts, Usage
 from labeler.stores.disk import DiskStore
 from labeler.stores.sealed import seal
 from labeler.stores.vectors import FOLDER, DiskVectors, MemoryVectors, VectorStore
-from labeler.vectors import EmbedderSpec, stored_vector, vector_key
+from labeler.vectors import EmbedderSpec, Vector, stored_vector, vector_key
 from records import sample_record
 
 SPEC = EmbedderSpec(embedder="test", model="t")
@@ -215,20 +223,21 @@ class CountingEmbedder:
         self.twice = asyncio.Event()
         self._gate = gate
 
-    async def embed(self, texts: Sequence[str]) -> Embedded:
+    async def embed(self, texts: Sequence[str]) -> AsyncGenerator[Embedded, None]:
         """As the lexical one does; a text that begins with ``bad`` has no vector."""
         self.given.append(list(texts))
         if len(self.given) > 1:
             self.twice.set()
         if self._gate:
             await self._gate.wait()
-        found = (await LexicalEmbedder().embed(texts)).vectors
+        (spelled,) = [portion async for portion in LexicalEmbedder().embed(texts)]
         fault = UnusableAnswer("too long", reason="context_length", attempts=1)
         vectors = tuple(
             fault if text.startswith("bad") else vector
-            for text, vector in zip(texts, found, strict=True)
+            for text, vector in zip(texts, spelled.vectors, strict=True)
         )
-        return Embedded(vectors, ReplyFacts(usage=Usage(prompt_tokens=len(texts))))
+        facts = ReplyFacts(usage=Usage(prompt_tokens=len(texts)))
+        yield Embedded(tuple(texts), vectors, facts)
 
     async def aclose(self) -> None:
         """Nothing to release."""
@@ -295,8 +304,10 @@ def test_a_failed_job_lets_go_of_its_texts(store: VectorStore) -> None:
     """Whoever comes next may have them made."""
 
     class Fatal(CountingEmbedder):
-        async def embed(self, texts: Sequence[str]) -> Embedded:
-            raise FatalJudgeError(f"no {len(texts)} texts", reason="authentication")
+        async def embed(self, texts: Sequence[str]) -> AsyncGenerator[Embedded, None]:
+            if texts:
+                raise FatalJudgeError(f"no {len(texts)} texts", reason="authentication")
+            yield Embedded((), ())
 
     with pytest.raises(FatalJudgeError):
         fetch(Shelf(Fatal(), store), "one")
@@ -310,9 +321,15 @@ def raises() -> Embedded:
 
 BROKEN: dict[str, Callable[[], Embedded]] = {
     "raises": raises,
-    "too few": lambda: Embedded(()),
-    "not finite": lambda: Embedded(((float("nan"),),)),
-    "empty": lambda: Embedded(((),)),
+    "too few": lambda: Embedded((), ()),
+    "too many": lambda: Embedded(("one",), ((1.0,), (2.0,))),
+    "another text": lambda: Embedded(("two",), ((1.0,),)),
+    "one text twice": lambda: Embedded(("one", "one"), ((1.0,), (2.0,))),
+    "not finite": lambda: Embedded(("one",), ((float("nan"),),)),
+    "empty": lambda: Embedded(("one",), ((),)),
+    "no vector": lambda: Embedded(("one",), (cast("Vector", None),)),
+    "no portion": lambda: cast("Embedded", (1.0,)),
+    "no facts": lambda: Embedded(("one",), ((1.0,),), cast("ReplyFacts", {})),
 }
 
 
@@ -323,12 +340,105 @@ def test_an_embedders_bug_costs_its_texts_and_not_the_run(
     """Nothing is stored, and its words are not repeated."""
 
     class Broken(CountingEmbedder):
-        async def embed(self, texts: Sequence[str]) -> Embedded:
+        async def embed(self, texts: Sequence[str]) -> AsyncGenerator[Embedded, None]:
             del texts
-            return answer()
+            yield answer()
 
     fault = fetch(Shelf(Broken(), store), "one")["one"]
     assert isinstance(fault, JudgeError)
     assert fault.reason == "embedder_error"
     assert "SENTINEL" not in str(fault)
     assert store.get(vector_key("one", SPEC)) is None
+
+
+class Portions(CountingEmbedder):
+    """Gives portions that were prepared, and an error in the end where there is one.
+
+    Args:
+        given: the portions.
+        end: what it raises after the last.
+        told: called before each portion but the first: "the next request".
+    """
+
+    def __init__(
+        self,
+        given: Sequence[Embedded],
+        end: Exception | None = None,
+        told: Callable[[], object] = list,
+    ) -> None:
+        super().__init__()
+        self._portions, self._end, self._told = given, end, told
+
+    async def embed(self, texts: Sequence[str]) -> AsyncGenerator[Embedded, None]:
+        """They are what the texts are."""
+        self.given.append(list(texts))
+        for portion in self._portions:
+            yield portion
+            self._told()
+        if self._end:
+            raise self._end
+
+
+NINE = ReplyFacts(attempts=1, usage=Usage(prompt_tokens=9), served_model="t-1")
+
+
+def test_one_bad_vector_spoils_no_other(store: VectorStore) -> None:
+    """The text says why; the others are kept, and what all of them took is counted."""
+    vectors = ((1.0, 0.0), (float("nan"), 1.0), (0.0, 1.0))
+    shelf = Shelf(Portions([Embedded(("a", "b", "c"), vectors, NINE)]), store)
+    found = fetch(shelf, "a", "b", "c")
+    assert (found["a"], found["c"]) == (vectors[0], vectors[2])
+    fault = found["b"]
+    assert isinstance(fault, JudgeError)
+    assert fault.reason == "embedder_error"
+    assert (shelf.work.embedded, shelf.work.failed) == (2, 1)
+    assert (shelf.work.requests, shelf.work.tokens, shelf.work.models) == (1, 9, {"t-1"})
+
+
+def test_vectors_are_durable_before_the_next_request(store: VectorStore) -> None:
+    """Whoever asks for the next portion has saved the last."""
+    kept: list[bool] = []
+    given = [Embedded((text,), ((1.0,),), NINE) for text in ("one", "two")]
+    keys = [vector_key(text, SPEC) for text in ("one", "two")]
+    embedder = Portions(given, told=lambda: kept.extend(store.get(key) is not None for key in keys))
+    fetch(Shelf(embedder, store), "one", "two")
+    assert kept == [True, False, True, True]
+
+
+ENDS: dict[str, Exception] = {
+    "for good": FatalJudgeError("no credit", reason="quota"),
+    "for now": RunPaused("wait", reason="rate_limit"),
+}
+
+
+@pytest.mark.parametrize("end", ENDS.values(), ids=ENDS.keys())
+def test_what_came_before_a_run_ended_is_not_bought_again(
+    store: VectorStore, end: Exception
+) -> None:
+    """Its vectors are stored and what it took is counted; the next run asks for the rest."""
+    shelf = Shelf(Portions([Embedded(("one",), ((1.0,),), NINE)], end), store)
+    with pytest.raises(type(end)):
+        fetch(shelf, "one", "two")
+    assert (shelf.work.embedded, shelf.work.requests, shelf.work.tokens) == (1, 1, 9)
+    later = CountingEmbedder()
+    assert fetch(Shelf(later, store), "one", "two")["one"] == (1.0,)
+    assert later.given == [["two"]]
+
+
+def test_a_bug_after_some_vectors_costs_only_the_texts_that_are_left(store: VectorStore) -> None:
+    """What was given before it is kept."""
+    shelf = Shelf(Portions([Embedded(("one",), ((1.0,),), NINE)], KeyError("sk-SENTINEL")), store)
+    found = fetch(shelf, "one", "two")
+    assert found["one"] == (1.0,)
+    fault = found["two"]
+    assert isinstance(fault, JudgeError)
+    assert "raised KeyError" in str(fault)
+    assert "SENTINEL" not in str(fault)
+
+
+def test_a_portion_of_unclear_order_is_counted_and_not_taken(store: VectorStore) -> None:
+    """Two vectors for three texts: nobody knows whose they are."""
+    shelf = Shelf(Portions([Embedded(("a", "b", "c"), ((1.0,), (2.0,)), NINE)]), store)
+    found = fetch(shelf, "a", "b", "c")
+    assert [getattr(each, "reason", None) for each in found.values()] == ["embedder_error"] * 3
+    assert (shelf.work.failed, shelf.work.embedded, shelf.work.tokens) == (3, 0, 9)

@@ -16,6 +16,7 @@ from labeler.embedding.openai_embedder import OpenAIEmbedder
 from labeler.embedding.prices import embedding_price, flat_price
 from labeler.errors import FatalJudgeError, JudgeError, RunPaused, UsageError
 from labeler.pricing import Price
+from labeler.record import ReplyFacts, Usage
 from labeler.traffic import TRAFFIC, Limits, Traffic
 from labeler.vectors import as_vector
 from wire.behaviours import body
@@ -37,18 +38,43 @@ def embedder_of(provider: Provider, **settings: Any) -> OpenAIEmbedder:
     return OpenAIEmbedder("embedder-1", **given)
 
 
-def embed(embedder: OpenAIEmbedder, *texts: str, traffic: Traffic | None = None) -> Embedded:
-    """Embed texts in one go."""
+def portions(
+    embedder: OpenAIEmbedder,
+    *texts: str,
+    traffic: Traffic | None = None,
+    kept: list[Embedded] | None = None,
+) -> list[Embedded]:
+    """What is handed over for texts, piece by piece; ``kept`` has it also where the run ends."""
+    given = [] if kept is None else kept
 
-    async def go() -> Embedded:
+    async def go() -> None:
         if traffic:
             TRAFFIC.set(traffic)
         try:
-            return await embedder.embed(texts)
+            async for portion in embedder.embed(texts):
+                given.append(portion)
         finally:
             await embedder.aclose()
 
-    return asyncio.run(go())
+    asyncio.run(go())
+    return given
+
+
+def embed(embedder: OpenAIEmbedder, *texts: str, traffic: Traffic | None = None) -> Embedded:
+    """Embed texts in one go: all portions as one, in the order of the texts."""
+    given = portions(embedder, *texts, traffic=traffic)
+    found = dict(pair for part in given for pair in zip(part.texts, part.vectors, strict=True))
+    facts = [part.facts for part in given]
+    usages = [each.usage for each in facts if each.usage]
+    return Embedded(
+        texts,
+        tuple(found[text] for text in texts),
+        ReplyFacts(
+            attempts=sum(each.attempts for each in facts),
+            served_model=facts[-1].served_model if facts else None,
+            usage=sum(usages, Usage()) if usages else None,
+        ),
+    )
 
 
 def reasons(found: Embedded) -> list[str]:
@@ -308,6 +334,60 @@ def test_a_server_that_asks_to_wait_too_long_pauses_the_run() -> None:
     busy = error(429, "rate_limit_exceeded", headers={"retry-after": "600"})
     with Provider(at={ROUTE: [busy]}) as provider, pytest.raises(RunPaused):
         embed(embedder_of(provider), "one", traffic=Traffic(limits=Limits(longest_wait=60)))
+
+
+def test_each_request_is_handed_over_before_the_next_is_sent() -> None:
+    """With what it took: whoever saves it loses nothing when the next one fails."""
+    with Provider() as provider:
+        embedder = embedder_of(provider, texts_per_request=2)
+
+        async def go() -> list[tuple[tuple[str, ...], int, int]]:
+            seen = [
+                (part.texts, part.facts.attempts, len(provider.requests))
+                async for part in embedder.embed(["a", "b", "c", "d"])
+            ]
+            await embedder.aclose()
+            return seen
+
+        assert asyncio.run(go()) == [(("a", "b"), 1, 1), (("c", "d"), 1, 2)]
+
+
+ENDING: dict[str, Behaviour] = {
+    "no credit": error(402, "insufficient_quota"),
+    "a long wait": error(429, "rate_limit_exceeded", headers={"retry-after": "600"}),
+}
+
+
+@pytest.mark.parametrize("ending", ENDING.values(), ids=ENDING.keys())
+def test_what_was_paid_is_handed_over_before_the_run_ends(ending: Behaviour) -> None:
+    """The vectors of the first request, and that a second one was sent."""
+    kept: list[Embedded] = []
+    with Provider(
+        at={ROUTE: lambda call: ending if "c" in call.body["input"] else None}
+    ) as provider:
+        embedder = embedder_of(provider, texts_per_request=2)
+        patience = Traffic(limits=Limits(longest_wait=60))
+        with pytest.raises(FatalJudgeError):
+            portions(embedder, "a", "b", "c", "d", traffic=patience, kept=kept)
+    assert [(part.texts, part.facts.attempts) for part in kept] == [(("a", "b"), 1), ((), 1)]
+    assert kept[0].facts.usage is not None
+    assert kept[1].facts.usage is None
+
+
+def test_halves_of_a_refused_request_are_handed_over_one_by_one() -> None:
+    """Where the second half ends the run, the vectors of the first are there."""
+
+    def step(call: Call) -> Behaviour | None:
+        texts = call.body["input"]
+        if "LONG" in texts and len(texts) > 1:
+            return error(400, "context_length_exceeded", "the maximum context length is 8192")
+        return error(402, "insufficient_quota") if "LONG" in texts else None
+
+    kept: list[Embedded] = []
+    with Provider(at={ROUTE: step}) as provider, pytest.raises(FatalJudgeError):
+        portions(embedder_of(provider), "a", "b", "c", "LONG", kept=kept)
+    assert [part.texts for part in kept] == [("a", "b"), ("c",), ()]
+    assert [part.facts.attempts for part in kept] == [2, 2, 1]
 
 
 # Money

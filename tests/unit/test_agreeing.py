@@ -1,0 +1,62 @@
+"""Figures of agreement that no command line is needed for."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+
+from labeler.agreeing import estimates
+from labeler.agreeing.estimates import estimate
+from labeler.agreeing.fields import field_agreement, is_yes_or_no
+from labeler.calculators import METRICS
+
+
+def test_fields_are_yes_or_no_by_what_they_are() -> None:
+    """Sentences, the whole response, and every built-in metric whose formula says 1 or else 0."""
+    flags = {name for name, metric in METRICS.items() if metric.formula.startswith("1 if ")}
+    assert "adherence" in flags
+    assert {name for name in METRICS if is_yes_or_no(name)} == flags
+    verdicts = ["relevant", "utilized", "supported", "overall_supported"]
+    assert all(map(is_yes_or_no, verdicts))
+
+
+def test_who_voted_not_on_a_unit_has_no_mean_of_it() -> None:
+    """More than two sides have no side A and side B; a missing vote is no vote against."""
+    found = field_agreement(
+        "supported", "response sentence", None, Counter({(None, True, True): 5, (True,) * 3: 5})
+    )
+    assert (found.mean_a, found.mean_b) == (None, None)
+    assert (found.units, found.left_out, found.raw) == (10, 0, 1.0)
+
+
+def test_means_of_two_sides_are_over_what_both_judged() -> None:
+    """A unit that one of them left out counts for neither."""
+    found = field_agreement(
+        "supported",
+        "response sentence",
+        None,
+        Counter({(True, False): 1, (True, True): 3, (None, True): 4}),
+    )
+    assert (found.mean_a, found.mean_b, found.units, found.left_out) == (1.0, 0.75, 4, 4)
+
+
+JUDGED = {f"r{n}": float(n % 2) for n in range(40)}
+SAID = {"r0": 1.0, "r1": 1.0, "r2": 1.0, "r3": 0.0}
+
+
+def highest(metric: str, judged: dict[str, float | None]) -> float:
+    """Upper end of the PPI++ interval, of few records by people."""
+    interval = estimate(metric, None, judged, dict(SAID), random_sample=True).ppi.interval
+    assert interval is not None
+    return interval.high
+
+
+def test_a_mean_is_cut_to_1_only_where_it_is_a_share(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By what the metric declares; values beyond say so as well."""
+    assert highest("relevance", {**JUDGED}) == 1.0
+    assert highest("relevance", {**JUDGED, "r5": 3.0}) > 1.0
+    free = replace(METRICS["relevance"], bounded=False)
+    monkeypatch.setattr(estimates, "METRICS", {"relevance": free})
+    assert highest("relevance", {**JUDGED}) > 1.0
