@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
@@ -27,8 +28,17 @@ from labeler.calculators import (
     select_metrics,
     summarize,
 )
-from labeler.calculators.scores import length_effects, repeats_of, summarize_scores
+from labeler.calculators.panels import panels_of
+from labeler.calculators.scores import (
+    criterion_of,
+    is_of_scores,
+    length_effects,
+    measure_scores,
+    scores_apart,
+    summarize_scores,
+)
 from labeler.calculators.similarity import (
+    QUESTION_METRICS,
     measure_questions,
     other_ids,
     question_metrics,
@@ -39,10 +49,11 @@ from labeler.criteria_files import choose_criteria
 from labeler.embedding import EMBEDDERS, Embedder
 from labeler.embedding.shelf import EmbeddingWork, Shelf
 from labeler.ensemble import Votes, vote_rows
-from labeler.errors import UsageError
+from labeler.errors import UnknownName, UsageError
 from labeler.estimating import Estimate, Unasked
 from labeler.estimating import estimate as reckon
 from labeler.example import Example, Frozen
+from labeler.gates import Demand, Gate
 from labeler.importers.ragbench import read_ragbench
 from labeler.judges import JUDGES, Judge, JudgeSpec
 from labeler.judges.batch_service import BatchService
@@ -239,7 +250,7 @@ def iter_scores(
     rows: str | Path | Iterable[Example | Mapping[str, Any]] | Rows,
     *,
     criteria: str | Path | Criterion | Iterable[str | Path | Criterion],
-    judge: str | Judge,
+    judge: str | Judge | Sequence[str | Judge],
     store: LabelStore | str | Path = DEFAULT_STORE,
     splitter: str = DEFAULT_SPLITTER,
     samples: int = 1,
@@ -260,22 +271,23 @@ def iter_scores(
         rows: as for :func:`iter_labels`.
         criteria: names such as ``rubric_faithfulness``, TOML files, or criteria; several names
             may stand in one text, parted by commas. See :mod:`labeler.criteria_files`.
-        judge: a hosted model, such as ``OpenAIJudge(model=…)``.
+        judge: a hosted model, such as ``OpenAIJudge(model=…)``, or several: each scores all rows,
+            one after the other. :func:`panels_of` says how far they agree.
         store: as for :func:`iter_labels`.
         splitter: the same.
         samples: how many trials make one score, which is their mean; each is an outcome of its
             own.
-        repeat: how many such scores each row gets, to see how far they spread.
+        repeat: how many such scores each row gets of each judge, to see how far they spread.
         logprobs: ask for the probabilities of the answer's tokens: where the server gives them, a
             score is the mean weighted by them, else the answer alone. The record says which.
         concurrency: as for :func:`iter_labels`.
-        limits: the same.
+        limits: the same; a budget is one for all judges together.
         retry_failed: the same.
         watcher: the same.
 
     Raises:
-        UsageError: a criterion is not as it must be, the rows cannot be read, two share an id and
-            differ, or the judge gives labels alone; nothing was sent.
+        UsageError: a criterion is not as it must be, no judge or one judge twice is given, the
+            rows cannot be read, two share an id and differ, or the judge gives labels alone.
         FatalJudgeError: no row can be scored, or a criterion gets no steps.
         RunPaused: the server asks to wait longer than the limits allow.
         StoreError: the store cannot be read or written.
@@ -285,12 +297,15 @@ def iter_scores(
             raise UsageError(f"{name} must be 1 or more, got {count}")
     chosen = choose_criteria(criteria)
     opened = rows if isinstance(rows, RowFile | RowSequence) else open_rows(rows)
-    plan = Plan(open_judge(judge), SPLITTERS[splitter], chosen, samples, repeat, logprobs)
+    several = judge if isinstance(judge, Sequence) and not isinstance(judge, str) else [judge]
+    asked = [open_judge(one) for one in several]
+    cutter = SPLITTERS[splitter]
+    plans = [Plan(one, cutter, chosen, samples, repeat, logprobs) for one in asked]
     opened_here = isinstance(store, str | Path)
     kept = _open_store(store, watcher) if isinstance(store, str | Path) else store
     yield from score_rows(
         opened,
-        plan,
+        plans,
         kept,
         concurrency=concurrency,
         limits=limits,
@@ -304,7 +319,7 @@ def score(
     rows: str | Path | Iterable[Example | Mapping[str, Any]],
     *,
     criteria: str | Path | Criterion | Iterable[str | Path | Criterion],
-    judge: str | Judge,
+    judge: str | Judge | Sequence[str | Judge],
     store: LabelStore | str | Path = DEFAULT_STORE,
     splitter: str = DEFAULT_SPLITTER,
     samples: int = 1,
@@ -686,6 +701,58 @@ def measured(
                 yield row
 
 
+class Gauged(NamedTuple):
+    """Gates, and the rows that are held against them."""
+
+    gates: list[Gate]
+    rows: Iterator[MetricsRow]
+    """Measured with the metrics of the gates, one by one."""
+
+
+def gauge(outcomes: Iterable[AnyOutcome], demands: Sequence[Demand], *, column: str = "") -> Gauged:
+    """Make gates of demands, and measure outcomes of every kind for them.
+
+    Args:
+        outcomes: labels, scores, written questions and failures.
+        demands: on metrics of labels and of written questions, and on criteria: those that ship,
+            and those that there are scores for.
+        column: as for :func:`measured`.
+
+    Raises:
+        UnknownName: a metric is none of these.
+        UsageError: an id names several metrics, or a threshold is no finite number.
+    """
+    scores: list[ScoreOutcome] = []
+    others = scores_apart(outcomes, scores)
+    # Labels pass by one at a time, unless a name can only be that of a criterion further on.
+    first: list[AnyOutcome] = list(islice(others, 1))
+    try:
+        gates = [demand.gate(_criteria(scores)) for demand in demands]
+    except UnknownName:
+        first += others
+        gates = [demand.gate(_criteria(scores)) for demand in demands]
+    asked = tuple(dict.fromkeys(gate.metric for gate in gates))
+    of_scores = {metric.id for metric in asked if is_of_scores(metric)}
+    written = tuple(metric for metric in asked if metric in QUESTION_METRICS)
+    of_labels = tuple(m for m in asked if m not in written and m.id not in of_scores)
+    rows = measured(chain(first, others), of_labels, questions=written, column=column)
+    return Gauged(gates, chain(rows, _measured_scores(scores, of_scores)))
+
+
+def _criteria(scores: Iterable[ScoreOutcome]) -> list[str]:
+    """Names of the criteria that scores, or failures to score, are there for."""
+    signed = (outcome.signature for outcome in scores if outcome.signature)
+    return list(dict.fromkeys(name for one in signed if (name := criterion_of(one))))
+
+
+def _measured_scores(scores: Sequence[ScoreOutcome], ids: set[str]) -> Iterator[MetricsRow]:
+    """The rows of scores, with the metrics of these ids alone."""
+    for row in chain(*measure_scores(scores).values()) if ids else ():
+        chosen = {name: value for name, value in row.metrics.items() if name in ids}
+        if chosen:
+            yield replace(row, metrics=chosen)
+
+
 def metrics(
     outcomes: Iterable[AnyOutcome], ids: str | Iterable[str] | None = None
 ) -> list[MetricsRow]:
@@ -746,6 +813,7 @@ __all__ = [
     "collect_batches",
     "estimate",
     "find_price",
+    "gauge",
     "import_labels",
     "iter_labels",
     "iter_majority",
@@ -758,11 +826,11 @@ __all__ = [
     "open_embedder",
     "open_judge",
     "open_rows",
+    "panels_of",
     "read_labels",
     "read_ragbench",
     "read_records",
     "read_scores",
-    "repeats_of",
     "score",
     "submit_batch",
     "summarize_scores",

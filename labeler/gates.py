@@ -7,8 +7,20 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from labeler.calculators import Intervals, Metric, MetricsRow, SummaryRow, select_metrics, summarize
-from labeler.errors import UsageError
+from labeler.calculators import (
+    METRICS,
+    Intervals,
+    Metric,
+    MetricsRow,
+    SummaryRow,
+    select_metrics,
+    summarize,
+)
+from labeler.calculators.scores import score_metrics
+from labeler.calculators.similarity import QUESTION_METRICS
+from labeler.catalog import Catalog
+from labeler.errors import UnknownName, UsageError
+from labeler.rubrics import CRITERIA
 
 On = Literal["point", "interval"]
 """What is held against a gate: the mean, or the end of its interval that speaks against it."""
@@ -29,14 +41,24 @@ class Gate:
     at_least: bool
 
     @classmethod
-    def of(cls, metric: str, threshold: float, *, at_least: bool) -> Gate:
+    def of(
+        cls, metric: str, threshold: float, *, at_least: bool, criteria: Iterable[str] = ()
+    ) -> Gate:
         """A gate on a metric by its id.
+
+        Args:
+            metric: of labels, such as ``adherence``; of written questions, such as
+                ``answer_relevancy_similarity``; or of scores: a criterion's name, or ``NAME:pass``.
+            threshold: the mean that is still good enough.
+            at_least: whether the mean must not be lower; else it must not be higher.
+            criteria: names of criteria besides those that ship; of them, and not of labels, is a
+                metric that both could be.
 
         Raises:
             UnknownName: there is no such metric.
             UsageError: the id names several metrics, or the threshold is no finite number.
         """
-        chosen = select_metrics([metric])
+        chosen = _named(metric, criteria)
         if len(chosen) != 1:
             raise UsageError(f"a gate is on one metric: {metric!r} names {len(chosen)}")
         if not math.isfinite(threshold):
@@ -60,6 +82,45 @@ class Gate:
         better = "higher" if self.metric.higher_is_better else "lower"
         asked, other = ("least", "most") if self.at_least else ("most", "least")
         return f"{self.demand}: {better} is better, so at {other} may be meant, not at {asked}"
+
+
+def _named(name: str, criteria: Iterable[str]) -> tuple[Metric, ...]:
+    """The metrics of an id.
+
+    Raises:
+        UnknownName: there is none; the message lists those of labels, questions and criteria.
+    """
+    of_scores = [m for one in dict.fromkeys([*criteria, *CRITERIA]) for m in score_metrics(one)]
+    others = (*QUESTION_METRICS, *of_scores)
+    found = tuple(m for m in others if name in {m.id, f"{m.name}:{m.dialect}"})
+    if found:
+        return found
+    try:
+        return select_metrics([name])
+    except UnknownName:
+        every: Catalog[Metric] = Catalog("metric")
+        for known in {m.id: m for m in (*METRICS.values(), *others)}.values():
+            every.add(known.id, known)
+        return (every[name],)
+
+
+@dataclass(frozen=True)
+class Demand:
+    """What becomes a gate when it is known which criteria there are.
+
+    Attributes:
+        metric: the id of one metric.
+        threshold: the mean that is still good enough.
+        at_least: whether the mean must not be lower; else it must not be higher.
+    """
+
+    metric: str
+    threshold: float
+    at_least: bool
+
+    def gate(self, criteria: Iterable[str]) -> Gate:
+        """The gate; see :meth:`Gate.of`."""
+        return Gate.of(self.metric, self.threshold, at_least=self.at_least, criteria=criteria)
 
 
 @dataclass(frozen=True)
@@ -152,7 +213,7 @@ def check_rows(
 
 
 def _verdicts(gate: Gate, summaries: Sequence[SummaryRow], on: On) -> Iterator[Verdict]:
-    rows = [row for row in summaries if row.metric is gate.metric]
+    rows = [row for row in summaries if row.metric == gate.metric]
     for row in rows:
         value, missing = _held(gate, row, on)
         yield Verdict(gate, row, on, value, missing)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
+from threading import Lock
 from typing import cast
 
-from labeler.errors import FatalJudgeError
+from labeler.errors import FatalJudgeError, UsageError
 from labeler.judges import Judge
 from labeler.pipeline import Origin, Watcher, label_rows
 from labeler.record import AnyOutcome, LabelFailure, ScoreOutcome, StepsRecord
@@ -18,6 +19,7 @@ from labeler.splitting import Splitter
 from labeler.stores import LabelStore
 from labeler.traffic import Limits
 from labeler.traffic.budget import Budget
+from labeler.traffic.purse import Purse
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,7 @@ class Plan:
 
 def score_rows(
     rows: Rows,
-    plan: Plan,
+    plans: Sequence[Plan],
     store: LabelStore,
     *,
     concurrency: int,
@@ -60,16 +62,18 @@ def score_rows(
     watcher: Watcher | None = None,
     after: Callable[[], None] = lambda: None,
 ) -> Generator[ScoreOutcome, None, None]:
-    """Score rows in order; every score is durable in the store before it is yielded.
+    """Score rows in order, plan by plan; every score is durable in the store before it is yielded.
 
-    Steps that a criterion lacks are asked for once, before any row, out of the same budget.
+    Steps that a criterion lacks are asked for once by each judge, before any row. All is paid out
+    of one budget; where it is used up, what is stored is still found.
 
     Args:
-        rows: read twice: once whole, before any score is asked for, then as it goes.
-        plan: what is asked about each row.
+        rows: read twice for each plan: once whole, before any score is asked for, then as it goes.
+        plans: what is asked about each row, one plan for each judge. A row that cannot be read
+            fails once, not once for each of them.
         store: where steps and scores are looked up and saved.
         concurrency: requests in flight at most.
-        limits: what else holds requests back.
+        limits: what else holds requests back; the budget is that of all plans together.
         retry_failed: ask again where the store holds a lasting failure.
         watcher: told how the run goes.
         after: called at the very end, however the run ends.
@@ -78,34 +82,114 @@ def score_rows(
         FatalJudgeError: no row can be scored, or a criterion gets no steps.
         RunPaused: the server asks to wait longer than the limits allow.
         StoreError: the store cannot be read or written.
-        UsageError: the rows cannot be read, two share an id and differ, or the judge gives labels
-            alone; nothing was sent.
+        UsageError: there is no plan, two have one judge, one cannot keep to the budget, the rows
+            cannot be read, two share an id and differ, or a judge gives labels alone.
     """
-    told = _Before(watcher)
-    limits = limits or Limits()
+    purse, ends = Purse(limits or Limits()), _Ends(after)
+    told = _Told(watcher, purse, len(plans))
     try:
-        lacking = {one.name: one for one in plan.criteria if one.steps is None}
-        if lacking:
-            written = _write_steps(
-                StepsRecipe(plan.judge, lacking), store, limits, told, retry_failed=retry_failed
+        _require_judges(plans, limits)
+        ready = [
+            _with_steps(plan, store, purse, watcher, retry_failed=retry_failed) for plan in plans
+        ]
+        for number, plan in enumerate(ready, start=1):
+            if watcher and len(plans) > 1:
+                watcher.notice(f"judge {number} of {len(plans)}: {plan.judge.spec}")
+            run = label_rows(
+                rows,
+                plan.recipes(),
+                store,
+                concurrency=concurrency,
+                limits=purse.limits(),
+                retry_failed=retry_failed,
+                watcher=told,
+                after=ends.one_more(),
             )
-            steps = [written.get(one.name, one) for one in plan.criteria]
-            plan, limits = replace(plan, criteria=steps), _left_of(limits, told.spent)
-    except BaseException:
-        after()
-        raise
-    run = label_rows(
-        rows,
-        plan.recipes(),
+            with closing(run):
+                # What recipes of scores make.
+                for outcome in cast("Generator[ScoreOutcome, None, None]", run):
+                    if number == 1 or not _unread(outcome):
+                        yield outcome
+    finally:
+        if watcher:
+            watcher.ended(purse.spent)
+        ends.one_ended()
+
+
+def _require_judges(plans: Sequence[Plan], limits: Limits | None) -> None:
+    """Find out before any spend what would make the scores worthless, or the run fail later."""
+    if not plans:
+        raise UsageError("scores need a judge: none is given")
+    asked = [(plan.judge.spec, plan.judge.spec.sampling()) for plan in plans]
+    for number, (spec, settings) in enumerate(asked):
+        if (spec.judge, spec.model, settings) in [
+            (other.judge, other.model, given) for other, given in asked[:number]
+        ]:
+            raise UsageError(
+                f"judge {spec} is named twice: its scores would be the same ones; repeat has a "
+                "judge score again"
+            )
+    if limits is not None and limits.budget is not None:
+        for plan in plans:
+            require = getattr(plan.judge, "require_bounds", None)
+            if require is not None:
+                require()
+
+
+class _Ends:
+    """Calls back when a run and all engines that work for it have ended.
+
+    An engine may outlive the run that is abandoned: it still saves what was paid for.
+    """
+
+    def __init__(self, after: Callable[[], None]) -> None:
+        self._after, self._open, self._lock = after, 1, Lock()
+
+    def one_more(self) -> Callable[[], None]:
+        """What is to be called at the end of another engine."""
+        with self._lock:
+            self._open += 1
+        return self.one_ended
+
+    def one_ended(self) -> None:
+        """Note an end; the last one is that of all."""
+        with self._lock:
+            self._open -= 1
+            last = not self._open
+        if last:
+            self._after()
+
+
+def _unread(outcome: AnyOutcome) -> bool:
+    """Whether it is that of a row that could not be read: nobody was asked about it."""
+    return isinstance(outcome, LabelFailure) and outcome.signature is None
+
+
+def _with_steps(
+    plan: Plan, store: LabelStore, purse: Purse, watcher: Watcher | None, *, retry_failed: bool
+) -> Plan:
+    """A plan whose criteria have their steps: those of the store, or new ones.
+
+    Raises:
+        FatalJudgeError: a criterion gets none, or they leave nothing of the budget.
+    """
+    lacking = {one.name: one for one in plan.criteria if one.steps is None}
+    if not lacking:
+        return plan
+    written = _write_steps(
+        StepsRecipe(plan.judge, lacking),
         store,
-        concurrency=concurrency,
-        limits=limits,
+        purse.limits(),
+        _Before(watcher, purse),
         retry_failed=retry_failed,
-        watcher=_Then(watcher, told.spent) if watcher else None,
-        after=after,
     )
-    # What recipes of scores make.
-    yield from cast("Generator[ScoreOutcome, None, None]", run)
+    if purse.empty:
+        raise FatalJudgeError(
+            "the budget is used up by the evaluation steps; they are stored; give it more",
+            reason="budget",
+            attempts=0,
+        )
+    return replace(plan, criteria=[written.get(one.name, one) for one in plan.criteria])
 
 
 def _write_steps(
@@ -136,30 +220,11 @@ def _write_steps(
     return written
 
 
-def _left_of(limits: Limits, spent: Budget) -> Limits:
-    """The limits after something was spent.
-
-    Raises:
-        FatalJudgeError: nothing is left.
-    """
-    if limits.budget is None:
-        return limits
-    left = limits.budget - spent.spent
-    if left <= 0:
-        raise FatalJudgeError(
-            "the budget is used up by the evaluation steps; they are stored; give it more",
-            reason="budget",
-            attempts=0,
-        )
-    return replace(limits, budget=left)
-
-
 class _Before:
-    """Watches the run for the steps, and passes on what is not about rows."""
+    """Watches a run for steps, and passes on what is not about rows."""
 
-    def __init__(self, watcher: Watcher | None) -> None:
-        self.spent = Budget()
-        self._watcher = watcher
+    def __init__(self, watcher: Watcher | None, purse: Purse) -> None:
+        self._watcher, self._purse = watcher, purse
 
     def begin(self, rows: int, repeated: int) -> None:
         """Criteria are no rows."""
@@ -173,8 +238,8 @@ class _Before:
             self._watcher.paid(outcome)
 
     def ended(self, spent: Budget) -> None:
-        """Keep what it cost."""
-        self.spent = spent
+        """Take what it cost out of the purse."""
+        self._purse.pay(spent)
 
     def notice(self, text: str) -> None:
         """Pass on what is said."""
@@ -182,17 +247,20 @@ class _Before:
             self._watcher.notice(text)
 
 
-class _Then:
-    """Watches the run for the scores; its cost comes on top of that of the steps."""
+class _Told(_Before):
+    """Watches the runs for scores of all judges, as if they were one."""
 
-    def __init__(self, watcher: Watcher, before: Budget) -> None:
-        self._before, self._watcher = before, watcher
-        self.begin, self.seen = watcher.begin, watcher.seen
-        self.paid, self.notice = watcher.paid, watcher.notice
+    def __init__(self, watcher: Watcher | None, purse: Purse, judges: int) -> None:
+        super().__init__(watcher, purse)
+        self._judges, self._begun = judges, 0
 
-    def ended(self, spent: Budget) -> None:
-        """Tell the cost of both."""
-        both = Budget(spent.cap)
-        both.known = spent.known + self._before.known
-        both.doubtful = spent.doubtful + self._before.doubtful
-        self._watcher.ended(both)
+    def begin(self, rows: int, repeated: int) -> None:
+        """Tell of the rows of all judges, once."""
+        self._begun += 1
+        if self._watcher and self._begun == 1:
+            self._watcher.begin(rows * self._judges, repeated)
+
+    def seen(self, outcome: AnyOutcome, origin: Origin) -> None:
+        """Pass on, but tell of a row that cannot be read once."""
+        if self._watcher and (self._begun == 1 or not _unread(outcome)):
+            self._watcher.seen(outcome, origin)

@@ -13,18 +13,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from labeler.api import measured, read_labels
+from labeler.api import gauge, read_any
 from labeler.calculators import Intervals, MetricsRow
 from labeler.calculators.summary import group_of
 from labeler.characters import visible
-from labeler.gates import Gate, On, Verdict, check_rows, counted, shown, shown_interval
-from labeler.record import Outcome
+from labeler.gates import Demand, On, Verdict, check_rows, counted, shown, shown_interval
+from labeler.record import AnyOutcome
 
 _SHOWN_RECORDS = 5
 
 
 def assert_metric(
-    labels: str | Path | Iterable[Outcome],
+    labels: str | Path | Iterable[AnyOutcome],
     metric: str,
     *,
     at_least: float | None = None,
@@ -36,8 +36,10 @@ def assert_metric(
     """Assert that the mean of a metric keeps to a threshold, or to two.
 
     Args:
-        labels: a label file, a store's folder, or outcomes such as :func:`labeler.label` returns.
-        metric: the id of one metric, such as ``adherence``.
+        labels: a file of labels, scores or similarity, a store's folder, or outcomes such as
+            :func:`labeler.label` and :func:`labeler.score` return.
+        metric: the id of one metric, such as ``adherence``; of scores the criterion's name, such as
+            ``rubric_faithfulness``, or ``rubric_faithfulness:pass``.
         at_least: the mean must not be lower.
         at_most: the mean must not be higher.
         on: ``point`` for the mean, ``interval`` for the worse end of its interval.
@@ -52,14 +54,14 @@ def assert_metric(
     """
     __tracebackhide__ = True  # pytest then shows the test's own line
     intervals = intervals or Intervals()
-    gates = [
-        Gate.of(metric, threshold, at_least=lower)
+    demands = [
+        Demand(metric, threshold, lower)
         for threshold, lower in ((at_least, True), (at_most, False))
         if threshold is not None
     ]
-    outcomes = read_labels(labels) if isinstance(labels, str | Path) else labels
-    chosen = [gate.metric for gate in gates[:1]]
-    rows = list(measured(outcomes, chosen, column=intervals.group or ""))
+    outcomes = read_any(labels) if isinstance(labels, str | Path) else labels
+    gates, measured = gauge(outcomes, demands, column=intervals.group or "")
+    rows = list(measured)
     missed = [
         verdict
         for verdict in check_rows(rows, gates, on=on, by=by, intervals=intervals)
@@ -91,7 +93,8 @@ def _worst(verdict: Verdict, rows: Sequence[MetricsRow], by: str | None) -> list
     for row in rows:
         if summary is None or (row.label, group_of(row, by)) != (summary.label, summary.group):
             continue
-        value = row.metrics[gate.metric.id].value
+        ratio = row.metrics.get(gate.metric.id)
+        value = ratio.value if ratio else None
         if value is not None and not gate.kept_by(value):
             found.append((row.id, value))
     return sorted(found, key=lambda pair: pair[1], reverse=not gate.at_least)

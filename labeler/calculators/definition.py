@@ -33,6 +33,8 @@ class Metric:
         formula: the definition in one line.
         compute: the function itself.
         default: whether ``name`` alone means this dialect.
+        bounded: whether every value lies from 0 to 1, as a share does. Only then may records that
+            all have 1 be taken for a share of 1, and is it known what failed records could do.
     """
 
     name: str
@@ -44,6 +46,7 @@ class Metric:
     formula: str
     compute: Compute
     default: bool
+    bounded: bool = True
 
     @property
     def id(self) -> str:
@@ -89,12 +92,22 @@ def metric(
     needs: tuple[str, ...],
     source: str,
     formula: str,
+    bounded: bool = True,
 ) -> Callable[[Compute], Compute]:
-    """Register the decorated function as a metric."""
+    """Register the decorated function as a metric; see :class:`Metric` for what is given."""
 
     def register(compute: Compute) -> Compute:
         made = Metric(
-            name, dialect, version, higher_is_better, needs, source, formula, compute, default
+            name=name,
+            dialect=dialect,
+            version=version,
+            higher_is_better=higher_is_better,
+            needs=needs,
+            source=source,
+            formula=formula,
+            compute=compute,
+            default=default,
+            bounded=bounded,
         )
         METRICS.add(made.id, made)
         return compute

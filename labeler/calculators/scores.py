@@ -1,12 +1,11 @@
-"""Numbers of scores: means, passes, repeats, and whether length earns anything.
+"""Numbers of scores: means, passes, and whether length earns anything.
 
-Scores of one criterion that were given in different ways, by two judges say, are never averaged.
+Scores of one criterion that were given in different ways, by two judges say, are never averaged;
+what several raters have in common is told by :mod:`labeler.calculators.panels`.
 """
 
 from __future__ import annotations
 
-import math
-import statistics
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -19,6 +18,7 @@ from labeler.calculators.summary import Intervals, SummaryRow, summarize
 from labeler.calculators.tally import Tally
 from labeler.logprobs import expected_score
 from labeler.record import AnyOutcome, LabelFailure, ScoreOutcome, ScoreRecord, scores_among
+from labeler.signature import Signature
 
 PASS = "pass"  # noqa: S105 - the dialect of a yes-or-no value
 QUESTION = "question"
@@ -39,12 +39,34 @@ def passes(score: Fraction, record: ScoreRecord) -> bool:
     return score >= Fraction(record.criterion.threshold)
 
 
+def criterion_of(signature: Signature) -> str:
+    """The name of the criterion that a score's signature speaks of."""
+    return signature.prompt.name.partition("+")[2] if signature.prompt else ""
+
+
+def score_label(signature: str, samples: int, methods: Iterable[str]) -> str:
+    """What made scores, in print.
+
+    Args:
+        signature: printed, without the trial.
+        samples: trials that make one score together.
+        methods: what the scores are computed from, in any order.
+    """
+    mean = f"mean of {samples} " if samples > 1 else ""
+    return f"{signature}|score:{mean}{'+'.join(sorted(methods)) or 'none'}"
+
+
 def score_metrics(criterion: str) -> tuple[Metric, Metric]:
     """The two metrics of a criterion: its score, and ``NAME:pass``."""
     return (
         _metric(criterion, "score", "score by the criterion's scale", default=True),
         _metric(criterion, PASS, "1 if the score reaches the threshold, else 0", default=False),
     )
+
+
+def is_of_scores(metric: Metric) -> bool:
+    """Whether a metric is one of :func:`score_metrics`."""
+    return metric.compute is _of_no_label
 
 
 def scores_apart(
@@ -104,38 +126,6 @@ def summarize_scores(
         for name, rows in measure_scores(outcomes).items()
         for row in summarize(rows, score_metrics(name), by, intervals=intervals)
     ]
-
-
-@dataclass(frozen=True)
-class Repeats:
-    """What repeated scores of the same records have in common.
-
-    Attributes:
-        criterion: its name.
-        label: printed signature of the scores, without the repeat.
-        repeats: how often each record was scored.
-        records: those that have a score in every repeat; all else is about them.
-        mean: mean of the repeats' means; ``None`` without records, as are the others.
-        lowest: the lowest mean of a repeat.
-        highest: the highest.
-        spread: mean over the records of the standard deviation of a record's scores.
-        identical: share of the records that have the same score in every repeat.
-    """
-
-    criterion: str
-    label: str
-    repeats: int
-    records: int
-    mean: float | None = None
-    lowest: float | None = None
-    highest: float | None = None
-    spread: float | None = None
-    identical: float | None = None
-
-
-def repeats_of(outcomes: Iterable[ScoreOutcome]) -> list[Repeats]:
-    """Compare the repeats of each criterion and way of scoring that has more than one."""
-    return list(_Sheet(outcomes).repeats())
 
 
 class LengthEffectJSON(TypedDict):
@@ -228,9 +218,8 @@ class _Way:
     @property
     def label(self) -> str:
         """What made the scores, in print."""
-        methods = sorted({o.method for _, o in self.outcomes if isinstance(o, ScoreRecord)})
-        mean = f"mean of {self.samples} " if self.samples > 1 else ""
-        return f"{self.signature}|score:{mean}{'+'.join(methods) or 'none'}"
+        methods = {o.method for _, o in self.outcomes if isinstance(o, ScoreRecord)}
+        return score_label(self.signature, self.samples, methods)
 
     def cases(self) -> dict[int, dict[str, _Case]]:
         """By repeat, then by the row's id."""
@@ -259,8 +248,7 @@ class _Sheet:
             if outcome.signature is None:
                 self._unread += [outcome] if isinstance(outcome, LabelFailure) else []
                 continue
-            prompt = outcome.signature.prompt
-            name = prompt.name.partition("+")[2] if prompt else ""
+            name = criterion_of(outcome.signature)
             made_by = str(outcome.signature.model_copy(update={"trial": 0}))
             way = self._ways.setdefault((name, made_by), _Way(name, made_by))
             way.outcomes.append((outcome.signature.trial, outcome))
@@ -281,20 +269,6 @@ class _Sheet:
                     yield _row(name, id, case, way.label_of(repeat), way.samples)
         for failure in self._unread:
             yield _row(name, failure.id, _Case(failed=failure), None, 1)
-
-    def repeats(self) -> Iterator[Repeats]:
-        """How far repeats agree."""
-        for way in self._ways.values():
-            runs = [
-                {
-                    name: score
-                    for name, case in cases.items()
-                    if (score := _known(case, way)) is not None
-                }
-                for cases in way.cases().values()
-            ]
-            if len(runs) > 1:
-                yield _compared(way, runs)
 
     def length_effects(self) -> Iterator[LengthEffect]:
         """Slopes on length."""
@@ -336,25 +310,6 @@ def _row(
     return MetricsRow(id, {score.id: value, passed.id: flag}, label, versions, metadata=metadata)
 
 
-def _compared(way: _Way, runs: Sequence[dict[str, float]]) -> Repeats:
-    common = [name for name in runs[0] if all(name in run for run in runs)]
-    if not common:
-        return Repeats(way.name, way.label, len(runs), 0)
-    means = [math.fsum(run[name] for name in common) / len(common) for run in runs]
-    scores = [[run[name] for run in runs] for name in common]
-    return Repeats(
-        way.name,
-        way.label,
-        len(runs),
-        len(common),
-        mean=math.fsum(means) / len(means),
-        lowest=min(means),
-        highest=max(means),
-        spread=math.fsum(map(statistics.stdev, scores)) / len(common),
-        identical=sum(len(set(given)) == 1 for given in scores) / len(common),
-    )
-
-
 def _length(record: ScoreRecord) -> float:
     """Thousands of characters of the response."""
     return sum(len(sentence.text) for sentence in record.example.response) / CHARACTERS
@@ -385,6 +340,7 @@ def _metric(name: str, dialect: str, formula: str, *, default: bool) -> Metric:
         formula=formula,
         compute=_of_no_label,
         default=default,
+        bounded=dialect == PASS,
     )
 
 

@@ -79,9 +79,19 @@ def _metric(
     needs: tuple[str, ...],
     formula: str,
     higher_is_better: bool = True,
+    bounded: bool = False,  # a cosine may be below 0
 ) -> Metric:
     return Metric(
-        name, dialect, 1, higher_is_better, needs, _PAPER, formula, _OfQuestions(of), default
+        name=name,
+        dialect=dialect,
+        version=1,
+        higher_is_better=higher_is_better,
+        needs=needs,
+        source=_PAPER,
+        formula=formula,
+        compute=_OfQuestions(of),
+        default=default,
+        bounded=bounded,
     )
 
 
@@ -110,6 +120,7 @@ QUESTION_METRICS: tuple[Metric, ...] = (
         needs=("noncommittal",),
         formula="1 if the answer evades, else 0",
         higher_is_better=False,
+        bounded=True,
     ),
 )
 """The metrics of written questions, each dialect by itself."""

@@ -74,7 +74,9 @@ class Intervals:
     def __post_init__(self) -> None:
         check_options(resamples=self.resamples, level=self.level, seed=self.seed)
 
-    def of_mean(self, values: Sequence[float], groups: Sequence[str | None]) -> Interval | None:
+    def of_mean(
+        self, values: Sequence[float], groups: Sequence[str | None], *, bounded: bool = True
+    ) -> Interval | None:
         """The interval of the mean of values; groups count only where a column is named."""
         return mean_interval(
             values,
@@ -82,6 +84,7 @@ class Intervals:
             resamples=self.resamples,
             level=self.level,
             seed=self.seed,
+            bounded=bounded,
         )
 
 
@@ -101,7 +104,7 @@ class SummaryRow:
         interval: confidence interval of the mean; ``None`` where none was asked for, or where
             there are too few records for one.
         bounds: the lowest and the highest that the mean would be if every failed row had a value
-            from 0 to 1; ``None`` where no row failed, none has a value, or one lies outside 0 to 1.
+            from 0 to 1; ``None`` where no row failed, none has a value, or values may lie outside.
     """
 
     metric: Metric
@@ -261,6 +264,10 @@ class _Sums:
     def row(self, metric: Metric, part: _Part, intervals: Intervals | None) -> SummaryRow:
         total = self._sums[metric.id]
         failed = self._failed + Counter(reason for _, reason in self.unlabelled)
+        interval = None
+        if intervals:
+            drawn_with = total.drawn_with
+            interval = intervals.of_mean(total.values, drawn_with, bounded=metric.bounded)
         return SummaryRow(
             metric=metric,
             group=part.group,
@@ -270,8 +277,8 @@ class _Sums:
             failed=dict(failed),
             mean=total.mean,
             pooled=total.pooled,
-            interval=intervals.of_mean(total.values, total.drawn_with) if intervals else None,
-            bounds=total.bounds(failed.total()),
+            interval=interval,
+            bounds=total.bounds(failed.total()) if metric.bounded else None,
         )
 
 

@@ -108,6 +108,7 @@ def adherence_fraction(tally: Tally) -> Ratio:
     needs=_RELEVANT,
     source=_COLUMNS,
     formula="len(R as stored) / N",
+    bounded=False,  # keys that stand twice count twice
 )
 def relevance_ragbench(tally: Tally) -> Ratio:
     """Published ``relevance_score``: duplicates and unknown keys count.
@@ -125,6 +126,7 @@ def relevance_ragbench(tally: Tally) -> Ratio:
     needs=_UTILIZED,
     source=_COLUMNS,
     formula="len(U as stored) / N",
+    bounded=False,  # keys that stand twice count twice
 )
 def utilization_ragbench(tally: Tally) -> Ratio:
     """Published ``utilization_score``: duplicates and unknown keys count.

@@ -14,7 +14,7 @@ from labeler.cli.reading import Group, Labels, Level, Resamples, Seed
 from labeler.errors import UsageError
 
 if TYPE_CHECKING:
-    from labeler.gates import Gate, On
+    from labeler.gates import Demand, On
 
 GATE_MISSED = 1
 SUMMARY_VARIABLE = "GITHUB_STEP_SUMMARY"
@@ -47,23 +47,23 @@ def check(
         bool, typer.Option("--github", help=f"Add a summary to the file of {SUMMARY_VARIABLE}.")
     ] = False,
 ) -> int:
-    """Fail (exit 1) where a metric misses a gate."""
+    """Fail (exit 1) where a metric of labels, scores or similarity misses a gate."""
     from labeler import api
     from labeler.calculators import Intervals
     from labeler.cli import gate_reports
     from labeler.cli.terminal import say
     from labeler.gates import check_rows
 
-    gates = [
-        *(_gate("--min", text, at_least=True) for text in at_least or ()),
-        *(_gate("--max", text, at_least=False) for text in at_most or ()),
+    demands = [
+        *(_demand("--min", text, at_least=True) for text in at_least or ()),
+        *(_demand("--max", text, at_least=False) for text in at_most or ()),
     ]
     if group and on != "interval":
         raise UsageError("--group is for intervals: it goes with --on interval")
     step_summary = _step_summary() if github else None
-    metrics = tuple(dict.fromkeys(gate.metric for gate in gates))
+    gates, rows = api.gauge(api.read_any(labels), demands, column=group or "")
     verdicts = check_rows(
-        api.measured(api.read_labels(labels), metrics, column=group or ""),
+        rows,
         gates,
         on=cast("On", on),
         by=by,
@@ -71,8 +71,10 @@ def check(
     )
     for doubt in dict.fromkeys(gate.doubt for gate in gates if gate.doubt):
         say(doubt)
+    labels_found = {verdict.row.label for verdict in verdicts if verdict.row}
     for verdict in verdicts:
-        _print(gate_reports.line(verdict))
+        by = f" by {verdict.row.label}" if verdict.row and len(labels_found) > 1 else ""
+        _print(gate_reports.line(verdict) + by)
     if junit:
         _write(junit, gate_reports.junit(verdicts))
     if step_summary:
@@ -80,8 +82,8 @@ def check(
     return 0 if all(verdict.passed for verdict in verdicts) else GATE_MISSED
 
 
-def _gate(option: str, text: str, *, at_least: bool) -> Gate:
-    from labeler.gates import Gate
+def _demand(option: str, text: str, *, at_least: bool) -> Demand:
+    from labeler.gates import Demand
 
     # The id of a metric of one's own may hold a colon, but nothing after the last "=" is one.
     metric, equals, number = text.rpartition("=")
@@ -91,7 +93,7 @@ def _gate(option: str, text: str, *, at_least: bool) -> Gate:
         equals = ""
     if not equals:
         raise UsageError(f"{option} {text!r}: write METRIC=MEAN, such as adherence=0.9")
-    return Gate.of(metric.strip(), threshold, at_least=at_least)
+    return Demand(metric.strip(), threshold, at_least)
 
 
 def _print(text: str) -> None:

@@ -54,15 +54,11 @@ def metrics(
     """Compute metrics from stored labels."""
     from labeler import api
     from labeler.calculators import Intervals, select_metrics, summarize
-    from labeler.calculators.scores import (
-        measure_scores,
-        repeats_of,
-        scores_apart,
-        summarize_scores,
-    )
+    from labeler.calculators.panels import panels_of
+    from labeler.calculators.scores import measure_scores, scores_apart, summarize_scores
     from labeler.calculators.similarity import other_ids, question_metrics
     from labeler.cli import tables
-    from labeler.cli.score_view import print_repeats
+    from labeler.cli.score_view import print_panels
 
     if (rows and (as_json or by)) or (listing and (rows or as_json or by)):
         raise UsageError("--rows goes without --json and --by, --list without all three")
@@ -96,7 +92,7 @@ def metrics(
     else:
         tables.print_summary(summary, __version__, drawn, chosen)
         tables.print_summary(scored, __version__, drawn)
-        print_repeats(repeats_of(scores))
+        print_panels(panels_of(scores))
 
 
 def calibrate(

@@ -1,33 +1,75 @@
-"""Tables about scores: their repeats, and whether length earns anything."""
+"""Tables about scores: how far their raters agree, and whether length earns anything."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from labeler.calculators.scores import LengthEffect, Repeats
+from labeler.calculators.panels import Panel
+from labeler.calculators.scores import LengthEffect
 from labeler.characters import visible
 from labeler.cli.terminal import console
 
 
-def print_repeats(found: Sequence[Repeats]) -> None:
-    """Print what repeats have in common, each criterion and way of scoring on a line."""
+def print_panels(found: Sequence[Panel], *, stderr: bool = False) -> None:
+    """Print what repeats or judges have in common, and how far they agree.
+
+    Args:
+        found: a line each.
+        stderr: on standard error, beside what else is told of a run.
+    """
     if not found:
         return
-    table = _table("criterion", "repeats", "records", "mean", "from", "to", "spread", "identical")
+    table = _table("criterion", "raters", "n", "mean", "from", "to", "spread", "same", *_NAMES)
     for one in found:
         numbers = (one.mean, one.lowest, one.highest, one.spread, one.identical)
-        counts = (str(one.repeats), str(one.records))
-        table.add_row(visible(one.criterion), *counts, *map(_decimal, numbers))
+        agreement = (one.by_name.get(name) for name in _NAMES)
+        values = (*numbers, *(found.value if found else None for found in agreement))
+        counts = (f"{len(one.raters)} {one.among}", str(one.records))
+        table.add_row(visible(one.criterion), *counts, *map(_short, values))
     _print(
         table,
-        "from, to: the lowest and the highest mean of a repeat; spread: standard deviation of a "
-        "record's scores, on average; identical: share of records with the same score each time",
-        *(f"{one.criterion}: {one.label}" for one in found),
+        "n: records with a score by every rater; from, to: the lowest and the highest mean of a "
+        "rater; spread: standard deviation of a "
+        "record's scores, on average, in points of the scale; same: share of records with the same "
+        "score by all",
+        "kappa: Cohen's of two raters, quadratic weights; AC1: Gwet's; both of scores rounded to "
+        "whole points; alpha: Krippendorff's, interval; at most 1, 0 is what chance would give",
+        *(line for one in found for line in _undefined(one)),
+        *(line for one in found for line in _raters(one)),
+        stderr=stderr,
     )
+
+
+_NAMES = ("kappa", "AC1", "alpha")
+
+
+def _short(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3f}"
+
+
+def _undefined(panel: Panel) -> Iterator[str]:
+    """Why coefficients are missing."""
+    reasons: dict[str, list[str]] = {}
+    if panel.kappa is None:
+        reasons["more_than_two_raters"] = ["kappa"]
+    for name, found in panel.by_name.items():
+        if found.undefined:
+            reasons.setdefault(found.undefined, []).append(name)
+    for reason, names in reasons.items():
+        yield f"undefined {', '.join(names)} of {panel.criterion}, {panel.among}: {reason}"
+
+
+def _raters(panel: Panel) -> Iterator[str]:
+    """What made the scores: of repeats once, of judges with the mean of each."""
+    if panel.among == "repeats":
+        yield f"{panel.criterion}: {panel.raters[0].label}"
+        return
+    for rater in panel.raters:
+        yield f"{panel.criterion}: mean {_short(rater.mean)} by {rater.label}"
 
 
 def print_length(found: Sequence[LengthEffect], version: str) -> None:
@@ -54,11 +96,7 @@ def _table(*columns: str) -> Table:
     return table
 
 
-def _print(table: Table, *notes: str) -> None:
-    out = console()
+def _print(table: Table, *notes: str, stderr: bool = False) -> None:
+    out = console(stderr=stderr)
     out.print(table)
     out.print(Text(visible("\n".join(notes))), soft_wrap=True)
-
-
-def _decimal(value: float | None) -> str:
-    return "-" if value is None else f"{value:.4f}"

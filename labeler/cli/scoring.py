@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -19,6 +20,7 @@ from labeler.errors import FatalJudgeError, UsageError
 if TYPE_CHECKING:
     from labeler.cli.terminal import Progress
     from labeler.judges import Judge
+    from labeler.pricing import Price
     from labeler.record import ScoreOutcome
 
 
@@ -31,7 +33,9 @@ def score(
     ],
     id_from: options.Id = "id",
     output: options.Output = "-",
-    judge: Annotated[str, typer.Option(help="openai; other judges give labels alone.")] = "openai",
+    judge: Annotated[
+        str | None, typer.Option(help="openai, the default; other judges give labels alone.")
+    ] = None,
     model: options.Model = None,
     base_url: options.BaseUrl = None,
     temperature: options.Temperature = None,
@@ -60,10 +64,16 @@ def score(
     prices: options.Prices = None,
     no_wait: options.NoWait = False,
     retry_failed: options.RetryFailed = False,
+    judges: Annotated[
+        str | None,
+        typer.Option(help="Several judges, each of which scores, such as openai:M,openai:OTHER."),
+    ] = None,
 ) -> int:
     """Score rows by criteria: one judge call for each, none where it is stored."""
     from labeler import api
-    from labeler.cli.judging import choose_judge, dollars
+    from labeler.calculators.panels import Panels
+    from labeler.cli.judging import choose_judge, choose_judges, dollars
+    from labeler.cli.score_view import print_panels
     from labeler.cli.terminal import Progress, say
     from labeler.pipeline import GRACE_SECONDS
     from labeler.pricing import find_price
@@ -82,9 +92,14 @@ def score(
         "timeout": timeout,
     }
     given = {name: value for name, value in settings.items() if value is not None}
-    _require_scorer(judge)
-    charged = find_price(model, base_url, given=price, file=prices) if model else None
-    chosen = choose_judge(judge, None, None, given, charged)
+    if judges is not None and judge is not None:
+        raise UsageError("--judge names one judge and --judges several: give one of the two")
+    _require_scorers(judges or judge or "openai")
+    if judges is None:
+        charged = find_price(model, base_url, given=price, file=prices) if model else None
+        chosen = [choose_judge(judge or "openai", None, None, given, charged)]
+    else:
+        chosen = choose_judges(judges, None, None, given, (price, prices))
     limits = Limits(
         requests_per_minute,
         tokens_per_minute,
@@ -96,8 +111,14 @@ def score(
         f"stopping: requests in flight may finish within {GRACE_SECONDS:g} s; "
         "press Ctrl-C again to drop them"
     )
-    methods = Counter[str]()
-    with Progress("scoring", charged) as progress:
+    methods, panels = Counter[str](), Panels() if len(chosen) > 1 or repeat > 1 else None
+
+    def take(outcome: ScoreOutcome) -> None:
+        methods.update(_method(outcome))
+        if panels:
+            panels.add(outcome)
+
+    with Progress("scoring", _price(chosen)) as progress:
         run = api.iter_scores(
             RowFile(*rows, id_from=options.id_columns(id_from)),
             criteria=criteria,
@@ -118,7 +139,7 @@ def score(
                 output,
                 progress,
                 lambda: _counts(progress, chosen, methods),
-                lambda outcome: methods.update(_method(outcome)),
+                take,
             )
         except FatalJudgeError as error:
             if error.reason != "budget":
@@ -126,7 +147,15 @@ def score(
             say(str(error))
             return BUDGET_REACHED
     progress.close(*_counts(progress, chosen, methods))
+    if panels:
+        print_panels(panels.panels(), stderr=True)
     return exit_code(progress)
+
+
+def _price(judges: Sequence[Judge]) -> Price | None:
+    """The price that the cost of a run is told by; ``None`` where that of any judge is unknown."""
+    prices = [getattr(judge, "price", None) for judge in judges]
+    return prices[0] if None not in prices else None
 
 
 def _method(outcome: ScoreOutcome) -> list[str]:
@@ -134,11 +163,12 @@ def _method(outcome: ScoreOutcome) -> list[str]:
     return [outcome.method] if outcome.kind == "score" else []
 
 
-def _counts(progress: Progress, judge: Judge, methods: Counter[str]) -> tuple[str, ...]:
+def _counts(progress: Progress, judges: Sequence[Judge], methods: Counter[str]) -> tuple[str, ...]:
     """Where the scores of a run came from, and how they were made."""
     judged, stored = progress.origins["judge"], progress.origins["store"]
     by = ", ".join(f"{count} by {method}" for method, count in methods.most_common())
-    scored = f"{judged} scored by {judge.spec}", f"{stored} from the store"
+    named = ", ".join(str(judge.spec) for judge in judges)
+    scored = f"{judged} scored by {named}", f"{stored} from the store"
     return (*scored, f"scores: {by}") if by else scored
 
 
@@ -162,10 +192,11 @@ def length(
         print_length(found, __version__)
 
 
-def _require_scorer(judge: str) -> None:
+def _require_scorers(judges: str) -> None:
     """Refuse, before anything is read, a judge that gives nothing but labels."""
-    if judge in {"embedded", "replay"}:
-        raise UsageError(
-            f"judge {judge!r} gives labels alone, and scores need a language model: use --judge "
-            "openai --model NAME, with --base-url for a server of your own"
-        )
+    for judge in (name.strip() for name in judges.split(",")):
+        if judge in {"embedded", "replay"}:
+            raise UsageError(
+                f"judge {judge!r} gives labels alone, and scores need a language model: use "
+                "--judge openai --model NAME, with --base-url for a server of your own"
+            )

@@ -36,8 +36,8 @@ OUT_OF_RANGE = "out_of_range"
 PAIR = 2
 """Ratings that a unit needs before anybody can agree on it."""
 MAX_CELLS = 16_000_000
-"""Units times squared distinct values that Krippendorff's alpha is computed for: the library holds
-a few such arrays of 8-byte numbers at once."""
+"""Units times squared distinct values that Krippendorff's alpha is computed for, but at the level
+``interval``: the library holds a few such arrays of 8-byte numbers at once."""
 
 
 @dataclass(frozen=True)
@@ -52,8 +52,9 @@ class Agreement:
             (no unit has two ratings), ``one_class`` (all ratings are the same),
             ``unequal_raters`` (Fleiss: units differ in their number of ratings),
             ``too_many_values`` (alpha of so many units with so many distinct values would take too
-            much memory: round the values, put them into classes, or take a sample),
-            ``out_of_range`` (alpha: differences too small or too great to square).
+            much memory, unless at the level ``interval``: round the values, put them into classes,
+            or take a sample), ``out_of_range`` (alpha: differences too small or too great to
+            square).
         units: units with two ratings or more: those that the value speaks of.
         raw: share of agreeing pairs of ratings, averaged over these units, from 0 to 1.
         prevalence: share of each class among the ratings of these units.
@@ -293,6 +294,8 @@ def krippendorff_alpha(
     """
     values = _values(ratings, level, scale)
     name = f"krippendorff_alpha:{level}"
+    if level == "interval":
+        return _agreement(name, ratings, lambda: _interval_alpha(ratings, values))
     if ratings.units * len(values) ** 2 > MAX_CELLS:
         return without_value(name, ratings, TOO_MANY_VALUES)
     return _agreement(name, ratings, lambda: _alpha(ratings, level, values))
@@ -313,6 +316,37 @@ def _values(
             wanted = "a number" if level == "interval" else "a number of 0 or more"
             raise UsageError(f"alpha at level {level!r} needs {wanted}, got {rating!r:.40}")
     return {rating: float(rating) for rating in sorted(found, key=float)}
+
+
+def _interval_alpha(ratings: Ratings, values: Mapping[Rating, float]) -> float:
+    """Alpha where squared differences count: sums are enough, however many values there are."""
+    observed, every = Fraction(), _Squares()
+    for pattern, count in ratings.paired.items():
+        unit = _Squares()
+        for rating in _given(pattern):
+            unit.add(Fraction(values[rating]), 1)
+            every.add(Fraction(values[rating]), count)
+        observed += unit.differences / (unit.count - 1) * count
+    return float(1 - observed * (every.count - 1) / every.differences)
+
+
+@dataclass
+class _Squares:
+    """Sums over numbers, from which the squared differences of all pairs follow."""
+
+    count: int = 0
+    total: Fraction = Fraction()
+    squares: Fraction = Fraction()
+
+    def add(self, number: Fraction, times: int) -> None:
+        self.count += times
+        self.total += number * times
+        self.squares += number**2 * times
+
+    @property
+    def differences(self) -> Fraction:
+        """Sum of the squared differences of all pairs."""
+        return self.count * self.squares - self.total**2
 
 
 def _alpha(ratings: Ratings, level: Level, values: Mapping[Rating, float]) -> float | None:

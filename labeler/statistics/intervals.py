@@ -62,17 +62,21 @@ def mean_interval(
     resamples: int = RESAMPLES,
     level: float = LEVEL,
     seed: int = 0,
+    bounded: bool = True,
 ) -> Interval | None:
     """The interval of a mean by the method that suits the values.
 
-    Values that are all 0 or 1, and not grouped, make Wilson's interval; others a bootstrap.
+    Values that are all 0 or 1, and not grouped, make Wilson's interval; others a bootstrap. Values
+    that need not lie from 0 to 1 (``bounded`` is false) are no shares, whatever they happen to be.
 
     Returns:
         ``None`` where there is no value, and where :func:`bootstrap_mean` has none.
     """
-    if groups is None and all(value in (0, 1) for value in values):
+    if bounded and groups is None and all(value in (0, 1) for value in values):
         return wilson(math.fsum(values), len(values), level)
-    return bootstrap_mean(values, groups=groups, resamples=resamples, level=level, seed=seed)
+    return bootstrap_mean(
+        values, groups=groups, resamples=resamples, level=level, seed=seed, bounded=bounded
+    )
 
 
 def bootstrap_mean(
@@ -82,6 +86,7 @@ def bootstrap_mean(
     resamples: int = RESAMPLES,
     level: float = LEVEL,
     seed: int = 0,
+    bounded: bool = True,
 ) -> Interval | None:
     """The bootstrap interval of a mean; the order of the records does not matter.
 
@@ -92,16 +97,19 @@ def bootstrap_mean(
         resamples: how many samples are drawn.
         level: above 0, at most 0.9999.
         seed: the same seed gives the same interval.
+        bounded: whether numbers that lie from 0 to 1 cannot but do so, as shares.
 
     Returns:
         ``None`` for fewer than 2 records or groups, which say nothing of how they differ, and for
-        numbers outside 0 to 1 that are all the same.
+        numbers that are all the same and may lie outside 0 to 1.
 
     Raises:
         UsageError: an argument is out of its range, or a value is no finite number.
     """
     ones = [1.0] * len(values)
-    return bootstrap_ratio(values, ones, groups=groups, resamples=resamples, level=level, seed=seed)
+    return bootstrap_ratio(
+        values, ones, groups=groups, resamples=resamples, level=level, seed=seed, bounded=bounded
+    )
 
 
 def bootstrap_ratio(
@@ -112,6 +120,7 @@ def bootstrap_ratio(
     resamples: int = RESAMPLES,
     level: float = LEVEL,
     seed: int = 0,
+    bounded: bool = True,
 ) -> Interval | None:
     """The bootstrap interval of a sum of numerators over a sum of denominators.
 
@@ -122,6 +131,7 @@ def bootstrap_ratio(
         resamples: the same.
         level: the same.
         seed: the same.
+        bounded: the same.
 
     Returns:
         As :func:`bootstrap_mean`.
@@ -135,7 +145,9 @@ def bootstrap_ratio(
     from labeler.statistics import resampling  # noqa: PLC0415
 
     units = resampling.units_of(numerators, denominators, groups)
-    found = resampling.interval_of(units, resamples=resamples, level=level, seed=seed)
+    found = resampling.interval_of(
+        units, resamples=resamples, level=level, seed=seed, bounded=bounded
+    )
     if found is None:
         return None
     low, high, method = found

@@ -96,15 +96,23 @@ def _group_sums(top: Floats, bottom: Floats, codes: NDArray[np.int64]) -> tuple[
 
 
 def interval_of(
-    units: Units, *, resamples: int, level: float, seed: int
+    units: Units, *, resamples: int, level: float, seed: int, bounded: bool = True
 ) -> tuple[float, float, str] | None:
-    """Both ends of an interval of the ratio, and the method; ``None`` where there is none."""
+    """Both ends of an interval of the ratio, and the method; ``None`` where there is none.
+
+    Args:
+        units: what is drawn.
+        resamples: how many samples are drawn.
+        level: of the interval.
+        seed: of the draw.
+        bounded: whether units that lie from 0 to 1 cannot but do so.
+    """
     if units.total < 2:  # noqa: PLR2004 - one unit does not vary
         return None
     quantile = student_quantile((1 + level) / 2, units.total - 1)
     deviations = units.numerators - units.ratio * units.denominators
     varies = bool(np.abs(deviations).max() > _SAME * np.abs(units.numerators).max())
-    if units.bounded and (not varies or units.total - units.counts.max() < _FEW):
+    if bounded and units.bounded and (not varies or units.total - units.counts.max() < _FEW):
         trials = _effective(units, deviations) if varies else float(units.total)
         return *score_ends(units.ratio, trials, quantile), EFFECTIVE
     if not varies:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 
+import krippendorff
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -205,14 +206,27 @@ def test_too_many_values_for_alpha_are_refused_before_memory_is_asked_for() -> N
     """Units times squared values beyond the limit: no value, and the reason."""
     size = math.ceil(MAX_CELLS ** (1 / 3)) + 1
     ratings = Ratings({(float(n), float(n)): 1 for n in range(size)})
-    assert krippendorff_alpha(ratings, level="interval").undefined == "too_many_values"
+    assert krippendorff_alpha(ratings, level="ratio").undefined == "too_many_values"
     assert cohen_kappa(ratings).value == 1.0
 
 
-def test_values_too_close_to_square_are_undefined() -> None:
-    """Differences that vanish when squared give no NaN."""
-    ratings = Ratings.of([(0.0, 1e-300), (1e-300, 1e-300)])
-    assert krippendorff_alpha(ratings, level="interval").undefined == "out_of_range"
+def test_alpha_of_intervals_takes_any_number_of_values() -> None:
+    """Sums are enough for it, and it is still that of the library for alpha."""
+    size = math.ceil(MAX_CELLS ** (1 / 3)) + 1
+    many = Ratings({(float(n), float(n)): 1 for n in range(size)})
+    assert value(krippendorff_alpha(many, level="interval")) == 1.0
+    few = [(0.5, 0.25, None), (1.5, 2.5, 2.0), (3.0, 3.0, 4.25), (None, 1.0, 1.5)]
+    data = [[math.nan if r is None else r for r in coder] for coder in zip(*few, strict=True)]
+    expected = krippendorff.alpha(reliability_data=data, level_of_measurement="interval")
+    found = krippendorff_alpha(Ratings.of(few), level="interval")
+    assert value(found) == pytest.approx(float(expected), abs=1e-12)
+
+
+def test_values_too_far_apart_to_square_are_undefined() -> None:
+    """What is beyond all numbers when squared gives no NaN; for intervals it never is."""
+    ratings = Ratings.of([(1e308, 1.7e308), (1.7e308, 1.7e308)])
+    assert krippendorff_alpha(ratings, level="ratio").undefined == "out_of_range"
+    assert value(krippendorff_alpha(ratings, level="interval")) == 0.0
 
 
 # -- wrong use ------------------------------------------------------------------------------------

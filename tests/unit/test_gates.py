@@ -15,9 +15,24 @@ from labeler.cli.gate_reports import junit, markdown
 from labeler.errors import UnknownName, UsageError
 from labeler.gates import Gate, Verdict, check_rows
 from labeler.label_files import to_line
-from labeler.record import LabelFailure, Outcome
+from labeler.questions import QuestionsAnswer, Similarity
+from labeler.record import (
+    AnyOutcome,
+    LabelFailure,
+    Outcome,
+    QuestionsRecord,
+    ScoreRecord,
+    questions_key,
+    score_key,
+)
+from labeler.rubrics import CRITERIA
+from labeler.signature import Artifact, Signature
 from labeler.testing import assert_metric
+from labeler.vectors import EmbedderSpec
 from labelled import record
+from samples import keyed_example
+from scored import criterion
+from scored import record as score_record
 
 NASTY = 'a|b<script>&"\x1b[31m\u202e\ufffe_x_\n[l](http://x.example)'
 """A group's name that means something in a terminal, in XML and in Markdown."""
@@ -64,7 +79,7 @@ class Command:
         monkeypatch.delenv("GITHUB_STEP_SUMMARY", raising=False)
         self._monkeypatch, self._capsys, self._folder = monkeypatch, capsys, folder
 
-    def __call__(self, found: Sequence[Outcome], *options: object) -> tuple[int, str, str]:
+    def __call__(self, found: Sequence[AnyOutcome], *options: object) -> tuple[int, str, str]:
         """Check labels; exit code, standard output, standard error."""
         path = self._folder / "labels.jsonl"
         path.write_text("".join(to_line(outcome) + "\n" for outcome in found), encoding="utf-8")
@@ -346,3 +361,166 @@ def test_an_assertion_does_not_obey_what_an_id_says() -> None:
     with pytest.raises(AssertionError) as caught:
         assert_metric(outcomes(0, 1, group="\u202e"), "adherence", at_least=1)
     assert "\u202e" not in str(caught.value)
+
+
+# Scores and similarity
+
+
+def faithful(*scores: int) -> list[ScoreRecord]:
+    """Scores by a criterion that ships."""
+    asked = CRITERIA["rubric_faithfulness"]
+    return [
+        score_record(score, asked=asked, row={"id": f"s{n}", "metadata": {"topic": "ab"[n % 2]}})
+        for n, score in enumerate(scores)
+    ]
+
+
+def like(cosine: float, id: str = "q", *, noncommittal: bool = False) -> QuestionsRecord:  # noqa: A002 - the row's field
+    """Written questions with this cosine each."""
+    example = keyed_example(id=id)
+    signature = Signature(
+        judge="openai",
+        model="m",
+        prompt=Artifact(name="questions/v1", digest="0" * 64),
+        response_schema=Artifact(name="questions/v1", digest="1" * 64),
+        splitter="general/1",
+    )
+    return QuestionsRecord(
+        key=questions_key(example, signature),
+        example=example,
+        answer=QuestionsAnswer(
+            noncommittal_explanation="it says so",
+            noncommittal=noncommittal,
+            questions=("one?", "two?", "three?"),
+        ),
+        similarity=Similarity(
+            embedder=EmbedderSpec(embedder="openai", model="e"), cosines=(cosine,) * 3
+        ),
+        signature=signature,
+    )
+
+
+def test_the_command_gates_scores_and_passes(check: Command) -> None:
+    """A criterion that ships, by its mean and by the share that passes."""
+    gates = ("--min", "rubric_faithfulness=4", "--min", "rubric_faithfulness:pass=0.9")
+    code, out, err = check(faithful(5, 4, 3), *gates)
+    assert (code, err) == (0, "")
+    assert out.splitlines() == [
+        "passed: rubric_faithfulness at least 4: mean 4.0000 (n 3, undefined 0, failed 0)",
+        "passed: rubric_faithfulness:pass at least 0.9: mean 1.0000 (n 3, undefined 0, failed 0)",
+    ]
+    code, out, _ = check(faithful(5, 4, 2), *gates)
+    assert (code, out.count("MISSED")) == (1, 2)
+
+
+def test_both_ends_of_one_criterion_may_be_gated(check: Command) -> None:
+    """Two gates on one metric."""
+    code, out, _ = check(faithful(4), "--min", "rubric_faithfulness=3", "--max", "noncommittal=1")
+    assert (code, out.splitlines()[1]) == (
+        1,
+        "MISSED: noncommittal at most 1: there are no records",
+    )
+    gates = ("--min", "rubric_faithfulness=3", "--max", "rubric_faithfulness=4")
+    code, out, _ = check(faithful(4), *gates)
+    assert (code, out.count("passed")) == (0, 2)
+
+
+def test_the_command_gates_similarity(check: Command) -> None:
+    """In either dialect."""
+    found = [like(0.8, "q0"), like(0.6, "q1", noncommittal=True)]
+    code, out, _ = check(found, "--min", "answer_relevancy_similarity=0.7")
+    assert (code, out[:6]) == (0, "passed")
+    code, out, _ = check(found, "--min", "answer_relevancy_similarity:ragas=0.7")
+    assert code == 1
+    assert "mean 0.4000 (n 2," in out
+
+
+def test_one_file_may_hold_every_kind(check: Command) -> None:
+    """Each gate looks at its own; a failure to score fails no label."""
+    refused = LabelFailure(
+        id="s9", reason="refusal", message="no", signature=faithful(4)[0].signature
+    )
+    found: list[AnyOutcome] = [*outcomes(1, 0), *faithful(4), refused, like(0.9)]
+    gates = ("adherence=1", "rubric_faithfulness=4", "answer_relevancy_similarity=0.8")
+    code, out, _ = check(found, *(part for gate in gates for part in ("--min", gate)))
+    assert code == 0
+    assert [line.rpartition(" (")[2].partition(" by ")[0] for line in out.splitlines()] == [
+        "n 1, undefined 0, failed 0)",
+        "n 1, undefined 0, failed 1)",
+        "n 1, undefined 0, failed 0)",
+    ]
+
+
+def test_criteria_of_ones_own_are_known_by_the_file(check: Command) -> None:
+    """Also where labels come first; a criterion of a label metric's name is what its file holds."""
+    found: list[AnyOutcome] = [*outcomes(1, 0), score_record(4)]
+    code, out, _ = check(found, "--min", "tone=4", "--min", "tone:pass=1", "--min", "adherence=1")
+    assert (code, out.count("passed")) == (0, 3)
+    named = [score_record(4, asked=criterion(name="adherence"))]
+    code, out, _ = check(named, "--min", "adherence=4")
+    assert code == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("tune", "unknown metric 'tune'; did you mean 'tone'"),
+        ("tone:pas", "did you mean 'tone:pass'"),
+        ("rubric_faithfulnes", "did you mean 'rubric_faithfulness'"),
+        ("answer_relevancy_similarty", "did you mean 'answer_relevancy_similarity'"),
+        ("zzz", "have: adherence, "),
+    ],
+)
+def test_an_unknown_name_is_told_with_the_criteria_of_the_file(
+    check: Command, name: str, message: str
+) -> None:
+    """Beside the metrics of labels and of written questions."""
+    code, _, err = check([score_record(4)], "--min", f"{name}=1")
+    assert code == 2
+    assert message in err
+    assert ", tone, tone:pass, " in err
+
+
+def test_scores_are_gated_by_group_and_on_the_interval(check: Command) -> None:
+    """By the same columns as labels, the question included."""
+    code, out, _ = check(faithful(5, 1, 5, 1), "--min", "rubric_faithfulness=3", "--by", "topic")
+    assert (code, out.count("passed"), out.count("MISSED")) == (1, 1, 1)
+    options = ("--on", "interval", "--group", "question")
+    code, out, _ = check(faithful(5, 1), "--min", "rubric_faithfulness=1", *options)
+    assert code == 1
+    assert "too few records for an interval (n 2," in out
+
+
+def test_scores_of_1_do_not_pass_on_the_interval_of_a_share(check: Command) -> None:
+    """Nothing is known of how they vary."""
+    code, out, _ = check(faithful(1, 1, 1), "--max", "rubric_faithfulness=1.5", "--on", "interval")
+    assert code == 1
+    assert "too few records for an interval" in out
+
+
+def test_every_judge_must_pass(check: Command) -> None:
+    """The second's scores are no part of the first one's mean."""
+    other = faithful(2)[0]
+    changed = other.signature.model_copy(update={"model": "fake-2"})
+    key = score_key(other.example, other.criterion, changed)
+    found = [*faithful(5), other.model_copy(update={"signature": changed, "key": key})]
+    code, out, _ = check(found, "--min", "rubric_faithfulness=4")
+    assert code == 1
+    by = [
+        (line.partition(":")[0], line.partition(" by judge:")[2][:7]) for line in out.splitlines()
+    ]
+    assert by == [("passed", "fake/fa"), ("MISSED", "fake/fa")]
+    assert "fake/fake-2|" in out.splitlines()[1]
+
+
+def test_an_assertion_is_about_scores_and_similarity_too(tmp_path: Path) -> None:
+    """From outcomes and from a file; the worst records are named."""
+    assert_metric(faithful(5, 4), "rubric_faithfulness", at_least=4)
+    assert_metric([like(0.9)], "answer_relevancy_similarity", at_least=0.9, at_most=1)
+    path = tmp_path / "scores.jsonl"
+    path.write_text("".join(to_line(one) + "\n" for one in faithful(5, 2)), encoding="utf-8")
+    assert_metric(path, "rubric_faithfulness:pass", at_least=0.5)
+    with pytest.raises(AssertionError, match=r"worst: 's1' 2\.0000$"):
+        assert_metric(path, "rubric_faithfulness", at_least=4)
+    with pytest.raises(UnknownName, match="rubric_faithfulness:pass"):
+        assert_metric(path, "rubric", at_least=4)

@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 
 from command import Command
+from fakes import CountingJudge, scoring
 from labeler.calculators import Intervals, Ratio
+from labeler.calculators.panels import panels_of
 from labeler.calculators.scores import (
     length_effects,
     measure_scores,
-    repeats_of,
     score_value,
     scores_apart,
     summarize_scores,
@@ -148,10 +149,15 @@ def test_records_of_one_question_may_be_drawn_together() -> None:
     assert (score.group, score.mean) == ("What is the capital of France?", 3.5)
 
 
+def judged(model: str, *scores: int, **settings: Any) -> list[ScoreRecord]:
+    """Records r0, r1, … that this model scored so."""
+    return given(*scores, judge=CountingJudge(scoring(), model=model), **settings)
+
+
 def test_repeats_are_compared() -> None:
     """Mean of means, the lowest and the highest, spread within records, identical ones."""
-    (found,) = repeats_of([*given(4, 5), *given(2, 5, trial=1)])
-    assert (found.repeats, found.records) == (2, 2)
+    (found,) = panels_of([*given(4, 5), *given(2, 5, trial=1)])
+    assert (found.among, len(found.raters), found.records) == ("repeats", 2, 2)
     assert (found.mean, found.lowest, found.highest) == (4.0, 3.5, 4.5)
     assert found.spread == pytest.approx(2**0.5 / 2)
     assert found.identical == 0.5
@@ -160,11 +166,120 @@ def test_repeats_are_compared() -> None:
 def test_repeats_count_records_that_have_all_of_them() -> None:
     """A failure in one repeat leaves the record out; none left is no number."""
     outcomes: list[ScoreOutcome] = [*given(4, 5), *given(2, trial=1), failed("r1", trial=1)]
-    (found,) = repeats_of(outcomes)
+    (found,) = panels_of(outcomes)
     assert (found.records, found.mean) == (1, 3.0)
-    (empty,) = repeats_of([*given(4), failed("r0", trial=1)])
-    assert (empty.records, empty.mean, empty.identical) == (0, None, None)
-    assert repeats_of(given(4)) == []
+    (empty,) = panels_of([*given(4), failed("r0", trial=1)])
+    assert (empty.records, empty.mean, empty.lowest, empty.identical) == (0, None, None, None)
+    assert [found.undefined for found in empty.by_name.values()] == ["too_few_units"] * 3
+    assert panels_of(given(4)) == []
+
+
+def test_a_score_that_failed_in_one_file_and_came_in_another_does_not_count() -> None:
+    """As in the summary of the same outcomes."""
+    outcomes: list[ScoreOutcome] = [*given(4, 5), *given(4, 3, trial=1), failed("r1", trial=1)]
+    (found,) = panels_of(outcomes)
+    assert (found.records, found.identical) == (1, 1.0)
+
+
+def test_samples_are_compared_as_the_scores_that_they_make() -> None:
+    """Two repeats of two samples: 4.5 and 2."""
+    trials = [given(s, trial=n, samples=2)[0] for n, s in enumerate((5, 4, 2, 2))]
+    (found,) = panels_of(trials)
+    assert [rater.mean for rater in found.raters] == [4.5, 2.0]
+    assert "score:mean of 2 answer" in found.raters[0].label
+
+
+def test_judges_are_compared() -> None:
+    """Each with its mean; two of them with kappa, AC1 and alpha, worked out by hand."""
+    (found,) = panels_of([*judged("a", 1, 2, 4, 5), *judged("b", 1, 3, 4, 4)])
+    assert (found.among, found.records, found.identical) == ("judges", 4, 0.5)
+    assert [rater.mean for rater in found.raters] == [3.0, 3.0]
+    first, second = found.raters
+    assert first.label.startswith("judge:fake/a|")
+    assert second.label.startswith("judge:fake/b|")
+    assert found.kappa is not None
+    # Squares of differences: 2 observed; expected 10 + 6 + 0 over 4 by both raters' spreads.
+    assert found.kappa.value == pytest.approx(1 - 4 * 2 / (4 * 10 + 4 * 6))
+    # Chance: shares 1/4, 1/8, 1/8, 3/8, 1/8 of five classes.
+    chance = (12 + 7 + 7 + 15 + 7) / 64 / 4
+    assert found.ac1.value == pytest.approx((0.5 - chance) / (1 - chance))
+    # Sum of squared differences of all pairs of eight: 8 * 88 - 24 * 24.
+    assert found.alpha.value == pytest.approx(1 - 2 * 7 / (8 * 88 - 24 * 24))
+
+
+def test_three_judges_have_no_kappa() -> None:
+    """It compares two; the others compare any number."""
+    scored = [*judged("a", 1, 5), *judged("b", 2, 5), *judged("c", 1, 4)]
+    (found,) = panels_of(scored)
+    assert (len(found.raters), found.kappa) == (3, None)
+    assert set(found.by_name) == {"AC1", "alpha"}
+
+
+def test_a_judge_with_repeats_is_one_rater() -> None:
+    """By the mean of its repeats, which have a panel of their own."""
+    scored = [*judged("a", 5, 2), *judged("a", 4, 2, trial=1), *judged("b", 4, 2)]
+    repeats, judges = panels_of(scored)
+    assert (repeats.among, judges.among) == ("repeats", "judges")
+    assert [rater.mean for rater in judges.raters] == [3.25, 3.0]
+    assert judges.raters[0].label.endswith("|repeats:2")
+    assert judges.identical == 0.5
+    assert judges.kappa is not None
+    assert judges.kappa.prevalence == {5: 0.25, 2: 0.5, 4: 0.25}  # 4.5 is rounded up
+
+
+def test_judges_that_give_one_score_alone_have_no_coefficient() -> None:
+    """There is nothing to agree on by more than chance, and that is said."""
+    (found,) = panels_of([*judged("a", 4, 4), *judged("b", 4, 4)])
+    assert found.identical == 1.0
+    assert {one.undefined for one in found.by_name.values()} == {"one_class"}
+
+
+def test_judges_with_steps_of_their_own_are_of_one_panel() -> None:
+    """Other criteria text makes another criterion."""
+    first, second = criterion(steps=("One.",)), criterion(steps=("Two.",))
+    other = criterion(criteria="Is it short?")
+    assert len(panels_of([*judged("a", 4, asked=first), *judged("b", 4, asked=second)])) == 1
+    assert panels_of([*judged("a", 4, asked=first), *judged("b", 4, asked=other)]) == []
+
+
+def test_records_that_share_an_id_alone_are_not_the_same() -> None:
+    """The answers of two systems under the ids of their questions."""
+    mine = judged("a", 4)
+    theirs = [
+        record(
+            2,
+            row={"id": "r0", "response": "Another one."},
+            judge=CountingJudge(scoring(), model="b"),
+        )
+    ]
+    (found,) = panels_of([*mine, *theirs])
+    assert found.records == 0
+
+
+def test_weighted_scores_of_many_records_have_an_alpha() -> None:
+    """However many distinct values they take."""
+    scored = [
+        record(
+            4,
+            row={"id": f"r{n}"},
+            distribution={4: (n + 1) / 1000, 5: 1 - (n + 1) / 1000},
+            logprobs=True,
+            judge=CountingJudge(scoring(), model=model),
+        )
+        for n in range(200)
+        for model in "ab"
+    ]
+    (found,) = panels_of(scored)
+    assert found.alpha.value == 1.0
+
+
+def test_scores_that_are_all_1_are_no_share() -> None:
+    """Neither an interval of a share nor bounds from 0 to 1; the passes have both."""
+    outcomes: list[ScoreOutcome] = [*given(1, 1, 1), failed("bad")]
+    score, passed = summarize_scores(outcomes, intervals=Intervals(resamples=200))
+    assert (score.mean, score.interval, score.bounds) == (1.0, None, None)
+    assert passed.interval is not None
+    assert (passed.interval.method, passed.bounds) == ("wilson", (0.0, 0.25))
 
 
 def of_length(*points: tuple[int, int]) -> list[ScoreOutcome]:
@@ -220,8 +335,24 @@ def test_metrics_of_a_score_file(labeler_command: Command, scores: Path) -> None
     assert (code, err) == (0, "")
     assert out.count("tone:pass  ↑") == 2
     assert "relevance" not in out
-    assert "3.5000" in out  # the mean of both repeats
-    assert "0.6667" in out  # identical in two records of three
+    assert "3.500 " in out  # the mean of both repeats
+    assert "0.667 " in out  # identical in two records of three
+
+
+def test_metrics_of_two_judges_say_how_far_they_agree(
+    labeler_command: Command, tmp_path: Path
+) -> None:
+    """Who scored, and why a coefficient is missing."""
+    path = tmp_path / "two.jsonl"
+    list(write_outcomes([*judged("a", 1, 2, 4, 5), *judged("b", 1, 3, 4, 4)], path))
+    code, out, _ = labeler_command("metrics", path)
+    assert code == 0
+    assert "2 judges" in out
+    assert "0.875" in out  # kappa
+    assert "tone: mean 3.000 by judge:fake/b|" in out
+    list(write_outcomes([*judged("a", 1, 2), *judged("b", 1, 2), *judged("c", 1, 2)], path))
+    _, out, _ = labeler_command("metrics", path)
+    assert "undefined kappa of tone, judges: more_than_two_raters" in out
 
 
 def test_metrics_of_scores_as_json(labeler_command: Command, scores: Path) -> None:

@@ -15,18 +15,20 @@ from labeler.example import Frozen
 from labeler.judges import JudgeReply, UnusableAnswer
 from labeler.judges.embedded import EmbeddedJudge
 from labeler.judges.replay import ReplayJudge
+from labeler.pipeline import Origin
 from labeler.prompting import JudgeRequest
-from labeler.record import LabelFailure, ScoreOutcome, ScoreRecord, StepsRecord
+from labeler.record import AnyOutcome, LabelFailure, ScoreOutcome, ScoreRecord, StepsRecord
 from labeler.scores import Criterion
 from labeler.stores.disk import DiskStore
 from labeler.stores.memory import MemoryStore
+from labeler.traffic.budget import Budget
 from scored import ROW, criterion
 
 ROWS = [{**ROW, "id": f"r{n}", "response": f"Paris. Item {n}."} for n in range(3)]
 
 
 def scored(
-    judge: CountingJudge,
+    judge: CountingJudge | list[CountingJudge],
     asked: Criterion | list[str | Path | Criterion] | str | None = None,
     rows: list[dict[str, Any]] | None = None,
     **options: Any,
@@ -179,3 +181,113 @@ def test_counts_below_one_are_refused(options: dict[str, Any]) -> None:
     """There is nothing to ask for."""
     with pytest.raises(UsageError, match="must be 1 or more"):
         scored(CountingJudge(scoring()), **options)
+
+
+# Several judges
+
+
+def both() -> list[CountingJudge]:
+    """Two judges that do not agree."""
+    return [CountingJudge(scoring(5), model="a"), CountingJudge(scoring(3), model="b")]
+
+
+class Watch:
+    """Writes down what a run says of itself."""
+
+    def __init__(self) -> None:
+        self.begun: list[tuple[int, int]] = []
+        self.told: list[str] = []
+        self.notices: list[str] = []
+        self.spent: list[Budget] = []
+
+    def begin(self, rows: int, repeated: int) -> None:
+        """Keep the counts."""
+        self.begun.append((rows, repeated))
+
+    def seen(self, outcome: AnyOutcome, origin: Origin) -> None:
+        """Keep who it was about."""
+        self.told.append(f"{outcome.id} {origin}")
+
+    def paid(self, outcome: AnyOutcome) -> None:
+        """Nothing to learn."""
+
+    def ended(self, spent: Budget) -> None:
+        """Keep what it cost."""
+        self.spent.append(spent)
+
+    def notice(self, text: str) -> None:
+        """Keep it."""
+        self.notices.append(text)
+
+
+def test_each_judge_scores_all_rows_one_after_the_other() -> None:
+    """Into one stream; their panel has both."""
+    judges = both()
+    done = scored(judges)
+    models = [(o.id, o.signature.model) for o in done if o.signature]
+    assert models == [(f"r{n}", model) for model in "ab" for n in range(3)]
+    assert [len(judge.asked) for judge in judges] == [3, 3]
+    (panel,) = api.panels_of(done)
+    assert [rater.mean for rater in panel.raters] == [5.0, 3.0]
+
+
+def test_each_judge_finds_its_own_scores() -> None:
+    """A judge that comes later pays for itself alone."""
+    store, judges = MemoryStore(), both()
+    alone = scored(judges[0], store=store)
+    done = scored(judges, store=store)
+    assert [len(judge.asked) for judge in judges] == [3, 3]
+    assert done[:3] == alone
+
+
+def test_several_judges_are_one_run_to_who_watches() -> None:
+    """Rows of all of them, told once, and one end."""
+    watch = Watch()
+    rows = [{"id": "bad"}, *ROWS[:2], ROWS[0]]
+    done = list(
+        api.iter_scores(
+            rows, criteria=criterion(), judge=both(), store=MemoryStore(), watcher=watch
+        )
+    )
+    assert watch.begun == [(6, 1)]
+    assert watch.told == [f"{outcome.id} {_origin(outcome)}" for outcome in done]
+    assert [outcome.kind for outcome in done] == ["failure", *["score"] * 4]
+    assert watch.notices == ["judge 1 of 2: fake/a", "judge 2 of 2: fake/b"]
+    assert len(watch.spent) == 1
+
+
+def _origin(outcome: ScoreOutcome) -> Origin:
+    return "row" if outcome.kind == "failure" else "judge"
+
+
+def test_all_judges_write_their_steps_before_any_row() -> None:
+    """Where the second gets none, the first has cost no more than its own."""
+
+    def refuse(_: JudgeRequest) -> JudgeReply[Frozen]:
+        raise UnusableAnswer("no", reason="refusal", attempts=1, lasting=True)
+
+    first, second = CountingJudge(scoring(), model="a"), CountingJudge(refuse, model="b")
+    with pytest.raises(FatalJudgeError, match="has no evaluation steps"):
+        scored([first, second], criterion(steps=None))
+    assert (first.asked, second.asked) == (["tone"], ["tone"])
+
+
+@pytest.mark.parametrize(
+    ("judges", "message"),
+    [([], "need a judge"), ([CountingJudge(), CountingJudge()], "named twice")],
+    ids=["none", "twice"],
+)
+def test_judges_that_make_no_panel_are_refused(judges: list[CountingJudge], message: str) -> None:
+    """A judge agrees with itself by the store."""
+    with pytest.raises(UsageError, match=message):
+        scored(judges)
+    assert all(not judge.asked for judge in judges)
+
+
+def test_a_store_is_closed_when_a_run_of_several_judges_is_given_up(tmp_path: Path) -> None:
+    """And holds what was scored until then."""
+    run = api.iter_scores(ROWS, criteria=criterion(), judge=both(), store=tmp_path / "s")
+    first = next(run)
+    run.close()
+    with DiskStore(tmp_path / "s", create=False) as store:
+        assert first in list(store)

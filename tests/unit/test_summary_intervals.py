@@ -25,6 +25,7 @@ from labeler.calculators import (
     select_metrics,
     summarize,
 )
+from labeler.calculators.similarity import QUESTION_METRICS
 from labeler.cli import checking, reading
 from labeler.errors import UsageError
 from labeler.label_files import to_line
@@ -145,9 +146,9 @@ def test_nothing_defined_has_neither_interval_nor_bounds() -> None:
     assert (row.mean, row.interval, row.bounds) == (None, None, None)
 
 
-def test_a_metric_beyond_one_has_no_bounds() -> None:
-    """What the failed rows could have had is not known then."""
-    stars = Metric(
+def stars(given: int, *, bounded: bool = True) -> Metric:
+    """A metric that gives every label so many."""
+    return Metric(
         name="stars",
         dialect="test",
         version=1,
@@ -155,12 +156,50 @@ def test_a_metric_beyond_one_has_no_bounds() -> None:
         needs=(),
         source="test",
         formula="1 to 5",
-        compute=lambda _: Ratio(4, 1),
+        compute=lambda _: Ratio(given, 1),
         default=True,
+        bounded=bounded,
     )
-    outcomes = [*answers(GOOD), *refused(1)]
-    (row,) = summarize((measure(o, [stars]) for o in outcomes), [stars])
-    assert (row.mean, row.bounds) == (4.0, None)
+
+
+def starred(metric: Metric) -> SummaryRow:
+    """The summary of three labels and a failure."""
+    outcomes = [*answers(GOOD, BAD, GOOD), *refused(1)]
+    (row,) = summarize((measure(o, [metric]) for o in outcomes), [metric], intervals=Intervals())
+    return row
+
+
+def test_a_metric_beyond_one_has_no_bounds() -> None:
+    """What the failed rows could have had is not known then."""
+    assert (starred(stars(4)).mean, starred(stars(4)).bounds) == (4.0, None)
+
+
+def test_ones_of_a_metric_that_goes_beyond_are_no_share() -> None:
+    """Three of three ones say nothing of a fourth that may be a five."""
+    share, points = starred(stars(1)), starred(stars(1, bounded=False))
+    assert share.interval == wilson(3, 3)
+    assert share.bounds == (0.75, 1.0)
+    assert (points.mean, points.interval, points.bounds) == (1.0, None, None)
+
+
+def test_a_few_values_between_0_and_1_are_no_share_where_more_is_possible() -> None:
+    """The bootstrap as it is, not Wilson's interval."""
+    values = [0.0, 0.5, 1.0, 1.0]
+    share, points = bootstrap_mean(values), bootstrap_mean(values, bounded=False)
+    assert share is not None
+    assert points is not None
+    assert (share.method, points.method) == ("wilson_effective", "bca")
+
+
+def test_cosines_are_not_bounded_and_shares_are() -> None:
+    """They may be below 0."""
+    bounded = {metric.id: metric.bounded for metric in QUESTION_METRICS}
+    assert bounded == {
+        "answer_relevancy_similarity": False,
+        "answer_relevancy_similarity:ragas": False,
+        "noncommittal": True,
+    }
+    assert all(metric.bounded for metric in select_metrics("all"))
 
 
 @pytest.mark.parametrize("options", [{"level": 1.5}, {"resamples": 0}, {"seed": -1}])

@@ -12,14 +12,15 @@ import pytest
 from command import Command
 from labeler.api import Limits, MemoryStore, iter_scores
 from labeler.calculators.scores import score_value, summarize_scores
-from labeler.errors import FatalJudgeError
+from labeler.errors import FatalJudgeError, UsageError
+from labeler.judges.openai_judge import OpenAIJudge
 from labeler.pricing import given_price
 from labeler.record import LabelFailure, ScoreOutcome, ScoreRecord
 from labeler.scores import Criterion
 from scored import criterion
 from wire.probable import scored
 from wire.provider import Provider, changes, error, says
-from wire.runs import brief, judge_of, row_file, rows
+from wire.runs import KEY, brief, judge_of, row_file, rows
 
 WORKED = {"4": 0.6, "1": 0.02, "2": 0.05, "3": 0.2, "5": 0.1}
 PRICED: dict[str, Any] = {"price": given_price("100,400"), "max_output_tokens": 400}
@@ -181,6 +182,49 @@ def test_steps_and_scores_are_paid_from_one_budget() -> None:
     assert set(reasons) == {"budget"}
 
 
+def test_several_judges_are_paid_from_one_budget() -> None:
+    """What the first cost is not there for the second, whose rows fail for it."""
+    cap = Decimal("0.75")
+    with Provider(count_tokens=True) as provider:
+        judges = [
+            OpenAIJudge(name, api_key=KEY, base_url=provider.url, sleep=brief, **PRICED)
+            for name in ("a", "b")
+        ]
+        outcomes = list(
+            iter_scores(
+                rows(3),
+                criteria=criterion(),
+                judge=judges,
+                store=MemoryStore(),
+                limits=Limits(budget=cap),
+                concurrency=1,
+            )
+        )
+    prompt, answer = provider.tokens
+    assert (prompt * Decimal(100) + answer * Decimal(400)) / 10**6 <= cap
+    first, second = outcomes[:3], outcomes[3:]
+    assert [o.kind for o in first] == ["score"] * 3
+    assert {o.reason for o in second if isinstance(o, LabelFailure)} == {"budget"}
+
+
+def test_a_budget_that_one_judge_cannot_keep_is_refused_before_any_spend() -> None:
+    """Not after the first has cost its share."""
+    with Provider() as provider:
+        priced = judge_of(provider, **PRICED)
+        free = OpenAIJudge("b", api_key=KEY, base_url=provider.url)
+        with pytest.raises(UsageError, match="a budget needs a price"):
+            list(
+                iter_scores(
+                    rows(1),
+                    criteria=criterion(),
+                    judge=[priced, free],
+                    store=MemoryStore(),
+                    limits=Limits(budget=Decimal(1)),
+                )
+            )
+        assert not provider.calls
+
+
 # The command
 
 
@@ -247,3 +291,49 @@ def test_the_command_says_which_judges_score(key: Command, tmp_path: Path, judge
     assert code == 2
     assert f"judge '{judge}' gives labels alone" in err
     assert "--judge openai --model NAME" in err
+
+
+def test_the_command_has_several_judges_score_and_says_how_far_they_agree(
+    key: Command, tmp_path: Path
+) -> None:
+    """One file, each judge its scores; on standard error what a reader of the file sees too."""
+    given = row_file(tmp_path, rows(3))
+    by_model = {"a": {"5": 0.9, "1": 0.1}, "b": {"4": 0.9, "1": 0.1}}
+    with Provider(lambda call: scored([by_model[call.body["model"]]])) as provider:
+        asked = ["--criteria", "rubric_faithfulness", "--judges", "openai:a,openai:b"]
+        code, out, err = key("score", given, *asked, "--base-url", provider.url, "-o", "s.jsonl")
+        assert (code, out, len(provider.calls)) == (0, "", 6)
+    assert "6 scored by openai/a, openai/b, 0 from the store" in err
+    assert "2 judges" in err
+    assert "rubric_faithfulness: mean 5.000 by judge:openai/a|" in err
+    code, out, _ = key("metrics", "s.jsonl", "--no-intervals")
+    assert code == 0
+    assert out.splitlines()[-1] in err
+
+
+def test_repeats_are_compared_after_the_run(key: Command, tmp_path: Path) -> None:
+    """One judge, asked twice."""
+    given = row_file(tmp_path, rows(2))
+    with Provider() as provider:
+        where = ["--model", "m", "--base-url", provider.url, "-o", "s.jsonl", "--repeat", "2"]
+        code, _, err = key("score", given, "--criteria", "rubric_faithfulness", *where)
+    assert code == 0
+    assert "2 repeats" in err
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--judges", "openai:a,embedded"), "judge 'embedded' gives labels alone"),
+        (("--judges", "openai:a,openai:a"), "twice"),
+        (("--judges", "openai:a", "--judge", "openai"), "give one of the two"),
+    ],
+)
+def test_judges_that_cannot_score_together_are_refused(
+    key: Command, tmp_path: Path, options: tuple[str, ...], message: str
+) -> None:
+    """Before a row is read."""
+    given = row_file(tmp_path, rows(1))
+    code, _, err = key("score", given, "--criteria", "rubric_faithfulness", *options, "-o", "s")
+    assert code == 2
+    assert message in err
