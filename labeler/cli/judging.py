@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from decimal import Decimal, InvalidOperation
 from typing import Any
@@ -130,6 +130,12 @@ def choose_judges(
             )
         )
     return made
+
+
+def price_told(judges: Sequence[Judge]) -> Price | None:
+    """The price that a run's cost is told by; ``None`` where that of a paid judge is unknown."""
+    prices: list[Price | None] = [judge.price for judge in judges if hasattr(judge, "price")]
+    return prices[0] if prices and None not in prices else None
 
 
 def _refuse_strange_options(

@@ -71,7 +71,7 @@ def label(
     from labeler import api
     from labeler.canaries import Canaries
     from labeler.cli.agreement_view import print_voters
-    from labeler.cli.judging import choose_judge, choose_judges, dollars
+    from labeler.cli.judging import choose_judge, choose_judges, dollars, price_told
     from labeler.cli.terminal import Progress
     from labeler.ensemble import Votes
     from labeler.pipeline import GRACE_SECONDS
@@ -123,8 +123,7 @@ def label(
         "press Ctrl-C again to drop them"
     )
     planted, votes = Canaries(canaries, canary_seed), Votes()
-    known = [getattr(one, "price", None) for one in chosen]
-    with Progress("labeling", next(filter(None, known), charged)) as progress:
+    with Progress("labeling", price_told(chosen)) as progress:
         asked: dict[str, Any] = {
             "rows": RowFile(*rows, id_from=options.id_columns(id_from)),
             "store": store,

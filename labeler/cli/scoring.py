@@ -20,7 +20,6 @@ from labeler.errors import FatalJudgeError, UsageError
 if TYPE_CHECKING:
     from labeler.cli.terminal import Progress
     from labeler.judges import Judge
-    from labeler.pricing import Price
     from labeler.record import ScoreOutcome
 
 
@@ -72,7 +71,7 @@ def score(
     """Score rows by criteria: one judge call for each, none where it is stored."""
     from labeler import api
     from labeler.calculators.panels import Panels
-    from labeler.cli.judging import choose_judge, choose_judges, dollars
+    from labeler.cli.judging import choose_judge, choose_judges, dollars, price_told
     from labeler.cli.score_view import print_panels
     from labeler.cli.terminal import Progress, say
     from labeler.pipeline import GRACE_SECONDS
@@ -118,7 +117,7 @@ def score(
         if panels:
             panels.add(outcome)
 
-    with Progress("scoring", _price(chosen)) as progress:
+    with Progress("scoring", price_told(chosen)) as progress:
         run = api.iter_scores(
             RowFile(*rows, id_from=options.id_columns(id_from)),
             criteria=criteria,
@@ -150,12 +149,6 @@ def score(
     if panels:
         print_panels(panels.panels(), stderr=True)
     return exit_code(progress)
-
-
-def _price(judges: Sequence[Judge]) -> Price | None:
-    """The price that the cost of a run is told by; ``None`` where that of any judge is unknown."""
-    prices = [getattr(judge, "price", None) for judge in judges]
-    return prices[0] if None not in prices else None
 
 
 def _method(outcome: ScoreOutcome) -> list[str]:
