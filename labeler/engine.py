@@ -23,6 +23,11 @@ _AHEAD = 4
 jobs pause or wait for another run."""
 
 
+def succeeded(future: Future[Any]) -> bool:
+    """Whether a job has its result."""
+    return future.done() and not future.cancelled() and future.exception() is None
+
+
 class Engine:
     """An event loop on its own thread.
 
@@ -73,12 +78,14 @@ class Engine:
         """The result of a job.
 
         Raises:
-            Exception: that of the first job that failed, whichever it was, as soon as it has.
+            Exception: that of the first job that failed, whichever it was, where this one has no
+                result yet.
         """
         if not future.done():
             either: list[Future[Any]] = [future, self._failed]
             wait(either, return_when=FIRST_COMPLETED)
-        self._raise_failure()
+        if not succeeded(future):
+            self._raise_failure()
         return future.result()
 
     def stop(self) -> None:

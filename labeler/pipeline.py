@@ -20,7 +20,7 @@ from typing import Literal, NamedTuple, Protocol
 from labeler import __version__
 from labeler.canaries import Canaries
 from labeler.contract import Violation
-from labeler.engine import Engine
+from labeler.engine import Engine, succeeded
 from labeler.errors import (
     BadRow,
     FatalJudgeError,
@@ -133,6 +133,11 @@ def label_rows(
                 f"the rows changed while they were read: {total.distinct} at first, then "
                 f"{window.admitted}; run it again, what was labelled is stored"
             )
+    except FatalJudgeError:
+        # What came before is paid for: it is passed on, whoever of us heard of the end first.
+        while window.ready():
+            yield window.pop()
+        raise
     finally:
         engine.stop()
         if watcher:
@@ -162,7 +167,7 @@ class _Window:
 
     def ready(self) -> bool:
         """Whether the row that is due next has its outcome."""
-        return bool(self._slots) and self._slots[0].future.done()
+        return bool(self._slots) and succeeded(self._slots[0].future)
 
     def admit(self, row: Row) -> None:
         """Take a row in; waits while very many requests are unfinished."""
