@@ -11,8 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from command import Command
 from labeler.cli import TRY_LATER, WRONG_USE, app
 from labeler.cli.running import BUDGET_REACHED, SOME_FAILED
+from labeler.criteria_files import choose_criteria
 from labeler.judges import JUDGES
 from labeler.judges.experience import MOST_GIVEN_UP, MOST_REJECTED
 from labeler.judges.failures import RULES
@@ -22,16 +24,16 @@ from labeler.profiles import PROFILES
 from labeler.rubrics import CRITERIA
 from labeler.splitting import SPLITTERS
 from labeler.traffic import Limits
-from update_readme import FAILURES, GENERATED, updated
+from update_readme import FAILURES, GENERATED, METRIC_PAGE, updated
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 FAILURE_PAGE = FAILURES.read_text(encoding="utf-8")
 
 
-def block(mark: str) -> str:
+def block(mark: str, page: str = README) -> str:
     """The code block that follows a comment."""
-    found = re.search(rf"<!-- {mark} -->\n```\w+\n(.*?)```", README, re.DOTALL)
+    found = re.search(rf"<!-- {mark} -->\n```\w+\n(.*?)```", page, re.DOTALL)
     assert found, mark
     return found[1]
 
@@ -94,6 +96,35 @@ def test_the_estimate_runs_without_a_key(workplace: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "price: genai-prices" in done.stdout
     assert [path.name for path in workplace.iterdir()] == ["examples"]
+
+
+def test_the_forms_of_the_metric_page_are_read(workplace: Path, labeler_command: Command) -> None:
+    """A metric, a file of criteria, and people's judgements, as they stand there."""
+    page = METRIC_PAGE.read_text(encoding="utf-8")
+    for mark, name in (("metric", "mine.py"), ("criteria", "mine.toml"), ("people", "people.csv")):
+        (workplace / name).write_text(block(f"test: {mark}", page), encoding="utf-8")
+    labeler_command("label", "examples/rows.jsonl", "--judge", "embedded", "-o", "labels.jsonl")
+    done = subprocess.run(  # in a process of its own: a metric is there for all that follows
+        [
+            sys.executable,
+            "-m",
+            "labeler",
+            "metrics",
+            "labels.jsonl",
+            "--metrics",
+            "mine:late_support",
+        ],
+        cwd=workplace,
+        env=environment() | {"PYTHONPATH": f"{ROOT}:{workplace}"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "late_support" in done.stdout, done.stderr
+    code, out, _ = labeler_command("agree", "labels.jsonl", "--human", "people.csv", "--json")
+    assert (code, '"supported"' in out) == (0, True)
+    (criterion,) = choose_criteria(workplace / "mine.toml")
+    assert (criterion.name, criterion.threshold) == ("tone", 4)
 
 
 def test_the_set_up_commands_are_one_line_each() -> None:
