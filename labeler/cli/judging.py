@@ -9,12 +9,14 @@ from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from labeler.api import open_judge
+from labeler.cli.options import SHORT_WAIT
 from labeler.cli.terminal import say
 from labeler.errors import UsageError
 from labeler.judges import Judge
 from labeler.judges.embedded import EmbeddedJudge
 from labeler.judges.replay import ReplayJudge
 from labeler.pricing import Price, find_price
+from labeler.traffic import Limits
 
 
 def choose_judge(
@@ -75,6 +77,22 @@ def dollars(option: str, text: str | None) -> Decimal | None:
         if amount.is_finite():
             return amount
     raise UsageError(f"{option} is in US dollars, such as 12.50; got {text!r:.40}")
+
+
+def limits_of(
+    requests_per_minute: float | None,
+    tokens_per_minute: float | None,
+    budget: str | None,
+    *,
+    no_wait: bool,
+) -> Limits:
+    """The limits that the options set to a run."""
+    return Limits(
+        requests_per_minute,
+        tokens_per_minute,
+        dollars("--budget", budget),
+        longest_wait=SHORT_WAIT if no_wait else None,
+    )
 
 
 def choose_judges(

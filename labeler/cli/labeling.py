@@ -71,13 +71,12 @@ def label(
     from labeler import api
     from labeler.canaries import Canaries
     from labeler.cli.agreement_view import print_voters
-    from labeler.cli.judging import choose_judge, choose_judges, dollars, price_told
+    from labeler.cli.judging import choose_judge, choose_judges, limits_of, price_told
     from labeler.cli.terminal import Progress
     from labeler.ensemble import Votes
     from labeler.pipeline import GRACE_SECONDS
     from labeler.pricing import find_price
     from labeler.rows import RowFile
-    from labeler.traffic import Limits
 
     settings = {
         "model": model,
@@ -111,12 +110,7 @@ def label(
         chosen = choose_judges(
             judges, recorded, support_threshold, given, (price, prices), also=also
         )
-    limits = Limits(
-        requests_per_minute,
-        tokens_per_minute,
-        dollars("--budget", budget),
-        longest_wait=options.SHORT_WAIT if no_wait else None,
-    )
+    limits = limits_of(requests_per_minute, tokens_per_minute, budget, no_wait=no_wait)
     refuse_own_input(rows, output)
     announce(
         f"stopping: requests in flight may finish within {GRACE_SECONDS:g} s; "

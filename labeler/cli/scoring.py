@@ -71,13 +71,12 @@ def score(
     """Score rows by criteria: one judge call for each, none where it is stored."""
     from labeler import api
     from labeler.calculators.panels import Panels
-    from labeler.cli.judging import choose_judge, choose_judges, dollars, price_told
+    from labeler.cli.judging import choose_judge, choose_judges, limits_of, price_told
     from labeler.cli.score_view import print_panels
     from labeler.cli.terminal import Progress, say
     from labeler.pipeline import GRACE_SECONDS
     from labeler.pricing import find_price
     from labeler.rows import RowFile
-    from labeler.traffic import Limits
 
     settings = {
         "model": model,
@@ -99,12 +98,7 @@ def score(
         chosen = [choose_judge(judge or "openai", None, None, given, charged)]
     else:
         chosen = choose_judges(judges, None, None, given, (price, prices))
-    limits = Limits(
-        requests_per_minute,
-        tokens_per_minute,
-        dollars("--budget", budget),
-        longest_wait=options.SHORT_WAIT if no_wait else None,
-    )
+    limits = limits_of(requests_per_minute, tokens_per_minute, budget, no_wait=no_wait)
     refuse_own_input(rows, output)
     announce(
         f"stopping: requests in flight may finish within {GRACE_SECONDS:g} s; "

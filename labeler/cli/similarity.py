@@ -44,26 +44,29 @@ def similarity(
     seed: options.Seed = None,
     reasoning_effort: options.ReasoningEffort = None,
     max_output_tokens: options.MaxOutputTokens = None,
+    timeout: options.Timeout = None,
     store: options.Store = ".labeler",
     splitter: options.Splitter = "general",
     concurrency: options.Concurrency = 16,
+    requests_per_minute: options.RequestsPerMinute = None,
+    tokens_per_minute: options.TokensPerMinute = None,
     budget: Annotated[
         str | None, typer.Option(help="US dollars for judge and embedder; never overspent.")
     ] = None,
     price: options.PriceOption = None,
     prices: options.Prices = None,
+    no_wait: options.NoWait = False,
     retry_failed: options.RetryFailed = False,
     trial: options.Trial = 0,
 ) -> int:
     """Compare each question with those that its response would reply to (answer relevancy)."""
     from labeler import api
-    from labeler.cli.judging import choose_judge, dollars
+    from labeler.cli.judging import choose_judge, limits_of
     from labeler.cli.terminal import Progress, say
     from labeler.embedding.shelf import EmbeddingWork
     from labeler.pipeline import GRACE_SECONDS
     from labeler.pricing import find_price
     from labeler.rows import RowFile
-    from labeler.traffic import Limits
 
     settings = {
         "model": model,
@@ -73,6 +76,7 @@ def similarity(
         "seed": seed,
         "reasoning_effort": reasoning_effort,
         "max_output_tokens": max_output_tokens,
+        "timeout": timeout,
     }
     given = {name: value for name, value in settings.items() if value is not None}
     charged = find_price(model, base_url, given=price, file=prices) if model else None
@@ -90,7 +94,7 @@ def similarity(
             splitter=splitter,
             trial=trial,
             concurrency=concurrency,
-            limits=Limits(budget=dollars("--budget", budget)),
+            limits=limits_of(requests_per_minute, tokens_per_minute, budget, no_wait=no_wait),
             retry_failed=retry_failed,
             watcher=progress,
             work=work,
