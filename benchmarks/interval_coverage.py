@@ -1,4 +1,4 @@
-"""How often 95 % intervals of a mean hold the true mean, and what they take.
+"""How often 95 % intervals of a mean, or of a mean difference, hold the truth, and what they take.
 
 Run it as ``python benchmarks/interval_coverage.py [--write FILE]``. It draws data sets from
 populations that are shaped like metrics, whose true mean is known, and counts. With 2,000 data sets
@@ -20,7 +20,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from labeler.statistics.intervals import bootstrap_mean, mean_interval
+from labeler.statistics.intervals import Interval, bootstrap_mean, mean_interval
+from labeler.statistics.paired import paired_interval
 
 DRAWS = 2_000
 SIZES = (100, 1_000)
@@ -29,6 +30,10 @@ RESAMPLES = 1_000
 TRUTH_FROM = 4_000_000
 """Records that a true mean is taken from where it has no closed form: exact to 4 digits."""
 GROUP_SIZE = 4
+QUESTION_COUNTS = (10, 30, 100)
+"""Questions that differences are drawn for."""
+RECORDS_EACH = 20
+"""Records that ask the same question, where differences are compared."""
 
 Rng = np.random.Generator
 Floats = NDArray[np.float64]
@@ -97,6 +102,38 @@ POPULATIONS = (
 )
 
 
+def rare_change(share: float) -> Callable[[Rng, int], Floats]:
+    """Like a system that answers a few questions better: a question changes or it does not."""
+    return lambda rng, questions: (rng.random(questions) < share).astype(np.float64)
+
+
+def rare_change_both_ways(rng: Rng, questions: int) -> Floats:
+    """Like two systems with rare faults of their own: 6 % of the questions better, 3 % worse."""
+    drawn = rng.random(questions)
+    return (drawn < 0.06).astype(np.float64) - (drawn > 0.97)  # noqa: PLR2004 - named above
+
+
+@dataclass(frozen=True)
+class Differences:
+    """Where paired differences come from: all records of a question differ alike.
+
+    Attributes:
+        name: what they are like.
+        draw: draws the difference of so many questions.
+        mean: the true mean difference.
+    """
+
+    name: str
+    draw: Callable[[Rng, int], Floats]
+    mean: float
+
+
+DIFFERENCES = (
+    Differences("5 % of the questions better", rare_change(0.05), 0.05),
+    Differences("6 % of the questions better, 3 % worse", rare_change_both_ways, 0.03),
+)
+
+
 class Coverage(NamedTuple):
     """How intervals of one size fared."""
 
@@ -114,12 +151,36 @@ def coverage(
     rng = np.random.default_rng(size)
     truth = float(population.draw(np.random.default_rng(0), TRUTH_FROM).mean())
     groups = [index // GROUP_SIZE for index in range(size)] if population.grouped else None
+
+    def interval(seed: int) -> Interval | None:
+        values = population.draw(rng, size).tolist()
+        return mean_interval(values, groups=groups, resamples=resamples, seed=seed)
+
+    return _counted(interval, truth, draws)
+
+
+def paired_coverage(
+    differences: Differences, questions: int, *, draws: int = DRAWS, resamples: int = RESAMPLES
+) -> Coverage:
+    """Count the intervals that hold the true mean difference; the same each time."""
+    rng = np.random.default_rng(questions)
+    groups = np.repeat(np.arange(questions), RECORDS_EACH).tolist()
+
+    def interval(seed: int) -> Interval | None:
+        values = np.repeat(differences.draw(rng, questions), RECORDS_EACH).tolist()
+        found = paired_interval(values, groups=groups, resamples=resamples, seed=seed)
+        return found if isinstance(found, Interval) else None
+
+    return _counted(interval, differences.mean, draws)
+
+
+def _counted(interval: Callable[[int], Interval | None], truth: float, draws: int) -> Coverage:
+    """Find an interval for each seed, and count those that hold the truth."""
     inside, width, methods = 0, 0.0, Counter[str]()
     for seed in range(draws):
-        values = population.draw(rng, size).tolist()
-        found = mean_interval(values, groups=groups, resamples=resamples, seed=seed)
+        found = interval(seed)
         if found is None:
-            raise AssertionError(f"no interval of {size} records: {population.name}")
+            raise AssertionError(f"no interval of data set {seed}")
         inside += found.low <= truth <= found.high
         width += found.high - found.low
         methods[found.method] += 1
@@ -133,11 +194,23 @@ def coverage_table(*, draws: int = DRAWS, resamples: int = RESAMPLES) -> Iterato
     for population in POPULATIONS:
         for size in SIZES:
             found = coverage(population, size, draws=draws, resamples=resamples)
-            used = ", ".join(f"{name} {n / draws:.0%}" for name, n in found.methods.most_common())
-            yield (
-                f"| {population.name} | {size:,} | {found.inside:.1%} | {found.width:.4f} "
-                f"| {used} |"
-            )
+            yield _line(f"{population.name} | {size:,}", found)
+
+
+def paired_table(*, draws: int = DRAWS, resamples: int = RESAMPLES) -> Iterator[str]:
+    """Coverage of differences that whole questions share, as lines of a Markdown table."""
+    yield "| differences | questions | coverage | mean width | method |"
+    yield "|---|--:|--:|--:|---|"
+    for differences in DIFFERENCES:
+        for questions in QUESTION_COUNTS:
+            found = paired_coverage(differences, questions, draws=draws, resamples=resamples)
+            yield _line(f"{differences.name} | {questions}", found)
+
+
+def _line(what: str, found: Coverage) -> str:
+    total = found.methods.total()
+    used = ", ".join(f"{name} {n / total:.0%}" for name, n in found.methods.most_common())
+    return f"| {what} | {found.inside:.1%} | {found.width:.4f} | {used} |"
 
 
 def cost_table(*, records: int = 100_000, resamples: int = 10_000) -> Iterator[str]:
@@ -160,7 +233,7 @@ def cost_table(*, records: int = 100_000, resamples: int = 10_000) -> Iterator[s
 
 
 def report(*, draws: int = DRAWS) -> Iterator[str]:
-    """Both tables with what they show."""
+    """All tables with what they show."""
     # First, because the peak of the memory is that of the whole process until then.
     yield "10,000 resamples of 100,000 records:"
     yield ""
@@ -169,6 +242,10 @@ def report(*, draws: int = DRAWS) -> Iterator[str]:
     yield f"95 % intervals of the mean, {draws:,} data sets each, {RESAMPLES:,} resamples:"
     yield ""
     yield from coverage_table(draws=draws)
+    yield ""
+    yield f"The same of mean differences, {RECORDS_EACH} records a question that differ alike:"
+    yield ""
+    yield from paired_table(draws=draws)
 
 
 def main() -> None:

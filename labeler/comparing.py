@@ -9,7 +9,7 @@ changes its sign is records, or questions where several records ask the same one
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from decimal import Decimal
 from typing import Any, Literal, NamedTuple
@@ -17,7 +17,7 @@ from typing import Any, Literal, NamedTuple
 from labeler.calculators import Metric, select_metrics
 from labeler.errors import UsageError
 from labeler.pairing import Counts, Flip, Pair, Side, join, read_side
-from labeler.record import Outcome
+from labeler.record import AnyOutcome, LabelFailure, LabelRecord, Outcome, labels_among
 from labeler.statistics.intervals import LEVEL, RESAMPLES, Interval, check_options
 from labeler.statistics.paired import (
     PValue,
@@ -222,8 +222,8 @@ class _Options(NamedTuple):
 
 
 def compare(
-    a: Iterable[Outcome],
-    b: Iterable[Outcome],
+    a: Iterable[AnyOutcome],
+    b: Iterable[AnyOutcome],
     ids: str | Iterable[str] | None = None,
     *,
     by: str | None = None,
@@ -239,7 +239,7 @@ def compare(
 
     Args:
         a: label records and failures that differences start from, such as
-            ``labeler.read_labels("before.jsonl")``.
+            ``labeler.read_labels("before.jsonl")``; what else is there is left out.
         b: those that are compared with them.
         ids: metric ids, as for :func:`labeler.metrics`; where left out, each metric once, in its
             default dialect, that labels of both sides have the fields for.
@@ -253,7 +253,8 @@ def compare(
         top: how many records are named for each metric.
 
     Raises:
-        UsageError: the sides share no labelled record, one holds labels made in several ways and
+        UsageError: the sides share no labelled record, one holds no labels but scores or written
+            questions, one holds labels made in several ways and
             none is chosen, a record has two labels, no label has the column, or an option is out
             of its range.
     """
@@ -262,7 +263,7 @@ def compare(
         raise UsageError(f"top {top}: name 0 or more records for each metric")
     metrics = select_metrics(ids)
     side_a = read_side(
-        a,
+        _labels(a, names[0]),
         metrics,
         name=names[0],
         option="--a-signature (a_signature)",
@@ -270,7 +271,7 @@ def compare(
         column=by,
     )
     side_b = read_side(
-        b,
+        _labels(b, names[1]),
         metrics,
         name=names[1],
         option="--b-signature (b_signature)",
@@ -291,6 +292,26 @@ def compare(
     ]
     judged = tuple(_judged(rows, options.alpha))
     return Comparison(side_a, side_b, counts, judged, by, level, resamples, seed)
+
+
+def _labels(outcomes: Iterable[AnyOutcome], name: str) -> Iterator[Outcome]:
+    """The labels among the outcomes of a side.
+
+    Raises:
+        UsageError: there is none, and something else is there.
+    """
+    labels, others = 0, Counter[str]()
+    for outcome in outcomes:
+        labels += isinstance(outcome, LabelRecord)
+        if not isinstance(outcome, LabelRecord | LabelFailure):
+            others[outcome.kind] += 1
+        yield from labels_among([outcome])
+    if others and not labels:
+        held = ", ".join(f"{count} of kind {kind!r}" for kind, count in others.items())
+        raise UsageError(
+            f"{name} holds no labels, but records {held}; labels are what is compared: name files "
+            "of labeler label (labeler metrics summarises scores and written questions)"
+        )
 
 
 def _grouped(pairs: list[Pair], by: str | None) -> list[tuple[str | None, list[Pair]]]:

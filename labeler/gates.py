@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -24,6 +25,11 @@ from labeler.rubrics import CRITERIA
 
 On = Literal["point", "interval"]
 """What is held against a gate: the mean, or the end of its interval that speaks against it."""
+_LACKING = frozenset({"needs_claims", "needs_reference"})
+"""Why no label of a poorer profile has a value: it lacks the fields."""
+_DIGITS = 4
+"""Digits behind the point that people are shown, unless they would hide why a gate is missed."""
+_MOST_DIGITS = 17
 
 
 @dataclass(frozen=True)
@@ -72,7 +78,7 @@ class Gate:
     @property
     def demand(self) -> str:
         """What is demanded, in words: ``adherence at least 0.9``."""
-        return f"{self.metric.id} at {'least' if self.at_least else 'most'} {self.threshold:g}"
+        return f"{self.metric.id} at {'least' if self.at_least else 'most'} {self.threshold:.15g}"
 
     @property
     def doubt(self) -> str | None:
@@ -133,6 +139,11 @@ class Verdict:
         on: what of the summary was held against it.
         value: the mean or the end of the interval; ``None`` where there is none.
         missing: why there is no value; ``None`` where there is one.
+        way: by which parts of their signature the labels differ from those that were made in other
+            ways; ``None`` where there is one way only.
+        notes: what else there is to know of the gate and the group; told with one verdict of each.
+        unlabelled_apart: whether failed rows that belong to no way of labelling are told in the
+            notes of one verdict, and not counted in each.
     """
 
     gate: Gate
@@ -140,6 +151,9 @@ class Verdict:
     on: On
     value: float | None
     missing: str | None
+    way: str | None = None
+    notes: tuple[str, ...] = ()
+    unlabelled_apart: bool = False
 
     @property
     def passed(self) -> bool:
@@ -149,30 +163,55 @@ class Verdict:
     @property
     def finding(self) -> str:
         """What was found, in words, with the counts that stand behind it."""
+        by = "" if self.way is None else f" by {self.way}"
+        return "; ".join((f"{self._found}{by}", *self.notes))
+
+    @property
+    def _found(self) -> str:
         if self.value is None or self.row is None:
             return self.missing or "no value"
+        digits, count = _telling(self.gate, self.value), counted(self.row, apart=self._apart)
         if self.on == "point":
-            return f"mean {self.value:.4f} {counted(self.row)}"
-        return f"{shown_interval(self.row)}, mean {shown(self.row.mean)} {counted(self.row)}"
+            return f"mean {self.value:.{digits}f} {count}"
+        return f"{shown_interval(self.row, digits)}, mean {shown(self.row.mean)} {count}"
+
+    @property
+    def _apart(self) -> int:
+        """Failed rows that are told in a note."""
+        return sum(self.row.unlabelled.values()) if self.row and self.unlabelled_apart else 0
 
 
-def counted(row: SummaryRow) -> str:
-    """How many records stand behind a summary: ``(n 90, undefined 2, failed 8)``."""
+def _telling(gate: Gate, value: float) -> int:
+    """So many digits that what is shown keeps or misses the threshold as the value does."""
+    kept = gate.kept_by(value)
+    digits = range(_DIGITS, _MOST_DIGITS)
+    found = (each for each in digits if gate.kept_by(float(f"{value:.{each}f}")) == kept)
+    return next(found, _MOST_DIGITS)
+
+
+def counted(row: SummaryRow, *, apart: int = 0) -> str:
+    """How many records stand behind a summary: ``(n 90, undefined 2, failed 8)``.
+
+    Args:
+        row: the summary.
+        apart: failed rows that are told elsewhere.
+    """
     undefined, failed = (sum(reasons.values()) for reasons in (row.undefined, row.failed))
-    return f"(n {row.defined}, undefined {undefined}, failed {failed})"
+    return f"(n {row.defined}, undefined {undefined}, failed {failed - apart})"
 
 
 def shown(value: float | None) -> str:
     """A number for people, or ``-``."""
-    return "-" if value is None else f"{value:.4f}"
+    return "-" if value is None else f"{value:.{_DIGITS}f}"
 
 
-def shown_interval(row: SummaryRow) -> str:
+def shown_interval(row: SummaryRow, digits: int = _DIGITS) -> str:
     """A summary's interval for people, with its level and method."""
     found = row.interval
     if found is None:
         return "no interval"
-    return f"{found.level * 100:g} % interval {found.low:.4f} to {found.high:.4f} ({found.method})"
+    ends = f"{found.low:.{digits}f} to {found.high:.{digits}f}"
+    return f"{found.level * 100:g} % interval {ends} ({found.method})"
 
 
 def check_rows(
@@ -185,7 +224,9 @@ def check_rows(
 ) -> list[Verdict]:
     """Hold measured rows against gates.
 
-    Labels that were made in different ways, and the groups of a column, must each pass.
+    Labels that were made in different ways, and the groups of a column, must each pass. Where some
+    labels of a group have the fields for a metric, those of a poorer profile are not held against
+    its gate, and the verdict notes them.
 
     Args:
         rows: rows that were measured with the gates' metrics; consumed once.
@@ -196,7 +237,7 @@ def check_rows(
         intervals: how intervals are found; with ``on="interval"`` there is a default.
 
     Returns:
-        A verdict for each gate, way of labelling and group.
+        A verdict for each gate, group, and way of labelling that can have the metric.
 
     Raises:
         UsageError: there is no gate, nothing of the name ``on``, or no row has a column.
@@ -209,26 +250,93 @@ def check_rows(
         intervals = Intervals()
     metrics = tuple(dict.fromkeys(gate.metric for gate in gates))
     summaries = summarize(rows, metrics, by, intervals=intervals)
-    return [verdict for gate in gates for verdict in _verdicts(gate, summaries, on)]
+    several = len({row.label for row in summaries}) > 1
+    told: set[str | None] = set()
+    return [
+        verdict
+        for gate in gates
+        for verdict in _verdicts(gate, summaries, on, told if several else None)
+    ]
 
 
-def _verdicts(gate: Gate, summaries: Sequence[SummaryRow], on: On) -> Iterator[Verdict]:
+def _verdicts(
+    gate: Gate, summaries: Sequence[SummaryRow], on: On, told: set[str | None] | None
+) -> Iterator[Verdict]:
+    """The verdicts on one gate.
+
+    Args:
+        gate: the gate.
+        summaries: of all metrics.
+        on: what is held against the gate.
+        told: groups whose rows that belong to no way of labelling a verdict has noted; ``None``
+            where there is one way only, with which they are counted.
+    """
     rows = [row for row in summaries if row.metric == gate.metric]
-    for row in rows:
-        value, missing = _held(gate, row, on)
-        yield Verdict(gate, row, on, value, missing)
     if not rows:
         yield Verdict(gate, None, on, None, "there are no records")
+    ways, lacking = _ways(rows), _lacking(rows)
+    beside: dict[str | None, list[str]] = {
+        row.group: [] for row in rows if row.label not in lacking
+    }
+    for row in rows:
+        if row.label in lacking and row.group in beside:
+            noted = f"not gated: {_reasons(row)} by {ways[row.label]}"
+            beside[row.group].append(noted)
+    for row in rows:
+        if row.label in lacking and row.group in beside:
+            continue
+        # With the first verdict of the group.
+        notes = beside.get(row.group, [])
+        if notes:
+            beside[row.group] = []
+        if told is not None and row.unlabelled and row.group not in told:
+            notes = [*notes, f"failed, and of no way of labelling: {_listed(row.unlabelled)}"]
+            told.add(row.group)
+        value, missing = _held(gate, row, on, apart=told is not None)
+        yield Verdict(
+            gate, row, on, value, missing, ways[row.label], tuple(notes), told is not None
+        )
 
 
-def _held(gate: Gate, row: SummaryRow, on: On) -> tuple[float | None, str | None]:
+def _ways(rows: Sequence[SummaryRow]) -> dict[str | None, str | None]:
+    """By label, the parts of its signature that not all have; ``None`` where all are one."""
+    parts = {row.label: (row.label or "no label").split("|") for row in rows}
+    if len(parts) == 1:
+        return dict.fromkeys(parts)
+    every = list(dict.fromkeys(part for own in parts.values() for part in own))
+    apart = [part for part in every if not all(part in own for own in parts.values())]
+    return {
+        label: "|".join(part for part in apart if part in own) or f"none of {', '.join(apart)}"
+        for label, own in parts.items()
+    }
+
+
+def _lacking(rows: Sequence[SummaryRow]) -> set[str | None]:
+    """The ways of labelling whose labels lack the fields for the metric, in all groups."""
+    lacking = {row.label for row in rows if row.undefined}
+    return lacking - {row.label for row in rows if row.defined or row.undefined.keys() - _LACKING}
+
+
+def _held(gate: Gate, row: SummaryRow, on: On, *, apart: bool) -> tuple[float | None, str | None]:
     """What is held against the gate, or why nothing can be."""
     if row.mean is None:
-        reasons = {**row.undefined, **row.failed}
-        listed = ", ".join(f"{count} {reason}" for reason, count in reasons.items())
-        return None, f"no record has a value: {listed or 'there are no records'}"
+        return None, f"no record has a value: {_reasons(row, apart=apart)}"
     if on == "point":
         return row.mean, None
     if row.interval is None:
-        return None, f"too few records for an interval {counted(row)}"
+        unlabelled = sum(row.unlabelled.values()) if apart else 0
+        return None, f"too few records for an interval {counted(row, apart=unlabelled)}"
     return (row.interval.low if gate.at_least else row.interval.high), None
+
+
+def _reasons(row: SummaryRow, *, apart: bool = True) -> str:
+    """Why rows have no value; with ``apart`` without those that belong to no way of labelling."""
+    failed = Counter(row.failed)
+    if apart:
+        failed -= Counter(row.unlabelled)
+    return _listed({**row.undefined, **failed})
+
+
+def _listed(reasons: Mapping[str, int]) -> str:
+    listed = ", ".join(f"{count} {reason}" for reason, count in reasons.items())
+    return listed or "there are no records"

@@ -24,9 +24,10 @@ def majority(votes: Sequence[LabelRecord], signature: Signature, voters: int) ->
 
     A sentence is relevant, utilized or supported where more than half of the voters say so; a
     tie is a no. The keys that support a sentence are those that more than half of the voters who
-    call it supported name, or else those that most of them name. Explanations are those of the
-    first vote on the winning side, with the count before them; the scores of the record are the
-    shares of the votes.
+    call it supported name, or else those that most of them name. Explanations are those of a
+    vote on the winning side, with the count before them: of a sentence, the vote whose supporting
+    keys are nearest to those kept; else the first. The scores of the record are the shares of the
+    votes.
 
     Args:
         votes: judgements of the very same sentences, more than half of ``voters``.
@@ -126,12 +127,27 @@ def _sentence(
     supported = 2 * len(yes) > voters
     every = [_entry(label, key) for label in labels]
     side = [entry for entry in every if entry.fully_supported == supported]
+    kept = _support(yes) if supported else ()
     return SentenceSupport(
         response_sentence_key=key,
-        explanation=_counted(len(side), voters, (side or every)[0].explanation),
-        supporting_sentence_keys=_support(yes) if supported else (),
+        explanation=_counted(len(side), voters, _nearest(side or every, kept).explanation),
+        supporting_sentence_keys=kept,
         fully_supported=supported,
     )
+
+
+def _nearest(entries: Sequence[SentenceSupport], kept: Iterable[str]) -> SentenceSupport:
+    """The first that names most of the kept keys, and fewest others.
+
+    Its explanation is quoted: another's could speak of sentences that were not kept.
+    """
+    wanted = frozenset(kept)
+
+    def fit(entry: SentenceSupport) -> tuple[int, int]:
+        named = frozenset(entry.supporting_sentence_keys)
+        return len(named & wanted), -len(named - wanted)
+
+    return max(entries, key=fit)
 
 
 def _support(yes: Sequence[SentenceSupport]) -> tuple[str, ...]:

@@ -56,7 +56,7 @@ class FieldAgreement:
         unit: what is counted: ``document sentence``, ``response sentence`` or ``record``.
         group: value of the grouping column; ``None`` for all records together.
         units: units that both sides judged.
-        left_out: units that only one of them judged.
+        left_out: units that only one of them judged, or on which people are tied.
         raw: share of the units on which both say the same.
         mean_a: share of yes on side A among these units; of a metric, the mean. ``None`` where
             there are none, or more than two sides.
@@ -77,6 +77,8 @@ class FieldAgreement:
     kappa: Agreement
     ac1: Agreement
     alpha: Agreement
+    tied: int = 0
+    """Units among those left out on which as many people say yes as no."""
 
     def as_json(self) -> dict[str, Any]:
         """The published form."""
@@ -86,6 +88,7 @@ class FieldAgreement:
             "group": self.group,
             "units": self.units,
             "left_out": self.left_out,
+            "tied": self.tied,
             "raw": self.raw,
             "mean_a": self.mean_a,
             "mean_b": self.mean_b,

@@ -9,7 +9,8 @@ from typing import Any
 
 from labeler.agreeing.fields import UNITS, FieldAgreement, field_agreement, verdicts_of
 from labeler.agreeing.sides import LabelsById, check_column, group_of, labels_by_id
-from labeler.record import LabelRecord, Outcome, shown
+from labeler.errors import UsageError
+from labeler.record import AnyOutcome, LabelRecord, shown
 from labeler.signature import digest
 from labeler.statistics.agreement import Pattern
 
@@ -34,16 +35,17 @@ class Verdicts:
 
 @dataclass(frozen=True)
 class Joined:
-    """What became of the records of both sides.
+    """What became of the records of both sides; each is counted once.
 
     Attributes:
         compared: records with a label of the same sentences on both sides.
-        only_a: records that B does not have.
-        only_b: records that A does not have.
-        failed_a: records of B that failed in A.
-        failed_b: records of A that failed in B.
-        differing: records of both whose question, documents or response are not the same
-            sentences: their labels cannot be compared.
+        only_a: records that A labelled and B does not have.
+        only_b: records that B labelled and A does not have.
+        failed_a: records that failed in A and not in B.
+        failed_b: records that failed in B and not in A.
+        failed_both: records that failed in both.
+        differing: records labelled in both whose question, documents or response are not the
+            same sentences: their labels cannot be compared.
         differing_ids: the first few of them.
     """
 
@@ -52,6 +54,7 @@ class Joined:
     only_b: int
     failed_a: int
     failed_b: int
+    failed_both: int
     differing: int
     differing_ids: tuple[str, ...]
 
@@ -83,8 +86,8 @@ class LabelAgreement:
 
 
 def compare_labels(
-    a: Iterable[Outcome],
-    b: Iterable[Outcome],
+    a: Iterable[AnyOutcome],
+    b: Iterable[AnyOutcome],
     *,
     names: tuple[str, str] = ("A", "B"),
     trials: tuple[int | None, int | None] = (None, None),
@@ -103,7 +106,8 @@ def compare_labels(
         by: name of a metadata column of side A to compare by as well.
 
     Raises:
-        UsageError: a side has two labels of one record, or no record has the column.
+        UsageError: a side has no label, or two of one record, or no record has the column; or no
+            record can be compared.
     """
 
     def keep(record: LabelRecord) -> Verdicts:
@@ -111,10 +115,14 @@ def compare_labels(
         return Verdicts(sentences, group_of(record.example.metadata, by), verdicts_of(record))
 
     first = labels_by_id(a, keep, name=names[0], trial=trials[0])
-    second = labels_by_id(b, keep, name=names[1], trial=trials[1])
+    second = labels_by_id(
+        b, keep, name=names[1], trial=trials[1], option="--trial-b, else as --trial"
+    )
     check_column(first, by)
     both = [name for name in first.labelled if name in second.labelled]
     alike = [name for name in both if _alike(first, second, name)]
+    if not alike:
+        raise UsageError(_nothing_common(first, second, both))
     return LabelAgreement(
         first.signatures,
         second.signatures,
@@ -127,6 +135,23 @@ def _alike(first: LabelsById[Verdicts], second: LabelsById[Verdicts], name: str)
     return first.labelled[name].sentences == second.labelled[name].sentences
 
 
+def _nothing_common(
+    first: LabelsById[Verdicts], second: LabelsById[Verdicts], both: list[str]
+) -> str:
+    if both:
+        named = ", ".join(f"{name!r:.80}" for name in both[:_NAMED])
+        return (
+            f"{first.name} and {second.name} share {len(both)} labelled ids ({named}"
+            f"{', …' if len(both) > _NAMED else ''}), but under each of them question, documents "
+            "or response differ, or another splitter cut them: no label can be compared"
+        )
+    return (
+        f"{first.name} and {second.name} have no labelled record in common: {first.name} has "
+        f"{first.some()}, {second.name} has {second.some()}; records are joined by id: give both "
+        "sides the same ids (--id)"
+    )
+
+
 def _joined(
     first: LabelsById[Verdicts], second: LabelsById[Verdicts], both: list[str], alike: list[str]
 ) -> Joined:
@@ -136,8 +161,9 @@ def _joined(
         compared=len(alike),
         only_a=len(first.labelled.keys() - second.labelled.keys() - second.failed),
         only_b=len(second.labelled.keys() - first.labelled.keys() - first.failed),
-        failed_a=len(second.labelled.keys() & first.failed),
-        failed_b=len(first.labelled.keys() & second.failed),
+        failed_a=len(first.failed - second.failed),
+        failed_b=len(second.failed - first.failed),
+        failed_both=len(first.failed & second.failed),
         differing=len(differing),
         differing_ids=tuple(differing[:_NAMED]),
     )

@@ -10,6 +10,7 @@ from statistics import fmean
 from labeler.agreeing.fields import is_yes_or_no, verdicts_of
 from labeler.agreeing.sides import LabelsById, group_of
 from labeler.calculators import METRICS, Tally, tally
+from labeler.errors import UsageError
 from labeler.human_labels import DOCUMENT_FIELDS, OVERALL, SENTENCE_FIELDS, HumanLabels
 from labeler.record import LabelRecord
 
@@ -115,18 +116,34 @@ class People:
             for a tie. Metrics are among them that follow from verdicts on every sentence of a
             record.
         matched: what became of the human labels.
+        derived: by metric, of how many records it follows from verdicts on their sentences.
     """
 
-    def __init__(self, human: HumanLabels, side: LabelsById[Judged]) -> None:
+    def __init__(
+        self, human: HumanLabels, side: LabelsById[Judged], name: str = "human labels"
+    ) -> None:
+        """Match human labels to the judge's.
+
+        Args:
+            human: what people said.
+            side: the judge's labels.
+            name: what errors call the human labels.
+
+        Raises:
+            UsageError: not one of the human labels speaks of what the judge labelled.
+        """
         self.said: dict[Item, dict[str, float]] = defaultdict(dict)
         fates: Counter[str] = Counter()
         unknown: dict[str, None] = {}
+        astray: dict[tuple[str, str | None], None] = {}
         for label in human.labels:
             item = (label.id, label.field, label.sentence)
             fate = _fate(item, side)
             fates[fate] += 1
             if fate == _UNKNOWN:
                 unknown[label.id] = None
+            elif fate == _UNKNOWN_SENTENCE:
+                astray[label.id, label.sentence] = None
             elif fate == _USED:
                 self.said[item][label.annotator] = label.value
         self.verdict: dict[Item, float | None] = {
@@ -143,8 +160,13 @@ class People:
             ties=sum(1 for verdict in self.verdict.values() if verdict is None),
             ignored_columns=human.ignored,
         )
+        if not self.matched.used:
+            raise UsageError(f"{name}: {_unused(self.matched, tuple(astray)[:_NAMED], side)}")
+        self.derived: Counter[str] = Counter()
         for item, value in _following(self.verdict, side):
-            self.verdict.setdefault(item, value)
+            if item not in self.verdict:
+                self.verdict[item] = value
+                self.derived[item[1]] += 1
 
     def of_records(self, field: str) -> dict[str, float | None]:
         """What people said of whole records, by id."""
@@ -160,6 +182,30 @@ class People:
 
 
 _USED, _UNKNOWN, _FAILED, _UNKNOWN_SENTENCE = "used", "unknown", "failed", "unknown_sentence"
+
+
+def _unused(
+    matched: Matched, astray: Sequence[tuple[str, str | None]], side: LabelsById[Judged]
+) -> str:
+    """Why no human label could be used, each cause with what to look for."""
+    causes = []
+    if matched.unknown:
+        named = ", ".join(f"{name!r:.80}" for name in matched.unknown_ids)
+        causes.append(
+            f"{matched.unknown} speak of ids that {side.name} does not have ({named}); it has "
+            f"{side.some()}"
+        )
+    if matched.failed:
+        causes.append(f"{matched.failed} speak of records that failed in {side.name}")
+    if matched.unknown_sentences:
+        named = ", ".join(f"{key!r:.40} of {name!r:.80}" for name, key in astray)
+        causes.append(
+            f"{matched.unknown_sentences} speak of sentences that the record does not have "
+            f"({named}); labeler show prints the keys"
+        )
+    if not causes:
+        return "nothing is judged there: every row is missing or without a value"
+    return f"no human judgement can be used: {'; '.join(causes)}"
 
 
 def _fate(item: Item, side: LabelsById[Judged]) -> str:

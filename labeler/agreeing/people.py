@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from labeler.agreeing.estimates import Estimates, estimate
@@ -18,7 +18,7 @@ from labeler.agreeing.fields import (
 from labeler.agreeing.matching import Item, Judged, Matched, People, judged, record_fields
 from labeler.agreeing.sides import LabelsById, check_column, labels_by_id
 from labeler.human_labels import HumanLabels
-from labeler.record import LabelRecord, Outcome
+from labeler.record import AnyOutcome, LabelRecord
 from labeler.statistics.agreement import Agreement, Pattern, Ratings
 
 
@@ -74,10 +74,11 @@ class PeopleAgreement:
 
 
 def compare_with_people(
-    outcomes: Iterable[Outcome],
+    outcomes: Iterable[AnyOutcome],
     human: HumanLabels,
     *,
     name: str = "labels",
+    human_name: str = "human labels",
     trial: int | None = None,
     by: str | None = None,
     random_sample: bool = False,
@@ -91,12 +92,14 @@ def compare_with_people(
         outcomes: the judge's outcomes, those of records that no one else judged included.
         human: the human labels.
         name: what errors call the outcomes.
+        human_name: what errors call the human labels.
         trial: which trial of the labels; by default all, if no record has two.
         by: name of a metadata column to compare by as well.
         random_sample: whether the human-judged records are known to have been drawn at random.
 
     Raises:
-        UsageError: a record has two labels, or no record has the column.
+        UsageError: there is no label, a record has two, no record has the column, or no human
+            label speaks of what the judge labelled.
     """
     wanted = {label.id for label in human.labels}
     metrics = record_fields(human)
@@ -106,7 +109,7 @@ def compare_with_people(
 
     side = labels_by_id(outcomes, keep, name=name, trial=trial)
     check_column(side, by)
-    people = People(human, side)
+    people = People(human, side, human_name)
     return PeopleAgreement(
         signatures=side.signatures,
         matched=people.matched,
@@ -120,16 +123,19 @@ def compare_with_people(
 def _fields(people: People, side: LabelsById[Judged]) -> Iterator[FieldAgreement]:
     """Judge against people on every field, all records first, then each group."""
     counted: dict[tuple[str | None, str], Counter[Pattern]] = defaultdict(Counter)
+    tied: Counter[tuple[str | None, str]] = Counter()
     for item, value in people.verdict.items():
         name, field, _ = item
         group = side.labelled[name].group
         for part in dict.fromkeys([None, group]):
             counted[part, field][_judge_value(item, side), value] += 1
+            tied[part, field] += value is None
     for group in _groups(side):
         for field in people.fields():
             if (group, field) in counted:
                 unit = UNITS.get(field, RECORD)
-                yield field_agreement(field, unit, group, counted[group, field])
+                found = field_agreement(field, unit, group, counted[group, field])
+                yield replace(found, tied=tied[group, field])
 
 
 def _judge_value(item: Item, side: LabelsById[Judged]) -> float | None:
@@ -171,6 +177,8 @@ def _estimates(
     for group in _groups(side):
         for metric in metrics:
             values = {name: side.labelled[name].values[metric] for name in parts[group]}
+            if group is not None and values.keys().isdisjoint(said[metric]):
+                continue  # people judged none of the group: there is nothing to set side by side
             yield estimate(metric, group, values, said[metric], random_sample=random_sample)
 
 
@@ -183,8 +191,13 @@ def _warnings(people: People, side: LabelsById[Judged]) -> Iterator[str]:
         )
     if people.matched.ties:
         yield (
-            f"{people.matched.ties} records or sentences have as many human yeses as noes: they "
-            "count one half in people's and PPI++ means and not at all elsewhere"
+            f"ties between annotators: {people.matched.ties} records or sentences have as many "
+            "yeses as noes; they count one half in people's and PPI++ means and not at all "
+            "elsewhere"
         )
-    if not people.verdict:
-        yield "no human label speaks of a record that has a label: do both use the same ids?"
+    if people.derived:
+        named = ", ".join(f"{metric} of {count}" for metric, count in people.derived.items())
+        yield (
+            f"derived from people's judgements of every sentence: {named} records; what people "
+            "said of a record itself goes before what they said of its sentences"
+        )

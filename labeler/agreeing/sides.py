@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, Generic, TypeVar
 
 from labeler.canaries import is_canary
 from labeler.errors import UsageError
-from labeler.record import LabelFailure, LabelRecord, Outcome
+from labeler.record import (
+    AnyOutcome,
+    LabelFailure,
+    LabelRecord,
+    Outcome,
+    ScoreRecord,
+    labels_among,
+)
 
 T = TypeVar("T")
+
+_NAMED = 5
+"""Ids that an error names at most."""
 
 
 @dataclass(frozen=True)
@@ -31,30 +42,39 @@ class LabelsById(Generic[T]):
     signatures: tuple[str, ...]
     columns: frozenset[str]
 
+    def some(self) -> str:
+        """How many labels there are, and the first few ids."""
+        named = ", ".join(f"{name!r:.80}" for name in islice(self.labelled, _NAMED))
+        more = ", …" if len(self.labelled) > _NAMED else ""
+        return f"{len(self.labelled)} labels ({named}{more})"
+
 
 def labels_by_id(
-    outcomes: Iterable[Outcome],
+    outcomes: Iterable[AnyOutcome],
     keep: Callable[[LabelRecord], T],
     *,
     name: str,
     trial: int | None = None,
+    option: str = "--trial",
 ) -> LabelsById[T]:
-    """Read the labels of one side; canaries are left out.
+    """Read the labels of one side; canaries, and what is no label, are left out.
 
     Args:
-        outcomes: label records and failures.
+        outcomes: label records and failures, among others.
         keep: what to keep of a label: a file of labels need not fit into memory.
         name: what errors call the side.
         trial: only the labels of this trial; by default all.
+        option: the parameter that chooses the trial, named in errors.
 
     Raises:
-        UsageError: two labels of one record are not the same judgement.
+        UsageError: there is no label, or two of one record are not the same judgement.
     """
     labelled: dict[str, T] = {}
     keys: dict[str, tuple[str, str]] = {}
     failed: set[str] = set()
     columns: set[str] = set()
-    for outcome in outcomes:
+    contents = _Contents()
+    for outcome in labels_among(contents.noted(outcomes)):
         if is_canary(outcome) or not _of_trial(outcome, trial):
             continue
         if isinstance(outcome, LabelFailure):
@@ -66,6 +86,8 @@ def labels_by_id(
             labelled.setdefault(outcome.id, kept) != kept
         ):
             raise _ambiguous(outcome, keys[outcome.id], name)
+    if not labelled:
+        raise UsageError(f"{name}: {contents.without_labels(trial, option, len(failed))}")
     return LabelsById(
         name=name,
         labelled=labelled,
@@ -73,6 +95,37 @@ def labels_by_id(
         signatures=tuple(sorted({signature for _, signature in keys.values()})),
         columns=frozenset(columns),
     )
+
+
+class _Contents:
+    """What a file holds, to say why no label of it can be compared."""
+
+    def __init__(self) -> None:
+        self._scores = 0
+        self._trials: set[int] = set()
+
+    def noted(self, outcomes: Iterable[AnyOutcome]) -> Iterator[AnyOutcome]:
+        """The very same outcomes."""
+        for outcome in outcomes:
+            if isinstance(outcome, ScoreRecord):
+                self._scores += 1
+            elif isinstance(outcome, LabelRecord) and not is_canary(outcome):
+                self._trials.add(outcome.signature.trial)
+            yield outcome
+
+    def without_labels(self, trial: int | None, option: str, failed: int) -> str:
+        """Why there is no label."""
+        if self._trials:
+            there = ", ".join(map(str, sorted(self._trials)))
+            return f"no label of trial {trial} ({option}); trials there: {there}"
+        if self._scores:
+            return (
+                f"{self._scores} scores and no labels; name what labeler label wrote, not what "
+                "labeler score did"
+            )
+        if failed:
+            return f"no label: all {failed} records failed"
+        return "no label is there"
 
 
 def _of_trial(outcome: Outcome, trial: int | None) -> bool:
@@ -108,6 +161,6 @@ def check_column(side: LabelsById[T], by: str | None) -> None:
     Raises:
         UsageError: no record has it.
     """
-    if by is not None and side.labelled and by not in side.columns:
+    if by is not None and by not in side.columns:
         have = ", ".join(sorted(side.columns)) or "none"
         raise UsageError(f"{side.name}: no record has a column {by!r}; columns: {have}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 from typing_extensions import TypedDict
@@ -105,6 +105,7 @@ class SummaryRow:
             there are too few records for one.
         bounds: the lowest and the highest that the mean would be if every failed row had a value
             from 0 to 1; ``None`` where no row failed, none has a value, or values may lie outside.
+        unlabelled: those of ``failed`` that belong to no way of labelling, and so count in each.
     """
 
     metric: Metric
@@ -117,6 +118,7 @@ class SummaryRow:
     pooled: float | None
     interval: Interval | None = None
     bounds: tuple[float, float] | None = None
+    unlabelled: dict[str, int] = field(default_factory=dict)
 
     @property
     def labelled(self) -> int:
@@ -230,7 +232,7 @@ class _Part:
 
 def _share_unlabelled(parts: dict[_Part, _Sums], metrics: Sequence[Metric]) -> None:
     """Count rows that failed before they had a signature with every way of labelling."""
-    labels = {part.label for part in parts} - {None}
+    labels = dict.fromkeys(part.label for part in parts if part.label is not None)
     for part in [part for part in parts if part.label is None and labels]:
         unlabelled = parts.pop(part)
         for label in labels:
@@ -242,9 +244,9 @@ class _Sums:
     """Running sums of every metric over one part of the rows."""
 
     def __init__(self, metrics: Sequence[Metric]) -> None:
-        self.unlabelled: set[tuple[str, str]] = set()
+        self.unlabelled: dict[tuple[str, str], None] = {}
         """Id and reason of rows that failed before they had a signature: once, though several
-        runs over the same rows stand in one file."""
+        runs over the same rows stand in one file, and in the order in which they came."""
         self.measured: set[str] = set()
         """Ids of the metrics that some row has."""
         self._failed: Counter[str] = Counter()
@@ -253,7 +255,7 @@ class _Sums:
     def add(self, row: MetricsRow, drawn_with: str | None) -> None:
         self.measured.update(row.metrics)
         if row.failed and row.label is None:
-            self.unlabelled.add((row.id, row.failed))
+            self.unlabelled[row.id, row.failed] = None
             return
         if row.failed:
             self._failed[row.failed] += 1
@@ -263,7 +265,8 @@ class _Sums:
 
     def row(self, metric: Metric, part: _Part, intervals: Intervals | None) -> SummaryRow:
         total = self._sums[metric.id]
-        failed = self._failed + Counter(reason for _, reason in self.unlabelled)
+        unlabelled = Counter(reason for _, reason in self.unlabelled)
+        failed = self._failed + unlabelled
         interval = None
         if intervals:
             drawn_with = total.drawn_with
@@ -279,6 +282,7 @@ class _Sums:
             pooled=total.pooled,
             interval=interval,
             bounds=total.bounds(failed.total()) if metric.bounded else None,
+            unlabelled=dict(unlabelled),
         )
 
 

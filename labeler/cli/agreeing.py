@@ -24,7 +24,11 @@ def agree(
     ] = None,
     *,
     human: Annotated[
-        str | None, typer.Option(help="Human labels, JSON Lines or CSV, instead of B.")
+        str | None,
+        typer.Option(
+            help="Human labels instead of B: JSON Lines or CSV with the columns id, sentence, "
+            "annotator, field, value."
+        ),
     ] = None,
     by: Annotated[str | None, typer.Option(help="Compare by this metadata column as well.")] = None,
     trial: Annotated[int | None, typer.Option(help="Only this trial of A.")] = None,
@@ -37,10 +41,21 @@ def agree(
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="The comparison as JSON.")] = False,
 ) -> None:
-    """Tell how far two label files agree, or a judge with people."""
+    """Tell how far two label files agree, or a judge with people.
+
+    Human labels: a row is one judgement. id: the record's. sentence: its key, as 0a or a; empty
+    where the whole record is judged. annotator: who judged; may be left out. field: relevant,
+    utilized or supported of a sentence, overall_supported or a metric of a record. value: yes or
+    no, or a number from 0 to 1. A column named after a field can stand for field and value.
+    """
     from labeler.cli import agreement_view
 
-    if (other is None) == (human is None):
+    if other is not None and human is not None:
+        raise UsageError(
+            f"a second label file ({other}) and human labels (--human {human}) exclude each other: "
+            "compare with one at a time"
+        )
+    if other is None and human is None:
         raise UsageError("name a second label file to compare with, or human labels (--human)")
     if other is not None:
         if random_sample:
@@ -72,8 +87,8 @@ def _compare(
             "(--trial 0 --trial-b 1)"
         )
     return compare_labels(
-        api.read_labels(labels),
-        api.read_labels(other),
+        api.read_any(labels),
+        api.read_any(other),
         names=(labels, other),
         trials=(trial, trial_b),
         by=by,
@@ -90,9 +105,10 @@ def _judge(
     if labels == human == STDIN:
         raise UsageError("only one of labels and human labels can come from standard input")
     return compare_with_people(
-        api.read_labels(labels),
+        api.read_any(labels),
         read_human_labels(human),
         name=labels,
+        human_name=human,
         trial=trial,
         by=by,
         random_sample=random_sample,

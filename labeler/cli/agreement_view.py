@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
-from rich import box
-from rich.table import Table
 from rich.text import Text
 
 from labeler.agreeing import Estimates, FieldAgreement, Joined, LabelAgreement, PeopleAgreement
 from labeler.characters import visible
+from labeler.cli.tables import Column, Grid, given_up, show
 from labeler.cli.terminal import console, say
 from labeler.statistics.corrected import Corrected
 
@@ -19,89 +19,113 @@ ALL = "all"
 
 def print_labels(found: LabelAgreement) -> None:
     """Print how far two label files agree, and what became of their records."""
-    _print_fields(found.fields)
+    spared = _print_fields(found.fields)
     _print_notes(
         [
+            *given_up(spared),
             *_undefined(found.fields),
             *_joined(found.joined),
-            *(f"A: {signature}" for signature in found.signatures_a or ("no labels",)),
-            *(f"B: {signature}" for signature in found.signatures_b or ("no labels",)),
+            *(f"A: {signature}" for signature in found.signatures_a),
+            *(f"B: {signature}" for signature in found.signatures_b),
         ]
     )
 
 
 def print_people(found: PeopleAgreement) -> None:
     """Print how far a judge agrees with people, and its means set right by them."""
-    if found.fields:
-        _print_fields(found.fields)
-    if found.estimates:
-        _print_estimates(found.estimates)
+    spared = _print_fields(found.fields) if found.fields else []
+    spared += _print_estimates(found.estimates) if found.estimates else []
     _print_notes(
         [
+            *given_up(spared),
             *_undefined(found.fields),
             *_resting(found.estimates),
             *_among(found),
             *_matched(found),
             *_conditions(found),
-            *(f"A: {signature}" for signature in found.signatures or ("no labels",)),
+            *(f"A: {signature}" for signature in found.signatures),
             "B: people",
         ]
     )
 
 
-def _print_fields(fields: Sequence[FieldAgreement]) -> None:
+# The unit follows from the field.
+_FIELD = (Column("field", words=True), Column("of", goes=1, words=True))
+_COEFFICIENTS = (Column("kappa"), Column("AC1"), Column("alpha"))
+
+
+def _print_fields(fields: Sequence[FieldAgreement]) -> list[str]:
+    """Print a table for each group under its name, all alike; return the columns given up."""
+    out = console()
+    means = (Column("mean A", goes=2), Column("mean B", goes=3))
+    columns = [*_FIELD, Column("both", goes=4), Column("agree"), *means, *_COEFFICIENTS]
+    rows = [
+        [found.field, found.unit, str(found.units)]
+        + [_figure(figure) for figure in (found.raw, found.mean_a, found.mean_b)]
+        + [_figure(coefficient.value) for coefficient in found.by_name.values()]
+        for found in fields
+    ]
+    grid, spared = Grid(columns, rows).within(out.width)
     grouped = any(found.group is not None for found in fields)
-    # The unit follows from the field; where there are groups, the width is theirs.
-    table = _table(["group", "field"] if grouped else ["field", "of"])
-    for name in ("both", "agree", "mean A", "mean B", "kappa", "AC1", "alpha"):
-        table.add_column(name, justify="right", no_wrap=True)
-    previous: str | None = None
-    for found in fields:
-        starts = found.group != previous or found is fields[0]
-        if starts:
-            table.add_section()
-        previous = found.group
-        figures = [found.raw, found.mean_a, found.mean_b]
-        figures += [coefficient.value for coefficient in found.by_name.values()]
-        group = _safe((found.group or ALL) if starts else "")
-        named = [group, found.field] if grouped else [found.field, found.unit]
-        table.add_row(*named, str(found.units), *(_figure(figure) for figure in figures))
-    console().print(table)
+    for group in dict.fromkeys(found.group for found in fields):
+        _print_group(group, grouped=grouped)
+        shown = zip(fields, grid.rows, strict=True)
+        show(out, grid.table(out.width, [row for found, row in shown if found.group == group]))
+    return spared
+
+
+def _print_group(group: str | None, *, grouped: bool) -> None:
+    """Print what stands above a group's table, where there are groups."""
+    if grouped:
+        _print_notes([group or ALL])
 
 
 def print_voters(fields: Sequence[FieldAgreement]) -> None:
     """Say how far those who voted agree, on standard error beside what else is told of the run."""
-    table = _table(["field", "of"])
-    for name in ("judged", "agree", "kappa", "AC1", "alpha"):
-        table.add_column(name, justify="right", no_wrap=True)
-    for found in fields:
-        figures = [found.raw, *(coefficient.value for coefficient in found.by_name.values())]
-        table.add_row(found.field, found.unit, str(found.units), *map(_figure, figures))
-    console(stderr=True).print(table)
+    out = console(stderr=True)
+    columns = [*_FIELD, Column("judged"), Column("agree"), *_COEFFICIENTS]
+    rows = [
+        [found.field, found.unit, str(found.units), _figure(found.raw)]
+        + [_figure(coefficient.value) for coefficient in found.by_name.values()]
+        for found in fields
+    ]
+    show(out, *(grid.table(out.width) for grid in Grid(columns, rows).parted(out.width)))
     for line in _undefined(fields):
         say(line)
 
 
-def _print_estimates(estimates: Sequence[Estimates]) -> None:
+def _print_estimates(estimates: Sequence[Estimates]) -> list[str]:
+    """Print a table for each group under its name, all alike; return the columns given up."""
+    out = console()
+    columns = [
+        Column("metric", words=True),
+        Column("mean", words=True),
+        Column("people", goes=2),
+        Column("judge\nalone", goes=1),
+        Column("value"),
+        Column("95 % interval"),
+    ]
+    sections = [_ways(found) for found in estimates]
+    grid, spared = Grid(columns, [row for rows in sections for row in rows]).within(out.width)
+    rows_left = iter(grid.rows)
+    shown = [[next(rows_left) for _ in section] for section in sections]
     grouped = any(found.group is not None for found in estimates)
-    table = _table([*(["group"] if grouped else []), "metric", "mean"])
-    for name in ("people", "judge alone", "value", "95 % interval"):
-        table.add_column(name, justify="right", no_wrap=True)
-    for found in estimates:
-        table.add_section()
-        group, metric = found.group or ALL, found.metric
-        for way in (found.people, found.plain, found.ppi, found.corrected):
-            if way is not None:
-                table.add_row(
-                    *([_safe(group)] if grouped else []),
-                    metric,
-                    _WAYS[way.method],
-                    str(way.labelled),
-                    str(way.unlabelled),
-                    *_estimate(way),
-                )
-                group = metric = ""
-    console().print(table)
+    for group in dict.fromkeys(found.group for found in estimates):
+        _print_group(group, grouped=grouped)
+        pairs = zip(estimates, shown, strict=True)
+        show(out, grid.table(out.width, *(rows for found, rows in pairs if found.group == group)))
+    return spared
+
+
+def _ways(found: Estimates) -> list[list[str]]:
+    """A row for each way to come to a metric's mean; the first names the metric."""
+    ways = (found.people, found.plain, found.ppi, found.corrected)
+    rows = [
+        ["", _WAYS[way.method], str(way.labelled), str(way.unlabelled), *_estimate(way)]
+        for way in ways
+        if way is not None
+    ]
+    return [[found.metric, *row[1:]] if row is rows[0] else row for row in rows]
 
 
 _WAYS = {
@@ -122,27 +146,54 @@ def _estimate(way: Corrected) -> list[str]:
 
 def _resting(estimates: Sequence[Estimates]) -> Iterator[str]:
     """What the corrected means rest on, or why there is none."""
-    for found in estimates:
-        where = found.metric if found.group is None else f"{found.metric} in {found.group}"
-        facts = [_fact(way) for way in (found.ppi, found.corrected) if way is not None]
-        yield f"{where}: {'; '.join(facts)}"
+    undefined: dict[str, list[Place]] = {}
+    for metric in dict.fromkeys(found.metric for found in estimates):
+        figures: dict[str, list[str]] = {}
+        for found in estimates:
+            for way in (found.ppi, found.corrected):
+                if way is None or found.metric != metric:
+                    continue
+                if way.value is None:
+                    why = f"{_WAYS[way.method]} undefined ({way.undefined})"
+                    undefined.setdefault(why, []).append((metric, found.group))
+                else:
+                    group = "" if found.group is None else f" in {found.group}"
+                    kind, rests_on = _fact(way)
+                    figures.setdefault(kind, []).append(rests_on + group)
+        for kind, facts in figures.items():
+            yield f"{metric}: {kind} {', '.join(facts)}"
+    for why, places in undefined.items():
+        yield f"{why}: {_named(places)}"
 
 
-def _fact(way: Corrected) -> str:
+def _fact(way: Corrected) -> tuple[str, str]:
+    """What a corrected mean rests on, and its figures."""
     name = _WAYS[way.method]
-    if way.value is None:
-        return f"{name} undefined: {way.undefined}"
     if way.weight is not None:
-        return f"{name} trusts the judge by {way.weight:.4f} (lambda)"
-    return f"{name} with sensitivity {way.sensitivity:.4f}, specificity {way.specificity:.4f}"
+        return f"{name} trusts the judge by (lambda)", f"{way.weight:.4f}"
+    return (
+        f"{name} with sensitivity and specificity",
+        f"{way.sensitivity:.4f} and {way.specificity:.4f}",
+    )
 
 
-def _table(names: Sequence[str]) -> Table:
-    """No frame: its width is for words."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
-    for name in names:
-        table.add_column(name, no_wrap=name != "group", overflow="fold")
-    return table
+Place = tuple[str, str | None]
+"""A field or metric, and a group or ``None`` for all records together."""
+
+
+def _named(places: Sequence[Place]) -> str:
+    """Fields and groups, fields of the same groups together."""
+    groups: dict[str, dict[str | None, None]] = {}
+    for name, group in places:
+        groups.setdefault(name, {})[group] = None
+    alike: dict[tuple[str | None, ...], list[str]] = {}
+    for name, its in groups.items():
+        alike.setdefault(tuple(its), []).append(name)
+    return "; ".join(
+        ", ".join(names)
+        + ("" if its == (None,) else f" in {', '.join(group or ALL for group in its)}")
+        for its, names in alike.items()
+    )
 
 
 def _figure(value: float | None) -> str:
@@ -158,31 +209,41 @@ def _print_notes(lines: Sequence[str]) -> None:
 
 
 def _undefined(fields: Sequence[FieldAgreement]) -> Iterator[str]:
-    """Why coefficients are missing, and which units were left out."""
+    """Why coefficients are missing, and which units were left out: each reason once."""
+    missing: dict[tuple[str, str], list[Place]] = {}
+    left_out: dict[str, list[str]] = {}
     for found in fields:
-        where = found.field if found.group is None else f"{found.field} in {found.group}"
         reasons: dict[str, list[str]] = {}
         for name, coefficient in found.by_name.items():
             if coefficient.undefined:
                 reasons.setdefault(coefficient.undefined, []).append(name)
         for reason, names in reasons.items():
-            yield f"undefined {', '.join(names)} of {where}: {reason}"
-        if found.left_out:
-            yield f"left out of {where}: {found.left_out} without a verdict on one side"
+            missing.setdefault((", ".join(names), reason), []).append((found.field, found.group))
+        where = found.field if found.group is None else f"{found.field} in {found.group}"
+        for why, count in (
+            ("ties between annotators", found.tied),
+            ("without a verdict on one side", found.left_out - found.tied),
+        ):
+            if count:
+                left_out.setdefault(why, []).append(f"{count} of {where}")
+    for (names_of, reason), places in missing.items():
+        yield f"undefined {names_of} of {_named(places)}: {reason}"
+    for why, counts in left_out.items():
+        yield f"left out, {why}: {', '.join(counts)}"
 
 
 def _joined(joined: Joined) -> Iterator[str]:
     yield (
-        f"{joined.compared} records compared; only in A {joined.only_a}, only in B "
-        f"{joined.only_b}; failed in A {joined.failed_a}, failed in B {joined.failed_b}; "
-        f"with other sentences under the same id {joined.differing}"
+        f"{joined.compared + joined.differing} records labelled in both, {joined.only_a} labelled "
+        f"only in A, {joined.only_b} only in B; failed: {joined.failed_a} in A, {joined.failed_b} "
+        f"in B, {joined.failed_both} in both"
     )
     if joined.differing:
         named = ", ".join(map(repr, joined.differing_ids))
         more = ", …" if joined.differing > len(joined.differing_ids) else ""
         yield (
-            f"other sentences: {named}{more}: question, documents or response differ, or another "
-            "splitter cut them"
+            f"{joined.differing} of both not compared ({named}{more}): question, documents or "
+            "response differ, or another splitter cut them"
         )
 
 
@@ -215,13 +276,21 @@ def _conditions(found: PeopleAgreement) -> Iterator[str]:
     """Warnings, each once, with what it concerns."""
     for warning in found.warnings:
         yield f"note: {warning}"
-    concerned: dict[str, list[str]] = {}
+    told: dict[str, list[tuple[Place, str, str]]] = {}
     for estimates in found.estimates:
+        place = (estimates.metric, estimates.group)
         for way in (estimates.ppi, estimates.corrected):
-            for warning in way.warnings if way else ():
-                group = "" if estimates.group is None else f" in {estimates.group}"
-                named = concerned.setdefault(warning, [])
-                if f"{estimates.metric}{group}" not in named:
-                    named.append(f"{estimates.metric}{group}")
-    for warning, named in concerned.items():
-        yield f"note: {', '.join(named)}: {warning}"
+            if way is None:
+                continue
+            for warning in way.warnings:
+                said = (place, _WAYS[way.method], warning)
+                told.setdefault(_FIGURE.sub("#", warning), []).append(said)
+    for alike in told.values():
+        places, methods, warnings = zip(*alike, strict=True)
+        named, first = " and ".join(dict.fromkeys(methods)), warnings[0]
+        others = f" (figures of {_named(places[:1])})" if len(set(warnings)) > 1 else ""
+        yield f"note on {named} of {_named(places)}: {first}{others}"
+
+
+_FIGURE = re.compile(r"-?\d+(?:\.\d+)?")
+"""What warnings of one kind differ by."""

@@ -71,10 +71,8 @@ def check(
     )
     for doubt in dict.fromkeys(gate.doubt for gate in gates if gate.doubt):
         say(doubt)
-    labels_found = {verdict.row.label for verdict in verdicts if verdict.row}
     for verdict in verdicts:
-        by = f" by {verdict.row.label}" if verdict.row and len(labels_found) > 1 else ""
-        _print(gate_reports.line(verdict) + by)
+        _print(gate_reports.line(verdict))
     if junit:
         _write(junit, gate_reports.junit(verdicts))
     if step_summary:

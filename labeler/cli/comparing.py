@@ -16,9 +16,7 @@ from labeler.errors import UsageError
 from labeler.lines import STDIO
 
 if TYPE_CHECKING:
-    from rich.console import JustifyMethod
-    from rich.table import Table
-
+    from labeler.cli.tables import Grid
     from labeler.comparing import Comparison, MetricComparison, Moved
     from labeler.pairing import Side
     from labeler.statistics.intervals import Interval
@@ -63,8 +61,8 @@ def compare(
     if a == b == STDIO:
         raise UsageError("standard input (-) can be read once; give one side as a file")
     comparison = comparing.compare(
-        api.read_labels(a),
-        api.read_labels(b),
+        api.read_any(a),
+        api.read_any(b),
         ids,
         by=by,
         a_signature=a_signature,
@@ -83,14 +81,17 @@ def compare(
 
 
 def _print_comparison(comparison: Comparison) -> None:
-    """What is compared, a table of differences and one of tests for each group, who moved most."""
+    """What is compared, for each group differences and tests, and who moved most."""
+    from labeler.cli.tables import show
+
+    out = console()
     _print_lines([*_side("A", comparison.a), *_side("B", comparison.b), *_records(comparison)])
     for group in dict.fromkeys(row.group for row in comparison.rows):
         part = [row for row in comparison.rows if row.group == group]
         if group is not None:
             _print_lines(["", f"{comparison.by}: {group}"])
-        console().print(_differences(part, comparison.level))
-        console().print(_tests(part))
+        grids = _figures(part, comparison.level).parted(out.width)
+        show(out, *(grid.table(out.width) for grid in grids))
         _print_lines([*_notes(part), *_movers(part)])
     _print_lines(["", *_reading_aid(comparison)])
 
@@ -131,48 +132,36 @@ def _records(comparison: Comparison) -> Iterator[str]:
     yield f"{counts.same} of them are the very same sentences, {unlike}: there flips are not named"
 
 
-def _differences(rows: Sequence[MetricComparison], level: float) -> Table:
-    table = _table("metric", "", "pairs", "A", "B", "B-A", f"{100 * level:g} % interval", "B is")
-    for row in rows:
-        table.add_row(
-            row.metric.id,
-            _UP if row.metric.higher_is_better else _DOWN,
-            str(row.pairs),
-            _decimal(row.mean_a),
-            _decimal(row.mean_b),
-            _signed(row.difference),
-            _interval(row.interval),
-            row.verdict,
-        )
-    return table
+def _figures(rows: Sequence[MetricComparison], level: float) -> Grid:
+    """All figures of a comparison, to be parted into as many tables as the width asks for."""
+    from labeler.cli.tables import Column, Grid
+
+    heads = ["pairs", "A", "B", "B-A", f"{100 * level:g} % interval", "B is"]
+    heads += ["p", "p Holm", "McNemar", "detectable", "undefined pairs"]
+    columns = [Column("metric", words=True), *(Column(h, words=h == "B is") for h in heads)]
+    longest = max(len(row.metric.id) for row in rows)
+    return Grid(columns, [[_directed(row, longest), *_cells(row)] for row in rows])
 
 
-def _tests(rows: Sequence[MetricComparison]) -> Table:
-    table = _table("metric", "", "p", "", "p Holm", "McNemar", "detectable", "undefined pairs")
-    for row in rows:
-        table.add_row(
-            row.metric.id,
-            "",
-            _p(row.p),
-            _method(row.p),
-            _p(row.p_adjusted),
-            _p(row.mcnemar),
-            _decimal(row.detectable),
-            str(row.undefined_pairs),
-        )
-    return table
+def _directed(row: MetricComparison, longest: int) -> str:
+    """A metric's name and which way is better, below those of others."""
+    return f"{row.metric.id:<{longest}} {_UP if row.metric.higher_is_better else _DOWN}"
 
 
-def _table(*columns: str) -> Table:
-    from rich import box
-    from rich.table import Table
-
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
-    words = ("metric", "", "B is")
-    for column in columns:
-        justify: JustifyMethod = "left" if column in words else "right"
-        table.add_column(column, justify=justify, no_wrap=column != "metric", overflow="fold")
-    return table
+def _cells(row: MetricComparison) -> list[str]:
+    return [
+        str(row.pairs),
+        _decimal(row.mean_a),
+        _decimal(row.mean_b),
+        _signed(row.difference),
+        _interval(row.interval),
+        row.verdict,
+        f"{_p(row.p)} {_method(row.p)}".rstrip(),
+        _p(row.p_adjusted),
+        _p(row.mcnemar),
+        _decimal(row.detectable),
+        str(row.undefined_pairs),
+    ]
 
 
 def _notes(rows: Sequence[MetricComparison]) -> Iterator[str]:

@@ -105,16 +105,20 @@ def print_profiles(found: Mapping[str, Estimate]) -> None:
     """Print what each profile would ask and cost for the same rows, for people."""
     from rich.text import Text
 
+    from labeler.cli.tables import Column, Grid, show
     from labeler.cli.terminal import console
 
     out = console()
-    table = _table("profile", "requests", "prompt tokens", "answer tokens", "online", "batch", "")
+    heads = ("requests", "prompt\ntokens", "answer\ntokens", "online", "batch")
+    rows = []
     for name, one in found.items():
         sums = (one.rows.asked, one.prompt.total, one.answers.expected)
         dollars = (_dollars(cost.expected if cost else None) for cost in (one.online, one.batch))
-        remarks = ", ".join(f"{reason} {n}" for reason, n in one.rows.unusable.items())
-        table.add_row(name, *(f"{n:,}" for n in sums), *dollars, Text(visible(remarks)))
-    out.print(table)
+        rows.append([name, *(f"{n:,}" for n in sums), *dollars])
+    show(out, Grid([Column("profile", words=True), *map(Column, heads)], rows).table(out.width))
+    for name, one in found.items():
+        if reasons := ", ".join(f"{reason} {n}" for reason, n in one.rows.unusable.items()):
+            out.print(Text(visible(f"cannot be labelled with --profile {name}: {reasons}")))
     one = next(iter(found.values()))
     out.print(Text(visible(f"US dollars if the provider caches nothing; {_reckoned(found)}")))
     out.print(Text(visible(_price_note(one))))

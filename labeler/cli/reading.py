@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,9 +13,10 @@ import typer
 
 from labeler import __version__
 from labeler.characters import plain_json
-from labeler.errors import UsageError
+from labeler.errors import UnknownName, UsageError
 
 if TYPE_CHECKING:
+    from labeler.calculators import Metric, MetricsRow
     from labeler.record import AnyOutcome, ScoreOutcome
 
 Labels = Annotated[str, typer.Argument(help="Label file, store folder, or - for standard input.")]
@@ -54,8 +56,9 @@ def metrics(
     """Compute metrics from stored labels."""
     from labeler import api
     from labeler.calculators import Intervals, select_metrics, summarize
+    from labeler.calculators.definition import ALL
     from labeler.calculators.panels import panels_of
-    from labeler.calculators.scores import measure_scores, scores_apart, summarize_scores
+    from labeler.calculators.scores import scores_apart, summarize_scores
     from labeler.calculators.similarity import other_ids, question_metrics
     from labeler.cli import tables
     from labeler.cli.score_view import print_panels
@@ -65,34 +68,113 @@ def metrics(
     if group and (rows or listing or not intervals):
         raise UsageError("--group is for intervals: it goes without --rows, --list, --no-intervals")
     drawn = Intervals(resamples, level, seed, group) if intervals else None
-    chosen, questions = select_metrics(other_ids(ids)), question_metrics(ids)
+    questions = question_metrics(ids)
     if listing:
-        every = (*select_metrics(["all"]), *question_metrics(["all"]))
-        tables.print_metrics(every if ids is None else (*chosen, *questions))
+        named = ALL if ids is None else ids
+        tables.print_metrics((*select_metrics(other_ids(named)), *question_metrics(named)))
         return
     if labels is None:
         raise UsageError("name a label file or a store folder; --list shows the metrics")
-    asked = None if ids is None else chosen
     scores: list[ScoreOutcome] = []
     outcomes = scores_apart(api.read_any(labels), scores)
+    chosen, unknown = _known(other_ids(ids))
+    if unknown:  # Which criteria have scores is known when all was read.
+        outcomes = iter(list(outcomes))
+        _check_criteria(unknown, scores, labels)
+    asked = None if ids is None else chosen
     measured = api.measured(outcomes, asked, questions=questions, column=group or "")
     if rows:
-        for row in measured:
-            _print_json(row.as_json(__version__))
-        for row in chain(*measure_scores(scores).values()):
+        for row in chain(measured, _score_rows(scores, ids)):
             _print_json(row.as_json(__version__))
         return
     first = list(islice(measured, 1))
-    summary = []
-    if first or not scores:
-        summary = summarize(chain(first, measured), (*chosen, *questions), by, intervals=drawn)
-    scored = summarize_scores(scores, by, intervals=drawn)
+    labelled = (*chosen, *questions)
+    summary = summarize(chain(first, measured), labelled, by, intervals=drawn) if first else []
+    of_scores = _of_scores(scores, ids)
+    kept = _scores_for(scores, of_scores)
+    scored = [row for row in summarize_scores(kept, by, intervals=drawn) if row.metric in of_scores]
+    if not first and (not scored or _asked_besides(ids, labelled, of_scores)):
+        summary = summarize((), labelled, by)
     if as_json:
         _print_json([row.as_json(__version__) for row in (*summary, *scored)])
     else:
-        tables.print_summary(summary, __version__, drawn, chosen)
-        tables.print_summary(scored, __version__, drawn)
-        print_panels(panels_of(scores))
+        tables.print_summary(summary, __version__, drawn, chosen, by=by)
+        tables.print_summary(scored, __version__, drawn, by=by)
+        print_panels(panels_of(kept))
+
+
+def _asked_besides(
+    ids: str | None, labelled: Sequence[Metric], of_scores: Sequence[Metric]
+) -> bool:
+    """Whether a metric was asked for by its own id that is none of the scores there are."""
+    from labeler.calculators.definition import ALL
+
+    named = ids is not None and ids.strip() != ALL
+    return named and bool({metric.id for metric in labelled} - {m.id for m in of_scores})
+
+
+def _known(names: list[str] | None) -> tuple[tuple[Metric, ...], dict[str, UnknownName]]:
+    """Metrics of labels by their ids, and the errors of names that only criteria may have."""
+    from labeler.calculators import select_metrics
+
+    found: list[Metric] = []
+    unknown: dict[str, UnknownName] = {}
+    if names is None:
+        return select_metrics(), unknown
+    for name in names:
+        try:
+            found += select_metrics([name])
+        except UnknownName as error:
+            unknown[name] = error
+    return tuple(dict.fromkeys(found)), unknown
+
+
+def _check_criteria(
+    names: Mapping[str, UnknownName], scores: Sequence[ScoreOutcome], labels: str
+) -> None:
+    """See that each name is a metric of some criterion that there are scores for."""
+    every = _of_scores(scores, None)
+    known = {name for metric in every for name in _spellings(metric)}
+    for name, error in names.items():
+        if name not in known:
+            have = ", ".join(metric.id for metric in every) or "none"
+            raise UnknownName(f"{error}; of scores in {labels}: {have}") from error
+
+
+def _of_scores(scores: Sequence[ScoreOutcome], ids: str | None) -> list[Metric]:
+    """The metrics of the criteria that there are scores for; those of the ids, where given."""
+    from labeler.calculators.definition import ALL
+    from labeler.calculators.scores import criterion_of, score_metrics
+
+    signed = (outcome.signature for outcome in scores if outcome.signature)
+    every = [m for name in dict.fromkeys(map(criterion_of, signed)) for m in score_metrics(name)]
+    if ids is None:
+        return every
+    wanted = {name.strip() for name in ids.split(",")}
+    return [m for m in every if wanted & {ALL, *_spellings(m)}]
+
+
+def _spellings(metric: Metric) -> set[str]:
+    return {metric.id, f"{metric.name}:{metric.dialect}"}
+
+
+def _scores_for(scores: Sequence[ScoreOutcome], metrics: Sequence[Metric]) -> list[ScoreOutcome]:
+    """The scores by the criteria of metrics, and the rows that could not even be read."""
+    from labeler.calculators.scores import criterion_of
+
+    names = {metric.name for metric in metrics}
+    return [o for o in scores if not o.signature or criterion_of(o.signature) in names]
+
+
+def _score_rows(scores: Sequence[ScoreOutcome], ids: str | None) -> Iterator[MetricsRow]:
+    """The rows of scores, with the metrics of the ids alone."""
+    from labeler.calculators.scores import measure_scores
+
+    metrics = _of_scores(scores, ids)
+    chosen = {metric.id for metric in metrics}
+    for row in chain(*measure_scores(_scores_for(scores, metrics)).values()):
+        values = {name: value for name, value in row.metrics.items() if name in chosen}
+        yield replace(row, metrics=values)
 
 
 def calibrate(

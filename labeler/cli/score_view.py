@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from rich import box
-from rich.table import Table
 from rich.text import Text
 
 from labeler.calculators.panels import Panel
 from labeler.calculators.scores import LengthEffect
 from labeler.characters import visible
+from labeler.cli.tables import Column, Grid, show
 from labeler.cli.terminal import console
 
 
@@ -23,15 +22,15 @@ def print_panels(found: Sequence[Panel], *, stderr: bool = False) -> None:
     """
     if not found:
         return
-    table = _table("criterion", "raters", "n", "mean", "from", "to", "spread", "same", *_NAMES)
+    rows = []
     for one in found:
         numbers = (one.mean, one.lowest, one.highest, one.spread, one.identical)
         agreement = (one.by_name.get(name) for name in _NAMES)
         values = (*numbers, *(found.value if found else None for found in agreement))
         counts = (f"{len(one.raters)} {one.among}", str(one.records))
-        table.add_row(visible(one.criterion), *counts, *map(_short, values))
+        rows.append([one.criterion, *counts, *map(_short, values)])
     _print(
-        table,
+        Grid(_PANEL, rows),
         "n: records with a score by every rater; from, to: the lowest and the highest mean of a "
         "rater; spread: standard deviation of a "
         "record's scores, on average, in points of the scale; same: share of records with the same "
@@ -45,6 +44,10 @@ def print_panels(found: Sequence[Panel], *, stderr: bool = False) -> None:
 
 
 _NAMES = ("kappa", "AC1", "alpha")
+_PANEL = (
+    Column("criterion", words=True),
+    *map(Column, ("raters", "n", "mean", "from", "to", "spread", "same", *_NAMES)),
+)
 
 
 def _short(value: float | None) -> str:
@@ -74,29 +77,23 @@ def _raters(panel: Panel) -> Iterator[str]:
 
 def print_length(found: Sequence[LengthEffect], version: str) -> None:
     """Print slopes on length, each criterion and way of scoring on a line."""
-    table = _table("criterion", "records", "slope", "interval")
+    columns = [Column("criterion", words=True), *map(Column, ("records", "slope", "interval"))]
+    rows = []
     for one in found:
         interval = one.undefined or "-"
         if one.low is not None and one.high is not None:
             interval = f"{one.low:+.3f} to {one.high:+.3f}"
         slope = "-" if one.slope is None else f"{one.slope:+.3f}"
-        table.add_row(visible(one.criterion), str(one.records), slope, interval)
+        rows.append([one.criterion, str(one.records), slope, interval])
     _print(
-        table,
+        Grid(columns, rows),
         "slope: change of the score for 1,000 more characters of response; an interval (95 %, "
         "robust) that leaves 0 out shows that score and length go together, not why",
         *(f"{one.criterion}: {one.label}|labeler:{version}" for one in found),
     )
 
 
-def _table(*columns: str) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
-    for number, name in enumerate(columns):
-        table.add_column(name, justify="right" if number else "left", overflow="fold")
-    return table
-
-
-def _print(table: Table, *notes: str, stderr: bool = False) -> None:
+def _print(grid: Grid, *notes: str, stderr: bool = False) -> None:
     out = console(stderr=stderr)
-    out.print(table)
+    show(out, *(part.table(out.width) for part in grid.parted(out.width)))
     out.print(Text(visible("\n".join(notes))), soft_wrap=True)

@@ -1,11 +1,14 @@
-"""Tables of metrics for a terminal."""
+"""Tables for a terminal, in which no figure is ever cut, and those of metrics."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from rich import box
+from rich.cells import cell_len
 from rich.table import Table
 from rich.text import Text
 
@@ -14,7 +17,149 @@ from labeler.calculators.similarity import QUESTION_METRICS
 from labeler.characters import visible
 from labeler.cli.terminal import console
 
+if TYPE_CHECKING:
+    from rich.console import Console
+
 _UP, _DOWN = "↑", "↓"
+_GAP = 2
+"""Spaces between two columns."""
+_LEAST_NAME = 8
+"""Columns below which a name is not folded further."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a table.
+
+    Attributes:
+        head: what stands above it, in one or several lines.
+        goes: 0 stays at any width; of the others, 1 is given up first where the width does not
+            suffice, then 2, and so on.
+        words: its cells are words, which begin on the left; figures end on the right.
+    """
+
+    head: str
+    goes: int = 0
+    words: bool = False
+
+    @property
+    def name(self) -> str:
+        """The head on one line."""
+        return self.head.replace("\n", " ")
+
+
+@dataclass(frozen=True)
+class Grid:
+    """What a table shows. Only the cells of its first column, names, are ever folded.
+
+    Attributes:
+        columns: the columns.
+        rows: a cell for each column.
+    """
+
+    columns: Sequence[Column]
+    rows: Sequence[Sequence[str]]
+
+    def within(self, room: int) -> tuple[Grid, list[str]]:
+        """Give up columns until the rest fits.
+
+        Args:
+            room: the width there is.
+
+        Returns:
+            What is left, which may still be wider, and the names of what was given up.
+        """
+        kept = list(range(len(self.columns)))
+        given_up: list[str] = []
+        while self._width(kept) > room and (
+            optional := [place for place in kept if self.columns[place].goes]
+        ):
+            place = min(optional, key=lambda place: self.columns[place].goes)
+            kept.remove(place)
+            given_up.append(self.columns[place].name)
+        return self._only(kept), given_up
+
+    def parted(self, room: int) -> list[Grid]:
+        """Part into grids that fit one below the other; each has the first column.
+
+        Args:
+            room: the width there is.
+        """
+        parts: list[list[int]] = [[0]]
+        for place in range(1, len(self.columns)):
+            if len(parts[-1]) > 1 and self._width([*parts[-1], place]) > room:
+                parts.append([0])
+            parts[-1].append(place)
+        return [self._only(part) for part in parts]
+
+    def table(self, room: int, *sections: Sequence[Sequence[str]]) -> Table:
+        """The table, without a frame: its width is for words.
+
+        Args:
+            room: the width there is; where it does not suffice, names are folded.
+            sections: the rows with a line between sections; by default all rows as one. Columns
+                are as wide as all rows of the grid ask for.
+        """
+        widths = [self._column_width(place) for place in range(len(self.columns))]
+        over = self._width(range(len(self.columns))) - room
+        if over > 0:
+            widths[0] = min(widths[0], max(_LEAST_NAME, widths[0] - over))
+        table = Table(
+            box=box.SIMPLE_HEAD,
+            show_edge=False,
+            pad_edge=False,
+            collapse_padding=True,
+            width=sum(widths) + _GAP * (len(widths) - 1),
+        )
+        for place, (column, width) in enumerate(zip(self.columns, widths, strict=True)):
+            table.add_column(
+                Text(column.head),
+                justify="left" if column.words or not place else "right",
+                width=width,
+                no_wrap=bool(place),
+                overflow="fold",
+            )
+        for section in sections or (self.rows,):
+            for row in section:
+                table.add_row(*(Text(visible(cell)) for cell in row))
+            table.add_section()
+        return table
+
+    def _only(self, places: Sequence[int]) -> Grid:
+        rows = [[row[place] for place in places] for row in self.rows]
+        return Grid([self.columns[place] for place in places], rows)
+
+    def _width(self, places: Sequence[int]) -> int:
+        return sum(map(self._column_width, places)) + _GAP * (len(places) - 1)
+
+    def _column_width(self, place: int) -> int:
+        head = self.columns[place].head.split("\n")
+        return max(cell_len(visible(text)) for text in (*head, *(row[place] for row in self.rows)))
+
+
+def show(out: Console, *tables: Table) -> None:
+    """Print tables, with an empty line before, between and after them.
+
+    Nothing is cut off where even the narrowest table is wider than the terminal.
+
+    Args:
+        out: where.
+        tables: of :meth:`Grid.table`.
+    """
+    out.line()
+    for table in tables:
+        out.print(table, crop=False)
+        out.line()
+
+
+def given_up(names: Sequence[str]) -> Iterator[str]:
+    """A note of the columns that the width did not suffice for; none if it did.
+
+    Args:
+        names: of the columns.
+    """
+    if names:
+        yield f"left out, for want of width: {', '.join(names)} (--json has all)"
 
 
 def print_summary(
@@ -22,6 +167,8 @@ def print_summary(
     version: str,
     intervals: Intervals | None = None,
     metrics: Sequence[Metric] = (),
+    *,
+    by: str | None = None,
 ) -> None:
     """Print a table for each way of labelling, and under it the reasons and what made it.
 
@@ -30,56 +177,61 @@ def print_summary(
         version: the program's.
         intervals: how the intervals of the rows were found, if they were.
         metrics: all that may be there; what labels lack the fields for is said.
+        by: the column that the groups of the rows are of, to be named above each group.
     """
     out = console()
     for label in dict.fromkeys(row.label for row in rows):
         part = [row for row in rows if row.label == label]
-        out.print(_summary(part, intervals))
+        spared = _print_groups(out, part, intervals, by)
         labelled = sum(row.labelled for row in part if row.metric is part[0].metric)
         made_by = f"{labelled} records by {label}" if label else "no record has a label"
         how = [_how(part, intervals)] if intervals else []
-        notes = [*how, *_notes(part), *_left_out(part, metrics), f"{made_by}|labeler:{version}"]
+        notes = [*how, *_notes(part), *given_up(spared), *_left_out(part, metrics)]
+        notes.append(f"{made_by}|labeler:{version}")
         out.print(Text(visible("\n".join(notes))), soft_wrap=True)
 
 
-def _summary(rows: Sequence[SummaryRow], intervals: Intervals | None) -> Table:
-    grouped = any(row.group is not None for row in rows)
-    table = _plain_table()
-    for name in [*(["group"] if grouped else []), "metric", "", "v"]:
-        table.add_column(name, no_wrap=name != "group", overflow="fold")
-    columns = _columns(intervals)
-    for name in columns:
-        table.add_column(name, justify="right", no_wrap=True)
-    previous = None
-    for row in rows:
-        starts = row.group != previous
-        if starts and previous is not None:
-            table.add_section()
-        previous = row.group
-        group = [Text(visible(row.group or "") if starts else "")] if grouped else []
-        arrow = _UP if row.metric.higher_is_better else _DOWN
-        named = [row.metric.id, arrow, str(row.metric.version)]
-        table.add_row(*group, *named, *(cell(row) for cell in columns.values()))
-    return table
+def _print_groups(
+    out: Console, rows: Sequence[SummaryRow], intervals: Intervals | None, by: str | None
+) -> list[str]:
+    """Print a table for each group under its name, all alike; return the columns given up."""
+    figures = _columns(intervals)
+    all_columns = Grid(
+        [Column("metric", words=True), Column(""), *figures],
+        [
+            [
+                row.metric.id,
+                _UP if row.metric.higher_is_better else _DOWN,
+                *(cell(row) for cell in figures.values()),
+            ]
+            for row in rows
+        ],
+    )
+    grid, spared = all_columns.within(out.width)
+    for group in dict.fromkeys(row.group for row in rows):
+        if group is not None:
+            heading = group if by is None else f"{by}: {group}"
+            out.print(Text(visible(heading)), soft_wrap=True)
+        shown = zip(rows, grid.rows, strict=True)
+        show(out, grid.table(out.width, [cells for row, cells in shown if row.group == group]))
+    return spared
 
 
-def _plain_table() -> Table:
-    """No frame: its width is for words."""
-    return Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
-
-
-def _columns(intervals: Intervals | None) -> dict[str, Callable[[SummaryRow], str]]:
-    """The numbers of a row, by the heads of their columns."""
-    columns: dict[str, Callable[[SummaryRow], str]] = {"mean": lambda row: _decimal(row.mean)}
+def _columns(intervals: Intervals | None) -> dict[Column, Callable[[SummaryRow], str]]:
+    """The figures of a row, by their columns. Notes tell what is undefined or failed, and why."""
+    columns: dict[Column, Callable[[SummaryRow], str]] = {
+        Column("v", goes=1): lambda row: str(row.metric.version),
+        Column("mean"): lambda row: _decimal(row.mean),
+    }
     if intervals:
-        columns["interval"] = lambda row: (
+        columns[Column("interval")] = lambda row: (
             _span(row.interval.low, row.interval.high) if row.interval else "-"
         )
     return columns | {
-        "pooled": lambda row: _decimal(row.pooled),
-        "defined": lambda row: str(row.defined),
-        "undefined": lambda row: str(sum(row.undefined.values())),
-        "failed": lambda row: str(sum(row.failed.values())),
+        Column("pooled", goes=2): lambda row: _decimal(row.pooled),
+        Column("defined", goes=5): lambda row: str(row.defined),
+        Column("undefined", goes=3): lambda row: str(sum(row.undefined.values())),
+        Column("failed", goes=4): lambda row: str(sum(row.failed.values())),
     }
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeler.errors import UsageError
-from labeler.statistics.intervals import LEVEL, RESAMPLES, Interval, bootstrap_mean, check_options
+from labeler.statistics.intervals import LEVEL, RESAMPLES, Interval, bootstrap_ratio, check_options
 from labeler.statistics.undefined import Undefined
 
 Floats = NDArray[np.float64]
@@ -83,8 +83,9 @@ def paired_interval(
 
     Where fewer than 12 pairs or groups differ, resampling them cannot show what else there may be:
     one pair of each extreme, all better and all worse, is then added (the method ends in
-    ``_adjusted``). For yes-or-no values that is the adjustment of Bonett and Price 2012; without
-    any difference the interval is about 3 / pairs wide to each side.
+    ``_adjusted``), or, where groups are drawn, one group of each, of the mean size. For yes-or-no
+    values of single pairs that is the adjustment of Bonett and Price 2012; without any difference
+    the interval is about 3 / pairs, or 3 / groups, wide to each side.
 
     Args:
         differences: one a pair.
@@ -112,16 +113,24 @@ def paired_interval(
     # they are, those that all happen to be 0 or more would pass for shares, and no interval of a
     # share reaches below 0.
     shares, place = (units.pairs / span + 1) / 2, units.place
+    weights = np.ones_like(shares)
     few = np.count_nonzero(units.sums) < _FEW
     if few:
-        shares, place = np.append(shares, (0.0, 1.0)), [*place, -1, -2]
-    drawn = None if groups is None else place
-    made = bootstrap_mean(
-        shares.tolist(), groups=drawn, resamples=resamples, level=level, seed=seed
+        # As heavy as the groups beside them: a single pair would vanish among large groups.
+        size = float(units.sizes.mean())
+        shares, weights = np.append(shares, (0.0, size)), np.append(weights, (size, size))
+        place = [*place, -1, -2]
+    made = bootstrap_ratio(
+        shares.tolist(),
+        weights.tolist(),
+        groups=None if groups is None else place,
+        resamples=resamples,
+        level=level,
+        seed=seed,
     )
     if made is None:
         return Undefined("too_few_pairs")
-    # The mean itself is the likeliest value: two added pairs must not push it out.
+    # The mean itself is the likeliest value: what is added must not push it out.
     mean = math.fsum(units.pairs) / len(units.pairs)
     low, high = (span * (2 * end - 1) for end in (made.low, made.high))
     method = f"{made.method}_adjusted" if few else made.method

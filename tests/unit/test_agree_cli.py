@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+import scored
 from labeler.api import write_labels
 from labeler.cli import run
 from labeler.record import LabelFailure, LabelRecord, Outcome, label_key
@@ -109,7 +110,9 @@ def test_a_field_of_one_class_has_a_reason_and_no_number(agree: Run) -> None:
     nothing = {"value": None, "undefined": "one_class"}
     assert [supported[name] for name in ("kappa", "ac1", "alpha")] == [nothing] * 3
     assert supported["raw"] == 1.0
-    assert "undefined kappa, ac1, alpha of supported: one_class" in agree(a, b)[1]
+    assert (
+        "undefined kappa, ac1, alpha of supported, overall_supported: one_class" in agree(a, b)[1]
+    )
 
 
 def test_records_join_by_id_and_by_sentences(agree: Run) -> None:
@@ -122,6 +125,8 @@ def test_records_join_by_id_and_by_sentences(agree: Run) -> None:
             record(id="cut", documents=[3]),
             record(id="broke"),
             LabelFailure(id="lost", reason="refusal", message="no"),
+            LabelFailure(id="hard", reason="refusal", message="no"),
+            LabelFailure(id="empty", reason="refusal", message="no"),
         ],
     )
     b = labels(
@@ -132,6 +137,7 @@ def test_records_join_by_id_and_by_sentences(agree: Run) -> None:
             record(id="cut", documents=[2]),
             LabelFailure(id="broke", reason="refusal", message="no"),
             record(id="lost"),
+            LabelFailure(id="hard", reason="refusal", message="no"),
         ],
     )
     value = found(agree(a, b, "--json"))
@@ -139,14 +145,16 @@ def test_records_join_by_id_and_by_sentences(agree: Run) -> None:
         "compared": 1,
         "only_a": 1,
         "only_b": 1,
-        "failed_a": 1,
+        "failed_a": 2,
         "failed_b": 1,
+        "failed_both": 1,
         "differing": 1,
         "differing_ids": ["cut"],
     }
     _, out, _ = agree(a, b)
-    assert "with other sentences under the same id 1" in out
-    assert "other sentences: 'cut': question, documents or response differ" in out
+    assert "2 records labelled in both, 1 labelled only in A, 1 only in B" in out
+    assert "failed: 2 in A, 1 in B, 1 in both" in out
+    assert "1 of both not compared ('cut'): question, documents or response differ" in out
 
 
 def test_a_sentence_that_one_side_did_not_judge_is_left_out(agree: Run) -> None:
@@ -164,7 +172,7 @@ def test_groups_follow_all_records(agree: Run) -> None:
     value = found(agree(a, b, "--by", "kind", "--json"))
     assert [field(value, "relevant", g)["units"] for g in (None, "x", "y")] == [9, 6, 3]
     assert [field(value, "relevant", g)["raw"] for g in ("x", "y")] == [1.0, pytest.approx(2 / 3)]
-    assert "\n y" in agree(a, b, "--by", "kind")[1]
+    assert "\ny\n" in agree(a, b, "--by", "kind")[1]
     code, _, err = agree(a, b, "--by", "colour")
     assert code == 2
     assert "no record has a column 'colour'; columns: kind" in err
@@ -204,7 +212,7 @@ def test_one_id_for_two_records_is_an_error(agree: Run) -> None:
     ("arguments", "words"),
     [
         (["a.jsonl"], "name a second label file to compare with, or human labels"),
-        (["a.jsonl", "b.jsonl", "--human", "h.csv"], "name a second label file"),
+        (["a.jsonl", "b.jsonl", "--human", "h.csv"], "exclude each other"),
         (["a.jsonl", "a.jsonl"], "compared with itself"),
         (["a.jsonl", "a.jsonl", "--trial", "1"], "compared with itself"),
         (["a.jsonl", "b.jsonl", "--random-sample"], "goes with --human"),
@@ -317,8 +325,11 @@ def test_several_people_are_one_verdict_and_their_own_agreement(agree: Run) -> N
     (among,) = value["among_people"]
     # Pairs agree 1 of 3, 3 of 3, 0 of 1.
     assert (among["units"], among["raw"]) == (3, pytest.approx(4 / 9))
-    assert any("as many human yeses as noes" in warning for warning in value["warnings"])
-    assert "people among themselves on adherence: alpha" in agree(a, "--human", h)[1]
+    assert any("ties between annotators: 1" in warning for warning in value["warnings"])
+    _, out, _ = agree(a, "--human", h)
+    assert "people among themselves on adherence: alpha" in out
+    assert "left out, ties between annotators: 1 of adherence" in out
+    assert "without a verdict" not in out
 
 
 @pytest.mark.parametrize("elsewhere", ["1", "0.9"])
@@ -374,12 +385,104 @@ def test_what_matches_nothing_is_counted_and_said(agree: Run) -> None:
     assert "columns that name no field: 'note'" in out
 
 
-def test_no_match_at_all_is_a_note_and_no_crash(agree: Run) -> None:
-    """Other ids than the labels have."""
-    a = labels("a.jsonl", [record()])
-    code, out, _ = agree(a, "--human", people("h.csv", "id,adherence", "nobody,1"))
-    assert code == 0
-    assert "do both use the same ids?" in out
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [
+        (["nobody,,adherence,1"], "1 speak of ids that a.jsonl does not have ('nobody'); it has 1"),
+        (["r1,z,supported,yes"], "1 speak of sentences that the record does not have ('z' of 'r1'"),
+        (["r2,a,supported,yes"], "1 speak of records that failed in a.jsonl"),
+        ([], "nothing is judged there"),
+    ],
+)
+def test_human_labels_of_which_none_fits_are_an_error(
+    agree: Run, lines: Sequence[str], words: str
+) -> None:
+    """Exit code 2, and which of the causes it was."""
+    a = labels("a.jsonl", [record(id="r1"), LabelFailure(id="r2", reason="refusal", message="no")])
+    h = people("h.csv", "id,sentence,field,value", *lines)
+    code, out, err = agree(a, "--human", h)
+    assert (code, out) == (2, "")
+    assert "h.csv: " in err
+    assert words in err
+
+
+def test_a_trial_that_is_not_there_is_an_error(agree: Run) -> None:
+    """The message names those that are, and the option that chose."""
+    a = labels("a.jsonl", [record(id="r1"), of_trial(record(id="r1"), 2)])
+    b = labels("b.jsonl", [record(id="r1")])
+    code, _, err = agree(a, b, "--trial", 3)
+    assert code == 2
+    assert "a.jsonl: no label of trial 3 (--trial); trials there: 0, 2" in err
+    code, _, err = agree(a, b, "--trial", 2)
+    assert code == 2
+    assert "b.jsonl: no label of trial 2 (--trial-b, else as --trial); trials there: 0" in err
+
+
+def test_a_file_without_labels_is_an_error(agree: Run) -> None:
+    """Scores are no labels, nor are failures, nor is nothing."""
+    a = labels("a.jsonl", [record(id="r1")])
+    write_labels([scored.record()], "s.jsonl")
+    failures = labels("f.jsonl", [LabelFailure(id="r1", reason="refusal", message="no")])
+    empty = labels("e.jsonl", [])
+    for name, words in (
+        ("s.jsonl", "s.jsonl: 1 scores and no labels"),
+        (failures, "f.jsonl: no label: all 1 records failed"),
+        (empty, "e.jsonl: no label is there"),
+    ):
+        code, _, err = agree(a, name)
+        assert code == 2
+        assert words in err
+
+
+def test_two_files_without_a_record_in_common_are_an_error(agree: Run) -> None:
+    """Other ids, or the same ids of other sentences."""
+    a = labels("a.jsonl", [record(id="r1", documents=[3])])
+    code, _, err = agree(a, labels("b.jsonl", [record(id="q1")]))
+    assert code == 2
+    assert "no labelled record in common: a.jsonl has 1 labels ('r1')" in err
+    code, _, err = agree(a, labels("b.jsonl", [record(id="r1", documents=[2])]))
+    assert code == 2
+    assert "share 1 labelled ids ('r1'), but under each of them question, documents" in err
+
+
+def test_groups_that_nobody_judged_have_no_means(agree: Run) -> None:
+    """There is nothing to set side by side."""
+    a = labels("a.jsonl", [record(id=name, metadata={"kind": name[0]}) for name in ("x1", "y1")])
+    h = people("h.csv", "id,adherence", "x1,1")
+    value = found(agree(a, "--human", h, "--by", "kind", "--json"))
+    assert [one["group"] for one in value["estimates"]] == [None, "x"]
+
+
+def test_a_warning_is_printed_once_with_its_methods(agree: Run) -> None:
+    """Whatever the number of groups, and of figures in it."""
+    names = [f"{kind}{n}" for kind in "xy" for n in range(6)]
+    made = [
+        record(id=n, support={"a": ["0a"] if n < "y" else []}, metadata={"kind": n[0]})
+        for n in names
+    ]
+    said = [f"{n},{int(n[1] != '1')}" for n in names if n[1] in "0123" and n != "y3"]
+    h = people("h.csv", "id,adherence", *said)
+    _, out, _ = agree(labels("a.jsonl", made), "--human", h, "--by", "kind")
+    (few,) = [line for line in out.splitlines() if "have human labels" in line]
+    assert few.startswith("note on PPI++ and error-corrected of adherence in all, x, y: only 7 ")
+    assert few.endswith("(figures of adherence)")
+
+
+def test_a_records_own_judgement_goes_before_its_sentences(agree: Run) -> None:
+    """And it is said where a metric was derived from sentences."""
+    a = labels("a.jsonl", adherent(2, 2))
+    h = people(
+        "h.csv",
+        "id,sentence,field,value",
+        "r0,a,supported,no",
+        "r0,,adherence,yes",
+        "r1,a,supported,no",
+    )
+    value = found(agree(a, "--human", h, "--json"))
+    assert field(value, "adherence")["mean_b"] == 0.5
+    (derived,) = [warning for warning in value["warnings"] if "derived" in warning]
+    assert "adherence of 1" in derived
+    assert "goes before" in derived
 
 
 def test_people_are_compared_by_group(agree: Run) -> None:

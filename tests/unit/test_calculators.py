@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -401,3 +404,25 @@ def test_a_row_that_failed_in_two_runs_failed_once() -> None:
     ]
     rows = summarize((measure(o, metrics) for o in outcomes), metrics)
     assert [(row.defined, row.failed) for row in rows] == [(1, {"empty_response": 1})] * 2
+
+
+def test_reasons_come_in_the_order_of_the_rows() -> None:
+    """Of rows that failed before they had a signature, whatever seed Python hashes texts with."""
+    program = (
+        "from labeler.calculators import measure, select_metrics, summarize\n"
+        "from labeler.record import LabelFailure\n"
+        "metrics = select_metrics('adherence')\n"
+        "rows = [LabelFailure(id=f'r{n}', reason=f'reason_{n}', message='') for n in range(20)]\n"
+        "(row,) = summarize([measure(row, metrics) for row in rows], metrics)\n"
+        "print(*row.failed)\n"
+    )
+    expected = " ".join(f"reason_{n}" for n in range(20)) + "\n"
+    for seed in ("1", "2"):
+        done = subprocess.run(
+            [sys.executable, "-c", program],
+            capture_output=True,
+            text=True,
+            check=True,
+            env={**os.environ, "PYTHONHASHSEED": seed},
+        )
+        assert done.stdout == expected

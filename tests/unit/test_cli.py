@@ -222,7 +222,7 @@ def test_clashing_ids_stop_before_any_spend(labeler_command: Command, tmp_path: 
         (["metrics", EXAMPLES, "--rows", "--json"], "--rows goes without"),
         (["metrics"], "name a label file"),
         (["metrics", EXAMPLES], "rows.jsonl:1: not a label record"),
-        (["metrics", EXAMPLES, "--metrics", "relevence"], "did you mean 'relevance"),
+        (["metrics", "--list", "--metrics", "relevence"], "did you mean 'relevance"),
         (["schema", "x"], "no schema 'x'"),
         (["prompt", "x"], "no prompt 'x'"),
     ],

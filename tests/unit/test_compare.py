@@ -21,6 +21,7 @@ from labeler.statistics.intervals import Interval
 from labeler.statistics.paired import PValue
 from labeler.statistics.undefined import Undefined
 from labelled import record
+from scored import record as score_record
 
 BOTH: Mapping[str, Sequence[str]] = {"a": ["0a"], "b": ["0b"]}
 HALF: Mapping[str, Sequence[str]] = {"a": ["0a"], "b": []}
@@ -310,6 +311,13 @@ def test_sides_without_a_common_record_are_refused() -> None:
         compare([row(1)], [row(1, question="Why?")], resamples=100)
 
 
+def test_a_side_that_holds_scores_is_told_that_labels_are_compared() -> None:
+    """Not that the sides have no record in common; beside labels, scores are left out."""
+    with pytest.raises(UsageError, match=r"B holds no labels, but records 2 of kind 'score'"):
+        compare([record()], [score_record(4), score_record(5)])
+    assert compare([record(), score_record(4)], [record()], "adherence").counts.pairs == 1
+
+
 def test_a_seed_means_the_same_comparison() -> None:
     """Figure by figure."""
     a = [row(n) for n in range(60)]
@@ -375,8 +383,8 @@ def test_the_command_prints_tables_and_who_moved(command: Command) -> None:
     lines = [line.split() for line in out.splitlines()]
     (figures, tests) = [line for line in lines if line[:1] == ["adherence"] and len(line) > 1]
     assert figures[:6] == ["adherence", "↑", "7", "1.0000", "0.0000", "-1.0000"]
-    assert figures[-1] == "worse"
-    assert tests[1:5] == ["0.0156", "exact", "0.0156", "0.0156"]
+    told = [*figures[8:], *tests[2:]]
+    assert told[:5] == ["worse", "0.0156", "exact", "0.0156", "0.0156"]
     assert "row-0: 1.0000 → 0.0000 (supported -b)" in out
     assert "row-1" not in out
 

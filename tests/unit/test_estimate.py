@@ -15,7 +15,6 @@ from typing import Any
 
 import pytest
 
-from fakes import agreeable
 from labeler.cli import run
 from labeler.errors import StoreError, UsageError
 from labeler.estimating import (
@@ -27,6 +26,7 @@ from labeler.estimating import (
 )
 from labeler.importers.ragbench import read_ragbench
 from labeler.judges import JudgeSpec
+from labeler.judges.embedded import EmbeddedJudge
 from labeler.judges.openai_spec import spec_of
 from labeler.parsing import to_example
 from labeler.pricing import Price, given_price
@@ -115,11 +115,12 @@ def asked(fields: dict[str, Any], how: Recipe = HOW) -> JudgeRequest:
 
 
 def label(request: JudgeRequest, *, tokens: int = 100, seconds: float = 1.0) -> LabelRecord:
-    """The label of a request."""
+    """A label of a request, of the profile that it asks for."""
+    answer = asyncio.run(EmbeddedJudge().label(request)).answer
     return LabelRecord(
         key=request.key,
         example=request.example,
-        label=agreeable(request).answer,
+        label=answer,
         signature=request.signature,
         reply=ReplyFacts(usage=Usage(prompt_tokens=1, completion_tokens=tokens), seconds=seconds),
     )

@@ -29,7 +29,7 @@ from labeler.rubrics import CRITERIA
 from labeler.signature import Artifact, Signature
 from labeler.testing import assert_metric
 from labeler.vectors import EmbedderSpec
-from labelled import record
+from labelled import expects, record, reference_output, right
 from samples import keyed_example
 from scored import criterion
 from scored import record as score_record
@@ -158,6 +158,68 @@ def test_every_way_of_labelling_must_pass() -> None:
     changed = other.signature.model_copy(update={"model": "test-2"})
     found = [*outcomes(5, 0), other.model_copy(update={"signature": changed})]
     assert [v.passed for v in verdicts(found, at_least=0.8)] == [True, False]
+
+
+def two_profiles(*, reference: int = 2, trace: int = 3) -> list[Outcome]:
+    """Labels of rows with a reference answer, and poorer labels of rows without."""
+    answer = reference_output([right(by=["0a"])], [expects(["0a"], found=True)])
+    rich = [record(id=f"r{n}", answer=answer) for n in range(reference)]
+    return [*rich, *(record(id=f"t{n}") for n in range(trace))]
+
+
+def test_labels_that_lack_the_fields_are_noted_and_not_gated() -> None:
+    """Rows without a reference cannot miss a gate on it; how many there are is told."""
+    (verdict,) = verdicts(two_profiles(), "claim_f1", at_least=0.2)
+    assert verdict.passed
+    found, noted = verdict.finding.split("; ")
+    assert found.startswith("mean 1.0000 (n 2, undefined 0, failed 0) by prompt:reference/v1@")
+    assert noted.startswith("not gated: 3 needs_reference by prompt:trace/v1@")
+    assert "|schema:label-trace/v1@" in noted
+    assert "judge:" not in verdict.finding
+
+
+def test_a_gate_that_some_labels_lack_the_fields_for_can_be_passed(check: Command) -> None:
+    """By the command as well; every label still counts where it has the metric."""
+    code, out, _ = check(two_profiles(), "--min", "claim_f1=0.2", "--min", "adherence=0.5")
+    assert code == 0
+    assert [line[:6] for line in out.splitlines()] == ["passed"] * 3
+    assert out.count("not gated") == 1
+
+
+def test_labels_that_all_lack_the_fields_miss_the_gate() -> None:
+    """Nothing was measured; also in one group of several."""
+    (verdict,) = verdicts(two_profiles(reference=0), "claim_f1", at_least=0.2)
+    assert (verdict.passed, verdict.finding) == (
+        False,
+        "no record has a value: 3 needs_reference",
+    )
+    found = [
+        one.model_copy(update={"example": one.example.model_copy(update={"metadata": {"t": t}})})
+        for one, t in zip(two_profiles(reference=1, trace=2), "xxy", strict=True)
+        if not isinstance(one, LabelFailure)
+    ]
+    grouped = verdicts(found, "claim_f1", at_least=0.2, by="t")
+    assert {(v.row.group if v.row else None): v.passed for v in grouped} == {"x": True, "y": False}
+
+
+def test_rows_of_no_way_of_labelling_are_told_once() -> None:
+    """They are no more of the one way than of the other."""
+    unread = LabelFailure(id="f", reason="missing_field", message="no")
+    found = [unread, *two_profiles()]
+    findings = [verdict.finding for verdict in verdicts(found, at_least=0.5, at_most=1)]
+    assert len(findings) == 4
+    assert [finding.count("missing_field") for finding in findings] == [1, 0, 0, 0]
+    assert findings[0].endswith("; failed, and of no way of labelling: 1 missing_field")
+    assert all("failed 0)" in finding for finding in findings)
+
+
+def test_what_misses_by_little_is_shown_with_more_digits() -> None:
+    """No 'MISSED: at least 0.6667: mean 0.6667'."""
+    (verdict,) = verdicts(outcomes(2, 1), at_least=0.6667)
+    assert (verdict.passed, verdict.finding[:13]) == (False, "mean 0.66667 ")
+    (verdict,) = verdicts(outcomes(1, 2), at_most=0.33333333)
+    assert (verdict.passed, verdict.finding[:17]) == (False, "mean 0.333333333 ")
+    assert verdict.gate.demand == "adherence at most 0.33333333"
 
 
 def test_a_gate_in_the_wrong_direction_is_doubted() -> None:
@@ -506,11 +568,8 @@ def test_every_judge_must_pass(check: Command) -> None:
     found = [*faithful(5), other.model_copy(update={"signature": changed, "key": key})]
     code, out, _ = check(found, "--min", "rubric_faithfulness=4")
     assert code == 1
-    by = [
-        (line.partition(":")[0], line.partition(" by judge:")[2][:7]) for line in out.splitlines()
-    ]
-    assert by == [("passed", "fake/fa"), ("MISSED", "fake/fa")]
-    assert "fake/fake-2|" in out.splitlines()[1]
+    by = [(line.partition(":")[0], line.partition(" by ")[2]) for line in out.splitlines()]
+    assert by == [("passed", "judge:fake/fake-1"), ("MISSED", "judge:fake/fake-2")]
 
 
 def test_an_assertion_is_about_scores_and_similarity_too(tmp_path: Path) -> None:

@@ -264,5 +264,19 @@ def test_the_benchmark_prints_tables(monkeypatch: pytest.MonkeyPatch) -> None:
     lines = list(interval_coverage.coverage_table(draws=2, resamples=100))
     assert len(lines) == 2 + 2 * len(interval_coverage.POPULATIONS)
     assert lines[2].startswith("| 0 or 1, 90 % ones | 100 | ")
+    pairs = list(interval_coverage.paired_table(draws=2, resamples=100))
+    assert len(pairs) == 2 + len(interval_coverage.DIFFERENCES) * len(
+        interval_coverage.QUESTION_COUNTS
+    )
     costs = list(interval_coverage.cost_table(records=500, resamples=100))
     assert costs[-1].startswith("| every value distinct | 500 | ")
+
+
+@pytest.mark.parametrize("questions", interval_coverage.QUESTION_COUNTS)
+@pytest.mark.parametrize("differences", interval_coverage.DIFFERENCES, ids=lambda found: found.name)
+def test_intervals_of_rare_differences_hold_the_truth_where_questions_are_shared(
+    differences: interval_coverage.Differences, questions: int
+) -> None:
+    """Twenty records that differ as one are one observation: 90 % and more of 200 data sets."""
+    found = interval_coverage.paired_coverage(differences, questions, draws=200, resamples=200)
+    assert found.inside >= 0.9

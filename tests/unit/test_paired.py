@@ -230,6 +230,40 @@ def test_no_differences_leave_an_interval_that_shrinks_with_the_pairs() -> None:
         assert interval.high == pytest.approx(2.8 / pairs, rel=0.1)
 
 
+@pytest.mark.parametrize("questions", [30, 300])
+@pytest.mark.parametrize("each", [1, 4, 80])
+def test_no_differences_in_groups_leave_an_interval_that_shrinks_with_the_groups(
+    questions: int, each: int
+) -> None:
+    """About 3 / groups to each side, however many records stand in each."""
+    groups = [question for question in range(questions) for _ in range(each)]
+    interval = paired_interval([0.0] * len(groups), groups=groups)
+    assert isinstance(interval, Interval)
+    assert interval.high == pytest.approx(-interval.low)
+    assert interval.high == pytest.approx(2.8 / questions, rel=0.1)
+
+
+def test_two_questions_prove_nothing_however_often_they_are_asked() -> None:
+    """Eighty records of each, all without a difference, leave most of the range open."""
+    interval = paired_interval([0.0] * 160, groups=["q"] * 80 + ["r"] * 80)
+    assert isinstance(interval, Interval)
+    assert interval.low < -0.5
+    assert interval.high > 0.5
+
+
+def test_repeating_each_pair_within_its_question_narrows_nothing() -> None:
+    """One record a question or five that are alike: the same interval."""
+    differences = [0.5, 0.0, 0.25, 0.0, -0.25, 0.0, 0.0, 0.5]
+    once = paired_interval(differences, groups=list(range(8)))
+    often = paired_interval(
+        [difference for difference in differences for _ in range(5)],
+        groups=[question for question in range(8) for _ in range(5)],
+    )
+    assert isinstance(once, Interval)
+    assert isinstance(often, Interval)
+    assert (often.low, often.high) == pytest.approx((once.low, once.high))
+
+
 def test_the_interval_of_differences_all_alike_is_not_without_width() -> None:
     """Twenty answers that all turned from no to yes say that most do, not that all do."""
     interval = paired_interval([1.0] * 20)

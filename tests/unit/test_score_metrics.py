@@ -365,6 +365,47 @@ def test_metrics_of_scores_as_json(labeler_command: Command, scores: Path) -> No
     assert "|dialect:pass|" in rows[1]["signature"]
 
 
+@pytest.mark.parametrize(
+    ("asked", "shown"),
+    [
+        ("tone", ["tone"]),
+        ("tone:pass", ["tone:pass"]),
+        ("tone:score, tone:pass", ["tone", "tone:pass"]),
+        ("all", ["tone", "tone:pass"]),
+    ],
+)
+def test_metrics_of_scores_are_asked_for_by_their_ids(
+    labeler_command: Command, scores: Path, asked: str, shown: list[str]
+) -> None:
+    """A criterion's name, which only the file knows, and its dialects."""
+    options = ("--metrics", asked)
+    code, out, err = labeler_command("metrics", scores, "--json", "--no-intervals", *options)
+    assert (code, err) == (0, "")
+    assert [row["metric"] for row in json.loads(out)] == shown * 2
+    _, out, _ = labeler_command("metrics", scores, "--rows", *options)
+    assert [list(json.loads(line)["metrics"]) for line in out.splitlines()] == [shown] * 7
+
+
+def test_an_id_that_no_criterion_has_is_told_with_those_of_the_file(
+    labeler_command: Command, scores: Path
+) -> None:
+    """Wrong use, also where it could be a module's name."""
+    for wrong in ("tune", "tune:pass"):
+        code, _, err = labeler_command("metrics", scores, "--metrics", wrong)
+        assert code == 2
+        assert f"{wrong!r}" in err
+        assert "scores.jsonl: tone, tone:pass" in err
+
+
+def test_a_metric_of_labels_that_scores_do_not_have_is_shown_without_a_value(
+    labeler_command: Command, scores: Path
+) -> None:
+    """Beside the scores, not left out in silence."""
+    _, out, _ = labeler_command("metrics", scores, "--json", "--metrics", "adherence,tone")
+    found = {row["metric"]: row["defined"] for row in json.loads(out)}
+    assert found == {"adherence": 0, "tone": 3}
+
+
 def test_rows_of_scores(labeler_command: Command, scores: Path) -> None:
     """One line a record and repeat."""
     _, out, _ = labeler_command("metrics", scores, "--rows")

@@ -105,6 +105,24 @@ def test_explanations_are_those_of_the_winning_side() -> None:
     ]
 
 
+def test_the_quoted_voter_names_the_keys_that_are_kept() -> None:
+    """An explanation that speaks of other sentences would contradict them."""
+
+    def because(*keys: str) -> GPTLabelingOutput:
+        made = output(support={"a": keys, "b": []})
+        first, *others = made.sentence_support_information
+        said = first.model_copy(update={"explanation": f"by {' '.join(keys)}"})
+        return made.model_copy(update={"sentence_support_information": (said, *others)})
+
+    def quoted(*labels: GPTLabelingOutput) -> tuple[Sequence[str], str]:
+        entry = elect(*labels).label.sentence_support_information[0]
+        return entry.supporting_sentence_keys, entry.explanation
+
+    assert quoted(because("1a"), because("0a"), because("0a")) == (("0a",), "[3 of 3 votes] by 0a")
+    most = quoted(because("0a"), because("0a", "0b", "1a"), because("0b"))
+    assert most == (("0a", "0b"), "[3 of 3 votes] by 0a 0b 1a")
+
+
 def test_a_majority_is_a_sound_record_that_names_its_voters() -> None:
     """Its key follows from its sentences and its voters; nobody was asked for it."""
     record = elect(output(), output(), output())

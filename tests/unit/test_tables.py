@@ -1,0 +1,167 @@
+"""Tables on terminals of any width: figures stand whole."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from command import Command
+from labeler.cli import terminal
+from labeler.cli.tables import Column, Grid, given_up, show
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "rows.jsonl"
+WIDTHS = pytest.mark.parametrize("width", [80, 100])
+
+LONG = "noise_sensitivity_of_irrelevant_documents_in_claims"
+FIGURES = ["0.1234", "0.111-0.222", "0.5678", "1234"]
+COLUMNS = [
+    Column("metric", words=True),
+    Column("mean"),
+    Column("interval"),
+    Column("pooled", goes=2),
+    Column("defined\nhere", goes=1),
+]
+
+
+def rendered(grid: Grid, width: int, *sections: Sequence[Sequence[str]]) -> str:
+    """What a console of this width shows."""
+    out = Console(file=io.StringIO(), width=width, markup=False, highlight=False)
+    show(out, grid.table(width, *sections))
+    assert isinstance(out.file, io.StringIO)
+    return out.file.getvalue()
+
+
+@pytest.fixture
+def labels(labeler_command: Command) -> str:
+    """The examples with claims, by the embedded judge."""
+    command = ("label", EXAMPLES, "--judge", "embedded", "--profile", "claims")
+    assert labeler_command(*command, "-o", "labels.jsonl")[0] == 0
+    return "labels.jsonl"
+
+
+@pytest.mark.parametrize("width", [10, 40, 80, 100])
+def test_figures_stand_whole_at_any_width(width: int) -> None:
+    """Even where the terminal has less room than they need."""
+    shown = rendered(Grid(COLUMNS, [[LONG, *FIGURES]]), width)
+    assert set(FIGURES) <= set(shown.split())
+    assert "…" not in shown
+
+
+@pytest.mark.parametrize("width", [40, 80, 100])
+def test_what_fits_is_no_wider_than_the_terminal(width: int) -> None:
+    """Columns are given up and names folded until it is so; no letter of a name is lost."""
+    grid, _ = Grid(COLUMNS, [[LONG, *FIGURES]]).within(width)
+    shown = rendered(grid, width)
+    assert max(map(len, shown.splitlines())) <= width
+    _, body = shown.split("─\n")
+    names = [line.split(" ")[0] for line in body.splitlines()]
+    assert "".join(names) == LONG
+
+
+@pytest.mark.parametrize(
+    ("width", "names"), [(100, []), (80, ["defined here"]), (76, ["defined here", "pooled"])]
+)
+def test_columns_that_matter_least_go_first(width: int, names: list[str]) -> None:
+    """No more than the width asks for, and what stays is what matters."""
+    grid, spared = Grid(COLUMNS, [[LONG, *FIGURES]]).within(width)
+    assert spared == names
+    assert [column.name for column in grid.columns[:3]] == ["metric", "mean", "interval"]
+    notes = [f"left out, for want of width: {', '.join(names)} (--json has all)"] if names else []
+    assert list(given_up(spared)) == notes
+
+
+def test_parts_hold_every_column_once_and_the_names_in_each() -> None:
+    """Nothing is given up where a table goes on below."""
+    parts = Grid(COLUMNS, [["a", *FIGURES]]).parted(30)
+    assert [[column.name for column in part.columns] for part in parts] == [
+        ["metric", "mean", "interval"],
+        ["metric", "pooled", "defined here"],
+    ]
+    assert parts[1].rows == [["a", "0.5678", "1234"]]
+
+
+def test_blocks_of_one_grid_are_alike() -> None:
+    """A block with short names has its figures where that with long ones has them."""
+    rows = [[LONG, *FIGURES], ["a", *FIGURES]]
+    grid = Grid(COLUMNS, rows)
+    long, short = (rendered(grid, 100, [row]).splitlines()[-2] for row in rows)
+    assert long.index("0.1234") == short.index("0.1234")
+
+
+@WIDTHS
+def test_all_means_of_metrics_stand_whole(
+    labeler_command: Command, labels: str, monkeypatch: pytest.MonkeyPatch, width: int
+) -> None:
+    """As four decimals with their interval, and what was left out is said."""
+    monkeypatch.setattr(terminal, "PLAIN_WIDTH", width)
+    summary = json.loads(labeler_command("metrics", labels, "--json")[1])
+    shown = labeler_command("metrics", labels)[1]
+    for row in summary:
+        found = re.search(
+            rf"^{row['metric']} +[↑↓].*? {row['mean']:.4f} +(\S+)", shown, re.MULTILINE
+        )
+        assert found
+        interval = row["interval"]
+        assert found[1] == f"{interval['low']:.3f}-{interval['high']:.3f}"
+    assert "…" not in shown
+    assert ("left out, for want of width: v, pooled" in shown) is (width == 80)
+
+
+@WIDTHS
+def test_groups_of_metrics_are_headings(
+    labeler_command: Command, labels: str, monkeypatch: pytest.MonkeyPatch, width: int
+) -> None:
+    """Each stands whole on a line of its own."""
+    monkeypatch.setattr(terminal, "PLAIN_WIDTH", width)
+    lines = labeler_command("metrics", labels, "--by", "domain")[1].splitlines()
+    groups = ("clinic", "harbour", "museum", "software")
+    assert [line.removeprefix("domain: ") for line in lines if line.startswith("domain: ")] == list(
+        groups
+    )
+
+
+@WIDTHS
+def test_differences_and_names_of_metrics_stand_whole(
+    labeler_command: Command, labels: str, monkeypatch: pytest.MonkeyPatch, width: int
+) -> None:
+    """A comparison loses no figure: tables go on below."""
+    monkeypatch.setattr(terminal, "PLAIN_WIDTH", width)
+    Path("other.jsonl").write_bytes(Path(labels).read_bytes())
+    compared = ("compare", labels, "other.jsonl", "--resamples", "100")
+    rows = json.loads(labeler_command(*compared, "--json")[1])["comparisons"]
+    shown = labeler_command(*compared)[1]
+    for row in rows:
+        assert re.search(rf"^{row['metric']} +[↑↓] .*{row['mean_a']:.4f} ", shown, re.MULTILINE)
+    for head in ("interval", "B is", "p Holm", "McNemar", "detectable", "undefined pairs"):
+        assert shown.count(f" {head}") >= 1
+    tables = [line for line in shown.splitlines() if line.startswith(("metric ", "─"))]
+    assert max(map(len, tables)) <= width
+
+
+@WIDTHS
+def test_agreement_stands_whole(
+    labeler_command: Command, labels: str, monkeypatch: pytest.MonkeyPatch, width: int
+) -> None:
+    """Every coefficient has its four decimals."""
+    monkeypatch.setattr(terminal, "PLAIN_WIDTH", width)
+    Path("other.jsonl").write_bytes(Path(labels).read_bytes())
+    shown = labeler_command("agree", labels, "other.jsonl")[1]
+    (supported,) = re.findall(r"^overall_supported .*$", shown, re.MULTILINE)
+    assert supported.split()[-3:] == ["1.0000"] * 3
+    assert "…" not in shown
+
+
+@WIDTHS
+def test_why_a_profile_cannot_label_is_said_below_the_table(
+    labeler_command: Command, monkeypatch: pytest.MonkeyPatch, width: int
+) -> None:
+    """On one line, not in a narrow column."""
+    monkeypatch.setattr(terminal, "PLAIN_WIDTH", width)
+    shown = labeler_command("estimate", EXAMPLES, "--model", "gpt-4o", "--each-profile")[1]
+    assert "\ncannot be labelled with --profile reference: no_reference 7\n" in shown
