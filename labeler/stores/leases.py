@@ -49,6 +49,20 @@ class OnceLease:
             self._let_go()
 
 
+class MemoryLeases:
+    """The leases among the users of one object in memory."""
+
+    def __init__(self) -> None:
+        self._taken: dict[str, object] = {}
+
+    def take(self, key: str) -> OnceLease | None:
+        """Reserve a key; ``None`` where someone has it."""
+        mine = object()
+        if self._taken.setdefault(key, mine) is not mine:
+            return None
+        return OnceLease(partial(self._taken.pop, key, None))
+
+
 class FileLeases:
     """The leases of one store object on disk, usable from several threads."""
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import Future
-from functools import partial
 from types import TracebackType
 from typing import Self
 
 from labeler.errors import StoreError, UsageError
 from labeler.record import AnyRecord, LabelFailure
 from labeler.stores import Lease
-from labeler.stores.leases import OnceLease
+from labeler.stores.leases import MemoryLeases
 from labeler.stores.sealed import key_of, require_sound
 
 
@@ -24,7 +23,7 @@ class MemoryStore:
     def __init__(self) -> None:
         self._records: dict[str, AnyRecord] = {}
         self._failures: dict[str, LabelFailure] = {}
-        self._leases: dict[str, object] = {}
+        self._leases = MemoryLeases()
         self._closed = False
 
     def get(self, key: str) -> AnyRecord | None:
@@ -85,10 +84,7 @@ class MemoryStore:
             UsageError: the store is closed.
         """
         self._require_open()
-        mine = object()
-        if self._leases.setdefault(key, mine) is not mine:
-            return None
-        return OnceLease(partial(self._leases.pop, key, None))
+        return self._leases.take(key)
 
     def __iter__(self) -> Iterator[AnyRecord]:
         self._require_open()

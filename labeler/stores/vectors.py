@@ -11,7 +11,6 @@ import logging
 import weakref
 from collections.abc import Callable
 from concurrent.futures import Future
-from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Protocol, Self
@@ -20,7 +19,7 @@ from labeler.errors import StoreError, UsageError
 from labeler.stores import Lease
 from labeler.stores.database import Database
 from labeler.stores.disk import make_store, shut
-from labeler.stores.leases import FileLeases, OnceLease
+from labeler.stores.leases import FileLeases, MemoryLeases
 from labeler.stores.sealed import BrokenSeal, seal_vector, unseal_vector
 from labeler.stores.writing import Writer
 from labeler.vectors import StoredVector
@@ -162,7 +161,7 @@ class MemoryVectors:
 
     def __init__(self) -> None:
         self._vectors: dict[str, StoredVector] = {}
-        self._leases: dict[str, object] = {}
+        self._leases = MemoryLeases()
         self._closed = False
 
     def get(self, key: str) -> StoredVector | None:
@@ -197,10 +196,7 @@ class MemoryVectors:
             UsageError: the store is closed.
         """
         self._require_open()
-        mine = object()
-        if self._leases.setdefault(key, mine) is not mine:
-            return None
-        return OnceLease(partial(self._leases.pop, key, None))
+        return self._leases.take(key)
 
     def __len__(self) -> int:
         return len(self._vectors)
