@@ -1,0 +1,144 @@
+"""What a finding and a check are, and the catalog that every list of checks is read from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from labeler.audit.subject import Subject
+from labeler.catalog import Catalog
+from labeler.errors import UnknownName
+
+Severity = Literal["contradiction", "suspicion", "note"]
+"""``contradiction``: the label says two things that cannot both be true. ``suspicion``: it may
+well be right, but the texts or the explanation speak against it. ``note``: worth knowing."""
+
+WEIGHTS: dict[Severity, float] = {"contradiction": 0.5, "suspicion": 0.25, "note": 0.05}
+"""How much one finding of a severity adds to the doubt about a record, unless its check says."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a check saw in one record.
+
+    Attributes:
+        message: what is odd, in one sentence for a person; may quote keys, never whole texts.
+        keys: the sentences concerned, of documents, response or reference, in reading order.
+    """
+
+    message: str
+    keys: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What a check found in one record.
+
+    Attributes:
+        check: the check's id.
+        severity: how bad it is.
+        message: what is odd, in one sentence.
+        keys: the sentences concerned, in reading order.
+    """
+
+    check: str
+    severity: Severity
+    message: str
+    keys: tuple[str, ...] = ()
+
+    def as_json(self) -> dict[str, Any]:
+        """The published form."""
+        return {
+            "check": self.check,
+            "severity": self.severity,
+            "message": self.message,
+            "keys": list(self.keys),
+        }
+
+
+Look = Callable[[Subject], Iterable[Found]]
+Applies = Callable[[Subject], bool]
+
+
+def _always(_: Subject) -> bool:
+    return True
+
+
+@dataclass(frozen=True)
+class Check:
+    """A named, versioned look at one record.
+
+    Attributes:
+        id: such as ``overall_against_sentences``.
+        version: counts up when it finds other things in any label.
+        severity: of all that it finds.
+        title: what it finds, in a few words.
+        why: one sentence: why that is odd, and what to do about it.
+        look: the function itself; yields what it sees, mostly nothing.
+        applies: whether it has anything to look at in a record: the base of its rate.
+        weight: what a record with such a finding gains in doubt, between 0 and 1.
+    """
+
+    id: str
+    version: int
+    severity: Severity
+    title: str
+    why: str
+    look: Look
+    applies: Applies
+    weight: float
+
+    def findings(self, subject: Subject) -> list[Finding]:
+        """What it finds in a record that it applies to."""
+        return [
+            Finding(self.id, self.severity, found.message, found.keys)
+            for found in self.look(subject)
+        ]
+
+
+CHECKS: Catalog[Check] = Catalog("check")
+
+
+def check(
+    name: str,
+    *,
+    severity: Severity,
+    title: str,
+    why: str,
+    version: int = 1,
+    applies: Applies = _always,
+    weight: float | None = None,
+) -> Callable[[Look], Look]:
+    """Register the decorated function as a check; see :class:`Check` for what is given."""
+
+    def register(look: Look) -> Look:
+        made = WEIGHTS[severity] if weight is None else weight
+        CHECKS.add(name, Check(name, version, severity, title, why, look, applies, made))
+        return look
+
+    return register
+
+
+def select_checks(ids: str | Iterable[str] | None = None) -> tuple[Check, ...]:
+    """The checks of the given ids, in order; all of them where none are.
+
+    An id is a name of the catalog, or ``package.module:name`` for a third party's check. One text
+    may hold several ids, parted by commas.
+
+    Raises:
+        UnknownName: an id is in no catalog; the message names the nearest ones.
+    """
+    if ids is None:
+        return tuple(CHECKS.values())
+    wanted = [name.strip() for name in (ids.split(",") if isinstance(ids, str) else ids)]
+    return tuple(dict.fromkeys(_find(name) for name in wanted))
+
+
+def _find(name: str) -> Check:
+    found: object = CHECKS[name]
+    # A third party's name may lead to anything; its decorator has put the check in the catalog.
+    for known in CHECKS.values():
+        if known is found or known.look is found:
+            return known
+    raise UnknownName(f"{name!r} is no check: decorate the function with @labeler.check(...)")
