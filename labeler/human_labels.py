@@ -201,6 +201,12 @@ def _cells(row: Mapping[str, Any], where: str) -> tuple[dict[str, Any], list[str
                 reason="missing_field",
             )
         return {field: row["value"]}, [name for name in row if name not in _FRAME]
+    if row.get("kind") == "correction":
+        raise BadRow(
+            f"{where}{_of(row)}: a correction of a label; the labels that it speaks of are needed "
+            "to read it: labeler.corrections.human_labels, or 'labeler agree --human'",
+            reason="wrong_type",
+        )
     judged = {name: value for name, value in row.items() if _is_field(name)}
     others = [name for name in row if name not in _FRAME and name not in judged]
     if not judged:

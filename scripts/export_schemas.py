@@ -10,6 +10,7 @@ from pydantic import TypeAdapter
 
 from labeler.calculators.measuring import MetricsRowJSON
 from labeler.calculators.summary import SummaryRowJSON
+from labeler.corrections import Correction
 from labeler.profiles import PROFILES
 from labeler.questions import QuestionsAnswer
 from labeler.record import LabelFailure, LabelRecord, ScoreRecord, StepsRecord
@@ -24,6 +25,7 @@ SCHEMAS: dict[str, type] = {
     "score-record/v1": ScoreRecord,
     "steps-record/v1": StepsRecord,
     "failure/v1": LabelFailure,
+    "correction/v1": Correction,
     "metrics-row/v1": MetricsRowJSON,
     "summary-row/v1": SummaryRowJSON,
 }

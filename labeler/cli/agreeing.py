@@ -13,6 +13,7 @@ from labeler.errors import UsageError
 
 if TYPE_CHECKING:
     from labeler.agreeing import LabelAgreement, PeopleAgreement
+    from labeler.human_labels import HumanLabels
 
 STDIN = "-"
 
@@ -27,7 +28,7 @@ def agree(
         str | None,
         typer.Option(
             help="Human labels instead of B: JSON Lines or CSV with the columns id, sentence, "
-            "annotator, field, value."
+            "annotator, field, value; or a file of corrections."
         ),
     ] = None,
     by: Annotated[str | None, typer.Option(help="Compare by this metadata column as well.")] = None,
@@ -37,7 +38,11 @@ def agree(
     ] = None,
     random_sample: Annotated[
         bool,
-        typer.Option("--random-sample", help="The human-judged records were drawn at random."),
+        typer.Option(
+            "--random-sample",
+            help="The human-judged records were drawn at random; of corrections, only those that "
+            "were.",
+        ),
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="The comparison as JSON.")] = False,
 ) -> None:
@@ -47,6 +52,8 @@ def agree(
     where the whole record is judged. annotator: who judged; may be left out. field: relevant,
     utilized or supported of a sentence, overall_supported or a metric of a record. value: yes or
     no, or a number from 0 to 1. A column named after a field can stand for field and value.
+
+    Corrections of A's labels are human labels too: all that a person judged, agreeing or not.
     """
     from labeler.cli import agreement_view
 
@@ -100,18 +107,39 @@ def _judge(
 ) -> PeopleAgreement:
     from labeler import api
     from labeler.agreeing import compare_with_people
-    from labeler.human_labels import read_human_labels
 
     if labels == human == STDIN:
         raise UsageError("only one of labels and human labels can come from standard input")
     return compare_with_people(
         api.read_any(labels),
-        read_human_labels(human),
+        _human_labels(labels, human, trial, random_sample=random_sample),
         name=labels,
         human_name=human,
         trial=trial,
         by=by,
         random_sample=random_sample,
+    )
+
+
+def _human_labels(
+    labels: str, human: str, trial: int | None, *, random_sample: bool
+) -> HumanLabels:
+    """What people said, of rows of their own or as corrections of the labels."""
+    from labeler import api
+    from labeler.cli.terminal import say
+    from labeler.corrections.overlay import is_corrections_file, read_corrections
+    from labeler.corrections.people import for_agreement
+    from labeler.human_labels import read_human_labels
+
+    if not is_corrections_file(human):
+        return read_human_labels(human)
+    if labels == STDIN:
+        raise UsageError("corrections need labels that can be read twice: name the label file")
+    read = read_corrections(human)
+    for where in read.torn:
+        say(f"{where}: cut off, as by a crash, and left out")
+    return for_agreement(
+        read.events, api.read_any(labels), trial=trial, random_sample=random_sample, name=human
     )
 
 

@@ -1,0 +1,220 @@
+"""Commands that apply what people said of labels, and exchange it with other tools."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from labeler.cli.running import refuse_own_input
+from labeler.errors import UsageError
+
+if TYPE_CHECKING:
+    from labeler.corrections.applying import Applied, Ignored
+    from labeler.corrections.choosing import Chosen
+    from labeler.corrections.importing import Imported
+    from labeler.corrections.tools import Tool
+
+STDIN = "-"
+_SHOWN = 5
+"""Things that are listed at most."""
+_REASONS = {
+    "no_label": "of labels that are not there",
+    "unsure": "unsure",
+    "no_judgement": "without a judgement",
+    "does_not_fit": "that do not fit their label",
+}
+
+Labels = Annotated[str, typer.Argument(help="Label file or store folder of the judge's labels.")]
+Format = Annotated[str, typer.Option("--format", help="label-studio, argilla.")]
+
+
+def apply(
+    labels: Labels,
+    corrections: Annotated[
+        str | None,
+        typer.Argument(help="Corrections file; by default LABELS.corrections.jsonl."),
+    ] = None,
+    *,
+    output: Annotated[
+        str, typer.Option("--output", "-o", help="Label file to write; - is standard output.")
+    ] = "-",
+) -> None:
+    """Write the labels as people corrected them: what most of them say, decision by decision.
+
+    The judge's labels stay as they are. The signature of the corrected ones says that they are.
+    """
+    from labeler import api
+    from labeler.cli.terminal import say
+    from labeler.corrections.applying import apply_corrections
+    from labeler.corrections.overlay import corrections_path, read_corrections
+
+    if labels == STDIN:
+        raise UsageError("labels are read twice here, which standard input cannot be: name a file")
+    path = corrections or str(corrections_path(labels))
+    refuse_own_input([labels, path], output)
+    read = read_corrections(path)
+    _tell_torn(read.torn)
+    applied, outcomes = apply_corrections(lambda: api.read_labels(labels), read.events)
+    written = api.write_labels(outcomes, output)
+    for line in _told(applied):
+        say(line)
+    say(f"lines written to {output}: {written}")
+
+
+def export(
+    labels: Labels,
+    *,
+    tool: Format,
+    output: Annotated[str, typer.Option("--output", "-o", help="File of tasks to write, as JSON.")],
+    top: Annotated[int | None, typer.Option(min=1, help="Only the N most doubtful.")] = None,
+    sample: Annotated[int | None, typer.Option(min=1, help="Only N drawn at random.")] = None,
+    seed: Annotated[int, typer.Option(help="Of the sample.")] = 0,
+    blind: Annotated[
+        bool, typer.Option("--blind", help="Do not show people the judge's label.")
+    ] = False,
+) -> None:
+    """Write labels as tasks for people, and beside them the settings that the tool needs.
+
+    The settings stand in OUTPUT.config.xml (Label Studio: the labeling configuration) or in
+    OUTPUT.settings.json (Argilla: the dataset's settings).
+    """
+    from labeler import api
+    from labeler.cli.terminal import say
+    from labeler.corrections.choosing import choose
+    from labeler.corrections.importing import TOOLS, settings_path
+    from labeler.label_files import replaced
+
+    if top is not None and sample is not None:
+        raise UsageError("--top and --sample choose in two ways: give one of them")
+    if output == STDIN:
+        raise UsageError("--output: name a file: the tool's settings are written beside it")
+    chosen_tool = TOOLS[tool]
+    beside = settings_path(output, chosen_tool)
+    for path in (output, str(beside)):
+        refuse_own_input([labels], path)
+    chosen = choose(api.read_any(labels), top=top, sample=sample, seed=seed)
+    written = _write_tasks(chosen, chosen_tool, Path(output), blind=blind)
+    with replaced(beside) as file:
+        file.write(chosen_tool.settings())
+    say(f"tasks written to {output}: {written}; {chosen_tool.name}'s settings to {beside}")
+
+
+def import_(
+    labels: Labels,
+    exported: Annotated[str, typer.Argument(help="What the tool exported, as JSON.")],
+    *,
+    tool: Format,
+    output: Annotated[
+        str | None,
+        typer.Option(
+            "--output", "-o", help="Corrections file to add to; by default beside the labels."
+        ),
+    ] = None,
+    annotator: Annotated[
+        list[str] | None,
+        typer.Option(help="THEIRS=OURS: what a person of the tool is called here; repeatable."),
+    ] = None,
+) -> None:
+    """Add what people said in a tool to the corrections; the same file again adds nothing."""
+    from datetime import UTC, datetime
+
+    from labeler import api
+    from labeler.cli.terminal import say
+    from labeler.corrections.importing import TOOLS, import_answers, read_exported, read_names
+    from labeler.corrections.overlay import CorrectionsFile, corrections_path
+
+    path = Path(output) if output else corrections_path(labels)
+    refuse_own_input([labels, exported], str(path))
+    file = CorrectionsFile(path)
+    read = file.read()
+    _tell_torn(read.torn)
+    imported = import_answers(
+        read_exported(exported),
+        TOOLS[tool],
+        api.read_any(labels),
+        read.events,
+        now=lambda: datetime.now(UTC),
+        names=read_names(annotator or []),
+    )
+    file.append(*imported.added)
+    for line in _told_of_import(imported):
+        say(line)
+    say(f"corrections added to {path}: {len(imported.added)}")
+
+
+def _write_tasks(chosen: Iterable[Chosen], tool: Tool, path: Path, *, blind: bool) -> int:
+    """Write a JSON array, task by task; all of it is ASCII."""
+    from labeler.label_files import replaced
+
+    written = 0
+    with replaced(path) as file:
+        file.write("[")
+        for each in chosen:
+            file.write(",\n" if written else "\n")
+            file.write(json.dumps(tool.task(each, blind=blind)))
+            written += 1
+        file.write("\n]\n")
+    return written
+
+
+def _tell_torn(torn: Iterable[str]) -> None:
+    from labeler.cli.terminal import say
+
+    for where in torn:
+        say(f"{where}: cut off, as by a crash, and left out; what it said has to be said again")
+
+
+def _told(applied: Applied) -> Iterator[str]:
+    """What became of the corrections, in lines for people."""
+    fields = ", ".join(f"{name} {count}" for name, count in applied.by_field.items() if count)
+    yield (
+        f"{applied.records} labels: {len(applied.changed)} changed"
+        f"{f' ({fields})' if fields else ''}, {applied.confirmed} judged and left as they are"
+    )
+    for change in applied.changed[:_SHOWN]:
+        counts = change.differences.counts().items()
+        what = ", ".join(f"{name} {count}" for name, count in counts if count)
+        yield f"  {change.id!r:.80}: {what}; by {', '.join(change.annotators)}"
+    yield from _more(len(applied.changed))
+    yield f"corrections that counted: {applied.used}; that did not: {len(applied.ignored)}"
+    by_reason: dict[str, list[Ignored]] = {}
+    for ignored in applied.ignored:
+        by_reason.setdefault(ignored.why, []).append(ignored)
+    for why, those in by_reason.items():
+        yield f"  {len(those)} {_REASONS[why]}: {_named(those)}"
+
+
+def _named(ignored: list[Ignored]) -> str:
+    """Some of those that did not count, with what does not fit."""
+    shown = [
+        f"{each.correction.id!r:.80} by {each.correction.annotator}"
+        f"{f' ({each.detail:.200})' if each.detail else ''}"
+        for each in ignored[:_SHOWN]
+    ]
+    return ", ".join([*shown, *(["…"] if len(ignored) > _SHOWN else [])])
+
+
+def _told_of_import(imported: Imported) -> Iterator[str]:
+    opinions = ", ".join(f"{count} {name}" for name, count in imported.opinions.most_common())
+    yield (
+        f"new answers: {len(imported.added)}{f' ({opinions})' if opinions else ''}; known already: "
+        f"{imported.known}; older than what the same person said since: {imported.older}; tasks "
+        f"without an answer: {imported.unanswered}"
+    )
+    if imported.ignored:
+        yield f"left out: {len(imported.ignored)}"
+        yield from (f"  {why:.300}" for why in imported.ignored[:_SHOWN])
+        yield from _more(len(imported.ignored))
+    people = Counter(correction.annotator for correction in imported.added)
+    if people:
+        yield "by " + ", ".join(f"{name} {count}" for name, count in people.most_common(_SHOWN))
+
+
+def _more(count: int) -> Iterator[str]:
+    if count > _SHOWN:
+        yield f"  … and {count - _SHOWN} more"

@@ -1,0 +1,50 @@
+"""Corrections for tests: what people say of labels, written as briefly as a worked example."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from labeler.corrections import Correction, Judgement
+from labeler.record import LabelRecord
+
+EARLY, LATE = "2026-11-22T10:00:00+00:00", "2026-11-22T11:00:00+00:00"
+
+
+def judgement(
+    *,
+    relevant: Sequence[str] = ("0a",),
+    utilized: Sequence[str] = ("0a",),
+    support: Mapping[str, Sequence[str]] | None = None,
+    overall: bool = True,
+) -> Judgement:
+    """A judgement; by default the one that :func:`labelled.record` makes the judge say."""
+    support = {"a": ["0a"], "b": ["0b"]} if support is None else support
+    return Judgement(
+        relevant=tuple(relevant),
+        utilized=tuple(utilized),
+        support={key: tuple(keys) for key, keys in support.items()},
+        overall_supported=overall,
+    )
+
+
+def correction(
+    record: LabelRecord, said: Judgement | None = None, *, by: str = "ann", **facts: Any
+) -> Correction:
+    """What a person says of a label.
+
+    Args:
+        record: the label.
+        said: the judgement, or none.
+        by: the person.
+        facts: other fields.
+    """
+    made = {
+        "key": record.key,
+        "id": record.id,
+        "annotator": by,
+        "at": EARLY,
+        "opinion": "disagree",
+        "judgement": said,
+    }
+    return Correction.model_validate(made | facts)

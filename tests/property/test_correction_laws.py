@@ -1,0 +1,139 @@
+"""Laws of corrections, for every label and whatever people say of it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from judged import correction
+from labeler.agreeing.fields import verdicts_of
+from labeler.contract import check_label
+from labeler.corrections import (
+    Correction,
+    Judgement,
+    apply_corrections,
+    corrected,
+    differences,
+    judgement_of,
+)
+from labeler.keys import document_key, letters
+from labeler.labels import SPECIAL_SUPPORT
+from labeler.record import LabelRecord, fault_of
+from labelled import record
+
+DOCUMENTS = [document_key(d, s) for d in range(2) for s in range(2)]
+RESPONSE = [letters(s) for s in range(3)]
+SOME_KEYS = st.lists(st.sampled_from(DOCUMENTS), unique=True)
+SUPPORT = st.lists(st.sampled_from([*DOCUMENTS, *SPECIAL_SUPPORT]), unique=True, max_size=3)
+
+
+@st.composite
+def labels(draw: st.DrawFn) -> LabelRecord:
+    """Any label of three response sentences and two documents of two."""
+    return record(
+        documents=[2, 2],
+        relevant=draw(SOME_KEYS),
+        utilized=draw(SOME_KEYS),
+        support={key: draw(SUPPORT) for key in RESPONSE},
+    )
+
+
+@st.composite
+def judgements(draw: st.DrawFn) -> Judgement:
+    """Anything that a person may say of it."""
+    supported = draw(st.lists(st.sampled_from(RESPONSE), unique=True))
+    return Judgement(
+        relevant=tuple(draw(SOME_KEYS)),
+        utilized=tuple(draw(SOME_KEYS)),
+        support={key: tuple(draw(SUPPORT)) for key in supported},
+        overall_supported=draw(st.booleans()),
+    )
+
+
+SAID = st.lists(judgements(), min_size=1, max_size=5)
+
+
+def people(judged: LabelRecord, said: Sequence[Judgement]) -> list[Correction]:
+    """Each judgement by a person of its own."""
+    return [correction(judged, each, by=f"p{n}", comment="") for n, each in enumerate(said)]
+
+
+@given(labels())
+def test_without_corrections_the_decisions_are_the_judges(judged: LabelRecord) -> None:
+    """And all else of the label."""
+    assert corrected(judged, []).label == judged.label
+
+
+@given(labels(), SAID)
+def test_every_corrected_label_is_sound(judged: LabelRecord, said: list[Judgement]) -> None:
+    """It keeps the contract, and a label file takes it."""
+    made = corrected(judged, people(judged, said))
+    assert check_label(made.label, made.example).violations == ()
+    assert made.violations == ()
+    assert fault_of(made) is None
+
+
+@given(labels(), SAID, st.randoms(use_true_random=False))
+def test_the_order_of_people_is_irrelevant(
+    judged: LabelRecord, said: list[Judgement], chance: random.Random
+) -> None:
+    """Key and signature included."""
+    some = people(judged, said)
+    shuffled = chance.sample(some, len(some))
+    assert corrected(judged, shuffled) == corrected(judged, some)
+
+
+@given(labels(), SAID)
+def test_to_say_it_twice_is_to_say_it_once(judged: LabelRecord, said: list[Judgement]) -> None:
+    """A file that holds everything twice makes the same labels."""
+    some = people(judged, said)
+    once, twice = (list(apply_corrections(lambda: [judged], e)[1]) for e in (some, some + some))
+    assert once == twice
+
+
+@given(labels(), SAID)
+def test_each_verdict_is_that_of_the_majority_or_the_judges(
+    judged: LabelRecord, said: list[Judgement]
+) -> None:
+    """Decision by decision, counted anew."""
+    before, after = verdicts_of(judged), verdicts_of(corrected(judged, people(judged, said)))
+    votes = {
+        "relevant": [[key in each.relevant for each in said] for key in DOCUMENTS],
+        "utilized": [[key in each.utilized for each in said] for key in DOCUMENTS],
+        "supported": [[key in each.support for each in said] for key in RESPONSE],
+        "overall_supported": [[each.overall_supported for each in said]],
+    }
+    for field, units in votes.items():
+        for unit, own, verdict in zip(units, before[field], after[field], strict=True):
+            yes, no = unit.count(True), unit.count(False)
+            assert verdict == (own if yes == no else yes > no)
+
+
+@given(labels(), judgements())
+def test_one_persons_word_is_taken(judged: LabelRecord, said: Judgement) -> None:
+    """The corrected label differs from what the person said in nothing."""
+    made = corrected(judged, people(judged, [said]))
+    assert not differences(made.label, said)
+
+
+@given(labels())
+def test_to_agree_changes_no_decision(judged: LabelRecord) -> None:
+    """However many do."""
+    begun = judgement_of(judged.label)
+    for count in (1, 2, 3):
+        made = corrected(judged, people(judged, [begun] * count))
+        assert not differences(made.label, begun)
+
+
+@given(labels(), judgements(), judgements())
+def test_the_more_agree_with_the_judge_the_less_changes(
+    judged: LabelRecord, one: Judgement, other: Judgement
+) -> None:
+    """Two who agree outvote any third."""
+    begun = judgement_of(judged.label)
+    for lone in (one, other):
+        made = corrected(judged, people(judged, [begun, begun, lone]))
+        assert verdicts_of(made) == verdicts_of(judged)

@@ -1,0 +1,309 @@
+"""Corrected labels, worked by hand: most people's verdicts, ties as the judge has it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pytest
+
+from judged import LATE, correction, judgement
+from labeler.calculators import measure, select_metrics, summarize
+from labeler.contract import check_label
+from labeler.corrections import (
+    Applied,
+    Correction,
+    Differences,
+    apply_corrections,
+    corrected,
+    differences,
+    judgement_of,
+)
+from labeler.errors import UsageError
+from labeler.labels import GPTLabelingOutput
+from labeler.record import LabelFailure, LabelRecord, Outcome, fault_of
+from labelled import claims_output, record, says, verbatim
+
+RECORD = record()
+"""The judge: 0a relevant and utilized, of 0a 0b 1a; a by 0a, b by 0b, all supported."""
+
+
+def applied(outcomes: Iterable[Outcome], *corrections: Correction) -> tuple[Applied, list[Outcome]]:
+    """What becomes of corrections and outcomes."""
+    kept = list(outcomes)
+    found, made = apply_corrections(lambda: iter(kept), corrections)
+    return found, list(made)
+
+
+def label(*corrections: Correction, of: LabelRecord = RECORD) -> GPTLabelingOutput:
+    """The corrected label, which is sound."""
+    made = corrected(of, corrections)
+    assert fault_of(made) is None
+    assert check_label(made.label, made.example).violations == ()
+    return made.label
+
+
+def supported(found: GPTLabelingOutput) -> dict[str, tuple[str, ...]]:
+    """Keys by supported response sentence."""
+    return {
+        entry.response_sentence_key: entry.supporting_sentence_keys
+        for entry in found.sentence_support_information
+        if entry.fully_supported
+    }
+
+
+# -- differences ----------------------------------------------------------------------------------
+
+
+def test_the_judges_own_judgement_differs_in_nothing() -> None:
+    """It is where a person begins."""
+    begun = judgement_of(RECORD.label)
+    assert begun == judgement()
+    assert not differences(RECORD.label, begun)
+
+
+def test_differences_name_what_flipped_by_field() -> None:
+    """In reading order; of keys that support, the response sentences."""
+    said = judgement(relevant=["1a", "0b"], utilized=["0a"], support={"a": ["0b"]}, overall=False)
+    assert differences(RECORD.label, said) == Differences(
+        relevant=("0a", "0b", "1a"),
+        utilized=(),
+        supported=("b",),
+        support=("a",),
+        overall_supported=True,
+    )
+
+
+def test_to_name_no_keys_is_no_difference() -> None:
+    """The person says that it is supported, not by what."""
+    assert not differences(RECORD.label, judgement(support={"a": [], "b": []}))
+
+
+def test_only_supported_sentences_are_begun_with() -> None:
+    """Special strings are kept: they support too."""
+    judged = record(support={"a": ["general"], "b": []})
+    assert judgement_of(judged.label).support == {"a": ("general",)}
+
+
+# -- one person -----------------------------------------------------------------------------------
+
+
+def test_one_person_overrules_the_judge() -> None:
+    """In every decision."""
+    said = judgement(relevant=["1a"], utilized=[], support={"a": ["1a"]}, overall=False)
+    made = label(correction(RECORD, said))
+    assert made.all_relevant_sentence_keys == ("1a",)
+    assert made.all_utilized_sentence_keys == ()
+    assert supported(made) == {"a": ("1a",)}
+    assert made.overall_supported is False
+
+
+def test_a_sentence_called_supported_without_keys_keeps_the_judges() -> None:
+    """The person had nothing to say against them."""
+    assert supported(label(correction(RECORD, judgement(support={"a": [], "b": []})))) == {
+        "a": ("0a",),
+        "b": ("0b",),
+    }
+
+
+def test_support_that_nobody_names_is_said_to_be_unnamed() -> None:
+    """Full support needs some support."""
+    judged = record(support={"a": ["0a"], "b": []})
+    made = label(correction(judged, judgement(support={"a": ["0a"], "b": []})), of=judged)
+    assert supported(made)["b"] == ("supported_without_sentence",)
+
+
+def test_the_explanations_say_what_changed_and_why() -> None:
+    """Before the judge's words; those of unchanged decisions stay as they are."""
+    said = judgement(relevant=["0a", "1a"], support={"a": ["0a"]}, overall=False)
+    made = label(correction(RECORD, said, comment="Lyon is no river."))
+    assert made.relevance_explanation == "[corrected by ann: relevant +1a] because"
+    assert made.overall_supported_explanation == (
+        "[corrected by ann: not supported, say 1 of 1; ann: Lyon is no river.] because"
+    )
+    first, second = made.sentence_support_information
+    assert first.explanation == "because"
+    assert second.explanation == "[corrected by ann: not supported, say 1 of 1] because"
+
+
+def test_who_agrees_and_says_why_is_quoted_as_a_reviewer() -> None:
+    """Nothing was corrected."""
+    made = label(correction(RECORD, judgement(), opinion="agree", comment="All fine."))
+    assert made.overall_supported_explanation == "[reviewed by ann: ann: All fine.] because"
+
+
+# -- several people -------------------------------------------------------------------------------
+
+
+def test_the_majority_decides() -> None:
+    """Two of three."""
+    no = judgement(support={"a": ["0a"]}, overall=False)
+    some = [correction(RECORD, no, by="ann"), correction(RECORD, no, by="bob")]
+    made = label(*some, correction(RECORD, judgement(), by="zoe"))
+    assert supported(made) == {"a": ("0a",)}
+    assert made.overall_supported is False
+    assert "say 2 of 3" in made.overall_supported_explanation
+
+
+def test_a_tie_keeps_the_judges_verdict() -> None:
+    """Whatever it was."""
+    no = judgement(relevant=["1a"], support={"a": ["0a"]}, overall=False)
+    made = label(correction(RECORD, no, by="ann"), correction(RECORD, judgement(), by="bob"))
+    assert judgement_of(made) == judgement()
+
+
+def test_keys_that_support_are_those_that_most_name() -> None:
+    """Of the people who call the sentence supported and name any; the judge decides ties."""
+    one = correction(RECORD, judgement(support={"a": ["0a", "1a"], "b": ["1a"]}), by="ann")
+    two = correction(RECORD, judgement(support={"a": ["1a"], "b": ["0a"]}), by="bob")
+    none = correction(RECORD, judgement(support={"a": [], "b": []}), by="zoe")
+    assert supported(label(one, two, none)) == {
+        "a": ("0a", "1a"),  # 1a by both; 0a by one of two, and by the judge
+        "b": ("0a", "1a"),  # one each, and neither by the judge: those that most name
+    }
+
+
+def test_the_last_word_of_a_person_counts_once() -> None:
+    """Nobody votes twice."""
+    no = judgement(overall=False)
+    one = correction(RECORD, no, by="ann")
+    made = label(one, one, one, correction(RECORD, judgement(), by="bob"))
+    assert made.overall_supported is True  # a tie
+
+
+@pytest.mark.parametrize(
+    "silent",
+    [
+        correction(RECORD, judgement(overall=False), opinion="unsure"),
+        correction(RECORD, None, opinion="disagree"),
+        correction(RECORD, withdrawn=True, said=judgement(overall=False)),
+        correction(RECORD, judgement(relevant=["9z"], overall=False)),
+        correction(record(documents=[3]), judgement(overall=False)),
+    ],
+    ids=["unsure", "no judgement", "withdrawn", "does not fit", "another label"],
+)
+def test_what_is_no_judgement_of_the_label_counts_for_nothing(silent: Correction) -> None:
+    """The label says what the judge says."""
+    assert label(silent) == RECORD.label
+
+
+# -- labels of every kind -------------------------------------------------------------------------
+
+
+def test_a_corrected_label_has_no_claims() -> None:
+    """They were not corrected; this holds of all labels of a file."""
+    judged = record(answer=claims_output([says("a", ["0a"]), says("b", ["0b"])], relevant=["0a"]))
+    for said in ([], [correction(judged, judgement(utilized=[]))]):
+        made = corrected(judged, said)
+        assert type(made.label) is GPTLabelingOutput
+        assert made.signature.response_schema.name == "label-trace/v1"
+        assert fault_of(made) is None
+
+
+def test_a_sentence_that_the_judge_left_out_is_decided_by_people() -> None:
+    """As imported labels leave some out; a tie leaves it so."""
+    judged = record(support={"a": ["0a"]}, response=2)
+    yes, no = judgement(), judgement(support={"a": ["0a"]})
+    assert supported(label(correction(judged, yes), of=judged))["b"] == ("0b",)
+    tied = corrected(judged, [correction(judged, yes), correction(judged, no, by="bob")])
+    assert [v.kind for v in tied.violations] == ["missing_response_sentence"]
+
+
+def test_what_was_given_is_kept_of_labels_that_nobody_judged() -> None:
+    """Metrics that follow the answer as given still can."""
+    judged = record(stored=verbatim(support=(("a", ("0a",), None),)), support={"a": ["0a"]})
+    assert judged.verbatim is not None
+    assert corrected(judged, []).verbatim == judged.verbatim
+    assert corrected(judged, [correction(judged, judgement(support={}))]).verbatim is None
+
+
+# -- a whole file ---------------------------------------------------------------------------------
+
+
+def test_all_labels_of_a_file_are_signed_alike_and_unlike_the_judges() -> None:
+    """So that they are summarised together, and apart from what the judge says alone."""
+    records = [record(id=f"r{n}", documents=[2, n + 1]) for n in range(3)]
+    _, made = applied(records, correction(records[0], judgement(relevant=[])))
+    assert len({str(each.signature) for each in made}) == 1
+    assert str(made[0].signature) != str(records[0].signature)
+    assert len({each.key for each in [*made, *records]}) == 6
+    metrics = select_metrics("relevance")
+    rows = [measure(outcome, metrics) for outcome in [*records, *made]]
+    assert [row.defined for row in summarize(rows, metrics)] == [3, 3]
+
+
+def test_other_corrections_are_another_way_of_labelling() -> None:
+    """The fact that names them is a digest of what counted, in whatever order it came."""
+    one, two = correction(RECORD, judgement()), correction(RECORD, judgement(), by="bob")
+    assert applied([RECORD], one)[0].fact != applied([RECORD], two)[0].fact
+    assert applied([RECORD], one, two)[0].fact == applied([RECORD], two, one)[0].fact
+    unused = correction(record(documents=[3]), judgement())
+    assert applied([RECORD], one, unused)[0].fact == applied([RECORD], one)[0].fact
+
+
+def test_it_is_told_what_was_changed() -> None:
+    """Labels, decisions by field, people and reasons."""
+    first, second, third = (record(id=f"r{n}", documents=[2, n + 1]) for n in range(3))
+    found, _ = applied(
+        [first, second, third],
+        correction(first, judgement(relevant=["0b"]), comment="The second is it."),
+        correction(second, judgement(), opinion="agree"),
+    )
+    assert (found.records, found.used, found.confirmed) == (3, 2, 1)
+    assert +found.by_field == {"relevant": 2}
+    (change,) = found.changed
+    assert (change.id, change.key, change.annotators) == ("r0", first.key, ("ann",))
+    assert change.reasons == ("ann: The second is it.",)
+    assert found.annotators == ("ann",)
+
+
+def test_it_is_told_what_does_not_count_and_why() -> None:
+    """Each with its reason."""
+    found, _ = applied(
+        [RECORD],
+        correction(record(documents=[3]), judgement()),
+        correction(RECORD, None, opinion="unsure", by="bob"),
+        correction(RECORD, None, opinion="agree", by="cyd"),
+        correction(RECORD, judgement(relevant=["9z"]), by="dee"),
+        correction(RECORD, withdrawn=True, by="eve"),
+    )
+    assert [(each.correction.annotator, each.why) for each in found.ignored] == [
+        ("ann", "no_label"),
+        ("bob", "unsure"),
+        ("cyd", "no_judgement"),
+        ("dee", "does_not_fit"),
+    ]
+    assert found.ignored[-1].detail == "relevant names '9z' which the record does not have"
+    assert found.used == 0
+
+
+def test_a_failure_stays_among_the_labels_that_it_belongs_to() -> None:
+    """It is counted with them, and no store takes it for one to be asked for again."""
+    failed = LabelFailure(
+        id="r9",
+        reason="refusal",
+        message="",
+        lasting=True,
+        key="0" * 64,
+        signature=RECORD.signature,
+    )
+    unread = LabelFailure(id="labels:3", reason="invalid_json", message="")
+    _, made = applied([RECORD, failed, unread])
+    assert made[1].signature == made[0].signature
+    assert isinstance(made[1], LabelFailure)
+    assert (made[1].key, made[1].lasting) == (None, False)
+    assert made[2] == unread
+
+
+def test_corrected_labels_are_not_corrected_again() -> None:
+    """Corrections speak of the judge's."""
+    made = corrected(RECORD, [])
+    with pytest.raises(UsageError, match=r"corrected already .* the judge's own labels"):
+        corrected(made, [])
+    with pytest.raises(UsageError, match="corrected already"):
+        applied([made])
+
+
+def test_nobody_was_asked_for_a_corrected_label() -> None:
+    """Its cost is the judge's record's."""
+    made = corrected(RECORD, [correction(RECORD, judgement(relevant=[]), at=LATE)])
+    assert (made.reply.attempts, made.reply.usage, made.scores) == (0, None, None)

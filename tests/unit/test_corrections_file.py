@@ -1,0 +1,384 @@
+"""The file of corrections: what is added stays, and what is strange is told."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from judged import LATE, correction, judgement
+from labeler.corrections import (
+    Correction,
+    CorrectionsFile,
+    corrections_path,
+    current,
+    is_corrections_file,
+    read_corrections,
+)
+from labeler.errors import StoreError, UsageError
+from labelled import record
+
+RECORD = record()
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> CorrectionsFile:
+    """A file that does not exist yet."""
+    return CorrectionsFile(tmp_path / "labels.corrections.jsonl")
+
+
+def raw(**changes: Any) -> dict[str, Any]:
+    """A sound correction as JSON, with some fields changed."""
+    return correction(RECORD, judgement()).model_dump(mode="json") | changes
+
+
+def write(file: CorrectionsFile, *lines: str) -> None:
+    """Put lines into the file as they are."""
+    file.path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+
+
+# -- where it is ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("labels", "expected"),
+    [
+        ("labels.jsonl", "labels.corrections.jsonl"),
+        ("runs/a.b.jsonl", "runs/a.b.corrections.jsonl"),
+        ("labels.jsonl.gz", "labels.corrections.jsonl"),
+        ("labels", "labels.corrections.jsonl"),
+    ],
+)
+def test_the_file_stands_beside_the_labels(labels: str, expected: str) -> None:
+    """Its name is that of the labels."""
+    assert corrections_path(labels) == Path(expected)
+
+
+def test_of_a_store_the_file_stands_in_its_folder(tmp_path: Path) -> None:
+    """Whoever moves the store moves it along."""
+    assert corrections_path(tmp_path) == tmp_path / "corrections.jsonl"
+
+
+def test_standard_input_has_no_file_beside_it() -> None:
+    """It must be named."""
+    with pytest.raises(UsageError, match="standard input"):
+        corrections_path("-")
+
+
+# -- adding and reading ---------------------------------------------------------------------------
+
+
+def test_what_is_added_is_read_back_in_order(file: CorrectionsFile) -> None:
+    """Each as it was."""
+    first, second = correction(RECORD, judgement()), correction(RECORD, judgement(), by="bob")
+    file.append(first)
+    file.append(second)
+    assert file.read().events == (first, second)
+    assert file.read().torn == ()
+
+
+def test_several_are_added_at_once(file: CorrectionsFile) -> None:
+    """Each is a line."""
+    some = [correction(RECORD, judgement(), by=f"p{n}") for n in range(3)]
+    file.append(*some)
+    assert file.read().events == tuple(some)
+
+
+def test_a_file_that_is_not_there_holds_nothing(file: CorrectionsFile) -> None:
+    """Nobody corrected anything yet; nothing is created by looking."""
+    assert file.read().events == ()
+    assert not file.path.exists()
+
+
+def test_adding_nothing_creates_no_file(file: CorrectionsFile) -> None:
+    """An empty import leaves no trace."""
+    file.append()
+    assert not file.path.exists()
+
+
+def test_a_packed_file_is_read(tmp_path: Path) -> None:
+    """As label files are."""
+    one = correction(RECORD, judgement())
+    packed = tmp_path / "packed.jsonl.gz"
+    packed.write_bytes(gzip.compress(one.model_dump_json().encode() + b"\n"))
+    assert read_corrections(packed).events == (one,)
+
+
+def test_texts_of_every_kind_come_back_as_they_were(file: CorrectionsFile) -> None:
+    """Line breaks of any script and control characters stay within their line."""
+    odd = "naïve 日本\u2028 \u0085 \x1b[31m \r\n \x00 \U0001f600"
+    one = correction(RECORD, judgement(), comment=odd)
+    file.append(one, one)
+    assert file.read().events == (one, one)
+
+
+def test_a_correction_too_large_for_a_line_is_refused_whole(file: CorrectionsFile) -> None:
+    """Nothing of it, or of what came with it, is written."""
+    keys = [f"0{'a' * 60}"] * 70_000
+    large = correction(RECORD, judgement(relevant=keys))
+    with pytest.raises(UsageError, match="bytes; a line may have 4000000"):
+        file.append(correction(RECORD, judgement()), large)
+    assert not file.path.exists()
+
+
+def test_what_cannot_be_written_is_told(tmp_path: Path) -> None:
+    """With what to do."""
+    file = CorrectionsFile(tmp_path / "no" / "folder.jsonl")
+    with pytest.raises(StoreError, match="nothing was added: No such file or directory; check"):
+        file.append(correction(RECORD, judgement()))
+
+
+def test_a_full_disk_leaves_the_file_as_it_was(
+    file: CorrectionsFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The half line that fitted is taken back."""
+    file.append(correction(RECORD, judgement()))
+    before = file.path.read_bytes()
+    write_some, calls = os.write, []
+
+    def half(descriptor: int, content: bytes) -> int:
+        calls.append(descriptor)
+        if len(calls) > 1:
+            raise OSError(28, "No space left on device")
+        return write_some(descriptor, content[: len(content) // 2])
+
+    monkeypatch.setattr(os, "write", half)
+    with pytest.raises(StoreError, match="No space left on device"):
+        file.append(correction(RECORD, judgement(), by="bob"))
+    assert file.path.read_bytes() == before
+
+
+# -- what a crash leaves --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kept", [1, 12, 60, -30, -2])
+def test_a_line_that_was_cut_off_is_reported_and_harms_no_other(
+    file: CorrectionsFile, kept: int
+) -> None:
+    """The next addition begins a line of its own; the cut one stays where it is."""
+    first, second = correction(RECORD, judgement()), correction(RECORD, judgement(), by="bob")
+    file.append(first)
+    whole = file.path.read_bytes()
+    file.path.write_bytes(whole + whole[:kept])
+    assert (file.read().events, file.read().torn) == ((first,), (f"{file.path}:2",))
+    file.append(second)
+    assert (file.read().events, file.read().torn) == ((first, second), (f"{file.path}:2",))
+
+
+def test_a_whole_line_without_its_end_counts(file: CorrectionsFile) -> None:
+    """Only the line break was lost."""
+    first, second = correction(RECORD, judgement()), correction(RECORD, judgement(), by="bob")
+    file.path.write_text(first.model_dump_json(), encoding="utf-8")
+    file.append(second)
+    assert file.read().events == (first, second)
+    assert file.read().torn == ()
+
+
+def test_a_cut_within_a_character_is_a_cut(file: CorrectionsFile) -> None:
+    """What is left is not even UTF-8."""
+    whole = correction(RECORD, judgement(), comment="日本").model_dump_json().encode()
+    file.path.write_bytes(whole[: whole.index("日".encode()) + 1])
+    assert file.read().torn == (f"{file.path}:1",)
+
+
+_KILLED = """
+import os, sys
+from labeler.corrections import CorrectionsFile
+from labeler.corrections import Correction
+write = os.write
+def dying(descriptor, content):
+    write(descriptor, content[: len(content) // 2])
+    os._exit(9)
+os.write = dying
+CorrectionsFile(sys.argv[1]).append(Correction.model_validate_json(sys.argv[2]))
+"""
+
+
+def test_a_process_killed_while_adding_loses_its_own_line_alone(file: CorrectionsFile) -> None:
+    """Its lock ends with it, and others add on."""
+    first, last = correction(RECORD, judgement()), correction(RECORD, judgement(), by="zoe")
+    file.append(first)
+    killed = correction(RECORD, judgement(), by="bob").model_dump_json()
+    done = subprocess.run([sys.executable, "-c", _KILLED, str(file.path), killed], check=False)
+    assert done.returncode == 9
+    file.append(last)
+    assert file.read().events == (first, last)
+    assert file.read().torn == (f"{file.path}:2",)
+
+
+_MANY = """
+import sys
+from labeler.corrections import Correction, CorrectionsFile
+file, one = CorrectionsFile(sys.argv[1]), Correction.model_validate_json(sys.argv[2])
+for n in range(200):
+    file.append(one.model_copy(update={"comment": str(n) + "x" * 5000}))
+"""
+
+
+def test_two_processes_add_at_once(file: CorrectionsFile) -> None:
+    """Every line is whole, and each process's lines are in its order."""
+    writers = [
+        subprocess.Popen(
+            [
+                sys.executable,
+                "-c",
+                _MANY,
+                str(file.path),
+                correction(RECORD, judgement(), by=name).model_dump_json(),
+            ]
+        )
+        for name in ("ann", "bob")
+    ]
+    assert [writer.wait() for writer in writers] == [0, 0]
+    read = file.read()
+    assert read.torn == ()
+    assert len(read.events) == 400
+    for name in ("ann", "bob"):
+        own = [event.comment for event in read.events if event.annotator == name]
+        assert own == [f"{n}{'x' * 5000}" for n in range(200)]
+
+
+# -- what is not ours -----------------------------------------------------------------------------
+
+HOSTILE: dict[str, dict[str, Any]] = {
+    "another kind": {"kind": "label"},
+    "a later version": {"version": 2},
+    "an unknown field": {"extra": 1},
+    "a key that is none": {"key": "0a"},
+    "a number for a name": {"annotator": 7},
+    "no name": {"annotator": ""},
+    "a name of control characters": {"annotator": "a\nb"},
+    "a huge name": {"annotator": "x" * 201},
+    "a huge comment": {"comment": "x" * 20_001},
+    "no time": {"at": "yesterday"},
+    "a time of another zone": {"at": "2026-11-22T10:00:00+05:00"},
+    "a month that is none": {"at": "2026-13-22T10:00:00Z"},
+    "another opinion": {"opinion": "maybe"},
+    "another queue": {"queue": "first"},
+    "a text for a yes": {"blind": "yes"},
+    "a number for a yes": {"withdrawn": 1},
+    "a list for a judgement": {"judgement": []},
+    "half a judgement": {"judgement": {"relevant": []}},
+    "a text for keys": {
+        "judgement": {"relevant": "0a", "utilized": [], "support": {}, "overall_supported": True}
+    },
+    "a number among keys": {
+        "judgement": {"relevant": [1], "utilized": [], "support": {}, "overall_supported": True}
+    },
+    "a huge key": {
+        "judgement": {
+            "relevant": ["a" * 65],
+            "utilized": [],
+            "support": {},
+            "overall_supported": True,
+        }
+    },
+    "a list for support": {
+        "judgement": {"relevant": [], "utilized": [], "support": ["a"], "overall_supported": True}
+    },
+}
+
+
+@pytest.mark.parametrize("changes", HOSTILE.values(), ids=HOSTILE.keys())
+def test_what_is_no_correction_is_refused_with_its_line(
+    file: CorrectionsFile, changes: dict[str, Any]
+) -> None:
+    """The error names file and line, and repeats nothing of it."""
+    write(file, json.dumps(raw()), json.dumps(raw(**changes)))
+    with pytest.raises(UsageError, match=r"corrections\.jsonl:2: not a correction: ") as caught:
+        file.read()
+    assert len(str(caught.value)) < 1000
+
+
+@pytest.mark.parametrize("line", ["[]", "null", '"text"', "{}", "id,sentence,value", "[" * 5000])
+def test_a_strange_line_is_refused(file: CorrectionsFile, line: str) -> None:
+    """It is none of ours that was cut off."""
+    write(file, line)
+    with pytest.raises(UsageError, match=":1: not a correction"):
+        file.read()
+
+
+def test_a_lone_surrogate_is_refused(file: CorrectionsFile) -> None:
+    """It could not be written again."""
+    write(file, json.dumps(raw()).replace('"ann"', '"\\ud800"'))
+    with pytest.raises(UsageError, match="not a correction"):
+        file.read()
+    for field in ("id", "comment", "annotator", "source"):
+        with pytest.raises(ValidationError, match=r"unicode|lone surrogate"):
+            correction(RECORD, judgement(), **{field: "\ud800"})
+
+
+def test_a_huge_line_is_refused(file: CorrectionsFile) -> None:
+    """Before it is understood."""
+    write(file, json.dumps(raw(comment="x" * 4_000_001)))
+    with pytest.raises(UsageError, match="in one line; a correction has 4000000 at most"):
+        file.read()
+
+
+def test_a_corrections_file_is_told_from_human_labels(file: CorrectionsFile) -> None:
+    """By its first line; what cannot be read is none."""
+    assert not is_corrections_file(file.path)
+    assert not is_corrections_file("-")
+    write(file, '{"id": "r1", "field": "relevant", "value": 1}')
+    assert not is_corrections_file(file.path)
+    write(file, json.dumps(raw()))
+    assert is_corrections_file(file.path)
+    write(file, '{"kind":"corr')
+    assert is_corrections_file(file.path)
+    write(file, "{", ' "id": "r1"', "}")
+    assert not is_corrections_file(file.path)
+
+
+# -- what counts ----------------------------------------------------------------------------------
+
+
+def test_the_last_word_of_a_person_on_a_label_counts() -> None:
+    """By the order of the file; clocks may be wrong."""
+    first = correction(RECORD, judgement(), at=LATE)
+    second = correction(RECORD, judgement(relevant=[]))
+    other = correction(RECORD, judgement(), by="bob")
+    assert current([first, other, second]) == (other, second)
+
+
+def test_who_takes_a_word_back_says_nothing() -> None:
+    """What was said before it does not come back, what is said after it counts."""
+    said, back = correction(RECORD, judgement()), correction(RECORD, withdrawn=True)
+    assert current([said, said, back]) == ()
+    assert current([said, back, said]) == (said,)
+
+
+def test_a_correction_is_checked_against_its_record() -> None:
+    """Keys that the record does not have, and keys named twice."""
+    odd = judgement(
+        relevant=["0a", "0a", "7z"],
+        utilized=["a"],
+        support={"a": ["0a", "general"], "z": ["ref.a"]},
+    )
+    assert correction(RECORD, odd).check_against(RECORD) == (
+        "relevant names '7z' which the record does not have",
+        "relevant names '0a' twice",
+        "utilized names 'a' which the record does not have",
+        "support names 'z' which the record does not have",
+        "support of 'z' names 'ref.a' which the record does not have",
+    )
+    assert correction(RECORD, judgement()).check_against(RECORD) == ()
+
+
+def test_a_correction_of_another_label_does_not_fit() -> None:
+    """Not even where all of its keys are there."""
+    other = correction(record(documents=[3]), judgement())
+    assert other.check_against(RECORD) == ("it speaks of another label",)
+
+
+def test_a_correction_reads_as_it_was_written() -> None:
+    """Byte by byte."""
+    one = correction(RECORD, judgement(), comment="why")
+    assert Correction.model_validate_json(one.model_dump_json(), strict=True) == one
+    assert one.model_dump_json().startswith('{"kind":"correction"')

@@ -1,0 +1,142 @@
+"""Corrections as human labels: the same as if people had written them down sentence by sentence."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from judged import correction, judgement
+from labeler.agreeing import compare_with_people
+from labeler.corrections import estimates, human_labels
+from labeler.errors import UnknownName
+from labeler.human_labels import read_human_labels
+from labelled import record
+
+RECORDS = [record(id=f"r{n}", documents=[2, n + 1]) for n in range(4)]
+SAID = [
+    correction(RECORDS[0], judgement(relevant=["0b", "1a"], overall=False), queue="random"),
+    correction(RECORDS[0], judgement(), by="bob", queue="random", blind=True),
+    correction(RECORDS[1], judgement(support={"a": []}), queue="doubtful"),
+]
+
+
+def said(**only: Any) -> set[tuple[object, ...]]:
+    """The human labels without where they stand."""
+    return {each[:5] for each in human_labels(SAID, RECORDS, **only).labels}
+
+
+def test_every_sentence_of_a_judgement_is_a_human_label() -> None:
+    """What is not named is a no."""
+    (one,) = SAID[2:]
+    found = human_labels([one], RECORDS).labels
+    assert [each[1:5] for each in found] == [
+        ("relevant", "0a", "ann", 1.0),
+        ("relevant", "0b", "ann", 0.0),
+        ("relevant", "1a", "ann", 0.0),
+        ("relevant", "1b", "ann", 0.0),
+        ("utilized", "0a", "ann", 1.0),
+        ("utilized", "0b", "ann", 0.0),
+        ("utilized", "1a", "ann", 0.0),
+        ("utilized", "1b", "ann", 0.0),
+        ("supported", "a", "ann", 1.0),
+        ("supported", "b", "ann", 0.0),
+        ("overall_supported", None, "ann", 1.0),
+    ]
+    assert {each.id for each in found} == {"r1"}
+
+
+def test_only_what_was_drawn_at_random_or_judged_blind_can_be_asked_for() -> None:
+    """Each alone."""
+    assert {(each[0], each[3]) for each in said(queue="random")} == {("r0", "ann"), ("r0", "bob")}
+    assert {(each[0], each[3]) for each in said(blind_only=True)} == {("r0", "bob")}
+    assert {each[0] for each in said()} == {"r0", "r1"}
+
+
+def test_what_counts_for_nothing_is_no_human_label() -> None:
+    """Unsure, without a judgement, taken back, or of another label."""
+    silent = [
+        correction(RECORDS[0], judgement(), opinion="unsure"),
+        correction(RECORDS[0], None, by="bob"),
+        correction(RECORDS[1], judgement()),
+        correction(RECORDS[1], withdrawn=True),
+        correction(record(documents=[9]), judgement()),
+    ]
+    assert human_labels(silent, RECORDS).labels == ()
+
+
+def test_a_label_that_stands_there_twice_is_judged_once() -> None:
+    """As in a file that two runs were written to."""
+    assert human_labels(SAID, [*RECORDS, *RECORDS]).labels == human_labels(SAID, RECORDS).labels
+
+
+def test_corrections_agree_as_the_same_human_labels_do(tmp_path: Path) -> None:
+    """Figure by figure, written down by hand sentence by sentence."""
+    path = tmp_path / "people.csv"
+    rows = [
+        {
+            "id": name,
+            "annotator": by,
+            "sentence": key,
+            "field": field,
+            "value": "yes" if yes else "no",
+        }
+        for name, by, chosen, supported, overall, documents in (
+            ("r0", "ann", {"0b", "1a"}, {"a", "b"}, False, ["0a", "0b", "1a"]),
+            ("r0", "bob", {"0a"}, {"a", "b"}, True, ["0a", "0b", "1a"]),
+            ("r1", "ann", {"0a"}, {"a"}, True, ["0a", "0b", "1a", "1b"]),
+        )
+        for field, key, yes in [
+            *(("relevant", key, key in chosen) for key in documents),
+            *(("utilized", key, key == "0a") for key in documents),
+            *(("supported", key, key in supported) for key in "ab"),
+            ("overall_supported", "", overall),
+        ]
+    ]
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, ["id", "annotator", "sentence", "field", "value"])
+        writer.writeheader()
+        writer.writerows(rows)
+    by_hand = compare_with_people(RECORDS, read_human_labels(path)).as_json()
+    assert compare_with_people(RECORDS, human_labels(SAID, RECORDS)).as_json() == by_hand
+
+
+def test_of_labels_of_several_trials_a_person_judged_the_last_counts() -> None:
+    """Nobody has two verdicts on one record; the trial can be chosen."""
+    other = RECORDS[0].model_copy(update={"key": "f" * 64})
+    events = [correction(other, judgement(relevant=["0b"])), correction(RECORDS[0], judgement())]
+    found = human_labels(events, [RECORDS[0], other])
+    assert {each.sentence for each in found.labels if each.field == "relevant" and each.value} == {
+        "0a"
+    }
+    assert found.repeated == 9
+    assert human_labels(events, [RECORDS[0]], trial=1).labels == ()
+
+
+def test_estimates_know_a_random_sample_by_the_corrections() -> None:
+    """One doubtful record among them, and they speak for themselves alone."""
+    drawn = {each.metric: each for each in estimates(lambda: RECORDS, SAID[:2])}
+    assert (
+        drawn["relevance"].ppi
+        == compare_with_people(RECORDS, human_labels(SAID[:2], RECORDS), random_sample=True)
+        .estimates[[*drawn].index("relevance")]
+        .ppi
+    )
+    mixed = {each.metric: each for each in estimates(lambda: RECORDS, SAID)}
+    assert mixed["adherence"].people.labelled == 2
+    assert mixed["overall_supported"].corrected != drawn["overall_supported"].corrected
+
+
+def test_estimates_of_chosen_metrics_alone() -> None:
+    """By their ids; of none that there is not."""
+    found = estimates(lambda: RECORDS, SAID, ["adherence", "overall_supported"])
+    assert [each.metric for each in found] == ["overall_supported", "adherence"]
+    with pytest.raises(UnknownName, match="adherance"):
+        estimates(lambda: RECORDS, SAID, ["adherance"])
+
+
+def test_without_corrections_there_are_no_estimates() -> None:
+    """And no error: a desk begins so."""
+    assert estimates(lambda: RECORDS, []) == ()

@@ -1,0 +1,548 @@
+"""Tasks for Label Studio and Argilla, and what comes back: our own form of what they read."""
+
+from __future__ import annotations
+
+import json
+import xml.etree.ElementTree as ET
+from collections.abc import Callable, Sequence
+from copy import deepcopy
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from judged import EARLY, LATE, correction, judgement
+from labeler.audit.auditing import findings_of
+from labeler.audit.doubt import doubt_of
+from labeler.corrections import Correction, Judgement, judgement_of
+from labeler.corrections.argilla import SETTINGS
+from labeler.corrections.choosing import Chosen, choose
+from labeler.corrections.importing import TOOLS, Imported, import_answers
+from labeler.corrections.label_studio import CONFIG
+from labeler.errors import UsageError
+from labeler.record import LabelRecord
+from labelled import record
+
+ODD = "<img src=x onerror=alert(1)> & \x1b[31m \U0001f600 \x00"
+RECORD = record(
+    documents=[["It is high.", ODD], ["It rains."]],
+    relevant=["0a"],
+    utilized=["0a", "1a"],
+    support={"a": ["0b", "1a"], "b": ["general"], "c": []},
+)
+NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
+BOTH = pytest.mark.parametrize("tool", ["label-studio", "argilla"])
+
+
+def task(tool: str, *, blind: bool = False, of: LabelRecord = RECORD) -> dict[str, Any]:
+    """A task, as it comes out of its file."""
+    made = TOOLS[tool].task(Chosen(of, "random"), blind=blind)
+    value: dict[str, Any] = json.loads(json.dumps(made))
+    return value
+
+
+def answered(tool: str, given: dict[str, Any], by: Any = None, at: str = EARLY) -> dict[str, Any]:
+    """A task whose suggestion a person took as it is."""
+    done = deepcopy(given)
+    if tool == "label-studio":
+        (prediction,) = done["predictions"]
+        annotation = {"completed_by": 1 if by is None else by, "updated_at": at}
+        done["annotations"] = [annotation | {"result": prediction["result"]}]
+    else:
+        user = "5f0c" if by is None else by
+        done["responses"] = {
+            name: [{"value": each["value"], "user_id": user}]
+            for name, each in done["suggestions"].items()
+        }
+    return done
+
+
+def imported(
+    tool: str,
+    *tasks: object,
+    events: Sequence[Correction] = (),
+    records: Sequence[LabelRecord] = (RECORD,),
+    **more: Any,
+) -> Imported:
+    """What becomes of an exported file."""
+    return import_answers(list(tasks), TOOLS[tool], records, events, now=lambda: NOW, **more)
+
+
+def result(done: dict[str, Any], name: str) -> dict[str, Any]:
+    """One result of the only annotation, by its id."""
+    found: dict[str, Any]
+    (found,) = [r for r in done["annotations"][0]["result"] if r.get("id") == name]
+    return found
+
+
+# -- there and back -------------------------------------------------------------------------------
+
+
+@BOTH
+def test_a_suggestion_that_is_taken_as_it_is_agrees(tool: str) -> None:
+    """Key by key, and special strings that the tool cannot show included."""
+    (made,) = imported(tool, answered(tool, task(tool))).added
+    assert made.judgement == judgement_of(RECORD.label)
+    assert (made.key, made.id) == (RECORD.key, RECORD.id)
+    assert (made.opinion, made.queue, made.blind) == ("agree", "random", False)
+    assert made.source == tool
+
+
+@BOTH
+def test_a_blind_task_shows_nothing_of_the_label(tool: str) -> None:
+    """Neither suggestion nor explanation; and it is known when it comes back."""
+    given = task(tool, blind=True)
+    assert not given.get("predictions")
+    assert not given.get("suggestions")
+    assert "because" not in json.dumps(given)
+    shown = answered(tool, task(tool))
+    shown |= {name: given[name] for name in ("data", "metadata") if name in given}
+    assert imported(tool, shown).added[0].blind is True
+
+
+@BOTH
+def test_texts_are_shown_as_texts(tool: str) -> None:
+    """What a terminal or a browser would obey is written out; no markup is made of it."""
+    shown = json.dumps(task(tool))
+    assert "<img src=x onerror=alert(1)> &" in shown
+    assert "<U+001B>[31m" in shown
+    assert "\\u0000" not in shown
+
+
+@BOTH
+def test_the_settings_hold_nothing_of_any_record(tool: str) -> None:
+    """They are the same for all, so no text of a record can change them."""
+    settings = TOOLS[tool].settings()
+    assert settings == TOOLS[tool].settings()
+    assert RECORD.example.question not in settings
+
+
+@BOTH
+def test_the_same_file_again_adds_nothing(tool: str) -> None:
+    """Not even an hour later."""
+    done = answered(tool, task(tool))
+    first = imported(tool, done)
+    again = imported(tool, done, events=first.added)
+    assert (len(first.added), len(again.added), again.known) == (1, 0, 1)
+
+
+@BOTH
+def test_what_was_withdrawn_stays_so(tool: str) -> None:
+    """The same file again does not bring it back."""
+    done = answered(tool, task(tool))
+    (said,) = imported(tool, done).added
+    back = correction(RECORD, by=said.annotator, withdrawn=True, at=LATE)
+    assert imported(tool, done, events=[said, back]).added == []
+
+
+@BOTH
+def test_several_people_answer_one_task(tool: str) -> None:
+    """Each under a name; these can be other ones here."""
+    done, other = (
+        answered(tool, task(tool), by=by)
+        for by in ((1, 2) if tool == "label-studio" else ("1", "2"))
+    )
+    if tool == "label-studio":
+        done["annotations"] += other["annotations"]
+    else:
+        for name, responses in other["responses"].items():
+            done["responses"][name] += responses
+    first = "user 1" if tool == "label-studio" else "1"
+    found = imported(tool, done, names={first: "ann"})
+    assert [made.annotator for made in found.added] == ["ann", first.replace("1", "2")]
+
+
+@BOTH
+def test_a_task_without_an_answer_says_nothing(tool: str) -> None:
+    """It is counted."""
+    found = imported(tool, task(tool))
+    assert (found.added, found.unanswered, found.ignored) == ([], 1, [])
+
+
+@BOTH
+def test_a_label_that_is_not_there_is_told(tool: str) -> None:
+    """Its task came from other labels."""
+    other = record(documents=[3])
+    found = imported(tool, answered(tool, task(tool)), records=[other])
+    assert found.ignored == [
+        f"{'task' if tool == 'label-studio' else 'record'} 1: speaks of a label that is not there"
+    ]
+
+
+@BOTH
+def test_other_sentences_than_the_labels_are_refused(tool: str) -> None:
+    """What was marked in them says nothing of these."""
+    done = answered(tool, task(tool))
+    if tool == "label-studio":
+        done["data"]["response"][0]["text"] += "!"
+    else:
+        done["fields"]["response"] += "!"
+    assert imported(tool, done).ignored[0].endswith("its sentences are not those of the label")
+
+
+@BOTH
+@pytest.mark.parametrize("exported", [{}, None, "text", [1], [{}], [{"data": 3, "fields": 3}]])
+def test_what_is_no_export_is_refused(tool: str, exported: object) -> None:
+    """With the export that is wanted."""
+    with pytest.raises(UsageError, match="export"):
+        import_answers(exported, TOOLS[tool], [RECORD], [], now=lambda: NOW)
+
+
+# -- Label Studio ---------------------------------------------------------------------------------
+
+
+def studio(change: Callable[[dict[str, Any]], object]) -> Imported:
+    """What becomes of an answered task of Label Studio with something changed."""
+    done = answered("label-studio", task("label-studio"))
+    change(done)
+    return imported("label-studio", done)
+
+
+def studio_judgement(change: Callable[[dict[str, Any]], object]) -> Judgement:
+    """The judgement of it."""
+    (made,) = studio(change).added
+    assert made.opinion == "disagree"
+    assert made.judgement is not None
+    return made.judgement
+
+
+def test_the_labeling_configuration_is_xml_without_html() -> None:
+    """Nothing in it makes Label Studio read text as HTML."""
+    tags = {element.tag for element in ET.fromstring(CONFIG).iter()}  # noqa: S314 - it is our own
+    assert "HyperText" not in tags
+    assert {"Paragraphs", "ParagraphLabels", "Choices", "Text", "TextArea"} <= tags
+
+
+def test_a_region_counts_in_utf_16_as_browsers_do() -> None:
+    """An emoji is two."""
+    (prediction,) = task("label-studio")["predictions"]
+    ends = {r["id"]: r["value"].get("endOffset") for r in prediction["result"] if "id" in r}
+    shown = task("label-studio")["data"]["documents"][1]["text"]
+    assert ends["d-0b"] == len(shown) + 1
+
+
+def test_a_mark_that_is_taken_away_is_a_no() -> None:
+    """Of a region's labels, each counts for itself."""
+
+    def change(done: dict[str, Any]) -> None:
+        result(done, "d-0a")["value"]["paragraphlabels"] = ["utilized"]
+
+    assert studio_judgement(change).relevant == ()
+
+
+def test_a_region_over_several_paragraphs_marks_each() -> None:
+    """From wherever in the first to wherever in the last; not one that it does not touch."""
+
+    def change(done: dict[str, Any]) -> None:
+        value = result(done, "d-0a")["value"]
+        value.update(start="0", startOffset=3, end="2", endOffset=0)
+
+    assert studio_judgement(change).relevant == ("0a", "0b")
+
+
+def test_a_sentence_that_is_no_longer_supported_needs_no_key() -> None:
+    """Its relations say nothing then."""
+
+    def change(done: dict[str, Any]) -> None:
+        results = done["annotations"][0]["result"]
+        results.remove(result(done, "r-a"))
+
+    assert studio_judgement(change).support == {"b": ("general",)}
+
+
+def test_a_relation_says_what_supports_what_in_either_direction() -> None:
+    """People draw them as they like."""
+
+    def change(done: dict[str, Any]) -> None:
+        results = done["annotations"][0]["result"]
+        results[:] = [r for r in results if r["type"] != "relation"]
+        results.append({"type": "relation", "from_id": "d-0a", "to_id": "r-a", "direction": "left"})
+
+    assert studio_judgement(change).support["a"] == ("0a",)
+
+
+def test_a_comment_is_kept() -> None:
+    """As the reason."""
+
+    def change(done: dict[str, Any]) -> None:
+        text = {"from_name": "comment", "type": "textarea", "value": {"text": ["one", "two"]}}
+        done["annotations"][0]["result"].append(text)
+
+    assert studio(change).added[0].comment == "one\ntwo"
+
+
+def test_who_is_unsure_judges_nothing() -> None:
+    """What is marked all the same does not count."""
+
+    def change(done: dict[str, Any]) -> None:
+        result(done, "overall")["value"]["choices"] = ["unsure"]
+
+    (made,) = studio(change).added
+    assert (made.opinion, made.judgement) == ("unsure", None)
+
+
+def test_a_cancelled_annotation_is_no_answer() -> None:
+    """It was skipped."""
+    found = studio(lambda done: done["annotations"][0].update(was_cancelled=True))
+    assert (found.added, found.unanswered) == ([], 1)
+
+
+def test_people_are_named_by_their_address_where_it_is_there() -> None:
+    """Else by their number."""
+    found = studio(
+        lambda done: done["annotations"][0].update(completed_by={"email": "a@b.c", "id": 3})
+    )
+    assert found.added[0].annotator == "a@b.c"
+    found = studio(lambda done: done["annotations"][0].update(completed_by={"id": 3}))
+    assert found.added[0].annotator == "user 3"
+
+
+def test_a_later_annotation_is_new_and_an_earlier_one_is_not() -> None:
+    """By the tool's own clock; what was said in the desk meanwhile is not overruled either."""
+    first, changed = (answered("label-studio", task("label-studio"), at=at) for at in (EARLY, LATE))
+    result(changed, "overall")["value"]["choices"] = ["supported"]
+    old, new = imported("label-studio", first), imported("label-studio", changed)
+    assert imported("label-studio", changed, events=old.added).added == new.added
+    again = imported("label-studio", first, events=[*old.added, *new.added])
+    assert (again.added, again.known) == ([], 1)
+    desk = correction(RECORD, judgement(), by="user 1", at=LATE)
+    assert imported("label-studio", first, events=[desk]).older == 1
+
+
+STRANGE: dict[str, Callable[[dict[str, Any]], object]] = {
+    "no choice": lambda done: result(done, "overall").update(value={}),
+    "two choices": lambda done: result(done, "overall").update(
+        value={"choices": ["supported", "unsure"]}
+    ),
+    "a choice that is none": lambda done: result(done, "overall").update(value={"choices": [{}]}),
+    "a region beyond the end": lambda done: result(done, "d-0a")["value"].update(end="99"),
+    "a region from the end": lambda done: result(done, "d-0a")["value"].update(start=2, end=0),
+    "a region without a place": lambda done: result(done, "d-0a")["value"].pop("start"),
+    "a huge number": lambda done: result(done, "d-0a")["value"].update(end="9" * 5000),
+    "another script's digit": lambda done: result(done, "d-0a")["value"].update(start="²"),
+    "a path for a place": lambda done: result(done, "d-0a")["value"].update(start="/div[1]"),
+    "nobody": lambda done: done["annotations"][0].pop("completed_by"),
+    "a list for a person": lambda done: done["annotations"][0].update(completed_by=[1]),
+    "a name of control characters": lambda done: done["annotations"][0].update(
+        completed_by={"email": "a\x00b"}
+    ),
+    "a huge comment": lambda done: done["annotations"][0]["result"].append(
+        {"from_name": "comment", "value": {"text": "x" * 30_000}}
+    ),
+    "a surrogate": lambda done: done["annotations"][0]["result"].append(
+        {"from_name": "comment", "value": {"text": ["\ud800"]}}
+    ),
+    "no result": lambda done: done["annotations"][0].update(result="none"),
+    "no annotation": lambda done: done.update(annotations=[None]),
+}
+
+
+@pytest.mark.parametrize("change", STRANGE.values(), ids=STRANGE.keys())
+def test_a_strange_annotation_is_left_out_and_told(
+    change: Callable[[dict[str, Any]], object],
+) -> None:
+    """The others are taken."""
+    bad = answered("label-studio", task("label-studio"))
+    change(bad)
+    good = answered("label-studio", task("label-studio"), by=2)
+    found = imported("label-studio", bad, good)
+    assert [made.annotator for made in found.added] == ["user 2"]
+    assert len(found.ignored) == 1
+    assert found.ignored[0].startswith("task 1: ")
+    assert len(found.ignored[0]) < 300
+
+
+def test_unknown_controls_and_fields_are_passed_over() -> None:
+    """A team may ask more than we do."""
+
+    def change(done: dict[str, Any]) -> None:
+        done["annotations"][0]["result"] += [
+            {"from_name": "tone", "type": "choices", "value": {"choices": ["kind"]}},
+            {"from_name": ["a list"], "type": "paragraphlabels"},
+            {"type": "relation", "from_id": {}, "to_id": "r-a"},
+            7,
+        ]
+        done["annotations"] = done["annotations"]
+
+    assert studio(change).added[0].opinion == "agree"
+
+
+# -- Argilla --------------------------------------------------------------------------------------
+
+
+def argilla(change: Callable[[dict[str, Any]], object]) -> Imported:
+    """What becomes of an answered record of Argilla with something changed in its responses."""
+    done = answered("argilla", task("argilla"))
+    change(done["responses"])
+    return imported("argilla", done)
+
+
+def argilla_judgement(change: Callable[[dict[str, Any]], object]) -> Judgement:
+    """The judgement of it."""
+    (made,) = argilla(change).added
+    assert made.opinion == "disagree"
+    assert made.judgement is not None
+    return made.judgement
+
+
+def test_no_field_or_question_reads_markdown() -> None:
+    """Text is text."""
+    uses = [
+        part["settings"]["use_markdown"]
+        for part in [*SETTINGS["fields"], *SETTINGS["questions"]]
+        if part["settings"]["type"] == "text"
+    ]
+    assert uses == [False] * 5
+
+
+def test_spans_fit_the_text_that_they_are_of() -> None:
+    """And no character counts as two."""
+    given = task("argilla")
+    text = given["fields"]["documents"]
+    spans = given["suggestions"]["document_marks"]["value"]
+    assert [(s["label"], text[s["start"] : s["end"]]) for s in spans] == [
+        ("relevant", "It is high."),
+        ("utilized", "It is high."),
+        ("utilized", "It rains."),
+    ]
+    assert max(text) < "\U00010000"
+    assert text.startswith("[0a] It is high.\n[0b] <img")
+    assert text.endswith("\n\n[1a] It rains.")
+
+
+def test_a_span_marks_every_sentence_that_it_touches() -> None:
+    """From the middle of one to the middle of another."""
+    text = task("argilla")["fields"]["documents"]
+
+    def change(responses: dict[str, Any]) -> None:
+        span = {"label": "relevant", "start": text.index("high"), "end": text.index("onerror")}
+        responses["document_marks"][0]["value"] = [span]
+
+    said = argilla_judgement(change)
+    assert (said.relevant, said.utilized) == (("0a", "0b"), ())
+
+
+def test_the_mark_decides_where_a_line_of_support_stayed() -> None:
+    """A suggested line is easily left standing."""
+    assert argilla_judgement(lambda r: r.pop("response_marks")).support == {}
+
+
+def test_support_is_read_line_by_line() -> None:
+    """With commas or without; a sentence without a line names nothing."""
+
+    def change(responses: dict[str, Any]) -> None:
+        responses["support"][0]["value"] = "\n a : 0a, 1a ;well_known_fact \n\n"
+
+    assert argilla_judgement(change).support == {
+        "a": ("0a", "1a", "well_known_fact"),
+        "b": ("general",),  # nothing named is what the judge names of the documents
+    }
+
+
+def test_who_leaves_the_whole_undecided_has_not_answered() -> None:
+    """As in a draft."""
+    found = argilla(lambda responses: responses.pop("overall"))
+    assert (found.added, found.unanswered) == ([], 1)
+
+
+def test_an_argilla_answer_is_dated_by_the_import() -> None:
+    """Its export says no time."""
+    (made,) = argilla(lambda _: None).added
+    assert made.at == "2026-11-22T12:00:00+00:00"
+
+
+STRANGE_RESPONSES: dict[str, Callable[[dict[str, Any]], object]] = {
+    "a verdict that is none": lambda r: r["overall"][0].update(value="maybe"),
+    "a list for a verdict": lambda r: r["overall"][0].update(value=["supported"]),
+    "a span beyond the end": lambda r: r["document_marks"][0].update(
+        value=[{"label": "relevant", "start": 0, "end": 10**9}]
+    ),
+    "an empty span": lambda r: r["document_marks"][0].update(
+        value=[{"label": "relevant", "start": 1, "end": 1}]
+    ),
+    "a text for a place": lambda r: r["document_marks"][0].update(
+        value=[{"label": "relevant", "start": "1", "end": 2}]
+    ),
+    "a number for a span": lambda r: r["document_marks"][0].update(value=[4]),
+    "support of no sentence": lambda r: r["support"][0].update(value="z: 0a"),
+    "support by no sentence": lambda r: r["support"][0].update(value="a: 9z"),
+    "support without a colon": lambda r: r["support"][0].update(value="a 0a"),
+    "huge support": lambda r: r["support"][0].update(value="a: 0a\n" * 200_000),
+    "a huge comment": lambda r: r.update(comment=[{"value": "x" * 30_000, "user_id": "5f0c"}]),
+    "no name": lambda r: [each[0].update(user_id="") for each in r.values()],
+}
+
+
+@pytest.mark.parametrize("change", STRANGE_RESPONSES.values(), ids=STRANGE_RESPONSES.keys())
+def test_a_strange_response_is_left_out_and_told(
+    change: Callable[[dict[str, Any]], object],
+) -> None:
+    """With what is wrong."""
+    found = argilla(change)
+    assert found.added == []
+    assert len(found.ignored) == 1
+    assert found.ignored[0].startswith("record 1: ")
+    assert len(found.ignored[0]) < 300
+
+
+@pytest.mark.parametrize("responses", [None, [], {"overall": None}, {"overall": [3]}, {"x": [{}]}])
+def test_responses_of_no_one_are_no_answer(responses: object) -> None:
+    """Whatever stands there."""
+    assert imported("argilla", task("argilla") | {"responses": responses}).unanswered == 1
+
+
+# -- choosing -------------------------------------------------------------------------------------
+
+
+def records(count: int) -> list[LabelRecord]:
+    """Labels of different sentences; every third contradicts itself."""
+    return [
+        record(
+            id=f"r{n}",
+            documents=[1, n + 1],
+            relevant=[] if n % 3 == 0 else ["0a"],
+            support={"a": ["0a"]},
+        )
+        for n in range(count)
+    ]
+
+
+def test_all_are_chosen_in_order_and_once() -> None:
+    """What stands there twice is one label."""
+    some = records(4)
+    chosen = list(choose([*some, *some]))
+    assert [c.record.id for c in chosen] == ["r0", "r1", "r2", "r3"]
+    assert {c.queue for c in chosen} == {"order"}
+
+
+def test_the_most_doubtful_come_first() -> None:
+    """Equal doubt stays in order."""
+    some = records(7)
+    doubts = [doubt_of(findings_of(each)) for each in some]
+    assert len(set(doubts)) > 1
+    ranked = sorted(range(7), key=lambda n: (-doubts[n], n))
+    chosen = list(choose(some, top=5))
+    assert [c.record.id for c in chosen] == [f"r{n}" for n in ranked[:5]]
+    assert {c.queue for c in chosen} == {"doubtful"}
+
+
+def test_a_sample_can_be_drawn_again() -> None:
+    """By its seed; in the order of the file; all where there are fewer."""
+    some = records(30)
+    drawn = [c.record.id for c in choose(some, sample=5, seed=3)]
+    assert drawn == [c.record.id for c in choose(some, sample=5, seed=3)]
+    assert drawn != [c.record.id for c in choose(some, sample=5, seed=4)]
+    assert len(set(drawn)) == 5
+    assert drawn == sorted(drawn, key=lambda name: int(name[1:]))
+    assert len(list(choose(some, sample=99))) == 30
+    assert {c.queue for c in choose(some, sample=5)} == {"random"}
+
+
+def test_every_label_is_as_likely_to_be_drawn() -> None:
+    """Over many seeds; the first as the last."""
+    some = records(6)
+    counts = dict.fromkeys((each.id for each in some), 0)
+    for seed in range(600):
+        for chosen in choose(some, sample=2, seed=seed):
+            counts[chosen.record.id] += 1
+    assert all(150 < count < 250 for count in counts.values())
