@@ -52,6 +52,9 @@ FROM_SOURCE = frozenset(
 """Module and function of what reads nothing but source and this machine: makers of classes and
 annotations, a traceback's pointer into a source line, and the call of ``uname`` for the processor,
 which openai names in a header."""
+OF_TEMPLATES = frozenset({("jinja2.environment", "_compile"), ("jinja2.environment", "from_code")})
+"""Module and function of what compiles and runs templates: right for the files of our pages, which
+are source too, and wrong for any other text, as of a message that a library takes for a template."""
 UNPICKLERS = frozenset({("test_store_tamper", "test_nothing_of_a_tampered_store_is_executed")})
 """Module and function of tests that unpickle to show that their pickles are real."""
 
@@ -121,6 +124,8 @@ class Audit:
                     return False
             elif code.co_filename in IMPORTING or name in FROM_SOURCE:
                 return False
+            elif name in OF_TEMPLATES:
+                return not _template(frame).startswith(f"{self._root}/pages/assets/")
             elif code.co_filename.startswith(self._root):
                 return True
             of_tests = of_tests or code.co_filename.startswith(self._tests)
@@ -135,6 +140,12 @@ def package_folder() -> Path:
     assert spec is not None
     assert spec.origin is not None
     return Path(spec.origin).parent
+
+
+def _template(frame: FrameType) -> str:
+    """The file of the template that a frame compiles or runs; Jinja's own word for a text."""
+    given = frame.f_locals.get("code")
+    return str(given.co_filename if given is not None else frame.f_locals.get("filename"))
 
 
 def _place(frame: FrameType) -> str:

@@ -24,12 +24,17 @@ from labeler.characters import visible
 from labeler.cli import (
     agreeing,
     artifacts,
+    auditing,
     batching,
     checking,
     comparing,
+    corrections,
+    diffing,
     estimating,
     labeling,
     reading,
+    reporting,
+    reviewing,
     scoring,
     similarity,
 )
@@ -56,6 +61,11 @@ imports = typer.Typer(
 )
 batch = typer.Typer(
     help="Have rows labelled within a day, for half the price.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+correcting = typer.Typer(
+    help="Take what people said of a judge's labels to other tools and back, and into numbers.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -94,6 +104,14 @@ app.command("check")(_guarded(checking.check))
 app.command("agree")(_guarded(agreeing.agree))
 app.command("similarity")(_guarded(similarity.similarity))
 app.command("show")(_guarded(reading.show))
+app.command("audit")(_guarded(auditing.audit))
+app.command("report")(_guarded(reporting.report))
+app.command("review")(_guarded(reviewing.review))
+app.add_typer(correcting, name="corrections")
+correcting.command("apply")(_guarded(corrections.apply))
+correcting.command("export")(_guarded(corrections.export))
+correcting.command("import")(_guarded(corrections.import_))
+app.command("diff")(_guarded(diffing.diff))
 app.command("calibrate")(_guarded(reading.calibrate))
 app.add_typer(imports, name="import")
 imports.command("ragbench")(_guarded(labeling.import_ragbench, _UNREAD))

@@ -13,13 +13,11 @@ from functools import cached_property
 from typing import Any
 
 from labeler.example import KeyedExample, Sentence
-from labeler.judges.lexical.claims import Claim, read_claim
 from labeler.judges.lexical.clauses import Clause, clauses, whole
 from labeler.judges.lexical.index import DocumentIndex
 from labeler.judges.lexical.scoring import Scores
 from labeler.judges.lexical.support import Evidence, compare
 from labeler.judges.lexical.verdicts import Finding, denied, find, index_of, wanted
-from labeler.judges.lexical.words import EMPTY_TALK, SCAFFOLD, STOP_WORDS, stems, surface_words
 from labeler.labels import (
     ClaimsLabelingOutput,
     ComparedClaim,
@@ -29,6 +27,8 @@ from labeler.labels import (
     ResponseClaim,
     SentenceSupport,
 )
+from labeler.wording.claims import Claim, read_claim
+from labeler.wording.words import EMPTY_TALK, SCAFFOLD, STOP_WORDS, stems, surface_words
 
 
 def with_claims(

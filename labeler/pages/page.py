@@ -16,6 +16,8 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from labeler.characters import visible
+
 ASSETS = Path(__file__).parent / "assets"
 
 MIME = "application/json"
@@ -66,12 +68,20 @@ def _digest(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
+def _shown(value: object) -> object:
+    """What a template prints, with control and direction characters written out."""
+    return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
 @lru_cache
 def _environment() -> Environment:
-    return Environment(
+    environment = Environment(
         loader=FileSystemLoader(ASSETS),
         autoescape=True,  # by name alone it would leave out .j2
         undefined=StrictUndefined,
+        finalize=_shown,
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters["thousands"] = "{:,}".format
+    return environment

@@ -204,7 +204,16 @@ def _reference_claims(label: ReferenceLabelingOutput) -> list[ClaimView]:
 
 def metric_view(ratio: Ratio) -> MetricView:
     """A metric's value, or why it has none."""
-    return {"value": ratio.value, "text": visible(str(ratio))}
+    return {"value": ratio.value, "text": visible(ratio_text(ratio))}
+
+
+def ratio_text(ratio: Ratio) -> str:
+    """A ratio as it is printed: ``0.2500 (1/4)``, or ``undefined: no_relevant_sentences``."""
+    value = ratio.value
+    if value is None:
+        return f"undefined: {ratio.undefined or 'no value'}"
+    counted = isinstance(ratio.numerator, int) and ratio.denominator
+    return f"{value:.4f} ({ratio.numerator}/{ratio.denominator})" if counted else f"{value:.4f}"
 
 
 def finding_view(finding: Finding) -> FindingView:

@@ -21,10 +21,10 @@ from labeler.example import KeyedExample, Piece, key_documents, key_response
 from labeler.judges import JUDGES, Judge, JudgeReply
 from labeler.judges.embedded import EmbeddedJudge
 from labeler.judges.lexical.explain import QUOTED_LETTERS, QUOTED_WORDS
-from labeler.judges.lexical.words import stem, surface_words
 from labeler.labels import SentenceSupport
 from labeler.prompting import JudgeRequest, load_prompt, load_schema
 from labeler.signature import Signature
+from labeler.wording.words import stem, surface_words
 
 TOWER = [
     [

@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from labeler.example import Sentence
-from labeler.judges.lexical.claims import Claim, read_claim
+from labeler.wording.claims import Claim, read_claim
 
 FEWEST_WORDS = 3
 """Words that a part must claim with; a shorter one stays with what stands before it."""

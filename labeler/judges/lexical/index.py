@@ -10,7 +10,7 @@ from itertools import chain, pairwise
 from typing import NamedTuple
 
 from labeler.example import KeyedExample
-from labeler.judges.lexical.words import STOP_WORDS, stems, surface_words
+from labeler.wording.words import STOP_WORDS, stems, surface_words
 
 
 class Match(NamedTuple):

@@ -12,7 +12,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from labeler.example import KeyedExample
-from labeler.judges.lexical.claims import read_claim
 from labeler.judges.lexical.index import DocumentIndex
 from labeler.judges.lexical.ranking import (
     RELEVANCE_NEIGHBOURS,
@@ -21,7 +20,8 @@ from labeler.judges.lexical.ranking import (
     rank,
 )
 from labeler.judges.lexical.support import EMPTY, Evidence, weigh
-from labeler.judges.lexical.words import EMPTY_TALK, STOP_WORDS, stems, surface_words, written
+from labeler.wording.claims import read_claim
+from labeler.wording.words import EMPTY_TALK, STOP_WORDS, stems, surface_words, written
 
 
 class Scores(NamedTuple):

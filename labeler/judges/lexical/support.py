@@ -10,9 +10,9 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
-from labeler.judges.lexical.claims import Claim
 from labeler.judges.lexical.index import DocumentIndex, Match
-from labeler.judges.lexical.words import SAYING, SCAFFOLD, measures, negations
+from labeler.wording.claims import Claim
+from labeler.wording.words import SAYING, SCAFFOLD, measures, negations
 
 # Support of a response sentence: coverage by its closest document sentence (0 to 1), and …
 BIGRAMS = 0.5  # … the share of its word pairs that stand in some document sentence

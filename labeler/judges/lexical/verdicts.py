@@ -10,11 +10,11 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from labeler.example import KeyedExample, Sentence
-from labeler.judges.lexical.claims import Claim
 from labeler.judges.lexical.index import DocumentIndex
 from labeler.judges.lexical.support import SAME_STATEMENT, Evidence, compare
-from labeler.judges.lexical.words import is_number
 from labeler.labels import Verdict
+from labeler.wording.claims import Claim
+from labeler.wording.words import is_number
 
 
 class Finding(NamedTuple):

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from labeler.example import Sentence
-from labeler.judges.lexical.words import (
+from labeler.wording.words import (
     SCAFFOLD,
     STOP_WORDS,
     names,

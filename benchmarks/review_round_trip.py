@@ -1,0 +1,201 @@
+"""Thirty corrections in the review desk on real rows, and what follows from them.
+
+    python benchmarks/review_round_trip.py [--records 30] [--seed 7] [--write docs/review.md]
+
+The embedded judge labels the RAGBench rows. A browser opens the desk on a random sample of these
+labels and marks, click by click, what the published label of the same record says: it plays a
+person who agrees with GPT-4. Then the same commands run that a person would type: agreement and
+corrected means, the corrected labels, and their diff against the judge's.
+
+Needs the rows (see ragbench_data.py) and what tests/browser/requirements.txt lists.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from labeler import __version__
+from labeler.api import iter_labels, read_ragbench, write_labels
+from labeler.corrections import Judgement, judgement_of
+from labeler.judges.embedded import EmbeddedJudge
+from labeler.record import LabelRecord
+from labeler.rows import RowFile
+from labeler.stores.memory import MemoryStore
+from ragbench_data import ragbench_files
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Locator, Page
+
+_ID = ("dataset_name", "id", "generation_model_name")
+_PERSON = "published"
+
+
+def main() -> None:
+    """Make the labels, correct some of them in a browser, and print what follows."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--records", type=int, default=30)
+    parser.add_argument("--seed", type=int, default=7)
+    parser.add_argument("--write", type=Path, help="write the outcome here, as Markdown")
+    wanted = parser.parse_args()
+    files = ragbench_files()
+    if not files:
+        sys.exit("no RAGBench rows: see benchmarks/ragbench_data.py")
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch)
+        truth = _published(files)
+        judged = iter_labels(
+            RowFile(*files, id_from=_ID), judge=EmbeddedJudge(), store=MemoryStore()
+        )
+        count = write_labels(judged, folder / "judge.jsonl")
+        marks = _review(folder, truth, wanted.records, wanted.seed)
+        text = _told(folder, count, wanted.records, wanted.seed, marks)
+    print(text)
+    if wanted.write:
+        wanted.write.write_text(text, encoding="utf-8")
+
+
+def _published(files: list[Path]) -> dict[str, LabelRecord]:
+    """The published labels by the ids that the judge's have."""
+    records = (record for path in files for record in read_ragbench(path))
+    return {one.id: one for one in records if isinstance(one, LabelRecord)}
+
+
+@contextmanager
+def _desk(folder: Path, records: int, seed: int) -> Iterator[str]:
+    """The desk as a person starts it; its address."""
+    command = [sys.executable, "-m", "labeler", "review", "judge.jsonl", "--annotator", _PERSON]
+    command += ["--queue", "random", "--sample", str(records), "--seed", str(seed)]
+    said = folder / "desk.txt"
+    with (
+        said.open("w") as talk,
+        subprocess.Popen(command, cwd=folder, stderr=talk) as desk,  # noqa: S603 - our own program
+    ):
+        try:
+            yield _address(said, desk)
+        finally:
+            desk.send_signal(signal.SIGINT)
+    print(said.read_text(), file=sys.stderr)
+
+
+def _address(said: Path, desk: subprocess.Popen[bytes]) -> str:
+    """The address that the desk prints once it has read the labels."""
+    while desk.poll() is None:
+        if found := re.search(r"http://127\.0\.0\.1:\d+/#token=\S+", said.read_text()):
+            return found[0]
+        time.sleep(0.1)
+    sys.exit(f"the desk did not open: {said.read_text()}")
+
+
+def _review(folder: Path, truth: dict[str, LabelRecord], records: int, seed: int) -> int:
+    """Judge the sample as the published labels do; how many marks were turned."""
+    from playwright.sync_api import sync_playwright  # noqa: PLC0415 - not everyone has it
+
+    turned = 0
+    with _desk(folder, records, seed) as address, sync_playwright() as driver:
+        browser = driver.chromium.launch(
+            executable_path=shutil.which("chromium"),
+            args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"],
+        )
+        page = browser.new_page(viewport={"width": 1280, "height": 900})
+        page.goto(address)
+        for number in range(1, records + 1):
+            page.wait_for_function(
+                "n => document.querySelector('#position')?.value === String(n)", arg=number
+            )
+            page.locator(".record .sentence").first.wait_for()
+            name = page.locator(".record-id code").first.inner_text()
+            turned += _mark(page, judgement_of(truth[name].label))
+            page.keyboard.press("d")
+            page.wait_for_function(
+                "n => document.querySelector('#counts')?.textContent.includes(`${n} of`)",
+                arg=number,
+            )
+        browser.close()
+    return turned
+
+
+def _mark(page: Page, wanted: Judgement) -> int:
+    """Turn the marks of the record on the page until they say what is wanted."""
+    turned = 0
+    for field, keys in (("relevant", wanted.relevant), ("utilized", wanted.utilized)):
+        for button in page.locator(f"button.mark.{field}").all():
+            key = button.locator("xpath=ancestor::*[@data-key][1]").get_attribute("data-key")
+            turned += _set(button, on=key in keys)
+    for verdict in page.locator("button.mark.verdict").all():
+        row = verdict.locator("xpath=ancestor::*[@data-key][1]")
+        key = row.get_attribute("data-key") or ""
+        turned += _set(verdict, on=key in wanted.support)
+        if key in wanted.support:
+            row.click()
+            turned += _link(page, wanted.support[key])
+    return turned + _set(page.locator(".overall-button"), on=wanted.overall_supported)
+
+
+def _link(page: Page, wanted: tuple[str, ...]) -> int:
+    """Choose what supports the sentence at hand; what is wanted first: some must always be left."""
+    links = [*page.locator("button.mark.link").all(), *page.locator("button.special").all()]
+    found: list[tuple[Locator, bool]] = []
+    for button in links:
+        special = button.get_attribute("data-special")
+        row = button.locator("xpath=ancestor::*[@data-key][1]")
+        found.append((button, (special or row.get_attribute("data-key")) in wanted))
+    return sum(_set(button, on=on) for button, on in sorted(found, key=lambda pair: not pair[1]))
+
+
+def _set(button: Locator, *, on: bool) -> int:
+    """Press a button unless it says already what it should."""
+    if (button.get_attribute("aria-pressed") == "true") == on:
+        return 0
+    button.click()
+    return 1
+
+
+def _told(folder: Path, labels: int, records: int, seed: int, marks: int) -> str:
+    """What was done, and what the commands say."""
+    corrections = "judge.corrections.jsonl"
+    commands = [
+        ["agree", "judge.jsonl", "--human", corrections, "--random-sample"],
+        ["corrections", "apply", "judge.jsonl", corrections, "-o", "corrected.jsonl"],
+        ["diff", "judge.jsonl", "corrected.jsonl", "--metrics", "relevance,utilization,adherence"],
+    ]
+    parts = [
+        f"""# A round trip through the review desk
+
+{records} of the embedded judge's {labels:,} labels of RAGBench rows, drawn at random (seed {seed}),
+were judged in the desk by a browser that marks, click by click, what the published label of the
+same record says: {marks} marks turned. Then, with the commands that a person would type:
+"""
+    ]
+    for command in commands:
+        out = subprocess.run(  # noqa: S603 - our own program
+            [sys.executable, "-m", "labeler", *command],
+            cwd=folder,
+            env={"PATH": "/usr/bin:/bin", "COLUMNS": "110"},
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            check=False,
+        )
+        shown = "\n".join(line.rstrip() for line in out.stdout.strip().splitlines())
+        parts.append(f"```\n$ labeler {' '.join(command)}\n{shown}\n```\n")
+    today = datetime.now(UTC).date().isoformat()
+    parts.append(
+        f"Made by `python benchmarks/review_round_trip.py`, {today}, labeler {__version__}.\n"
+    )
+    return "\n".join(parts)
+
+
+if __name__ == "__main__":
+    main()

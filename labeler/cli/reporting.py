@@ -1,0 +1,65 @@
+"""The command that writes labels as a page for a browser."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from labeler.cli.reading import Group, Labels, Level, Resamples, Seed
+from labeler.errors import UsageError
+
+
+def report(
+    labels: Labels,
+    *,
+    output: Annotated[
+        str, typer.Option("--output", "-o", help="HTML file to write, in place of what is there.")
+    ],
+    by: Annotated[str | None, typer.Option(help="Part figures by this metadata column.")] = None,
+    ids: Annotated[
+        str | None,
+        typer.Option(
+            "--metrics",
+            help="Ids, comma-separated, or all; by default each once that the labels allow.",
+        ),
+    ] = None,
+    title: Annotated[str | None, typer.Option(help="Title of the page.")] = None,
+    sort: Annotated[
+        Literal["doubt", "file"],
+        typer.Option(help="Which records come first: the most doubtful, or as in the file."),
+    ] = "doubt",
+    resamples: Resamples = 10_000,
+    level: Level = 0.95,
+    seed: Seed = 0,
+    group: Group = None,
+    records_per_file: Annotated[
+        int, typer.Option(help="More records make several files: a multiple of 100.")
+    ] = 10_000,
+) -> None:
+    """Write labels as a page for a browser, offline: figures, findings, records."""
+    from labeler import api
+    from labeler.calculators import Intervals
+    from labeler.cli.terminal import say
+    from labeler.lines import STDIO
+    from labeler.report import write_report
+
+    if output == STDIO:
+        raise UsageError("a report may be several files: name a file, such as -o report.html")
+    source, target = Path(labels), Path(output)
+    if source.is_file() and target.is_file() and source.samefile(target):
+        raise UsageError(f"{output} holds the labels: write the report to another file")
+    written = write_report(
+        api.read_any(labels),
+        target,
+        name="standard input" if labels == STDIO else source.name,
+        by=by,
+        metrics=ids,
+        intervals=Intervals(resamples, level, seed, group),
+        title=title,
+        order=sort,
+        records_per_file=records_per_file,
+    )
+    for path in written:
+        say(f"{path}: {path.stat().st_size / 1e6:.1f} MB")

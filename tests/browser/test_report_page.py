@@ -1,0 +1,633 @@
+"""The report in a browser: its list of records, an open record, and texts that would be markup."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from browser import reports
+from browser.driving import PHONE, Visits, expect, faults, need_browser
+from labeler.characters import visible
+from labeler.record import AnyOutcome, LabelFailure, LabelRecord
+from labeler.report import write_report
+from payloads import PAYLOADS, hostile_column, hostile_records
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+need_browser()
+
+UNDEFINED = "\u2013"
+"""What stands in place of a value that a metric does not have."""
+LIST = "#browser .records tbody tr"
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Address of a report of three pages."""
+    return reports.small_report(tmp_path_factory.mktemp("small") / "report.html").as_uri()
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Address of a report whose every text tries to be markup."""
+    path = tmp_path_factory.mktemp("hostile") / "report.html"
+    [path] = write_report(
+        hostile_records(),
+        path,
+        name=PAYLOADS[0],
+        by=hostile_column(),
+        title=PAYLOADS[1],
+        metrics=reports.METRICS,
+    )
+    return path.as_uri()
+
+
+@pytest.fixture(scope="module")
+def window(browser: Browser, small: str) -> Iterator[tuple[Visits, Page]]:
+    """A window that tests use one after the other: a page keeps nothing but its address."""
+    visits = Visits(browser)
+    yield visits, visits.open(small)
+    visits.end()
+
+
+@pytest.fixture
+def page(window: tuple[Visits, Page], small: str) -> Iterator[Page]:
+    """The small report, with its list drawn."""
+    visits, page = window
+    page.goto("about:blank")
+    page.goto(small)
+    expect(page.locator(LIST)).to_have_count(50)
+    yield page
+    visits.judge()
+
+
+@pytest.fixture
+def opened(window: tuple[Visits, Page], small: str) -> Iterator[Page]:
+    """The record `contradicted` of the small report, opened by a link to it."""
+    visits, page = window
+    page.goto("about:blank")
+    page.goto(f"{small}#record=contradicted")
+    expect(page.locator(".question")).to_have_text("Does the label agree with itself?")
+    yield page
+    page.emulate_media(media="screen")
+    visits.judge()
+
+
+def ids(page: Page) -> list[str]:
+    """Ids in the list, as far as the page of it goes."""
+    found: list[str] = page.locator(f"{LIST} th").all_inner_texts()
+    return found
+
+
+def says(page: Page, counted: str) -> None:
+    """Wait until the list says how many records it holds."""
+    expect(page.get_by_role("status").filter(has_text="records")).to_have_text(counted)
+
+
+def address(page: Page) -> str:
+    """The part of the page's address that keeps what is shown."""
+    url: str = page.url
+    return url.partition("#")[2]
+
+
+def focused(page: Page, attribute: str) -> str | None:
+    """An attribute of the element that has the focus."""
+    value: str | None = page.evaluate(f"document.activeElement.getAttribute({attribute!r})")
+    return value
+
+
+def lit(page: Page) -> list[str]:
+    """Keys of the sentences that are lit."""
+    keys: list[str] = page.locator(".sentence.lit").evaluate_all(
+        "rows => rows.map(row => row.dataset.key)"
+    )
+    return keys
+
+
+# The list.
+
+
+def test_a_report_opens_with_its_most_doubtful_records_first(page: Page) -> None:
+    """Fifty of them, with the count of all."""
+    says(page, f"{reports.TOTAL} of {reports.TOTAL} records")
+    assert ids(page)[0] == "contradicted"
+    assert "Does the label agree with itself?" in page.locator(LIST).first.inner_text()
+
+
+def test_a_click_on_a_heading_sorts_with_the_worst_first_and_then_turns(page: Page) -> None:
+    """For a metric of which more is better the lowest comes first; none at all comes last."""
+    heading = page.get_by_role("button", name="completeness", exact=True)
+    heading.click()
+    expect(page.locator("th[aria-sort]")).to_have_attribute("aria-sort", "ascending")
+    values = page.locator(f"{LIST} td[data-name=completeness]").all_inner_texts()
+    numbers = [float(text) for text in values if text != UNDEFINED]
+    assert numbers == sorted(numbers)
+    heading.click()
+    expect(page.locator("th[aria-sort]")).to_have_attribute("aria-sort", "descending")
+    assert page.locator(f"{LIST} td[data-name=completeness]").first.inner_text() == "1.00"
+    assert address_after_rest(page, "sort=-") == "sort=-completeness"
+
+
+def address_after_rest(page: Page, part: str) -> str:
+    """The address, once a part of it has been written."""
+    page.wait_for_function("part => location.hash.includes(part)", arg=part)
+    return address(page)
+
+
+@pytest.mark.parametrize(
+    ("by", "first", "last"),
+    [
+        ("id", "compared", "row-00044"),
+        ("order", "row-00000", "row-00049"),
+        ("findings", "contradicted", None),
+    ],
+)
+def test_the_list_sorts_by_what_is_no_metric(
+    page: Page, by: str, first: str, last: str | None
+) -> None:
+    """By id, by the order of the file, by the number of findings."""
+    page.get_by_label("Sort by").select_option(by)
+    assert ids(page)[0] == first
+    assert last is None or ids(page)[-1] == last
+
+
+@pytest.mark.parametrize(
+    ("label", "option", "count", "first"),
+    [
+        ("Finding", "Overall verdict against those on the sentences (1)", 1, "contradicted"),
+        ("Pattern", "Ungrounded (14)", 14, "contradicted"),
+        ("domain", "harbour (43)", 43, "hidden-word"),
+        ("Signature", None, 1, "compared"),
+        ("Outcome", "failed: refusal (2)", 2, "refused-0"),
+        ("Outcome", "labelled (123)", 123, "contradicted"),
+    ],
+)
+def test_a_filter_shows_the_records_that_pass_it(
+    page: Page, label: str, option: str | None, count: int, first: str
+) -> None:
+    """One of each kind; it stands as a chip, and goes with it."""
+    choice = page.get_by_label(label, exact=True)
+    if option is None:
+        choice.select_option(index=2)
+    else:
+        choice.select_option(label=option)
+    says(page, f"{count} of {reports.TOTAL} records")
+    assert ids(page)[0] == first
+    page.get_by_role("button", name="Remove filter").click()
+    says(page, f"{reports.TOTAL} of {reports.TOTAL} records")
+
+
+def test_a_range_of_a_metric_includes_both_ends(page: Page) -> None:
+    """Relevance of 0.25 to 0.5 holds that of one and two sentences of four."""
+    form = page.get_by_role("form", name="Metric range")
+    form.get_by_label("From").fill("0.25")
+    form.get_by_label("To", exact=True).fill("0.5")
+    form.get_by_role("button").click()
+    values = set(page.locator(f"{LIST} td[data-name=relevance]").all_inner_texts())
+    assert values == {"0.25", "0.33", "0.50"}
+    expect(page.get_by_role("button", name="Remove filter: relevance 0.25 to 0.5")).to_be_visible()
+
+
+def test_filters_narrow_each_other_and_are_cleared_together(page: Page) -> None:
+    """Both chips are there, and one button for all."""
+    page.get_by_label("domain", exact=True).select_option(label="clinic (82)")
+    page.get_by_label("Pattern", exact=True).select_option(label="Ungrounded (14)")
+    says(page, f"10 of {reports.TOTAL} records")
+    page.get_by_role("button", name="Clear all").click()
+    says(page, f"{reports.TOTAL} of {reports.TOTAL} records")
+
+
+def test_a_search_finds_words_of_ids_and_questions(page: Page) -> None:
+    """All words must be there, in small letters or large."""
+    page.get_by_role("searchbox").fill("TOWER 11")
+    says(page, f"11 of {reports.TOTAL} records")
+    page.get_by_role("searchbox").fill("bittern")
+    says(page, f"0 of {reports.TOTAL} records")
+    expect(page.get_by_text("No record passes these filters.")).to_be_visible()
+
+
+def test_a_search_of_all_texts_finds_what_stands_in_a_document(page: Page) -> None:
+    """It unpacks every chunk, and can be taken back."""
+    page.get_by_role("searchbox").fill("bittern")
+    page.get_by_label("also in documents").check()
+    says(page, f"1 of {reports.TOTAL} records")
+    assert ids(page) == ["hidden-word"]
+    page.get_by_label("also in documents").uncheck()
+    says(page, f"0 of {reports.TOTAL} records")
+
+
+def test_a_reload_keeps_filters_order_and_search(page: Page) -> None:
+    """They stand in the address."""
+    page.get_by_label("domain", exact=True).select_option(label="harbour (43)")
+    page.get_by_role("searchbox").fill("tower")
+    page.get_by_label("Sort by").select_option("id")
+    says(page, f"40 of {reports.TOTAL} records")
+    address_after_rest(page, "sort=id")
+    before = ids(page)
+    page.reload()
+    says(page, f"40 of {reports.TOTAL} records")
+    assert ids(page) == before
+    assert page.get_by_role("searchbox").input_value() == "tower"
+
+
+def test_pages_of_the_list_follow_each_other(page: Page) -> None:
+    """The third holds the rest."""
+    page.get_by_role("button", name="Next").click()
+    page.get_by_role("button", name="Next").click()
+    expect(page.locator(LIST)).to_have_count(reports.TOTAL - 100)
+    expect(page.get_by_role("button", name="Next")).to_be_disabled()
+
+
+def test_chosen_columns_are_shown(page: Page) -> None:
+    """And stand in the address."""
+    page.get_by_text("Columns", exact=True).click()
+    page.get_by_label("faithfulness", exact=True).check()
+    expect(page.get_by_role("button", name="faithfulness", exact=True)).to_be_visible()
+    assert "faithfulness" in address_after_rest(page, "columns=")
+
+
+def test_a_click_on_a_bar_filters_by_its_bin(page: Page) -> None:
+    """As many records are listed as the bar says that it holds."""
+    bar = page.locator(".hit[data-filter]").first
+    label = bar.get_attribute("aria-label")
+    counted = re.search(r"([\d,]+) record", label or "")
+    assert counted is not None
+    bar.click()
+    says(page, f"{counted[1]} of {reports.TOTAL} records")
+
+
+def test_every_part_of_the_charts_filters_to_as_many_records_as_it_says(page: Page) -> None:
+    """Whatever the bins: each is activated by the keyboard."""
+    labels: list[str] = page.locator(".hit[data-filter]").evaluate_all(
+        "hits => hits.map(hit => hit.getAttribute('aria-label'))"
+    )
+    counts: list[str] = page.evaluate(
+        """() => [...document.querySelectorAll(".hit[data-filter]")].map((hit) => {
+          const press = { key: "Enter", bubbles: true, cancelable: true };
+          hit.dispatchEvent(new KeyboardEvent("keydown", press));
+          return document.querySelector(".browser-status").textContent;
+        })"""
+    )
+    said = [re.findall(r"([\d,]+) record", label)[-1] for label in labels]
+    assert len(said) > 10
+    assert [count.partition(" ")[0] for count in counts] == said
+
+
+def test_a_failed_row_says_why(page: Page) -> None:
+    """With its reason in the list, and its message when opened."""
+    page.get_by_label("Outcome").select_option(label="failed (2)")
+    assert "failed: refusal" in page.locator(LIST).first.inner_text()
+    page.get_by_role("link", name="refused-0").click()
+    expect(page.locator(".failure")).to_have_text("The model refused: ask another one.")
+
+
+def test_ten_thousand_records_open_and_filter(
+    visits: Visits, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """In one file."""
+    path = reports.large_report(tmp_path_factory.mktemp("large") / "report.html", 10_000)
+    page = visits.open(path.as_uri())
+    says(page, "10,000 of 10,000 records")
+    page.get_by_role("searchbox").fill("refused-999")
+    says(page, "8 of 10,000 records")
+    page.get_by_role("searchbox").fill("")
+    page.get_by_label("Pattern", exact=True).select_option(label="Ungrounded (1,000)")
+    says(page, "1,000 of 10,000 records")
+    page.keyboard.press("Escape")
+    page.get_by_role("link", name="row-00009").click()
+    expect(page.locator(".question")).to_have_text("How high is tower 9?")
+
+
+# An open record.
+
+
+def test_a_link_to_a_sentence_opens_its_record_and_lights_its_support(
+    visits: Visits, small: str
+) -> None:
+    """The sentence has the focus, and what is said of it is shown."""
+    page = visits.open(f"{small}#record=contradicted&sentence=a")
+    expect(page.locator(".sentence[data-key=a]")).to_be_focused()
+    assert lit(page) == ["0a", "1b"]
+    expect(page.locator(".explanation")).to_contain_text("supported")
+    page.reload()
+    expect(page.locator(".sentence[data-key=a]")).to_be_focused()
+
+
+def test_a_link_to_a_record_that_is_not_there_says_so(visits: Visits, small: str) -> None:
+    """And leads back to the list."""
+    page = visits.open(f"{small}#record=nobody")
+    expect(page.get_by_text("This file has no record nobody")).to_be_visible()
+    page.get_by_role("button", name="List").click()
+    expect(page.locator(LIST)).to_have_count(50)
+
+
+def test_pointing_at_a_response_sentence_lights_exactly_its_support(opened: Page) -> None:
+    """Special strings light nothing; the pointer gone, nothing is lit."""
+    opened.locator(".sentence[data-key=c]").hover()
+    assert lit(opened) == ["0b"]
+    opened.locator(".sentence[data-key=b]").hover()
+    assert lit(opened) == []
+    expect(opened.locator(".explanation")).to_contain_text("not supported")
+    opened.locator(".sentence[data-key=a]").hover()
+    assert lit(opened) == ["0a", "1b"]
+    opened.locator(".record-bar").hover()
+    assert lit(opened) == []
+
+
+def test_focusing_a_document_sentence_lights_what_it_supports(opened: Page) -> None:
+    """In the response."""
+    opened.locator('.sentence[data-key="1b"]').focus()
+    assert lit(opened) == ["a"]
+
+
+def test_marks_tell_what_the_label_says(opened: Page) -> None:
+    """By letters with words behind them."""
+    marks: list[str] = opened.locator(".sentence .mark[role=img]").evaluate_all(
+        "marks => marks.map(mark => mark.closest('.sentence').dataset.key + ' ' + mark.ariaLabel)"
+    )
+    documents = [f"{key} {what}" for key in ("0a", "0b") for what in ("relevant", "utilized")]
+    assert marks == [*documents, "a supported", "b not supported", "c supported"]
+    expect(opened.locator(".sentence[data-key=c] .chip.special")).to_have_text("well_known_fact")
+
+
+def test_a_finding_leads_to_its_sentences(opened: Page) -> None:
+    """By their keys."""
+    opened.locator(".finding").first.get_by_role("button", name="b", exact=True).click()
+    expect(opened.locator(".sentence[data-key=b]")).to_be_focused()
+    assert "sentence=b" in address_after_rest(opened, "sentence=")
+
+
+def test_claims_and_the_reference_answer_are_shown(visits: Visits, small: str) -> None:
+    """With the verdicts on them."""
+    page = visits.open(f"{small}#record=compared")
+    claims = page.locator(".sentence[data-key=a] .claims > li")
+    expect(claims).to_have_count(2)
+    expect(claims.nth(1)).to_contain_text("contradiction")
+    expect(claims.nth(1)).to_contain_text("off the question")
+    page.locator(".record-reference > summary").click()
+    expect(page.locator(".record-reference .claims")).to_contain_text("Bread is for sale.")
+
+
+def test_a_link_to_the_record_is_copied(visits: Visits, small: str) -> None:
+    """As it stands in the address, with the sentence in focus."""
+    page = visits.open(
+        f"{small}#record=contradicted", permissions=["clipboard-write", "clipboard-read"]
+    )
+    page.locator(".sentence[data-key=b]").focus()
+    page.get_by_role("button", name="Copy link").click()
+    expect(page.locator(".record-bar [role=status]")).to_have_text("Link copied.")
+    assert (
+        page.evaluate("navigator.clipboard.readText()") == f"{small}#record=contradicted&sentence=b"
+    )
+
+
+def test_the_browser_goes_back_from_a_record_to_the_filtered_list(page: Page) -> None:
+    """A record is a step in its history; a filter is none."""
+    page.get_by_label("domain", exact=True).select_option(label="harbour (43)")
+    says(page, f"43 of {reports.TOTAL} records")
+    page.get_by_role("link", name="hidden-word").click()
+    expect(page.locator(".question")).to_have_text("Which bird is it?")
+    page.go_back()
+    says(page, f"43 of {reports.TOTAL} records")
+
+
+def test_a_record_of_more_sentences_than_anybody_reads_is_drawn(
+    visits: Visits, tmp_path: Path
+) -> None:
+    """And a link to one of them brings it into sight."""
+    uri = reports.long_report(tmp_path / "report.html").as_uri()
+    page = visits.open(f"{uri}#record=long&sentence=tz")
+    row = page.locator(".sentence[data-key=tz]")
+    expect(row).to_be_focused()
+    expect(row).to_be_in_viewport()
+    assert lit(page) == ["0a", "5b"]
+    expect(page.locator(".sentence[data-part=document]")).to_have_count(2000)
+
+
+# By keyboard alone.
+
+
+def test_the_keyboard_leads_from_the_list_to_a_sentence_and_back(page: Page) -> None:
+    """Search, rows, record, sentences, support, next record, list: no mouse."""
+    press = page.keyboard.press
+    press("/")
+    assert focused(page, "id") == "search"
+    page.keyboard.type("agree")
+    says(page, f"1 of {reports.TOTAL} records")
+    press("Escape")
+    press("Enter")
+    expect(page.locator(".question")).to_be_focused()
+    expect(page.locator(".question")).to_have_text("Does the label agree with itself?")
+    page.locator(".sentence[data-key=a]").focus()
+    press("ArrowDown")
+    assert focused(page, "data-key") == "b"
+    press("ArrowUp")
+    press("Enter")
+    assert focused(page, "data-key") == "0a"
+    press("Enter")
+    assert focused(page, "data-key") == "a"
+    press("Escape")
+    expect(page.get_by_role("link", name="contradicted")).to_be_focused()
+
+
+def test_the_tab_key_reaches_the_sentences_without_passing_each(opened: Page) -> None:
+    """Each part is one stop, with the buttons of one sentence behind it."""
+    stops = []
+    for _ in range(40):
+        opened.keyboard.press("Tab")
+        if key := focused(opened, "data-key"):
+            stops.append(key)
+    assert stops[:2] == ["0a", "a"]
+
+
+def test_letters_go_through_the_list_and_through_records(page: Page) -> None:
+    """`j` and `k` both in the list and in a record, `n` turns the pages."""
+    press = page.keyboard.press
+    press("j")
+    press("j")
+    expect(page.locator(LIST).nth(1).get_by_role("link")).to_be_focused()
+    press("k")
+    press("Enter")
+    expect(page.locator(".question")).to_be_focused()
+    first = page.locator(".record-id code").inner_text()
+    press("j")
+    expect(page.locator(".record-id code")).not_to_have_text(first)
+    press("k")
+    expect(page.locator(".record-id code")).to_have_text(first)
+    press("Escape")
+    press("n")
+    expect(page.get_by_text("Page 2 of 3")).to_be_visible()
+
+
+def test_help_opens_and_closes_by_keyboard(page: Page) -> None:
+    """The focus goes in and comes back."""
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog")).to_be_hidden()
+
+
+# Looks.
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_nothing_in_summary_and_list_shuts_people_out(
+    visits: Visits, small: str, scheme: str
+) -> None:
+    """Axe finds nothing serious in the whole page."""
+    page = visits.open(small, color_scheme=scheme, reduced_motion="reduce")
+    expect(page.locator(LIST)).to_have_count(50)
+    page.get_by_text("Columns", exact=True).click()
+    page.get_by_label("Pattern", exact=True).select_option(label="Ungrounded (14)")
+    assert faults(page) == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_nothing_in_a_record_shuts_people_out(visits: Visits, small: str, scheme: str) -> None:
+    """Axe finds nothing serious in two records with all that a record can have."""
+    page = visits.open(small, color_scheme=scheme, reduced_motion="reduce")
+    for name in ("contradicted", "compared"):
+        page.evaluate("name => { location.hash = `record=${name}&sentence=a`; }", name)
+        expect(page.locator(".record-id code")).to_have_text(name)
+        page.locator("#browser details").evaluate_all("all => all.forEach(one => one.open = true)")
+        assert faults(page, "#browser") == []
+
+
+def test_dark_and_light_follow_the_system(visits: Visits, small: str) -> None:
+    """By the ground's colour."""
+    grounds = {
+        scheme: visits.open(small, color_scheme=scheme).evaluate(
+            "getComputedStyle(document.body).backgroundColor"
+        )
+        for scheme in ("light", "dark")
+    }
+    assert grounds == {"light": "rgb(255, 255, 255)", "dark": "rgb(20, 23, 27)"}
+
+
+@pytest.mark.parametrize("where", ["", "#record=contradicted&sentence=a", "#record=compared"])
+def test_a_telephone_scrolls_up_and_down_alone(visits: Visits, small: str, where: str) -> None:
+    """At 360 pixels nothing sticks out."""
+    page = visits.open(small + where, viewport=PHONE)
+    expect(page.locator("#browser .records, #browser .record").first).to_be_visible()
+    assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+
+
+def test_a_telephone_shows_the_response_before_the_documents(visits: Visits, small: str) -> None:
+    """And what is said of a sentence has buttons that jump to its support."""
+    page = visits.open(f"{small}#record=contradicted&sentence=a", viewport=PHONE)
+    places = [
+        page.locator(part).bounding_box() for part in (".record-response", ".record-documents")
+    ]
+    assert places[0] is not None
+    assert places[1] is not None
+    assert places[0]["y"] < places[1]["y"]
+    page.locator(".record-panel").get_by_role("button", name="1b").click()
+    expect(page.locator('.sentence[data-key="1b"]')).to_be_in_viewport()
+
+
+def test_print_leaves_out_controls_and_keeps_explanations(opened: Page) -> None:
+    """The open record goes to paper whole."""
+    opened.emulate_media(media="print")
+    expect(opened.locator(".record-bar")).to_be_hidden()
+    expect(opened.locator(".sentence[data-key=a] .print-only")).to_be_visible()
+    expect(opened.locator("#summary")).to_be_visible()
+
+
+def test_a_browser_that_cannot_unpack_is_told(visits: Visits, small: str) -> None:
+    """In place of the list."""
+    page = visits.open("about:blank")
+    page.context.add_init_script("delete window.DecompressionStream")
+    visits.allow(small)
+    page.goto(small)
+    expect(page.locator("#browser")).to_contain_text("cannot unpack the records")
+
+
+# Texts of strangers.
+
+
+def test_no_text_of_a_stranger_runs_or_becomes_markup(visits: Visits, hostile: str) -> None:
+    """Every record is opened and looked at; all texts are shown as they are."""
+    page = visits.open(hostile)
+    total = len(hostile_records())
+    says(page, f"{total} of {total} records")
+    page.get_by_label("Sort by").select_option("order")
+    page.locator(f"{LIST} a").first.click()
+    expect(page.locator(".place")).to_have_text(f"1 of {total} records")
+    shown: list[dict[str, str | None]] = page.evaluate(_LOOK_AT_EACH, total)
+    assert shown == [_told(outcome) for outcome in hostile_records()]
+
+
+def _told(outcome: AnyOutcome) -> dict[str, str | None]:
+    """What is to be seen of an outcome."""
+    told: dict[str, str | None] = dict.fromkeys(("question", "sentence", "explanation", "failure"))
+    if isinstance(outcome, LabelFailure):
+        return told | {"failure": visible(outcome.message)}
+    assert isinstance(outcome, LabelRecord)
+    [judged] = outcome.label.sentence_support_information
+    texts = (outcome.example.question, outcome.example.documents[0][0].text, judged.explanation)
+    return told | dict(zip(told, map(visible, texts), strict=False))
+
+
+_LOOK_AT_EACH = """async (total) => {
+  const text = (selector) => document.querySelector(selector)?.textContent ?? null;
+  const press = (key) => document.dispatchEvent(new KeyboardEvent("keydown", { key }));
+  const until = async (holds) => { while (!holds()) await new Promise(requestAnimationFrame); };
+  const shown = [];
+  for (let place = 1; place <= total; place += 1) {
+    await until(() => text(".place") === `${place} of ${total} records`);
+    document.querySelector(".sentence[data-key=a]")?.focus();
+    const failure = text(".failure");
+    shown.push({
+      question: failure === null ? text(".question") : null,
+      sentence: text('.sentence[data-key="0a"] .text'),
+      explanation: text(".explanation .text"),
+      failure,
+    });
+    press("j");
+  }
+  return shown;
+}"""
+
+
+def test_filters_by_hostile_values_show_their_records(visits: Visits, hostile: str) -> None:
+    """Each value of the subset is chosen once: three records have it, or one."""
+    page = visits.open(hostile)
+    expect(page.get_by_label(hostile_column(), exact=True)).to_be_visible()
+    counts: list[str] = page.evaluate(_CHOOSE_EACH_SUBSET)
+    total = len(hostile_records())
+    assert counts.count(f"3 of {total} records") == len(PAYLOADS)
+    assert len(counts) == len(PAYLOADS) + 1
+
+
+_CHOOSE_EACH_SUBSET = """() => {
+  const choice = document.querySelector("#filter-subset");
+  return [...choice.options].slice(1).map(({ value }) => {
+    choice.value = value;
+    choice.dispatchEvent(new Event("change"));
+    return document.querySelector(".browser-status").textContent;
+  });
+}"""
+
+
+@pytest.mark.parametrize(
+    "name", ["record", "q", "subset", "check", "pattern", "metric", "sort", "columns", "failed"]
+)
+def test_hostile_addresses_are_only_texts(page: Page, name: str) -> None:
+    """Whatever a link asks the list for, it is read, and the next link works."""
+    page.evaluate(_VISIT_EACH, [name, [*PAYLOADS, "constructor:0:1", "1:2:3:4)"]])
+    page.evaluate("location.hash = 'record=contradicted'")
+    expect(page.locator(".question")).to_have_text("Does the label agree with itself?")
+
+
+_VISIT_EACH = """async ([name, texts]) => {
+  for (const text of texts) {
+    const read = new Promise((go) => addEventListener("hashchange", go, { once: true }));
+    location.hash = new URLSearchParams([[name, text]]);
+    await read;
+  }
+}"""

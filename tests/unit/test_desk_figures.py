@@ -1,0 +1,171 @@
+"""The desk's figures, on files so small that they can be worked out by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from statistics import NormalDist
+from typing import Any
+
+import pytest
+
+from desks import a_desk, own, said
+from labeler.corrections import estimates
+from labeler.desk.desk import Desk
+from labeler.desk.figures import Figures
+from labeler.desk.views import FiguresView, MetricFiguresView
+from labelled import record
+
+RELEVANT = {"r0": ("0a",), "r1": ("0a", "0b"), "r2": (), "r3": ("0a",)}
+"""Relevance of 1/3, 2/3, 0 and 1/3: each record has three document sentences."""
+
+RECORDS = [
+    record(id=name, documents=[[f"Fact {name}.", "More."], ["Other."]], relevant=keys)
+    for name, keys in RELEVANT.items()
+]
+AS_JUDGED: dict[str, Any] = {"support": {"a": ("0a",), "b": ("0b",)}, "overall_supported": True}
+
+
+def figures_of(desk: Desk) -> FiguresView:
+    """What a page would be told."""
+    drawn = desk.keys if desk.terms.queue == "random" else ()
+    return Figures(desk.collection, desk.ledger, desk.metrics, drawn=drawn).view()
+
+
+def means(view: FiguresView, metric: str) -> MetricFiguresView:
+    """The figures of one metric."""
+    return next(one for one in view["metrics"] if one["metric"] == metric)
+
+
+@pytest.fixture
+def drawn(tmp_path: Path) -> Desk:
+    """Two of four records are drawn: the first is agreed with, the second all relevant."""
+    desk = a_desk(tmp_path, records=RECORDS, queue="random")
+    desk.judge(0, said(desk, 0))
+    wholly = own(relevant=("0a", "0b", "1a"), **AS_JUDGED)
+    desk.judge(1, said(desk, 1, judgement=wholly))
+    return desk
+
+
+def test_before_the_first_judgement_there_is_the_judge_alone(tmp_path: Path) -> None:
+    """Its means over all rows: relevance (1/3 + 2/3 + 0 + 1/3) / 4."""
+    view = figures_of(a_desk(tmp_path, records=RECORDS))
+    assert view["judged"] == 0
+    assert view["rows"] == 4
+    assert view["fields"] == []
+    relevance = means(view, "relevance")
+    assert relevance["judge"]["value"] == pytest.approx(1 / 3)
+    assert relevance["estimate"] is None
+    assert relevance["overlaid"] == pytest.approx(1 / 3)
+
+
+def test_agreement_counts_what_was_judged(drawn: Desk) -> None:
+    """Of 6 document sentences, one is relevant to the person alone; the rest is the same."""
+    fields = {one["field"]: one for one in figures_of(drawn)["fields"]}
+    assert list(fields) == ["relevant", "utilized", "supported", "overall_supported"]
+    assert fields["relevant"]["units"] == 6
+    assert fields["relevant"]["raw"] == pytest.approx(5 / 6)
+    # Both say yes to 3, the judge no and the person yes to 1, both no to 2: by chance they agree on
+    # 3/6 * 4/6 + 3/6 * 2/6 = 1/2.
+    assert fields["relevant"]["kappa"] == pytest.approx((5 / 6 - 1 / 2) / (1 - 1 / 2))
+    # AC1: yes is said in 7 of 12 cases, so chance is 2 * 7/12 * 5/12 = 35/72.
+    assert fields["relevant"]["ac1"] == pytest.approx((5 / 6 - 35 / 72) / (1 - 35 / 72))
+    assert fields["supported"]["raw"] == 1
+
+
+def test_ppi_sets_the_judge_right_by_what_was_drawn(drawn: Desk) -> None:
+    """People 1/3 and 1 beside the judge's 1/3 and 2/3; the judge alone 0 and 1/3.
+
+    The covariance is 1/18, the judge's variance 2/27, n = N = 2: the weight is 1/18 over 4/27, or
+    3/8. The mean is 2/3 - 3/8 * 1/2 + 3/8 * 1/6 = 13/24.
+    """
+    view = figures_of(drawn)
+    assert view["drawn"] == 2
+    estimate = means(view, "relevance")["estimate"]
+    assert estimate is not None
+    assert estimate["value"] == pytest.approx(13 / 24)
+    # Variances 169/48² of 5/24 and 18/24, and 1/36 of 0 and 1/3, each over 2: 89/48² in all.
+    half = NormalDist().inv_cdf(0.975) * 89**0.5 / 48
+    assert estimate["interval"] == pytest.approx([13 / 24 - half, 13 / 24 + half])
+
+
+def test_the_overlay_puts_people_in_the_place_of_the_judge(drawn: Desk) -> None:
+    """Relevance (1/3 + 1 + 0 + 1/3) / 4."""
+    assert means(figures_of(drawn), "relevance")["overlaid"] == pytest.approx(5 / 12)
+
+
+def test_the_figures_are_those_of_the_other_commands(drawn: Desk) -> None:
+    """The same means as from the file of corrections."""
+    view = figures_of(drawn)
+    found = estimates(lambda: RECORDS, drawn.ledger.standing().events)
+    for one in found:
+        if one.metric in {"relevance", "adherence", "overall_supported"}:
+            shown = means(view, one.metric)
+            assert shown["judge"]["value"] == one.plain.value
+            assert shown["estimate"] is not None
+            assert shown["estimate"]["value"] == one.ppi.value
+
+
+def test_what_was_not_drawn_at_random_sets_no_mean_right(tmp_path: Path) -> None:
+    """The figures say why, and the agreement is there all the same."""
+    desk = a_desk(tmp_path, records=RECORDS, queue="doubtful")
+    desk.judge(0, said(desk, 0, judgement=own()))
+    view = figures_of(desk)
+    assert view["drawn"] == 0
+    assert means(view, "adherence")["estimate"] is None
+    assert means(view, "adherence")["overlaid"] == pytest.approx(3 / 4)
+    assert "--queue random" in view["notes"][0]
+
+
+def test_what_was_drawn_and_passed_over_is_told(drawn: Desk) -> None:
+    """As long as it lies before the last that was judged."""
+    assert not [note for note in figures_of(drawn)["notes"] if "not judged" in note]
+    drawn.judge(3, said(drawn, 3))
+    assert "1 record was drawn before" in figures_of(drawn)["notes"][0]
+    drawn.judge(2, said(drawn, 2))
+    assert not [note for note in figures_of(drawn)["notes"] if "not judged" in note]
+
+
+def test_who_judged_how_often_is_told_by_name(tmp_path: Path) -> None:
+    """With what they agreed on among themselves: one of two response sentences."""
+    desk = a_desk(tmp_path, records=RECORDS)
+    desk.judge(0, said(desk, 0, "ann", own()))
+    desk.judge(0, said(desk, 0, "bob"))
+    desk.judge(1, said(desk, 1, "bob"))
+    view = figures_of(desk)
+    assert view["judged"] == 2
+    assert view["annotators"] == [
+        {"annotator": "ann", "agree": 0, "disagree": 1, "unsure": 0},
+        {"annotator": "bob", "agree": 2, "disagree": 0, "unsure": 0},
+    ]
+    among = {one["field"]: one for one in view["among"]}
+    assert among["supported"]["units"] == 2
+    assert among["relevant"]["units"] == 3
+
+
+def test_figures_follow_what_is_stored(drawn: Desk) -> None:
+    """They are worked out anew only where the file has changed."""
+    figures = Figures(drawn.collection, drawn.ledger, drawn.metrics)
+    before = figures.view()
+    assert figures.view() is before
+    drawn.judge(2, said(drawn, 2))
+    assert figures.view()["judged"] == 3
+
+
+def test_rows_that_share_a_label_count_each(tmp_path: Path) -> None:
+    """A correction of the one is a correction of the other."""
+    first = RECORDS[1]
+    twin = first.model_copy(update={"example": first.example.model_copy(update={"id": "twin"})})
+    desk = a_desk(tmp_path, records=[RECORDS[0], first, twin], queue="random")
+    desk.judge(1, said(desk, 1, judgement=own(relevant=(), **AS_JUDGED)))
+    relevance = means(figures_of(desk), "relevance")
+    assert relevance["judge"]["value"] == pytest.approx((1 / 3 + 2 / 3 + 2 / 3) / 3)
+    assert relevance["overlaid"] == pytest.approx(1 / 9)
+
+
+def test_corrections_of_other_labels_count_for_nothing(tmp_path: Path) -> None:
+    """One file may hold those of several."""
+    other = a_desk(tmp_path)
+    other.judge(0, said(other, 0))
+    view = figures_of(a_desk(tmp_path, records=RECORDS))
+    assert view["judged"] == 0
+    assert view["annotators"] == []

@@ -1,0 +1,163 @@
+"""``labeler review`` as a process: its address, its end, and what survives it."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from command import Command
+from desks import labels
+from labeler.label_files import write_outcomes
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals are those of Unix")
+
+ADDRESS = re.compile(r"open http://127\.0\.0\.1:(\d+)/#token=(\S+)")
+
+
+class Running(NamedTuple):
+    """A desk that listens."""
+
+    process: subprocess.Popen[str]
+    port: int
+    token: str
+
+    def ask(self, method: str, path: str, body: object = None) -> tuple[int, Any]:
+        """Send a request as our page would."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        headers = {
+            "Authorization": f"Bearer {self.token}",
+            "Origin": f"http://127.0.0.1:{self.port}",
+            "Content-Type": "application/json",
+        }
+        connection.request(method, path, None if body is None else json.dumps(body), headers)
+        answer = connection.getresponse()
+        found = json.loads(answer.read())
+        connection.close()
+        return answer.status, found
+
+    def agree(self, position: int) -> int:
+        """Agree with a label."""
+        _, turn = self.ask("GET", f"/api/records/{position}?annotator=ann")
+        said = {"key": turn["key"], "annotator": "ann", "answer": "agree"}
+        return self.ask("POST", f"/api/records/{position}", said)[0]
+
+    def end(self, number: signal.Signals) -> str:
+        """Send a signal; what it said until its end."""
+        self.process.send_signal(number)
+        return self.process.communicate(timeout=60)[1]
+
+
+@contextmanager
+def opened(folder: Path, *options: str) -> Iterator[Running]:
+    """Open a desk over four labels in a folder."""
+    path = folder / "labels.jsonl"
+    if not path.exists():
+        list(write_outcomes(labels(), path))
+    process = subprocess.Popen(
+        [sys.executable, "-m", "labeler", "review", "labels.jsonl", *options],
+        cwd=folder,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert process.stderr is not None
+        for line in process.stderr:
+            if found := ADDRESS.search(line):
+                yield Running(process, int(found[1]), found[2])
+                return
+        pytest.fail(f"the desk gave no address and left with {process.wait()}")
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_the_desk_and_tells_what_to_do_next(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    """How much was stored, where, and which commands make use of it."""
+    with opened(tmp_path) as desk:
+        assert desk.agree(0) == 200
+        said = desk.end(number)
+    assert desk.process.returncode == 128 + number
+    assert "1 judgement stored in labels.corrections.jsonl" in said
+    assert "labeler corrections apply labels.jsonl labels.corrections.jsonl" in said
+    assert "labeler agree labels.jsonl --human labels.corrections.jsonl" in said
+    assert "Traceback" not in said
+
+
+def test_what_was_answered_survives_a_killed_desk(tmp_path: Path) -> None:
+    """And the next desk, on the same port, goes on from there."""
+    with opened(tmp_path, "--annotator", "ann") as desk:
+        assert desk.agree(0) == 200
+        desk.end(signal.SIGKILL)
+    with opened(tmp_path, "--annotator", "ann", "--port", str(desk.port)) as again:
+        assert again.port == desk.port
+        assert again.token != desk.token
+        status, overview = again.ask("GET", "/api/desk")
+    assert status == 200
+    assert overview["counts"]["agree"] == 1
+    assert overview["counts"]["next_open"] == 1
+
+
+def test_the_server_does_not_tell_what_it_is(tmp_path: Path) -> None:
+    """Nor does a path that a browser would not send lead anywhere."""
+    with opened(tmp_path) as desk:
+        connection = http.client.HTTPConnection("127.0.0.1", desk.port, timeout=60)
+        for path in ("/../../../../etc/passwd", "//etc/passwd", "/%2e%2e/%2e%2e/etc/passwd"):
+            connection.request("GET", path)
+            answer = connection.getresponse()
+            assert answer.status == 404
+            assert answer.getheader("Server") is None
+            assert b"root:" not in answer.read()
+        connection.close()
+
+
+def test_a_port_that_is_taken_is_named(tmp_path: Path) -> None:
+    """With what to do about it."""
+    with opened(tmp_path) as desk:
+        port = str(desk.port)
+        second = subprocess.run(
+            [sys.executable, "-m", "labeler", "review", "labels.jsonl", "--port", port],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+    assert second.returncode == 2
+    assert f"cannot listen on port {port}" in second.stderr
+
+
+def test_labels_from_standard_input_need_a_file_of_corrections(labeler_command: Command) -> None:
+    """There is no file beside which it could lie."""
+    code, _, err = labeler_command("review", "-")
+    assert code == 2
+    assert "--corrections" in err
+
+
+def test_a_folder_that_is_not_there_is_told_of_at_once(labeler_command: Command) -> None:
+    """Not when the first judgement is to be stored."""
+    list(write_outcomes(labels(), "labels.jsonl"))
+    code, _, err = labeler_command("review", "labels.jsonl", "--corrections", "nowhere/c.jsonl")
+    assert code == 2
+    assert "there is no such folder" in err
+
+
+@pytest.mark.parametrize("name", ["", "   ", "a\nb", "x" * 101])
+def test_an_annotators_name_is_a_short_line(labeler_command: Command, name: str) -> None:
+    """It goes into every correction."""
+    code, _, err = labeler_command("review", "labels.jsonl", "--annotator", name)
+    assert code == 2
+    assert "annotator's name" in err

@@ -1,0 +1,442 @@
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from labeler.audit import findings_of
+from labeler.calculators import Intervals, measure, select_metrics, summarize
+from labeler.characters import visible
+from labeler.errors import UnknownName, UsageError
+from labeler.label_files import read_outcomes, write_outcomes
+from labeler.pages import record_view
+from labeler.pages.packing import block, packed
+from labeler.record import AnyOutcome, LabelFailure, LabelRecord, label_key
+from labeler.report import write_report
+from labelled import (
+    claims_output,
+    expects,
+    output,
+    record,
+    reference_output,
+    right,
+    says,
+    verbatim,
+    wrong,
+)
+from pages import Page, assert_inert, read_page, records_of, unpacked
+from payloads import PAYLOADS, harmless, hostile_column, hostile_records
+
+FEW = Intervals(resamples=100)
+
+
+def _report(outcomes: Sequence[AnyOutcome], path: Path, **options: Any) -> Page:
+    """The first page of a report."""
+    written = write_report(iter(outcomes), path, name="labels.jsonl", intervals=FEW, **options)
+    return read_page(written[0])
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Where the report is written."""
+    return tmp_path / "report.html"
+
+
+def _failure(name: str = "f1", reason: str = "refusal", **facts: Any) -> LabelFailure:
+    return LabelFailure(id=name, reason=reason, message=f"{name} has no label.", **facts)
+
+
+def _some(count: int, **facts: Any) -> list[AnyOutcome]:
+    return [record(id=f"r{n}", **facts) for n in range(count)]
+
+
+def _elsewhere(made: LabelRecord, model: str = "other-1") -> LabelRecord:
+    """The same label as another model would have made it."""
+    signature = made.signature.model_copy(update={"model": model})
+    key = label_key(made.example, signature)
+    return made.model_copy(update={"signature": signature, "key": key})
+
+
+def test_what_is_packed_comes_out_again() -> None:
+    """Whatever text it is; in letters that no markup can be made of."""
+    value = {"texts": list(PAYLOADS), "lone": "\ud800", "number": 0.1, "none": None}
+    text = packed(value)
+    assert re.fullmatch(r"[A-Za-z0-9+/]+=*", text)
+    assert unpacked(f'"{text}"') == value
+
+
+def test_packing_has_no_time_in_it() -> None:
+    """A gzip stream usually says when it was made; 0 stands for nothing."""
+    stream = base64.b64decode(packed([1]))
+    assert gzip.decompress(stream) == b"[1]"
+    assert stream[4:8] == bytes(4)
+
+
+def test_a_blocks_name_is_escaped() -> None:
+    """It is ours today; tomorrow it may not be."""
+    assert block('"><b>', 1).startswith('<script type="application/json" id="&#34;&gt;&lt;b&gt;">')
+
+
+def test_the_records_of_a_page_are_those_of_the_file(path: Path) -> None:
+    """Each with its sentences, label, metrics, findings and doubt; the failed ones in place."""
+    records = [record(id=f"r{n}", support={"a": ["0a"], "b": []}) for n in range(250)]
+    outcomes: list[AnyOutcome] = [*records[:120], _failure(), *records[120:]]
+    page = _report(outcomes, path)
+    found = records_of(page)
+    assert [len(page.blocks[f"chunk-{n}"]) for n in range(3)] == [100, 100, 51]
+    assert [each["id"] for each in found] == [outcome.id for outcome in outcomes]
+    assert found[120] == {
+        "id": "f1",
+        "failed": {"reason": "refusal", "message": "f1 has no label."},
+    }
+    own = json.loads(json.dumps(record_view(records[0], findings=findings_of(records[0]))))
+    for name in set(own) - {"metrics", "doubt"}:
+        assert found[0][name] == own[name]
+    assert found[0]["metrics"]["adherence"] == {"value": 0.0, "text": "0.0000 (0/1)"}
+    assert found[0]["doubt"] == page.blocks["index"]["records"]["doubt"][0]
+
+
+def test_the_index_has_a_column_for_each_fact(path: Path) -> None:
+    """Metrics, findings, doubt, pattern, subset and signature of each record, in order."""
+    odd = record(
+        id="odd",
+        answer=output(support={"a": ["0a"], "b": []}, overall=True),
+        metadata={"domain": "law"},
+    )
+    plain = record(id="plain", relevant=(), utilized=(), metadata={"domain": "art"})
+    failed = _failure(metadata={"domain": "law"})
+    page = _report([odd, plain, failed], path, by="domain", title="Mine", order="file")
+    index = page.blocks["index"]
+    records = index["records"]
+    assert index["name"] == "labels.jsonl"
+    assert (index["order"], index["total"], index["first"]) == ("file", 3, 0)
+    assert index["parts"] == [{"file": "report.html", "first": 0, "count": 3}]
+    assert index["subset"] == {"column": "domain", "values": ["art", "law"]}
+    assert records["id"] == ["odd", "plain", "f1"]
+    assert records["subset"] == [1, 0, 1]
+    assert records["signature"] == [0, 0, -1]
+    assert records["failed"] == [None, None, "refusal"]
+    assert records["question"] == ["What is the capital of France?"] * 2 + [""]
+    assert records["metrics"]["relevance"] == [1 / 3, 0.0, None]
+    assert records["metrics"]["completeness"] == [1.0, None, None]
+    assert records["doubt"][0] > 0
+    assert records["doubt"][2] is None
+    found = [index["checks"][place]["id"] for place in records["findings"][0]]
+    assert found == list(dict.fromkeys(finding.check for finding in findings_of(odd)))
+    assert [index["patterns"][place]["id"] for place in records["patterns"][0]] == ["ungrounded"]
+    assert records["patterns"][2] == []
+    assert {len(column) for name, column in records.items() if name != "metrics"} == {3}
+    assert {len(column) for column in records["metrics"].values()} == {3}
+
+
+def test_many_records_make_several_files(path: Path) -> None:
+    """Each with its own part of the index; the figures of all stand in the first."""
+    files = write_report(
+        _some(250), path, name="l", intervals=FEW, records_per_file=100, order="file"
+    )
+    assert [file.name for file in files] == ["report.html", "report.2.html", "report.3.html"]
+    pages = [read_page(file) for file in files]
+    ids = [each["id"] for page in pages for each in records_of(page)]
+    assert ids == [f"r{n}" for n in range(250)]
+    indices = [page.blocks["index"] for page in pages]
+    assert [index["first"] for index in indices] == [0, 100, 200]
+    assert [index["records"]["id"][0] for index in indices] == ["r0", "r100", "r200"]
+    assert all(index["parts"] == indices[0]["parts"] for index in indices)
+    assert [part["count"] for part in indices[0]["parts"]] == [100, 100, 50]
+    assert "250 labelled records" in pages[0].texts
+    assert [page.tags["svg"] > 0 for page in pages] == [True, False, False]
+    for page in pages:
+        assert_inert(page)
+        assert "report.3.html" in str(page.with_attribute("href"))
+
+
+def test_the_most_doubtful_of_many_files_are_linked_from_the_first(path: Path) -> None:
+    """So that fifty of a hundred thousand are found without opening each file."""
+    odd = record(id="odd & <x>", answer=output(support={"a": []}, overall=True))
+    plain = _some(150, utilized=("0a", "0b"), relevant=("0a", "0b"))
+    files = write_report([*plain, odd], path, name="l", intervals=FEW, records_per_file=100)
+    links = read_page(files[0]).with_attribute("href")
+    assert "./report.2.html#record=odd+%26+%3Cx%3E" in links
+
+
+@pytest.mark.parametrize("size", [0, -100, 50, 150])
+def test_files_hold_whole_chunks(path: Path, size: int) -> None:
+    """Another size is refused before anything is read."""
+    with pytest.raises(UsageError, match="multiple of 100"):
+        write_report(iter(()), path, name="l", records_per_file=size)
+
+
+def test_nothing_to_report_is_an_error(path: Path) -> None:
+    """With what to do about it; no file is left."""
+    with pytest.raises(UsageError, match=r"no labels in labels\.jsonl: label rows first"):
+        _report([], path)
+    assert list(path.parent.iterdir()) == []
+
+
+def test_what_breaks_off_leaves_the_old_report(path: Path) -> None:
+    """Nothing half-written stands under the name, and nothing besides."""
+    path.write_text("old")
+
+    def outcomes() -> Any:
+        yield from _some(150)
+        raise UsageError("the file is damaged")
+
+    with pytest.raises(UsageError, match="damaged"):
+        write_report(outcomes(), path, name="l", intervals=FEW)
+    assert path.read_text() == "old"
+    assert [each.name for each in path.parent.iterdir()] == ["report.html"]
+
+
+def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
+    """Before all labels are read for nothing."""
+    with pytest.raises(UsageError, match="nowhere"):
+        write_report(_some(1), tmp_path / "nowhere" / "r.html", name="l")
+
+
+def test_failures_alone_make_a_report(path: Path) -> None:
+    """It says how many for which reason; there is no metric to tell."""
+    page = _report([_failure("x"), _failure("y"), _failure("z", "timeout")], path)
+    assert "0 labelled records" in page.texts
+    assert page.tags["svg"] == 0
+    assert '{"failed":"refusal"}' in page.with_attribute("data-filter")
+    assert [each["failed"]["reason"] for each in records_of(page)] == [
+        "refusal",
+        "refusal",
+        "timeout",
+    ]
+
+
+def test_a_judge_that_labelled_nothing_is_told(path: Path) -> None:
+    """Its failures have a signature, so that there is a way of labelling without a record."""
+    made = record()
+    page = _report([_failure(signature=made.signature)], path)
+    assert "No row has a label that was made in this way." in page.texts
+
+
+def test_one_record_has_values_and_no_intervals_to_speak_of(path: Path) -> None:
+    """A bootstrap of one record says nothing; a share of one still has Wilson's."""
+    page = _report([record()], path)
+    assert "1 labelled record of" in page.texts
+    assert_inert(page)
+
+
+def test_undefined_values_are_counted_with_their_reason(path: Path) -> None:
+    """No metric takes them for 0, and no chart shows them."""
+    outcomes = [record(id="r1"), record(id="r2", relevant=(), utilized=())]
+    page = _report(outcomes, path, metrics="completeness")
+    assert "1 no relevant sentences" in page.texts
+    assert "1 record, 1 without a value" in page.texts
+    assert page.blocks["index"]["records"]["metrics"] == {"completeness": [1.0, None]}
+    shown = [each["metrics"]["completeness"]["text"] for each in records_of(page)]
+    assert shown == ["1.0000 (1/1)", "undefined: no_relevant_sentences"]
+
+
+def test_a_metric_that_is_undefined_everywhere_has_no_chart(path: Path) -> None:
+    """Nothing to draw is no reason to fail."""
+    page = _report([record(relevant=(), utilized=())], path, metrics="completeness")
+    assert page.tags["figure"] == 0
+
+
+def test_richer_labels_bring_their_metrics_and_claims(path: Path) -> None:
+    """Records of each profile stand side by side; each has what its label allows."""
+    claims = claims_output([says("a", ["0a"]), says("b")], relevant=["0a"])
+    reference = reference_output([right("a", ["0a"]), wrong("b")], [expects(["0a"], found=True)])
+    outcomes = [record(id="c", answer=claims), record(id="g", answer=reference), record(id="t")]
+    page = _report(outcomes, path)
+    metrics = page.blocks["index"]["records"]["metrics"]
+    assert metrics["answer_relevancy"] == [1.0, 1.0, None]
+    assert metrics["context_recall"] == [None, 1.0, None]
+    found = records_of(page)
+    assert [len(each["label"]["claims"] or ()) for each in found] == [2, 2, 0]
+    assert len(found[1]["label"]["reference_claims"]) == 1
+    assert "Way 3 of labelling" in page.texts
+
+
+def test_labels_made_in_different_ways_are_never_averaged(path: Path) -> None:
+    """Each way has figures of its own, and filters that keep to it."""
+    good, bad = record(id="r1"), record(id="r2", support={"a": []})
+    page = _report([good, _elsewhere(bad)], path, metrics="adherence", by=None)
+    assert page.blocks["index"]["records"]["signature"] == [0, 1]
+    assert "other-1" in page.blocks["index"]["signatures"][1]
+    charted = [json.loads(text) for text in page.with_attribute("data-filter") if "metric" in text]
+    assert charted == [
+        [{"metric": "adherence", "low": 1.0, "high": 1.0, "closed": True}, {"signature": 0}],
+        [{"metric": "adherence", "low": 0.0, "high": 0.0, "closed": True}, {"signature": 1}],
+    ]
+
+
+def test_very_many_ways_of_labelling_are_not_all_summed_up(path: Path) -> None:
+    """Trials of a thousand records would make a page that nobody can read."""
+    outcomes = [_elsewhere(record(id=f"r{n}"), f"m{n}") for n in range(25)]
+    page = _report(outcomes, path, metrics="adherence")
+    assert "Way 20 of labelling" in page.texts
+    assert "5 more ways of labelling" in page.texts
+    assert len(page.blocks["index"]["signatures"]) == 25
+
+
+def test_the_figures_are_those_of_the_summary(path: Path) -> None:
+    """The page prints what ``labeler metrics`` prints: means, intervals, subsets."""
+    outcomes = [
+        record(
+            id=f"r{n}",
+            support={"a": ["0a"], "b": ["0b"] if n % 3 else []},
+            metadata={"domain": "law" if n % 2 else "art"},
+        )
+        for n in range(30)
+    ]
+    page = _report(outcomes, path, by="domain", metrics="adherence_fraction")
+    chosen = select_metrics("adherence_fraction")
+    metrics = [measure(outcome, chosen) for outcome in outcomes]
+    rows = summarize(metrics, chosen, None, intervals=FEW)
+    rows += summarize(metrics, chosen, "domain", intervals=FEW)
+    assert len(rows) == 3
+    for row in rows:
+        assert row.interval is not None
+        assert f"{row.mean:.4f}" in page.texts
+        assert f"{row.interval.low:.3f} to {row.interval.high:.3f}" in page.texts
+    assert '{"subset":"law"}' in page.with_attribute("data-filter")
+
+
+def test_the_counts_of_bars_are_those_of_the_records(path: Path) -> None:
+    """What a filter lets through is as many as its bar, row or cell says."""
+    outcomes = [
+        record(id=f"r{n}", relevant=["0a", "0b"][: n % 3], utilized=["0a", "1a"][: n % 2 + 1])
+        for n in range(40)
+    ]
+    page = _report(outcomes, path)
+    records = page.blocks["index"]["records"]
+    hits = [a for tag, a in page.elements if tag == "g" and "data-filter" in a]
+    assert len(hits) > 20
+    for hit in hits:
+        parts = json.loads(hit["data-filter"] or "")
+        told = int(re.search(r": (\d+) record", hit["aria-label"] or "")[1])  # type: ignore[index] # it matches
+        assert told == sum(
+            all(
+                _passes(records, n, part)
+                for part in (parts if isinstance(parts, list) else [parts])
+            )
+            for n in range(40)
+        )
+
+
+def _passes(records: dict[str, Any], n: int, part: dict[str, Any]) -> bool:
+    value = records["metrics"][part["metric"]][n]
+    if value is None or value < part["low"]:
+        return False
+    return bool(value <= part["high"] if part.get("closed") else value < part["high"])
+
+
+def test_canaries_are_left_out(path: Path) -> None:
+    """They enter no number, and no list."""
+    made = record(id="r1")
+    signature = made.signature.model_copy(update={"canary": "1"})
+    twin = made.model_copy(
+        update={"signature": signature, "key": label_key(made.example, signature)}
+    )
+    page = _report([made, twin], path)
+    assert page.blocks["index"]["records"]["id"] == ["r1"]
+
+
+def test_findings_that_only_the_whole_file_tells_reach_the_records(path: Path) -> None:
+    """Two judgements of the same sentences that differ: each record says so."""
+    first = record(id="r1")
+    second = _elsewhere(
+        record(id="r1", relevant=("1a",), utilized=("1a",), support={"a": [], "b": []})
+    )
+    page = _report([first, second], path)
+    alone = {finding.check for finding in findings_of(first)}
+    found = {finding["check"] for finding in records_of(page)[0]["findings"]}
+    assert found > alone
+
+
+def test_the_same_labels_make_the_same_bytes(tmp_path: Path) -> None:
+    """No time of writing, no order of a set, no name of the machine."""
+    outcomes = [record(id=f"r{n}", stored=verbatim(utilized=["0b"])) for n in range(120)]
+    pages = []
+    for name in ("a", "b"):
+        folder = tmp_path / name
+        folder.mkdir()
+        write_report(outcomes, folder / "report.html", name="l", intervals=FEW)
+        pages.append((folder / "report.html").read_bytes())
+    assert pages[0] == pages[1]
+    assert str(tmp_path).encode() not in pages[0]
+
+
+def test_a_column_that_no_row_has_is_refused(path: Path) -> None:
+    """With the columns that there are."""
+    outcomes = _some(2, metadata={"domain": "law"})
+    with pytest.raises(UsageError, match=r"has a column 'topic' to count by.*domain"):
+        _report(outcomes, path, by="topic")
+    with pytest.raises(UsageError, match=r"no row has a column 'topic' to draw records by.*domain"):
+        write_report(outcomes, path, name="l", intervals=Intervals(resamples=100, group="topic"))
+
+
+def test_records_may_be_drawn_by_their_question(path: Path) -> None:
+    """As for ``labeler metrics``, though a question is no metadata."""
+    outcomes = _some(3)
+    write_report(outcomes, path, name="l", intervals=Intervals(resamples=100, group="question"))
+    assert "records drawn by question" in read_page(path).texts
+
+
+def test_an_unknown_metric_is_refused(path: Path) -> None:
+    """Before anything is read."""
+    with pytest.raises(UnknownName, match="relevanze"):
+        _report(_some(1), path, metrics="relevanze")
+
+
+@pytest.fixture
+def hostile(tmp_path: Path) -> Callable[[Callable[[str], str]], Page]:
+    """Writes a report of hostile records, or of their harmless twins."""
+
+    def written(dress: Callable[[str], str]) -> Page:
+        folder = tmp_path / dress.__name__
+        folder.mkdir()
+        labels = folder / "labels.jsonl"
+        for _ in write_outcomes(hostile_records(dress), labels):
+            pass
+        path = folder / "report.html"
+        write_report(
+            read_outcomes(labels),
+            path,
+            name=dress(PAYLOADS[0]),
+            by=hostile_column(dress),
+            title=dress(PAYLOADS[30]),
+            intervals=FEW,
+        )
+        return read_page(path)
+
+    return written
+
+
+def test_hostile_texts_bring_no_tag_and_no_attribute(
+    hostile: Callable[[Callable[[str], str]], Page],
+) -> None:
+    """The page of hostile records has the very tags and attributes of that of harmless ones."""
+    attacked, benign = hostile(str), hostile(harmless)
+    assert _shape(attacked) == _shape(benign)
+    assert_inert(attacked)
+    assert_inert(benign)
+
+
+def _shape(page: Page) -> Counter[tuple[str, ...]]:
+    """How often each tag stands there with which attributes."""
+    return Counter((tag, *attributes) for tag, attributes in page.elements) + page.ends
+
+
+def test_hostile_texts_are_there_to_be_read(
+    hostile: Callable[[Callable[[str], str]], Page],
+) -> None:
+    """Nothing is cut out of them; what would be obeyed is written out."""
+    page = hostile(str)
+    questions = {each.get("question") for each in records_of(page)}
+    assert {visible(payload) for payload in PAYLOADS} <= questions
+    assert PAYLOADS[30] in page.texts
+    raw = json.dumps(page.blocks, ensure_ascii=False)
+    assert not re.search("[\u202a-\u202e\u2066-\u2069\u200b\ufeff]", raw + page.texts)

@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from command import Command
+from labeler.label_files import write_outcomes
+from labelled import record
+from pages import read_page
+
+WRONG_USE = 2
+
+
+@pytest.fixture
+def labels(tmp_path: Path) -> Path:
+    """A label file of 120 records."""
+    path = tmp_path / "labels.jsonl"
+    made = (record(id=f"r{n}", metadata={"domain": "ab"[n % 2]}) for n in range(120))
+    for _ in write_outcomes(made, path):
+        pass
+    return path
+
+
+def test_the_files_that_were_written_are_named(
+    labeler_command: Command, labels: Path, tmp_path: Path
+) -> None:
+    """With their sizes, on standard error; standard output stays empty."""
+    output = tmp_path / "report.html"
+    options = ["--records-per-file", 100, "--resamples", 100]
+    code, out, err = labeler_command("report", labels, "-o", output, *options)
+    assert (code, out) == (0, "")
+    assert [line.rpartition(":")[0] for line in err.splitlines()] == [
+        str(output),
+        str(tmp_path / "report.2.html"),
+    ]
+
+
+def test_options_reach_the_page(labeler_command: Command, labels: Path, tmp_path: Path) -> None:
+    """Title, column, metrics, order and how intervals are found."""
+    output = tmp_path / "report.html"
+    options = ["--by", "domain", "--metrics", "relevance", "--title", "Ours", "--sort", "file"]
+    drawn = ["--level", 0.9, "--resamples", 200, "--seed", 5, "--group", "question"]
+    code, _, err = labeler_command("report", labels, "-o", output, *options, *drawn)
+    assert code == 0, err
+    page = read_page(output)
+    index = page.blocks["index"]
+    assert "Ours" in page.texts
+    assert (index["name"], index["order"]) == ("labels.jsonl", "file")
+    assert index["metrics"] == ["relevance"]
+    assert index["subset"] == {"column": "domain", "values": ["a", "b"]}
+    assert "90 % intervals of the mean" in page.texts
+    assert "records drawn by question" in page.texts
+
+
+def test_the_labels_are_never_overwritten(labeler_command: Command, labels: Path) -> None:
+    """They cost money."""
+    before = labels.read_bytes()
+    code, _, err = labeler_command("report", labels, "-o", labels)
+    assert code == WRONG_USE
+    assert "holds the labels" in err
+    assert labels.read_bytes() == before
+
+
+def test_standard_output_is_refused(labeler_command: Command, labels: Path) -> None:
+    """A report may be several files."""
+    code, _, err = labeler_command("report", labels, "-o", "-")
+    assert code == WRONG_USE
+    assert "name a file" in err
+
+
+def test_labels_that_are_not_there_are_named(labeler_command: Command, tmp_path: Path) -> None:
+    """As everywhere else; no report is written."""
+    output = tmp_path / "report.html"
+    code, _, err = labeler_command("report", tmp_path / "none.jsonl", "-o", output)
+    assert code == WRONG_USE
+    assert "none.jsonl" in err
+    assert not output.exists()
