@@ -1,9 +1,9 @@
-"""Print what the judge said where its answer does not agree with itself.
+"""Print what the judge said where its answer does not agree with itself or the texts.
 
     python scripts/audit_explanations.py LABELS
 
-One JSON object for each finding: the record, what is odd, and the explanation to read. Copy this
-file and change it.
+One JSON object for each finding of ``labeler audit``: the record, what is odd, and the explanation
+to read. Copy this file and change it.
 """
 
 from __future__ import annotations
@@ -11,42 +11,27 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterator
 
 import labeler
-from labeler.labels import SPECIAL_SUPPORT
+from labeler.audit import findings_of
 
 
-def oddities(label: labeler.GPTLabelingOutput) -> Iterator[tuple[str, list[str], str]]:
-    """What is odd about a label: a name for it, the keys concerned, the explanation."""
-    sentences = label.sentence_support_information
-    unsupported = [s.response_sentence_key for s in sentences if not s.fully_supported]
-    if label.overall_supported == bool(unsupported):
-        yield "overall_against_sentences", unsupported, label.overall_supported_explanation
-    unasked = set(label.all_utilized_sentence_keys) - set(label.all_relevant_sentence_keys)
-    if unasked:
-        yield "utilized_not_relevant", sorted(unasked), label.relevance_explanation
-    for sentence in sentences:
-        support = set(sentence.supporting_sentence_keys) - set(SPECIAL_SUPPORT)
-        unused = support - set(label.all_utilized_sentence_keys)
-        if unused:
-            yield "support_not_utilized", sorted(unused), sentence.explanation
-        if not sentence.fully_supported:
-            yield "not_supported", [sentence.response_sentence_key], sentence.explanation
+def explanation(label: labeler.GPTLabelingOutput, keys: tuple[str, ...]) -> str:
+    """What the judge wrote on the first response sentence among the keys, or on the whole."""
+    for entry in label.sentence_support_information:
+        if entry.response_sentence_key in keys:
+            return entry.explanation
+    return label.overall_supported_explanation
 
 
 def main(labels: str) -> None:
     """Print the findings of every record, in order."""
     for outcome in labeler.read_labels(labels):
         if isinstance(outcome, labeler.LabelRecord):
-            for name, keys, explanation in oddities(outcome.label):
-                found = {
-                    "id": outcome.id,
-                    "finding": name,
-                    "keys": keys,
-                    "explanation": explanation,
-                }
-                print(json.dumps(found, ensure_ascii=False))
+            for finding in findings_of(outcome):
+                said = explanation(outcome.label, finding.keys)
+                row = {"id": outcome.id, **finding.as_json(), "explanation": said}
+                print(json.dumps(row, ensure_ascii=False))
 
 
 if __name__ == "__main__":

@@ -2,16 +2,52 @@
 
 from __future__ import annotations
 
-from labeler.audit.definition import CHECKS, Check, Finding, Found, Severity, check, select_checks
-from labeler.audit.subject import Subject
+# The catalog lists checks in the order of these imports: labels against themselves first.
+from labeler.audit import contradictions  # isort: skip
+from labeler.audit import evidence  # isort: skip
+from labeler.audit import explanations  # isort: skip
+from labeler.audit import claims  # isort: skip
+from labeler.audit import repairs  # isort: skip
+from labeler.audit import scores  # isort: skip
+from labeler.audit import flips  # isort: skip
+from labeler.audit.auditing import Audit, Audited, CheckRow, audit, findings_of
+from labeler.audit.definition import (
+    CHECKS,
+    Check,
+    Finding,
+    Found,
+    RepeatCheck,
+    Severity,
+    check,
+    repeat_check,
+    select_checks,
+)
+from labeler.audit.doubt import doubt_of
+from labeler.audit.subject import Judgement, Subject
 
 __all__ = [
     "CHECKS",
+    "Audit",
+    "Audited",
     "Check",
+    "CheckRow",
     "Finding",
     "Found",
+    "Judgement",
+    "RepeatCheck",
     "Severity",
     "Subject",
+    "audit",
     "check",
+    "claims",
+    "contradictions",
+    "doubt_of",
+    "evidence",
+    "explanations",
+    "findings_of",
+    "flips",
+    "repairs",
+    "repeat_check",
+    "scores",
     "select_checks",
 ]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from labeler.audit.subject import Subject
+from labeler.audit.subject import Judgement, Subject
 from labeler.catalog import Catalog
 from labeler.errors import UnknownName
 
@@ -59,10 +59,20 @@ class Finding:
 
 Look = Callable[[Subject], Iterable[Found]]
 Applies = Callable[[Subject], bool]
+LookAcross = Callable[[Judgement, Sequence[Judgement]], Iterable[Found]]
+"""Looks at a judgement beside the others of the very same sentences, never at those alone."""
 
 
 def _always(_: Subject) -> bool:
     return True
+
+
+def _never(_: Subject) -> bool:
+    return False
+
+
+def _nothing(_: Subject) -> Iterable[Found]:
+    return ()
 
 
 @dataclass(frozen=True)
@@ -97,6 +107,26 @@ class Check:
         ]
 
 
+@dataclass(frozen=True)
+class RepeatCheck(Check):
+    """A look at one judgement beside the others of the very same sentences.
+
+    It applies where the stream holds such others; in a record alone it finds nothing.
+
+    Attributes:
+        across: the function itself; yields what it sees in the first of its arguments.
+    """
+
+    across: LookAcross
+
+    def findings_across(self, judgement: Judgement, others: Sequence[Judgement]) -> list[Finding]:
+        """What it finds in a judgement that has others beside it."""
+        return [
+            Finding(self.id, self.severity, found.message, found.keys)
+            for found in self.across(judgement, others)
+        ]
+
+
 CHECKS: Catalog[Check] = Catalog("check")
 
 
@@ -120,6 +150,26 @@ def check(
     return register
 
 
+def repeat_check(
+    name: str,
+    *,
+    severity: Severity,
+    title: str,
+    why: str,
+    version: int = 1,
+    weight: float | None = None,
+) -> Callable[[LookAcross], LookAcross]:
+    """Register the decorated function as a :class:`RepeatCheck`; what is given is as there."""
+
+    def register(across: LookAcross) -> LookAcross:
+        made = WEIGHTS[severity] if weight is None else weight
+        facts = (name, version, severity, title, why, _nothing, _never, made)
+        CHECKS.add(name, RepeatCheck(*facts, across))
+        return across
+
+    return register
+
+
 def select_checks(ids: str | Iterable[str] | None = None) -> tuple[Check, ...]:
     """The checks of the given ids, in order; all of them where none are.
 
@@ -139,6 +189,6 @@ def _find(name: str) -> Check:
     found: object = CHECKS[name]
     # A third party's name may lead to anything; its decorator has put the check in the catalog.
     for known in CHECKS.values():
-        if known is found or known.look is found:
+        if found in (known, known.look, getattr(known, "across", None)):
             return known
     raise UnknownName(f"{name!r} is no check: decorate the function with @labeler.check(...)")

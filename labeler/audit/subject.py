@@ -2,10 +2,57 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import cached_property
+from sys import intern
 
+from labeler.audit.figures import known_figures
 from labeler.labels import SPECIAL_SUPPORT, GPTLabelingOutput, SentenceSupport
 from labeler.record import LabelRecord
+from labeler.signature import Signature
+from labeler.wording.claims import Claim, read_claim
+from labeler.wording.words import stems, surface_words
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """The verdicts of a record without its texts: what is kept of it until all were seen.
+
+    Attributes:
+        signature: what made it.
+        overall: whether the response is called supported as a whole.
+        judged: response sentences that have a verdict, in order.
+        supported: those called supported.
+        relevant: document sentences called relevant.
+        utilized: document sentences called utilized.
+    """
+
+    signature: Signature
+    overall: bool
+    judged: tuple[str, ...]
+    supported: tuple[str, ...]
+    relevant: tuple[str, ...]
+    utilized: tuple[str, ...]
+
+    @classmethod
+    def of(cls, record: LabelRecord) -> Judgement:
+        """The verdicts of a record."""
+        label = record.label
+        entries = label.sentence_support_information
+        return cls(
+            record.signature,
+            label.overall_supported,
+            _interned(entry.response_sentence_key for entry in entries),
+            _interned(entry.response_sentence_key for entry in entries if entry.fully_supported),
+            _interned(label.all_relevant_sentence_keys),
+            _interned(label.all_utilized_sentence_keys),
+        )
+
+
+def _interned(keys: Iterable[str]) -> tuple[str, ...]:
+    """Keys as they come, each text in memory once however many records name it."""
+    return tuple(map(intern, keys))
 
 
 class Subject:
@@ -13,6 +60,8 @@ class Subject:
 
     def __init__(self, record: LabelRecord) -> None:
         self.record = record
+        self._words: dict[str, list[str]] = {}
+        self._figures: dict[str, set[str]] = {}
 
     @property
     def label(self) -> GPTLabelingOutput:
@@ -21,7 +70,7 @@ class Subject:
 
     @cached_property
     def texts(self) -> dict[str, str]:
-        """Text of every sentence of documents, response and reference answer, by key."""
+        """Text of every sentence of documents, response and reference, by key, in reading order."""
         example = self.record.example
         sentences = [*example.document_sentences(), *example.response, *(example.reference or ())]
         return {sentence.key: sentence.text for sentence in sentences}
@@ -41,7 +90,81 @@ class Subject:
         """Document sentences called utilized."""
         return frozenset(self.label.all_utilized_sentence_keys)
 
+    @cached_property
+    def documents(self) -> tuple[str, ...]:
+        """Keys of the document sentences, in reading order."""
+        return tuple(self.record.example.document_keys())
+
+    @cached_property
+    def document_set(self) -> frozenset[str]:
+        """The same, to look up."""
+        return frozenset(self.documents)
+
     @staticmethod
     def named(entry: SentenceSupport) -> tuple[str, ...]:
         """The document sentences that a judgement names as support; special strings name none."""
         return tuple(k for k in entry.supporting_sentence_keys if k not in SPECIAL_SUPPORT)
+
+    @cached_property
+    def supporting(self) -> frozenset[str]:
+        """Document sentences that are named as support of some supported response sentence."""
+        supported = (entry for entry in self.judged if entry.fully_supported)
+        return frozenset(key for entry in supported for key in self.named(entry))
+
+    @cached_property
+    def supported_count(self) -> int:
+        """How many response sentences are called supported."""
+        return sum(entry.fully_supported for entry in self.judged)
+
+    @cached_property
+    def claims(self) -> dict[str, Claim]:
+        """The response sentences, read, by key."""
+        return {s.key: read_claim(s) for s in self.record.example.response}
+
+    @cached_property
+    def checkable(self) -> tuple[tuple[SentenceSupport, Claim], ...]:
+        """Supported sentences that name document sentences and say something of their own.
+
+        Not those about what the documents do not say, and not those that lead up to a list.
+        """
+        pairs = ((e, self.claims.get(e.response_sentence_key)) for e in self.judged)
+        return tuple(
+            (entry, claim)
+            for entry, claim in pairs
+            if claim and entry.fully_supported and self.named(entry)
+            if claim.words and not claim.is_meta and not claim.introduces
+        )
+
+    @cached_property
+    def asked_figures(self) -> set[str]:
+        """The values of the question's numbers."""
+        return known_figures(self.record.example.question)
+
+    def figures(self, *keys: str) -> set[str]:
+        """The values of the numbers of some sentences together."""
+        for key in keys:
+            if key not in self._figures:
+                self._figures[key] = known_figures(self.texts.get(key, ""))
+        return set[str]().union(*(self._figures[key] for key in keys))
+
+    @cached_property
+    def everywhere(self) -> frozenset[str]:
+        """Stems of the words of all documents."""
+        return frozenset(stem for key in self.documents for stem in self.words(key))
+
+    def words(self, key: str) -> list[str]:
+        """Stems of the words of a sentence, in order; none where there is no such sentence."""
+        if key not in self._words:
+            self._words[key] = stems(surface_words(self.texts.get(key, "")))
+        return self._words[key]
+
+    def in_order(self, keys: Iterable[str]) -> tuple[str, ...]:
+        """Keys in reading order, each once; those that are no sentence's come last, by name."""
+        return tuple(sorted(set(keys), key=lambda key: (self._places.get(key, _NOWHERE), key)))
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return {key: place for place, key in enumerate(self.texts)}
+
+
+_NOWHERE = 1 << 60

@@ -84,13 +84,13 @@ def test_what_does_not_agree_with_itself_is_printed(
     path.write_text(record(stored=odd, response=2).model_dump_json() + "\n")
     audit_explanations.main(str(path))
     findings = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert [(f["finding"], f["keys"]) for f in findings] == [
+    assert [(f["check"], f["keys"]) for f in findings] == [
         ("overall_against_sentences", ["b"]),
-        ("utilized_not_relevant", ["0b"]),
         ("support_not_utilized", ["0a"]),
-        ("not_supported", ["b"]),
+        ("utilized_not_relevant", ["0b"]),
+        ("explanation_for_both_verdicts", ["a", "b"]),
     ]
-    assert {f["id"] for f in findings} == {"r1"}
+    assert {(f["id"], f["explanation"]) for f in findings} == {("r1", "because")}
 
 
 def test_canned_answers_are_labelled_by_the_printed_command(tmp_path: Path) -> None:

@@ -1,0 +1,219 @@
+"""Checks of a label against itself: verdicts and lists of keys that cannot all be right."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from labeler.audit.definition import Found, check
+from labeler.audit.subject import Subject
+
+FEWEST_JUDGED = 3
+"""Response sentences from which it is worth a word that one alone is not supported."""
+FEWEST_SENTENCES = 5
+"""Document sentences below which it is nothing odd that all of them are relevant."""
+
+
+def _has_verdicts(subject: Subject) -> bool:
+    return bool(subject.judged)
+
+
+def _names_support(subject: Subject) -> bool:
+    return bool(subject.supporting)
+
+
+@check(
+    "overall_against_sentences",
+    severity="contradiction",
+    title="Overall verdict against those on the sentences",
+    why=(
+        "A response is supported exactly when all its sentences are: one of the verdicts is wrong, "
+        "and with it adherence or the share of supported sentences."
+    ),
+    applies=_has_verdicts,
+)
+def overall_against_sentences(subject: Subject) -> Iterator[Found]:
+    """Look in both directions."""
+    unsupported = subject.in_order(
+        entry.response_sentence_key for entry in subject.judged if not entry.fully_supported
+    )
+    if subject.label.overall_supported and unsupported:
+        counted = f"{len(unsupported)} of {len(subject.judged)}"
+        yield Found(f"Supported as a whole, but of its sentences {counted} are not.", unsupported)
+    if not subject.label.overall_supported and not unsupported:
+        yield Found("Unsupported as a whole, but every sentence is supported.")
+
+
+@check(
+    "verdict_hangs_on_one",
+    severity="note",
+    title="One sentence alone makes the response unsupported",
+    why=(
+        "Every other sentence is supported, so adherence of the record stands and falls with this "
+        "one verdict: look whether it claims anything that documents had to say."
+    ),
+    applies=lambda subject: len(subject.judged) >= FEWEST_JUDGED,
+    weight=0.25,
+)
+def verdict_hangs_on_one(subject: Subject) -> Iterator[Found]:
+    """Look where the whole is called unsupported."""
+    unsupported = [e.response_sentence_key for e in subject.judged if not e.fully_supported]
+    if len(unsupported) == 1 and not subject.label.overall_supported:
+        yield Found(
+            f"Of {len(subject.judged)} sentences only this one is not supported.",
+            tuple(unsupported),
+        )
+
+
+@check(
+    "support_not_utilized",
+    severity="contradiction",
+    title="Support by a sentence that is not utilized",
+    why=(
+        "A sentence whose information supports the response was used by it: either it is missing "
+        "from the utilized list, or the support is claimed wrongly."
+    ),
+    applies=_names_support,
+)
+def support_not_utilized(subject: Subject) -> Iterator[Found]:
+    """Look for keys of support outside the utilized list."""
+    unused = subject.supporting - subject.utilized
+    # Where nothing is utilized at all, another check says so.
+    if unused and subject.utilized:
+        yield Found(
+            "Named as support, but not in the list of utilized sentences.",
+            subject.in_order(unused),
+        )
+
+
+@check(
+    "utilized_nothing",
+    severity="contradiction",
+    title="Nothing utilized, though documents support the response",
+    why=(
+        "Support by documents is use of documents; with an empty list utilization is 0, and "
+        "completeness with it."
+    ),
+    applies=_names_support,
+)
+def utilized_nothing(subject: Subject) -> Iterator[Found]:
+    """Look for an empty list beside named support."""
+    if not subject.utilized:
+        yield Found(
+            "Nothing is utilized, but document sentences support the response.",
+            subject.in_order(subject.supporting),
+        )
+
+
+@check(
+    "utilized_not_relevant",
+    severity="suspicion",
+    title="Utilized but not relevant",
+    why=(
+        "A response may use what does not help to answer the question, but more often the list of "
+        "relevant sentences has a gap: look whether it says something about the question."
+    ),
+    applies=lambda subject: bool(subject.utilized),
+    weight=0.1,
+)
+def utilized_not_relevant(subject: Subject) -> Iterator[Found]:
+    """Look for utilized keys outside the relevant list."""
+    unasked = subject.utilized - subject.relevant
+    if unasked and subject.relevant:
+        counted = f"{len(unasked)} of {len(subject.utilized)}"
+        yield Found(
+            f"Of the utilized sentences {counted} are not called relevant.",
+            subject.in_order(unasked),
+        )
+
+
+@check(
+    "relevant_nothing",
+    severity="contradiction",
+    title="Nothing relevant, though documents are used or support",
+    why=(
+        "An answer that is drawn from documents of which none helps to answer is possible and "
+        "rare: relevance and completeness rest on an empty list."
+    ),
+    applies=lambda subject: bool(subject.utilized | subject.supporting),
+    weight=0.3,
+)
+def relevant_nothing(subject: Subject) -> Iterator[Found]:
+    """Look for an empty list beside use or support."""
+    if not subject.relevant:
+        yield Found(
+            "Nothing is relevant, but document sentences are utilized or support the response.",
+            subject.in_order(subject.utilized | subject.supporting),
+        )
+
+
+@check(
+    "relevant_everything",
+    severity="note",
+    title="Every document sentence relevant",
+    why=(
+        "Retrieved texts of some length seldom hold nothing beside the point: look whether the "
+        "judge told the sentences apart at all."
+    ),
+    applies=lambda subject: len(subject.documents) >= FEWEST_SENTENCES,
+)
+def relevant_everything(subject: Subject) -> Iterator[Found]:
+    """Look for a list that holds all."""
+    if subject.relevant.issuperset(subject.documents):
+        yield Found(f"All {len(subject.documents)} document sentences are called relevant.")
+
+
+@check(
+    "unsupported_with_keys",
+    severity="note",
+    title="Not supported, yet support is named",
+    why=(
+        "A sentence that is not fully supported has no supporting sentences in this schema: the "
+        "judge may have meant partial support, or the wrong verdict."
+    ),
+    applies=lambda subject: any(not entry.fully_supported for entry in subject.judged),
+)
+def unsupported_with_keys(subject: Subject) -> Iterator[Found]:
+    """Look sentence by sentence."""
+    for entry in subject.judged:
+        if not entry.fully_supported and entry.supporting_sentence_keys:
+            yield Found(
+                "Called not supported, but with "
+                f"{_listed(entry.supporting_sentence_keys)} as support.",
+                (entry.response_sentence_key, *subject.named(entry)),
+            )
+
+
+@check(
+    "special_strings_only",
+    severity="suspicion",
+    title="Mostly supported by special strings",
+    why=(
+        "A string such as 'general' stands for sentences that need no document; where it carries "
+        "most of a response of three sentences or more, nothing was checked."
+    ),
+    applies=lambda subject: subject.supported_count >= FEWEST_SUPPORTED,
+    weight=0.1,
+)
+def special_strings_only(subject: Subject) -> Iterator[Found]:
+    """Look for more than half of the supported sentences."""
+    special = [
+        entry.response_sentence_key
+        for entry in subject.judged
+        if entry.fully_supported and entry.supporting_sentence_keys and not subject.named(entry)
+    ]
+    if 2 * len(special) > subject.supported_count:
+        yield Found(
+            f"Of {subject.supported_count} supported sentences {len(special)} name no document "
+            "sentence.",
+            subject.in_order(special),
+        )
+
+
+FEWEST_SUPPORTED = 3
+"""Supported sentences below which special strings may well be right for most of them."""
+MOST_LISTED = 6
+
+
+def _listed(keys: tuple[str, ...]) -> str:
+    more = f" and {len(keys) - MOST_LISTED} more" if len(keys) > MOST_LISTED else ""
+    return f"{', '.join(keys[:MOST_LISTED])}{more}"

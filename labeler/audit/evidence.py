@@ -1,0 +1,237 @@
+"""Checks of a label against the texts: what a sentence and its support have in common.
+
+They know words, numbers and negations, not meanings: English endings, other alphabets by whole
+words. A sentence about what the documents do not say, one that leads up to a list, and one without
+a word of its own are nothing to look at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice, pairwise
+
+from labeler.audit.definition import Found, check
+from labeler.audit.figures import claimed_figures, is_known
+from labeler.audit.subject import Subject
+from labeler.labels import SentenceSupport
+from labeler.wording.claims import Claim
+from labeler.wording.words import SCAFFOLD, STOP_WORDS, negations
+
+SAME = 0.8
+"""Share of the words of two sentences, each way, from which they say the same."""
+STATED = 0.95
+"""Share of a sentence's words from which a document sentence holds it."""
+FEWEST_SHARED = 2
+"""Words below which a sentence says too little to share any."""
+FEWEST_WORDS = 4
+"""Words below which sentences are too short to be compared by their share of words."""
+QUOTED = 5
+
+
+def _has_checkable(subject: Subject) -> bool:
+    return bool(subject.checkable)
+
+
+def _has_figures(subject: Subject) -> bool:
+    return any(claimed_figures(claim.text) for _, claim in subject.checkable)
+
+
+@check(
+    "support_shares_no_word",
+    severity="suspicion",
+    title="No word in common with its support",
+    why=(
+        "A sentence and what supports it mostly share a name, a number or a term; without one, the "
+        "key may be off by a sentence or a document."
+    ),
+    applies=lambda subject: bool(subject.checkable) and _one_language(subject),
+)
+def support_shares_no_word(subject: Subject) -> Iterator[Found]:
+    """Look at each sentence beside all that it names."""
+    for entry, claim in subject.checkable:
+        named = subject.named(entry)
+        have = {word for key in named for word in subject.words(key)}
+        if len(claim.words) >= FEWEST_SHARED and not _akin(claim.words, have):
+            yield Found(
+                "Shares no content word with the sentences that are named as its support.",
+                (claim.key, *named),
+            )
+
+
+def _one_language(subject: Subject) -> bool:
+    """Whether the response has words of the documents at all, or may be in another language."""
+    return any(claim.words & subject.everywhere for claim in subject.claims.values())
+
+
+def _akin(words: Iterable[str], have: set[str]) -> bool:
+    """Whether one of the words is there, or one that begins alike ("activat", "activation")."""
+    begins = {word[:_BEGINNING] for word in have if len(word) >= _BEGINNING}
+    return any(word in have or word[:_BEGINNING] in begins for word in words)
+
+
+_BEGINNING = 4
+
+
+@check(
+    "number_in_no_document",
+    severity="suspicion",
+    title="A number that no document has",
+    why=(
+        "A figure that stands in no document and not in the question was made up, worked out or "
+        "misread; a calculation should say numerical_reasoning."
+    ),
+    applies=_has_figures,
+)
+def number_in_no_document(subject: Subject) -> Iterator[Found]:
+    """Look for each number among all documents and in the question."""
+    known = subject.figures(*subject.documents) | subject.asked_figures
+    for entry, claim in subject.checkable:
+        strange = _missing(entry, claim, known)
+        if strange:
+            yield Found(f"No document has {_quoted(strange)}.", (claim.key, *subject.named(entry)))
+
+
+@check(
+    "number_not_in_support",
+    severity="suspicion",
+    title="A number that its support does not have",
+    why=(
+        "The figure stands in some document, but not in the sentences that are named as support: "
+        "a key is missing, or the figure belongs to something else."
+    ),
+    applies=_has_figures,
+    weight=0.15,
+)
+def number_not_in_support(subject: Subject) -> Iterator[Found]:
+    """Look for each number among the named sentences and in the question."""
+    everywhere = subject.figures(*subject.documents)
+    for entry, claim in subject.checkable:
+        named = subject.named(entry)
+        missing = _missing(entry, claim, subject.figures(*named) | subject.asked_figures)
+        elsewhere = [
+            number for number in missing if number not in _missing(entry, claim, everywhere)
+        ]
+        if elsewhere:
+            yield Found(
+                f"The sentences named as support do not have {_quoted(elsewhere)}; other document "
+                "sentences have.",
+                (claim.key, *named),
+            )
+
+
+def _missing(entry: SentenceSupport, claim: Claim, known: set[str]) -> list[str]:
+    """The numbers of a sentence that are not known, as written; none where it was calculated."""
+    if "numerical_reasoning" in entry.supporting_sentence_keys:
+        return []
+    figures = claimed_figures(claim.text)
+    return [written for written, value in figures.items() if not is_known(value, known)]
+
+
+def _quoted(numbers: list[str]) -> str:
+    shown = ", ".join(number[:_DIGITS] for number in numbers[:QUOTED])
+    return f"{shown}, …" if len(numbers) > QUOTED else shown
+
+
+_DIGITS = 24
+
+
+@check(
+    "negation_mismatch",
+    severity="suspicion",
+    title="The same but for a negation",
+    why=(
+        "The only supporting sentence says nearly the same words, and what one of the two denies "
+        "the other asserts: the answer may state the contrary of its source."
+    ),
+    applies=_has_checkable,
+)
+def negation_mismatch(subject: Subject) -> Iterator[Found]:
+    """Look where one sentence alone is named."""
+    for entry, claim in subject.checkable:
+        named = subject.named(entry)
+        if len(named) > 1 or len(claim.words) < FEWEST_WORDS:
+            continue
+        sequence = subject.words(named[0])
+        if _alike(claim.words, _content(sequence)) and _opposed(claim.sequence, sequence):
+            yield Found(
+                "Says nearly the same words as its support, and one of the two negates.",
+                (claim.key, *named),
+            )
+
+
+def _opposed(one: Sequence[str], other: Sequence[str]) -> bool:
+    """Whether one sentence alone negates, what the other asserts, and neither is conditional."""
+    if _denies(one) == _denies(other) or _CONDITIONS.intersection((*one, *other)):
+        return False
+    return bool(_denied(one).intersection(other) or _denied(other).intersection(one))
+
+
+_CONDITIONS = frozenset(["if", "whether", "unless", "may", "might", "can", "until", "otherwise"])
+_NEGATORS = frozenset(["not", "never", "cannot", "no"])
+
+
+def _denied(sequence: Sequence[str]) -> set[str]:
+    """The first word of content after each negator; a "no" that opens a text answers a question."""
+    found: set[str] = set()
+    for place, word in enumerate(sequence):
+        if not place and word == "no":
+            continue
+        if word in _NEGATORS or word.endswith("n't"):
+            after = (w for w in sequence[place + 1 : place + _REACH] if w not in STOP_WORDS)
+            found.update(islice(after, 1))
+    return found
+
+
+_REACH = 6
+
+
+def _content(sequence: Iterable[str]) -> set[str]:
+    return set(sequence) - STOP_WORDS - SCAFFOLD
+
+
+def _alike(one: set[str], other: set[str]) -> bool:
+    common = len(one & other)
+    return common >= SAME * len(one) and common >= SAME * len(other)
+
+
+def _denies(sequence: Sequence[str]) -> bool:
+    return bool(negations(sequence))
+
+
+@check(
+    "unsupported_but_stated",
+    severity="suspicion",
+    title="Not supported, though a document says it",
+    why=(
+        "A document sentence holds nearly every word of it: the judge may have overlooked that one."
+    ),
+    applies=lambda subject: any(not entry.fully_supported for entry in subject.judged),
+)
+def unsupported_but_stated(subject: Subject) -> Iterator[Found]:
+    """Look through all document sentences."""
+    for entry in subject.judged:
+        claim = subject.claims.get(entry.response_sentence_key)
+        if claim is None or entry.fully_supported or len(claim.words) < FEWEST_WORDS:
+            continue
+        if claim.is_meta or claim.introduces:
+            continue
+        stating = [key for key in subject.documents if _states(subject.words(key), claim)]
+        if stating:
+            yield Found(
+                "Called not supported, but a document sentence has nearly every word of it.",
+                (claim.key, *stating[:MOST_STATING]),
+            )
+
+
+MOST_STATING = 3
+"""Document sentences that a finding names at most."""
+
+
+def _states(sequence: list[str], claim: Claim) -> bool:
+    if len(claim.words.intersection(sequence)) < STATED * len(claim.words):
+        return False
+    # The words of a long sentence may be those of a short one by chance: they stand side by side.
+    pairs = set(pairwise(claim.sequence))
+    if 2 * len(pairs.intersection(pairwise(sequence))) < len(pairs):
+        return False
+    return _denies(sequence) == _denies(claim.sequence)

@@ -1,0 +1,63 @@
+"""Findings as rows of a file: one finding a row, for another program or a spreadsheet."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from typing_extensions import TypedDict
+
+from labeler.audit.auditing import Audit
+from labeler.audit.definition import Severity
+
+_FORMULA = re.compile(r"[\s\x00\ufeff]*[=+\-@\t\r\uff1d\uff0b\uff0d\uff20]")
+"""How a cell begins that a spreadsheet may take for a formula: full-width signs count as plain
+ones in some, and what stands before them is skipped."""
+
+
+class FindingRow(TypedDict):
+    """One line of ``labeler audit --rows``: a contract with the programs that read it."""
+
+    id: str
+    key: str
+    """Identity of the judgement."""
+    group: str | None
+    signature: str
+    doubt: float
+    """Of the record, from 0 to 1."""
+    check: str
+    severity: Severity
+    message: str
+    keys: list[str]
+    """The sentences concerned."""
+
+
+def finding_rows(audit: Audit) -> Iterator[FindingRow]:
+    """Every finding with its record, in the order of the records."""
+    for record in audit.records:
+        for finding in record.findings:
+            yield {
+                "id": record.id,
+                "key": record.key,
+                "group": record.group,
+                "signature": record.label,
+                "doubt": record.doubt,
+                "check": finding.check,
+                "severity": finding.severity,
+                "message": finding.message,
+                "keys": list(finding.keys),
+            }
+
+
+def cells(row: FindingRow) -> list[str]:
+    """A row as cells of a table, in the order of :class:`FindingRow`; none reads as a formula."""
+    texts = {**row, "keys": " ".join(row["keys"]), "group": row["group"] or ""}
+    return [guarded(str(texts[name])) for name in FindingRow.__annotations__]
+
+
+def guarded(cell: str) -> str:
+    """Put an apostrophe before a cell that a spreadsheet may take for a formula.
+
+    :func:`labeler.human_labels.read_human_labels` takes it off again.
+    """
+    return f"'{cell}" if _FORMULA.match(cell) else cell

@@ -1,0 +1,103 @@
+"""Checks of how an answer became the label: what was mended, kept as it was, or overruled."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+from labeler.audit.definition import Found, check
+from labeler.audit.subject import Subject
+from labeler.degenerate import OVERRULED
+
+LEFT_OPEN = "fully_supported_null"
+"""Counts verdicts that the source left open and the importer read off the supporting keys."""
+
+
+@check(
+    "contract_broken",
+    severity="suspicion",
+    title="Keys or verdicts that break the contract",
+    why=(
+        "The answer named sentences that were never shown, or left some out; an importer keeps "
+        "such labels, and metrics count what is left."
+    ),
+)
+def contract_broken(subject: Subject) -> Iterator[Found]:
+    """Look at what an importer kept."""
+    broken: Counter[str] = Counter(violation.kind for violation in subject.record.violations)
+    if broken:
+        keys = (key for violation in subject.record.violations for key in violation.keys)
+        known = subject.in_order(key for key in keys if key in subject.texts)
+        yield Found(f"The answer broke the contract: {_counted(broken)}.", known)
+
+
+@check(
+    "answer_repaired",
+    severity="note",
+    title="Keys repaired in spelling",
+    why="The judge wrote keys in another spelling, or twice; many repairs: a careless model.",
+)
+def answer_repaired(subject: Subject) -> Iterator[Found]:
+    """Look at the counts of trivial repairs."""
+    repairs = {
+        name: count
+        for name, count in subject.record.normalised.items()
+        if name not in OVERRULED and name != LEFT_OPEN
+    }
+    if repairs:
+        yield Found(f"Repaired in the answer: {_counted(repairs)}.")
+
+
+@check(
+    "verdict_left_open",
+    severity="note",
+    title="Verdicts that were left open",
+    why=(
+        "The source holds no verdict on these sentences; they count as supported because keys "
+        "stand beside them, which also partial support has."
+    ),
+)
+def verdict_left_open(subject: Subject) -> Iterator[Found]:
+    """Look at the count of verdicts that were read off the keys."""
+    count = subject.record.normalised.get(LEFT_OPEN, 0)
+    if count:
+        yield Found(f"Of {len(subject.judged)} verdicts {count} were read off the supporting keys.")
+
+
+@check(
+    "answer_overruled",
+    severity="suspicion",
+    title="Praise for a response that says nothing",
+    why=(
+        "The judge found support or use in a response without content, and was overruled: the "
+        "label is right now, the judge is not."
+    ),
+    weight=0.1,
+)
+def answer_overruled(subject: Subject) -> Iterator[Found]:
+    """Look at the counts of overruled verdicts."""
+    normalised = subject.record.normalised
+    overruled = {name: n for name, n in sorted(normalised.items()) if name in OVERRULED}
+    if overruled:
+        yield Found(f"Overruled in the answer: {_counted(overruled)}.")
+
+
+@check(
+    "answer_reasked",
+    severity="note",
+    title="Answer came only after it was sent back",
+    why="The first answer broke the contract; what a model mends in haste is less sure.",
+)
+def answer_reasked(subject: Subject) -> Iterator[Found]:
+    """Look at the facts of the reply."""
+    reply = subject.record.reply
+    if reply.reasks:
+        broken = _counted(reply.broken_contracts)
+        yield Found(
+            f"Sent back {reply.reasks} time{'s' * (reply.reasks > 1)}"
+            f"{f' for {broken}' if broken else ''}."
+        )
+
+
+def _counted(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in counts.items())

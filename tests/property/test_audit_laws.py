@@ -1,0 +1,147 @@
+"""Laws of the audit, for every label and every set of findings."""
+
+from __future__ import annotations
+
+import random
+import string
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from audited import judged
+from labeler.audit import CHECKS, Finding, audit, doubt_of, findings_of
+from labeler.audit.exporting import guarded
+from labeler.audit.figures import claimed_figures, is_known, known_figures
+from labeler.audit.mentions import named_keys
+from labeler.audit.stances import affirms, denies
+from labeler.record import LabelRecord
+
+KEYS = ["0a", "0b", "1a"]
+FINDINGS = st.lists(
+    st.builds(
+        Finding,
+        check=st.sampled_from([*CHECKS, "of_somebody_else"]),
+        severity=st.just("suspicion"),
+        message=st.text(max_size=5),
+    ),
+    max_size=8,
+)
+WORDS = (
+    *("not", "supported", "by", "the", "document", "partially", "but", "although", "0a", "0b-1a"),
+    *("unsupported", "no", "contradicts", "claim", "is", "sentence", "it", "nothing", "'quoted'"),
+    *("however", "none", "of", "only", "never", "incorrect"),
+)
+ANY_TEXT = st.one_of(
+    st.text(max_size=80),
+    st.text(alphabet=string.ascii_lowercase + string.digits + " .,'()[]%-", max_size=80),
+    st.lists(
+        st.sampled_from(WORDS),
+        max_size=20,
+    ).map(" ".join),
+)
+
+
+@st.composite
+def labels(draw: st.DrawFn) -> LabelRecord:
+    """Any label of three response sentences, with any explanations."""
+    subset = st.lists(st.sampled_from([*KEYS, "general"]), unique=True, max_size=3)
+    document = st.lists(st.sampled_from(KEYS), unique=True)
+    texts = draw(st.lists(ANY_TEXT, min_size=3, max_size=3, unique=True))
+    return judged(
+        {text: draw(subset) for text in texts},
+        explained=dict(zip("abc", draw(st.lists(ANY_TEXT, min_size=3, max_size=3)), strict=True)),
+        overall_explained=draw(ANY_TEXT),
+        relevant=draw(document),
+        utilized=draw(document),
+        overall=draw(st.booleans()),
+    )
+
+
+@given(labels(), st.randoms(use_true_random=False))
+def test_the_order_of_lists_does_not_matter(made: LabelRecord, dice: random.Random) -> None:
+    """Relevant, utilized and supporting keys are sets."""
+    label = made.label
+    entries = tuple(
+        entry.model_copy(
+            update={"supporting_sentence_keys": _shuffled(entry.supporting_sentence_keys, dice)}
+        )
+        for entry in label.sentence_support_information
+    )
+    other = label.model_copy(
+        update={
+            "all_relevant_sentence_keys": _shuffled(label.all_relevant_sentence_keys, dice),
+            "all_utilized_sentence_keys": _shuffled(label.all_utilized_sentence_keys, dice),
+            "sentence_support_information": entries,
+        }
+    )
+    before = findings_of(made)
+    after = findings_of(made.model_copy(update={"label": other}))
+    assert [(f.check, sorted(f.keys)) for f in before] == [(f.check, sorted(f.keys)) for f in after]
+
+
+def _shuffled(keys: tuple[str, ...], dice: random.Random) -> tuple[str, ...]:
+    return tuple(dice.sample(keys, len(keys)))
+
+
+@given(labels())
+def test_findings_name_sentences_that_there_are(made: LabelRecord) -> None:
+    """Each key once."""
+    known = {*KEYS, "a", "b", "c"}
+    for found in findings_of(made):
+        assert set(found.keys) <= known
+        assert len(set(found.keys)) == len(found.keys)
+
+
+@given(labels())
+def test_a_record_is_flagged_only_by_checks_that_apply(made: LabelRecord) -> None:
+    """So no rate is above 1."""
+    for row in audit([made]).rows:
+        assert row.flagged <= row.records
+
+
+@given(FINDINGS)
+def test_doubt_lies_between_0_and_1_and_is_0_only_without_findings(findings: list[Finding]) -> None:
+    """Whatever was found."""
+    assert 0 <= doubt_of(findings) <= 1
+    assert (doubt_of(findings) == 0) is not bool(findings)
+
+
+@given(FINDINGS, st.randoms(use_true_random=False))
+def test_doubt_does_not_depend_on_order_or_repetition(
+    findings: list[Finding], dice: random.Random
+) -> None:
+    """To the last digit."""
+    assert doubt_of(dice.sample(findings * 2, 2 * len(findings))) == doubt_of(findings)
+
+
+@given(FINDINGS, FINDINGS)
+def test_another_finding_never_lowers_doubt(some: list[Finding], more: list[Finding]) -> None:
+    """It is monotone."""
+    assert doubt_of(some + more) >= doubt_of(some)
+
+
+@given(ANY_TEXT)
+def test_no_text_both_denies_and_affirms(text: str) -> None:
+    """And every text can be read."""
+    assert not (denies(text) and affirms(text))
+
+
+@given(ANY_TEXT)
+def test_only_known_keys_are_read_from_a_text(text: str) -> None:
+    """Whatever stands there."""
+    assert named_keys(text, KEYS) <= set(KEYS)
+
+
+@given(ANY_TEXT)
+def test_a_text_knows_its_own_figures(text: str) -> None:
+    """A sentence that is copied has no number that its source lacks."""
+    known = known_figures(text)
+    assert all(is_known(value, known) for value in claimed_figures(text).values())
+
+
+@given(st.text(max_size=20))
+def test_a_guarded_cell_is_the_cell_and_at_most_an_apostrophe(cell: str) -> None:
+    """Nothing else changes, and what is guarded needs no further guard."""
+    safe = guarded(cell)
+    assert safe in (cell, f"'{cell}")
+    assert guarded(safe) == safe

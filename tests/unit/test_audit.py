@@ -1,0 +1,443 @@
+"""The audit of many records: counts, doubt, flips between judgements, files, and the command."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+import audit_ragbench
+from audited import found, judged
+from labeler.audit import (
+    CHECKS,
+    Finding,
+    Found,
+    Subject,
+    audit,
+    check,
+    doubt_of,
+    findings_of,
+    repeat_check,
+    select_checks,
+)
+from labeler.audit.exporting import cells, finding_rows, guarded
+from labeler.cli import auditing
+from labeler.errors import UnknownName, UsageError
+from labeler.human_labels import read_human_labels
+from labeler.importers.ragbench import read_ragbench
+from labeler.record import LabelFailure, LabelRecord, label_key
+from labelled import claims_output, record, says
+from real_data import needs_ragbench, ragbench_files
+
+DOCS = Path(__file__).parents[2] / "docs" / "audit.md"
+SOUND = judged({"The tower is 120 metres high.": ["0a"]})
+ODD = judged({"The tower is 120 metres high.": ["0a"], "It is red.": []}, overall=True)
+
+
+def named(made: LabelRecord, name: str, **metadata: object) -> LabelRecord:
+    """A record under another id."""
+    example = made.example.model_copy(update={"id": name, "metadata": metadata})
+    return made.model_copy(update={"example": example})
+
+
+def again(made: LabelRecord, trial: int = 1, model: str = "test-1") -> LabelRecord:
+    """The same verdicts of another judgement."""
+    signature = made.signature.model_copy(update={"trial": trial, "model": model})
+    key = label_key(made.example, signature)
+    return made.model_copy(update={"signature": signature, "key": key})
+
+
+@pytest.fixture
+def own_checks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Checks that a test adds are gone after it."""
+    monkeypatch.setattr(CHECKS, "_entries", dict(CHECKS._entries))
+
+
+# -- counting -------------------------------------------------------------------------------------
+
+
+def test_a_rate_is_a_share_of_the_records_that_a_check_applies_to() -> None:
+    """Two apply, one is flagged, and a check of claims applies to none: it has no rate."""
+    found_in = audit([SOUND, named(ODD, "r2")])
+    rows = {row.check.id: row for row in found_in.rows}
+    overall = rows["overall_against_sentences"]
+    assert (overall.records, overall.flagged, overall.findings, overall.rate) == (2, 1, 1, 0.5)
+    assert rows["claim_repeated"].rate is None
+    assert rows["claim_repeated"].as_json()["rate"] is None
+
+
+def test_labels_made_in_different_ways_have_rates_of_their_own() -> None:
+    """A careless judge does not spoil the rate of another."""
+    rows = audit([SOUND, again(ODD, 0, "other")], checks=select_checks("overall_against_sentences"))
+    counts = {row.label: (row.records, row.flagged) for row in rows.rows}
+    assert counts == {
+        str(SOUND.signature): (1, 0),
+        str(again(ODD, 0, "other").signature): (1, 1),
+    }
+
+
+def test_records_are_counted_by_a_column() -> None:
+    """Those without it form a group of their own."""
+    records = [named(SOUND, "1", part="x"), named(ODD, "2", part="y"), named(ODD, "3")]
+    rows = audit(records, checks=select_checks("overall_against_sentences"), by="part").rows
+    assert [(row.group, row.flagged) for row in rows] == [("(none)", 1), ("x", 0), ("y", 1)]
+
+
+def test_an_unknown_column_is_wrong_use() -> None:
+    """The message names those that there are."""
+    with pytest.raises(UsageError, match="columns: part"):
+        audit([named(SOUND, "1", part="x")], by="subset")
+
+
+def test_failures_are_counted_and_canaries_left_out() -> None:
+    """A canary is no label of a row."""
+    canary = SOUND.model_copy(
+        update={"signature": SOUND.signature.model_copy(update={"canary": "1"})}
+    )
+    found_in = audit([LabelFailure(id="x", reason="refusal", message="No."), canary])
+    assert (found_in.records, found_in.failed) == ((), {"refusal": 1})
+
+
+def test_records_rank_by_doubt_and_ties_keep_their_order() -> None:
+    """Records without findings are not ranked at all."""
+    worst = judged({"It is 7 red.": ["1a"], "It is blue.": []}, overall=True, utilized=["0a"])
+    records = [SOUND, named(ODD, "b"), named(worst, "w"), named(ODD, "a")]
+    found_in = audit(records)
+    assert [each.id for each in found_in.ranked()] == ["w", "b", "a"]
+    assert [each.id for each in found_in.ranked(1)] == ["w"]
+    assert found_in.as_json(1)["doubtful"][0]["id"] == "w"
+    assert found_in.flagged == 3
+
+
+def test_an_audit_of_nothing_has_no_rows() -> None:
+    """And its JSON says so."""
+    assert audit([], by="part").as_json()["checks"] == []
+
+
+# -- doubt ----------------------------------------------------------------------------------------
+
+
+def finding(name: str) -> Finding:
+    """A finding of a check."""
+    return Finding(name, "suspicion", "Odd.")
+
+
+def test_doubt_joins_the_weights_of_distinct_checks() -> None:
+    """Half and a quarter leave 3/8; the same check twice counts once."""
+    half, quarter = finding("overall_against_sentences"), finding("support_shares_no_word")
+    assert doubt_of([]) == 0
+    assert doubt_of([half]) == 0.5
+    assert doubt_of([half, half, quarter]) == 0.625
+
+
+def test_a_finding_of_an_absent_check_weighs_by_its_severity() -> None:
+    """Its module need not be installed where findings are read."""
+    assert doubt_of([finding("of_somebody_else")]) == 0.25
+
+
+# -- checks of one's own --------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("own_checks")
+def test_anybody_can_add_a_check(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By a decorator, and named by its dotted text."""
+
+    @check("shouting", severity="note", title="Shouting", why="It is loud.", weight=1.0)
+    def shouting(subject: Subject) -> Iterator[Found]:
+        """Look for capitals."""
+        for key, text in subject.texts.items():
+            if text.isupper():
+                yield Found("Shouts.", (key,))
+
+    monkeypatch.setattr(sys.modules[__name__], "shouting", shouting, raising=False)
+    loud = judged({"IT IS HIGH.": ["0a"]})
+    chosen = select_checks(f"{__name__}:shouting,utilized_nothing")
+    assert [each.id for each in chosen] == ["shouting", "utilized_nothing"]
+    (seen,) = findings_of(loud, chosen)
+    assert (seen.check, seen.keys, doubt_of([seen])) == ("shouting", ("a",), 1)
+
+
+@pytest.mark.usefixtures("own_checks")
+def test_anybody_can_add_a_check_of_repeats(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It finds nothing in a record alone, and has no rate there."""
+
+    @repeat_check("crowded", severity="note", title="Crowded", why="Many judged it.")
+    def crowded(_: object, others: Sequence[object]) -> Iterator[Found]:
+        """Look at how many there are."""
+        yield Found(f"{len(others)} others.")
+
+    monkeypatch.setattr(sys.modules[__name__], "crowded", crowded, raising=False)
+    chosen = select_checks(f"{__name__}:crowded")
+    assert findings_of(SOUND, chosen) == ()
+    found_in = audit([SOUND, again(SOUND), named(SOUND, "alone")], checks=chosen)
+    assert [len(each.findings) for each in found_in.records] == [1, 1, 0]
+    assert [(row.records, row.flagged) for row in found_in.rows] == [(1, 1), (1, 1)]
+
+
+def test_an_unknown_check_is_named_with_the_nearest() -> None:
+    """Nothing is imported for a plain name."""
+    with pytest.raises(UnknownName, match="utilized_nothing"):
+        select_checks("utilised_nothing")
+
+
+# -- flips ----------------------------------------------------------------------------------------
+
+YES = judged({"The tower is high.": ["0a"], "It was opened.": ["0b"]})
+NO = again(judged({"The tower is high.": ["0a"], "It was opened.": []}), 1)
+FLIPS = select_checks("overall_flips,support_flips,selection_flips")
+
+
+def test_judgements_of_the_same_sentences_that_differ_are_found_in_each() -> None:
+    """Which sentences, and by how many."""
+    found_in = audit([YES, NO, again(YES, 2)], checks=FLIPS)
+    for each in found_in.records:
+        assert [(f.check, f.keys) for f in each.findings] == [
+            ("overall_flips", ()),
+            ("support_flips", ("b",)),
+            ("selection_flips", ("0b",)),
+            ("selection_flips", ("0b",)),
+        ]
+    assert "supported: b by 2 of 3" in found_in.records[0].findings[1].message
+    assert "other trial" in found_in.records[0].findings[1].message
+
+
+def test_a_judgement_that_stands_twice_is_no_repeat() -> None:
+    """One key is one judgement: the check applies to nothing."""
+    found_in = audit([YES, YES], checks=FLIPS)
+    assert sum(row.records for row in found_in.rows) == 0
+
+
+def test_judgements_that_agree_are_counted_and_not_flagged() -> None:
+    """They are the base of the rate."""
+    rows = audit([YES, again(YES)], checks=FLIPS).rows
+    assert sum(row.records for row in rows) == 6
+    assert sum(row.flagged for row in rows) == 0
+
+
+def test_other_sentences_or_another_id_are_no_repeat() -> None:
+    """Equal texts of two rows are two rows."""
+    assert sum(row.records for row in audit([YES, named(NO, "r2")], checks=FLIPS).rows) == 0
+    assert sum(row.records for row in audit([YES, again(SOUND)], checks=FLIPS).rows) == 0
+
+
+def test_flips_raise_the_doubt_of_a_record() -> None:
+    """After all were seen."""
+    assert audit([YES, NO]).records[0].doubt > audit([YES]).records[0].doubt
+
+
+# -- files ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "=1+1",
+        "+1",
+        "-1",
+        "@SUM(A1)",
+        "\tx",
+        "\rx",
+        " =1",
+        "\n=1",
+        "\x00=1",
+        "\ufeff=1",
+        "\uff1d1",
+        "\uff0b1",
+        "\uff0d1",
+        "\uff201",
+        "\u00a0=1",
+        "\u3000\uff1d1",
+    ],
+)
+def test_a_cell_that_reads_as_a_formula_is_guarded(cell: str) -> None:
+    """By an apostrophe before it."""
+    assert guarded(cell) == f"'{cell}"
+
+
+@pytest.mark.parametrize("cell", ["", "r1", "0a 0b", "a=b", "1-2", "'quoted'", "0.5"])
+def test_other_cells_stay_as_they_are(cell: str) -> None:
+    """An identity for nearly everything."""
+    assert guarded(cell) == cell
+
+
+def test_a_guarded_id_is_read_back(tmp_path: Path) -> None:
+    """By the reader of people's judgements."""
+    file = tmp_path / "people.csv"
+    file.write_text(f'id,field,value\n"{guarded("=r1")}",overall_supported,yes\n')
+    assert read_human_labels(file).labels[0].id == "=r1"
+
+
+def test_rows_of_findings_are_quoted_and_guarded_in_csv(tmp_path: Path) -> None:
+    """A stranger's id with quotes, commas and a formula comes back as one cell."""
+    wild = named(ODD, '=HYPERLINK("x","y"),\n2')
+    labels, out = tmp_path / "labels.jsonl", tmp_path / "found.csv"
+    labels.write_text(wild.model_dump_json() + "\n")
+    auditing.audit(str(labels), output=str(out), as_json=True)
+    text = out.read_text(encoding="utf-8")
+    head, *rows = csv.reader(io.StringIO(text, newline=""))
+    assert head[0] == "id"
+    assert {row[0] for row in rows} == {"'" + wild.id}
+    assert all(line.startswith('"') for line in text.splitlines() if not line.startswith("2"))
+
+
+def test_rows_of_findings_are_lossless_in_json(tmp_path: Path) -> None:
+    """Each with its record, judgement and doubt."""
+    labels, out = tmp_path / "labels.jsonl", tmp_path / "found.jsonl"
+    labels.write_text(named(ODD, "=r").model_dump_json() + "\n")
+    auditing.audit(str(labels), output=str(out), as_json=True)
+    (row,) = [json.loads(line) for line in out.read_text().splitlines()]
+    assert row == {
+        "id": "=r",
+        "key": ODD.key,
+        "group": None,
+        "signature": str(ODD.signature),
+        "doubt": 0.5,
+        "check": "overall_against_sentences",
+        "severity": "contradiction",
+        "message": "Supported as a whole, but of its sentences 1 of 2 are not.",
+        "keys": ["b"],
+    }
+
+
+def test_cells_stand_in_the_order_of_the_rows_fields() -> None:
+    """Lists are parted by spaces, and no group is an empty cell."""
+    (row,) = finding_rows(audit([ODD]))
+    assert cells(row)[2:] == [
+        "",
+        str(ODD.signature),
+        "0.5",
+        "overall_against_sentences",
+        "contradiction",
+        row["message"],
+        "b",
+    ]
+
+
+# -- the command ----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def labels(tmp_path: Path) -> str:
+    """A label file of a sound record and an odd one."""
+    file = tmp_path / "labels.jsonl"
+    records = [named(SOUND, "good", part="x"), named(ODD, "odd\x1b[31m", part="y")]
+    file.write_text("".join(each.model_dump_json() + "\n" for each in records))
+    return str(file)
+
+
+def test_the_command_shows_rates_and_the_most_doubtful(
+    labels: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With what was found, and no control character of a stranger."""
+    auditing.audit(labels)
+    out = capsys.readouterr().out
+    assert "overall_against_sentences  contradiction           2        1  50.00 %" in out
+    assert "1 of 2 records have findings" in out
+    assert "0.50  odd<U+001B>[31m" in out
+    assert "[b]" in out
+    assert "\x1b" not in out
+
+
+def test_the_command_shows_rates_by_a_column(
+    labels: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One column a group."""
+    auditing.audit(labels, by="part")
+    lines = capsys.readouterr().out.splitlines()
+    (row,) = [line for line in lines if line.startswith("overall_against_sentences")]
+    assert row.split()[1:] == ["50.00", "%", "0.00", "%", "100.00", "%"]
+
+
+def test_the_command_prints_rows_and_json(labels: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """For programs."""
+    auditing.audit(labels, rows=True)
+    (row,) = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert row["check"] == "overall_against_sentences"
+    auditing.audit(labels, as_json=True, checks="overall_against_sentences", top=0)
+    whole = json.loads(capsys.readouterr().out)
+    assert (whole["records"], whole["flagged"], whole["doubtful"]) == (2, 1, [])
+    assert [entry["rate"] for entry in whole["checks"]] == [0.5]
+
+
+def test_the_command_lists_every_check(capsys: pytest.CaptureFixture[str]) -> None:
+    """Without any labels."""
+    auditing.audit(listing=True)
+    out = capsys.readouterr().out
+    assert all(name in out for name in CHECKS)
+
+
+def test_wrong_use_is_told_before_anything_is_read() -> None:
+    """Options that do not go together, files of another kind, no labels."""
+    with pytest.raises(UsageError, match="--rows goes without --json"):
+        auditing.audit("missing", rows=True, as_json=True)
+    with pytest.raises(UsageError, match=r"\.jsonl or \.csv"):
+        auditing.audit("missing", output="found.txt")
+    with pytest.raises(UsageError, match="name a label file"):
+        auditing.audit()
+
+
+def test_a_file_of_failures_alone_is_no_error(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """They are counted."""
+    file = tmp_path / "labels.jsonl"
+    file.write_text(LabelFailure(id="x", reason="refusal", message="No.").model_dump_json() + "\n")
+    auditing.audit(str(file), by="part")
+    out = capsys.readouterr().out
+    assert "no record has a label" in out
+    assert "failed: 1 refusal" in out
+
+
+# -- the page about it ----------------------------------------------------------------------------
+
+
+def test_the_page_lists_the_checks_of_the_catalog() -> None:
+    """``python benchmarks/audit_ragbench.py --write docs/audit.md`` writes it anew."""
+    page = DOCS.read_text(encoding="utf-8")
+    written = page.partition("<!-- begin checks -->\n")[2].partition("\n<!-- end checks -->")[0]
+    assert written.splitlines() == list(audit_ragbench.checks_table())
+
+
+def test_every_check_says_what_and_why() -> None:
+    """In one sentence each, with a weight between 0 and 1."""
+    for each in CHECKS.values():
+        assert each.why.endswith(".")
+        assert not each.title.endswith(".")
+        assert 0 < each.weight < 1
+
+
+def test_of_equally_doubtful_records_each_is_as_likely_read() -> None:
+    """One of two wrong ones, and half of the other two of which one is wrong."""
+    rows = [audit_ragbench.Ranked(d, w) for d, w in ((0.9, True), (0.5, True), (0.5, False))]
+    assert audit_ragbench.share_among(rows, 2) == 0.75
+    assert audit_ragbench.share_among(rows, 5) == pytest.approx(2 / 3)
+    assert audit_ragbench.share_among([], 5) is None
+
+
+@needs_ragbench
+def test_the_rates_of_published_labels_are_the_known_ones() -> None:
+    """Counted once by hand from the columns of the data set."""
+    records = [o for file in ragbench_files() for o in read_ragbench(file)]
+    names = (
+        "overall_against_sentences,support_not_utilized,utilized_not_relevant,relevant_nothing,"
+        "contract_broken"
+    )
+    found_in = audit(records, checks=select_checks(names))
+    flagged: dict[str, int] = dict.fromkeys(names.split(","), 0)
+    for row in found_in.rows:
+        flagged[row.check.id] += row.flagged
+    assert len(found_in.records) == 3017
+    assert list(flagged.values()) == [62, 119, 503, 8, 33]
+
+
+def test_claims_are_audited_in_a_stream_of_mixed_labels() -> None:
+    """Each check is counted on those that it applies to."""
+    made = record(id="c", answer=claims_output([says("a", ["0a"], ["1a"])]))
+    rows = [row for row in audit([SOUND, made]).rows if row.check.id == "claim_both_ways"]
+    assert sorted((row.records, row.flagged) for row in rows) == [(0, 0), (1, 1)]
+    assert found(made, "claim_both_ways")

@@ -1,0 +1,343 @@
+"""Checks of the audit, each against records worked out by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from audited import DOCUMENTS, found, judged, unsupported_with
+from labeler.audit import CHECKS, Subject
+from labeler.contract import Violation
+from labeler.record import LabelRecord, ReplyFacts, SentenceScores
+from labelled import claims_output, expects, record, reference_output, right, says
+
+SOUND = judged({"The tower is 120 metres high.": ["0a"], "It was opened in 1931.": ["0b"]})
+
+
+def test_a_sound_label_has_no_findings() -> None:
+    """No check of the catalog sees anything."""
+    assert {name: found(SOUND, name) for name in CHECKS if found(SOUND, name)} == {}
+
+
+# -- a label against itself -----------------------------------------------------------------------
+
+
+def test_a_supported_whole_with_an_unsupported_part_is_found() -> None:
+    """The keys are those of the unsupported sentences."""
+    made = judged({"It is high.": ["0a"], "It is red.": []}, overall=True)
+    assert found(made, "overall_against_sentences") == [("b",)]
+
+
+def test_an_unsupported_whole_of_supported_parts_is_found() -> None:
+    """No sentence is to blame."""
+    made = judged({"It is high.": ["0a"]}, overall=False)
+    assert found(made, "overall_against_sentences") == [()]
+
+
+def test_one_unsupported_sentence_of_three_decides_alone() -> None:
+    """Of two sentences it would be half, and of two unsupported ones neither decides alone."""
+    three = judged({"A b.": ["0a"], "C d.": [], "E f.": ["0b"]})
+    assert found(three, "verdict_hangs_on_one") == [("b",)]
+    assert found(judged({"A b.": ["0a"], "C d.": []}), "verdict_hangs_on_one") == []
+    assert found(judged({"A b.": ["0a"], "C d.": [], "E f.": []}), "verdict_hangs_on_one") == []
+
+
+def test_support_outside_the_utilized_list_is_found() -> None:
+    """Only what is missing is named; special strings are no sentences."""
+    made = judged({"A b.": ["0a", "0b", "general"]}, utilized=["0b"])
+    assert found(made, "support_not_utilized") == [("0a",)]
+    assert found(SOUND, "support_not_utilized") == []
+
+
+def test_an_empty_utilized_list_beside_support_is_one_finding() -> None:
+    """It is not told twice."""
+    made = judged({"A b.": ["0a"]}, utilized=[])
+    assert found(made, "utilized_nothing") == [("0a",)]
+    assert found(made, "support_not_utilized") == []
+
+
+def test_special_strings_ask_for_no_utilized_sentence() -> None:
+    """A response of general talk uses nothing, rightly."""
+    made = judged({"Hello there.": ["general"]})
+    assert found(made, "utilized_nothing") == []
+
+
+def test_utilized_but_not_relevant_is_found() -> None:
+    """In reading order."""
+    made = judged({"A b.": ["0a"]}, relevant=["0a"], utilized=["1a", "0b", "0a"])
+    assert found(made, "utilized_not_relevant") == [("0b", "1a")]
+
+
+def test_nothing_relevant_beside_support_is_found_and_told_once() -> None:
+    """Where nothing is used either, nothing relevant is an honest answer."""
+    made = judged({"A b.": ["0a"]}, relevant=[])
+    assert found(made, "relevant_nothing") == [("0a",)]
+    assert found(made, "utilized_not_relevant") == []
+    assert found(judged({"I cannot say.": []}, relevant=[]), "relevant_nothing") == []
+
+
+def test_everything_relevant_is_odd_only_among_many_sentences() -> None:
+    """A context of one sentence may well be relevant as a whole."""
+    one = judged({"A b.": ["0a"]}, documents=[["The tower is high."]], relevant=["0a"])
+    assert found(one, "relevant_everything") == []
+    five = judged({"A b.": ["0a"]}, documents=[list("vwxyz")], relevant=["0a", "0b", "0c", "0d"])
+    assert found(five, "relevant_everything") == []
+    every = judged({"A b.": ["0a"]}, documents=[list("vwxyz")], relevant=[f"0{k}" for k in "abcde"])
+    assert found(every, "relevant_everything") == [()]
+
+
+def test_support_named_for_an_unsupported_sentence_is_found() -> None:
+    """The sentence and the named keys."""
+    made = unsupported_with(judged({"A b.": [], "C d.": ["0a"]}), "a", ["1a", "general"])
+    assert found(made, "unsupported_with_keys") == [("a", "1a")]
+
+
+def test_special_strings_for_most_of_three_sentences_are_found() -> None:
+    """Two of four are not most, and two sentences are too few."""
+    general = ["general"]
+    most = judged({"A b.": general, "C d.": ["0a"], "E f.": ["well_known_fact"]})
+    assert found(most, "special_strings_only") == [("a", "c")]
+    half = judged({"A b.": general, "C d.": ["0a"], "E f.": general, "G h.": ["0b"]})
+    assert found(half, "special_strings_only") == []
+    assert found(judged({"A b.": general, "C d.": general}), "special_strings_only") == []
+
+
+# -- a label against the texts --------------------------------------------------------------------
+
+
+def test_support_without_a_word_in_common_is_found() -> None:
+    """The sentence with what it names."""
+    made = judged({"The tower is high.": ["0a"], "Lemons grow near Sorrento.": ["1a"]})
+    assert found(made, "support_shares_no_word") == [("b", "1a")]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The context does not mention who built the tower.",
+        "The steps are:",
+        "It is.",
+        "Sailing ferries rest.",  # other endings of the same words
+    ],
+)
+def test_sentences_with_nothing_to_share_are_left_alone(text: str) -> None:
+    """About what documents do not say, leading up to a list, without content, other endings."""
+    assert (
+        found(judged({"The tower is high.": ["0a"], text: ["1a"]}), "support_shares_no_word") == []
+    )
+
+
+def test_an_answer_in_another_language_is_not_compared() -> None:
+    """No word of the whole response stands in the documents."""
+    made = judged({"Der Turm wurde vom Bürgermeister eröffnet.": ["0b"]})
+    assert not CHECKS["support_shares_no_word"].applies(Subject(made))
+
+
+@pytest.mark.parametrize(
+    ("text", "keys"),
+    [
+        ("The tower is 130 metres high.", [("a", "0a")]),
+        ("The tower is 120.0 metres high.", []),
+        ("Step 4: the tower is 120 metres high.", []),
+        ("As document 7 says, the tower is 120 metres high.", []),
+        ("The tower is 120 metres (394 feet) high.", []),
+        ("The tower, in the days of COVID-19, is 120 metres high.", []),
+        ("3. The tower is 120 metres high. 4.", []),
+    ],
+)
+def test_a_number_that_no_document_has_is_found(text: str, keys: list[tuple[str, ...]]) -> None:
+    """Numbers of steps, documents and list items, and the same in another unit, are none."""
+    assert found(judged({text: ["0a"]}), "number_in_no_document") == keys
+
+
+@pytest.mark.parametrize(
+    ("source", "text"),
+    [
+        ("It cost 1,500 dollars.", "It cost $1500."),
+        ("It cost $99K.", "It cost $99,000."),
+        ("It cost 2.5 million.", "It cost 2,500,000."),
+        ("There are two gates.", "There are 2 gates."),
+        ("A share of 39 6 % was paid.", "A share of 39.6 % was paid."),
+        ("It has 13, 134 bases.", "It has 13,134 bases."),
+        ("It takes 15.3 days.", "It takes 15 days."),
+        ("It costs 0.39 pounds.", "It costs 39 pence."),
+        ("A dozen eggs.", "There are 12 eggs."),
+    ],
+)
+def test_a_number_is_known_in_another_spelling(source: str, text: str) -> None:
+    """Commas, thousands, words, pieces, rounding."""
+    assert found(judged({text: ["0a"]}, documents=[[source]]), "number_in_no_document") == []
+
+
+def test_a_number_of_the_question_is_no_invention() -> None:
+    """The response may repeat it."""
+    made = judged({"Of the 7 wonders the tower is one.": ["0a"]})
+    example = made.example.model_copy(update={"question": "What are the 7 wonders?"})
+    assert found(made.model_copy(update={"example": example}), "number_in_no_document") == []
+
+
+def test_a_number_beside_the_named_support_is_found() -> None:
+    """It stands in 0b, and 0a is named; that is not told as an invention too."""
+    made = judged({"The tower was opened in 1931.": ["0a"]})
+    assert found(made, "number_not_in_support") == [("a", "0a")]
+    assert found(made, "number_in_no_document") == []
+    assert found(judged({"It was opened in 1931.": ["0a", "0b"]}), "number_not_in_support") == []
+
+
+def test_a_calculated_number_needs_no_source() -> None:
+    """The judge said that it was worked out."""
+    made = judged({"The tower is 60 storeys high.": ["0a", "numerical_reasoning"]})
+    assert found(made, "number_in_no_document") == []
+
+
+@pytest.mark.parametrize(
+    ("text", "keys"),
+    [
+        ("Passenger ferries sail across the lake in winter.", [("a", "0a")]),
+        ("Passenger ferries never sail across the lake in winter.", []),
+        ("No, passenger ferries do not sail across the lake in winter.", []),
+        ("Passenger ferries may sail across the lake in winter.", []),
+        ("Avoid passenger ferries across the lake in winter, which sail.", []),
+    ],
+)
+def test_the_contrary_of_the_only_support_is_found(text: str, keys: list[tuple[str, ...]]) -> None:
+    """Another way to deny, a "no" that answers, and a condition are not the contrary."""
+    documents = [["Passenger ferries do not sail across the lake in winter."]]
+    assert found(judged({text: ["0a"]}, documents=documents), "negation_mismatch") == keys
+
+
+def test_what_a_document_says_word_for_word_is_hardly_unsupported() -> None:
+    """Words strewn over a sentence are not the same; nor is the contrary."""
+    said = "Passenger ferries sail across the lake."
+    documents = [[f"In summer {said.lower()}"], ["Lake across the sail, ferries; passenger."]]
+    assert found(judged({said: []}, documents=documents), "unsupported_but_stated") == [("a", "0a")]
+    denied = [["Passenger ferries do not sail across the lake."]]
+    assert found(judged({said: []}, documents=denied), "unsupported_but_stated") == []
+
+
+# -- claims ---------------------------------------------------------------------------------------
+
+
+def test_a_claim_with_keys_on_both_sides_is_found() -> None:
+    """Whatever its verdict."""
+    made = record(answer=claims_output([says("a", ["0a"], ["1a"])]))
+    assert found(made, "claim_both_ways") == [("a", "0a", "1a")]
+    assert found(record(answer=claims_output([says("a", ["0a"])])), "claim_both_ways") == []
+
+
+def test_a_sentence_against_its_claims_is_found() -> None:
+    """It is called supported, and one of its claims is open."""
+    answer = claims_output([says("a", ["0a"]), says("a")])
+    flipped = answer.sentence_support_information[0].model_copy(
+        update={"fully_supported": True, "supporting_sentence_keys": ("0a",)}
+    )
+    odd = answer.model_copy(update={"sentence_support_information": (flipped,)})
+    assert found(record(answer=odd), "claims_against_sentence") == [("a",)]
+    assert found(record(answer=answer), "claims_against_sentence") == []
+
+
+def test_a_claim_with_more_support_than_its_sentence_is_found() -> None:
+    """The list of the sentence lacks 0b."""
+    answer = claims_output([says("a", ["0a"]), says("a", ["0b"])])
+    short = answer.sentence_support_information[0].model_copy(
+        update={"supporting_sentence_keys": ("0a",)}
+    )
+    odd = answer.model_copy(update={"sentence_support_information": (short,)})
+    assert found(record(answer=odd), "claim_support_not_listed") == [("a", "0b")]
+    assert found(record(answer=answer), "claim_support_not_listed") == []
+
+
+def test_a_claim_that_counts_twice_is_found() -> None:
+    """Under one sentence; another sentence may make it again."""
+    twice = [says("a", ["0a"], claim="It is high."), says("a", ["0a"], claim="It  IS high.")]
+    assert found(record(answer=claims_output(twice)), "claim_repeated") == [("a",)]
+    apart = [says("a", ["0a"], claim="It is high."), says("b", ["0a"], claim="It is high.")]
+    assert found(record(answer=claims_output(apart)), "claim_repeated") == []
+
+
+def test_more_claims_than_words_are_found() -> None:
+    """The sentence is "Statement a.", of one word that says something."""
+    claims = [says("a", ["0a"], claim=f"Statement {n}.") for n in range(3)]
+    assert found(record(answer=claims_output(claims)), "claims_outnumber_words") == [("a",)]
+    assert found(record(answer=claims_output(claims[:1])), "claims_outnumber_words") == []
+
+
+def test_a_claim_under_the_wrong_sentence_is_found() -> None:
+    """It has no word of "Statement a."."""
+    wrong = claims_output([says("a", ["0a"], claim="Lemons grow near Sorrento.")])
+    assert found(record(answer=wrong), "claim_shares_no_word") == [("a",)]
+    fitting = claims_output([says("a", ["0a"], claim="A statement about lemons.")])
+    assert found(record(answer=fitting), "claim_shares_no_word") == []
+
+
+def test_a_reference_claim_that_the_response_has_no_word_of_is_found() -> None:
+    """It is said to be there."""
+    there = expects(found=True, claim="Lemons grow near Sorrento.")
+    made = record(answer=reference_output([right("a", ["0a"])], [there]))
+    assert found(made, "reference_claim_not_in_response") == [("ref.a",)]
+    absent = expects(found=False, claim="Lemons grow near Sorrento.")
+    made = record(answer=reference_output([right("a", ["0a"])], [absent]))
+    assert found(made, "reference_claim_not_in_response") == []
+
+
+def test_checks_of_claims_apply_to_labels_with_claims_alone() -> None:
+    """The base of their rate is not every record."""
+    assert not CHECKS["claim_both_ways"].applies(Subject(SOUND))
+    assert CHECKS["claim_both_ways"].applies(Subject(record(answer=claims_output([says()]))))
+
+
+# -- repairs and scores ---------------------------------------------------------------------------
+
+
+def test_what_an_importer_kept_is_found() -> None:
+    """Only keys that there are can be shown."""
+    broken = Violation(kind="unknown_key", field="all_relevant_sentence_keys", keys=("9z", "0a"))
+    assert found(SOUND.model_copy(update={"violations": (broken,)}), "contract_broken") == [("0a",)]
+    assert found(SOUND, "contract_broken") == []
+
+
+@pytest.mark.parametrize(
+    ("repair", "check"),
+    [
+        ("spelling", "answer_repaired"),
+        ("duplicate_key", "answer_repaired"),
+        ("fully_supported_null", "verdict_left_open"),
+        ("degenerate_support", "answer_overruled"),
+        ("degenerate_claims", "answer_overruled"),
+    ],
+)
+def test_each_repair_is_told_by_one_check(repair: str, check: str) -> None:
+    """Trivial spelling is not mixed with what changes verdicts."""
+    made = SOUND.model_copy(update={"normalised": {repair: 2}})
+    of_repairs = ("answer_repaired", "verdict_left_open", "answer_overruled")
+    assert [name for name in of_repairs if found(made, name)] == [check]
+
+
+def test_an_answer_that_was_sent_back_is_noted() -> None:
+    """With what it broke."""
+    reply = ReplyFacts(attempts=2, reasks=1, broken_contracts={"unknown_key": 1})
+    assert found(SOUND.model_copy(update={"reply": reply}), "answer_reasked") == [()]
+    assert found(SOUND, "answer_reasked") == []
+
+
+def scored(**support: float) -> LabelRecord:
+    """A label with scores of support."""
+    return SOUND.model_copy(update={"scores": SentenceScores(support=support)})
+
+
+def test_a_score_next_to_the_threshold_is_found() -> None:
+    """Half, where the judge names no other."""
+    assert found(scored(a=0.52, b=0.9), "undecided_score") == [("a",)]
+    assert found(scored(a=0.6, b=0.9), "undecided_score") == []
+
+
+def test_the_threshold_is_the_judges_own() -> None:
+    """Another one is named in its signature."""
+    made = scored(a=0.52, b=0.9)
+    own = made.signature.model_copy(update={"sampling": {"support_threshold": 0.9}})
+    assert found(made.model_copy(update={"signature": own}), "undecided_score") == [("b",)]
+
+
+def test_documents_of_the_examples_are_read_as_they_stand() -> None:
+    """The worked records rest on these keys."""
+    assert list(Subject(SOUND).texts)[:3] == ["0a", "0b", "1a"]
+    assert Subject(SOUND).texts["1a"] == DOCUMENTS[1][0]
