@@ -26,7 +26,7 @@ from typing import NamedTuple
 
 from judge_figures import area
 from judges import judged_labels, line, shown, split_of, true_labels
-from labeler.audit import CHECKS, Audit, audit, doubt_of, findings_of
+from labeler.audit import CHECKS, Audit, audit_labels, doubt_of, findings_of
 from labeler.record import LabelRecord
 from ragbench_data import ragbench_files, ragbench_folder
 
@@ -161,7 +161,7 @@ def report(truth: Sequence[LabelRecord]) -> dict[str, list[str]]:
     """Every part by its name, line by line."""
     records = [with_subset(record) for record in truth]
     started = time.process_time()
-    found = audit(records, by="subset")
+    found = audit_labels(records, by="subset")
     each = (time.process_time() - started) / len(records)
     judged = {outcome.id: outcome for outcome in judged_labels(None, truth).outcomes}
     pairs = [(t, j) for t in truth if isinstance(j := judged[t.id], LabelRecord)]
@@ -192,7 +192,7 @@ def replaced(page: str, parts: dict[str, Iterable[str]]) -> str:
 
 
 def main() -> None:
-    """Read, audit, judge, print."""
+    """Read, audit_labels, judge, print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("folder", nargs="?", type=Path, default=ragbench_folder())
     parser.add_argument("--write", type=Path, metavar="FILE", help="also put them into a page")

@@ -33,9 +33,12 @@ if TYPE_CHECKING:
         summary,
         write_labels,
     )
+    from labeler.audit import audit_labels, check, findings_of
     from labeler.calculators import Intervals, Ratio, metric
     from labeler.canaries import Canaries
     from labeler.comparing import Comparison, compare
+    from labeler.corrections import CorrectionsFile, apply_corrections
+    from labeler.diffing import diff_labels
     from labeler.ensemble import Votes
     from labeler.errors import LabelerError
     from labeler.example import Example
@@ -49,6 +52,7 @@ if TYPE_CHECKING:
         ReferenceLabelingOutput,
     )
     from labeler.record import LabelFailure, LabelRecord, ScoreRecord
+    from labeler.report import write_report
     from labeler.scores import Criterion
     from labeler.stores.disk import DiskStore
     from labeler.traffic import Limits
@@ -76,9 +80,12 @@ _HOMES = {
         "write_labels",
     ),
     "labeler.agreeing": ("compare_labels", "compare_with_people"),
+    "labeler.audit": ("audit_labels", "check", "findings_of"),
     "labeler.calculators": ("Intervals", "Ratio", "metric"),
     "labeler.canaries": ("Canaries",),
     "labeler.comparing": ("Comparison", "compare"),
+    "labeler.corrections": ("CorrectionsFile", "apply_corrections"),
+    "labeler.diffing": ("diff_labels",),
     "labeler.ensemble": ("Votes",),
     "labeler.errors": ("LabelerError",),
     "labeler.example": ("Example",),
@@ -88,6 +95,7 @@ _HOMES = {
     "labeler.judges.openai_judge": ("OpenAIJudge",),
     "labeler.labels": ("ClaimsLabelingOutput", "GPTLabelingOutput", "ReferenceLabelingOutput"),
     "labeler.record": ("LabelFailure", "LabelRecord", "ScoreRecord"),
+    "labeler.report": ("write_report",),
     "labeler.scores": ("Criterion",),
     "labeler.stores.disk": ("DiskStore",),
     "labeler.traffic": ("Limits",),
@@ -98,6 +106,7 @@ __all__ = [
     "Canaries",
     "ClaimsLabelingOutput",
     "Comparison",
+    "CorrectionsFile",
     "Criterion",
     "DiskStore",
     "EmbeddedJudge",
@@ -116,14 +125,19 @@ __all__ = [
     "ScoreRecord",
     "Votes",
     "__version__",
+    "apply_corrections",
+    "audit_labels",
     "batch_status",
     "cancel_batch",
+    "check",
     "collect_batches",
     "compare",
     "compare_labels",
     "compare_with_people",
+    "diff_labels",
     "estimate",
     "find_price",
+    "findings_of",
     "import_labels",
     "iter_labels",
     "iter_majority",
@@ -139,6 +153,7 @@ __all__ = [
     "submit_batch",
     "summary",
     "write_labels",
+    "write_report",
 ]
 
 

@@ -54,7 +54,7 @@ annotations, a traceback's pointer into a source line, and the call of ``uname``
 which openai names in a header."""
 OF_TEMPLATES = frozenset({("jinja2.environment", "_compile"), ("jinja2.environment", "from_code")})
 """Module and function of what compiles and runs templates: right for the files of our pages, which
-are source too, and wrong for any other text, as of a message that a library takes for a template."""
+are source too, and wrong for any other text, such as a message that a library takes for one."""
 UNPICKLERS = frozenset({("test_store_tamper", "test_nothing_of_a_tampered_store_is_executed")})
 """Module and function of tests that unpickle to show that their pickles are real."""
 

@@ -10,7 +10,7 @@ from labeler.audit import claims  # isort: skip
 from labeler.audit import repairs  # isort: skip
 from labeler.audit import scores  # isort: skip
 from labeler.audit import flips  # isort: skip
-from labeler.audit.auditing import Audit, Audited, CheckRow, audit, findings_of
+from labeler.audit.auditing import Audit, Audited, CheckRow, audit_labels, findings_of
 from labeler.audit.definition import (
     CHECKS,
     Check,
@@ -37,7 +37,7 @@ __all__ = [
     "RepeatCheck",
     "Severity",
     "Subject",
-    "audit",
+    "audit_labels",
     "check",
     "claims",
     "contradictions",

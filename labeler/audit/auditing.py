@@ -194,7 +194,7 @@ def findings_of(record: LabelRecord, checks: Sequence[Check] | None = None) -> t
     )
 
 
-def audit(
+def audit_labels(
     outcomes: Iterable[AnyOutcome],
     *,
     checks: Sequence[Check] | None = None,

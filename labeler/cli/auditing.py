@@ -53,8 +53,7 @@ def audit(
 ) -> None:
     """Find labels that contradict themselves or the texts."""
     from labeler import api
-    from labeler.audit import audit as audit_labels
-    from labeler.audit import select_checks
+    from labeler.audit import audit_labels, select_checks
     from labeler.audit.exporting import finding_rows
 
     if (rows and as_json) or (listing and (rows or as_json or by or output)):

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any, Literal
 
-from labeler.audit import Audit, Check, audit
+from labeler.audit import Audit, Check, audit_labels
 from labeler.calculators import (
     Intervals,
     Metric,
@@ -170,7 +170,7 @@ def gather(
         UsageError: a column is in no row.
     """
     gathering = _Gathering(spool, by, metrics, intervals)
-    audited = audit(gathering.passing(outcomes), by=by)
+    audited = audit_labels(gathering.passing(outcomes), by=by)
     return gathering.gathered(audited)
 
 

@@ -221,6 +221,22 @@ def test_a_search_of_all_texts_finds_what_stands_in_a_document(page: Page) -> No
     says(page, f"0 of {reports.TOTAL} records")
 
 
+def test_a_word_being_typed_is_not_lost_by_another_change(page: Page) -> None:
+    """The search waits for the next letter; a filter chosen meanwhile takes it along."""
+    page.evaluate(
+        """() => {
+          const [field, choice] = ["#search", "#filter-pattern"].map((name) =>
+            document.querySelector(name));
+          field.value = "agree";
+          field.dispatchEvent(new Event("input"));
+          choice.value = choice.options[1].value;
+          choice.dispatchEvent(new Event("change"));
+        }"""
+    )
+    expect(page.get_by_role("button", name="Remove filter")).to_have_count(2)
+    assert page.get_by_role("searchbox").input_value() == "agree"
+
+
 def test_a_reload_keeps_filters_order_and_search(page: Page) -> None:
     """They stand in the address."""
     page.get_by_label("domain", exact=True).select_option(label="harbour (43)")

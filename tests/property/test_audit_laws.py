@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from audited import judged
-from labeler.audit import CHECKS, Finding, audit, doubt_of, findings_of
+from labeler.audit import CHECKS, Finding, audit_labels, doubt_of, findings_of
 from labeler.audit.exporting import guarded
 from labeler.audit.figures import claimed_figures, is_known, known_figures
 from labeler.audit.mentions import named_keys
@@ -95,7 +95,7 @@ def test_findings_name_sentences_that_there_are(made: LabelRecord) -> None:
 @given(labels())
 def test_a_record_is_flagged_only_by_checks_that_apply(made: LabelRecord) -> None:
     """So no rate is above 1."""
-    for row in audit([made]).rows:
+    for row in audit_labels([made]).rows:
         assert row.flagged <= row.records
 
 

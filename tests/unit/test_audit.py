@@ -18,7 +18,7 @@ from labeler.audit import (
     Finding,
     Found,
     Subject,
-    audit,
+    audit_labels,
     check,
     doubt_of,
     findings_of,
@@ -63,7 +63,7 @@ def own_checks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_rate_is_a_share_of_the_records_that_a_check_applies_to() -> None:
     """Two apply, one is flagged, and a check of claims applies to none: it has no rate."""
-    found_in = audit([SOUND, named(ODD, "r2")])
+    found_in = audit_labels([SOUND, named(ODD, "r2")])
     rows = {row.check.id: row for row in found_in.rows}
     overall = rows["overall_against_sentences"]
     assert (overall.records, overall.flagged, overall.findings, overall.rate) == (2, 1, 1, 0.5)
@@ -73,7 +73,9 @@ def test_a_rate_is_a_share_of_the_records_that_a_check_applies_to() -> None:
 
 def test_labels_made_in_different_ways_have_rates_of_their_own() -> None:
     """A careless judge does not spoil the rate of another."""
-    rows = audit([SOUND, again(ODD, 0, "other")], checks=select_checks("overall_against_sentences"))
+    rows = audit_labels(
+        [SOUND, again(ODD, 0, "other")], checks=select_checks("overall_against_sentences")
+    )
     counts = {row.label: (row.records, row.flagged) for row in rows.rows}
     assert counts == {
         str(SOUND.signature): (1, 0),
@@ -84,14 +86,14 @@ def test_labels_made_in_different_ways_have_rates_of_their_own() -> None:
 def test_records_are_counted_by_a_column() -> None:
     """Those without it form a group of their own."""
     records = [named(SOUND, "1", part="x"), named(ODD, "2", part="y"), named(ODD, "3")]
-    rows = audit(records, checks=select_checks("overall_against_sentences"), by="part").rows
+    rows = audit_labels(records, checks=select_checks("overall_against_sentences"), by="part").rows
     assert [(row.group, row.flagged) for row in rows] == [("(none)", 1), ("x", 0), ("y", 1)]
 
 
 def test_an_unknown_column_is_wrong_use() -> None:
     """The message names those that there are."""
     with pytest.raises(UsageError, match="columns: part"):
-        audit([named(SOUND, "1", part="x")], by="subset")
+        audit_labels([named(SOUND, "1", part="x")], by="subset")
 
 
 def test_failures_are_counted_and_canaries_left_out() -> None:
@@ -99,7 +101,7 @@ def test_failures_are_counted_and_canaries_left_out() -> None:
     canary = SOUND.model_copy(
         update={"signature": SOUND.signature.model_copy(update={"canary": "1"})}
     )
-    found_in = audit([LabelFailure(id="x", reason="refusal", message="No."), canary])
+    found_in = audit_labels([LabelFailure(id="x", reason="refusal", message="No."), canary])
     assert (found_in.records, found_in.failed) == ((), {"refusal": 1})
 
 
@@ -107,7 +109,7 @@ def test_records_rank_by_doubt_and_ties_keep_their_order() -> None:
     """Records without findings are not ranked at all."""
     worst = judged({"It is 7 red.": ["1a"], "It is blue.": []}, overall=True, utilized=["0a"])
     records = [SOUND, named(ODD, "b"), named(worst, "w"), named(ODD, "a")]
-    found_in = audit(records)
+    found_in = audit_labels(records)
     assert [each.id for each in found_in.ranked()] == ["w", "b", "a"]
     assert [each.id for each in found_in.ranked(1)] == ["w"]
     assert found_in.as_json(1)["doubtful"][0]["id"] == "w"
@@ -116,7 +118,7 @@ def test_records_rank_by_doubt_and_ties_keep_their_order() -> None:
 
 def test_an_audit_of_nothing_has_no_rows() -> None:
     """And its JSON says so."""
-    assert audit([], by="part").as_json()["checks"] == []
+    assert audit_labels([], by="part").as_json()["checks"] == []
 
 
 # -- doubt ----------------------------------------------------------------------------------------
@@ -174,7 +176,7 @@ def test_anybody_can_add_a_check_of_repeats(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(sys.modules[__name__], "crowded", crowded, raising=False)
     chosen = select_checks(f"{__name__}:crowded")
     assert findings_of(SOUND, chosen) == ()
-    found_in = audit([SOUND, again(SOUND), named(SOUND, "alone")], checks=chosen)
+    found_in = audit_labels([SOUND, again(SOUND), named(SOUND, "alone")], checks=chosen)
     assert [len(each.findings) for each in found_in.records] == [1, 1, 0]
     assert [(row.records, row.flagged) for row in found_in.rows] == [(1, 1), (1, 1)]
 
@@ -194,7 +196,7 @@ FLIPS = select_checks("overall_flips,support_flips,selection_flips")
 
 def test_judgements_of_the_same_sentences_that_differ_are_found_in_each() -> None:
     """Which sentences, and by how many."""
-    found_in = audit([YES, NO, again(YES, 2)], checks=FLIPS)
+    found_in = audit_labels([YES, NO, again(YES, 2)], checks=FLIPS)
     for each in found_in.records:
         assert [(f.check, f.keys) for f in each.findings] == [
             ("overall_flips", ()),
@@ -208,26 +210,26 @@ def test_judgements_of_the_same_sentences_that_differ_are_found_in_each() -> Non
 
 def test_a_judgement_that_stands_twice_is_no_repeat() -> None:
     """One key is one judgement: the check applies to nothing."""
-    found_in = audit([YES, YES], checks=FLIPS)
+    found_in = audit_labels([YES, YES], checks=FLIPS)
     assert sum(row.records for row in found_in.rows) == 0
 
 
 def test_judgements_that_agree_are_counted_and_not_flagged() -> None:
     """They are the base of the rate."""
-    rows = audit([YES, again(YES)], checks=FLIPS).rows
+    rows = audit_labels([YES, again(YES)], checks=FLIPS).rows
     assert sum(row.records for row in rows) == 6
     assert sum(row.flagged for row in rows) == 0
 
 
 def test_other_sentences_or_another_id_are_no_repeat() -> None:
     """Equal texts of two rows are two rows."""
-    assert sum(row.records for row in audit([YES, named(NO, "r2")], checks=FLIPS).rows) == 0
-    assert sum(row.records for row in audit([YES, again(SOUND)], checks=FLIPS).rows) == 0
+    assert sum(row.records for row in audit_labels([YES, named(NO, "r2")], checks=FLIPS).rows) == 0
+    assert sum(row.records for row in audit_labels([YES, again(SOUND)], checks=FLIPS).rows) == 0
 
 
 def test_flips_raise_the_doubt_of_a_record() -> None:
     """After all were seen."""
-    assert audit([YES, NO]).records[0].doubt > audit([YES]).records[0].doubt
+    assert audit_labels([YES, NO]).records[0].doubt > audit_labels([YES]).records[0].doubt
 
 
 # -- files ----------------------------------------------------------------------------------------
@@ -306,7 +308,7 @@ def test_rows_of_findings_are_lossless_in_json(tmp_path: Path) -> None:
 
 def test_cells_stand_in_the_order_of_the_rows_fields() -> None:
     """Lists are parted by spaces, and no group is an empty cell."""
-    (row,) = finding_rows(audit([ODD]))
+    (row,) = finding_rows(audit_labels([ODD]))
     assert cells(row)[2:] == [
         "",
         str(ODD.signature),
@@ -427,7 +429,7 @@ def test_the_rates_of_published_labels_are_the_known_ones() -> None:
         "overall_against_sentences,support_not_utilized,utilized_not_relevant,relevant_nothing,"
         "contract_broken"
     )
-    found_in = audit(records, checks=select_checks(names))
+    found_in = audit_labels(records, checks=select_checks(names))
     flagged: dict[str, int] = dict.fromkeys(names.split(","), 0)
     for row in found_in.rows:
         flagged[row.check.id] += row.flagged
@@ -438,6 +440,6 @@ def test_the_rates_of_published_labels_are_the_known_ones() -> None:
 def test_claims_are_audited_in_a_stream_of_mixed_labels() -> None:
     """Each check is counted on those that it applies to."""
     made = record(id="c", answer=claims_output([says("a", ["0a"], ["1a"])]))
-    rows = [row for row in audit([SOUND, made]).rows if row.check.id == "claim_both_ways"]
+    rows = [row for row in audit_labels([SOUND, made]).rows if row.check.id == "claim_both_ways"]
     assert sorted((row.records, row.flagged) for row in rows) == [(0, 0), (1, 1)]
     assert found(made, "claim_both_ways")

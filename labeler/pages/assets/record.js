@@ -32,6 +32,8 @@ const MANY_SENTENCES = 300;
 const FITTING_SENTENCES = 6;
 /** Kinds of findings beyond these are folded away. */
 const KINDS_AT_ONCE = 4;
+/** Characters of an explanation beyond which it is folded. */
+const SHORT_EXPLANATION = 240;
 /** Keys of one list beyond these are folded away. */
 const KEYS_AT_ONCE = 12;
 const SEVERITIES = ["contradiction", "suspicion", "note"];
@@ -296,15 +298,20 @@ class RecordDrawing {
     );
   }
 
-  /** An explanation of the judge that is about no single sentence. */
+  /** An explanation of the judge that is about no single sentence; a long one is folded. */
   drawJudgeSays(title, text) {
     if (!text) return null;
-    return el(
-      "p",
-      { class: "judge-says small" },
-      el("strong", {}, `${title}: `),
-      el("span", { dir: "auto" }, shownText(text)),
-    );
+    const words = el("span", { dir: "auto" }, shownText(text));
+    const paragraph = el("p", { class: "judge-says small" }, el("strong", {}, `${title}: `), words);
+    if (text.length <= SHORT_EXPLANATION) return paragraph;
+    paragraph.classList.add("folded");
+    const unfold = (event) => {
+      const folded = paragraph.classList.toggle("folded");
+      event.target.setAttribute("aria-expanded", String(!folded));
+      event.target.textContent = folded ? "Show all" : "Show less";
+    };
+    const button = { type: "button", class: "plain unfold no-print", "aria-expanded": "false" };
+    return [paragraph, el("button", { ...button, onclick: unfold }, "Show all")];
   }
 
   /** A list of sentences; it is one stop of the Tab key, arrows go on inside. */

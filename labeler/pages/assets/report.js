@@ -7,6 +7,8 @@ const COLUMNS_AT_FIRST = 4;
 const CHUNKS_AT_HAND = 6;
 /** Milliseconds that a search may keep the page from drawing. */
 const SLICE = 12;
+/** Milliseconds of rest before what is typed is searched for. */
+const TYPING_REST = 80;
 /** Milliseconds of rest before the address is written anew: browsers refuse to do it too often. */
 const ADDRESS_REST = 120;
 
@@ -348,6 +350,8 @@ class RecordBrowser {
     this.search = new TextSearch(index, this.chunks);
     this.rows = [];
     this.opened = null;
+    /** Timer of a search that is about to begin. */
+    this.typing = null;
     this.state = BrowserState.read(location.hash);
     this.draw();
     this.listen();
@@ -649,6 +653,7 @@ class RecordBrowser {
   /** Change filters, order or page, and show what follows. */
   change(make, { keepPage = false } = {}) {
     if (!keepPage) this.state.page = 0;
+    this.takeTyped();
     make(this.state);
     this.show();
     this.writeAddress();
@@ -657,10 +662,15 @@ class RecordBrowser {
   /** Search once the person rests. */
   typed() {
     clearTimeout(this.typing);
-    this.typing = setTimeout(
-      () => this.change((state) => (state.text = this.searchField.value)),
-      80,
-    );
+    this.typing = setTimeout(() => this.change(() => {}), TYPING_REST);
+  }
+
+  /** Let the state have what was typed and not yet searched for. */
+  takeTyped() {
+    if (this.typing === null) return;
+    clearTimeout(this.typing);
+    this.typing = null;
+    this.state.text = this.searchField.value;
   }
 
   /** Sort with the worst first, or turn the order round. */
