@@ -68,6 +68,22 @@ def test_the_shell_block_runs(workplace: Path) -> None:
     assert "records exported" in done.stderr
 
 
+def test_the_audit_block_runs(workplace: Path) -> None:
+    """Every line of it, and it leaves the files that it names."""
+    program = 'set -eu\nlabeler() { python -m labeler "$@"; }\n' + block("test: audit")
+    done = subprocess.run(
+        ["/bin/sh", "-c", program],
+        cwd=workplace,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    for name in ("findings.csv", "report.html", "diff.html"):
+        assert (workplace / name).stat().st_size
+
+
 def test_the_python_block_runs(workplace: Path) -> None:
     """As it stands."""
     done = subprocess.run(

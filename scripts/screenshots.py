@@ -1,0 +1,154 @@
+"""Takes the pictures of docs/images: the pages, made of examples/rows.jsonl by the embedded judge.
+
+    python scripts/screenshots.py [FOLDER]
+
+Needs what tests/browser/requirements.txt lists.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+ROOT = Path(__file__).parent.parent
+RECORD = "report.html#record=pilot-boat-half&sentence=a"
+LISTED = "#browser :text('tide')"
+Scheme = Literal["light", "dark"]
+WIDTHS = {"desktop": (1280, 900), "phone": (390, 844)}
+
+
+def main() -> None:
+    """Make the pages, and take a picture of each view in each scheme."""
+    from playwright.sync_api import sync_playwright  # noqa: PLC0415 - not everyone has it
+
+    images = Path(sys.argv[1] if len(sys.argv) > 1 else ROOT / "docs" / "images")
+    images.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch)
+        make(folder)
+        with sync_playwright() as driver:
+            browser = driver.chromium.launch(
+                executable_path=shutil.which("chromium"),
+                args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"],
+            )
+            pages = folder.as_uri()
+            both: tuple[Scheme, ...] = ("light", "dark")
+            for scheme in both:
+                picture = Picture(browser, images, scheme)
+                picture.take("report-summary", f"{pages}/report.html", shows=LISTED)
+                picture.take("report-list", f"{pages}/report.html", shows=LISTED, at="#browser")
+                picture.take("report-record", f"{pages}/{RECORD}", shows=".record")
+                picture.take("diff", f"{pages}/diff.html", shows="h1")
+                with desk(folder) as address:
+                    picture.take("review", address, shows=".record", before=correct)
+            browser.close()
+
+
+def make(folder: Path) -> None:
+    """Label the examples, and write the pages."""
+    rows = str(ROOT / "examples" / "rows.jsonl")
+    for command in (
+        ["label", rows, "--judge", "embedded", "-o", "labels.jsonl"],
+        ["label", rows, "--judge", "embedded", "--support-threshold", "0.7", "-o", "strict.jsonl"],
+        ["report", "labels.jsonl", "--by", "domain", "-o", "report.html"],
+        ["diff", "labels.jsonl", "strict.jsonl", "--html", "diff.html"],
+    ):
+        subprocess.run(
+            [sys.executable, "-m", "labeler", *command],
+            cwd=folder,
+            check=True,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+
+
+@contextmanager
+def desk(folder: Path) -> Iterator[str]:
+    """The review desk; its address."""
+    (folder / "labels.corrections.jsonl").unlink(missing_ok=True)
+    command = [sys.executable, "-m", "labeler", "review", "labels.jsonl", "--queue", "doubtful"]
+    said = folder / "desk.txt"
+    with (
+        said.open("w") as talk,
+        subprocess.Popen([*command, "--annotator", "ann"], cwd=folder, stderr=talk) as running,
+    ):
+        try:
+            while not (found := re.search(r"http://\S+#token=\S+", said.read_text())):
+                if running.poll() is not None:
+                    sys.exit(f"the desk did not open: {said.read_text()}")
+                time.sleep(0.1)
+            yield found[0]
+        finally:
+            running.send_signal(signal.SIGINT)
+
+
+def correct(page: Page) -> None:
+    """Turn a mark where the judge is wrong: half of what the sentence says is invented."""
+    while page.locator(".record-id").inner_text().split()[-1] != "knee-exercise-half":
+        before = page.locator(".record-id").inner_text()
+        page.keyboard.press("j")
+        page.wait_for_function(
+            "was => document.querySelector('.record-id')?.innerText !== was", arg=before
+        )
+    page.locator('.sentence[data-key="b"]').click()
+    page.keyboard.press("s")
+
+
+class Picture:
+    """Takes pictures in one colour scheme, on a desktop and on a phone."""
+
+    def __init__(self, browser: Browser, images: Path, scheme: Scheme) -> None:
+        self._browser, self._images, self._scheme = browser, images, scheme
+
+    def take(
+        self,
+        name: str,
+        address: str,
+        *,
+        shows: str,
+        at: str | None = None,
+        before: Callable[[Page], None] = lambda _: None,
+    ) -> None:
+        """Open a page at each width, and keep what is seen.
+
+        Args:
+            name: of the picture.
+            address: of the page.
+            shows: what is there once the page is drawn.
+            at: what to scroll to first.
+            before: what to do first.
+        """
+        for device, (width, height) in WIDTHS.items():
+            context = self._browser.new_context(
+                viewport={"width": width, "height": height},
+                color_scheme=self._scheme,
+                reduced_motion="reduce",
+            )
+            page = context.new_page()
+            page.goto(address)
+            page.wait_for_load_state("networkidle")
+            page.locator(shows).first.wait_for(state="attached")
+            before(page)
+            if at:
+                page.locator(at).scroll_into_view_if_needed()
+                page.locator(at).evaluate("node => node.scrollIntoView()")
+            page.wait_for_timeout(300)
+            suffix = "" if device == "desktop" else f"-{device}"
+            page.screenshot(path=self._images / f"{name}{suffix}-{self._scheme}.png")
+            context.close()
+
+
+if __name__ == "__main__":
+    main()
