@@ -47,13 +47,18 @@ def read_lines(path: str | Path) -> Iterator[Line]:
 def _open_bytes(name: str) -> contextlib.AbstractContextManager[Iterable[bytes]]:
     if name == STDIO:
         return contextlib.nullcontext(sys.stdin.buffer)
-    if Path(name).is_file() and _begins_packed(name):
+    if Path(name).is_file() and is_packed(name):
         return gzip.open(name, "rb")
     return Path(name).open("rb")
 
 
-def _begins_packed(name: str) -> bool:
-    with Path(name).open("rb") as file:
+def is_packed(path: str | Path) -> bool:
+    """Whether a file begins as gzip's do.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    with Path(path).open("rb") as file:
         return file.read(len(_GZIP)) == _GZIP
 
 

@@ -51,12 +51,13 @@ def apply(
     from labeler import api
     from labeler.cli.terminal import say
     from labeler.corrections.applying import apply_corrections
-    from labeler.corrections.overlay import corrections_path, read_corrections
+    from labeler.corrections.overlay import corrections_path, keep_corrections, read_corrections
 
     if labels == STDIN:
         raise UsageError("labels are read twice here, which standard input cannot be: name a file")
     path = corrections or str(corrections_path(labels))
     refuse_own_input([labels, path], output)
+    keep_corrections(output)
     read = read_corrections(path)
     _tell_torn(read.torn)
     applied, outcomes = apply_corrections(lambda: api.read_labels(labels), read.events)
@@ -87,6 +88,7 @@ def export(
     from labeler.cli.terminal import say
     from labeler.corrections.choosing import choose
     from labeler.corrections.importing import TOOLS, settings_path
+    from labeler.corrections.overlay import keep_corrections
     from labeler.label_files import replaced
 
     if top is not None and sample is not None:
@@ -97,6 +99,7 @@ def export(
     beside = settings_path(output, chosen_tool)
     for path in (output, str(beside)):
         refuse_own_input([labels], path)
+        keep_corrections(path)
     chosen = choose(api.read_any(labels), top=top, sample=sample, seed=seed)
     written = _write_tasks(chosen, chosen_tool, Path(output), blind=blind)
     with replaced(beside) as file:
@@ -131,6 +134,7 @@ def import_(
     path = Path(output) if output else corrections_path(labels)
     refuse_own_input([labels, exported], str(path))
     file = CorrectionsFile(path)
+    file.check_unpacked()
     read = file.read()
     _tell_torn(read.torn)
     imported = import_answers(

@@ -13,6 +13,7 @@ import typer
 from labeler import __version__
 from labeler.characters import plain_json, visible
 from labeler.cli.options import Json
+from labeler.cli.running import refuse_own_input
 from labeler.cli.terminal import console, say
 from labeler.errors import UsageError
 from labeler.lines import STDIO
@@ -72,6 +73,8 @@ def diff(
 
     trials = (trial, trial if trial_b is None else trial_b)
     _check(a, b, trials, (a_signature, b_signature), as_json=as_json, rows=rows, html=html)
+    if html is not None:
+        _check_page(html, [a, b])
     found = open_diff(
         api.read_any(a),
         api.read_any(b),
@@ -117,11 +120,23 @@ def _check(
         raise UsageError("--json, --rows and --html exclude each other: run it once for each")
 
 
-def _write_page(found: Differences, html: str) -> None:
-    from labeler.diffing.page import write_page
+def _check_page(html: str, sides: list[str]) -> None:
+    """See that a page can take its place, and takes that of nothing that is needed.
+
+    Raises:
+        UsageError: it is no file, or holds labels or corrections.
+    """
+    from labeler.corrections.overlay import keep_corrections
 
     if html == STDIO:
         raise UsageError("--html names a file: a page is looked at in a browser")
+    refuse_own_input(sides, html)
+    keep_corrections(html)
+
+
+def _write_page(found: Differences, html: str) -> None:
+    from labeler.diffing.page import write_page
+
     counts = write_page(found, html)
     left_out = f"; {counts.left_out} that changed less are left out" if counts.left_out else ""
     say(f"{html}: {counts.written} changed records{left_out}")

@@ -42,6 +42,7 @@ def report(
     from labeler import api
     from labeler.calculators import Intervals
     from labeler.cli.terminal import say
+    from labeler.corrections.overlay import keep_corrections
     from labeler.lines import STDIO
     from labeler.report import write_report
 
@@ -50,6 +51,7 @@ def report(
     source, target = Path(labels), Path(output)
     if source.is_file() and target.is_file() and source.samefile(target):
         raise UsageError(f"{output} holds the labels: write the report to another file")
+    keep_corrections(target)
     written = write_report(
         api.read_any(labels),
         target,

@@ -114,6 +114,7 @@ def _desk(
 
     metrics = select_metrics(ids)
     ledger = Ledger(CorrectionsFile(path))
+    ledger.file.check_unpacked()
     if not ledger.file.path.parent.is_dir():
         raise UsageError(f"{path}: there is no such folder to keep corrections in; make it first")
     if terms.queue == "doubtful":

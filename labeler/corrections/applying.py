@@ -5,11 +5,17 @@ from __future__ import annotations
 import functools
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from labeler.contract import check_label
 from labeler.corrections.correction import Correction, Judgement
-from labeler.corrections.differences import Differences, differences, judgement_of
+from labeler.corrections.differences import (
+    Differences,
+    differences,
+    in_order,
+    judged_sentences,
+    judgement_of,
+)
 from labeler.corrections.majority import Majority, quoted
 from labeler.corrections.overlay import current
 from labeler.errors import UsageError
@@ -182,6 +188,9 @@ def _note(
     applied: Applied, record: LabelRecord, made: LabelRecord, said: Sequence[Correction]
 ) -> None:
     found = differences(record.label, judgement_of(made.label))
+    added = judged_sentences(made.label).keys() - judged_sentences(record.label).keys()
+    if added:  # the judge left them out, people did not
+        found = replace(found, supported=in_order({*found.supported, *added}))
     if not found:
         applied.confirmed += 1
         return
@@ -222,11 +231,11 @@ def corrected(
     signature = corrected_signature(record.signature, fact)
     key = label_key(record.example, signature)
     if not said:
-        lowest = lowered(record.label, GPTLabelingOutput)
-        kept = record.verbatim if lowest is record.label else None
-        facts = {"key": key, "signature": signature, "label": lowest, "verbatim": kept}
-        return record.model_copy(update=facts)
-    checked = check_label(Majority(record, said).label(), record.example)
+        return _kept(record, key, signature)
+    made = Majority(record, said).label()
+    if _confirms(made, record.label):
+        return _reviewed(record, made, key, signature)
+    checked = check_label(made, record.example)
     return LabelRecord(
         key=key,
         example=record.example,
@@ -235,6 +244,35 @@ def corrected(
         signature=signature,
         reply=ReplyFacts(attempts=0, labeler_version=record.reply.labeler_version),
     )
+
+
+def _kept(record: LabelRecord, key: str, signature: Signature) -> LabelRecord:
+    """The judge's label as it is, among corrected ones."""
+    lowest = lowered(record.label, GPTLabelingOutput)
+    verbatim = record.verbatim if lowest is record.label else None
+    facts = {"key": key, "signature": signature, "label": lowest, "verbatim": verbatim}
+    return record.model_copy(update=facts)
+
+
+def _confirms(made: GPTLabelingOutput, judge: GPTLabelingOutput) -> bool:
+    """Whether people left every decision as the judge took it."""
+    return not differences(judge, judgement_of(made)) and (
+        judged_sentences(made).keys() == judged_sentences(judge).keys()
+    )
+
+
+def _reviewed(
+    record: LabelRecord, made: GPTLabelingOutput, key: str, signature: Signature
+) -> LabelRecord:
+    """The judge's label as it is, also as it was given, with what people said of it."""
+    kept = _kept(record, key, signature)
+    words = {"overall_supported_explanation": made.overall_supported_explanation}
+    given = kept.verbatim
+    facts = {
+        "label": kept.label.model_copy(update=words),
+        "verbatim": None if given is None else given.model_copy(update=words),
+    }
+    return kept.model_copy(update=facts)
 
 
 def corrected_signature(signature: Signature, fact: str) -> Signature:

@@ -39,7 +39,12 @@ def _writable(text: str) -> str:
     return text
 
 
-def _name(text: str) -> str:
+def one_line(text: str) -> str:
+    """See that a name is one line of text.
+
+    Raises:
+        ValueError: it holds a control character, or space at an end.
+    """
     if _CONTROL.search(text) or text.strip() != text:
         raise ValueError("must hold no control characters and no space at its ends")
     return text
@@ -112,7 +117,7 @@ class Correction(Frozen):
     annotator: Annotated[
         str,
         Field(min_length=1, max_length=LONGEST_NAME),
-        AfterValidator(_name),
+        AfterValidator(one_line),
     ]
     """Who judged."""
     at: Annotated[str, AfterValidator(_moment)]

@@ -6,9 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from labeler.corrections.correction import Judgement
+from labeler.corrections.correction import Correction, Judgement
 from labeler.keys import position
-from labeler.labels import SPECIAL_SUPPORT, GPTLabelingOutput
+from labeler.labels import SPECIAL_SUPPORT, GPTLabelingOutput, SentenceSupport
+from labeler.record import LabelRecord
 
 
 @dataclass(frozen=True)
@@ -60,12 +61,44 @@ def judgement_of(label: GPTLabelingOutput) -> Judgement:
         relevant=in_order(label.all_relevant_sentence_keys),
         utilized=in_order(label.all_utilized_sentence_keys),
         support={
-            entry.response_sentence_key: in_order(entry.supporting_sentence_keys)
-            for entry in label.sentence_support_information
+            key: in_order(entry.supporting_sentence_keys)
+            for key, entry in judged_sentences(label).items()
             if entry.fully_supported
         },
         overall_supported=label.overall_supported,
     )
+
+
+def judged_sentences(label: GPTLabelingOutput) -> dict[str, SentenceSupport]:
+    """The judge's judgement of each response sentence that it judged, by key.
+
+    Imported labels may judge a sentence twice: as for metrics, one that was called unsupported
+    once is, and what was named either time supports one that is supported.
+    """
+    found: dict[str, SentenceSupport] = {}
+    for entry in label.sentence_support_information:
+        before = found.get(entry.response_sentence_key)
+        if before is not None and before.fully_supported and entry.fully_supported:
+            named = dict.fromkeys(
+                [*before.supporting_sentence_keys, *entry.supporting_sentence_keys]
+            )
+            found[entry.response_sentence_key] = before.model_copy(
+                update={"supporting_sentence_keys": tuple(named)}
+            )
+        elif before is None or before.fully_supported:
+            found[entry.response_sentence_key] = entry
+    return found
+
+
+def decided(record: LabelRecord, correction: Correction) -> frozenset[str]:
+    """The response sentences that a person decided on.
+
+    A judgement names the supported ones alone. Who disagrees says no to all others; but who agrees
+    says nothing of a sentence that the judge left out, as imported labels do.
+    """
+    if correction.opinion == "agree":
+        return frozenset(judged_sentences(record.label))
+    return frozenset(record.example.response_keys())
 
 
 def differences(label: GPTLabelingOutput, judgement: Judgement) -> Differences:

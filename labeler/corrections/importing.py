@@ -189,7 +189,8 @@ class _History:
     def add(self, event: Correction) -> None:
         person = event.key, event.annotator
         self._last[person] = event
-        if event.source == self._source:
+        # What was taken back still was said: the same again is nothing new.
+        if event.source == self._source and not event.withdrawn:
             self._last_here[person] = event
 
     def fate(self, correction: Correction, *, is_dated: bool) -> str:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from labeler.corrections.correction import Correction, Judgement
-from labeler.corrections.differences import in_order
+from labeler.corrections.differences import decided, in_order, judged_sentences
 from labeler.labels import GPTLabelingOutput, SentenceSupport
 from labeler.record import LabelRecord
 
@@ -36,6 +36,7 @@ class Majority:
         self._judge = record.label
         self._corrections = [correction for correction, _ in said]
         self._judgements = [judgement for _, judgement in said]
+        self._decided = [decided(record, correction) for correction, _ in said]
 
     def label(self) -> GPTLabelingOutput:
         """The label that they make."""
@@ -79,10 +80,14 @@ class Majority:
 
     def _sentences(self) -> Iterator[SentenceSupport]:
         """The judgement of each response sentence; none of one that nobody decides on."""
-        judged = {e.response_sentence_key: e for e in self._judge.sentence_support_information}
+        judged = judged_sentences(self._judge)
         for key in self._record.example.response_keys():
             entry = judged.get(key)
-            votes = [key in judgement.support for judgement in self._judgements]
+            votes = [
+                key in judgement.support
+                for judgement, own in zip(self._judgements, self._decided, strict=True)
+                if key in own or key in judgement.support
+            ]
             if entry is None and 2 * sum(votes) == len(votes):
                 continue
             yield self._sentence(key, entry, votes)

@@ -18,7 +18,7 @@ from pydantic import ValidationError
 
 from labeler.corrections.correction import Correction
 from labeler.errors import StoreError, UsageError
-from labeler.lines import STDIO, Line, read_lines
+from labeler.lines import STDIO, Line, is_packed, read_lines
 
 if sys.platform == "win32":
     import msvcrt
@@ -90,21 +90,30 @@ class CorrectionsFile:
 
     Args:
         path: the file; it need not exist.
+
+    Raises:
+        UsageError: it is standard input or output, which keep nothing.
     """
 
     def __init__(self, path: str | Path) -> None:
+        if str(path) == STDIO:
+            raise UsageError(
+                f"{STDIO} keeps nothing: name a file for the corrections, or ./{STDIO} for one of "
+                "that name"
+            )
         self.path = Path(path)
 
     def append(self, *corrections: Correction) -> None:
         """Add corrections so that they survive a crash; all of them or none.
 
         Raises:
-            UsageError: one is too large.
+            UsageError: one is too large, or the file is packed.
             StoreError: the file cannot be written.
         """
         content = b"".join(map(_line, corrections))
         if not content:
             return
+        self.check_unpacked()
         try:
             with self._opened() as descriptor:
                 _add(descriptor, content)
@@ -113,6 +122,18 @@ class CorrectionsFile:
                 f"{self.path}: nothing was added: {error.strerror or error}; check the folder, its "
                 "rights and the disk's room, then do it again"
             ) from error
+
+    def check_unpacked(self) -> None:
+        """See that lines can be added: behind packed ones they would spoil the whole file.
+
+        Raises:
+            UsageError: the file is packed by gzip.
+        """
+        if self.path.is_file() and is_packed(self.path):
+            raise UsageError(
+                f"{self.path} is packed by gzip, and nothing can be added to it: unpack it first "
+                "(gunzip), and name what comes out"
+            )
 
     def read(self) -> Corrections:
         """Read all there is; a file that does not exist holds nothing.
@@ -166,6 +187,19 @@ def is_corrections_file(path: str | Path) -> bool:
     except UsageError:
         return False
     return first is not None and _has_kind(first.content.strip())
+
+
+def keep_corrections(path: str | Path) -> None:
+    """See that a file which is to be written anew holds nothing that people said.
+
+    Raises:
+        UsageError: it is a file of corrections.
+    """
+    if is_corrections_file(path):
+        raise UsageError(
+            f"{path} holds what people said of labels, which writing it anew would lose: write to "
+            "another file"
+        )
 
 
 def _has_kind(line: bytes) -> bool:

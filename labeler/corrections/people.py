@@ -9,6 +9,7 @@ from labeler.calculators import select_metrics
 from labeler.canaries import is_canary
 from labeler.corrections.applying import usable
 from labeler.corrections.correction import Correction, Judgement, Queue
+from labeler.corrections.differences import decided
 from labeler.corrections.overlay import current
 from labeler.errors import UsageError
 from labeler.human_labels import OVERALL, HumanLabel, HumanLabels
@@ -81,12 +82,16 @@ def _distinct(
 def _labels(
     record: LabelRecord, correction: Correction, judgement: Judgement, where: str
 ) -> Iterator[HumanLabel]:
-    """One judgement as human labels: every sentence, and the record."""
+    """One judgement as human labels: every sentence decided on, and the record."""
     example = record.example
+    response = decided(record, correction).union(judgement.support)
     said = {
         "relevant": (example.document_keys(), frozenset(judgement.relevant)),
         "utilized": (example.document_keys(), frozenset(judgement.utilized)),
-        "supported": (example.response_keys(), frozenset(judgement.support)),
+        "supported": (
+            [key for key in example.response_keys() if key in response],
+            frozenset(judgement.support),
+        ),
     }
     for field, (keys, yes) in said.items():
         for key in keys:

@@ -8,7 +8,7 @@ from typing import Any, Literal, Protocol
 
 from labeler.corrections.choosing import Chosen
 from labeler.corrections.correction import Judgement, Queue
-from labeler.corrections.differences import in_order
+from labeler.corrections.differences import in_order, judged_sentences
 from labeler.labels import SPECIAL_SUPPORT
 from labeler.record import LabelRecord
 
@@ -47,8 +47,8 @@ class Answer:
         if self.verdict == "unsure":
             return None
         judged = {
-            entry.response_sentence_key: entry.supporting_sentence_keys
-            for entry in record.label.sentence_support_information
+            key: entry.supporting_sentence_keys
+            for key, entry in judged_sentences(record.label).items()
             if entry.fully_supported
         }
         return Judgement(

@@ -23,7 +23,7 @@ from labeler.corrections import (
     differences,
     judgement_of,
 )
-from labeler.corrections.differences import in_order
+from labeler.corrections.differences import in_order, judged_sentences
 from labeler.desk.collection import Collection
 from labeler.desk.gate import Refused
 from labeler.desk.ledger import Ledger, Standing, Who
@@ -237,7 +237,10 @@ def _opinion(said: Said, record: LabelRecord, *, hidden: bool) -> tuple[Opinion,
     if faults := said.judgement.check_against(record):
         raise Refused(422, f"the judgement does not fit the record: {'; '.join(faults)}")
     mine = _in_order(said.judgement)
-    return ("disagree" if differences(record.label, mine) else "agree"), mine
+    # Whoever judges decides on every sentence, also on one that the judge left out.
+    judge_left_out = len(judged_sentences(record.label)) < len(record.example.response)
+    differs = judge_left_out or differences(record.label, mine)
+    return ("disagree" if differs else "agree"), mine
 
 
 def _in_order(judgement: Judgement) -> Judgement:

@@ -21,6 +21,8 @@ METHODS = ("GET", "POST")
 
 LOCAL_NAMES = ("127.0.0.1", "localhost")
 
+_USUAL_PORT = 80
+
 _HEADERS: Mapping[str, str] = {
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
@@ -61,7 +63,9 @@ class Gate:
         self, app: ASGIApp, *, port: int, token: str, complain: Callable[[str], None]
     ) -> None:
         self._app = app
-        self._hosts = frozenset(f"{name}:{port}" for name in LOCAL_NAMES)
+        named = {f"{name}:{port}" for name in LOCAL_NAMES}
+        # Browsers leave out the port that every address without one means.
+        self._hosts = frozenset(named.union(LOCAL_NAMES) if port == _USUAL_PORT else named)
         self._token = token.encode()
         self._complain = complain
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 from starlette.requests import Request
 
 from labeler.corrections import Judgement
+from labeler.corrections.correction import one_line
 from labeler.desk.gate import Refused
 from labeler.example import Frozen
 
@@ -21,7 +22,11 @@ MOST_NAME, MOST_COMMENT = 100, 10_000
 _LONGEST_COUNT = 12
 _JSON = "application/json"
 
-Name = Annotated[str, Field(max_length=MOST_NAME, pattern=r"^\S(?:.*\S)?$")]
+Name = Annotated[
+    str,
+    Field(max_length=MOST_NAME, pattern=r"^\S(?:.*\S)?$"),
+    AfterValidator(one_line),
+]
 """Of an annotator: some text in one line, and no space around it."""
 
 

@@ -260,7 +260,7 @@ class _Gathering:
         self._rows.append(self._lean(row))
         entries.ids.append(visible(outcome.id))
         entries.signature.append(-1 if label is None else self._place(label))
-        entries.failed.append(row.failed and visible(row.failed))
+        entries.failed.append(None if row.failed is None else _reason(row.failed))
         entries.values.append({name: _finite(ratio) for name, ratio in row.metrics.items()})
         if isinstance(outcome, LabelFailure):
             entries.question.append("")
@@ -311,11 +311,16 @@ class _Gathering:
             self._entries.doubt.append(found.doubt if found else None)
 
 
+def _reason(given: str) -> str:
+    """A reason as it is shown; a file from elsewhere may give none."""
+    return visible(given) or "(none)"
+
+
 def failed_view(failure: LabelFailure) -> dict[str, Any]:
     """What a page shows of a row without a label."""
     return {
         "id": visible(failure.id),
-        "failed": {"reason": visible(failure.reason), "message": visible(failure.message)},
+        "failed": {"reason": _reason(failure.reason), "message": visible(failure.message)},
     }
 
 

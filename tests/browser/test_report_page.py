@@ -554,6 +554,14 @@ def test_print_leaves_out_controls_and_keeps_explanations(opened: Page) -> None:
     expect(opened.locator("#summary")).to_be_visible()
 
 
+def test_paper_is_light_whatever_the_screen_is(opened: Page) -> None:
+    """Also where the system is dark."""
+    opened.emulate_media(media="print", color_scheme="dark")
+    ground = opened.evaluate("getComputedStyle(document.body).backgroundColor")
+    opened.emulate_media(media="screen", color_scheme="light")
+    assert ground == "rgb(255, 255, 255)"
+
+
 def test_a_browser_that_cannot_unpack_is_told(visits: Visits, small: str) -> None:
     """In place of the list."""
     page = visits.open("about:blank")
