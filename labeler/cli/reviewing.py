@@ -155,7 +155,7 @@ def _serve(desk: Desk, port: int, *, open_browser: bool) -> None:
     from labeler.desk.serving import desk_server, listening
 
     queue = desk.keys if desk.terms.queue == "random" else ()
-    figures = Figures(desk.collection, desk.ledger, desk.metrics, drawn=queue)
+    figures = Figures(desk.collection, desk.ledger, desk.metrics, drawn=queue, hidden=desk.hidden)
     with listening(port) as (taken, address):
         say(f"open {address}")
         say("this address is for you alone; Ctrl-C ends the desk")

@@ -31,6 +31,7 @@ class Collection:
             where it is undefined.
         doubts: how doubtful each label is, where somebody asked.
         failed: rows without a label.
+        ways: in how many ways the labels were made.
         packed: the records themselves.
     """
 
@@ -39,6 +40,7 @@ class Collection:
     values: Mapping[str, Sequence[float | None]]
     doubts: tuple[float, ...] | None
     failed: int
+    ways: int
     packed: Sequence[bytes]
 
     def __len__(self) -> int:
@@ -86,6 +88,7 @@ def collect(
         values=taken.values,
         doubts=None if doubt is None else tuple(taken.doubts),
         failed=taken.failed,
+        ways=len(taken.signatures),
         packed=taken.packed,
     )
 
@@ -105,6 +108,7 @@ class _Taken:
         self.values: dict[str, list[float | None]] = {name: [] for name in names}
         self.doubts: list[float] = []
         self.failed = 0
+        self.signatures: set[str] = set()
         self.packed: list[bytes] = []
         self._labels: list[int] = []
         self._metrics, self._doubt, self._name = metrics, doubt, name
@@ -120,6 +124,7 @@ class _Taken:
             return
         corrected_signature(outcome.signature, "")  # refuses labels that people corrected already
         self.packed.append(zlib.compress(outcome.model_dump_json().encode(), _LEVEL))
+        self.signatures.add(str(outcome.signature))
         self._labels.append(_verdicts(outcome.label))
         for name, value in values_of(outcome, self._metrics).items():
             self.values[name].append(value)

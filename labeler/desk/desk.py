@@ -148,6 +148,11 @@ class Desk:
             self._store(said.model_copy(update=taken_back))
         return self._turn(position, taken.annotator, record)
 
+    def hidden(self, standing: Standing) -> frozenset[str]:
+        """Keys of the labels to judge whose verdicts are kept from the desk's person still."""
+        name = self.terms.annotator
+        return frozenset(key for key in self.keys if self._hides(standing, (key, name)))
+
     def _hides(self, standing: Standing, who: Who) -> bool:
         """Whether the judge's verdicts are kept from a person; one who has seen them, has."""
         return self.terms.blind and who not in standing.seen

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from statistics import fmean
 
@@ -21,7 +21,7 @@ from labeler.calculators import METRICS, Metric
 from labeler.characters import visible
 from labeler.corrections import Correction, Queue, corrected, human_labels
 from labeler.desk.collection import Collection, values_of
-from labeler.desk.ledger import Ledger
+from labeler.desk.ledger import Ledger, Standing
 from labeler.desk.views import (
     AmongView,
     AnnotatorView,
@@ -46,6 +46,8 @@ class Figures:
         ledger: what people said of them.
         metrics: whose means are given, besides that of the verdict on the whole.
         drawn: keys of the labels that were drawn at random for this desk, in order.
+        hidden: tells the keys of the labels whose verdicts nobody may see yet. As long as there are
+            any, no mean is told, which would be made of them too, and nothing of these labels.
     """
 
     def __init__(
@@ -55,10 +57,12 @@ class Figures:
         metrics: Sequence[Metric],
         *,
         drawn: Sequence[str] = (),
+        hidden: Callable[[Standing], frozenset[str]] = lambda _: frozenset(),
     ) -> None:
         self._collection = collection
         self._ledger = ledger
         self._drawn = tuple(drawn)
+        self._hidden = hidden
         self._metrics = [metric for metric in metrics if _follows(metric)]
         self._names = [*(metric.id for metric in metrics), OVERALL]
         self._places = {key: place for place, key in enumerate(collection.keys)}
@@ -73,11 +77,13 @@ class Figures:
         standing = self._ledger.standing()
         with self._lock:
             if self._view is None or self._version != standing.version:
-                self._view = self._made([*standing.current.values()])
+                hidden = self._hidden(standing)
+                said = [one for one in standing.current.values() if one.key not in hidden]
+                self._view = self._made(said, is_blind=bool(hidden))
                 self._version = standing.version
             return self._view
 
-    def _made(self, said: Sequence[Correction]) -> FiguresView:
+    def _made(self, said: Sequence[Correction], *, is_blind: bool) -> FiguresView:
         mine = [one for one in said if one.key in self._places]
         by_key: dict[str, list[Correction]] = defaultdict(list)
         for one in mine:
@@ -89,17 +95,26 @@ class Figures:
             if any(one.queue == RANDOM for one in some)
         }
         against = self._against(by_key)
-        estimates = self._estimates(drawn)
+        estimates = {} if is_blind else self._estimates(drawn)
+        notes = _BLIND_NOTES if is_blind else _notes(len(by_key), [*estimates.values()])
         return {
             "judged": len(by_key),
             "drawn": len(drawn),
             "rows": len(self._collection.rows),
             "fields": [] if against is None else _field_views(against.fields),
-            "metrics": self._metric_views(by_key, estimates),
+            "metrics": [] if is_blind else self._metric_views(by_key, estimates),
             "annotators": _annotators(mine),
             "among": [] if against is None else [_among_view(one) for one in against.among],
-            "notes": [*self._passed_over(drawn), *_notes(len(by_key), [*estimates.values()])],
+            "notes": [*self._mixed(), *self._passed_over(drawn), *notes],
         }
+
+    def _mixed(self) -> Iterator[str]:
+        """Whether the means are of labels that were made in several ways."""
+        if self._collection.ways > 1:
+            yield (
+                f"these labels were made in {self._collection.ways} ways, and every figure is over "
+                "all of them together: review a file of one way for figures of that way"
+            )
 
     def _passed_over(self, judged: Mapping[str, object]) -> Iterator[str]:
         """Whether what was drawn was judged without a choice."""
@@ -293,6 +308,10 @@ def _notes(judged_labels: int, estimates: Sequence[Corrected]) -> list[str]:
     return list(dict.fromkeys(warning for one in estimates for warning in one.warnings))
 
 
+_BLIND_NOTES = [
+    "Means follow when you have judged every record of this desk: they are made of verdicts that "
+    "are hidden from you still."
+]
 _NOT_DRAWN = (
     "What people judged here was not drawn at random, so it cannot set the judge's means right for "
     "the records that nobody judged: open the desk with --queue random for that."

@@ -31,7 +31,7 @@ def served(desk: Desk, port: int = 0) -> Iterator[Address]:
     """A desk that answers until the block ends."""
     complaints: list[str] = []
     with listening(port) as (taken, address):
-        figures = Figures(desk.collection, desk.ledger, desk.metrics)
+        figures = Figures(desk.collection, desk.ledger, desk.metrics, hidden=desk.hidden)
         server = desk_server(desk, figures, address=address, complain=complaints.append)
         running = threading.Thread(target=server.run, kwargs={"sockets": [taken]})
         running.start()

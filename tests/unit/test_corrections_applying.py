@@ -307,3 +307,43 @@ def test_nobody_was_asked_for_a_corrected_label() -> None:
     """Its cost is the judge's record's."""
     made = corrected(RECORD, [correction(RECORD, judgement(relevant=[]), at=LATE)])
     assert (made.reply.attempts, made.reply.usage, made.scores) == (0, None, None)
+
+
+# -- confirmed labels -----------------------------------------------------------------------------
+
+
+def test_to_agree_leaves_open_what_the_judge_left_out() -> None:
+    """So adherence stays undefined; who disagrees says no to it."""
+    judged = record(support={"a": ["0a"]}, response=2)
+    said = judgement_of(judged.label)
+    agreed = corrected(judged, [correction(judged, said, opinion="agree")])
+    assert agreed.label == judged.label
+    assert fault_of(agreed) is None
+    (both,) = select_metrics("adherence")
+    assert measure(agreed, [both]).metrics["adherence"].value is None
+    found, (made,) = applied([judged], correction(judged, said))
+    assert measure(made, [both]).metrics["adherence"].value == 0
+    assert found.changed[0].differences == Differences(supported=("b",))
+
+
+def test_a_confirmed_label_is_kept_as_it_was_given() -> None:
+    """Metrics that read the answer as given have the same values; the reason is added."""
+    given = verbatim(relevant=("0a", "0a", "[0b]"), support=(("a", ("0a",), True),))
+    judged = record(stored=given, support={"a": ["0a"]})
+    said = correction(judged, judgement_of(judged.label), opinion="agree", comment="Right.")
+    found, (made,) = applied([judged], said)
+    assert isinstance(made, LabelRecord)
+    assert (found.confirmed, fault_of(made)) == (1, None)
+    metrics = select_metrics("all")
+    assert measure(made, metrics).metrics == measure(judged, metrics).metrics
+    assert "Right." in made.label.overall_supported_explanation
+
+
+def test_a_sentence_judged_twice_is_as_metrics_count_it() -> None:
+    """Imported labels do so: one no makes it unsupported, and two yeses name keys of both."""
+    yes, no = (("b", ("0b",), True), ("b", ("1a",), False))
+    for support, expected in (((yes, no), None), ((no, yes), None)):
+        judged = record(stored=verbatim(support=support), support={"b": ["0b"]}, response=2)
+        assert judgement_of(judged.label).support.get("b") == expected
+    twice = record(stored=verbatim(support=(yes, ("b", ("1a",), True))), support={}, response=2)
+    assert judgement_of(twice.label).support == {"b": ("0b", "1a")}

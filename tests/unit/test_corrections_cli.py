@@ -165,6 +165,14 @@ WRONG: dict[str, tuple[tuple[object, ...], str]] = {
         ("apply", "labels.jsonl", "other.jsonl", "-o", "labels.jsonl"),
         "is an input",
     ),
+    "tasks over corrections": (
+        ("export", "labels.jsonl", "--format", "argilla", "-o", "said.jsonl"),
+        "what people said",
+    ),
+    "labels over corrections": (
+        ("apply", "labels.jsonl", "other.jsonl", "-o", "said.jsonl"),
+        "what people said",
+    ),
     "no corrections": (("apply", "labels.jsonl", "-o", "c.jsonl"), "cannot read"),
     "labels from standard input": (("apply", "-", "c.jsonl"), "name a file"),
     "no export": (
@@ -186,6 +194,7 @@ WRONG: dict[str, tuple[tuple[object, ...], str]] = {
 def test_wrong_use_is_told(labeler: Command, arguments: tuple[object, ...], expected: str) -> None:
     """With exit code 2, and nothing is written."""
     Path("empty.json").write_text("[]", encoding="utf-8")
+    corrections(correction(RECORDS[0], judgement()), name="said.jsonl")
     before = {path.name for path in Path().iterdir()}
     code, out, err = labeler("corrections", *arguments)
     assert (code, out) == (2, "")

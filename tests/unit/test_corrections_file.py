@@ -382,3 +382,18 @@ def test_a_correction_reads_as_it_was_written() -> None:
     one = correction(RECORD, judgement(), comment="why")
     assert Correction.model_validate_json(one.model_dump_json(), strict=True) == one
     assert one.model_dump_json().startswith('{"kind":"correction"')
+
+
+def test_nothing_is_added_to_a_packed_file(tmp_path: Path) -> None:
+    """Lines behind packed ones could not be read, nor what stands before them."""
+    path = tmp_path / "c.jsonl.gz"
+    path.write_bytes(before := gzip.compress(b""))
+    with pytest.raises(UsageError, match="gunzip"):
+        CorrectionsFile(path).append(correction(record()))
+    assert path.read_bytes() == before
+
+
+def test_standard_output_keeps_no_corrections() -> None:
+    """It would be a file of that name, and be read from standard input."""
+    with pytest.raises(UsageError, match="name a file"):
+        CorrectionsFile("-")

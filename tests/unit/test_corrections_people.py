@@ -10,7 +10,7 @@ import pytest
 
 from judged import correction, judgement
 from labeler.agreeing import compare_with_people
-from labeler.corrections import estimates, human_labels
+from labeler.corrections import estimates, human_labels, judgement_of
 from labeler.errors import UnknownName
 from labeler.human_labels import read_human_labels
 from labelled import record
@@ -140,3 +140,11 @@ def test_estimates_of_chosen_metrics_alone() -> None:
 def test_without_corrections_there_are_no_estimates() -> None:
     """And no error: a desk begins so."""
     assert estimates(lambda: RECORDS, []) == ()
+
+
+def test_to_agree_says_nothing_of_a_sentence_that_the_judge_left_out() -> None:
+    """It is no human label."""
+    judged = record(support={"a": ["0a"]}, response=2)
+    agreed = correction(judged, judgement_of(judged.label), opinion="agree")
+    found = human_labels([agreed], [judged]).labels
+    assert [label.sentence for label in found if label.field == "supported"] == ["a"]

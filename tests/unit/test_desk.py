@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from desks import METRICS, a_desk, labels, own, said
-from labeler.corrections import Correction, Judgement, corrected
+from labeler.corrections import Correction, Judgement, corrected, judgement_of
 from labeler.desk.collection import collect
 from labeler.desk.desk import Desk
 from labeler.desk.gate import Refused
@@ -283,3 +283,12 @@ def test_a_packed_record_comes_back_as_it_was() -> None:
     records = labels()
     collection = collect(records, METRICS)
     assert [collection.record(place) for place in range(4)] == records
+
+
+def test_who_judges_what_the_judge_left_out_does_not_merely_agree(tmp_path: Path) -> None:
+    """A no to a sentence without a verdict of the judge counts; agreeing says nothing of it."""
+    gap = record(support={"a": ["0a"]}, response=2)
+    desk = a_desk(tmp_path, records=[gap])
+    desk.judge(0, said(desk, 0, "ann"))
+    desk.judge(0, said(desk, 0, "bob", judgement_of(gap.label)))
+    assert [one.opinion for one in desk.ledger.file.current()] == ["agree", "disagree"]

@@ -13,6 +13,7 @@ from labeler.corrections import estimates
 from labeler.desk.desk import Desk
 from labeler.desk.figures import Figures
 from labeler.desk.views import FiguresView, MetricFiguresView
+from labeler.record import label_key
 from labelled import record
 
 RELEVANT = {"r0": ("0a",), "r1": ("0a", "0b"), "r2": (), "r3": ("0a",)}
@@ -28,7 +29,8 @@ AS_JUDGED: dict[str, Any] = {"support": {"a": ("0a",), "b": ("0b",)}, "overall_s
 def figures_of(desk: Desk) -> FiguresView:
     """What a page would be told."""
     drawn = desk.keys if desk.terms.queue == "random" else ()
-    return Figures(desk.collection, desk.ledger, desk.metrics, drawn=drawn).view()
+    figures = Figures(desk.collection, desk.ledger, desk.metrics, drawn=drawn, hidden=desk.hidden)
+    return figures.view()
 
 
 def means(view: FiguresView, metric: str) -> MetricFiguresView:
@@ -169,3 +171,29 @@ def test_corrections_of_other_labels_count_for_nothing(tmp_path: Path) -> None:
     view = figures_of(a_desk(tmp_path, records=RECORDS))
     assert view["judged"] == 0
     assert view["annotators"] == []
+
+
+def test_no_mean_is_told_while_verdicts_are_hidden(tmp_path: Path) -> None:
+    """Of one record left it would be the verdict itself; what others said of it stays out too."""
+    open_desk = a_desk(tmp_path, records=RECORDS, annotator="bob")
+    open_desk.judge(3, said(open_desk, 3, "bob", own()))
+    desk = a_desk(tmp_path, records=RECORDS, blind=True)
+    for place in range(3):
+        desk.judge(place, said(desk, place, judgement=own()))
+    view = figures_of(desk)
+    assert (view["judged"], view["metrics"]) == (3, [])
+    assert [one["annotator"] for one in view["annotators"]] == ["ann"]
+    assert "hidden" in view["notes"][0]
+    desk.judge(3, said(desk, 3, judgement=own()))
+    assert means(figures_of(desk), "relevance")["judge"]["value"] == pytest.approx(1 / 3)
+
+
+def test_labels_made_in_several_ways_are_told_of(tmp_path: Path) -> None:
+    """Their figures are over all of them together."""
+    other = RECORDS[0].signature.model_copy(update={"trial": 1})
+    again = RECORDS[0].model_copy(
+        update={"signature": other, "key": label_key(RECORDS[0].example, other)}
+    )
+    assert not figures_of(a_desk(tmp_path, records=RECORDS))["notes"]
+    view = figures_of(a_desk(tmp_path, records=[*RECORDS, again]))
+    assert "made in 2 ways" in view["notes"][0]

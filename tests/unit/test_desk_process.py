@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import http.client
 import json
 import os
@@ -155,7 +156,16 @@ def test_a_folder_that_is_not_there_is_told_of_at_once(labeler_command: Command)
     assert "there is no such folder" in err
 
 
-@pytest.mark.parametrize("name", ["", "   ", "a\nb", "x" * 101])
+def test_a_packed_file_of_corrections_is_told_of_at_once(labeler_command: Command) -> None:
+    """The first judgement behind it would spoil all of it."""
+    list(write_outcomes(labels(), "labels.jsonl"))
+    Path("c.jsonl.gz").write_bytes(gzip.compress(b""))
+    code, _, err = labeler_command("review", "labels.jsonl", "--corrections", "c.jsonl.gz")
+    assert code == 2
+    assert "gunzip" in err
+
+
+@pytest.mark.parametrize("name", ["", "   ", "a\nb", "a\tb", "a\x1bb", "a\x85b", "x" * 101])
 def test_an_annotators_name_is_a_short_line(labeler_command: Command, name: str) -> None:
     """It goes into every correction."""
     code, _, err = labeler_command("review", "labels.jsonl", "--annotator", name)

@@ -9,11 +9,13 @@ from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
+from starlette.types import Receive, Scope, Send
 
 from desks import a_desk, own
 from labeler.desk.app import desk_app
 from labeler.desk.desk import Desk
 from labeler.desk.figures import Figures
+from labeler.desk.gate import Gate, Refused
 from labeler.desk.messages import MOST_BYTES
 from labeler.errors import StoreError
 from labelled import record
@@ -31,7 +33,7 @@ class House:
     def __init__(self, desk: Desk) -> None:
         self.desk = desk
         self.complaints: list[str] = []
-        figures = Figures(desk.collection, desk.ledger, desk.metrics)
+        figures = Figures(desk.collection, desk.ledger, desk.metrics, hidden=desk.hidden)
         app = desk_app(desk, figures, port=PORT, token=TOKEN, complain=self.complaints.append)
         self.client = TestClient(app, base_url=HOME)
 
@@ -448,3 +450,18 @@ def test_the_figures_come_by_the_api(house: House) -> None:
     assert house.client.get("/api/figures", headers=OURS).json()["judged"] == 0
     house.post(json.dumps(house.body()))
     assert house.client.get("/api/figures", headers=OURS).json()["judged"] == 1
+
+
+def test_the_usual_port_may_be_left_out() -> None:
+    """As browsers do, in Host and in Origin; any other may not."""
+    reached = []
+
+    async def behind(_scope: Scope, _receive: Receive, _send: Send) -> None:
+        reached.append(True)
+        raise Refused(404, "nothing")
+
+    gate = Gate(behind, port=80, token=TOKEN, complain=reached.append)
+    client = TestClient(gate, base_url="http://127.0.0.1")
+    assert client.get("/").status_code == 404
+    written = client.post("/", headers={"Origin": "http://127.0.0.1"})
+    assert (written.status_code, reached) == (404, [True, True])

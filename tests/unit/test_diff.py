@@ -429,6 +429,15 @@ def test_the_command_gives_json(command: Command, files: tuple[Path, Path]) -> N
     assert [len(row["flips"]) for row in rows] == [1, 2, 0]
 
 
+def test_a_page_takes_the_place_of_no_labels(command: Command, files: tuple[Path, Path]) -> None:
+    """They cost money."""
+    for path in files:
+        before = path.read_bytes()
+        code, _, err = command("diff", *files, "--html", path)
+        assert (code, path.read_bytes()) == (2, before)
+        assert "is an input" in err
+
+
 def test_two_outputs_at_once_are_refused(command: Command, files: tuple[Path, Path]) -> None:
     """As is a file against itself, and standard input on both sides."""
     code, _, err = command("diff", *files, "--json", "--rows")

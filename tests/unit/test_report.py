@@ -440,3 +440,14 @@ def test_hostile_texts_are_there_to_be_read(
     assert PAYLOADS[30] in page.texts
     raw = json.dumps(page.blocks, ensure_ascii=False)
     assert not re.search("[\u202a-\u202e\u2066-\u2069\u200b\ufeff]", raw + page.texts)
+
+
+def test_a_failure_without_a_reason_is_a_failure_all_the_same(path: Path) -> None:
+    """A file from elsewhere may hold one; findings stay with the records that they are of."""
+    nameless = LabelFailure(id="f", reason="", message="")
+    made = record(relevant=[], utilized=["0a"])
+    write_report([nameless, made], path, name="x", intervals=None)
+    records = read_page(path).blocks["index"]["records"]
+    assert records["failed"] == ["(none)", None]
+    assert (records["findings"][0], records["doubt"][0]) == ([], None)
+    assert records["doubt"][1] is not None

@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 
 from command import Command
+from judged import correction
+from labeler.corrections import CorrectionsFile
 from labeler.label_files import write_outcomes
 from labelled import record
 from pages import read_page
@@ -76,3 +78,16 @@ def test_labels_that_are_not_there_are_named(labeler_command: Command, tmp_path:
     assert code == WRONG_USE
     assert "none.jsonl" in err
     assert not output.exists()
+
+
+def test_corrections_are_never_overwritten(
+    labeler_command: Command, labels: Path, tmp_path: Path
+) -> None:
+    """They are people's work."""
+    said = tmp_path / "labels.corrections.jsonl"
+    CorrectionsFile(said).append(correction(record(id="r0")))
+    before = said.read_bytes()
+    code, _, err = labeler_command("report", labels, "-o", said)
+    assert code == WRONG_USE
+    assert "what people said" in err
+    assert said.read_bytes() == before

@@ -580,12 +580,12 @@ function drawMeans(figures) {
   return el(
     "div",
     {},
-    drawTable(
+    rows.length > 0 && drawTable(
       `Means over ${counted(figures.rows, "labelled row")}, with 95 % intervals`,
       ["", "judge alone", "set right by people (PPI++)", "corrected where judged"],
       rows,
     ),
-    figures.drawn > 0 && el("p", { class: "small muted" }, `PPI++ carries over to all rows what people said of ${counted(figures.drawn, "record")} drawn at random.`),
+    rows.length > 0 && figures.drawn > 0 && el("p", { class: "small muted" }, `PPI++ carries over to all rows what people said of ${counted(figures.drawn, "record")} drawn at random.`),
     figures.notes.map((note) => el("p", { class: "small muted" }, `${capital(note).replace(/\.$/, "")}.`)),
   );
 }
