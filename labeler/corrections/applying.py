@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from labeler.contract import check_label
@@ -22,7 +22,14 @@ from labeler.errors import UsageError
 from labeler.labels import GPTLabelingOutput, lowered
 from labeler.profiles import DEFAULT_PROFILE, PROFILES
 from labeler.prompting import load_schema
-from labeler.record import LabelFailure, LabelRecord, Outcome, ReplyFacts, label_key
+from labeler.record import (
+    AnyOutcome,
+    LabelFailure,
+    LabelRecord,
+    Outcome,
+    ReplyFacts,
+    label_key,
+)
 from labeler.signature import Artifact, Signature, digest
 
 FACT = "corrections"
@@ -108,18 +115,34 @@ def apply_corrections(
         found out.
 
     Raises:
-        UsageError: labels are corrected already.
+        UsageError: labels are corrected already, or two that differ have one key.
     """
     last = current(corrections)
-    wanted = {correction.key for correction in last}
-    there = {
-        o.key: o for o in outcomes() if isinstance(o, LabelRecord) and o.key in wanted
-    }  # few: what people judged
+    there = spoken_of(outcomes(), {correction.key for correction in last})
     counted, ignored = _sorted_out(last, there)
     applied = Applied(fact_of(each for some in counted.values() for each in some))
     applied.used = sum(map(len, counted.values()))
     applied.ignored = ignored
     return applied, _applied(outcomes(), counted, applied)
+
+
+def spoken_of(outcomes: Iterable[AnyOutcome], keys: Container[str]) -> dict[str, LabelRecord]:
+    """The labels of some keys; few, for they are what people judged.
+
+    Raises:
+        UsageError: two of one key differ in a decision: no correction says which it means.
+    """
+    found: dict[str, LabelRecord] = {}
+    for outcome in outcomes:
+        if isinstance(outcome, LabelRecord) and outcome.key in keys:
+            first = found.setdefault(outcome.key, outcome)
+            if first is not outcome and not _confirms(outcome.label, first.label):
+                raise UsageError(
+                    f"record {outcome.id!r:.80} stands there twice under one key with different "
+                    "labels, and its corrections do not say which they mean: take files that hold "
+                    "one label of each"
+                )
+    return found
 
 
 def fact_of(counted: Iterable[Correction]) -> str:

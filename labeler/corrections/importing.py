@@ -12,6 +12,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from labeler.catalog import Catalog
+from labeler.corrections.applying import spoken_of
 from labeler.corrections.argilla import Argilla
 from labeler.corrections.correction import Correction, Judgement, Opinion
 from labeler.corrections.differences import differences
@@ -88,11 +89,10 @@ def import_answers(
         names: what people are called here, by the tool's name of them.
 
     Raises:
-        UsageError: it is no export of the tool.
+        UsageError: it is no export of the tool, or two labels that differ have one key.
     """
     items = list(tool.items(exported))
-    wanted = {item.key for item in items}
-    records = {o.key: o for o in outcomes if isinstance(o, LabelRecord) and o.key in wanted}
+    records = spoken_of(outcomes, {item.key for item in items})
     imported = Imported()
     history = _History(events, tool.name)
     reader = _Reader(tool.name, now, names or {}, imported)
@@ -101,7 +101,8 @@ def import_answers(
         if record is None:
             imported.ignored.append(f"{item.where}: speaks of a label that is not there")
             continue
-        for correction, is_dated in reader.corrections(item, record):
+        for read, is_dated in reader.corrections(item, record):
+            correction = history.placed(read)
             fate = history.fate(correction, is_dated=is_dated)
             if fate == "new":
                 history.add(correction)
@@ -192,6 +193,16 @@ class _History:
         # What was taken back still was said: the same again is nothing new.
         if event.source == self._source and not event.withdrawn:
             self._last_here[person] = event
+
+    def placed(self, correction: Correction) -> Correction:
+        """It among the random sample where the person judged the record as drawn at random before.
+
+        Left out there, the sample would lack those that people thought over.
+        """
+        last = self._last.get((correction.key, correction.annotator))
+        if last is None or last.queue != "random":
+            return correction
+        return correction.model_copy(update={"queue": "random"})
 
     def fate(self, correction: Correction, *, is_dated: bool) -> str:
         """``new``, ``known`` or ``older``."""

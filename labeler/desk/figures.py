@@ -96,7 +96,7 @@ class Figures:
         }
         against = self._against(by_key)
         estimates = {} if is_blind else self._estimates(drawn)
-        notes = _BLIND_NOTES if is_blind else _notes(len(by_key), [*estimates.values()])
+        notes = [_BLIND] if is_blind else _notes(len(by_key), [*estimates.values()])
         return {
             "judged": len(by_key),
             "drawn": len(drawn),
@@ -308,10 +308,10 @@ def _notes(judged_labels: int, estimates: Sequence[Corrected]) -> list[str]:
     return list(dict.fromkeys(warning for one in estimates for warning in one.warnings))
 
 
-_BLIND_NOTES = [
+_BLIND = (
     "Means follow when you have judged every record of this desk: they are made of verdicts that "
     "are hidden from you still."
-]
+)
 _NOT_DRAWN = (
     "What people judged here was not drawn at random, so it cannot set the judge's means right for "
     "the records that nobody judged: open the desk with --queue random for that."

@@ -17,6 +17,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 API = "/api/"
 """Where the paths begin that need the token."""
 
+LONGEST_PATH = 200
+"""Characters of a path at most: ours are far shorter, and thousands of digits are no number."""
+
 METHODS = ("GET", "POST")
 
 LOCAL_NAMES = ("127.0.0.1", "localhost")
@@ -113,6 +116,8 @@ class Gate:
         _check_origin(headers, host.lower(), writes=method == "POST")
         if scope["path"].startswith(API):
             self._check_token(headers)
+        if len(scope["path"]) > LONGEST_PATH:
+            raise Refused(404, "there is nothing here")
 
     def _check_token(self, headers: Headers) -> None:
         given = (_only(headers, "authorization") or "").encode("utf-8", "replace")

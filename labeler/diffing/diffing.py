@@ -18,6 +18,9 @@ from labeler.record import AnyOutcome
 
 TOP = 10
 """Records that are named."""
+MOST_GROUPS = 1_000
+"""Groups at most: each holds exact sums of every metric, and a column of ids would fill the
+memory."""
 
 
 @dataclass(frozen=True)
@@ -113,6 +116,9 @@ class Differences:
 
         Args:
             top: how many of those that changed most are kept.
+
+        Raises:
+            UsageError: the records are of more than :data:`MOST_GROUPS` groups.
         """
         whole = Totals(None, self.metrics)
         groups: dict[str, Totals] = {}
@@ -121,7 +127,10 @@ class Differences:
             whole.add(record)
             most.add(record)
             if record.group is not None:
-                groups.setdefault(record.group, Totals(record.group, self.metrics)).add(record)
+                if record.group not in groups:
+                    self._check_groups(len(groups))
+                    groups[record.group] = Totals(record.group, self.metrics)
+                groups[record.group].add(record)
         totals = [whole, *(groups[name] for name in sorted(groups))]
         return LabelDiff(
             a=_side(self.pairs.a),
@@ -133,6 +142,13 @@ class Differences:
             metrics=tuple(row for part in totals for row in part.metrics()),
             records=most.first(),
         )
+
+    def _check_groups(self, count: int) -> None:
+        if count == MOST_GROUPS:
+            raise UsageError(
+                f"column {self.by!r:.80} has more than {MOST_GROUPS:,} values to group by; name "
+                "one with fewer"
+            )
 
 
 def _side(side: LabelsById[Kept]) -> DiffSide:
@@ -227,7 +243,7 @@ def diff_labels(
     Raises:
         UsageError: a side has no label that was chosen, or two of one record that differ; no
             record has a label on both sides for the very same sentences; no record of A has the
-            column; or ``top`` is negative.
+            column, or it has more than :data:`MOST_GROUPS` values; or ``top`` is negative.
         UnknownName: there is no such metric.
     """
     if top < 0:

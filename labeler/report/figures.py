@@ -14,7 +14,7 @@ from labeler.audit import Check
 from labeler.calculators import Intervals, Metric, SummaryRow
 from labeler.characters import visible
 from labeler.report import charts
-from labeler.report.gathering import Entries, Gathered
+from labeler.report.gathering import MOST_SUBSETS, Entries, Gathered
 from labeler.report.patterns import COMPLETENESS, PATTERNS, RELEVANCE, UTILIZATION
 from labeler.report.patterns import Pattern as PatternKind
 
@@ -34,8 +34,6 @@ MOST_DOUBTFUL = 50
 """Records that the list of the most doubtful holds."""
 MOST_REASONS = 20
 """Reasons of failures that are listed; the browser filters by any."""
-MOST_SUBSETS = 50
-"""Subsets that a table lists; the browser filters by any."""
 MOST_WAYS = 20
 """Ways of labelling that have a summary; the browser filters by any."""
 

@@ -40,6 +40,9 @@ Order = Literal["doubt", "file"]
 CHUNK_SIZE = 100
 """Records that a page unpacks together."""
 
+MOST_SUBSETS = 50
+"""Subsets that have figures of their own; the browser filters by any."""
+
 QUESTION = "question"
 """The column that every record has, though it is no metadata."""
 _QUESTION_SHOWN = 200
@@ -81,7 +84,7 @@ class Gathered:
         by: the column of the subsets.
         subsets: its values, sorted.
         overall: summaries of each way of labelling.
-        grouped: the same by subset; empty where no column was named.
+        grouped: the same by subset, of the first subsets; empty where no column was named.
         audit: what was found in the labels.
         intervals: how the intervals of the summaries were found.
         made: when the first and the last label were made, as far as they say.
@@ -228,8 +231,8 @@ class _Gathering:
             signatures=tuple(self._signatures),
             by=self._by,
             subsets=subsets,
-            overall=self._summary(metrics, None),
-            grouped=() if self._by is None else self._summary(metrics, self._by),
+            overall=self._summary(self._rows, metrics, None),
+            grouped=() if self._by is None else self._grouped(metrics, self._by, subsets),
             audit=audited,
             intervals=self._intervals,
             made=self._made,
@@ -240,10 +243,20 @@ class _Gathering:
             return tuple(self._metrics)
         return tuple(dict.fromkeys((*select_metrics(), *self._pattern_metrics)))
 
-    def _summary(self, metrics: Sequence[Metric], by: str | None) -> tuple[SummaryRow, ...]:
-        if not self._signatures:
+    def _grouped(
+        self, metrics: Sequence[Metric], by: str, subsets: Sequence[str]
+    ) -> tuple[SummaryRow, ...]:
+        """Summaries of the subsets that are shown: each takes its time for intervals."""
+        shown = frozenset(subsets[:MOST_SUBSETS])
+        both = zip(self._rows, self._groups, strict=True)
+        return self._summary([row for row, group in both if group in shown], metrics, by)
+
+    def _summary(
+        self, rows: Sequence[MetricsRow], metrics: Sequence[Metric], by: str | None
+    ) -> tuple[SummaryRow, ...]:
+        if all(row.label is None for row in rows):
             return ()
-        return tuple(summarize(self._rows, metrics, by, intervals=self._intervals))
+        return tuple(summarize(rows, metrics, by, intervals=self._intervals))
 
     def _check_columns(self) -> None:
         group = self._intervals.group if self._intervals else None

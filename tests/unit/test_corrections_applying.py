@@ -347,3 +347,13 @@ def test_a_sentence_judged_twice_is_as_metrics_count_it() -> None:
         assert judgement_of(judged.label).support.get("b") == expected
     twice = record(stored=verbatim(support=(yes, ("b", ("1a",), True))), support={}, response=2)
     assert judgement_of(twice.label).support == {"b": ("0b", "1a")}
+
+
+def test_two_labels_under_one_key_are_not_corrected() -> None:
+    """What was said of one would silently change the other; the same label twice is one."""
+    other = RECORD.model_copy(update={"label": record(relevant=["0b"]).label})
+    said = correction(RECORD, judgement(utilized=[]))
+    with pytest.raises(UsageError, match="twice under one key"):
+        applied([RECORD, other], said)
+    found, made = applied([RECORD, RECORD], said)
+    assert (len(found.changed), len(made)) == (1, 2)

@@ -303,6 +303,15 @@ def test_records_are_grouped_by_a_column_as_well() -> None:
     ]
 
 
+def test_a_column_of_too_many_values_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One of ids would fill the memory with sums."""
+    monkeypatch.setattr("labeler.diffing.diffing.MOST_GROUPS", 2)
+    assert len(diff_labels(*two_sides(), by="set").groups) == 3
+    monkeypatch.setattr("labeler.diffing.diffing.MOST_GROUPS", 1)
+    with pytest.raises(UsageError, match="more than 1 values"):
+        diff_labels(*two_sides(), by="set")
+
+
 def test_records_that_changed_most_come_first() -> None:
     """By the sum of what each metric moved; those that are the same are left out."""
     found = diff_labels(*two_sides(), metrics="relevance,adherence")

@@ -20,6 +20,7 @@ from labeler.pages import record_view
 from labeler.pages.packing import block, packed
 from labeler.record import AnyOutcome, LabelFailure, LabelRecord, label_key
 from labeler.report import write_report
+from labeler.report.gathering import gather, spooled
 from labelled import (
     claims_output,
     expects,
@@ -451,3 +452,12 @@ def test_a_failure_without_a_reason_is_a_failure_all_the_same(path: Path) -> Non
     assert records["failed"] == ["(none)", None]
     assert (records["findings"][0], records["doubt"][0]) == ([], None)
     assert records["doubt"][1] is not None
+
+
+def test_subsets_beyond_those_that_are_listed_take_no_time(path: Path) -> None:
+    """Their intervals would be found for nobody; the browser knows all of them."""
+    made = [record(id=f"r{n}", metadata={"set": f"{n:03}"}) for n in range(60)]
+    with spooled(path.parent) as spool:
+        gathered = gather(made, spool, by="set", intervals=Intervals(resamples=100))
+    assert len(gathered.subsets) == 60
+    assert {row.group for row in gathered.grouped} == {f"{n:03}" for n in range(50)}
