@@ -19,10 +19,10 @@ from labeler.desk.figures import Figures
 from labeler.desk.gate import API, Gate, Refused
 from labeler.desk.messages import Said, TakenBack, check_name, read_message
 from labeler.errors import LabelerError
-from labeler.pages import render_page
+from labeler.pages import RECORD_SCRIPTS, RECORD_STYLES, render_page
 
-STYLES = ("base.css", "record.css", "desk.css")
-SCRIPTS = ("dom.js", "record.js", "desk.js")
+STYLES = (*RECORD_STYLES, "desk.css")
+SCRIPTS = (*RECORD_SCRIPTS, "desk.js")
 
 _POLICY = re.compile(r'Content-Security-Policy" content="([^"]*)"')
 _HARDER = "frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"

@@ -16,7 +16,7 @@ from labeler.diffing.decisions import DIRECTIONS, FIELDS
 from labeler.diffing.diffing import Differences, LabelDiff
 from labeler.diffing.totals import FlipCount, MetricDiff
 from labeler.label_files import replaced
-from labeler.pages import record_view, render_page
+from labeler.pages import RECORD_SCRIPTS, RECORD_STYLES, record_view, render_page
 from labeler.pages.packing import block
 from labeler.pages.views import label_view
 
@@ -26,8 +26,8 @@ CHUNK_SIZE = 100
 """Records that a browser unpacks together."""
 
 TEMPLATE = "diff.html.j2"
-STYLES = ("base.css", "charts.css", "record.css", "report.css", "diff.css")
-SCRIPTS = ("dom.js", "record.js", "diff.js")
+STYLES = (*RECORD_STYLES, "charts.css", "report.css", "diff.css")
+SCRIPTS = (*RECORD_SCRIPTS, "diff.js")
 
 _PLACE = Markup("<!--records-->")
 """Where the packed records stand. No text of a stranger can hold it unescaped."""

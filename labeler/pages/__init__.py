@@ -6,7 +6,7 @@ and load nothing but what was inlined when it was written.
 
 from __future__ import annotations
 
-from labeler.pages.page import render_page
+from labeler.pages.page import RECORD_SCRIPTS, RECORD_STYLES, render_page
 from labeler.pages.views import RecordView, record_view
 
-__all__ = ["RecordView", "record_view", "render_page"]
+__all__ = ["RECORD_SCRIPTS", "RECORD_STYLES", "RecordView", "record_view", "render_page"]

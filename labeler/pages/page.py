@@ -23,6 +23,25 @@ ASSETS = Path(__file__).parent / "assets"
 MIME = "application/json"
 """Type of blocks that hold data: no browser runs them."""
 
+RECORD_STYLES = ("base.css", "record.css")
+RECORD_SCRIPTS = (
+    "dom.js",
+    "record_facts.js",
+    "record_subject.js",
+    "record_links.js",
+    "record_head.js",
+    "record_findings.js",
+    "record_claims.js",
+    "record_more.js",
+    "record_rows.js",
+    "record_marks.js",
+    "record_gaze.js",
+    "record_panel.js",
+    "record_keys.js",
+    "record.js",
+)
+"""What draws a record; a page that shows records inlines these before its own."""
+
 
 def render_page(
     template: str,

@@ -15,7 +15,7 @@ from labeler.calculators import Intervals, select_metrics
 from labeler.characters import visible
 from labeler.errors import UsageError
 from labeler.label_files import replaced
-from labeler.pages import render_page
+from labeler.pages import RECORD_SCRIPTS, RECORD_STYLES, render_page
 from labeler.pages.packing import block
 from labeler.record import AnyOutcome
 from labeler.report.figures import Part, summary_of
@@ -33,8 +33,22 @@ RECORDS_PER_FILE = 10_000
 """So that a browser opens each file at once."""
 
 TEMPLATE = "report.html.j2"
-STYLES = ("base.css", "charts.css", "record.css", "report.css")
-SCRIPTS = ("dom.js", "record.js", "report.js")
+STYLES = (*RECORD_STYLES, "charts.css", "report.css")
+SCRIPTS = (
+    *RECORD_SCRIPTS,
+    "report_state.js",
+    "report_index.js",
+    "report_search.js",
+    "report_filters.js",
+    "report_controls.js",
+    "report_list.js",
+    "report_record.js",
+    "report_address.js",
+    "report_charts.js",
+    "report_keys.js",
+    "report_browser.js",
+    "report.js",
+)
 
 _RECORDS = Markup("<!--records-->")
 """Where the packed records stand in a page. No text of a stranger can hold it unescaped."""

@@ -28,7 +28,7 @@ def small_report(path: Path) -> Path:
 
 def large_report(path: Path, size: int) -> Path:
     """Very many rows in one file; a fifth of them is labelled, which takes the time."""
-    kinds = [_plain(n) for n in range(30)]
+    kinds = [plain(n) for n in range(30)]
     rows = (_numbered(kinds[n % len(kinds)], n) if n % 5 == 4 else _refused(n) for n in range(size))
     [written] = write_report(
         rows, path, name="many.jsonl", metrics=METRICS, intervals=None, order="file"
@@ -47,7 +47,7 @@ def long_report(path: Path) -> Path:
 
 def _outcomes() -> Iterator[Outcome]:
     for n in range(SIZE):
-        yield _plain(n)
+        yield plain(n)
     yield _asking(_contradicted(), "Does the label agree with itself?")
     yield _asking(_compared(), "What does the reference answer say?")
     yield _asking(_hidden_word(), "Which bird is it?")
@@ -64,7 +64,7 @@ def _refused(n: int) -> LabelFailure:
     )
 
 
-def _plain(n: int) -> LabelRecord:
+def plain(n: int) -> LabelRecord:
     """Of four sentences n mod 5 are relevant; one of two statements is false in every tenth."""
     relevant = ["0a", "0b", "1a", "1b"][: n % 5]
     label = output(

@@ -189,13 +189,18 @@ def test_a_blind_person_judges_first_and_then_sees_the_judge(open_desk: Opener) 
     page = open_desk(blind=True)
     assert "because" not in page.content()
     expect(page.get_by_role("button", name="Agree")).to_be_hidden()
-    expect(page.locator(".overall-button")).to_be_hidden()
+    expect(page.locator(".overall-button")).to_have_text("? not judged as a whole")
+    expect(page.locator(".record-head .chips")).to_contain_text("? 2 sentences not judged")
     page.keyboard.press("d")
     status(page, "Decide on every response sentence first: a, b")
     sentence(page, "a").press("s")
+    expect(page.locator(".overall-button")).to_have_text("? not judged as a whole")
     sentence(page, "b").press("s")
     sentence(page, "b").press("s")
     expect(page.locator(".overall-button")).to_contain_text("not supported")
+    page.keyboard.press("d")
+    status(page, "No sentence is marked relevant (R) or utilized (U). Press d again")
+    assert open_desk.stored() == ()
     page.keyboard.press("d")
     expect(page.locator("#lead")).to_contain_text("you disagree with the judge")
     expect(page.locator("#differences")).to_contain_text("not supported")
@@ -204,6 +209,19 @@ def test_a_blind_person_judges_first_and_then_sees_the_judge(open_desk: Opener) 
     page.keyboard.press("Enter")
     place(page, 2)
     assert "because" not in page.content()
+
+
+def test_a_blind_person_who_marked_a_sentence_is_not_asked_again(open_desk: Opener) -> None:
+    """One mark tells that the person knows of marks."""
+    page = open_desk(blind=True)
+    sentence(page, "a").press("s")
+    sentence(page, "b").press("s")
+    sentence(page, "0a").press("u")
+    page.keyboard.press("d")
+    expect(page.locator("#differences")).to_contain_text("not relevant")
+    (stored,) = open_desk.stored()
+    assert stored.judgement is not None
+    assert (stored.judgement.relevant, stored.judgement.utilized) == ((), ("0a",))
 
 
 def test_figures_follow_each_judgement(open_desk: Opener) -> None:

@@ -117,6 +117,41 @@ def test_an_edited_record_draws_the_judgement_in_place_of_the_label(page: Page) 
     expect(relevant).to_have_attribute("aria-pressed", "false")
 
 
+def test_what_is_not_judged_yet_is_told_apart(page: Page) -> None:
+    """In the count of sentences, and of the whole, where no verdict is shown in its place."""
+    chips = page.locator(".record-head .chips > .chip")
+    whole = page.locator(".overall-button")
+    draw(page, edit=judgement(support={"a": [], "c": ["0b"]}, overall_supported=None))
+    expect(chips.first).to_have_text("2 of 3 sentences supported, 1 not judged")
+    expect(whole).to_have_text("? not judged as a whole")
+    expect(whole).to_have_attribute("aria-pressed", "mixed")
+    draw(page, edit=judgement(support={}, judged={}, overall_supported=None), hidden=True)
+    expect(chips.first).to_have_text("? 3 sentences not judged")
+    draw(page, edit=judgement(judged={"a": True, "b": True, "c": True}))
+    expect(chips.first).to_have_text("1 of 3 sentences supported")
+    expect(whole).to_have_text("✗ not supported as a whole")
+
+
+def test_what_is_shown_at_first_is_not_chosen_for_changes(page: Page) -> None:
+    """Who judges sees why the first unsupported sentence was judged so, and chooses it or not."""
+    draw(page, edit=judgement())
+    expect(page.locator(".explanation")).to_contain_text("You✗ not supported")
+    expect(page.locator(".sentence[data-key=a]")).to_have_attribute("aria-current", "true")
+    expect(page.locator(".chosen, .mark.link:visible, .specials:visible")).to_have_count(0)
+    page.locator(".sentence[data-key=a]").focus()
+    expect(page.locator(".chosen")).to_have_attribute("data-key", "a")
+
+
+def test_the_panel_does_not_shrink_under_the_pointer(page: Page) -> None:
+    """Else the page would move, something else lie under the pointer, and so on without end."""
+    draw(page)
+    height = "document.querySelector('.explanation').getBoundingClientRect().height"
+    before = page.evaluate(height)
+    page.locator('.sentence[data-key="1a"]').hover()
+    expect(page.locator(".explanation")).to_contain_text("not relevant, not utilized")
+    assert page.evaluate(height) == before
+
+
 def test_letters_ask_for_changes(page: Page) -> None:
     """`s` on a response sentence, `r` and `u` on a document sentence."""
     draw(page, edit=judgement())
@@ -175,6 +210,18 @@ def test_another_label_is_marked_where_it_differs(page: Page) -> None:
     expect(page.locator(".sentence[data-key=b] .other")).to_have_text("other: supported by 1a")
     page.locator(".sentence[data-key=b]").focus()
     expect(page.locator(".explanation")).to_contain_text("It is said elsewhere.")
+
+
+def test_claims_of_another_label_stand_below_the_own_ones(page: Page) -> None:
+    """Only where they differ, and under the names of both."""
+    claim = {"supporting": ["1a"], "contradicting": [], "relevant": True, "reference_verdict": None}
+    said = {"verdict": "entailment", "claim": "Bread is sold.", **claim}
+    claims = [{"sentence": "a", **said}, {"sentence": "b", **said, "claim": "It is free."}]
+    draw(page, {"claims": claims}, labelName="this")
+    expect(page.locator(".sentence[data-key=a] .claims-by")).to_have_text("Claims by other")
+    expect(page.locator(".sentence[data-key=b] .claims")).to_contain_text("It is free.")
+    page.evaluate("drawn.node.querySelector('.claims button').click()")
+    expect(page.locator('.sentence[data-key="1a"]')).to_be_focused()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -294,6 +294,27 @@ def test_every_part_of_the_charts_filters_to_as_many_records_as_it_says(page: Pa
     assert [count.partition(" ")[0] for count in counts] == said
 
 
+def test_what_the_list_is_filtered_by_is_marked_in_the_charts(page: Page) -> None:
+    """Until it is filtered by something else."""
+    bar = page.locator(".hit[data-filter]").first
+    bar.click()
+    expect(bar).to_have_attribute("aria-current", "true")
+    assert page.locator("[data-filter][aria-current]").evaluate_all(
+        "marked => new Set(marked.map(one => one.dataset.filter)).size === 1"
+    )
+    page.get_by_role("button", name="Clear all").click()
+    expect(page.locator("[data-filter][aria-current]")).to_have_count(0)
+
+
+def test_a_link_leads_from_the_summary_to_the_records(page: Page) -> None:
+    """And leaves the filters as they are."""
+    page.get_by_label("domain", exact=True).select_option(label="harbour (43)")
+    says(page, f"43 of {reports.TOTAL} records")
+    page.get_by_role("link", name="To the records", exact=True).click()
+    expect(page.locator("#browser > h2")).to_be_in_viewport()
+    says(page, f"43 of {reports.TOTAL} records")
+
+
 def test_a_failed_row_says_why(page: Page) -> None:
     """With its reason in the list, and its message when opened."""
     page.get_by_label("Outcome").select_option(label="failed (2)")
@@ -332,6 +353,35 @@ def test_a_link_to_a_sentence_opens_its_record_and_lights_its_support(
     expect(page.locator(".explanation")).to_contain_text("supported")
     page.reload()
     expect(page.locator(".sentence[data-key=a]")).to_be_focused()
+
+
+@pytest.mark.parametrize(
+    ("name", "head", "support"),
+    [("contradicted", "b✗ not supported", []), ("hidden-word", "a✓ supported by 0a", ["0a"])],
+)
+def test_a_record_opens_with_the_first_sentence_that_is_not_supported(
+    visits: Visits, small: str, name: str, head: str, support: list[str]
+) -> None:
+    """Else with the first: explained and lit, while the question has the focus."""
+    page = visits.open(f"{small}#record={name}")
+    expect(page.locator(".explanation-head")).to_have_text(head)
+    expect(page.locator(".sentence[aria-current]")).to_have_attribute("data-key", head[0])
+    assert lit(page) == support
+    expect(page.locator(".question")).to_be_focused()
+    assert "sentence" not in address(page)
+
+
+def test_a_record_in_another_part_is_one_link_away(visits: Visits, tmp_path: Path) -> None:
+    """The message leads to the same sentence there."""
+    rows = [reports.plain(n) for n in range(150)]
+    first, second = write_report(
+        rows, tmp_path / "a b.html", name="x", metrics=reports.METRICS, records_per_file=100
+    )
+    page = visits.open(f"{first.as_uri()}#record=row-00120&sentence=b")
+    visits.allow(second.as_uri())
+    page.get_by_role("link", name="Records 101 to 150").click()
+    expect(page.locator(".question")).to_have_text("How high is tower 120?")
+    expect(page.locator(".sentence[data-key=b]")).to_be_focused()
 
 
 def test_a_link_to_a_record_that_is_not_there_says_so(visits: Visits, small: str) -> None:
@@ -527,9 +577,10 @@ def test_dark_and_light_follow_the_system(visits: Visits, small: str) -> None:
 
 @pytest.mark.parametrize("where", ["", "#record=contradicted&sentence=a", "#record=compared"])
 def test_a_telephone_scrolls_up_and_down_alone(visits: Visits, small: str, where: str) -> None:
-    """At 360 pixels nothing sticks out."""
+    """At 360 pixels nothing sticks out, whatever is unfolded."""
     page = visits.open(small + where, viewport=PHONE)
     expect(page.locator("#browser .records, #browser .record").first).to_be_visible()
+    page.locator("details").evaluate_all("all => all.forEach(one => one.open = true)")
     assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
 
 

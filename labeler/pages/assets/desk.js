@@ -22,7 +22,7 @@ const KEYS = [
   ["?", "This help", () => $("#help").showModal()],
 ];
 
-/** The same for keys of the record that `record.js` listens to. */
+/** The same for keys of the record that `record_keys.js` listens to. */
 const RECORD_KEYS = [
   ["↑ ↓ ← →", "Move between sentences; left and right change the side"],
   ["s", "On a response sentence: supported, or not"],
@@ -53,6 +53,8 @@ const desk = {
   busy: false,
   /** Selector of the button that gets the focus when the request under way is done. */
   focusAfter: null,
+  /** Key of the label of which was asked whether no document sentence is meant to be marked. */
+  askedUnmarked: null,
   /** Counts up with every change of record, so that late answers are recognised. */
   visit: 0,
 };
@@ -162,7 +164,7 @@ function savedJudgement(turn) {
 
 /** The judge's label as a judgement to change; nothing is decided where it is hidden. */
 function judgeJudgement(turn) {
-  if (!turn.judge) return { relevant: [], utilized: [], support: {}, overall_supported: false, judged: {} };
+  if (!turn.judge) return { relevant: [], utilized: [], support: {}, overall_supported: null, judged: {} };
   return ownJudgement(turn.judge, Object.keys(turn.record.label.support));
 }
 
@@ -216,12 +218,12 @@ function toggled(keys, key) {
   return keys.includes(key) ? keys.filter((other) => other !== key) : [...keys, key];
 }
 
-/** Until the person sets it, the whole is supported where every sentence is. */
+/** Until the person sets it, the whole is supported where every sentence is; null until all are decided. */
 function followSentences() {
   if (desk.ownOverall) return;
   const { judgement, turn } = desk;
   const keys = turn.record.response.map(({ key }) => key);
-  judgement.overall_supported = keys.every((key) => ownValue(judgement.judged, key) && ownValue(judgement.support, key));
+  judgement.overall_supported = undecided().length > 0 ? null : keys.every((key) => ownValue(judgement.support, key) !== undefined);
 }
 
 /** After any change: keep it, and draw it. */
@@ -292,7 +294,7 @@ function differencesOf(judge, mine) {
     if (!own !== !theirs) found.push({ key, words: own ? "supported" : "not supported" });
     else if (own && own.length > 0 && [...own].sort().join() !== [...theirs].sort().join()) found.push({ key, words: `supported by ${own.join(", ")}` });
   }
-  if (mine.overall_supported !== judge.overall_supported) {
+  if (mine.overall_supported !== null && mine.overall_supported !== judge.overall_supported) {
     found.push({ key: null, words: mine.overall_supported ? "supported as a whole" : "not supported as a whole" });
   }
   return found;
@@ -349,7 +351,23 @@ function mayAnswer(kind) {
     desk.drawing.focus(open[0]);
     return false;
   }
+  if (kind === "judged" && desk.judgement.overall_supported === null) {
+    tell("Decide on the response as a whole first (press o).");
+    return false;
+  }
+  if (kind === "judged" && isUnmarked() && desk.askedUnmarked !== desk.turn.key) {
+    desk.askedUnmarked = desk.turn.key;
+    tell("No sentence is marked relevant (R) or utilized (U). Press d again if that is right.");
+    return false;
+  }
   return true;
+}
+
+/** Whether a person who sees no verdicts marked no document sentence: each then counts as a no. */
+function isUnmarked() {
+  const { turn, judgement } = desk;
+  const sentences = turn.record.documents.some((document) => document.length > 0);
+  return turn.hidden && sentences && judgement.relevant.length === 0 && judgement.utilized.length === 0;
 }
 
 /** Whether the marks differ from what the judge says. */
@@ -407,7 +425,6 @@ function startOver() {
 // What stands around the record.
 
 function paint() {
-  $("#record").classList.toggle("open", isOpen());
   paintHead();
   paintLead();
   paintDifferences();

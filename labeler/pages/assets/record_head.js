@@ -1,0 +1,67 @@
+/* The head of a record: its name, its question, and the judgement in one line. */
+
+/** Name, question, and a place for the judgement in one line. */
+function drawRecordHead(view, chips) {
+  return el(
+    "header",
+    { class: "record-head" },
+    el(
+      "p",
+      { class: "record-id" },
+      el("span", { class: "small muted" }, "Record "),
+      el("code", { dir: "auto" }, shownText(view.id)),
+    ),
+    el("h2", { class: "question", dir: "auto" }, shownText(view.question)),
+    chips,
+  );
+}
+
+/** The judgement in one line. */
+function summaryChips({ facts, view, edit, hidden }) {
+  const chips = [];
+  if (facts) {
+    if (!edit) chips.push(overallChip(facts));
+    const sentences = view.documents.flat().length;
+    chips.push(
+      supportedChip(facts, view.response),
+      ["", `${facts.relevant.size} of ${grouped(sentences)} relevant`],
+      ["", `${facts.utilized.size} utilized`],
+    );
+  }
+  if (!hidden && view.doubt !== null) chips.push(["", `doubt ${view.doubt.toFixed(2)}`]);
+  return chips.map(([look, words]) => el("li", { class: `chip ${look}` }, words));
+}
+
+/** The verdict on the whole: look and words. */
+function overallChip(facts) {
+  const { letter, words, look } = VERDICTS[verdictName(facts.overall)];
+  return [look, `${letter} ${words} overall`];
+}
+
+/** How many sentences are supported: look and words; those not judged are told apart. */
+function supportedChip(facts, response) {
+  const count = (verdict) => response.filter(({ key }) => facts.verdict(key) === verdict).length;
+  const open = count("undecided");
+  if (open > 0 && open === response.length)
+    return ["unsure", `? ${counted(open, "sentence")} not judged`];
+  const words = `${count("supported")} of ${counted(response.length, "sentence")} supported`;
+  if (count("unsupported") > 0) return ["bad", open > 0 ? `${words}, ${open} not judged` : words];
+  return open > 0 ? ["unsure", `${words}, ${open} not judged`] : ["good", words];
+}
+
+/** The button of the verdict on the whole. */
+class OverallButton {
+  constructor(subject, toggle) {
+    this.subject = subject;
+    this.node = el("button", { type: "button", class: "overall-button", onclick: toggle });
+  }
+
+  /** Draw the verdict. */
+  paint() {
+    const { facts, judge } = this.subject;
+    const { letter, words } = VERDICTS[verdictName(facts.overall)];
+    this.node.textContent = `${letter} ${words} as a whole`;
+    this.node.setAttribute("aria-pressed", String(facts.overall ?? "mixed"));
+    this.node.classList.toggle("changed", judge !== null && judge.overall !== facts.overall);
+  }
+}

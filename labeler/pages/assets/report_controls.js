@@ -1,0 +1,172 @@
+/* The controls above a report's list: search, filters, order, columns. */
+
+/** Metrics that the list shows before a person chooses. */
+const COLUMNS_AT_FIRST = 4;
+/** Milliseconds of rest before what is typed is searched for. */
+const TYPING_REST = 80;
+
+/** Search, filters, order and columns. */
+class ListControls {
+  /**
+   * @param {RecordBrowser} browser whose state they change.
+   * @param {function(): void} help opens the help on keys.
+   */
+  constructor(browser, help) {
+    this.browser = browser;
+    this.index = browser.index;
+    this.change = (make, how) => browser.change(make, how);
+    /** Timer of a search that is about to begin. */
+    this.typing = null;
+    this.node = el(
+      "div",
+      { class: "controls no-print", role: "search", "aria-label": "Records" },
+      this.drawSearch(help),
+      el(
+        "details",
+        { class: "filters", open: matchMedia("(min-width: 48rem)").matches },
+        el("summary", {}, "Filters, order and columns"),
+        el(
+          "div",
+          { class: "filter-fields" },
+          filterKinds(this.index).map((kind) => drawFilterChoice(kind, this.change)),
+          drawRangeFilter(this.index.metrics, this.change),
+          this.drawOrder(),
+          this.drawColumns(),
+        ),
+      ),
+    );
+  }
+
+  /** The search, and a button that explains the keys. */
+  drawSearch(help) {
+    this.searchField = el("input", {
+      type: "search",
+      id: "search",
+      placeholder: "Ids and questions",
+      autocomplete: "off",
+      spellcheck: "false",
+      oninput: () => this.typed(),
+    });
+    this.fullField = el("input", {
+      type: "checkbox",
+      id: "full",
+      onchange: () => this.change((state) => (state.full = this.fullField.checked)),
+    });
+    const words = "also in documents, responses and explanations";
+    return el(
+      "div",
+      { class: "control wide" },
+      el("label", { for: "search" }, "Search ", el("kbd", {}, "/")),
+      el(
+        "div",
+        {},
+        this.searchField,
+        el("label", { class: "choice" }, this.fullField, words),
+        el(
+          "button",
+          {
+            type: "button",
+            class: "plain keyboard",
+            "aria-haspopup": "dialog",
+            onclick: help,
+          },
+          "Keyboard ",
+          el("kbd", {}, "?"),
+        ),
+      ),
+    );
+  }
+
+  /** What the list is sorted by. */
+  drawOrder() {
+    const names = [
+      ["order", "order of the file"],
+      ["id", "id"],
+      ["doubt", "doubt"],
+      ["findings", "findings"],
+      ...this.index.metrics.map((id) => [id, id]),
+    ];
+    this.sortField = el(
+      "select",
+      { id: "sort", onchange: () => this.browser.sortBy(this.sortField.value) },
+      names.map(([id, words]) => el("option", { value: id }, words)),
+    );
+    this.turnButton = el("button", {
+      type: "button",
+      onclick: () => this.browser.sortBy(this.index.orderOf(this.browser.state)[0]),
+    });
+    return el(
+      "div",
+      { class: "control" },
+      el("label", { for: "sort" }, "Sort by"),
+      el("div", { class: "joined" }, this.sortField, this.turnButton),
+    );
+  }
+
+  /** Which metrics the list shows. */
+  drawColumns() {
+    this.columnFields = this.index.metrics.map((id) =>
+      el("input", { type: "checkbox", value: id, onchange: () => this.chooseColumns() }),
+    );
+    if (this.columnFields.length === 0) return null;
+    const choices = this.columnFields.map((field) =>
+      el("label", { class: "choice" }, field, ` ${field.value}`),
+    );
+    return el(
+      "details",
+      { class: "control columns" },
+      el("summary", {}, "Columns"),
+      el("div", { class: "column-choice" }, choices),
+    );
+  }
+
+  /** Show the metrics that are ticked. */
+  chooseColumns() {
+    const chosen = this.columnFields.filter((field) => field.checked).map((field) => field.value);
+    this.change((state) => (state.columns = chosen), { keepPage: true });
+  }
+
+  /** Search once the person rests. */
+  typed() {
+    clearTimeout(this.typing);
+    this.typing = setTimeout(() => this.change(() => {}), TYPING_REST);
+  }
+
+  /** Let a state have what was typed and not yet searched for. */
+  giveTyped(state) {
+    if (this.typing === null) return;
+    clearTimeout(this.typing);
+    this.typing = null;
+    state.text = this.searchField.value;
+  }
+
+  /** Let the fields say what a state says, but for one that is being typed in. */
+  show(state) {
+    if (document.activeElement !== this.searchField) this.showText(state);
+    this.fullField.checked = state.full;
+    const [sort, descending] = this.index.orderOf(state);
+    this.sortField.value = sort;
+    this.turnButton.replaceChildren(
+      icon(descending ? "down" : "up"),
+      descending ? "falling" : "rising",
+    );
+    const columns = shownColumns(state, this.index);
+    for (const field of this.columnFields) field.checked = columns.includes(field.value);
+  }
+
+  /** Let the search field say what a state says. */
+  showText(state) {
+    this.searchField.value = state.text;
+  }
+
+  /** Let the person search. */
+  focusSearch() {
+    this.searchField.focus();
+    this.searchField.select();
+  }
+}
+
+/** Metrics that the list shows. */
+function shownColumns(state, index) {
+  return state.columns ?? index.metrics.slice(0, COLUMNS_AT_FIRST);
+}

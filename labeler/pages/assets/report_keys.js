@@ -1,0 +1,108 @@
+/* Keys of a report's browser, and the help on them. */
+
+const KEYS_HELP = [
+  ["/", "search"],
+  ["j k", "next and previous record"],
+  ["↓ ↑", "the same in the list; sentences in a record"],
+  ["→ ←", "next and previous record; in a sentence: across to what it belongs to"],
+  ["n p", "next and previous page of the list, or record"],
+  ["Enter", "open the record; in a sentence: across to its support and back"],
+  ["Esc", "close the record, or leave a field"],
+  ["?", "this help"],
+];
+
+/** What each key does. */
+function drawKeysHelp() {
+  const rows = KEYS_HELP.map(([keys, does]) => [
+    el(
+      "dt",
+      {},
+      keys.split(" ").map((key, at) => [at > 0 && " ", el("kbd", {}, key)]),
+    ),
+    el("dd", {}, does),
+  ]);
+  const dialog = el(
+    "dialog",
+    { "aria-labelledby": "help-title" },
+    el("h2", { id: "help-title" }, "Keyboard"),
+    el("dl", { class: "keys" }, rows),
+    el("form", { method: "dialog" }, el("button", {}, "Close")),
+  );
+  // Sending the form is all that closes it, and the page's policy sends no form.
+  $("form", dialog).addEventListener("submit", (event) => {
+    event.preventDefault();
+    dialog.close();
+  });
+  return dialog;
+}
+
+/** What keys do in list and record. */
+class BrowserKeys {
+  /**
+   * @param {RecordBrowser} browser what they drive.
+   * @param {HTMLDialogElement} help the help on them.
+   */
+  constructor(browser, help) {
+    this.browser = browser;
+    this.help = help;
+    document.addEventListener("keydown", (event) => this.onKey(event));
+  }
+
+  /** Whether a record is open. */
+  get reading() {
+    return this.browser.state.record !== null;
+  }
+
+  /** A key was pressed somewhere in the page. */
+  onKey(event) {
+    if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || this.help.open)
+      return;
+    if (isWriting(event.target)) {
+      this.onKeyInField(event);
+      return;
+    }
+    const done = this.reading ? this.onKeyInRecord(event) : this.onKeyInList(event);
+    if (done || this.onKeyAnywhere(event)) event.preventDefault();
+  }
+
+  /** Escape leaves the search for the list. */
+  onKeyInField({ key, target }) {
+    const { controls, list } = this.browser;
+    if (key === "Escape" && target === controls.searchField) list.focusFirst();
+  }
+
+  /** Keys of list and record alike. */
+  onKeyAnywhere({ key }) {
+    if (key === "?") this.help.showModal();
+    else if (key === "/") {
+      if (this.reading) this.browser.close();
+      this.browser.controls.focusSearch();
+    } else return false;
+    return true;
+  }
+
+  /** Keys of the list. */
+  onKeyInList({ key, target }) {
+    const { list } = this.browser;
+    const inTable = list.table.contains(target);
+    const by = { j: 1, k: -1, ArrowDown: inTable && 1, ArrowUp: inTable && -1 }[key];
+    if (by) {
+      list.move(by);
+      return true;
+    }
+    const pages = { n: 1, p: -1 }[key];
+    return pages !== undefined && list.turnBy(pages);
+  }
+
+  /** Keys of the open record. */
+  onKeyInRecord({ key, target }) {
+    if (key === "Escape") {
+      this.browser.close();
+      return true;
+    }
+    const across = target.closest?.(".sentence") ? 0 : 1;
+    const by = { j: 1, n: 1, k: -1, p: -1, ArrowRight: across, ArrowLeft: -across }[key];
+    if (by) this.browser.reader.step(by);
+    return Boolean(by);
+  }
+}

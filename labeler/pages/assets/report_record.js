@@ -1,0 +1,193 @@
+/* The open record of a report: the record itself, and the way to its neighbours and back. */
+
+/** Shows the record that the state names. */
+class RecordReader {
+  /** @param {RecordBrowser} browser whose state names it. */
+  constructor(browser) {
+    this.browser = browser;
+    this.index = browser.index;
+    this.chunks = new Chunks(browser.index.chunk_size);
+    /** Row of the record that is shown, or on its way. */
+    this.opened = null;
+    this.drawing = null;
+    this.node = el("div", { class: "record-part", hidden: true });
+  }
+
+  /** Show the record that the state names. */
+  async show() {
+    const { state } = this.browser;
+    const row = this.index.find(state);
+    if (row === undefined) {
+      this.showMissing();
+      return;
+    }
+    if (this.opened === row && this.drawing) {
+      if (state.sentence !== null) this.drawing.focus(state.sentence);
+      return;
+    }
+    this.opened = row;
+    this.drawing = null;
+    try {
+      const view = await this.chunks.view(row);
+      if (this.opened === row) this.place(row, view);
+    } catch (error) {
+      this.browser.fail(error);
+    }
+  }
+
+  /** Show nothing. */
+  clear() {
+    this.opened = null;
+    this.node.replaceChildren();
+  }
+
+  /** Put a record into the page, and the focus on it. */
+  place(row, view) {
+    const { sentence } = this.browser.state;
+    this.drawing = "failed" in view ? drawFailure(view) : this.draw(view);
+    this.node.replaceChildren(this.drawBar(row), this.drawing.node);
+    const heading = $(".question", this.drawing.node);
+    heading.tabIndex = -1;
+    this.node.scrollIntoView({ block: "start" });
+    if (sentence === null || !this.drawing.focus(sentence)) heading.focus({ preventScroll: true });
+  }
+
+  /** Draw a record; the address names the sentence that has the focus. */
+  draw(view) {
+    return drawRecord(view, {
+      checks: this.index.checkById,
+      onFocus: (key) => {
+        this.browser.state.sentence = key;
+        this.browser.address.write();
+      },
+    });
+  }
+
+  /** Buttons to list and neighbours. */
+  drawBar(row) {
+    const { rows } = this.browser;
+    const at = rows.indexOf(row);
+    const place =
+      at < 0
+        ? "not among the filtered records"
+        : `${grouped(at + 1)} of ${counted(rows.length, "record")}`;
+    const step = (words, name, by) =>
+      el(
+        "button",
+        {
+          type: "button",
+          disabled: this.neighbour(by) === undefined,
+          title: name === "next" ? "j" : "k",
+          onclick: () => this.step(by),
+        },
+        name === "previous" && icon(name),
+        words,
+        name === "next" && icon(name),
+      );
+    this.copied = el("span", { class: "small muted", role: "status" });
+    return el(
+      "div",
+      { class: "record-bar no-print" },
+      this.drawListButton(),
+      step("Previous", "previous", -1),
+      step("Next", "next", 1),
+      el("span", { class: "small muted place" }, place),
+      el("button", { type: "button", onclick: () => this.copyLink() }, icon("link"), "Copy link"),
+      this.copied,
+    );
+  }
+
+  /** The way back to the list. */
+  drawListButton() {
+    return el(
+      "button",
+      { type: "button", title: "Esc", onclick: () => this.browser.close() },
+      icon("list"),
+      "List",
+    );
+  }
+
+  /** Say that a link names a record that is not here, and lead to where it may be. */
+  showMissing() {
+    this.opened = null;
+    const { state } = this.browser;
+    const parts = this.index.otherParts;
+    const message = el(
+      "p",
+      { class: "notice bad", tabindex: "-1" },
+      "This file has no record ",
+      el("code", {}, shownText(state.record)),
+      parts.length > 0 ? ". It may stand in another part of the report:" : ".",
+    );
+    this.node.replaceChildren(
+      message,
+      ...(parts.length > 0 ? [drawPartLinks(parts, state.written())] : []),
+      this.drawListButton(),
+    );
+    message.focus();
+  }
+
+  /** The row before or behind the open one, among those that the filters let through. */
+  neighbour(by) {
+    const { rows } = this.browser;
+    const at = rows.indexOf(this.opened);
+    return at < 0 ? rows[by > 0 ? 0 : rows.length] : rows[at + by];
+  }
+
+  /** Open the record before or behind. */
+  step(by) {
+    const row = this.neighbour(by);
+    if (row !== undefined) this.browser.open(row);
+  }
+
+  /** Copy the address of the record; where that is forbidden, show it. */
+  async copyLink() {
+    this.browser.address.writeNow();
+    try {
+      await navigator.clipboard.writeText(location.href);
+      this.copied.textContent = "Link copied.";
+    } catch {
+      const field = el("input", {
+        type: "text",
+        readonly: true,
+        value: location.href,
+        "aria-label": "Link to this record",
+      });
+      this.copied.replaceChildren("Copy it from here: ", field);
+      field.select();
+    }
+  }
+}
+
+/** Links to other files of the report, which show the same there. */
+function drawPartLinks(parts, hash) {
+  const link = ({ file, first, count }) =>
+    el(
+      "a",
+      { href: `./${encodeURIComponent(file)}#${hash}` },
+      `Records ${grouped(first + 1)} to ${grouped(first + count)}`,
+    );
+  return el(
+    "ul",
+    { class: "part-links" },
+    parts.map((part) => el("li", {}, link(part))),
+  );
+}
+
+/** A row that has no label, and why. */
+function drawFailure(view) {
+  const node = el(
+    "article",
+    { class: "record" },
+    el(
+      "p",
+      { class: "record-id" },
+      el("span", { class: "small muted" }, "Record "),
+      el("code", { dir: "auto" }, shownText(view.id)),
+    ),
+    el("h2", { class: "question" }, "This row has no label"),
+    el("p", {}, el("span", { class: "chip bad" }, `failed: ${view.failed.reason}`)),
+    el("p", { class: "notice bad failure", dir: "auto" }, shownText(view.failed.message)),
+  );
+  return { node, focus: () => false };
+}

@@ -1,0 +1,30 @@
+"""The scripts of the pages: they share one scope, where nothing stops one from hiding another."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+import pytest
+
+from labeler.desk.app import SCRIPTS as DESK
+from labeler.diffing.page import SCRIPTS as DIFF
+from labeler.pages.page import ASSETS
+from labeler.report.writing import SCRIPTS as REPORT
+
+_DECLARED = re.compile(r"^(?:async )?(?:function|class|const|let|var) ([\w$]+)", re.MULTILINE)
+PAGES = {"desk": DESK, "diff": DIFF, "report": REPORT}
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_no_two_scripts_of_a_page_declare_the_same_name(page: str) -> None:
+    """A second function of the same name would take the place of the first without a word."""
+    texts = [(ASSETS / name).read_text(encoding="utf-8") for name in PAGES[page]]
+    names = Counter(name for text in texts for name in _DECLARED.findall(text))
+    assert len(names) > len(texts)
+    assert [name for name, times in names.items() if times > 1] == []
+
+
+def test_every_script_is_part_of_a_page() -> None:
+    """None is left over, and none is missing."""
+    assert {path.name for path in ASSETS.glob("*.js")} == {*DESK, *DIFF, *REPORT}
