@@ -169,8 +169,9 @@ def report(truth: Sequence[LabelRecord]) -> dict[str, list[str]]:
         "checks": list(checks_table()),
         "rates": [
             (
-                f"{len(records):,} records, {found.flagged:,} with findings; "
-                f"{each * 1000:.1f} ms of processor time a record."
+                f"{len(records):,} records: {found.worst['contradiction']:,} with a contradiction, "
+                f"{found.worst['suspicion']:,} more with a suspicion, {found.worst['note']:,} with "
+                f"notes alone; {each * 1000:.1f} ms of processor time a record."
             ),
             "",
             *rates_table(found),

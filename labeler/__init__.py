@@ -33,7 +33,7 @@ if TYPE_CHECKING:
         summary,
         write_labels,
     )
-    from labeler.audit import audit_labels, check, findings_of
+    from labeler.audit import Finding, Found, Subject, audit_labels, check, findings_of
     from labeler.calculators import Intervals, Ratio, metric
     from labeler.canaries import Canaries
     from labeler.comparing import Comparison, compare
@@ -80,7 +80,7 @@ _HOMES = {
         "write_labels",
     ),
     "labeler.agreeing": ("compare_labels", "compare_with_people"),
-    "labeler.audit": ("audit_labels", "check", "findings_of"),
+    "labeler.audit": ("Finding", "Found", "Subject", "audit_labels", "check", "findings_of"),
     "labeler.calculators": ("Intervals", "Ratio", "metric"),
     "labeler.canaries": ("Canaries",),
     "labeler.comparing": ("Comparison", "compare"),
@@ -111,6 +111,8 @@ __all__ = [
     "DiskStore",
     "EmbeddedJudge",
     "Example",
+    "Finding",
+    "Found",
     "GPTLabelingOutput",
     "Intervals",
     "LabelFailure",
@@ -123,6 +125,7 @@ __all__ = [
     "Ratio",
     "ReferenceLabelingOutput",
     "ScoreRecord",
+    "Subject",
     "Votes",
     "__version__",
     "apply_corrections",

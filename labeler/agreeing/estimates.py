@@ -76,18 +76,31 @@ def estimate(
         metric=metric,
         group=group,
         plain=replace(plain_mean(list(values.values())), labelled=len(said), unlabelled=len(alone)),
-        ppi=ppi_mean(
-            mine,
-            [values[name] for name in said],
-            alone,
-            bounds=(0, 1) if _is_share(metric, values.values()) else None,
-            random_sample=random_sample,
+        ppi=without_empty_interval(
+            ppi_mean(
+                mine,
+                [values[name] for name in said],
+                alone,
+                bounds=(0, 1) if _is_share(metric, values.values()) else None,
+                random_sample=random_sample,
+            )
         ),
         corrected=_corrected(said, values, alone, random_sample=random_sample)
         if is_yes_or_no(metric)
         else None,
         people=replace(plain_mean(mine), method="people", labelled=len(said), unlabelled=0),
     )
+
+
+def without_empty_interval(mean: Corrected) -> Corrected:
+    """A mean without an interval that has no width: it would claim what no sample can know."""
+    interval = mean.interval
+    if interval is None or interval.low < interval.high:
+        return mean
+    return replace(mean, interval=None, warnings=(*mean.warnings, _NO_WIDTH))
+
+
+_NO_WIDTH = "there is no interval: by these values it would have no width"
 
 
 def _is_share(metric: str, values: Iterable[float]) -> bool:

@@ -19,7 +19,7 @@ _FOLLOWING: Mapping[str, tuple[str, ...]] = {
     "utilized": ("utilization",),
     "supported": ("adherence", "adherence_fraction"),
 }
-"""Metrics of a record that follow where people judged every one of its sentences."""
+"""Metrics of a record that follow where a person judged every one of its sentences."""
 
 _NAMED = 5
 """Ids that are named at most."""
@@ -42,8 +42,9 @@ class Matched:
         failed: judgements of records that have no label.
         unknown_sentences: judgements of sentences that the record does not have.
         repeated: judgements that stand in the file twice.
-        ties: records and sentences on which as many people say yes as no: they count one half in
-            PPI++ means and not at all elsewhere.
+        ties: records and sentences on which as many people say yes as no, also by what follows
+            from their sentences: they count one half in means by people and PPI++, and not at all
+            elsewhere.
         ignored_columns: columns of the file that name no field.
     """
 
@@ -114,7 +115,7 @@ class People:
         said: every person's value by item, of items that the judge's side has.
         verdict: by item, the majority's yes or no, or the mean of what is no yes or no; ``None``
             for a tie. Metrics are among them that follow from verdicts on every sentence of a
-            record.
+            record: each person's own, put together like what people say of a record itself.
         matched: what became of the human labels.
         derived: by metric, of how many records it follows from verdicts on their sentences.
     """
@@ -147,9 +148,14 @@ class People:
             elif fate == _USED:
                 self.said[item][label.annotator] = label.value
         self.verdict: dict[Item, float | None] = {
-            item: _verdict(list(by.values()), yes_or_no=is_yes_or_no(item[1]))
+            item: together(list(by.values()), yes_or_no=is_yes_or_no(item[1]))
             for item, by in self.said.items()
         }
+        self.derived: Counter[str] = Counter()
+        for item, value in _following(self.said, self.verdict, side):
+            if item not in self.verdict:
+                self.verdict[item] = value
+                self.derived[item[1]] += 1
         self.matched = Matched(
             used=fates[_USED],
             unknown=fates[_UNKNOWN],
@@ -162,11 +168,6 @@ class People:
         )
         if not self.matched.used:
             raise UsageError(f"{name}: {_unused(self.matched, tuple(astray)[:_NAMED], side)}")
-        self.derived: Counter[str] = Counter()
-        for item, value in _following(self.verdict, side):
-            if item not in self.verdict:
-                self.verdict[item] = value
-                self.derived[item[1]] += 1
 
     def of_records(self, field: str) -> dict[str, float | None]:
         """What people said of whole records, by id."""
@@ -219,7 +220,7 @@ def _fate(item: Item, side: LabelsById[Judged]) -> str:
     return _USED
 
 
-def _verdict(values: Sequence[float], *, yes_or_no: bool) -> float | None:
+def together(values: Sequence[float], *, yes_or_no: bool) -> float | None:
     """What several people say together: their mean, or what most say; ``None`` for a tie."""
     mean = fmean(values)
     if not yes_or_no:
@@ -227,23 +228,53 @@ def _verdict(values: Sequence[float], *, yes_or_no: bool) -> float | None:
     return None if mean == TIE else float(mean > TIE)
 
 
+Sentences = dict[str, bool]
+"""Yes or no by the key of a sentence."""
+
+
 def _following(
-    verdict: Mapping[Item, float | None], side: LabelsById[Judged]
-) -> Iterator[tuple[Item, float]]:
-    """Metrics of records of which people judged every sentence, by the calculators' formulas."""
-    yes: dict[tuple[str, str], dict[str, bool]] = defaultdict(dict)
-    for (name, field, sentence), value in verdict.items():
-        if sentence is not None and value is not None:
-            yes[name, field][sentence] = bool(value)
-    for (name, field), said in yes.items():
+    said: Mapping[Item, Mapping[str, float]],
+    verdict: Mapping[Item, float | None],
+    side: LabelsById[Judged],
+) -> Iterator[tuple[Item, float | None]]:
+    """Metrics of records of which people judged every sentence, by the calculators' formulas.
+
+    Of each person who judged them all by themselves, then what these say together: were the
+    sentences put together first, one tie among them would leave the record out, and the records
+    that people dispute are not like the others. Where nobody judged them all, but several did
+    together, their majorities on the sentences stand for one person.
+    """
+    for (name, field), (by_person, majority) in _by_record(said, verdict).items():
         judged = side.labelled[name]
-        if judged.counted is None or len(said) < len(judged.verdicts[field]):
+        if judged.counted is None:
             continue
-        counted = _as_people_said(judged.counted, field, said)
+        size = len(judged.verdicts[field])
+        whole = [own for own in by_person.values() if len(own) == size]
+        if not whole and len(majority) == size:
+            whole = [majority]
+        tallies = [_as_people_said(judged.counted, field, own) for own in whole]
         for metric in _FOLLOWING[field]:
-            value = METRICS[metric].compute(counted).value
-            if value is not None:
-                yield (name, metric, None), value
+            values = [METRICS[metric].compute(counted).value for counted in tallies]
+            defined = [value for value in values if value is not None]
+            if defined:
+                yield (name, metric, None), together(defined, yes_or_no=is_yes_or_no(metric))
+
+
+def _by_record(
+    said: Mapping[Item, Mapping[str, float]], verdict: Mapping[Item, float | None]
+) -> dict[tuple[str, str], tuple[dict[str, Sentences], Sentences]]:
+    """Verdicts on sentences by record and field: each person's, and the majority's."""
+    found: dict[tuple[str, str], tuple[dict[str, Sentences], Sentences]] = {}
+    for (name, field, sentence), by_annotator in said.items():
+        if sentence is None:
+            continue
+        by_person, majority = found.setdefault((name, field), ({}, {}))
+        for annotator, value in by_annotator.items():
+            by_person.setdefault(annotator, {})[sentence] = bool(value)
+        together = verdict[name, field, sentence]
+        if together is not None:
+            majority[sentence] = bool(together)
+    return found
 
 
 def _as_people_said(counted: Tally, field: str, said: Mapping[str, bool]) -> Tally:

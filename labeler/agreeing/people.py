@@ -86,7 +86,8 @@ def compare_with_people(
     """Compare a judge's labels with human labels.
 
     Where several people judged the same, a field that says yes or no has their majority's, any
-    other their mean.
+    other their mean. Where they judged every sentence of a record, the metrics that follow are
+    worked out for each of them first, and then put together in the same way.
 
     Args:
         outcomes: the judge's outcomes, those of records that no one else judged included.
@@ -191,13 +192,14 @@ def _warnings(people: People, side: LabelsById[Judged]) -> Iterator[str]:
         )
     if people.matched.ties:
         yield (
-            f"ties between annotators: {people.matched.ties} records or sentences have as many "
-            "yeses as noes; they count one half in people's and PPI++ means and not at all "
-            "elsewhere"
+            f"ties between annotators: {people.matched.ties} verdicts on records and sentences "
+            "have as many yeses as noes; they count one half in people's and PPI++ means and not "
+            "at all elsewhere"
         )
     if people.derived:
         named = ", ".join(f"{metric} of {count}" for metric, count in people.derived.items())
         yield (
-            f"derived from people's judgements of every sentence: {named} records; what people "
-            "said of a record itself goes before what they said of its sentences"
+            f"derived from people's judgements of every sentence: {named} records, for each person "
+            "first, and then their majority or mean; what people said of a record itself goes "
+            "before what they said of its sentences"
         )

@@ -13,6 +13,7 @@ from labeler.audit import flips  # isort: skip
 from labeler.audit.auditing import Audit, Audited, CheckRow, audit_labels, findings_of
 from labeler.audit.definition import (
     CHECKS,
+    WEIGHTS,
     Check,
     Finding,
     Found,
@@ -27,6 +28,7 @@ from labeler.audit.subject import Judgement, Subject
 
 __all__ = [
     "CHECKS",
+    "WEIGHTS",
     "Audit",
     "Audited",
     "Check",

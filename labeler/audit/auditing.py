@@ -9,7 +9,14 @@ from typing import Any
 
 from typing_extensions import TypedDict
 
-from labeler.audit.definition import Check, Finding, RepeatCheck, Severity, select_checks
+from labeler.audit.definition import (
+    WEIGHTS,
+    Check,
+    Finding,
+    RepeatCheck,
+    Severity,
+    select_checks,
+)
 from labeler.audit.doubt import doubt_of
 from labeler.audit.subject import Judgement, Subject
 from labeler.errors import UsageError
@@ -54,6 +61,8 @@ class AuditJSON(TypedDict):
     records: int
     flagged: int
     """Records with a finding."""
+    worst: dict[Severity, int]
+    """These by the severity of their worst finding."""
     failed: dict[str, int]
     """Rows without a label, by reason."""
     checks: list[CheckRowJSON]
@@ -121,6 +130,11 @@ class Audited:
     findings: tuple[Finding, ...]
     doubt: float
 
+    @property
+    def contradictions(self) -> int:
+        """How many of the findings are contradictions."""
+        return sum(finding.severity == "contradiction" for finding in self.findings)
+
     def as_json(self) -> AuditedJSON:
         """The published form."""
         return {
@@ -154,14 +168,28 @@ class Audit:
         """How many records have a finding."""
         return sum(bool(record.findings) for record in self.records)
 
+    @property
+    def worst(self) -> dict[Severity, int]:
+        """How many records have a worst finding of each severity; each record counts once."""
+        counts: dict[Severity, int] = dict.fromkeys(WEIGHTS, 0)
+        for record in self.records:
+            severities = {finding.severity for finding in record.findings}
+            for severity in counts:
+                if severity in severities:
+                    counts[severity] += 1
+                    break
+        return counts
+
     def ranked(self, top: int | None = None) -> list[Audited]:
-        """Records with findings, the most doubtful first; equal doubt stays in order.
+        """Records with findings, the most doubtful first.
+
+        Of equally doubtful ones those with more contradictions come first, then as they came.
 
         Args:
             top: how many at most; by default all.
         """
         found = [record for record in self.records if record.findings]
-        return sorted(found, key=lambda record: -record.doubt)[:top]
+        return sorted(found, key=lambda record: (-record.doubt, -record.contradictions))[:top]
 
     def as_json(self, top: int | None = None) -> AuditJSON:
         """The published form.
@@ -172,23 +200,31 @@ class Audit:
         return {
             "records": len(self.records),
             "flagged": self.flagged,
+            "worst": self.worst,
             "failed": self.failed,
             "checks": [row.as_json() for row in self.rows],
             "doubtful": [record.as_json() for record in self.ranked(top)],
         }
 
 
-def findings_of(record: LabelRecord, checks: Sequence[Check] | None = None) -> tuple[Finding, ...]:
+def findings_of(
+    record: LabelRecord, checks: str | Iterable[str | Check] | None = None
+) -> tuple[Finding, ...]:
     """What checks find in one record, in the order of the checks.
 
     Args:
         record: the record.
-        checks: by default all; those that compare repeated judgements find nothing in one alone.
+        checks: ids or checks, see :func:`labeler.audit.select_checks`; by default all. Those that
+            compare repeated judgements find nothing in one alone.
+
+    Raises:
+        UnknownName: a check is in no catalog.
+        UsageError: a third party's check gave something else than findings.
     """
     subject = Subject(record)
     return tuple(
         finding
-        for check in (select_checks() if checks is None else checks)
+        for check in select_checks(checks)
         if check.applies(subject)
         for finding in check.findings(subject)
     )
@@ -197,7 +233,7 @@ def findings_of(record: LabelRecord, checks: Sequence[Check] | None = None) -> t
 def audit_labels(
     outcomes: Iterable[AnyOutcome],
     *,
-    checks: Sequence[Check] | None = None,
+    checks: str | Iterable[str | Check] | None = None,
     by: str | None = None,
 ) -> Audit:
     """Audit the labels among outcomes; consumed once, and no text is kept.
@@ -207,13 +243,15 @@ def audit_labels(
 
     Args:
         outcomes: outcomes of any kind.
-        checks: by default all; see :func:`labeler.audit.select_checks`.
+        checks: ids or checks, see :func:`labeler.audit.select_checks`; by default all.
         by: name of a metadata column to count by; records without it form the group ``(none)``.
 
     Raises:
-        UsageError: no record has the column.
+        UnknownName: a check is in no catalog.
+        UsageError: no record has the column, or a third party's check gave something else than
+            findings.
     """
-    running = _Running(select_checks() if checks is None else tuple(checks), by)
+    running = _Running(select_checks(checks), by)
     for outcome in labels_among(outcomes):
         if not _is_canary(outcome):
             running.add(outcome)

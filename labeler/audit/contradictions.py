@@ -17,6 +17,11 @@ def _has_verdicts(subject: Subject) -> bool:
     return bool(subject.judged)
 
 
+def _share(count: int, whole: str) -> str:
+    """``1 of 3 sentences is``, ``2 of 3 sentences are``."""
+    return f"{count} {whole} {'is' if count == 1 else 'are'}"
+
+
 def _names_support(subject: Subject) -> bool:
     return bool(subject.supporting)
 
@@ -37,8 +42,8 @@ def overall_against_sentences(subject: Subject) -> Iterator[Found]:
         entry.response_sentence_key for entry in subject.judged if not entry.fully_supported
     )
     if subject.label.overall_supported and unsupported:
-        counted = f"{len(unsupported)} of {len(subject.judged)}"
-        yield Found(f"Supported as a whole, but of its sentences {counted} are not.", unsupported)
+        counted = _share(len(unsupported), f"of its {len(subject.judged)} sentences")
+        yield Found(f"Supported as a whole, but {counted} not.", unsupported)
     if not subject.label.overall_supported and not unsupported:
         yield Found("Unsupported as a whole, but every sentence is supported.")
 
@@ -59,7 +64,7 @@ def verdict_hangs_on_one(subject: Subject) -> Iterator[Found]:
     unsupported = [e.response_sentence_key for e in subject.judged if not e.fully_supported]
     if len(unsupported) == 1 and not subject.label.overall_supported:
         yield Found(
-            f"Of {len(subject.judged)} sentences only this one is not supported.",
+            f"Of its {len(subject.judged)} sentences, only this one is not supported.",
             tuple(unsupported),
         )
 
@@ -119,11 +124,8 @@ def utilized_not_relevant(subject: Subject) -> Iterator[Found]:
     """Look for utilized keys outside the relevant list."""
     unasked = subject.utilized - subject.relevant
     if unasked and subject.relevant:
-        counted = f"{len(unasked)} of {len(subject.utilized)}"
-        yield Found(
-            f"Of the utilized sentences {counted} are not called relevant.",
-            subject.in_order(unasked),
-        )
+        counted = _share(len(unasked), f"of {len(subject.utilized)} utilized sentences")
+        yield Found(f"{counted} not called relevant.", subject.in_order(unasked))
 
 
 @check(
@@ -203,8 +205,8 @@ def special_strings_only(subject: Subject) -> Iterator[Found]:
     ]
     if 2 * len(special) > subject.supported_count:
         yield Found(
-            f"Of {subject.supported_count} supported sentences {len(special)} name no document "
-            "sentence.",
+            f"{len(special)} of {subject.supported_count} supported sentences name no document "
+            "sentence as support.",
             subject.in_order(special),
         )
 

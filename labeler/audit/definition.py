@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from labeler.audit.subject import Judgement, Subject
 from labeler.catalog import Catalog
-from labeler.errors import UnknownName
+from labeler.errors import UnknownName, UsageError
 
 Severity = Literal["contradiction", "suspicion", "note"]
 """``contradiction``: the label says two things that cannot both be true. ``suspicion``: it may
@@ -63,6 +64,11 @@ LookAcross = Callable[[Judgement, Sequence[Judgement]], Iterable[Found]]
 """Looks at a judgement beside the others of the very same sentences, never at those alone."""
 
 
+def _are_keys(keys: object) -> bool:
+    """Whether they are keys in a row; a text alone would be read as its letters."""
+    return isinstance(keys, (tuple, list)) and all(isinstance(key, str) for key in keys)
+
+
 def _always(_: Subject) -> bool:
     return True
 
@@ -100,11 +106,35 @@ class Check:
     weight: float
 
     def findings(self, subject: Subject) -> list[Finding]:
-        """What it finds in a record that it applies to."""
-        return [
-            Finding(self.id, self.severity, found.message, found.keys)
-            for found in self.look(subject)
-        ]
+        """What it finds in a record that it applies to.
+
+        Raises:
+            UsageError: the function gave something else than :class:`Found` values.
+        """
+        return self._read(self.look(subject), f"record {subject.record.id!r:.80}")
+
+    def _read(self, given: object, where: str) -> list[Finding]:
+        """What the function gave, which a third party wrote."""
+        if not isinstance(given, Iterable):
+            raise UsageError(
+                f"check {self.id!r} returned {type(given).__name__} for {where}: yield a "
+                "labeler.Found(message, keys) for each thing that it finds, or return a list of "
+                "them, which may be empty"
+            )
+        return [self._finding(found, where) for found in given]
+
+    def _finding(self, found: object, where: str) -> Finding:
+        if not isinstance(found, Found):
+            raise UsageError(
+                f"check {self.id!r} gave {type(found).__name__} for {where}: each thing that it "
+                "finds is a labeler.Found(message, keys)"
+            )
+        if not isinstance(found.message, str) or not _are_keys(found.keys):
+            raise UsageError(
+                f"check {self.id!r} gave a Found for {where} with a message that is no text, or "
+                "keys that are no tuple of texts: write labeler.Found('What is odd.', ('0a', 'b'))"
+            )
+        return Finding(self.id, self.severity, found.message, tuple(found.keys))
 
 
 @dataclass(frozen=True)
@@ -120,11 +150,13 @@ class RepeatCheck(Check):
     across: LookAcross
 
     def findings_across(self, judgement: Judgement, others: Sequence[Judgement]) -> list[Finding]:
-        """What it finds in a judgement that has others beside it."""
-        return [
-            Finding(self.id, self.severity, found.message, found.keys)
-            for found in self.across(judgement, others)
-        ]
+        """What it finds in a judgement that has others beside it.
+
+        Raises:
+            UsageError: the function gave something else than :class:`Found` values.
+        """
+        where = f"a repeated judgement by {judgement.signature}"
+        return self._read(self.across(judgement, others), where)
 
 
 CHECKS: Catalog[Check] = Catalog("check")
@@ -170,25 +202,46 @@ def repeat_check(
     return register
 
 
-def select_checks(ids: str | Iterable[str] | None = None) -> tuple[Check, ...]:
+def select_checks(ids: str | Iterable[str | Check] | None = None) -> tuple[Check, ...]:
     """The checks of the given ids, in order; all of them where none are.
 
     An id is a name of the catalog, or ``package.module:name`` for a third party's check. One text
-    may hold several ids, parted by commas.
+    may hold several ids, parted by commas. A check stands for itself.
 
     Raises:
         UnknownName: an id is in no catalog; the message names the nearest ones.
     """
     if ids is None:
         return tuple(CHECKS.values())
-    wanted = [name.strip() for name in (ids.split(",") if isinstance(ids, str) else ids)]
-    return tuple(dict.fromkeys(_find(name) for name in wanted))
+    wanted = ids.split(",") if isinstance(ids, str) else ids
+    return tuple(dict.fromkeys(map(_find, wanted)))
 
 
-def _find(name: str) -> Check:
-    found: object = CHECKS[name]
+def _find(wanted: str | Check) -> Check:
+    if isinstance(wanted, Check):
+        return wanted
+    name = wanted.strip()
+    try:
+        found: object = CHECKS[name]
+    except UnknownName as error:
+        raise UnknownName(_unknown(name, error)) from error
     # A third party's name may lead to anything; its decorator has put the check in the catalog.
     for known in CHECKS.values():
         if found in (known, known.look, getattr(known, "across", None)):
             return known
     raise UnknownName(f"{name!r} is no check: decorate the function with @labeler.check(...)")
+
+
+def _unknown(name: str, error: UnknownName) -> str:
+    """What to do about a name; there are too many checks to list them in a message."""
+    near = difflib.get_close_matches(name, CHECKS, n=3)
+    hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ";"
+    shown = f"'labeler audit --list' shows all {len(CHECKS)}"
+    if error.__cause__ is None:
+        own = "a check of your own is named package.module:name"
+        return f"unknown check {name!r}{hint} {shown}, {own}"
+    if isinstance(error.__cause__.__cause__, ModuleNotFoundError):
+        where = "install the module, or put its folder on PYTHONPATH (PYTHONPATH=. labeler audit …)"
+    else:
+        where = "name the decorated function behind the colon, as package.module:name"
+    return f"{error.__cause__}: {where}; {shown}"

@@ -113,8 +113,8 @@ def number_not_in_support(subject: Subject) -> Iterator[Found]:
         ]
         if elsewhere:
             yield Found(
-                f"The sentences named as support do not have {_quoted(elsewhere)}; other document "
-                "sentences have.",
+                "Not in the sentences named as support, only in other document sentences: "
+                f"{_quoted(elsewhere)}.",
                 (claim.key, *named),
             )
 

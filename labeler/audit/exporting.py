@@ -25,6 +25,8 @@ class FindingRow(TypedDict):
     signature: str
     doubt: float
     """Of the record, from 0 to 1."""
+    rank: int
+    """Of the record by its doubt: 1 is the most doubtful."""
     check: str
     severity: Severity
     message: str
@@ -32,9 +34,14 @@ class FindingRow(TypedDict):
     """The sentences concerned."""
 
 
-def finding_rows(audit: Audit) -> Iterator[FindingRow]:
-    """Every finding with its record, in the order of the records."""
-    for record in audit.records:
+def finding_rows(audit: Audit, top: int | None = None) -> Iterator[FindingRow]:
+    """Every finding with its record, the most doubtful record first.
+
+    Args:
+        audit: what was found.
+        top: how many records at most; by default all.
+    """
+    for rank, record in enumerate(audit.ranked(top), start=1):
         for finding in record.findings:
             yield {
                 "id": record.id,
@@ -42,6 +49,7 @@ def finding_rows(audit: Audit) -> Iterator[FindingRow]:
                 "group": record.group,
                 "signature": record.label,
                 "doubt": record.doubt,
+                "rank": rank,
                 "check": finding.check,
                 "severity": finding.severity,
                 "message": finding.message,

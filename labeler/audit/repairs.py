@@ -61,7 +61,10 @@ def verdict_left_open(subject: Subject) -> Iterator[Found]:
     """Look at the count of verdicts that were read off the keys."""
     count = subject.record.normalised.get(LEFT_OPEN, 0)
     if count:
-        yield Found(f"Of {len(subject.judged)} verdicts {count} were read off the supporting keys.")
+        yield Found(
+            f"The source left {count} of {len(subject.judged)} verdicts open; they were read off "
+            "the supporting keys."
+        )
 
 
 @check(

@@ -44,6 +44,13 @@ def agree(
             "were.",
         ),
     ] = False,
+    blind_only: Annotated[
+        bool,
+        typer.Option(
+            "--blind-only",
+            help="Of corrections, only judgements by people who did not see the judge's verdicts.",
+        ),
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="The comparison as JSON.")] = False,
 ) -> None:
     """Tell how far two label files agree, or a judge with people.
@@ -67,6 +74,8 @@ def agree(
     if other is not None:
         if random_sample:
             raise UsageError("--random-sample speaks of human labels: it goes with --human")
+        if blind_only:
+            raise UsageError("--blind-only speaks of corrections: it goes with --human")
         found = _compare(labels, other, by, trial, trial if trial_b is None else trial_b)
         if as_json:
             _print_json(found.as_json())
@@ -75,7 +84,9 @@ def agree(
     elif human is not None:
         if trial_b is not None:
             raise UsageError("--trial-b speaks of a second label file: use --trial with --human")
-        against = _judge(labels, human, by, trial, random_sample=random_sample)
+        against = _judge(
+            labels, human, by, trial, random_sample=random_sample, blind_only=blind_only
+        )
         if as_json:
             _print_json(against.as_json())
         else:
@@ -103,7 +114,13 @@ def _compare(
 
 
 def _judge(
-    labels: str, human: str, by: str | None, trial: int | None, *, random_sample: bool
+    labels: str,
+    human: str,
+    by: str | None,
+    trial: int | None,
+    *,
+    random_sample: bool,
+    blind_only: bool,
 ) -> PeopleAgreement:
     from labeler import api
     from labeler.agreeing import compare_with_people
@@ -112,7 +129,7 @@ def _judge(
         raise UsageError("only one of labels and human labels can come from standard input")
     return compare_with_people(
         api.read_any(labels),
-        _human_labels(labels, human, trial, random_sample=random_sample),
+        _human_labels(labels, human, trial, random_sample=random_sample, blind_only=blind_only),
         name=labels,
         human_name=human,
         trial=trial,
@@ -122,7 +139,7 @@ def _judge(
 
 
 def _human_labels(
-    labels: str, human: str, trial: int | None, *, random_sample: bool
+    labels: str, human: str, trial: int | None, *, random_sample: bool, blind_only: bool
 ) -> HumanLabels:
     """What people said, of rows of their own or as corrections of the labels."""
     from labeler import api
@@ -132,15 +149,28 @@ def _human_labels(
     from labeler.human_labels import read_human_labels
 
     if not is_corrections_file(human):
+        if blind_only:
+            raise UsageError(
+                f"--blind-only chooses among corrections, and {human} is no file of them: leave it "
+                "out, or name what labeler review or labeler corrections import wrote"
+            )
         return read_human_labels(human)
     if labels == STDIN:
         raise UsageError("corrections need labels that can be read twice: name the label file")
     read = read_corrections(human)
     for where in read.torn:
         say(f"{where}: cut off, as by a crash, and left out")
-    return for_agreement(
-        read.events, api.read_any(labels), trial=trial, random_sample=random_sample, name=human
+    found = for_agreement(
+        read.events,
+        api.read_any(labels),
+        trial=trial,
+        random_sample=random_sample,
+        blind_only=blind_only,
+        name=human,
+        labels_name=labels,
     )
+    say(f"judgements of records that count: {found.judgements}, of these made blind: {found.blind}")
+    return found.human
 
 
 def _print_json(value: object) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 
 from rich.text import Text
@@ -276,21 +275,15 @@ def _conditions(found: PeopleAgreement) -> Iterator[str]:
     """Warnings, each once, with what it concerns."""
     for warning in found.warnings:
         yield f"note: {warning}"
-    told: dict[str, list[tuple[Place, str, str]]] = {}
+    told: dict[str, list[tuple[Place, str]]] = {}
     for estimates in found.estimates:
         place = (estimates.metric, estimates.group)
         for way in (estimates.ppi, estimates.corrected):
             if way is None:
                 continue
             for warning in way.warnings:
-                said = (place, _WAYS[way.method], warning)
-                told.setdefault(_FIGURE.sub("#", warning), []).append(said)
-    for alike in told.values():
-        places, methods, warnings = zip(*alike, strict=True)
-        named, first = " and ".join(dict.fromkeys(methods)), warnings[0]
-        others = f" (figures of {_named(places[:1])})" if len(set(warnings)) > 1 else ""
-        yield f"note on {named} of {_named(places)}: {first}{others}"
-
-
-_FIGURE = re.compile(r"-?\d+(?:\.\d+)?")
-"""What warnings of one kind differ by."""
+                told.setdefault(warning, []).append((place, _WAYS[way.method]))
+    for warning, alike in told.items():
+        places, methods = zip(*alike, strict=True)
+        named = " and ".join(dict.fromkeys(methods))
+        yield f"note on {named} of {_named(places)}: {warning}"

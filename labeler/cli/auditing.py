@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import csv
 import json
+import shlex
 import sys
-import textwrap
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,19 +16,22 @@ import typer
 from labeler import __version__
 from labeler.characters import plain_json, visible
 from labeler.cli.options import Json
+from labeler.cli.running import refuse_own_input, watching
 from labeler.errors import UsageError
+from labeler.lines import STDIO
 
 if TYPE_CHECKING:
     from labeler.audit import Audit, Audited, Check, CheckRow, Finding
     from labeler.audit.exporting import FindingRow
     from labeler.cli.tables import Grid
+    from labeler.record import AnyOutcome
 
-SHOWN_FINDINGS = 3
-"""Findings that are shown of a record, the worst first."""
+SHOWN_RECORDS = 20
+"""Most doubtful records that are shown, unless another number is asked for."""
 SHOWN_KEYS = 8
+MOST_GROUPS = 12
+"""Groups of records that have a column of rates; ``--json`` has all."""
 INDENT = " " * 6
-NARROWEST = 40
-"""Columns that findings are folded to at least."""
 
 
 def audit(
@@ -44,9 +48,19 @@ def audit(
     as_json: Json = False,
     output: Annotated[
         str | None,
-        typer.Option("--output", "-o", help="Write findings to FILE.jsonl or FILE.csv too."),
+        typer.Option(
+            "--output",
+            "-o",
+            help="Write findings, worst records first, to FILE.jsonl or FILE.csv too.",
+        ),
     ] = None,
-    top: Annotated[int, typer.Option(min=0, help="Most doubtful records to show.")] = 20,
+    top: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            help="Most doubtful records to show (20), and to write with -o and --rows (all).",
+        ),
+    ] = None,
     listing: Annotated[
         bool, typer.Option("--list", help="Show what each check looks for.")
     ] = False,
@@ -64,17 +78,44 @@ def audit(
         return
     if labels is None:
         raise UsageError("name a label file or a store folder; --list shows the checks")
-    _check_name(output)
-    found = audit_labels(api.read_any(labels), checks=chosen, by=by)
+    _check_output(output, labels)
+    kinds: Counter[str] = Counter()
+    with watching("auditing") as watched:
+        outcomes = _counted(watched(api.read_any(labels)), kinds)
+        found = audit_labels(outcomes, checks=chosen, by=by)
+    if not found.records and not found.failed:
+        raise UsageError(f"{labels}: {_without_labels(kinds)}")
+    shown = SHOWN_RECORDS if top is None else top
     if output:
-        _write(Path(output), finding_rows(found))
+        _write(Path(output), finding_rows(found, top))
     if rows:
-        for row in finding_rows(found):
+        for row in finding_rows(found, top):
             _print_json(row)
     elif as_json:
-        _print_json({**found.as_json(top), "labeler": __version__})
+        _print_json({**found.as_json(shown), "labeler": __version__})
     else:
-        _print_audit(found, by, top)
+        _print_audit(found, by, shown)
+        if labels != STDIO and found.ranked(shown):
+            _print_reading(labels)
+
+
+def _counted(outcomes: Iterable[AnyOutcome], kinds: Counter[str]) -> Iterator[AnyOutcome]:
+    """Count outcomes by their kind while passing them on."""
+    for outcome in outcomes:
+        kinds[outcome.kind] += 1
+        yield outcome
+
+
+def _without_labels(kinds: Counter[str]) -> str:
+    """Why there is nothing to audit."""
+    if kinds["label"]:
+        return f"{kinds['label']} canaries and no label of a row"
+    if kinds["score"]:
+        return (
+            f"{kinds['score']} scores and no labels; name what labeler label wrote, not what "
+            "labeler score did"
+        )
+    return "no label is there"
 
 
 def _print_json(value: object) -> None:
@@ -84,10 +125,16 @@ def _print_json(value: object) -> None:
 # -- files -----------------------------------------------------------------------------------------
 
 
-def _check_name(output: str | None) -> None:
-    """Refuse a file of another kind before anything is read."""
-    if output is not None and Path(output).suffix not in (".jsonl", ".csv"):
+def _check_output(output: str | None, labels: str) -> None:
+    """Refuse a file of another kind, or one that is needed, before anything is read."""
+    from labeler.corrections.overlay import keep_corrections
+
+    if output is None:
+        return
+    if Path(output).suffix not in (".jsonl", ".csv"):
         raise UsageError(f"-o {output!r}: name a file that ends in .jsonl or .csv")
+    refuse_own_input([labels], output)
+    keep_corrections(output)
 
 
 def _write(path: Path, rows: Iterable[FindingRow]) -> None:
@@ -127,19 +174,21 @@ def _print_audit(found: Audit, by: str | None, top: int) -> None:
 
     out = console()
     for label in dict.fromkeys(row.label for row in found.rows):
-        _print_way([row for row in found.rows if row.label == label], by)
-        made = sum(record.label == label for record in found.records)
-        out.print(Text(visible(f"{made} records by {label}|labeler:{__version__}")), soft_wrap=True)
+        made = [record for record in found.records if record.label == label]
+        _print_way([row for row in found.rows if row.label == label], made, by)
+        counted = f"{len(made)} records by {label}|labeler:{__version__}"
+        out.print(Text(visible(counted)), soft_wrap=True)
         out.line()
     if not found.records:
-        out.print("no record has a label")
+        out.print(f"no label: all {sum(found.failed.values())} records failed")
     if found.failed:
         reasons = ", ".join(f"{count} {reason}" for reason, count in found.failed.items())
         out.print(Text(visible(f"failed: {reasons}")), soft_wrap=True)
-    _print_doubtful(found, top)
+    if found.records:
+        _print_doubtful(found, top)
 
 
-def _print_way(rows: Sequence[CheckRow], by: str | None) -> None:
+def _print_way(rows: Sequence[CheckRow], made: Sequence[Audited], by: str | None) -> None:
     """Print the rates of labels made in one way, a column for each group."""
     from rich.text import Text
 
@@ -148,16 +197,27 @@ def _print_way(rows: Sequence[CheckRow], by: str | None) -> None:
 
     out = console()
     flagging = [check for check in _checks(rows) if _total(rows, check)[1]]
+    sizes = Counter(record.group for record in made)
+    groups = _shown_groups(sizes)
     grids: list[Grid] = []
-    spared: list[str] = []
+    notes: list[str] = []
     if flagging and by is None:
         grid, spared = _counts(rows, flagging).within(out.width)
-        grids = [grid]
+        grids, notes = [grid], [*given_up(spared)]
     elif flagging:
-        grids = _rates(rows, flagging, by or "").parted(out.width)
+        shown = {group: sizes[group] for group in groups}
+        grids = _rates(rows, flagging, by or "", len(made), shown).parted(out.width)
+        if len(groups) < len(sizes):
+            left = f"{len(groups)} of {len(sizes)} groups, those with most records"
+            notes = [f"shown by {by}: {left} (--json has all)"]
     show(out, *(grid.table(out.width) for grid in grids))
-    for note in (*given_up(spared), *_quiet(rows)):
+    for note in (*notes, *_quiet(rows)):
         out.print(Text(visible(note)), soft_wrap=True)
+
+
+def _shown_groups(sizes: Counter[str | None]) -> list[str | None]:
+    """The largest groups, by name."""
+    return sorted((group for group, _ in sizes.most_common(MOST_GROUPS)), key=str)
 
 
 def _checks(rows: Sequence[CheckRow]) -> list[Check]:
@@ -193,21 +253,30 @@ def _counts(rows: Sequence[CheckRow], checks: Sequence[Check]) -> Grid:
     return Grid(columns, cells)
 
 
-def _rates(rows: Sequence[CheckRow], checks: Sequence[Check], by: str) -> Grid:
-    """A column of rates for each group, and one of all."""
+def _rates(
+    rows: Sequence[CheckRow],
+    checks: Sequence[Check],
+    by: str,
+    total: int,
+    sizes: Mapping[str | None, int],
+) -> Grid:
+    """Flagged records and their share, a column for all and one for each group."""
     from labeler.cli.tables import Column, Grid
 
-    groups = list(dict.fromkeys(row.group for row in rows))
-    columns = [Column(f"check, rate by {by}", words=True), Column("all")]
-    columns += [Column(str(group)) for group in groups]
-    cells: list[list[str]] = []
+    columns = [Column(f"flagged by {by}", words=True), Column("all")]
+    columns += [Column(str(group)) for group in sizes]
+    cells = [["(records)", str(total), *map(str, sizes.values())]]
     for check in checks:
         records, flagged, _ = _total(rows, check)
-        shares = {
-            row.group: _percent(row.flagged, row.records) for row in rows if row.check is check
-        }
-        cells.append([check.id, _percent(flagged, records), *(shares[group] for group in groups)])
+        own = {row.group: row for row in rows if row.check is check}
+        shares = [_flagged(own[group].flagged, own[group].records) for group in sizes]
+        cells.append([check.id, _flagged(flagged, records), *shares])
     return Grid(columns, cells)
+
+
+def _flagged(part: int, whole: int) -> str:
+    """``3 (1.5 %)``."""
+    return f"{part} ({100 * part / whole:.1f} %)" if whole else "-"
 
 
 def _percent(part: int, whole: int) -> str:
@@ -231,30 +300,53 @@ def _print_doubtful(found: Audit, top: int) -> None:
     from labeler.cli.terminal import console
 
     out = console()
-    counted = f"{found.flagged} of {len(found.records)} records have findings"
     shown = found.ranked(top)
-    out.print(f"{counted}; the most doubtful:" if shown else counted)
+    out.print(_headline(found))
+    if shown:
+        out.print(
+            f"the most doubtful {len(shown)} of {found.flagged} (--top); of equal ones, more "
+            "contradictions first, then as in the file:",
+            soft_wrap=True,
+        )
     several = len({record.label for record in found.records}) > 1
     for record in shown:
-        out.line()
         made_by = f"  ({record.label.partition('|')[0]})" if several else ""
         out.print(Text(visible(f"{record.doubt:.2f}  {record.id}{made_by}")), soft_wrap=True)
-        for line in _worst(record):
-            for part in textwrap.wrap(visible(line), max(out.width - len(INDENT), NARROWEST)):
-                out.print(Text(INDENT + part), soft_wrap=True)
+        worst = Text(INDENT + visible(_worst(record)))
+        out.print(worst, no_wrap=True, overflow="ellipsis")
 
 
-def _worst(record: Audited) -> Iterator[str]:
-    """The findings of a record that weigh most, and how many more there are."""
-    from labeler.audit import doubt_of
+def _headline(found: Audit) -> str:
+    """How many records there are by their worst finding."""
+    worst = found.worst
+    return (
+        f"{len(found.records)} records: {worst['contradiction']} with a contradiction, "
+        f"{worst['suspicion']} more with a suspicion, {worst['note']} with notes alone, "
+        f"{len(found.records) - found.flagged} without a finding"
+    )
 
-    ranked = sorted(record.findings, key=lambda finding: -doubt_of([finding]))
-    yield from map(_line, ranked[:SHOWN_FINDINGS])
-    if len(ranked) > SHOWN_FINDINGS:
-        yield f"and {len(ranked) - SHOWN_FINDINGS} more"
+
+def _worst(record: Audited) -> str:
+    """The finding of a record that weighs most, on one line, and how many more there are."""
+    from labeler.audit import WEIGHTS, doubt_of
+
+    order = list(WEIGHTS)
+    worst = min(record.findings, key=lambda f: (-doubt_of([f]), order.index(f.severity)))
+    more = f" (and {len(record.findings) - 1} more)" if len(record.findings) > 1 else ""
+    return f"{worst.severity}{more} {_line(worst)}"
 
 
 def _line(finding: Finding) -> str:
     shown = [*finding.keys[:SHOWN_KEYS], *["…"] * (len(finding.keys) > SHOWN_KEYS)]
     keys = f" [{', '.join(shown)}]" if shown else ""
-    return f"{finding.check}: {finding.message}{keys}"
+    return f"{finding.check}{keys}: {finding.message}"
+
+
+def _print_reading(labels: str) -> None:
+    """Where the records are read with their texts."""
+    from rich.text import Text
+
+    from labeler.cli.terminal import console
+
+    told = f"to read them with their texts: labeler report {shlex.quote(labels)} -o report.html"
+    console().print(Text(visible(told)), soft_wrap=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from labeler.corrections.importing import Imported
     from labeler.corrections.tools import Tool
 
-STDIN = "-"
+STDIO = "-"
 _SHOWN = 5
 """Things that are listed at most."""
 _REASONS = {
@@ -53,18 +54,25 @@ def apply(
     from labeler.corrections.applying import apply_corrections
     from labeler.corrections.overlay import corrections_path, keep_corrections, read_corrections
 
-    if labels == STDIN:
+    if labels == STDIO:
         raise UsageError("labels are read twice here, which standard input cannot be: name a file")
     path = corrections or str(corrections_path(labels))
     refuse_own_input([labels, path], output)
     keep_corrections(output)
+    next(iter(api.read_labels(labels)), None)  # labels that cannot be read are told of first
+    if corrections is None and not Path(path).exists():
+        raise _not_corrected(labels, path)
     read = read_corrections(path)
     _tell_torn(read.torn)
+    if not read.events:
+        raise _not_corrected(labels, path)
     applied, outcomes = apply_corrections(lambda: api.read_labels(labels), read.events)
+    _check_used(applied, labels, path)
     written = api.write_labels(outcomes, output)
     for line in _told(applied):
         say(line)
-    say(f"lines written to {output}: {written}")
+    where = "standard output" if output == STDIO else output
+    say(f"{_counted(written, 'row')} written to {where}")
 
 
 def export(
@@ -93,7 +101,7 @@ def export(
 
     if top is not None and sample is not None:
         raise UsageError("--top and --sample choose in two ways: give one of them")
-    if output == STDIN:
+    if output == STDIO:
         raise UsageError("--output: name a file: the tool's settings are written beside it")
     chosen_tool = TOOLS[tool]
     beside = settings_path(output, chosen_tool)
@@ -101,10 +109,11 @@ def export(
         refuse_own_input([labels], path)
         keep_corrections(path)
     chosen = choose(api.read_any(labels), top=top, sample=sample, seed=seed)
-    written = _write_tasks(chosen, chosen_tool, Path(output), blind=blind)
+    written = _write_tasks(chosen, chosen_tool, Path(output), blind=blind, labels=labels)
     with replaced(beside) as file:
         file.write(chosen_tool.settings())
-    say(f"tasks written to {output}: {written}; {chosen_tool.name}'s settings to {beside}")
+    tasks = _counted(written, "task")
+    say(f"{tasks} written to {output}; {chosen_tool.name}'s settings to {beside}")
 
 
 def import_(
@@ -145,14 +154,50 @@ def import_(
         now=lambda: datetime.now(UTC),
         names=read_names(annotator or []),
     )
+    if imported.tasks and imported.strange == imported.tasks:
+        raise UsageError(
+            f"{exported}: none of its {imported.tasks} tasks speaks of a label of {labels}: name "
+            "the label file that was exported to the tool"
+        )
     file.append(*imported.added)
     for line in _told_of_import(imported):
         say(line)
-    say(f"corrections added to {path}: {len(imported.added)}")
+    say(f"{_counted(len(imported.added), 'correction')} added to {path}")
 
 
-def _write_tasks(chosen: Iterable[Chosen], tool: Tool, path: Path, *, blind: bool) -> int:
-    """Write a JSON array, task by task; all of it is ASCII."""
+def _not_corrected(labels: str, path: str) -> UsageError:
+    return UsageError(
+        f"{labels}: nobody has corrected these yet (there is nothing in {path}): labeler review "
+        f"{shlex.quote(labels)}"
+    )
+
+
+def _check_used(applied: Applied, labels: str, path: str) -> None:
+    """See that not all corrections speak of other labels.
+
+    Raises:
+        UsageError: they do.
+    """
+    strange = [each for each in applied.ignored if each.why == "no_label"]
+    if strange and len(strange) == len(applied.ignored) and not applied.used:
+        raise UsageError(
+            f"{path}: none of its {_counted(len(applied.ignored), 'correction')} speaks of a label "
+            f"of {labels}: name the label file that was corrected"
+        )
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def _write_tasks(
+    chosen: Iterable[Chosen], tool: Tool, path: Path, *, blind: bool, labels: str
+) -> int:
+    """Write a JSON array, task by task; all of it is ASCII.
+
+    Raises:
+        UsageError: there is no task; what stands at the path stays.
+    """
     from labeler.label_files import replaced
 
     written = 0
@@ -162,6 +207,10 @@ def _write_tasks(chosen: Iterable[Chosen], tool: Tool, path: Path, *, blind: boo
             file.write(",\n" if written else "\n")
             file.write(json.dumps(tool.task(each, blind=blind)))
             written += 1
+        if not written:
+            raise UsageError(
+                f"{labels}: no label is there to write to {path}: name what labeler label wrote"
+            )
         file.write("\n]\n")
     return written
 

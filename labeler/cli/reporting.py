@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from labeler.cli.reading import Group, Labels, Level, Resamples, Seed
+from labeler.cli.running import refuse_own_input, watching
 from labeler.errors import UsageError
 
 
@@ -49,19 +50,19 @@ def report(
     if output == STDIO:
         raise UsageError("a report may be several files: name a file, such as -o report.html")
     source, target = Path(labels), Path(output)
-    if source.is_file() and target.is_file() and source.samefile(target):
-        raise UsageError(f"{output} holds the labels: write the report to another file")
+    refuse_own_input([labels], output)
     keep_corrections(target)
-    written = write_report(
-        api.read_any(labels),
-        target,
-        name="standard input" if labels == STDIO else source.name,
-        by=by,
-        metrics=ids,
-        intervals=Intervals(resamples, level, seed, group),
-        title=title,
-        order=sort,
-        records_per_file=records_per_file,
-    )
+    with watching("reporting") as watched:
+        written = write_report(
+            watched(api.read_any(labels)),
+            target,
+            name="standard input" if labels == STDIO else source.name,
+            by=by,
+            metrics=ids,
+            intervals=Intervals(resamples, level, seed, group),
+            title=title,
+            order=sort,
+            records_per_file=records_per_file,
+        )
     for path in written:
         say(f"{path}: {path.stat().st_size / 1e6:.1f} MB")

@@ -141,13 +141,19 @@ def _describe(desk: Desk, known: int) -> None:
     drawn = {"random": "drawn at random", "doubtful": "the most doubtful first"}
     how = drawn.get(desk.terms.queue, "in the order of the file")
     failed = f", {desk.collection.failed} rows failed" if desk.collection.failed else ""
-    say(f"{size} of {labels} labels to review, {how}{failed}")
+    repeated = len(desk.collection.rows) - labels
+    twice = f", {_rows(repeated)} the judgement of another" if repeated else ""
+    say(f"{size} of {labels} labels to review, {how}{twice}{failed}")
     if known:
         say(f"{known} judgements are stored already in {desk.ledger.file.path}")
     if desk.terms.blind:
         say(f"verdicts are hidden until {desk.terms.annotator} has judged")
     if desk.terms.blind and desk.terms.queue == "doubtful":
         say("but that a record comes early tells that the audit found something in its label")
+
+
+def _rows(repeated: int) -> str:
+    return "1 row repeats" if repeated == 1 else f"{repeated} rows repeat"
 
 
 def _serve(desk: Desk, port: int, *, open_browser: bool) -> None:

@@ -2,30 +2,85 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from labeler.cli.interrupt import ReaderGone
 from labeler.errors import UsageError
+from labeler.lines import STDIO
 
 if TYPE_CHECKING:
     from labeler.cli.terminal import Progress
     from labeler.record import AnyOutcome
 
 T = TypeVar("T", bound="AnyOutcome")
+U = TypeVar("U")
 
 SOME_FAILED = 1
 BUDGET_REACHED = 4
 
 
 def refuse_own_input(rows: list[str], output: str) -> None:
-    """Refuse to write over the rows that a run reads."""
+    """Refuse to write over a file that a command reads.
+
+    Raises:
+        UsageError: it is the very same file, under whatever name.
+    """
     target = Path(output)
-    for path in map(Path, rows):
-        if path.is_file() and target.is_file() and path.samefile(target):
-            raise UsageError(f"{output} is an input: write the labels to another file")
+    if target.is_file() and any(_is_read(path, target) for path in rows):
+        raise UsageError(f"{output} is an input: write to another file")
+
+
+def _is_read(path: str, target: Path) -> bool:
+    """Whether a file is what a command reads under a path, or as its standard input."""
+    if path != STDIO:
+        return Path(path).is_file() and target.samefile(path)
+    try:
+        return os.path.samestat(os.fstat(sys.stdin.fileno()), target.stat())
+    except (AttributeError, OSError, ValueError):
+        return False  # there is no standard input, or it is not a file of the system
+
+
+@contextmanager
+def watching(doing: str) -> Generator[Callable[[Iterable[U]], Iterator[U]]]:
+    """Show how many records a command has read, where standard error is a terminal.
+
+    What is shown stays until the end, for work that comes after reading, and then goes.
+
+    Args:
+        doing: what is being done.
+
+    Yields:
+        What passes the records on and counts them.
+    """
+    from rich import progress
+
+    from labeler.cli.terminal import console
+
+    bar = progress.Progress(
+        progress.SpinnerColumn(),
+        progress.TextColumn(doing),
+        progress.TextColumn("{task.completed:,.0f} records"),
+        progress.TimeElapsedColumn(),
+        console=console(stderr=True),
+        disable=not sys.stderr.isatty(),
+        transient=True,
+        redirect_stdout=False,
+        redirect_stderr=False,
+    )
+    task = bar.add_task("", total=None)
+
+    def watched(records: Iterable[U]) -> Iterator[U]:
+        for record in records:
+            yield record
+            bar.advance(task)
+
+    with bar:
+        yield watched
 
 
 def write_run(

@@ -21,6 +21,7 @@ from labeler.corrections.overlay import (
     current,
     is_corrections_file,
     read_corrections,
+    unled,
 )
 from labeler.corrections.people import estimates, human_labels
 
@@ -45,4 +46,5 @@ __all__ = [
     "is_corrections_file",
     "judgement_of",
     "read_corrections",
+    "unled",
 ]

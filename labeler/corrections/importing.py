@@ -36,6 +36,8 @@ class Imported:
         older: answers older than what the same person said of the same label since.
         unanswered: tasks that nobody answered.
         ignored: answers that cannot be used, as ``task 3: why``.
+        tasks: tasks that the exported file holds.
+        strange: those of them that speak of labels which are not there.
     """
 
     added: list[Correction] = field(default_factory=list)
@@ -43,6 +45,8 @@ class Imported:
     older: int = 0
     unanswered: int = 0
     ignored: list[str] = field(default_factory=list)
+    tasks: int = 0
+    strange: int = 0
 
     @property
     def opinions(self) -> Counter[str]:
@@ -93,12 +97,13 @@ def import_answers(
     """
     items = list(tool.items(exported))
     records = spoken_of(outcomes, {item.key for item in items})
-    imported = Imported()
+    imported = Imported(tasks=len(items))
     history = _History(events, tool.name)
     reader = _Reader(tool.name, now, names or {}, imported)
     for item in items:
         record = records.get(item.key)
         if record is None:
+            imported.strange += 1
             imported.ignored.append(f"{item.where}: speaks of a label that is not there")
             continue
         for read, is_dated in reader.corrections(item, record):

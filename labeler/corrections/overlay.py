@@ -85,6 +85,26 @@ def current(events: Iterable[Correction]) -> tuple[Correction, ...]:
     return tuple(event for event in last.values() if not event.withdrawn)
 
 
+def unled(events: Iterable[Correction]) -> tuple[Correction, ...]:
+    """What each person says of each label by themselves, where they did: what statistics count.
+
+    That is the last judgement made while the judge's verdicts were hidden, also where the person
+    saved another after seeing them; of who never judged blind, the last word as in
+    :func:`current`. What was taken back is missing.
+    """
+    last: dict[tuple[str, str], Correction] = {}
+    blind: dict[tuple[str, str], Correction] = {}
+    for event in events:
+        who = event.key, event.annotator
+        last.pop(who, None)
+        last[who] = event
+        if event.withdrawn:
+            blind.pop(who, None)
+        elif event.blind and event.verdict is not None:
+            blind[who] = event
+    return tuple(blind.get(who, event) for who, event in last.items() if not event.withdrawn)
+
+
 class CorrectionsFile:
     """A file of corrections; several processes and threads may add to it at once.
 

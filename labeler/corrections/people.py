@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
 
 from labeler.agreeing import Estimates, compare_with_people
 from labeler.calculators import select_metrics
@@ -10,7 +11,7 @@ from labeler.canaries import is_canary
 from labeler.corrections.applying import usable
 from labeler.corrections.correction import Correction, Judgement, Queue
 from labeler.corrections.differences import decided
-from labeler.corrections.overlay import current
+from labeler.corrections.overlay import unled
 from labeler.errors import UsageError
 from labeler.human_labels import OVERALL, HumanLabel, HumanLabels
 from labeler.record import AnyOutcome, LabelRecord
@@ -29,8 +30,9 @@ def human_labels(
 ) -> HumanLabels:
     """Everything that people said of sentences and records, by agreeing as by disagreeing.
 
-    Of one person on one label the last correction counts, and of one person on one record too:
-    where labels of several trials were judged, the last of these.
+    Of one person on one label the last judgement counts that was made blind, or else the last;
+    and of one person on one record too: where labels of several trials were judged, that of the
+    label judged last.
 
     Args:
         corrections: all events, in the order of the file.
@@ -40,13 +42,38 @@ def human_labels(
         trial: only corrections of labels of this trial.
         name: what errors call the corrections.
     """
+    chosen, repeated = _chosen(
+        corrections, records, queue=queue, blind_only=blind_only, trial=trial, name=name
+    )
+    return HumanLabels(tuple(label for each in chosen for label in each.labels), repeated, ())
+
+
+class _Counted(NamedTuple):
+    """A judgement that counts as human labels; the last of its person on its record."""
+
+    place: int
+    """Among all judgements, in the order in which they were made."""
+    correction: Correction
+    labels: list[HumanLabel]
+
+
+def _chosen(
+    corrections: Iterable[Correction],
+    records: Iterable[AnyOutcome],
+    *,
+    queue: Queue | None,
+    blind_only: bool,
+    trial: int | None,
+    name: str,
+) -> tuple[list[_Counted], int]:
+    """The judgements that count, and how many human labels of others they replace."""
     last: dict[str, list[Correction]] = {}
     order: dict[tuple[str, str], int] = {}
-    for place, each in enumerate(current(corrections)):
+    for place, each in enumerate(unled(corrections)):
         if queue in {None, each.queue} and (each.blind or not blind_only):
             last.setdefault(each.key, []).append(each)
             order[each.key, each.annotator] = place
-    found: dict[tuple[str, str], tuple[int, list[HumanLabel]]] = {}
+    found: dict[tuple[str, str], _Counted] = {}
     repeated = 0
     for record in _distinct(records, last, trial):
         for correction, judgement in usable(last[record.key], record):
@@ -54,12 +81,11 @@ def human_labels(
             said = list(_labels(record, correction, judgement, f"{name}:{correction.id!r:.80}"))
             person = record.id, correction.annotator
             known = found.get(person)
-            if known is None or known[0] < place:
-                found[person] = place, said
-                said = known[1] if known else []
+            if known is None or known.place < place:
+                found[person] = _Counted(place, correction, said)
+                said = known.labels if known else []
             repeated += len(said)
-    labels = (label for _, said in found.values() for label in said)
-    return HumanLabels(tuple(labels), repeated, ())
+    return list(found.values()), repeated
 
 
 def _distinct(
@@ -124,7 +150,7 @@ def estimates(
     Raises:
         UnknownName: there is no such metric.
     """
-    last = current(corrections)
+    last = unled(corrections)
     human = human_labels(last, records())
     if not human.labels:
         return ()
@@ -147,14 +173,30 @@ def _wanted(metrics: Iterable[str]) -> frozenset[str]:
     return frozenset([*(metric.id for metric in known), *({OVERALL} & set(names))])
 
 
+class ForAgreement(NamedTuple):
+    """The human labels that a judge is compared with.
+
+    Attributes:
+        human: the labels.
+        judgements: of how many judgements they are, one a person and record.
+        blind: how many of these were made while the judge's verdicts were hidden.
+    """
+
+    human: HumanLabels
+    judgements: int
+    blind: int
+
+
 def for_agreement(
     corrections: Iterable[Correction],
     records: Iterable[AnyOutcome],
     *,
     trial: int | None,
     random_sample: bool,
+    blind_only: bool = False,
     name: str,
-) -> HumanLabels:
+    labels_name: str = "the labels",
+) -> ForAgreement:
     """The human labels that a judge is compared with.
 
     Args:
@@ -162,18 +204,25 @@ def for_agreement(
         records: the labels.
         trial: only corrections of labels of this trial.
         random_sample: only corrections of records that were drawn at random.
+        blind_only: only judgements by people who did not see the judge's verdicts.
         name: what errors call the corrections.
+        labels_name: what they call the labels.
 
     Raises:
         UsageError: no correction counts.
     """
     events = tuple(corrections)
     queue = RANDOM if random_sample else None
-    human = human_labels(events, records, queue=queue, trial=trial, name=name)
-    if not human.labels:
+    chosen, repeated = _chosen(
+        events, records, queue=queue, blind_only=blind_only, trial=trial, name=name
+    )
+    if not chosen:
         drawn = " of a record drawn at random" if random_sample else ""
+        hidden = " made blind" if blind_only else ""
         raise UsageError(
-            f"{name}: none of its {len(events)} corrections is a judgement{drawn} that speaks of "
-            "one of these labels: name the label file that was corrected"
+            f"{name}: none of its {len(events)} corrections is a judgement{drawn}{hidden} that "
+            f"speaks of one of these labels ({labels_name}): name the label file that was corrected"
         )
-    return human
+    labels = tuple(label for each in chosen for label in each.labels)
+    blind = sum(each.correction.blind for each in chosen)
+    return ForAgreement(HumanLabels(labels, repeated, ()), len(chosen), blind)

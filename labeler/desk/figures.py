@@ -13,13 +13,14 @@ from functools import cached_property
 from statistics import fmean
 
 from labeler.agreeing import FieldAgreement, PeopleAgreement, compare_with_people
-from labeler.agreeing.fields import UNITS
-from labeler.agreeing.matching import TIE, People, judged, record_fields
+from labeler.agreeing.estimates import without_empty_interval
+from labeler.agreeing.fields import UNITS, is_yes_or_no
+from labeler.agreeing.matching import TIE, People, judged, record_fields, together
 from labeler.agreeing.people import Among
 from labeler.agreeing.sides import labels_by_id
 from labeler.calculators import METRICS, Metric
 from labeler.characters import visible
-from labeler.corrections import Correction, Queue, corrected, human_labels
+from labeler.corrections import Correction, Queue, corrected, human_labels, unled
 from labeler.desk.collection import Collection, values_of
 from labeler.desk.ledger import Ledger, Standing
 from labeler.desk.views import (
@@ -70,7 +71,9 @@ class Figures:
         self._version: int | None = None
         self._view: FiguresView | None = None
         self._records: dict[str, LabelRecord] = {}
-        self._values: dict[str, tuple[list[Correction], dict[str, float | None]]] = {}
+        self._values: dict[
+            tuple[str, str | None], tuple[list[Correction], dict[str, float | None]]
+        ] = {}
 
     def view(self) -> FiguresView:
         """The figures as they are now."""
@@ -79,34 +82,52 @@ class Figures:
             if self._view is None or self._version != standing.version:
                 hidden = self._hidden(standing)
                 said = [one for one in standing.current.values() if one.key not in hidden]
-                self._view = self._made(said, is_blind=bool(hidden))
+                alone = [one for one in unled(standing.events) if one.key not in hidden]
+                self._view = self._made(said, alone, is_blind=bool(hidden))
                 self._version = standing.version
             return self._view
 
-    def _made(self, said: Sequence[Correction], *, is_blind: bool) -> FiguresView:
-        mine = [one for one in said if one.key in self._places]
-        by_key: dict[str, list[Correction]] = defaultdict(list)
-        for one in mine:
-            if one.verdict is not None and not one.check_against(self._record(one.key)):
-                by_key[one.key].append(one)
+    def _made(
+        self, said: Sequence[Correction], alone: Sequence[Correction], *, is_blind: bool
+    ) -> FiguresView:
+        """The figures.
+
+        Args:
+            said: everybody's last word, which corrects the labels.
+            alone: what everybody said by themselves, which the judge is compared with.
+            is_blind: whether no mean may be told yet.
+        """
+        by_key, compared = self._by_key(said), self._by_key(alone)
         drawn = {
             key: [one for one in some if one.queue == RANDOM]
-            for key, some in by_key.items()
+            for key, some in compared.items()
             if any(one.queue == RANDOM for one in some)
         }
-        against = self._against(by_key)
+        against = self._against(compared)
         estimates = {} if is_blind else self._estimates(drawn)
-        notes = [_BLIND] if is_blind else _notes(len(by_key), [*estimates.values()])
+        notes = [_BLIND] if is_blind else _notes(len(by_key), estimates)
         return {
             "judged": len(by_key),
             "drawn": len(drawn),
             "rows": len(self._collection.rows),
             "fields": [] if against is None else _field_views(against.fields),
             "metrics": [] if is_blind else self._metric_views(by_key, estimates),
-            "annotators": _annotators(mine),
+            "annotators": _annotators([one for one in said if one.key in self._places]),
             "among": [] if against is None else [_among_view(one) for one in against.among],
             "notes": [*self._mixed(), *self._passed_over(drawn), *notes],
         }
+
+    def _by_key(self, said: Sequence[Correction]) -> dict[str, list[Correction]]:
+        """The judgements of these labels, by key."""
+        by_key: dict[str, list[Correction]] = defaultdict(list)
+        for one in said:
+            if (
+                one.key in self._places
+                and one.verdict is not None
+                and not one.check_against(self._record(one.key))
+            ):
+                by_key[one.key].append(one)
+        return by_key
 
     def _mixed(self) -> Iterator[str]:
         """Whether the means are of labels that were made in several ways."""
@@ -172,13 +193,15 @@ class Figures:
             )
         return views
 
-    def _corrected(self, key: str, said: list[Correction]) -> dict[str, float | None]:
-        """The values of a record as people corrected it, worked out once."""
-        known = self._values.get(key)
+    def _corrected(
+        self, key: str, said: list[Correction], by: str | None = None
+    ) -> dict[str, float | None]:
+        """The values of a record as people corrected it, or one of them; worked out once."""
+        known = self._values.get((key, by))
         if known is None or known[0] != said:
             record = corrected(self._record(key), said)
             known = said, values_of(record, self._metrics)
-            self._values[key] = known
+            self._values[key, by] = known
         return known[1]
 
     def _overlaid(
@@ -210,7 +233,7 @@ class Figures:
         found = {}
         for name in self._names:
             if name in self._correctable:
-                # As labeler agree has it, where it has it; else by the corrected labels.
+                # As labeler agree has it, where it has it; else by each person's corrected labels.
                 said = people.of_records(name) if name in fields else self._of_people(name, drawn)
                 found[name] = self._estimate(name, said)
         return found
@@ -218,8 +241,12 @@ class Figures:
     def _of_people(
         self, name: str, drawn: Mapping[str, list[Correction]]
     ) -> dict[str, float | None]:
-        values = {key: self._corrected(key, some)[name] for key, some in drawn.items()}
-        return {key: value for key, value in values.items() if value is not None}
+        found = {}
+        for key, some in drawn.items():
+            own = [self._corrected(key, [one], one.annotator)[name] for one in some]
+            if defined := _defined(own):
+                found[key] = together(defined, yes_or_no=is_yes_or_no(name))
+        return found
 
     def _estimate(self, name: str, said: Mapping[str, float | None]) -> Corrected:
         by_place = {self._places[key]: value for key, value in said.items()}
@@ -235,13 +262,14 @@ class Figures:
                 alone.append(value)
         judge = [value for _, value in both]
         is_share = name == OVERALL or METRICS[name].bounded
-        return ppi_mean(
+        mean = ppi_mean(
             [mine for mine, _ in both],
             judge,
             alone,
             bounds=(0, 1) if is_share and all(0 <= v <= 1 for v in (*judge, *alone)) else None,
             random_sample=True,
         )
+        return without_empty_interval(mean)
 
 
 def _follows(metric: Metric) -> bool:
@@ -299,13 +327,17 @@ def _annotators(said: Sequence[Correction]) -> list[AnnotatorView]:
     ]
 
 
-def _notes(judged_labels: int, estimates: Sequence[Corrected]) -> list[str]:
-    """What else to know of the numbers, each once."""
+def _notes(judged_labels: int, estimates: Mapping[str, Corrected]) -> list[str]:
+    """What else to know of the numbers, each once, with the metrics that it concerns."""
     if not judged_labels:
         return []
     if not estimates:
         return [_NOT_DRAWN]
-    return list(dict.fromkeys(warning for one in estimates for warning in one.warnings))
+    concerned: dict[str, list[str]] = defaultdict(list)
+    for name, one in estimates.items():
+        for warning in one.warnings:
+            concerned[warning].append(name)
+    return [f"{', '.join(names)}: {warning}" for warning, names in concerned.items()]
 
 
 _BLIND = (

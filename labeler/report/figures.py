@@ -244,8 +244,8 @@ class Summary:
 
     Attributes:
         labelled: records with a label.
-        flagged: records with a finding.
-        contradicted: records whose label contradicts itself.
+        contradicted: records with a contradiction.
+        suspected: further records with a suspicion.
         unlabelled: rows without a label.
         failed: these by reason, the most frequent first.
         more_reasons: how many reasons there are besides.
@@ -259,8 +259,8 @@ class Summary:
     """
 
     labelled: int
-    flagged: int
     contradicted: int
+    suspected: int
     unlabelled: int
     failed: Sequence[Failed]
     more_reasons: int
@@ -285,11 +285,8 @@ def summary_of(gathered: Gathered, parts: Sequence[Part]) -> Summary:
     ways = list(enumerate(gathered.signatures))[:MOST_WAYS]
     return Summary(
         labelled=len(entries) - reasons.total(),
-        flagged=gathered.audit.flagged,
-        contradicted=sum(
-            any(finding.severity == "contradiction" for finding in record.findings)
-            for record in gathered.audit.records
-        ),
+        contradicted=gathered.audit.worst["contradiction"],
+        suspected=gathered.audit.worst["suspicion"],
         unlabelled=reasons.total(),
         failed=[
             Failed(reason, count, charts.filter_text([{"failed": reason}]))
@@ -512,15 +509,19 @@ def _check_counts(
 
 def _doubtful(gathered: Gathered, parts: Sequence[Part]) -> Iterator[Doubtful]:
     entries = gathered.entries
-    doubts = [(doubt, -n) for n, doubt in enumerate(entries.doubt) if doubt]
-    for doubt, negative in sorted(doubts, reverse=True)[:MOST_DOUBTFUL]:
-        n = -negative
+    severities = [check.severity for check in gathered.checks]
+    doubts = [
+        (-doubt, -sum(severities[check] == "contradiction" for check in entries.findings[n]), n)
+        for n, doubt in enumerate(entries.doubt)
+        if doubt
+    ]
+    for less, _, n in sorted(doubts)[:MOST_DOUBTFUL]:
         place, part = next((k, p) for k, p in enumerate(parts) if p.first <= n + 1 <= p.last)
         fragment = urlencode({"record": entries.ids[n]})
         yield Doubtful(
             link=f"./{quote(part.file)}#{fragment}" if place else f"#{fragment}",
             id=entries.ids[n],
             question=entries.question[n],
-            doubt=f"{doubt:.2f}",
+            doubt=f"{-less:.2f}",
             checks=[gathered.checks[check].title for check in entries.findings[n]],
         )

@@ -489,7 +489,10 @@ def test_the_keyboard_leads_from_the_list_to_a_sentence_and_back(page: Page) -> 
     press("Enter")
     expect(page.locator(".question")).to_be_focused()
     expect(page.locator(".question")).to_have_text("Does the label agree with itself?")
-    page.locator(".sentence[data-key=a]").focus()
+    press("ArrowDown")
+    expect(page.locator(".sentence[aria-current]")).to_be_focused()
+    press("Home")
+    assert focused(page, "data-key") == "a"
     press("ArrowDown")
     assert focused(page, "data-key") == "b"
     press("ArrowUp")

@@ -453,8 +453,8 @@ def test_groups_that_nobody_judged_have_no_means(agree: Run) -> None:
     assert [one["group"] for one in value["estimates"]] == [None, "x"]
 
 
-def test_a_warning_is_printed_once_with_its_methods(agree: Run) -> None:
-    """Whatever the number of groups, and of figures in it."""
+def test_a_warning_is_printed_once_with_its_methods_and_places(agree: Run) -> None:
+    """Where its text is the same; one with other figures stands for itself."""
     names = [f"{kind}{n}" for kind in "xy" for n in range(6)]
     made = [
         record(id=n, support={"a": ["0a"] if n < "y" else []}, metadata={"kind": n[0]})
@@ -463,9 +463,93 @@ def test_a_warning_is_printed_once_with_its_methods(agree: Run) -> None:
     said = [f"{n},{int(n[1] != '1')}" for n in names if n[1] in "0123" and n != "y3"]
     h = people("h.csv", "id,adherence", *said)
     _, out, _ = agree(labels("a.jsonl", made), "--human", h, "--by", "kind")
-    (few,) = [line for line in out.splitlines() if "have human labels" in line]
-    assert few.startswith("note on PPI++ and error-corrected of adherence in all, x, y: only 7 ")
-    assert few.endswith("(figures of adherence)")
+    few = [line for line in out.splitlines() if "have human labels" in line]
+    assert [line.partition(" records")[0] for line in few] == [
+        "note on PPI++ and error-corrected of adherence: only 7",
+        "note on PPI++ of adherence in x: only 4",
+        "note on PPI++ of adherence in y: only 3",
+    ]
+    (drawn,) = [line for line in out.splitlines() if "drawn at random" in line]
+    assert drawn.startswith("note on PPI++ and error-corrected of adherence in all, x, y: it is")
+
+
+def test_a_note_names_the_metrics_that_it_is_true_of(agree: Run) -> None:
+    """One with another value in it is another note; no interval without width is printed."""
+    a = labels("a.jsonl", [record(id=f"r{n}", documents=["X."]) for n in range(5)])
+    lines = [f"r{n},{metric},{value}" for n in range(3) for metric, value in SAME.items()]
+    h = people("h.csv", "id,field,value", *lines)
+    _, out, _ = agree(a, "--human", h)
+    notes = [line for line in out.splitlines() if "people gave" in line]
+    assert [line.partition(" records")[0] for line in notes] == [
+        "note on PPI++ of utilization: people gave 0 to all 3",
+        "note on PPI++ of relevance, adherence: people gave 1 to all 3",
+    ]
+    assert "note on PPI++ of utilization, relevance, adherence: there is no interval" in out
+    for one in found(agree(a, "--human", h, "--json"))["estimates"]:
+        assert (one["ppi"]["value"], one["ppi"]["interval"]) == (SAME[one["metric"]], None)
+
+
+SAME = {"utilization": 0.0, "relevance": 1.0, "adherence": 1.0}
+"""What people say of every record."""
+
+
+def test_a_disputed_record_counts_by_halves(agree: Run) -> None:
+    """Half the records: one says yes to every sentence, and the other no; none is left out."""
+    a = labels("a.jsonl", [record(id=f"r{n}", support=BOTH) for n in range(60)])
+    lines = [
+        f"r{n},{key},{who},{'no' if who == 'b' and n < 30 else 'yes'}"
+        for n in range(60)
+        for key in "ab"
+        for who in "ab"
+    ]
+    h = people("h.csv", "id,sentence,annotator,supported", *lines)
+    value = found(agree(a, "--human", h, "--json"))
+    people_by = {one["metric"]: one["people"] for one in value["estimates"]}
+    for metric in ("adherence", "adherence_fraction"):
+        assert (people_by[metric]["labelled"], people_by[metric]["value"]) == (60, 0.75)
+    adherence = field(value, "adherence")
+    assert (adherence["units"], adherence["tied"], adherence["mean_b"]) == (30, 30, 1.0)
+    fraction = field(value, "adherence_fraction")
+    assert (fraction["units"], fraction["mean_b"]) == (60, 0.75)
+    # Of 120 sentences 60 are tied, and of 60 records 30.
+    assert value["human_labels"]["ties"] == 90
+
+
+def test_what_follows_from_sentences_does_so_for_each_person(agree: Run) -> None:
+    """Two of three deny another sentence each: of the whole most say no, of each sentence yes."""
+    a = labels("a.jsonl", [record(id="r0", support=BOTH)])
+    no = {("a", "y"), ("b", "z")}
+    lines = [
+        f"r0,{key},{who},{'no' if (key, who) in no else 'yes'}" for key in "ab" for who in "xyz"
+    ]
+    value = found(
+        agree(a, "--human", people("h.csv", "id,sentence,annotator,supported", *lines), "--json")
+    )
+    people_by = {one["metric"]: one["people"]["value"] for one in value["estimates"]}
+    assert people_by == {"adherence": 0.0, "adherence_fraction": pytest.approx(2 / 3)}
+
+
+def test_people_who_shared_a_record_stand_for_one(agree: Run) -> None:
+    """Each judged another sentence; nobody judged both."""
+    a = labels("a.jsonl", [record(id="r0", support=BOTH)])
+    h = people("h.csv", "id,sentence,annotator,supported", "r0,a,x,yes", "r0,b,y,no")
+    value = found(agree(a, "--human", h, "--json"))
+    people_by = {one["metric"]: one["people"]["value"] for one in value["estimates"]}
+    assert people_by == {"adherence": 0.0, "adherence_fraction": 0.5}
+
+
+BOTH = {"a": ["0a"], "b": ["0b"]}
+"""A response of two sentences, both supported."""
+
+
+def test_only_corrections_can_be_blind(agree: Run) -> None:
+    """Other human labels do not say, and a second label file is no person's."""
+    a = labels("a.jsonl", adherent(2, 2))
+    h = people("h.csv", "id,adherence", "r0,1")
+    code, _, err = agree(a, "--human", h, "--blind-only")
+    assert (code, "h.csv is no file of them" in err) == (2, True)
+    code, _, err = agree(a, labels("b.jsonl", adherent(2, 1)), "--blind-only")
+    assert (code, "goes with --human" in err) == (2, True)
 
 
 def test_a_records_own_judgement_goes_before_its_sentences(agree: Run) -> None:

@@ -7,14 +7,20 @@ import io
 import json
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import audit_ragbench
 from audited import found, judged
+from judged import correction
 from labeler.audit import (
     CHECKS,
+    Audit,
+    Audited,
+    Check,
     Finding,
     Found,
     Subject,
@@ -27,12 +33,14 @@ from labeler.audit import (
 )
 from labeler.audit.exporting import cells, finding_rows, guarded
 from labeler.cli import auditing
+from labeler.corrections import CorrectionsFile
 from labeler.errors import UnknownName, UsageError
 from labeler.human_labels import read_human_labels
 from labeler.importers.ragbench import read_ragbench
 from labeler.record import LabelFailure, LabelRecord, label_key
 from labelled import claims_output, record, says
 from real_data import needs_ragbench, ragbench_files
+from scored import record as score_record
 
 DOCS = Path(__file__).parents[2] / "docs" / "audit.md"
 SOUND = judged({"The tower is 120 metres high.": ["0a"]})
@@ -103,6 +111,27 @@ def test_failures_are_counted_and_canaries_left_out() -> None:
     )
     found_in = audit_labels([LabelFailure(id="x", reason="refusal", message="No."), canary])
     assert (found_in.records, found_in.failed) == ((), {"refusal": 1})
+
+
+def test_of_equal_doubt_more_contradictions_come_first() -> None:
+    """Whatever the order of the file."""
+    quarter = Finding("a", "suspicion", "Odd.")
+    half = Finding("b", "contradiction", "Odd.")
+    made = Audited("x", "k", "l", None, (quarter,), 0.5)
+    worse = replace(made, id="y", findings=(half, quarter))
+    found_in = Audit((), (), (made, worse, replace(worse, id="z")), {})
+    assert [each.id for each in found_in.ranked()] == ["y", "z", "x"]
+
+
+def test_a_record_is_counted_once_by_its_worst_finding() -> None:
+    """Notes alone are neither contradictions nor suspicions."""
+    note, suspicion = Finding("a", "note", "."), Finding("b", "suspicion", ".")
+    contradiction = Finding("c", "contradiction", ".")
+    made = [
+        Audited("x", "k", "l", None, findings, 0.5)
+        for findings in ((), (note,), (note, suspicion), (suspicion, contradiction))
+    ]
+    assert Audit((), (), tuple(made), {}).worst == {"contradiction": 1, "suspicion": 1, "note": 1}
 
 
 def test_records_rank_by_doubt_and_ties_keep_their_order() -> None:
@@ -182,9 +211,51 @@ def test_anybody_can_add_a_check_of_repeats(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_an_unknown_check_is_named_with_the_nearest() -> None:
-    """Nothing is imported for a plain name."""
-    with pytest.raises(UnknownName, match="utilized_nothing"):
+    """Nothing is imported for a plain name, and the message does not list all."""
+    with pytest.raises(UnknownName, match=r"utilized_nothing.*audit --list") as told:
         select_checks("utilised_nothing")
+    assert "explanation_empty" not in str(told.value)
+
+
+def test_a_module_that_is_not_there_hints_at_where_python_looks() -> None:
+    """It is mostly a file in the folder that one stands in."""
+    with pytest.raises(UnknownName, match=r"PYTHONPATH=\. labeler audit") as told:
+        select_checks("no_such_module:check")
+    assert "explanation_empty" not in str(told.value)
+    with pytest.raises(UnknownName, match="behind the colon"):
+        select_checks("json:no_such_name")
+
+
+def test_checks_are_named_by_ids_or_given_as_they_are() -> None:
+    """In one text, in several, or as checks."""
+    named_in: list[str | list[str | Check]] = [
+        "utilized_nothing, explanation_empty",
+        ["utilized_nothing", "explanation_empty"],
+        [CHECKS["utilized_nothing"], "explanation_empty"],
+    ]
+    for given in named_in:
+        found_in = audit_labels([SOUND], checks=given)
+        assert [each.id for each in found_in.checks] == ["utilized_nothing", "explanation_empty"]
+    assert [each.check for each in findings_of(ODD, "overall_against_sentences")] == [
+        "overall_against_sentences"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (None, "'careless' returned NoneType for record 'r1': yield a labeler.Found"),
+        ("odd", "'careless' gave str for record 'r1'"),
+        (["odd"], "'careless' gave str for record 'r1'"),
+        ([Found("Odd.", "0a")], "keys that are no tuple"),  # type: ignore[arg-type]  # a slip
+        ([Found(7)], "message that is no text"),  # type: ignore[arg-type]  # a slip
+    ],
+)
+def test_a_check_that_gives_something_else_is_told_what_to_give(given: Any, told: str) -> None:
+    """With the check and the record, and no foreign error."""
+    careless = replace(CHECKS["utilized_nothing"], id="careless", look=lambda _: given)
+    with pytest.raises(UsageError, match=told):
+        audit_labels([named(SOUND, "r1")], checks=[careless])
 
 
 # -- flips ----------------------------------------------------------------------------------------
@@ -299,9 +370,10 @@ def test_rows_of_findings_are_lossless_in_json(tmp_path: Path) -> None:
         "group": None,
         "signature": str(ODD.signature),
         "doubt": 0.5,
+        "rank": 1,
         "check": "overall_against_sentences",
         "severity": "contradiction",
-        "message": "Supported as a whole, but of its sentences 1 of 2 are not.",
+        "message": "Supported as a whole, but 1 of its 2 sentences is not.",
         "keys": ["b"],
     }
 
@@ -313,6 +385,7 @@ def test_cells_stand_in_the_order_of_the_rows_fields() -> None:
         "",
         str(ODD.signature),
         "0.5",
+        "1",
         "overall_against_sentences",
         "contradiction",
         row["message"],
@@ -339,7 +412,9 @@ def test_the_command_shows_rates_and_the_most_doubtful(
     auditing.audit(labels)
     out = capsys.readouterr().out
     assert "overall_against_sentences  contradiction           2        1  50.00 %" in out
-    assert "1 of 2 records have findings" in out
+    assert "2 records: 1 with a contradiction, 0 more with a suspicion, 0 with notes" in out
+    assert "the most doubtful 1 of 1 (--top)" in out
+    assert f"labeler report {labels} -o report.html" in out
     assert "0.50  odd<U+001B>[31m" in out
     assert "[b]" in out
     assert "\x1b" not in out
@@ -352,7 +427,57 @@ def test_the_command_shows_rates_by_a_column(
     auditing.audit(labels, by="part")
     lines = capsys.readouterr().out.splitlines()
     (row,) = [line for line in lines if line.startswith("overall_against_sentences")]
-    assert row.split()[1:] == ["50.00", "%", "0.00", "%", "100.00", "%"]
+    assert row.split("  ", 1)[1].replace(" ", "") == "1(50.0%)0(0.0%)1(100.0%)"
+    (sizes,) = [line for line in lines if line.startswith("(records)")]
+    assert sizes.split()[1:] == ["2", "1", "1"]
+
+
+def test_who_waits_at_a_terminal_sees_how_many_records_were_read(
+    labels: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """On standard error; where that is no terminal, nothing is drawn."""
+
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    auditing.audit(labels)
+    assert capsys.readouterr().err == ""
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    auditing.audit(labels)
+    assert "auditing" in terminal.getvalue()
+    assert "2 records" in terminal.getvalue()
+
+
+def test_a_record_takes_two_lines_of_the_list(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its worst finding, and how many more there are."""
+    file = tmp_path / "labels.jsonl"
+    worst = judged({"It is 7 red.": ["1a"], "It is blue.": []}, overall=True, utilized=["0a"])
+    file.write_text(f"{worst.model_dump_json()}\n")
+    auditing.audit(str(file))
+    listed = capsys.readouterr().out.partition("as in the file:\n")[2].splitlines()
+    count = len(findings_of(worst))
+    assert count > 1
+    assert listed[1].lstrip().startswith(f"contradiction (and {count - 1} more) overall_against")
+    assert listed[2].startswith("to read them")
+
+
+def test_of_many_groups_the_largest_are_shown(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """And how many there are is said."""
+    file = tmp_path / "labels.jsonl"
+    parts = [*range(auditing.MOST_GROUPS + 3), 14]
+    made = [named(ODD, f"r{n}", part=f"p{part:02}") for n, part in enumerate(parts)]
+    file.write_text("".join(each.model_dump_json() + "\n" for each in made))
+    auditing.audit(str(file), by="part")
+    out = capsys.readouterr().out
+    assert "12 of 15 groups" in out
+    assert "p14" in out
+    assert "p13" not in out
 
 
 def test_the_command_prints_rows_and_json(labels: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -383,6 +508,58 @@ def test_wrong_use_is_told_before_anything_is_read() -> None:
         auditing.audit()
 
 
+def test_what_the_audit_reads_is_never_overwritten(labels: str, tmp_path: Path) -> None:
+    """Neither labels, which cost money, nor corrections, which are people's work."""
+    said = tmp_path / "labels.corrections.jsonl"
+    CorrectionsFile(said).append(correction(SOUND))
+    for path, told in ((Path(labels), "is an input"), (said, "what people said")):
+        before = path.read_bytes()
+        with pytest.raises(UsageError, match=told):
+            auditing.audit(labels, output=str(path))
+        assert path.read_bytes() == before
+
+
+def test_what_comes_on_standard_input_is_never_overwritten(
+    labels: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The shell opened it under a name that the command was not told."""
+    before = Path(labels).read_bytes()
+    with Path(labels).open(encoding="utf-8") as file:
+        monkeypatch.setattr(sys, "stdin", file)
+        with pytest.raises(UsageError, match="is an input"):
+            auditing.audit("-", output=labels)
+    assert Path(labels).read_bytes() == before
+
+
+def test_a_file_without_labels_is_wrong_use(tmp_path: Path) -> None:
+    """It says what is there instead."""
+    file = tmp_path / "scores.jsonl"
+    file.write_text("")
+    with pytest.raises(UsageError, match="no label is there"):
+        auditing.audit(str(file))
+    file.write_text(f"{score_record().model_dump_json()}\n")
+    with pytest.raises(UsageError, match="1 scores and no labels; name what labeler label wrote"):
+        auditing.audit(str(file))
+
+
+def test_the_worst_records_alone_can_be_written(tmp_path: Path) -> None:
+    """With their rank, the most doubtful first."""
+    worst = judged({"It is 7 red.": ["1a"], "It is blue.": []}, overall=True, utilized=["0a"])
+    file, out = tmp_path / "labels.jsonl", tmp_path / "found.jsonl"
+    records = [named(ODD, "b"), named(worst, "w"), named(ODD, "a")]
+    file.write_text("".join(each.model_dump_json() + "\n" for each in records))
+    auditing.audit(str(file), output=str(out), top=2)
+    rows = [json.loads(line) for line in out.read_text().splitlines()]
+    assert [(each["id"], each["rank"]) for each in rows if each["severity"] != "note"][-1] == (
+        "b",
+        2,
+    )
+    assert {each["id"] for each in rows} == {"w", "b"}
+    assert rows[0]["rank"] == 1
+    auditing.audit(str(file), output=str(out))
+    assert {json.loads(line)["id"] for line in out.read_text().splitlines()} == {"w", "b", "a"}
+
+
 def test_a_file_of_failures_alone_is_no_error(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -391,7 +568,7 @@ def test_a_file_of_failures_alone_is_no_error(
     file.write_text(LabelFailure(id="x", reason="refusal", message="No.").model_dump_json() + "\n")
     auditing.audit(str(file), by="part")
     out = capsys.readouterr().out
-    assert "no record has a label" in out
+    assert "no label: all 1 records failed" in out
     assert "failed: 1 refusal" in out
 
 

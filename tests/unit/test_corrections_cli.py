@@ -59,7 +59,7 @@ def test_labels_go_to_a_tool_and_come_back_corrected(labeler: Command, tool: str
         "corrections", "export", "labels.jsonl", "--format", tool, "-o", "tasks.json", "--top", 2
     )
     assert (code, out) == (0, "")
-    assert "tasks written to tasks.json: 2" in err
+    assert "2 tasks written to tasks.json" in err
     exported = json.loads(Path("tasks.json").read_text(encoding="utf-8"))
     take(tool, exported)
     Path("done.json").write_text(json.dumps(exported), encoding="utf-8")
@@ -67,8 +67,9 @@ def test_labels_go_to_a_tool_and_come_back_corrected(labeler: Command, tool: str
     code, out, err = labeler(*back, "--annotator", "user 1=ann")
     assert (code, out) == (0, "")
     assert "new answers: 2 (2 disagree)" in err
-    assert "corrections added to labels.corrections.jsonl: 2" in err
-    assert "added to labels.corrections.jsonl: 0" in labeler(*back, "--annotator", "user 1=ann")[2]
+    assert "2 corrections added to labels.corrections.jsonl" in err
+    again = labeler(*back, "--annotator", "user 1=ann")[2]
+    assert "0 corrections added to labels.corrections.jsonl" in again
     code, out, err = labeler("corrections", "apply", "labels.jsonl", "-o", "corrected.jsonl")
     assert (code, out) == (0, "")
     assert "4 labels: 2 changed (overall_supported 2), 0 judged and left as they are" in err
@@ -87,13 +88,34 @@ def test_the_tools_settings_are_written_beside_the_tasks(labeler: Command, tool:
     assert len(json.loads(Path("tasks.json").read_text(encoding="utf-8"))) == 4
 
 
-def test_an_export_of_no_labels_is_an_empty_list(labeler: Command) -> None:
-    """Valid JSON all the same."""
-    write_labels([], "none.jsonl")
-    code, _, _ = labeler(
-        "corrections", "export", "none.jsonl", "--format", "argilla", "-o", "tasks.json"
-    )
-    assert (code, json.loads(Path("tasks.json").read_text(encoding="utf-8"))) == (0, [])
+def test_labels_that_nobody_corrected_are_sent_to_the_desk(labeler: Command) -> None:
+    """Whether the file of corrections is missing or empty; labels that are missing come first."""
+    code, _, err = labeler("corrections", "apply", "labels.jsonl", "-o", "c.jsonl")
+    assert (code, "nobody has corrected these yet" in err) == (2, True)
+    assert "labeler review labels.jsonl" in err
+    Path("labels.corrections.jsonl").touch()
+    assert "nobody has" in labeler("corrections", "apply", "labels.jsonl", "-o", "c.jsonl")[2]
+    assert "cannot read no.jsonl" in labeler("corrections", "apply", "no.jsonl")[2]
+
+
+@BOTH
+def test_answers_to_other_labels_are_refused(labeler: Command, tool: str) -> None:
+    """The error names both files, and nothing is added."""
+    write_labels([record(id="x", documents=[9])], "others.jsonl")
+    labeler("corrections", "export", "others.jsonl", "--format", tool, "-o", "tasks.json")
+    exported = json.loads(Path("tasks.json").read_text(encoding="utf-8"))
+    take(tool, exported)
+    Path("done.json").write_text(json.dumps(exported), encoding="utf-8")
+    code, _, err = labeler("corrections", "import", "labels.jsonl", "done.json", "--format", tool)
+    assert code == 2
+    assert "done.json: none of its 1 tasks speaks of a label of labels.jsonl" in err
+    assert not Path("labels.corrections.jsonl").exists()
+
+
+def test_standard_output_is_called_so(labeler: Command) -> None:
+    """And the rows are counted before it."""
+    corrections(correction(RECORDS[0], judgement()))
+    assert "4 rows written to standard output" in labeler("corrections", "apply", "labels.jsonl")[2]
 
 
 def test_apply_tells_what_does_not_count(labeler: Command) -> None:
@@ -173,7 +195,15 @@ WRONG: dict[str, tuple[tuple[object, ...], str]] = {
         ("apply", "labels.jsonl", "other.jsonl", "-o", "said.jsonl"),
         "what people said",
     ),
-    "no corrections": (("apply", "labels.jsonl", "-o", "c.jsonl"), "cannot read"),
+    "no corrections": (("apply", "labels.jsonl", "no.jsonl", "-o", "c.jsonl"), "cannot read"),
+    "corrections of other labels": (
+        ("apply", "labels.jsonl", "stray.jsonl", "-o", "c.jsonl"),
+        "stray.jsonl: none of its 1 correction speaks of a label of labels.jsonl",
+    ),
+    "an export without labels": (
+        ("export", "none.jsonl", "--format", "argilla", "-o", "t.json"),
+        "none.jsonl: no label is there to write to t.json",
+    ),
     "labels from standard input": (("apply", "-", "c.jsonl"), "name a file"),
     "no export": (
         ("import", "labels.jsonl", "no.json", "--format", "argilla"),
@@ -195,6 +225,8 @@ def test_wrong_use_is_told(labeler: Command, arguments: tuple[object, ...], expe
     """With exit code 2, and nothing is written."""
     Path("empty.json").write_text("[]", encoding="utf-8")
     corrections(correction(RECORDS[0], judgement()), name="said.jsonl")
+    corrections(correction(record(documents=[9]), judgement()), name="stray.jsonl")
+    write_labels([], "none.jsonl")
     before = {path.name for path in Path().iterdir()}
     code, out, err = labeler("corrections", *arguments)
     assert (code, out) == (2, "")
@@ -222,16 +254,35 @@ def test_a_judge_is_compared_with_corrections_directly(labeler: Command) -> None
     [
         ([correction(record(documents=[9]), judgement())], (), "name the label file that was"),
         ([correction(RECORDS[0], judgement())], ("--random-sample",), "drawn at random"),
+        ([correction(RECORDS[0], judgement())], ("--blind-only",), "made blind"),
     ],
 )
 def test_corrections_that_say_nothing_here_are_told(
     labeler: Command, events: list[Correction], more: tuple[str, ...], expected: str
 ) -> None:
-    """They are of other labels, or none was drawn at random."""
+    """They are of other labels, or none was drawn at random, or judged blind."""
     corrections(*events)
     code, _, err = labeler("agree", "labels.jsonl", "--human", "labels.corrections.jsonl", *more)
     assert code == 2
     assert expected in err
+
+
+def test_a_judge_can_be_compared_with_blind_judgements_alone(labeler: Command) -> None:
+    """How many there are is said; of a person who saved again after the reveal, the blind one."""
+    corrections(
+        correction(RECORDS[0], judgement(relevant=["0b"]), blind=True),
+        correction(RECORDS[0], judgement()),
+        correction(RECORDS[1], judgement()),
+    )
+    against = ("agree", "labels.jsonl", "--human", "labels.corrections.jsonl", "--json")
+    code, out, err = labeler(*against)
+    assert (code, json.loads(out)["human_labels"]["used"]) == (0, (3 + 4) * 2 + 2 * 2 + 2)
+    assert err == "judgements of records that count: 2, of these made blind: 1\n"
+    code, out, err = labeler(*against, "--blind-only")
+    found = json.loads(out)
+    assert (code, found["human_labels"]["used"]) == (0, 3 * 2 + 2 + 1)
+    relevant = next(one for one in found["fields"] if one["field"] == "relevant")
+    assert relevant["raw"] == pytest.approx(1 / 3)
 
 
 def test_agree_needs_the_labels_twice_for_corrections(labeler: Command) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from judged import correction, judgement
 from labeler.agreeing import compare_with_people
-from labeler.corrections import estimates, human_labels, judgement_of
+from labeler.corrections import corrected, estimates, human_labels, judgement_of, unled
 from labeler.errors import UnknownName
 from labeler.human_labels import read_human_labels
 from labelled import record
@@ -53,6 +53,25 @@ def test_only_what_was_drawn_at_random_or_judged_blind_can_be_asked_for() -> Non
     assert {(each[0], each[3]) for each in said(queue="random")} == {("r0", "ann"), ("r0", "bob")}
     assert {(each[0], each[3]) for each in said(blind_only=True)} == {("r0", "bob")}
     assert {each[0] for each in said()} == {"r0", "r1"}
+
+
+def test_a_blind_judgement_counts_before_one_after_the_reveal() -> None:
+    """In statistics; what is applied is the last word, and what was taken back is nothing."""
+    blind = correction(RECORDS[0], judgement(relevant=["0b"]), blind=True, queue="random")
+    again = correction(RECORDS[0], judgement(), queue="random")
+    unsure = correction(RECORDS[0], None, opinion="unsure", blind=True)
+    taken_back = correction(RECORDS[0], withdrawn=True)
+    assert unled([blind, again]) == (blind,)
+    assert unled([blind, unsure]) == (blind,)
+    assert unled([unsure, again]) == (again,)
+    assert unled([blind, taken_back, again]) == (again,)
+    assert unled([blind, taken_back]) == ()
+    alone = human_labels([blind], RECORDS)
+    assert human_labels([blind, again], RECORDS) == alone
+    assert human_labels([blind, again], RECORDS, blind_only=True) == alone
+    found = {each.metric: each for each in estimates(lambda: RECORDS, [blind, again])}
+    assert found["relevance"].people.value == pytest.approx(1 / 3)
+    assert corrected(RECORDS[0], [blind, again]).label.all_relevant_sentence_keys == ("0a",)
 
 
 def test_what_counts_for_nothing_is_no_human_label() -> None:

@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from desks import a_desk, own, said
+from labeler.calculators import select_metrics
 from labeler.corrections import estimates
+from labeler.desk.collection import collect
 from labeler.desk.desk import Desk
 from labeler.desk.figures import Figures
 from labeler.desk.views import FiguresView, MetricFiguresView
@@ -186,6 +188,48 @@ def test_no_mean_is_told_while_verdicts_are_hidden(tmp_path: Path) -> None:
     assert "hidden" in view["notes"][0]
     desk.judge(3, said(desk, 3, judgement=own()))
     assert means(figures_of(desk), "relevance")["judge"]["value"] == pytest.approx(1 / 3)
+
+
+def test_what_was_judged_blind_is_compared_and_the_last_word_corrects(tmp_path: Path) -> None:
+    """Who follows the judge after the reveal has judged it by themselves before."""
+    desk = a_desk(tmp_path, records=RECORDS[:1], blind=True, queue="random")
+    desk.judge(0, said(desk, 0, judgement=own(relevant=(), **AS_JUDGED)))
+    desk.judge(0, said(desk, 0))
+    view = figures_of(desk)
+    fields = {one["field"]: one for one in view["fields"]}
+    assert fields["relevant"]["raw"] == pytest.approx(2 / 3)
+    assert means(view, "relevance")["overlaid"] == pytest.approx(1 / 3)
+    assert view["annotators"] == [{"annotator": "ann", "agree": 1, "disagree": 0, "unsure": 0}]
+
+
+def test_notes_name_their_metrics_and_equal_values_have_no_interval(tmp_path: Path) -> None:
+    """People said the same of the adherence of both records, and not of their relevance."""
+    desk = a_desk(tmp_path, records=RECORDS, queue="random")
+    desk.judge(0, said(desk, 0))
+    desk.judge(1, said(desk, 1))
+    view = figures_of(desk)
+    assert any(
+        note.startswith("adherence, overall_supported: people gave 1 to all 2")
+        for note in view["notes"]
+    )
+    adherence, relevance = (means(view, name)["estimate"] for name in ("adherence", "relevance"))
+    assert adherence == {"value": 1.0, "interval": None}
+    assert relevance is not None
+    assert relevance["interval"] is not None
+
+
+def test_a_disputed_record_counts_by_halves_in_every_metric(tmp_path: Path) -> None:
+    """In those that labeler agree has, and in those that follow from the corrected labels."""
+    metrics = select_metrics("adherence,adherence:ragbench,completeness")
+    desk = a_desk(tmp_path, records=RECORDS[:2], queue="random")
+    collection = collect(RECORDS[:2], metrics)
+    for place in range(2):
+        desk.judge(place, said(desk, place))
+        desk.judge(place, said(desk, place, "bob", own()))
+    view = Figures(collection, desk.ledger, metrics).view()
+    estimates_of = {one["metric"]: one["estimate"] for one in view["metrics"]}
+    for name in ("adherence", "adherence:ragbench", "overall_supported"):
+        assert estimates_of[name] == {"value": 0.5, "interval": None}
 
 
 def test_labels_made_in_several_ways_are_told_of(tmp_path: Path) -> None:

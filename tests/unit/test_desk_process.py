@@ -171,3 +171,26 @@ def test_an_annotators_name_is_a_short_line(labeler_command: Command, name: str)
     code, _, err = labeler_command("review", "labels.jsonl", "--annotator", name)
     assert code == 2
     assert "annotator's name" in err
+
+
+@pytest.mark.parametrize(
+    ("twins", "expected"),
+    [
+        (0, "4 of 4 labels to review, in the order of the file\n"),
+        (1, "in the order of the file, 1 row repeats the judgement of another\n"),
+        (2, "4 of 4 labels to review, in the order of the file, 2 rows repeat the judgement of"),
+    ],
+)
+def test_rows_that_share_a_judgement_are_told_of(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    twins: int,
+    expected: str,
+) -> None:
+    """Else fewer labels would seem to be there than the file has rows."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("labeler.cli.reviewing._serve", lambda *_, **__: None)
+    list(write_outcomes([*labels(), *labels()[:twins]], tmp_path / "labels.jsonl"))
+    _, _, err = Command(monkeypatch, capsys)("review", "labels.jsonl", "--queue", "order")
+    assert expected in err

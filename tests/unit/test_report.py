@@ -257,7 +257,19 @@ def test_richer_labels_bring_their_metrics_and_claims(path: Path) -> None:
     found = records_of(page)
     assert [len(each["label"]["claims"] or ()) for each in found] == [2, 2, 0]
     assert len(found[1]["label"]["reference_claims"]) == 1
-    assert "Way 3 of labelling" in page.texts
+    assert "Labels made in way 3 of 3" in page.texts
+
+
+def test_the_head_counts_contradictions_and_suspicions(path: Path) -> None:
+    """Each record once; notes are not counted there."""
+    both = ["0a", "0b"]
+    good = output(relevant=both, utilized=both)
+    odd = output(relevant=both, utilized=both, overall=False)
+    page = _report([record(id="good", answer=good), record(id="odd", answer=odd)], path)
+    told = " ".join(page.texts.split())
+    assert re.search(r"\b1 with a contradiction", told)
+    assert re.search(r"more with a suspicion", told)
+    assert "with a finding" not in page.texts
 
 
 def test_labels_made_in_different_ways_are_never_averaged(path: Path) -> None:
@@ -277,7 +289,7 @@ def test_very_many_ways_of_labelling_are_not_all_summed_up(path: Path) -> None:
     """Trials of a thousand records would make a page that nobody can read."""
     outcomes = [_elsewhere(record(id=f"r{n}"), f"m{n}") for n in range(25)]
     page = _report(outcomes, path, metrics="adherence")
-    assert "Way 20 of labelling" in page.texts
+    assert "Labels made in way 20 of 25" in page.texts
     assert "5 more ways of labelling" in page.texts
     assert len(page.blocks["index"]["signatures"]) == 25
 

@@ -60,7 +60,7 @@ def test_the_labels_are_never_overwritten(labeler_command: Command, labels: Path
     before = labels.read_bytes()
     code, _, err = labeler_command("report", labels, "-o", labels)
     assert code == WRONG_USE
-    assert "holds the labels" in err
+    assert "is an input" in err
     assert labels.read_bytes() == before
 
 

@@ -100,9 +100,19 @@ class BrowserKeys {
       this.browser.close();
       return true;
     }
-    const across = target.closest?.(".sentence") ? 0 : 1;
+    const inSentence = Boolean(target.closest?.(".sentence"));
+    if (key === "ArrowDown" && !inSentence) return this.enterRecord();
+    const across = inSentence ? 0 : 1;
     const by = { j: 1, n: 1, k: -1, p: -1, ArrowRight: across, ArrowLeft: -across }[key];
     if (by) this.browser.reader.step(by);
     return Boolean(by);
+  }
+
+  /** From anywhere in the open record to the sentence that it explains, or its first. */
+  enterRecord() {
+    const { node } = this.browser.reader;
+    const sentence = $(".sentence[aria-current]", node) ?? $(".sentence", node);
+    sentence?.focus();
+    return sentence !== null;
   }
 }
