@@ -326,7 +326,7 @@ def _mean_warnings(
     if len(set(people)) == 1:
         yield (
             f"people gave {people[0]:g} to all {len(people)} records: the interval cannot tell how "
-            "much records differ, and is too narrow"
+            "much records differ"
         )
     if not judge_alone:
         yield "people judged every record that the judge did: the value is simply their mean"
