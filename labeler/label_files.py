@@ -1,8 +1,9 @@
-"""Records and failures as JSON Lines: the form in which labels and scores are passed on."""
+"""Records and failures as files: the form in which labels and scores are passed on."""
 
 from __future__ import annotations
 
 import contextlib
+import glob
 import gzip
 import os
 import re
@@ -20,21 +21,62 @@ from labeler.record import OUTCOME, AnyOutcome, LabelFailure, fault_of
 
 T = TypeVar("T", bound=AnyOutcome)
 
+_PATTERN = re.compile(r"[*?\[]")
 _CONSTANT = re.compile(rb"NaN|Infinity")
 """What pydantic would take for a number in metadata and JSON does not know."""
 
 
 def read_outcomes(path: str | Path) -> Iterator[AnyOutcome]:
-    """Read records of any kind and failures from JSON Lines.
+    """Read records of any kind and failures from JSON Lines, or from Parquet by the file's name.
 
     Raises:
         UsageError: a line is none; the message names file, line and the fields at fault.
     """
-    for line in read_lines(path):
-        yield _outcome(line)
+    for line in lines_of(str(path)):
+        yield outcome_of(line)
 
 
-def _outcome(line: Line) -> AnyOutcome:
+def parts_of(name: str) -> list[str] | None:
+    """The label files that a folder of Parquet or a pattern, such as ``labels/*.parquet``, means.
+
+    Returns:
+        Their names in order; ``None`` where the name is that of one thing alone.
+
+    Raises:
+        UsageError: a pattern fits no file.
+    """
+    path = Path(name)
+    if path.is_dir():
+        found = sorted(str(part) for part in path.rglob("*.parquet") if part.is_file())
+        return found or None
+    if path.exists() or not _PATTERN.search(name):
+        return None
+    found = sorted(part for part in glob.glob(name, recursive=True) if Path(part).is_file())  # noqa: PTH207 - the pattern may be of any folder
+    if not found:
+        raise UsageError(f"no file is like {name}: check the pattern")
+    return found
+
+
+def lines_of(name: str) -> Iterator[Line]:
+    """The records of a label file as lines of JSON, whether it is Parquet or JSON Lines."""
+    if not is_table(name):
+        return read_lines(name)
+    from labeler.formats.label_tables import read_lines_of  # noqa: PLC0415 - loads pyarrow
+
+    return read_lines_of(name)
+
+
+def is_table(name: str | Path) -> bool:
+    """Whether a label file of this name is Parquet."""
+    return str(name).lower().endswith(".parquet")
+
+
+def outcome_of(line: Line) -> AnyOutcome:
+    """The record or failure that a line holds.
+
+    Raises:
+        UsageError: it holds none, or a record that was damaged or edited.
+    """
     try:
         outcome = OUTCOME.validate_json(line.content)
         if _CONSTANT.search(line.content):
@@ -70,7 +112,7 @@ def to_line(outcome: AnyOutcome) -> str:
 
 
 def write_outcomes(outcomes: Iterable[T], path: str | Path) -> Iterator[T]:
-    """Write outcomes as JSON Lines while passing them on.
+    """Write outcomes as JSON Lines, or as Parquet by the file's name, while passing them on.
 
     A file appears under its name only when it is whole; until then its lines stand in a
     temporary file beside it. ``-`` writes to standard output, line by line.
@@ -81,6 +123,11 @@ def write_outcomes(outcomes: Iterable[T], path: str | Path) -> Iterator[T]:
             sys.stdout.write(plain_json(to_line(outcome)) + "\n")
             yield outcome
         sys.stdout.flush()
+        return
+    if is_table(path):
+        from labeler.formats.label_tables import write_parquet  # noqa: PLC0415 - loads pyarrow
+
+        yield from write_parquet(outcomes, path)
         return
     with replaced(Path(path)) as file:
         for outcome in outcomes:

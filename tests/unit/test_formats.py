@@ -1,0 +1,743 @@
+"""Rows in every format: the same examples, and the same errors by file and row."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+import sys
+from collections.abc import Callable, Iterator
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+from uuid import UUID
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.feather
+import pyarrow.ipc
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from labeler.api import open_rows
+from labeler.errors import UsageError
+from labeler.example import Example
+from labeler.formats import arrow_files, json_files, read_file
+from labeler.formats.frames import table_of
+from labeler.formats.plain import plain, plain_row
+from labeler.lines import open_bytes
+from labeler.record import LabelFailure
+from labeler.rows import RowFile, survey
+
+GOOD: dict[str, Any] = {
+    "id": "1",
+    "question": "Q?",
+    "documents": ["D.\n\nE.", 'F, "g"'],
+    "response": "R.",
+    "reference": "Z.",
+    "domain": "x",
+}
+OTHER: dict[str, Any] = {
+    "id": "2",
+    "question": "P?",
+    "documents": [],
+    "response": "",
+    "domain": "y",
+}
+SCHEMA = pa.schema(
+    [
+        ("id", pa.string()),
+        ("question", pa.string()),
+        ("documents", pa.list_(pa.string())),
+        ("response", pa.string()),
+        ("reference", pa.string()),
+        ("domain", pa.string()),
+    ]
+)
+Written = Callable[[list[dict[str, Any]], Path], object]
+
+
+def table(rows: list[dict[str, Any]]) -> Any:
+    """The rows as a table of Arrow."""
+    return pa.Table.from_pylist(rows, schema=SCHEMA)
+
+
+def write_csv(rows: list[dict[str, Any]], path: Path, delimiter: str = ",") -> Path:
+    """The rows as CSV, their documents as JSON."""
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, SCHEMA.names, delimiter=delimiter)
+        writer.writeheader()
+        for row in rows:
+            lists = {"documents": json.dumps(row["documents"])} if "documents" in row else {}
+            writer.writerow(row | lists)
+    return path
+
+
+def write_text(path: Path, text: str) -> Path:
+    """A file of the text, as it stands."""
+    path.write_bytes(text.encode())
+    return path
+
+
+def write_packed(rows: list[dict[str, Any]], path: Path) -> Path:
+    """The rows as an array, packed."""
+    path.write_bytes(gzip.compress(json.dumps(rows, indent=2).encode()))
+    return path
+
+
+def write_parquet(rows: list[dict[str, Any]], path: Path) -> Path:
+    """The rows as Parquet, two in a row group."""
+    pq.write_table(table(rows), path, row_group_size=2)
+    return path
+
+
+def write_stream(rows: list[dict[str, Any]], path: Path) -> Path:
+    """The rows as an Arrow stream."""
+    with pa.ipc.new_stream(path, SCHEMA) as writer:
+        writer.write_table(table(rows), max_chunksize=2)
+    return path
+
+
+def write_feather(rows: list[dict[str, Any]], path: Path) -> Path:
+    """The rows as Feather."""
+    pa.feather.write_feather(table(rows), str(path))
+    return path
+
+
+def save(rows: list[dict[str, Any]], path: Path) -> Path:
+    """The rows as ``save_to_disk`` of the Hugging Face library leaves them."""
+    path.mkdir(exist_ok=True)
+    write_stream(rows, path / "data-00000-of-00001.arrow")
+    state = {"_data_files": [{"filename": "data-00000-of-00001.arrow"}]}
+    (path / "state.json").write_text(json.dumps(state))
+    return path
+
+
+FORMATS: dict[str, Written] = {
+    "rows.jsonl": lambda rows, path: write_text(path, "\n".join(map(json.dumps, rows))),
+    "lines.json": lambda rows, path: write_text(path, "\n".join(map(json.dumps, rows)) + "\n\n"),
+    "array.json": lambda rows, path: write_text(path, json.dumps(rows)),
+    "spread.json": lambda rows, path: write_text(path, "\ufeff " + json.dumps(rows, indent=1)),
+    "inside.json": lambda rows, path: write_text(path, json.dumps({"n": 1, "results": rows})),
+    "packed.json.gz": write_packed,
+    "rows.csv": write_csv,
+    "rows.TSV": lambda rows, path: write_csv(rows, path, "\t"),
+    "rows.parquet": write_parquet,
+    "rows.arrow": write_stream,
+    "rows.feather": write_feather,
+    "saved": save,
+    "table": lambda rows, _: table(rows),
+    "polars": lambda rows, _: pl.DataFrame(table(rows)),
+    "lazy": lambda rows, _: pl.DataFrame(table(rows)).lazy(),
+    "reader": lambda rows, _: table(rows).to_reader(),
+    "capsule": lambda rows, _: Capsule(table(rows)),
+}
+
+
+class Capsule:
+    """Whatever else gives out an Arrow stream."""
+
+    def __init__(self, held: Any) -> None:
+        self._held = held
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """The stream."""
+        return self._held.__arrow_c_stream__(requested_schema)
+
+
+def contents(rows: object) -> list[Example | LabelFailure]:
+    """What rows become."""
+    return [row.content for row in rows]  # type: ignore[attr-defined] # rows of either kind
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_every_format_gives_the_same_examples_again_and_again(name: str, tmp_path: Path) -> None:
+    """Line breaks, quotes, empty lists and absent columns included."""
+    rows: Any = open_rows(FORMATS[name]([GOOD, OTHER, GOOD | {"id": "3"}], tmp_path / name))  # type: ignore[arg-type] # rows of all kinds
+    first = contents(rows)
+    assert first == contents(open_rows([GOOD, OTHER, GOOD | {"id": "3"}]))
+    assert contents(rows) == first
+
+
+TEXT = st.text(st.characters(codec="utf-8"), max_size=12)
+FULL = st.text(st.characters(codec="utf-8"), min_size=1, max_size=12)
+ROWS = st.lists(
+    st.fixed_dictionaries(
+        {"question": TEXT, "documents": st.lists(TEXT, max_size=3), "response": TEXT},
+        optional={"id": FULL, "reference": FULL, "domain": FULL},
+    ),
+    max_size=5,
+)
+
+
+@given(rows=ROWS)
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_rows_come_out_of_all_formats_alike(tmp_path: Path, rows: list[dict[str, Any]]) -> None:
+    """Whatever characters there are in their texts."""
+    expected = contents(open_rows(rows))
+    for name, written in FORMATS.items():
+        if rows or name != "inside.json":
+            found: Any = written(rows, tmp_path / name)
+            assert contents(open_rows(found)) == expected, name
+
+
+@pytest.mark.parametrize(
+    ("name", "where"),
+    [
+        ("rows.jsonl", "rows.jsonl:2"),
+        ("array.json", "array.json:row 2"),
+        ("inside.json", "inside.json:row 2"),
+        ("rows.csv", "rows.csv:3"),
+        ("rows.parquet", "rows.parquet:row 2"),
+        ("rows.arrow", "rows.arrow:row 2"),
+        ("saved", "saved:row 2"),
+        ("polars", "row 2"),
+        ("table", "row 2"),
+    ],
+)
+def test_a_bad_row_fails_in_its_place_by_file_row_and_id(
+    name: str, where: str, tmp_path: Path
+) -> None:
+    """With what is wrong and what to do, in every format."""
+    lacking = {name: value for name, value in OTHER.items() if name != "documents"}
+    written: Any = FORMATS[name]([GOOD, lacking, GOOD | {"id": "3"}], tmp_path / name)
+    _, row, _ = open_rows(written)
+    assert row.where.endswith(where)
+    assert isinstance(row.content, LabelFailure)
+    assert row.content.id == "2"
+    assert row.content.reason == "missing_field"
+    assert row.content.message.startswith(f"{row.where} ('2'): no 'documents'")
+    assert "a row needs question, documents and response" in row.content.message
+
+
+@pytest.mark.parametrize(
+    ("text", "where", "reason", "says"),
+    [
+        ('{"a": 1,}', "row 2", "invalid_json", "not JSON: .*; write objects, with commas between"),
+        ("7", "row 2", "invalid_json", "a number, not a JSON object"),
+        ("", "row 2", "invalid_json", "not JSON"),
+        ('{"question": NaN}', "row 2", "invalid_json", "NaN is not JSON"),
+        ('["]", {}]', "row 2", "invalid_json", "a list, not a JSON object"),
+    ],
+)
+def test_an_entry_of_an_array_fails_alone(
+    text: str, where: str, reason: str, says: str, tmp_path: Path
+) -> None:
+    """Those before and behind it are read."""
+    path = write_text(tmp_path / "rows.json", f"[{json.dumps(GOOD)}, {text}, {json.dumps(OTHER)}]")
+    good, bad, other = RowFile(path)
+    assert isinstance(good.content, Example)
+    assert isinstance(other.content, Example)
+    assert isinstance(bad.content, LabelFailure)
+    assert (bad.where, bad.content.reason) == (f"{path}:{where}", reason)
+    assert __import__("re").search(says, bad.content.message)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ('[{"id": 1}', "ends before its array does"),
+        ('[{"id": 1}, {"id', "ends before its array does"),
+        ("[] {}", "goes on behind its array"),
+        ("[1}", "goes on behind its array"),
+        ('{"a": [', "not JSON"),
+    ],
+)
+def test_a_broken_array_is_refused_as_a_whole(text: str, says: str, tmp_path: Path) -> None:
+    """A file that was cut off is not read as if it were all."""
+    path = write_text(tmp_path / "rows.json", text)
+    with pytest.raises(UsageError, match=f"rows.json.*{says}"):
+        list(RowFile(path))
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7])
+def test_an_array_is_read_piece_by_piece(
+    size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    r"""Wherever a piece ends, within a text or behind a backslash too."""
+    odd = GOOD | {"question": '\\"] ,[{\\\\"', "response": "é\\"}
+    path = write_text(tmp_path / "rows.json", json.dumps([odd, OTHER, odd | {"id": "3"}]))
+    monkeypatch.setattr(json_files, "_PIECE", size)
+    assert contents(RowFile(path)) == contents(open_rows([odd, OTHER, odd | {"id": "3"}]))
+
+
+def test_an_array_is_not_in_memory_as_a_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first row is there when little more than it was read."""
+    path = write_text(tmp_path / "rows.json", json.dumps([GOOD] * 1000))
+    monkeypatch.setattr(json_files, "_PIECE", 64)
+    opened: list[Any] = []
+
+    def spy(name: str) -> Any:
+        opened.append(open_bytes(name))
+        return opened[-1]
+
+    monkeypatch.setattr(json_files, "open_bytes", spy)
+    rows = read_file(str(path))
+    next(rows)
+    assert opened[0].raw.tell() <= io.DEFAULT_BUFFER_SIZE * 2 < path.stat().st_size
+
+
+def test_one_object_is_one_row(tmp_path: Path) -> None:
+    """Where it has texts of its own, its lists are its own too."""
+    row = GOOD | {"steps": [{"n": 1}]}
+    path = write_text(tmp_path / "rows.json", json.dumps(row, indent=1))
+    assert contents(RowFile(path)) == contents(open_rows([row]))
+
+
+def test_numbered_columns_are_documents(tmp_path: Path) -> None:
+    """In the order of their numbers; an empty one is not there."""
+    text = (
+        "id,question,documents_10,documents_2,documents_0,response\n"
+        "1,Q,third,second,first,R\n"
+        "2,Q,,,,R\n"
+    )
+    first, second = contents(RowFile(write_text(tmp_path / "rows.csv", text)))
+    assert isinstance(first, Example)
+    assert isinstance(second, Example)
+    assert (first.documents, second.documents) == (("first", "second", "third"), ())
+
+
+def test_an_unnamed_column_and_blank_lines_are_left_out(tmp_path: Path) -> None:
+    """As an index that was written along; blank lines within a cell stay."""
+    text = '\n,question,documents,response\r\n0,"Q\n\n?",[],R\r\n\r\n1,Q,[],R\r\n'
+    rows = list(RowFile(write_text(tmp_path / "rows.csv", text)))
+    assert [row.where.rpartition(":")[2] for row in rows] == ["3", "7"]
+    assert isinstance(rows[0].content, Example)
+    assert (rows[0].content.question, rows[0].content.metadata) == ("Q\n\n?", {})
+
+
+def test_lists_and_objects_stand_in_cells_as_json(tmp_path: Path) -> None:
+    """Given sentences and metadata among them."""
+    cells = ["Q", '["D."]', "R.", '[["D."]]', '["R."]', '{"n": 3}']
+    out = io.StringIO()
+    names = "question documents response documents_sentences response_sentences metadata"
+    csv.writer(out).writerows([names.split(), cells])
+    (row,) = contents(RowFile(write_text(tmp_path / "rows.csv", out.getvalue())))
+    assert isinstance(row, Example)
+    assert (row.documents_sentences, row.response_sentences) == ((("D.",),), ("R.",))
+    assert row.metadata == {"n": 3}
+
+
+def test_cells_longer_than_usual_are_read(tmp_path: Path) -> None:
+    """Documents are longer than what Python takes for a cell by default."""
+    document = "word " * 100_000
+    (row,) = contents(RowFile(write_csv([GOOD | {"documents": [document]}], tmp_path / "rows.csv")))
+    assert isinstance(row, Example)
+    assert row.documents == (document,)
+
+
+@pytest.mark.parametrize(
+    ("line", "reason", "says"),
+    [
+        (
+            b"1,Q,D.,R",
+            "wrong_type",
+            r"\(?.*documents\' must hold a JSON array of texts.*documents_0",
+        ),
+        (b'1,Q,"{""a"": 1}",R', "wrong_type", "must hold a JSON array of texts"),
+        (b"1,Q,[NaN],R", "wrong_type", "must hold a JSON array of texts"),
+        (b"1,Q," + b"[" * 100_000 + b",R", "wrong_type", "must hold a JSON array of texts"),
+        (b"1,Q,[1],R", "wrong_type", r"documents\[0\] must be a text, got a number"),
+        (b"1,Q,[],R,more", "invalid_csv", "5 cells under 4 columns"),
+        (b"1,Q", "invalid_csv", "2 cells under 4 columns"),
+        (b'1,"Q"x,[],R', "invalid_csv", "not CSV"),
+        (b"1,\xff,[],R", "not_utf8", "byte 2 .0xff. is not UTF-8"),
+        (b"1,Q,,R", "missing_field", "no 'documents'"),
+    ],
+)
+def test_a_bad_line_of_csv_fails_alone(line: bytes, reason: str, says: str, tmp_path: Path) -> None:
+    """With its number; the next line is read."""
+    path = tmp_path / "rows.csv"
+    path.write_bytes(b"id,question,documents,response\n" + line + b"\n2,Q,[],R\n")
+    bad, good = RowFile(path)
+    assert isinstance(bad.content, LabelFailure)
+    assert isinstance(good.content, Example)
+    assert bad.content.reason == reason
+    assert bad.content.message.startswith(f"{path}:2")
+    assert __import__("re").search(says, bad.content.message), bad.content.message
+
+
+def test_a_quote_that_is_never_closed_fails_one_row(tmp_path: Path) -> None:
+    """It takes in what follows it, and says so."""
+    text = 'question,documents,response\nQ,[],R\n"Q,[],R\nQ,[],R\n'
+    good, bad = RowFile(write_text(tmp_path / "rows.csv", text))
+    assert isinstance(good.content, Example)
+    assert isinstance(bad.content, LabelFailure)
+    assert (bad.where.rpartition(":")[2], bad.content.reason) == ("3", "invalid_csv")
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("question;documents;response\n", "rows.csv:1: cells are parted by ';' here"),
+        ("question,question\n", "column 'question' stands twice"),
+        ('"question\n', "rows.csv:1: not CSV"),
+        (",".join(f"c{n}" for n in range(10_001)) + "\n", "10001 columns"),
+    ],
+)
+def test_a_line_of_names_that_names_nothing_is_refused(
+    text: str, says: str, tmp_path: Path
+) -> None:
+    """Before any row is read."""
+    with pytest.raises(UsageError, match=says):
+        list(RowFile(write_text(tmp_path / "rows.csv", text)))
+
+
+def test_parquet_is_read_row_group_by_row_group(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next group is asked for when the rows of the one before are used up."""
+    path = tmp_path / "rows.parquet"
+    pq.write_table(table([GOOD | {"id": str(n)} for n in range(9)]), path, row_group_size=3)
+    asked: list[list[int]] = []
+
+    class Spy(pq.ParquetFile):  # type: ignore[misc] # pyarrow has no types
+        def iter_batches(self, *, row_groups: list[int], **options: Any) -> Any:
+            asked.append(row_groups)
+            return super().iter_batches(row_groups=row_groups, **options)
+
+    monkeypatch.setattr(pq, "ParquetFile", Spy)
+    rows = iter(RowFile(path))
+    seen = [(next(rows).where.rpartition(" ")[2], len(asked)) for _ in range(9)]
+    assert seen == [(str(n + 1), n // 3 + 1) for n in range(9)]
+    assert asked == [[0], [1], [2]]
+
+
+def test_arrow_is_read_batch_by_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next one is looked at when the rows of the one before are used up."""
+    path = write_stream([GOOD | {"id": str(n)} for n in range(6)], tmp_path / "rows.arrow")
+    turned: list[int] = []
+    values = arrow_files._values
+
+    def spy(batch: Any) -> Any:
+        turned.append(batch.num_rows)
+        return values(batch)
+
+    monkeypatch.setattr(arrow_files, "_values", spy)
+    rows = iter(RowFile(path))
+    next(rows)
+    assert turned == [2]
+    assert len(list(rows)) == 5
+    assert turned == [2, 2, 2]
+
+
+def test_a_wrong_offset_in_an_arrow_file_is_refused(tmp_path: Path) -> None:
+    """Whoever believed it would read what lies beside the file in memory."""
+    path = tmp_path / "rows.arrow"
+    held = pa.table({"question": ["Q" * 777]})
+    with pa.ipc.new_file(path, held.schema) as writer:
+        writer.write_table(held)
+    right, wrong = ((0).to_bytes(4, "little") + n.to_bytes(4, "little") for n in (777, 1 << 30))
+    before, found, behind = path.read_bytes().rpartition(right)
+    assert found
+    path.write_bytes(before + wrong + behind)
+    with pytest.raises(UsageError, match=r"cannot read .*rows\.arrow"):
+        list(RowFile(path))
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array([b"\x80\x05"]),
+        pa.array([[b"\x80"]]),
+        pa.array([{"a": b"x"}]),
+        pa.array([b"x"], pa.large_binary()),
+        pa.array([b"x"], pa.binary(1)),
+        pa.array([b"x"]).dictionary_encode(),
+        pa.ExtensionArray.from_storage(
+            pa.opaque(pa.binary(), "object", "pickle"), pa.array([b"x"])
+        ),
+    ],
+    ids=lambda column: str(column.type)[:30],
+)
+def test_bytes_are_refused_wherever_they_stand(column: Any, tmp_path: Path) -> None:
+    """They are pickled objects as often as not; nothing of them is ever loaded."""
+    path = tmp_path / "rows.arrow"
+    held = pa.table({"question": ["Q"], "blob": column})
+    with pa.ipc.new_file(path, held.schema) as writer:
+        writer.write_table(held)
+    with pytest.raises(UsageError, match="column 'blob' holds bytes"):
+        list(RowFile(path))
+
+
+def test_extensions_and_notes_for_pandas_are_not_believed(tmp_path: Path) -> None:
+    """A column is what it is stored as."""
+    storage = table([GOOD])
+    note = {b"pandas": b"no JSON at all", b"ARROW:extension:name": b"arrow.py_extension_type"}
+    odd = pa.field(
+        "domain",
+        pa.string(),
+        metadata={
+            "ARROW:extension:name": "arrow.py_extension_type",
+            "ARROW:extension:metadata": "cos\nsystem\n.",
+        },
+    )
+    schema = storage.schema.set(5, odd).with_metadata(note)
+    pq.write_table(storage.cast(schema), tmp_path / "rows.parquet")
+    assert contents(RowFile(tmp_path / "rows.parquet")) == contents(open_rows([GOOD]))
+
+
+@pytest.mark.parametrize("name", ["rows.parquet", "rows.arrow", "rows.feather"])
+def test_what_is_of_another_format_is_refused(name: str, tmp_path: Path) -> None:
+    """By its name, with what to check."""
+    path = write_text(tmp_path / name, json.dumps(GOOD))
+    with pytest.raises(UsageError, match=f"cannot read .*{name}.*of the format that its name says"):
+        list(RowFile(path))
+
+
+def test_a_text_in_parquet_that_is_no_utf8_fails_its_row_alone(tmp_path: Path) -> None:
+    """Parquet does not check what it calls a text."""
+    offsets = pa.array([0, 1, 2], pa.int32()).buffers()[1]
+    texts = pa.Array.from_buffers(pa.string(), 2, [None, offsets, pa.py_buffer(b"Q\xff")])
+    two = table([GOOD, OTHER]).set_column(1, "question", texts)
+    pq.write_table(two, tmp_path / "rows.parquet")
+    good, bad = contents(RowFile(tmp_path / "rows.parquet"))
+    assert isinstance(good, Example)
+    assert isinstance(bad, LabelFailure)
+    assert (bad.reason, "byte 0xff, which is not UTF-8" in bad.message) == ("not_utf8", True)
+
+
+def test_two_columns_of_one_name_are_refused(tmp_path: Path) -> None:
+    """One of them would be lost."""
+    held = pa.Table.from_arrays([pa.array(["Q"]), pa.array(["P"])], ["question", "question"])
+    pq.write_table(held, tmp_path / "rows.parquet")
+    with pytest.raises(UsageError, match="column 'question' stands twice"):
+        list(RowFile(tmp_path / "rows.parquet"))
+
+
+def test_times_and_numbers_of_tables_become_json(tmp_path: Path) -> None:
+    """Finer than Python's times are cut off; NaN is a column that is not there."""
+    held = table([GOOD]).append_column("at", pa.array([1], pa.timestamp("ns", "UTC")))
+    held = held.append_column("score", pa.array([float("nan")]))
+    held = held.append_column("on", pa.array([date(2026, 1, 2)]))
+    pq.write_table(held, tmp_path / "rows.parquet")
+    (row,) = contents(RowFile(tmp_path / "rows.parquet"))
+    assert isinstance(row, Example)
+    assert row.metadata == {"domain": "x", "at": "1970-01-01T00:00:00+00:00", "on": "2026-01-02"}
+
+
+class NAType:
+    """What pandas calls a missing value."""
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (datetime(2026, 1, 2, tzinfo=UTC), "2026-01-02T00:00:00+00:00"),
+        (timedelta(minutes=1), 60.0),
+        (Decimal("1.50"), "1.50"),
+        (UUID(int=1), "00000000-0000-0000-0000-000000000001"),
+        (NAType(), None),
+        (float("nan"), None),
+        ({"a": (1, float("nan"))}, {"a": [1, None]}),
+        (True, True),
+    ],
+)
+def test_values_of_tables_are_plain(value: object, expected: object) -> None:
+    """As JSON has them."""
+    assert plain(value) == expected
+
+
+def test_arrays_and_numbers_of_numpy_are_plain() -> None:
+    """As pandas has them in its cells."""
+    import numpy as np
+
+    found = plain_row({"a": np.array(["x", "y"]), "b": np.int64(3), "c": np.float64("nan")})
+    assert found == {"a": ["x", "y"], "b": 3}
+    assert type(found["b"]) is int
+
+
+class DataFrame:
+    """As much of a data frame of pandas as is used."""
+
+    def __init__(self, rows: list[dict[str, Any]]) -> None:
+        self.rows = rows
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def iloc(self) -> DataFrame:
+        """Itself, to be cut."""
+        return self
+
+    def __getitem__(self, part: slice) -> DataFrame:
+        return DataFrame(self.rows[part])
+
+    def to_dict(self, orient: str) -> list[dict[str, Any]]:
+        """Its records."""
+        assert orient == "records"
+        return self.rows
+
+
+def of_module(made: object, module: str, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The same, of a class of that module."""
+    monkeypatch.setattr(type(made), "__module__", module)
+    return made
+
+
+def test_a_data_frame_of_pandas_is_read_by_what_it_can_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A missing value of whatever kind is a column that the row does not have."""
+    frame = DataFrame([GOOD, OTHER | {"reference": float("nan")}])
+    rows = open_rows(of_module(frame, "pandas", monkeypatch))
+    assert contents(rows) == contents(rows) == contents(open_rows([GOOD, OTHER]))
+
+
+class Dataset(list[dict[str, Any]]):
+    """As much of a data set of the Hugging Face library as is used."""
+
+
+class DatasetDict(dict[str, Dataset]):
+    """Several splits."""
+
+
+def test_a_data_set_is_read_as_it_iterates(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is never turned into a list."""
+    rows: Any = open_rows(of_module(Dataset([GOOD, OTHER]), "datasets.arrow", monkeypatch))
+    assert not isinstance(rows.rows, list)
+    assert contents(rows) == contents(open_rows([GOOD, OTHER]))
+    splits = of_module(DatasetDict(test=Dataset()), "datasets", monkeypatch)
+    with pytest.raises(UsageError, match=r"several splits \(test\)"):
+        open_rows(splits)
+
+
+def test_rows_that_are_no_table_are_kept_as_they_are() -> None:
+    """A generator is read once and kept."""
+    assert table_of([GOOD]) is None
+    rows = open_rows(row for row in [GOOD])
+    assert contents(rows) == contents(rows) == contents(open_rows([GOOD]))
+
+
+@pytest.mark.parametrize("name", ["../secret.arrow", "/etc/passwd", "..", "", 3, None])
+def test_a_saved_data_set_names_no_file_elsewhere(name: object, tmp_path: Path) -> None:
+    """Its folder may be a stranger's."""
+    (tmp_path / "state.json").write_text(json.dumps({"_data_files": [{"filename": name}]}))
+    with pytest.raises(UsageError, match="which is no file beside it"):
+        list(RowFile(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("files", "says"),
+    [
+        ({}, "is a folder without state.json"),
+        ({"dataset_dict.json": '{"splits": ["test", "train"]}'}, r"name one, .*test or .*train"),
+        ({"dataset_dict.json": '{"splits": 3}'}, "name one, one of its folders"),
+        ({"dataset_dict.json": "[]"}, "holds no object"),
+        ({"state.json": "{"}, "cannot read .*state.json"),
+    ],
+)
+def test_a_folder_that_is_no_data_set_says_what_is(
+    files: dict[str, str], says: str, tmp_path: Path
+) -> None:
+    """And names the splits, where it has several."""
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    with pytest.raises(UsageError, match=says):
+        list(RowFile(tmp_path))
+
+
+def with_hub(monkeypatch: pytest.MonkeyPatch, load: Callable[..., object]) -> None:
+    """Have the Hugging Face library installed."""
+    module = ModuleType("datasets")
+    module.load_dataset = load  # type: ignore[attr-defined] # a fake
+    monkeypatch.setitem(sys.modules, "datasets", module)
+
+
+@pytest.mark.parametrize(
+    ("name", "asked"),
+    [
+        ("hf:owner/name", ("owner/name", None, None)),
+        ("hf:owner/name/config", ("owner/name", "config", None)),
+        ("hf:owner/name/config:test", ("owner/name", "config", "test")),
+        ("hf:owner/name:test", ("owner/name", None, "test")),
+    ],
+)
+def test_a_data_set_on_the_hub_is_asked_for_by_its_parts(
+    name: str, asked: tuple[object, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One split of it alone needs no name."""
+    calls: list[tuple[object, ...]] = []
+
+    def load(repository: str, config: str | None, *, split: str | None) -> object:
+        calls.append((repository, config, split))
+        return [GOOD, OTHER] if split else {"test": [GOOD, OTHER]}
+
+    with_hub(monkeypatch, load)
+    rows = RowFile(name)
+    assert contents(rows) == contents(open_rows([GOOD, OTHER]))
+    assert [row.where for row in rows] == [f"{name}:row 1", f"{name}:row 2"]
+    assert set(calls) == {asked}
+
+
+def _unreachable(*_: object, **__: object) -> Iterator[object]:
+    raise ConnectionError("no way")
+
+
+@pytest.mark.parametrize(
+    ("name", "load", "says"),
+    [
+        ("hf:owner", lambda *_, **__: [], "names no data set of the hub: write hf:OWNER/NAME"),
+        ("hf:../a/b/c", lambda *_, **__: [], "names no data set"),
+        ("hf:o/n", lambda *_, **__: {"a": [], "b": []}, "several splits: name one, as hf:o/n:a"),
+        ("hf:o/n", _unreachable, "cannot load hf:o/n: ConnectionError: no way"),
+    ],
+)
+def test_what_the_hub_does_not_have_is_refused(
+    name: str, load: Callable[..., object], says: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever the library raised."""
+    with_hub(monkeypatch, load)
+    with pytest.raises(UsageError, match=says):
+        list(RowFile(name))
+
+
+@pytest.mark.parametrize(
+    ("package", "name"), [("datasets", "hf:owner/name"), ("fsspec", "memory://rows.jsonl")]
+)
+def test_what_is_not_installed_is_named_with_the_remedy(
+    package: str, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody sees an ImportError."""
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(UsageError, match=r"not installed: pip\s+install 'rag-labeler\["):
+        list(RowFile(name))
+
+
+def test_rows_of_several_formats_are_one_set_of_rows(tmp_path: Path) -> None:
+    """What stands in two of them counts once; two of one id that differ are refused by place."""
+    lines = FORMATS["rows.jsonl"]([GOOD, OTHER], tmp_path / "rows.jsonl")
+    held = write_parquet([GOOD], tmp_path / "rows.parquet")
+    assert survey(RowFile(str(lines), held)) == (2, 1)
+    other = write_csv([GOOD | {"response": "Other."}], tmp_path / "rows.csv")
+    with pytest.raises(UsageError, match=r"rows\.csv:2: id '1' stands already at .*rows.jsonl:1"):
+        survey(RowFile(str(lines), other))
+
+
+def test_files_elsewhere_are_read_through_fsspec() -> None:
+    """Of every format, packed or not, twice."""
+    import fsspec
+
+    files = fsspec.filesystem("memory")
+    files.pipe("/f/rows.jsonl", json.dumps(GOOD).encode())
+    files.pipe("/f/rows.jsonl.gz", gzip.compress(json.dumps(GOOD).encode()))
+    files.pipe("/f/rows.json", json.dumps([GOOD]).encode())
+    sink = io.BytesIO()
+    pq.write_table(table([GOOD]), sink)
+    files.pipe("/f/rows.parquet", sink.getvalue())
+    for name in ("rows.jsonl", "rows.jsonl.gz", "rows.json", "rows.parquet"):
+        rows = RowFile(f"memory://f/{name}")
+        assert contents(rows) == contents(rows) == contents(open_rows([GOOD])), name
+
+
+@pytest.mark.parametrize("name", ["memory://nowhere/rows.csv", "nonsense://rows.csv"])
+def test_what_is_not_there_elsewhere_is_refused(name: str) -> None:
+    """Whatever its library raised."""
+    with pytest.raises(UsageError, match=f"cannot read {name}: "):
+        list(RowFile(name))

@@ -1,0 +1,469 @@
+"""Columns under other names: mappings, paths, presets, and what they refuse."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from command import Command
+from labeler.api import open_rows
+from labeler.errors import UnknownName, UsageError
+from labeler.example import Example
+from labeler.formats.columns import ColumnPath, columns_of
+from labeler.formats.presets import PRESETS, Preset, suggestion
+from labeler.record import LabelFailure
+from labeler.rows import RowFile
+from real_data import needs_ragbench, needs_ragchecker, ragbench_rows, ragchecker
+
+PLAIN: dict[str, Any] = {"question": "Q?", "documents": ["D."], "response": "R."}
+MINE = Preset("mine", {"question": ("ask",), "documents": ("docs",), "response": ("say",)})
+"""A third party's."""
+NO_PRESET = {"question": ("ask",)}
+
+
+def only(row: Any, preset: str | None = None, **columns: Any) -> Example:
+    """What one row becomes."""
+    (found,) = open_rows([row], columns=columns, preset=preset)
+    assert isinstance(found.content, Example), found.content
+    return found.content
+
+
+def failure(row: Any, preset: str | None = None, **columns: Any) -> LabelFailure:
+    """Why a row becomes nothing, beside another one that does."""
+    rows = iter(open_rows([row], columns=columns, preset=preset))
+    content = next(rows).content
+    assert isinstance(content, LabelFailure), content
+    return content
+
+
+def test_a_column_of_another_name_is_moved() -> None:
+    """It is no metadata any more; the others are."""
+    found = only(
+        {"query": "Q?", "ctx": ["D."], "response": "R.", "n": 3}, question="query", documents="ctx"
+    )
+    assert (found.question, found.documents, found.metadata) == ("Q?", ("D.",), {"n": 3})
+
+
+def test_a_column_that_a_field_pushes_aside_is_metadata() -> None:
+    """Nothing that a row holds is lost."""
+    row = PLAIN | {"query": "Other?", "metadata": {"n": 3}}
+    found = only(row, question="query")
+    assert (found.question, found.metadata) == ("Other?", {"question": "Q?", "n": 3})
+
+
+def test_a_path_leads_into_objects_and_lists() -> None:
+    """What stands beside the texts stays."""
+    row = {
+        "in": {"question": "Q?"},
+        "retrieval": {"results": [{"text": "D.", "score": 0.7}, {"text": "E."}], "k": 2},
+        "choices": [{"text": "R."}, {"text": "S."}],
+    }
+    found = only(
+        row,
+        question="in.question",
+        documents="retrieval.results[].text",
+        response="choices[0].text",
+    )
+    assert (found.question, found.documents, found.response) == ("Q?", ("D.", "E."), "R.")
+    assert found.metadata == {
+        "retrieval": {"results": [{"score": 0.7}, None], "k": 2},
+        "choices": [None, {"text": "S."}],
+    }
+
+
+def test_lists_in_lists_make_one_list() -> None:
+    """As where each result has several passages."""
+    row = {
+        "question": "Q?",
+        "results": [{"parts": [{"text": "D."}, {"text": "E."}]}, {"parts": []}],
+        "response": "R.",
+    }
+    assert only(row, documents="results[].parts[].text").documents == ("D.", "E.")
+
+
+def test_a_column_whose_name_reads_like_a_path_comes_first() -> None:
+    """Data frames that were flattened have such."""
+    row = {"in.question": "Q?", "documents": [], "response": "R."}
+    assert only(row, question="in.question").question == "Q?"
+
+
+class Document:
+    """A document as retrievers of Python give it."""
+
+    def __init__(self, page_content: str) -> None:
+        self.page_content = page_content
+        self._hidden = "no"
+
+
+def test_a_path_leads_into_objects_of_python() -> None:
+    """As chains return them; what is theirs alone stays so."""
+    row = {"input": "Q?", "context": [Document("D.")], "answer": "R."}
+    found = only(row, "langchain")
+    assert (found.documents, found.metadata) == (("D.",), {})
+    assert "has no '_hidden'" in failure(row, "langchain", documents="context[]._hidden").message
+
+
+def test_documents_are_gathered_from_several_columns() -> None:
+    """Texts and lists alike; one that is null or not there is left out."""
+    row = {"question": "Q?", "a": "A.", "b": None, "c": ["C.", "D."], "response": "R."}
+    found = [
+        row.content
+        for row in open_rows([row, row | {"d": "E."}], columns={"documents": "a, b,c,d"})
+    ]
+    assert [one.documents for one in found if isinstance(one, Example)] == [
+        ("A.", "C.", "D."),
+        ("A.", "C.", "D.", "E."),
+    ]
+
+
+def test_a_text_is_the_one_document_only_where_it_is_called_so() -> None:
+    """A comma says it; without it the text may be a list that was written wrongly."""
+    row = {"question": "Q?", "context": "D.", "response": "R."}
+    assert only(row, documents="context,").documents == ("D.",)
+    assert (
+        "'documents' must be a list of texts, got a text"
+        in failure(row, documents="context").message
+    )
+
+
+def test_a_name_is_put_together_of_columns() -> None:
+    """What names a row stays among its columns, for it may be grouped by it."""
+    found = only(PLAIN | {"set": "lamps", "n": 17}, id=["set", "n"])
+    assert (found.id, found.metadata) == ("lamps/17", {"set": "lamps", "n": 17})
+
+
+def test_in_csv_a_path_leads_into_json_in_a_cell(tmp_path: Path) -> None:
+    """And empty columns are not gathered."""
+    text = (
+        "query,found,more,last,response\n"
+        'Q?,"{""results"": [{""text"": ""D."", ""n"": 1}]}",E.,,R.\n'
+    )
+    (tmp_path / "rows.csv").write_text(text)
+    rows = open_rows(
+        tmp_path / "rows.csv",
+        columns={"question": "query", "documents": "found.results[].text,more,last"},
+    )
+    (row,) = rows
+    assert isinstance(row.content, Example)
+    assert row.content.documents == ("D.", "E.")
+    assert {type(document) for document in row.content.documents} == {str}
+    assert row.content.metadata == {"found": {"results": [{"n": 1}]}}
+
+
+@pytest.mark.parametrize(
+    ("columns", "says"),
+    [
+        (
+            {"question": "qery"},
+            "^no row has 'qery', which 'question' .* 'qery'; did you mean 'query'.*: query",
+        ),
+        ({"reference": "referense"}, "no row has 'referense'.*did you mean 'reference"),
+        ({"documents": "docs,more"}, "no row has 'more', which 'documents'"),
+        ({"documents": "docs[].txt"}, r"'docs\[0\]' has no 'txt'; did you mean 'text'"),
+        ({"documents": "docs.text"}, "'docs' is a list, not an object with 'text'"),
+        ({"question": "query[]"}, "'query' is a text, not a list"),
+        ({"question": "docs[7].text"}, r"'docs' has 1 entries, no \[7\]"),
+    ],
+)
+def test_a_column_that_no_row_has_is_refused(columns: dict[str, str], says: str) -> None:
+    """With the names that are near, whether each row needs the field or not."""
+    row = {"query": "Q?", "docs": [{"text": "D."}], "response": "R.", "references": "Z."}
+    with pytest.raises(UsageError, match=says):
+        list(open_rows([row, row], columns=columns))
+
+
+def test_a_column_that_some_row_has_is_not_refused() -> None:
+    """The others do without it, or fail where they cannot."""
+    rows = [PLAIN | {"truth": "Z."}, PLAIN]
+    first, second = open_rows(rows, columns={"reference": "truth"})
+    assert isinstance(first.content, Example)
+    assert isinstance(second.content, Example)
+    assert (first.content.reference, second.content.reference) == ("Z.", None)
+
+
+def test_no_rows_have_no_wrong_columns() -> None:
+    """An empty file is read as one."""
+    assert list(open_rows([], columns={"question": "query"})) == []
+
+
+def test_a_row_without_a_column_fails_alone_under_its_name() -> None:
+    """And says where the field was looked for."""
+    row = {"query_id": "7", "query": "Q?", "response": "R."}
+    found = failure(row, "ragchecker")
+    assert (found.id, found.reason) == ("7", "missing_field")
+    assert found.message == (
+        "row 1: no 'documents', which is read from 'retrieved_context[].text'; the row has no "
+        "'retrieved_context'; it has: query_id, query, response"
+    )
+    assert (
+        "that is null"
+        in failure(row | {"retrieved_context": None}, documents="retrieved_context").message
+    )
+
+
+@pytest.mark.parametrize(
+    ("columns", "says"),
+    [
+        ({"documnets": "x"}, "rows have no field 'documnets'; did you mean 'documents'"),
+        ({"question": ""}, "'question' is read from no column"),
+        ({"question": "a,b"}, "'question' is read from 2 columns; only id and documents can be"),
+        ({"question": "a..b"}, "neither a name nor a path"),
+        ({"question": "a[x]"}, "neither a name nor a path"),
+        ({"question": "[0]"}, "neither a name nor a path"),
+        ({"question": "a]"}, "neither a name nor a path"),
+        ({"question": f"a[{'9' * 5000}]"}, "neither a name nor a path"),
+    ],
+)
+def test_a_mapping_that_means_nothing_is_refused(columns: dict[str, str], says: str) -> None:
+    """Before a row is read."""
+    with pytest.raises(UsageError, match=says):
+        open_rows([], columns=columns)
+
+
+def test_a_path_of_very_many_steps_is_refused_at_once() -> None:
+    """A name of very many brackets is refused like any other."""
+    with pytest.raises(UsageError):
+        ColumnPath.of("a" + "[]" * 50_000 + "[x")
+
+
+SYSTEMS: dict[str, dict[str, Any]] = {
+    "ragbench": PLAIN | {"dataset_name": "lamps", "id": "1", "generation_model_name": "m"},
+    "ragas": {
+        "user_input": "Q?",
+        "retrieved_contexts": ["D."],
+        "response": "R.",
+        "reference": "Z.",
+        "rubrics": {"score1": "bad"},
+    },
+    "ragas before": {"question": "Q?", "contexts": ["D."], "answer": "R.", "ground_truth": "Z."},
+    "deepeval": {
+        "input": "Q?",
+        "actual_output": "R.",
+        "expected_output": "Z.",
+        "context": ["other"],
+        "retrieval_context": ["D."],
+    },
+    "langchain": {
+        "input": "Q?",
+        "context": [{"page_content": "D.", "metadata": {"source": "a"}, "type": "Document"}],
+        "answer": "R.",
+    },
+    "langchain dumped": {
+        "query": "Q?",
+        "source_documents": [
+            {"lc": 1, "type": "constructor", "kwargs": {"page_content": "D.", "metadata": {}}}
+        ],
+        "result": "R.",
+    },
+    "llamaindex": {
+        "query": "Q?",
+        "response": "R.",
+        "source_nodes": [{"node": {"id_": "n1", "text": "D."}, "score": 0.9}],
+        "reference_answer": "Z.",
+    },
+    "llamaindex evaluated": {"query": "Q?", "contexts": ["D."], "response": "R.", "passing": True},
+    "ragchecker": {
+        "query_id": "7",
+        "query": "Q?",
+        "gt_answer": "Z.",
+        "response": "R.",
+        "retrieved_context": [{"doc_id": "000", "text": "D."}],
+    },
+}
+REST: dict[str, Any] = {
+    "ragbench": {"dataset_name": "lamps", "generation_model_name": "m"},
+    "ragas": {"rubrics": {"score1": "bad"}},
+    "deepeval": {"context": ["other"]},
+    "langchain": {"context": [{"metadata": {"source": "a"}, "type": "Document"}]},
+    "llamaindex": {"source_nodes": [{"node": {"id_": "n1"}, "score": 0.9}]},
+    "ragchecker": {"query_id": "7", "retrieved_context": [{"doc_id": "000"}]},
+}
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_rows_of_each_system_are_read_by_its_preset(system: str) -> None:
+    """Their texts become fields, and what stands beside them metadata."""
+    found = only(SYSTEMS[system], system.split(maxsplit=1)[0])
+    assert (found.question, found.documents, found.response) == ("Q?", ("D.",), "R.")
+    has_reference = any(value == "Z." for value in SYSTEMS[system].values())
+    assert found.reference == ("Z." if has_reference else None)
+    if system in REST:
+        assert found.metadata == REST[system]
+
+
+def test_presets_name_rows_where_their_systems_do() -> None:
+    """RAGBench by three columns: an id alone stands there twice."""
+    assert only(SYSTEMS["ragbench"], "ragbench").id == "lamps/1/m"
+    assert only(SYSTEMS["ragchecker"], "ragchecker").id == "7"
+
+
+def test_results_of_ragchecker_are_read_as_they_are_saved(tmp_path: Path) -> None:
+    """As one object that holds the rows beside its numbers."""
+    saved = {"results": [SYSTEMS["ragchecker"]], "metrics": {"overall_metrics": {"f1": 1.0}}}
+    (tmp_path / "out.json").write_text(json.dumps(saved, indent=2))
+    (row,) = open_rows(tmp_path / "out.json", preset="ragchecker")
+    assert row.content == only(SYSTEMS["ragchecker"], "ragchecker")
+
+
+@needs_ragchecker
+def test_the_example_of_ragchecker_itself_is_read(tmp_path: Path) -> None:
+    """With its numbers as metadata; without the preset it is told which one."""
+    (tmp_path / "out.json").write_text(json.dumps(ragchecker(), indent=2))
+    rows = list(open_rows(tmp_path / "out.json", preset="ragchecker"))
+    assert [row.content.id for row in rows] == ["0", "1"]
+    assert all(isinstance(row.content, Example) and row.content.documents for row in rows)
+    plain, *_ = open_rows(tmp_path / "out.json")
+    assert isinstance(plain.content, LabelFailure)
+    assert plain.content.message.endswith("--preset ragchecker")
+
+
+@needs_ragbench
+def test_rows_of_ragbench_itself_are_read_alike_from_parquet(tmp_path: Path) -> None:
+    """Lists in lists included; only nulls in other columns are not there any more."""
+    published = list(ragbench_rows())[:200]
+    pq.write_table(pa.Table.from_pylist(published), tmp_path / "rows.parquet")
+    found = list(open_rows(tmp_path / "rows.parquet", preset="ragbench"))
+    expected = list(open_rows(published, preset="ragbench"))
+    assert len(found) == 200
+    for one, other in zip(found, expected, strict=True):
+        assert isinstance(one.content, Example)
+        assert isinstance(other.content, Example)
+        assert one.content.model_copy(update={"metadata": {}}) == other.content.model_copy(
+            update={"metadata": {}}
+        )
+
+
+@pytest.mark.parametrize("system", [name for name in SYSTEMS if name != "ragbench"])
+def test_rows_that_lack_fields_are_told_the_one_preset_that_fits(system: str) -> None:
+    """Each system's rows fit its preset and no other."""
+    (row,) = open_rows([SYSTEMS[system]])
+    assert isinstance(row.content, LabelFailure)
+    name = system.split(maxsplit=1)[0]
+    assert row.content.message.endswith(f"its columns are those of {name}: --preset {name}")
+
+
+def test_rows_that_fit_no_preset_or_several_are_told_none() -> None:
+    """A guess would send someone astray."""
+    assert suggestion({"query": "Q?", "response": "R."}) == ""
+    several = SYSTEMS["ragas"] | SYSTEMS["deepeval"]
+    assert suggestion(several) == ""
+
+
+def test_columns_that_are_named_count_more_than_a_preset() -> None:
+    """The preset's others stay."""
+    row = SYSTEMS["ragas"] | {"mine": ["E."]}
+    assert only(row, "ragas", documents="mine").documents == ("E.",)
+
+
+def test_a_preset_of_a_third_party_is_named_by_its_module() -> None:
+    """What is none, and what is not there, is refused."""
+    row = {"ask": "Q?", "docs": ["D."], "say": "R."}
+    assert only(row, "test_formats_columns:MINE").question == "Q?"
+    with pytest.raises(UsageError, match=r"is a dict, no labeler\.formats\.presets\.Preset"):
+        open_rows([], preset="test_formats_columns:NO_PRESET")
+    with pytest.raises(UnknownName, match="unknown preset 'ragass'; did you mean 'ragas'"):
+        open_rows([], preset="ragass")
+    for name in ("../presets", "/etc/passwd", "presets/ragas.toml"):
+        with pytest.raises(UnknownName, match="unknown preset"):
+            open_rows([], preset=name)
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_every_preset_can_be_read(name: str) -> None:
+    """Its columns are names or paths, and no field that rows need is left out."""
+    columns = columns_of({}, PRESETS[name].columns)
+    assert {"question", "documents", "response"} <= columns.choices.keys()
+
+
+def test_the_page_lists_every_preset() -> None:
+    """With its columns, as they are."""
+    page = (Path(__file__).parents[2] / "docs" / "formats.md").read_text(encoding="utf-8")
+    listed = re.findall(
+        r"^\| `(\w+)` \|(.*)\|$", page.partition("<!-- presets -->")[2], re.MULTILINE
+    )
+
+    def cell(preset: Preset, field: str) -> str:
+        return ", ".join(f"`{one}`" for one in preset.columns.get(field, ())) or "\u2013"
+
+    fields = ("question", "documents", "response", "reference", "id")
+    assert [name for name, _ in listed] == list(PRESETS)
+    for name, cells in listed:
+        preset = PRESETS[name]
+        expected = [preset.system, *(cell(preset, field) for field in fields)]
+        assert [part.strip() for part in cells.split("|")] == expected
+
+
+MAPPED = ("--map", "question=query", "--map", "documents=docs", "--map", "response=said")
+
+
+@pytest.fixture
+def rows(tmp_path: Path) -> Path:
+    """A row whose columns have other names."""
+    path = tmp_path / "mine.csv"
+    path.write_text('n,query,docs,said\n1,How long?,"[""90 m.""]",90 m.\n')
+    return path
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("label", "--judge", "embedded"),
+        ("estimate", "--model", "gpt-5-mini", "--json"),
+        ("prompt", "--rows"),
+    ],
+    ids=lambda command: command[0],
+)
+def test_commands_that_read_rows_take_columns(
+    command: tuple[str, ...], rows: Path, labeler_command: Command
+) -> None:
+    """And say so where they are not there."""
+    code, out, err = labeler_command(*command, rows, *MAPPED)
+    assert (code, bool(out)) == (0, True), err
+    code, _, err = labeler_command(*command, rows, *MAPPED[:-1], "response=sad")
+    assert code == 2 or "no 'response'" in err
+    assert "'sad'" in err
+
+
+@pytest.mark.parametrize(
+    "command", [("score",), ("similarity",), ("batch", "submit"), ("label",), ("estimate",)]
+)
+def test_every_command_on_rows_knows_the_options(
+    command: tuple[str, ...], labeler_command: Command
+) -> None:
+    """A wrong preset is named by each of them, before anything else is looked for."""
+    code, out, _ = labeler_command(*command, "--help")
+    assert code == 0
+    assert "--map" in out
+    assert "--preset" in out
+    assert all(name in out for name in PRESETS)
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (("--map", "question"), "--map 'question' is not FIELD=COLUMN"),
+        (("--map", "question=a", "--map", "question=b"), "names a field twice"),
+        (("--map", "id=n", "--id", "n"), "both --id and --map id"),
+        (("--preset", "nonsense"), "unknown preset 'nonsense'"),
+    ],
+)
+def test_options_that_contradict_are_refused(
+    options: tuple[str, ...], says: str, rows: Path, labeler_command: Command
+) -> None:
+    """Wrong use, exit code 2."""
+    code, _, err = labeler_command("label", rows, *options, "--judge", "embedded")
+    assert code == 2
+    assert says in err
+
+
+def test_a_row_of_a_preset_is_named_by_the_option_all_the_same(rows: Path) -> None:
+    """``--id`` counts more than what a preset names rows by."""
+    columns = columns_of({"question": "query", "documents": "docs", "response": "said"})
+    (row,) = RowFile(rows, id_from=["n"], columns=columns)
+    assert row.content.id == "1"

@@ -1,0 +1,281 @@
+"""Labels as Parquet: nothing is lost, whole or in parts, and strangers' tables are checked."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import scored
+from command import Command
+from labeler import api
+from labeler.errors import UsageError
+from labeler.formats import label_tables
+from labeler.label_files import parts_of, read_outcomes, to_line, write_outcomes
+from labeler.questions import QuestionsAnswer, Similarity
+from labeler.record import (
+    OUTCOME,
+    AnyOutcome,
+    LabelFailure,
+    QuestionsRecord,
+    StepsRecord,
+    questions_key,
+    steps_key,
+)
+from labeler.scores import StepsAnswer
+from labeler.vectors import EmbedderSpec
+from labelled import claims_output, expects, record, reference_output, right, says, wrong
+from records import keyed_example, sample_failure, sample_record
+
+SCORE = scored.record()
+STEPS = StepsRecord(
+    key=steps_key(SCORE.criterion, SCORE.signature),
+    criterion=SCORE.criterion,
+    answer=StepsAnswer(steps=("Read.", "Judge.")),
+    signature=SCORE.signature,
+)
+QUESTIONS = QuestionsRecord(
+    key=questions_key(keyed_example(1), SCORE.signature),
+    example=keyed_example(1),
+    answer=QuestionsAnswer(
+        noncommittal_explanation="it says so", noncommittal=False, questions=("a?", "b?", "c?")
+    ),
+    similarity=Similarity(
+        embedder=EmbedderSpec(embedder="openai", model="e"), cosines=(0.5, None, -0.25)
+    ),
+    signature=SCORE.signature,
+)
+KINDS: list[AnyOutcome] = [
+    sample_record(1),
+    sample_failure(2),
+    LabelFailure(id="rows.csv:3", reason="invalid_csv", message='not "CSV":\n…'),
+    record(answer=claims_output([says("a", by=["0a"]), says("b")])),
+    record(answer=reference_output([right("a", by=["0a"]), wrong("b")], [expects(["0a"])])),
+    scored.record(distribution={4: 0.75, 5: 0.25}),
+    STEPS,
+    QUESTIONS,
+]
+
+
+def round_trip(outcomes: list[AnyOutcome], path: Path) -> list[AnyOutcome]:
+    """What was written, read again."""
+    assert list(write_outcomes(outcomes, path)) == outcomes
+    return list(read_outcomes(path))
+
+
+def test_records_of_every_kind_are_the_same_again(tmp_path: Path) -> None:
+    """Line for line what JSON Lines would hold."""
+    found = round_trip(KINDS, tmp_path / "labels.parquet")
+    assert found == KINDS
+    assert [to_line(one) for one in found] == [to_line(one) for one in KINDS]
+
+
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**53), 2**53)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(st.characters(codec="utf-8"), max_size=8),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.text(st.characters(codec="utf-8"), max_size=4), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+
+
+@given(
+    metadata=st.dictionaries(st.text(st.characters(codec="utf-8"), max_size=4), JSON, max_size=3),
+    name=st.text(st.characters(codec="utf-8"), max_size=8),
+)
+@settings(deadline=None)
+def test_any_columns_and_names_are_the_same_again(
+    tmp_path_factory: pytest.TempPathFactory, metadata: dict[str, Any], name: str
+) -> None:
+    """Nulls, empty texts and all characters included."""
+    outcomes: list[AnyOutcome] = [
+        sample_record(example=keyed_example(id=name, metadata=metadata)),
+        LabelFailure(id=name, reason="refusal", message=name, metadata=metadata),
+    ]
+    found = round_trip(outcomes, tmp_path_factory.mktemp("labels") / "labels.parquet")
+    assert [to_line(one) for one in found] == [to_line(one) for one in outcomes]
+
+
+def test_the_table_says_what_each_record_is(tmp_path: Path) -> None:
+    """One value is a column of its type; what is nested is JSON."""
+    path = tmp_path / "labels.parquet"
+    list(write_outcomes(KINDS[:2], path))
+    rows = pq.read_table(path).to_pylist()
+    assert [(row["kind"], row["id"], row["reason"], row["lasting"]) for row in rows] == [
+        ("label", "row-1", None, None),
+        ("failure", "row-2", "refusal", True),
+    ]
+    assert json.loads(rows[0]["example"])["question"] == "How high is tower 1?"
+
+
+def test_every_field_of_every_kind_has_a_column() -> None:
+    """A field that a later version adds must not be left out silently."""
+    classes = OUTCOME.json_schema()["$defs"]
+    names = {
+        name
+        for definition in classes.values()
+        if "kind" in definition.get("properties", {}) and "version" in definition["properties"]
+        for name in definition["properties"]
+    }
+    assert names == set(label_tables.SCHEMA.names)
+
+
+def test_row_groups_are_bounded_and_read_one_by_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By their number, and by their size where records are large."""
+    monkeypatch.setattr(label_tables, "GROUP", 2)
+    path = tmp_path / "labels.parquet"
+    list(write_outcomes([sample_record(n) for n in range(5)], path))
+    assert pq.ParquetFile(path).num_row_groups == 3
+    asked: list[list[int]] = []
+
+    class Spy(pq.ParquetFile):  # type: ignore[misc] # pyarrow has no types
+        def iter_batches(self, *, row_groups: list[int], **options: Any) -> Any:
+            asked.append(row_groups)
+            return super().iter_batches(row_groups=row_groups, **options)
+
+    monkeypatch.setattr(pq, "ParquetFile", Spy)
+    outcomes = read_outcomes(path)
+    assert [(next(outcomes).id, len(asked)) for _ in range(5)] == [
+        (f"row-{n}", n // 2 + 1) for n in range(5)
+    ]
+    monkeypatch.setattr(label_tables, "_LARGEST_GROUP", 1)
+    list(write_outcomes([sample_record(n) for n in range(5)], path))
+    assert pq.ParquetFile(path).num_row_groups == 5
+
+
+def test_the_file_appears_when_it_is_whole(tmp_path: Path) -> None:
+    """What was there before stays until then, and where the run breaks off."""
+    path = tmp_path / "labels.parquet"
+    list(write_outcomes([sample_record(1)], path))
+    run = write_outcomes([sample_record(2), sample_record(3)], path)
+    next(run)
+    assert [one.id for one in read_outcomes(path)] == ["row-1"]
+    run.close()  # type: ignore[attr-defined] # a generator
+    assert [one.id for one in read_outcomes(path)] == ["row-1"]
+    assert [one.name for one in tmp_path.iterdir()] == ["labels.parquet"]
+
+
+def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
+    """Before the first label is asked for."""
+    asked = iter([sample_record(1)])
+    with pytest.raises(UsageError, match="cannot write"):
+        list(write_outcomes(asked, tmp_path / "none" / "labels.parquet"))
+    assert next(asked).id == "row-1"
+
+
+def write_rows(path: Path, **changes: Any) -> Path:
+    """A table of one record, some cells of which were changed."""
+    row = label_tables.row_of(sample_record(1)) | changes
+    pq.write_table(pa.Table.from_pylist([row], schema=label_tables.SCHEMA), path)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"kind": None}, "has no 'kind'"),
+        ({"kind": "other"}, "has no 'kind' of label, score or failure"),
+        ({"example": "{"}, "not a label record"),
+        ({"example": "NaN"}, "not a label record"),
+        ({"label": '{"x": 1}'}, "not a label record"),
+        ({"key": "0" * 64}, "was damaged or edited"),
+        ({"reason": "refusal"}, "not a label record"),
+        ({"label": '1,"kind":"failure"'}, "not a label record"),
+    ],
+)
+def test_a_row_that_was_edited_is_refused_by_its_number(
+    changes: dict[str, Any], says: str, tmp_path: Path
+) -> None:
+    """As a line of JSON Lines is."""
+    path = write_rows(tmp_path / "labels.parquet", **changes)
+    with pytest.raises(UsageError, match=rf"labels\.parquet:row 1: .*{says}"):
+        list(read_outcomes(path))
+
+
+@pytest.mark.parametrize(
+    ("table", "says"),
+    [
+        (pa.table({"question": ["Q"]}), "it has no column 'kind'"),
+        (pa.table({"kind": [3]}), "its column 'kind' has another type"),
+        (pa.table({"kind": ["label"], "label": [{"a": 1}]}), "its column 'label' has another type"),
+        (pa.table({"kind": ["label"], "blob": [b"x"]}), "column 'blob' holds bytes"),
+    ],
+)
+def test_another_table_is_refused(table: Any, says: str, tmp_path: Path) -> None:
+    """With what writes such tables."""
+    pq.write_table(table, tmp_path / "labels.parquet")
+    with pytest.raises(UsageError, match=says):
+        list(read_outcomes(tmp_path / "labels.parquet"))
+
+
+def test_other_columns_of_a_table_are_left_out(tmp_path: Path) -> None:
+    """Those that somebody added to look at, such as a day."""
+    path = tmp_path / "labels.parquet"
+    table = pa.Table.from_pylist(
+        [label_tables.row_of(sample_record(1))], schema=label_tables.SCHEMA
+    )
+    pq.write_table(table.append_column("day", pa.array(["2026-01-02"])), path)
+    assert list(read_outcomes(path)) == [sample_record(1)]
+
+
+def test_a_folder_and_a_pattern_are_read_as_one(tmp_path: Path) -> None:
+    """In the order of the files' names; folders of a partition included."""
+    for n, name in enumerate(("day=1/a.parquet", "day=1/b.parquet", "day=2/a.parquet")):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        list(write_outcomes([sample_record(n)], tmp_path / name))
+    (tmp_path / "notes.txt").write_text("none of them")
+    assert [one.id for one in api.read_any(tmp_path)] == ["row-0", "row-1", "row-2"]
+    assert [one.id for one in api.read_any(f"{tmp_path}/*/a.parquet")] == ["row-0", "row-2"]
+
+
+def test_a_name_of_one_thing_is_no_pattern(tmp_path: Path) -> None:
+    """A file may have a bracket in its name; a pattern that fits nothing is refused."""
+    path = tmp_path / "labels[1].jsonl"
+    list(write_outcomes([sample_record(1)], path))
+    assert parts_of(str(path)) is None
+    assert [one.id for one in api.read_any(path)] == ["row-1"]
+    with pytest.raises(UsageError, match="no file is like"):
+        list(api.read_any(tmp_path / "none-*.parquet"))
+
+
+def test_a_store_goes_out_as_parquet_and_comes_back(
+    tmp_path: Path, labeler_command: Command
+) -> None:
+    """Record for record; what metrics say of it is the same."""
+    store = tmp_path / "store"
+    api.import_labels([sample_record(n) for n in range(3)], store)
+    for name in ("labels.parquet", "labels.jsonl"):
+        assert labeler_command("export", "--store", store, "-o", tmp_path / name)[0] == 0
+    code, _, err = labeler_command(
+        "import", "labels", tmp_path / "labels.parquet", "--store", tmp_path / "o"
+    )
+    assert (code, "3 new, 0 there already" in err) == (0, True)
+    told = [
+        labeler_command("metrics", tmp_path / f"labels.{end}", "--json")[1]
+        for end in ("parquet", "jsonl")
+    ]
+    assert told[0] == told[1]
+
+
+def test_metrics_take_several_files(tmp_path: Path, labeler_command: Command) -> None:
+    """As a shell hands over what fits a pattern."""
+    for n in range(2):
+        list(write_outcomes([sample_record(n)], tmp_path / f"{n}.parquet"))
+    code, out, _ = labeler_command(
+        "metrics", tmp_path / "0.parquet", tmp_path / "1.parquet", "--rows"
+    )
+    assert code == 0
+    assert [json.loads(line)["id"] for line in out.splitlines()] == ["row-0", "row-1"]

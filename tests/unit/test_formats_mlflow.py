@@ -1,0 +1,108 @@
+"""Summaries and label files in a run of MLflow."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+import labeler
+from labeler.calculators import SummaryRow
+from labeler.errors import UsageError
+from labeler.mlflow_logging import log_summary
+from labeler.record import AnyOutcome, LabelFailure
+from records import sample_record
+
+FAILURE = LabelFailure(id="f", reason="refusal", message="It was refused.")
+
+
+class Run:
+    """What was logged."""
+
+    def __init__(self) -> None:
+        self.metrics: dict[str, float] = {}
+        self.tags: dict[str, str] = {}
+        self.artifacts: list[str] = []
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch) -> Run:
+    """An active run."""
+    run, module = Run(), ModuleType("mlflow")
+    made: dict[str, Any] = {
+        "log_metrics": run.metrics.update,
+        "set_tags": run.tags.update,
+        "log_artifact": run.artifacts.append,
+    }
+    for name, value in made.items():
+        setattr(module, name, value)
+    monkeypatch.setitem(sys.modules, "mlflow", module)
+    return run
+
+
+def summary(**options: Any) -> list[SummaryRow]:
+    """Of twelve records and a failure."""
+    outcomes: list[AnyOutcome] = [*(sample_record(n) for n in range(12)), FAILURE]
+    return labeler.summary(outcomes, "relevance", **options)
+
+
+def test_means_counts_and_intervals_become_metrics(run: Run, tmp_path: Path) -> None:
+    """What made them is a tag, and the labels an artifact."""
+    (tmp_path / "labels.jsonl").write_text("")
+    (row,) = rows = summary(intervals=labeler.Intervals())
+    log_summary(rows, tmp_path / "labels.jsonl")
+    assert row.interval is not None
+    assert run.metrics == {
+        "relevance": row.mean,
+        "relevance.defined": 12,
+        "relevance.undefined": 0,
+        "relevance.failed": 1,
+        "relevance.low": row.interval.low,
+        "relevance.high": row.interval.high,
+    }
+    assert run.tags["labeler.signature.relevance"] == row.signature(labeler.__version__)
+    assert run.artifacts == [str(tmp_path / "labels.jsonl")]
+
+
+def test_groups_have_names_that_mlflow_takes(run: Run) -> None:
+    """Odd characters count as _; a metric without a mean has counts alone."""
+    (row,) = summary()
+    odd = replace(row, group="a:é\n=b", mean=None)
+    log_summary([replace(row, group="east 1"), odd])
+    assert run.metrics["relevance/east 1"] == row.mean
+    assert "relevance/a____b" not in run.metrics
+    assert run.metrics["relevance/a____b.defined"] == 12
+
+
+def test_two_groups_of_one_name_are_refused(run: Run) -> None:
+    """One would hide the other; nothing is logged."""
+    (row,) = summary()
+    with pytest.raises(UsageError, match="two groups or metrics have the name 'relevance/a_b'"):
+        log_summary([replace(row, group="a:b"), replace(row, group="a=b")])
+    assert run.metrics == {}
+
+
+def test_labels_made_in_several_ways_are_refused(run: Run) -> None:
+    """Their metrics have the same names."""
+    (row,) = summary()
+    with pytest.raises(UsageError, match="made in 2 ways"):
+        log_summary([row, replace(row, label="judge:other")])
+    assert run.metrics == {}
+
+
+def test_a_file_that_is_not_there_is_refused_first(run: Run, tmp_path: Path) -> None:
+    """Nothing is logged."""
+    with pytest.raises(UsageError, match="is no file: nothing was logged"):
+        log_summary(summary(), tmp_path / "none.jsonl")
+    assert run.metrics == {}
+
+
+def test_mlflow_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the remedy."""
+    monkeypatch.setitem(sys.modules, "mlflow", None)
+    with pytest.raises(UsageError, match=r"pip install 'rag-labeler\[mlflow\]'"):
+        log_summary(summary())

@@ -1,0 +1,228 @@
+"""Metric rows and summaries as tables: the same numbers in each, and no formula in a cell."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+import sys
+from collections.abc import Iterator
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+import labeler
+from command import Command
+from labeler import __version__, api
+from labeler.calculators import MetricsRow, Ratio
+from labeler.errors import UsageError
+from labeler.number_files import (
+    guarded,
+    to_arrow,
+    to_frame,
+    write_metric_rows,
+    write_summaries,
+)
+from labeler.record import AnyOutcome, LabelFailure
+from labelled import claims_output, record, says
+from records import sample_record
+
+HALF = MetricsRow("a", {"one": Ratio(1, 2)}, "label:x", "metrics:one.v1", metadata={"n": [3]})
+ODD = MetricsRow(
+    "b",
+    {"one": Ratio.missing("no_sentences"), "two": Ratio(Fraction(1, 3), 2)},
+    None,
+    "metrics:one.v1,two.v1",
+    failed="refusal",
+)
+FAILURE = LabelFailure(id="f", reason="refusal", message="It was refused.")
+
+
+def read_csv(path: Path) -> list[dict[str, str]]:
+    """The rows of a CSV file."""
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_a_metric_row_is_one_row_with_four_columns_a_metric(tmp_path: Path) -> None:
+    """Value, numerator, denominator, and why there is none."""
+    assert write_metric_rows([HALF, ODD], tmp_path / "rows.parquet") == 2
+    first, second = pq.read_table(tmp_path / "rows.parquet").to_pylist()
+    assert first == {
+        "id": "a",
+        "failed": None,
+        "signature": f"metrics:one.v1|label:x|labeler:{__version__}",
+        "one": 0.5,
+        "one.numerator": 1.0,
+        "one.denominator": 2,
+        "one.undefined": None,
+        "two": None,
+        "two.numerator": None,
+        "two.denominator": None,
+        "two.undefined": None,
+        "metadata": '{"n":[3]}',
+    }
+    assert (second["failed"], second["one.undefined"]) == ("refusal", "no_sentences")
+    assert (second["two"], second["two.denominator"]) == (1 / 6, 2)
+
+
+def test_all_tables_hold_the_same_numbers(tmp_path: Path) -> None:
+    """Records of two profiles and a failure; JSON Lines as they are published."""
+    claims = record(answer=claims_output([says("a", by=["0a"])]))
+    outcomes: list[AnyOutcome] = [sample_record(1), claims, FAILURE]
+    rows = labeler.metrics(outcomes)
+    for name in ("rows.csv", "rows.parquet", "rows.jsonl"):
+        write_metric_rows(rows, tmp_path / name)
+    records = to_arrow(rows).to_pylist()
+    assert to_frame(rows).to_dicts() == records
+    assert pq.read_table(tmp_path / "rows.parquet").to_pylist() == records
+    shown = [
+        {name: "" if value is None else value for name, value in one.items()} for one in records
+    ]
+    cells = read_csv(tmp_path / "rows.csv")
+    assert [{name: _number(cell) for name, cell in one.items()} for one in cells] == shown
+    lines = (tmp_path / "rows.jsonl").read_text(encoding="utf-8").splitlines()
+    assert [json.loads(line) for line in lines] == [row.as_json(__version__) for row in rows]
+
+
+def _number(cell: str) -> object:
+    try:
+        return float(cell)
+    except ValueError:
+        return cell
+
+
+def test_only_metrics_that_some_row_has_have_columns(tmp_path: Path) -> None:
+    """Which they are is known at the end; the rows are read once all the same."""
+
+    def rows() -> Iterator[MetricsRow]:
+        yield HALF
+        yield ODD
+
+    write_metric_rows(rows(), tmp_path / "rows.csv")
+    write_metric_rows([HALF], tmp_path / "half.csv")
+    assert "two" in read_csv(tmp_path / "rows.csv")[0]
+    assert "two" not in read_csv(tmp_path / "half.csv")[0]
+
+
+def test_summaries_are_a_row_each(tmp_path: Path) -> None:
+    """Intervals and bounds in columns, counts by reason as JSON."""
+    outcomes: list[AnyOutcome] = [*(sample_record(n) for n in range(12)), FAILURE]
+    rows = labeler.summary(outcomes, "relevance", intervals=labeler.Intervals())
+    for name in ("sums.csv", "sums.parquet", "sums.jsonl"):
+        assert write_summaries(rows, tmp_path / name) == 1
+    (found,) = pq.read_table(tmp_path / "sums.parquet").to_pylist()
+    told = rows[0].as_json(__version__)
+    assert told["interval"] is not None
+    assert told["bounds"] is not None
+    assert (found["mean"], found["interval.low"]) == (told["mean"], told["interval"]["low"])
+    assert (found["bounds.high"], found["defined"]) == (told["bounds"]["high"], 12)
+    assert (json.loads(found["failed"]), found["undefined"]) == ({"refusal": 1}, None)
+    assert to_frame(rows).to_dicts() == [found]
+    (cells,) = read_csv(tmp_path / "sums.csv")
+    assert (cells["mean"], cells["higher_is_better"]) == (str(told["mean"]), "true")
+    assert json.loads((tmp_path / "sums.jsonl").read_text(encoding="utf-8")) == told
+
+
+@pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1"])
+def test_no_cell_of_csv_reads_as_a_formula(text: str, tmp_path: Path) -> None:
+    """Names of rows, of metrics and reasons are strangers' texts; numbers stay numbers."""
+    row = MetricsRow(text, {text: Ratio(-1, 2)}, None, text, failed=text)
+    write_metric_rows([row], tmp_path / "rows.csv")
+    with (tmp_path / "rows.csv").open(encoding="utf-8", newline="") as file:
+        names, cells = list(csv.reader(file))
+    assert [names[3], cells[0], cells[1]] == [f"'{text}"] * 3
+    assert cells[3] == "-0.5"
+    assert not any(name.startswith(("=", "+", "@", "\t", "\r")) for name in (*names, *cells))
+
+
+def test_other_texts_are_not_guarded() -> None:
+    """An apostrophe of their own stays one."""
+    assert [guarded(text) for text in ("a=1", "'=1", "", "1-2")] == ["a=1", "'=1", "", "1-2"]
+
+
+def test_csv_may_be_packed(tmp_path: Path) -> None:
+    """By the end of its name."""
+    write_metric_rows([HALF], tmp_path / "rows.csv.gz")
+    assert gzip.decompress((tmp_path / "rows.csv.gz").read_bytes()).startswith(b"id,failed")
+
+
+def test_very_many_rows_are_several_row_groups(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One is in memory at a time."""
+    monkeypatch.setattr("labeler.number_files._GROUP", 2)
+    write_metric_rows([HALF] * 5, tmp_path / "rows.parquet")
+    file = pq.ParquetFile(tmp_path / "rows.parquet")
+    assert (file.num_row_groups, file.metadata.num_rows) == (3, 5)
+
+
+def test_no_rows_are_a_table_of_none(tmp_path: Path) -> None:
+    """With the columns that each row has."""
+    assert write_metric_rows([], tmp_path / "rows.parquet") == 0
+    names = ["id", "failed", "signature", "metadata"]
+    assert pq.read_table(tmp_path / "rows.parquet").column_names == names
+    assert to_arrow([]).column_names == names
+
+
+@pytest.mark.parametrize("rows", [[3], [HALF, *labeler.summary([sample_record(1)], "relevance")]])
+def test_a_table_is_of_one_kind_of_row(rows: list[Any]) -> None:
+    """What is none is refused."""
+    with pytest.raises(UsageError, match="a table is of metric rows or of summaries"):
+        to_arrow(rows)
+
+
+@pytest.mark.parametrize(("package", "library"), [("polars", "polars"), ("pandas", "pandas")])
+def test_a_library_that_is_not_there_is_named(
+    package: str, library: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And one that frames are not made of is refused."""
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(UsageError, match=f"to_frame needs {library}, which is not installed"):
+        to_frame([HALF], library=library)
+    with pytest.raises(UsageError, match="not of 'spark'"):
+        to_frame([HALF], library="spark")
+
+
+@pytest.fixture
+def labels(tmp_path: Path) -> Path:
+    """A label file of three records."""
+    api.write_labels([sample_record(n) for n in range(3)], tmp_path / "labels.jsonl")
+    return tmp_path / "labels.jsonl"
+
+
+@pytest.mark.parametrize("end", ["csv", "parquet", "jsonl"])
+def test_the_command_writes_rows_and_summaries(
+    end: str, labels: Path, labeler_command: Command
+) -> None:
+    """To the file, and says how many."""
+    code, out, err = labeler_command("metrics", labels, "--rows", "-o", f"rows.{end}")
+    assert (code, out, err) == (0, "", f"3 rows written to rows.{end}\n")
+    code, out, err = labeler_command(
+        "metrics", labels, "-o", f"sums.{end}", "--metrics", "relevance"
+    )
+    assert (code, out, err) == (0, "", f"1 summaries written to sums.{end}\n")
+
+
+@pytest.mark.parametrize("named", ["labels.parquet", "parts", "parts/*.parquet"])
+def test_numbers_are_not_written_over_their_labels(
+    named: str, tmp_path: Path, labeler_command: Command
+) -> None:
+    """Labels cost money."""
+    path = tmp_path / ("labels.parquet" if named == "labels.parquet" else "parts/labels.parquet")
+    path.parent.mkdir(exist_ok=True)
+    api.write_labels([sample_record(1)], path)
+    before = path.read_bytes()
+    code, _, err = labeler_command("metrics", named, "--rows", "-o", path)
+    assert (code, "is an input: write to another file" in err) == (2, True)
+    assert path.read_bytes() == before
+
+
+def test_the_command_refuses_other_names(labels: Path, labeler_command: Command) -> None:
+    """Before anything is computed, and without a file left behind."""
+    code, _, err = labeler_command("metrics", labels, "-o", "sums.xlsx")
+    assert (code, "numbers are written to .csv, .parquet or .jsonl" in err) == (2, True)
+    assert not Path("sums.xlsx").exists()

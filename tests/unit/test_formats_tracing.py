@@ -1,0 +1,270 @@
+"""Spans of judge calls: what they say, what they never say, and that they cost nothing."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import contextmanager
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+
+import labeler
+from fakes import CountingJudge, agreeable
+from labeler import tracing
+from labeler.errors import JudgeError
+from labeler.example import Frozen
+from labeler.judges import JudgeReply, UnusableAnswer
+from labeler.judges.openai_spec import OpenAISpec
+from labeler.prompting import JudgeRequest
+from labeler.record import LabelFailure, LabelRecord, ReplyFacts, Usage
+
+ROW: dict[str, Any] = {
+    "id": "secret-id",
+    "question": "How long is the hidden quay?",
+    "documents": ["The hidden quay is 90 m long."],
+    "response": "It is 90 hidden metres long.",
+}
+
+
+class Span:
+    """A span that keeps what it is told."""
+
+    def __init__(self, name: str, kind: str, attributes: dict[str, Any], log: Log) -> None:
+        self.name, self.kind, self.attributes = name, kind, dict(attributes)
+        self.status: tuple[str, str] | None = None
+        self.ended = 0
+        self._log = log
+
+    def is_recording(self) -> bool:
+        """Whether anybody listens."""
+        return self._log.recording
+
+    def set_attribute(self, name: str, value: object) -> None:
+        """Keep one."""
+        self._fail()
+        self.attributes[name] = value
+
+    def set_attributes(self, values: dict[str, object]) -> None:
+        """Keep several."""
+        self._fail()
+        self.attributes.update(values)
+
+    def set_status(self, status: tuple[str, str]) -> None:
+        """Keep it."""
+        self._fail()
+        self.status = status
+
+    def end(self) -> None:
+        """Count it."""
+        self._fail()
+        self.ended += 1
+
+    def _fail(self) -> None:
+        if self._log.breaks:
+            raise RuntimeError("the tracer is broken")
+
+
+class Log:
+    """As much of ``opentelemetry.trace`` as is used."""
+
+    def __init__(self) -> None:
+        self.spans: list[Span] = []
+        self.current: list[Span] = []
+        self.recording, self.breaks, self.refuses = True, False, False
+
+    def get_tracer(self, *_: object) -> Any:
+        """A tracer that logs here."""
+        if self.refuses:
+            raise RuntimeError("no tracer today")
+        return SimpleNamespace(start_span=self._start)
+
+    def _start(self, name: str, *, kind: str, attributes: dict[str, Any]) -> Span:
+        self.spans.append(Span(name, kind, attributes, self))
+        return self.spans[-1]
+
+    @contextmanager
+    def use_span(self, span: Span, **options: bool) -> Any:
+        """Make it the current one."""
+        assert options == dict.fromkeys(
+            ("end_on_exit", "record_exception", "set_status_on_exception"), False
+        )
+        self.current.append(span)
+        yield
+        self.current.remove(span)
+
+
+@pytest.fixture
+def log(monkeypatch: pytest.MonkeyPatch) -> Log:
+    """A process that has a tracer."""
+    log = Log()
+    module = ModuleType("opentelemetry.trace")
+    made = {
+        "SpanKind": SimpleNamespace(CLIENT="client", INTERNAL="internal"),
+        "StatusCode": SimpleNamespace(ERROR="error"),
+        "Status": lambda code, description: (code, description),
+        "get_tracer": log.get_tracer,
+        "use_span": log.use_span,
+    }
+    for name, value in made.items():
+        setattr(module, name, value)
+    monkeypatch.setitem(sys.modules, "opentelemetry.trace", module)
+    return log
+
+
+def labelled(judge: Any) -> Any:
+    """What becomes of the row."""
+    (outcome,) = labeler.label([ROW], judge=judge, store=labeler.MemoryStore())
+    return outcome
+
+
+def test_a_judge_call_is_a_span_by_the_conventions(log: Log) -> None:
+    """With what was asked for, what answered, and what it cost."""
+
+    def answer(request: JudgeRequest) -> JudgeReply[Frozen]:
+        assert [span.ended for span in log.current] == [0]
+        usage = Usage(prompt_tokens=90, completion_tokens=7, cached_tokens=60, cache_write_tokens=5)
+        facts = ReplyFacts(served_model="fake-1-b", usage=usage, attempts=3, reasks=1)
+        return JudgeReply(agreeable(request).answer, facts)
+
+    record = labelled(CountingJudge(answer))
+    (span,) = log.spans
+    assert (span.name, span.kind, span.ended, span.status) == ("chat fake-1", "client", 1, None)
+    assert log.current == []
+    assert span.attributes == {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.provider.name": "fake",
+        "gen_ai.request.model": "fake-1",
+        "gen_ai.output.type": "json",
+        "gen_ai.response.model": "fake-1-b",
+        "gen_ai.usage.input_tokens": 90,
+        "gen_ai.usage.output_tokens": 7,
+        "gen_ai.usage.cache_read.input_tokens": 60,
+        "gen_ai.usage.cache_creation.input_tokens": 5,
+        "labeler.prompt": "trace/v1",
+        "labeler.schema": "label-trace/v1",
+        "labeler.key": record.key,
+        "labeler.record.digest": tracing.digest_of_id("secret-id"),
+        "labeler.attempts": 3,
+        "labeler.reasks": 1,
+    }
+
+
+@pytest.mark.parametrize(
+    ("address", "server"),
+    [
+        ("https://api.openai.com/v1", ("api.openai.com", 443)),
+        ("http://127.0.0.1:8000/v1", ("127.0.0.1", 8000)),
+    ],
+)
+def test_a_hosted_model_is_named_with_its_server_and_sampling(
+    address: str, server: tuple[str, int], log: Log
+) -> None:
+    """At the span's start, where samplers look."""
+    spec = OpenAISpec(
+        model="m", base_url=address, temperature=0.5, top_p=0.9, seed=7, max_output_tokens=99
+    )
+    requests: list[JudgeRequest] = []
+    labelled(CountingJudge(lambda request: requests.append(request) or agreeable(request)))  # type: ignore[func-returns-value] # keeps it on the way
+    with tracing.judge_call(spec, requests[0]):
+        found = log.spans[-1].attributes
+    assert (found["server.address"], found["server.port"]) == server
+    assert (found["gen_ai.provider.name"], found["gen_ai.request.max_tokens"]) == ("openai", 99)
+    sampling = [found[f"gen_ai.request.{name}"] for name in ("temperature", "top_p", "seed")]
+    assert sampling == [0.5, 0.9, 7]
+
+
+def test_no_text_of_a_row_is_in_a_span(log: Log) -> None:
+    """Nor its id, unless that is asked for; also where the judge fails with their words."""
+
+    def fail(request: JudgeRequest) -> JudgeReply[Frozen]:
+        raise JudgeError(f"cannot read {request.messages}", reason="refusal")
+
+    labelled(CountingJudge())
+    assert isinstance(labelled(CountingJudge(fail)), LabelFailure)
+    told = repr([(span.name, span.attributes, span.status) for span in log.spans])
+    assert len(log.spans) == 2
+    assert "hidden" not in told
+    assert "secret" not in told
+
+
+def test_ids_are_shown_where_that_is_asked_for(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beside the digest."""
+    monkeypatch.setattr(tracing._Privacy, "ids_shown", False)
+    tracing.show_record_ids()
+    labelled(CountingJudge())
+    assert log.spans[0].attributes["labeler.record.id"] == "secret-id"
+
+
+def unusable(_: JudgeRequest) -> JudgeReply[Frozen]:
+    """An answer that was paid for in vain."""
+    raise UnusableAnswer("broken", reason="contract", attempts=2, usage=Usage(prompt_tokens=9))
+
+
+def buggy(_: JudgeRequest) -> JudgeReply[Frozen]:
+    """A judge with a mistake in it."""
+    raise KeyError("hidden")
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "reason", "attributes"),
+    [
+        (unusable, "contract", {"gen_ai.usage.input_tokens": 9, "labeler.attempts": 2}),
+        (buggy, "KeyError", {}),
+    ],
+)
+def test_a_call_that_fails_says_by_which_code(
+    behaviour: Any, reason: str, attributes: dict[str, object], log: Log
+) -> None:
+    """And what it cost all the same."""
+    assert isinstance(labelled(CountingJudge(behaviour)), LabelFailure)
+    (span,) = log.spans
+    assert (span.status, span.ended) == (("error", reason), 1)
+    assert span.attributes["error.type"] == reason
+    assert attributes.items() <= span.attributes.items()
+
+
+@pytest.mark.parametrize("fault", ["breaks", "refuses"])
+def test_a_broken_tracer_costs_no_label(fault: str, log: Log) -> None:
+    """The label is paid for."""
+    setattr(log, fault, True)
+    assert isinstance(labelled(CountingJudge()), LabelRecord)
+
+
+def test_nobody_is_told_where_nobody_records(log: Log) -> None:
+    """A process may have the package and no provider."""
+    log.recording = False
+    assert isinstance(labelled(CountingJudge()), LabelRecord)
+    assert [span.ended for span in log.spans] == [0]
+
+
+def test_a_judge_in_this_process_is_called_so(log: Log) -> None:
+    """As the embedded one."""
+    labelled("embedded")
+    assert [span.kind for span in log.spans] == ["internal"]
+
+
+def test_without_a_tracer_nothing_is_imported(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not even where the package is installed."""
+    for name in [name for name in sys.modules if name.partition(".")[0] == "opentelemetry"]:
+        monkeypatch.delitem(sys.modules, name)
+    assert isinstance(labelled(CountingJudge()), LabelRecord)
+    assert not [name for name in sys.modules if name.partition(".")[0] == "opentelemetry"]
+
+
+def test_the_real_package_takes_the_spans() -> None:
+    """Where it is installed: under the caller's own span, current when rows are labelled."""
+    pytest.importorskip("opentelemetry.sdk")
+    from opentelemetry import trace
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+    from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+    exporter, provider = InMemorySpanExporter(), TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    trace.set_tracer_provider(provider)
+    with trace.get_tracer("mine").start_as_current_span("mine") as mine:
+        labelled(CountingJudge())
+    found = next(span for span in exporter.get_finished_spans() if span.name == "chat fake-1")
+    assert found.parent.span_id == mine.get_span_context().span_id
+    assert found.attributes["gen_ai.usage.input_tokens"] == 10
