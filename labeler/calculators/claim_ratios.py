@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from labeler.calculators.definition import metric
 from labeler.calculators.ratio import Ratio
 from labeler.calculators.tally import Tally
+
+if TYPE_CHECKING:
+    from labeler.calculators.columns import RatioColumn, TallyColumns
 
 _VERDICT = ("response_claims.verdict",)
 _SUPPORTING = ("response_claims.supporting_sentence_keys",)
@@ -18,6 +23,7 @@ _ON_TOPIC = ("response_claims.relevant_to_question",)
     needs=_VERDICT,
     source="RAGAS and DeepEval faithfulness",
     formula="claims that the documents entail / claims of the response",
+    vector=lambda c: c.claim_share(c.claim_entailed),
 )
 def faithfulness_claim(tally: Tally) -> Ratio:
     """Share of the response's claims that the documents entail.
@@ -35,6 +41,7 @@ def faithfulness_claim(tally: Tally) -> Ratio:
     needs=_SUPPORTING,
     source="RAGChecker faithfulness",
     formula="claims that a document entails / claims of the response",
+    vector=lambda c: c.claim_share(c.claim_supported),
 )
 def faithfulness_ragchecker(tally: Tally) -> Ratio:
     """Share of the response's claims that can be traced to a document.
@@ -54,6 +61,7 @@ def faithfulness_ragchecker(tally: Tally) -> Ratio:
     needs=_VERDICT,
     source="generator-metrics guide, hallucination",
     formula="claims that the documents do not entail / claims of the response",
+    vector=lambda c: c.claim_share(~c.claim_entailed),
 )
 def hallucination_rate_claim(tally: Tally) -> Ratio:
     """Share of the response's claims that the documents leave open or contradict.
@@ -65,6 +73,12 @@ def hallucination_rate_claim(tally: Tally) -> Ratio:
     return tally.claim_share(lambda claim: not claim.entailed)
 
 
+def _hallucination_contexts(columns: TallyColumns) -> RatioColumn:
+    documents = columns.documents.sizes
+    share = columns.ratio(columns.contradicted, documents, if_empty="no_documents")
+    return share.unless(columns.without_claims, "needs_claims")
+
+
 @metric(
     "hallucination_contexts",
     dialect="document",
@@ -73,6 +87,7 @@ def hallucination_rate_claim(tally: Tally) -> Ratio:
     needs=_CONTRADICTING,
     source="DeepEval hallucination, as the metric guides define it",
     formula="documents that contradict a claim of the response / C",
+    vector=_hallucination_contexts,
 )
 def hallucination_contexts(tally: Tally) -> Ratio:
     """Share of the documents that the response contradicts.
@@ -94,6 +109,7 @@ def hallucination_contexts(tally: Tally) -> Ratio:
     needs=_ON_TOPIC,
     source="DeepEval answer relevancy; generator-metrics guide, response relevancy",
     formula="claims that help to answer the question / claims of the response",
+    vector=lambda c: c.claim_share(c.claim_on_topic),
 )
 def answer_relevancy(tally: Tally) -> Ratio:
     """Share of the response's claims that help to answer the question, true or not.

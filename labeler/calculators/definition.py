@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import get_args
+from typing import TYPE_CHECKING, get_args
 
 from pydantic import BaseModel
 
@@ -16,7 +16,11 @@ from labeler.errors import UnknownName
 from labeler.labels import GPTLabelingOutput
 from labeler.profiles import PROFILES, Profile
 
+if TYPE_CHECKING:  # numpy takes its time to load
+    from labeler.calculators.columns import RatioColumn, TallyColumns
+
 Compute = Callable[[Tally], Ratio]
+Vector = Callable[["TallyColumns"], "RatioColumn"]
 
 
 @dataclass(frozen=True)
@@ -35,6 +39,8 @@ class Metric:
         default: whether ``name`` alone means this dialect.
         bounded: whether every value lies from 0 to 1, as a share does. Only then may records that
             all have 1 be taken for a share of 1, and is it known what failed records could do.
+        vector: the same function of many tallies at once, or ``None`` where records are measured
+            one by one. It must give the same ratios.
     """
 
     name: str
@@ -47,6 +53,7 @@ class Metric:
     compute: Compute
     default: bool
     bounded: bool = True
+    vector: Vector | None = None
 
     @property
     def id(self) -> str:
@@ -93,6 +100,7 @@ def metric(
     source: str,
     formula: str,
     bounded: bool = True,
+    vector: Vector | None = None,
 ) -> Callable[[Compute], Compute]:
     """Register the decorated function as a metric; see :class:`Metric` for what is given."""
 
@@ -108,6 +116,7 @@ def metric(
             compute=compute,
             default=default,
             bounded=bounded,
+            vector=vector,
         )
         METRICS.add(made.id, made)
         return compute

@@ -11,8 +11,7 @@ from typing_extensions import TypedDict
 from labeler.calculators.definition import Metric, select_metrics
 from labeler.calculators.ratio import Ratio, RatioJSON
 from labeler.calculators.tally import tally
-from labeler.labels import GPTLabelingOutput
-from labeler.profiles import DEFAULT_PROFILE, PROFILES
+from labeler.profiles import DEFAULT_PROFILE, PROFILES, Profile
 from labeler.record import LabelFailure, LabelRecord, Outcome
 
 FAILED = "failed"
@@ -74,20 +73,21 @@ def measure(outcome: Outcome, metrics: Sequence[Metric] | None = None) -> Metric
             profile have the fields for.
     """
     if metrics is None:
-        metrics = [m for m in select_metrics() if issubclass(_output(outcome), m.profile.output)]
+        own = profile_of_row(outcome).output
+        metrics = [m for m in select_metrics() if issubclass(own, m.profile.output)]
     if isinstance(outcome, LabelFailure):
         return _failed(outcome, metrics)
     return _measured(outcome, metrics)
 
 
-def _output(outcome: Outcome) -> type[GPTLabelingOutput]:
-    """The class of a row's label; that of the leanest where it failed before one was chosen."""
+def profile_of_row(outcome: Outcome) -> Profile:
+    """The profile of a row's label; the leanest where it failed before one was chosen."""
     if isinstance(outcome, LabelRecord):
-        return type(outcome.label)
+        return next(p for p in PROFILES.values() if type(outcome.label) is p.output)
     asked = outcome.signature.response_schema.name if outcome.signature else ""
     family = asked.partition("/")[0]
     found = (profile for profile in PROFILES.values() if profile.family == family)
-    return next(found, PROFILES[DEFAULT_PROFILE]).output
+    return next(found, PROFILES[DEFAULT_PROFILE])
 
 
 def _measured(record: LabelRecord, metrics: Sequence[Metric]) -> MetricsRow:

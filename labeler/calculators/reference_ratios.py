@@ -9,10 +9,14 @@ the claim's supporting sentences. RAGChecker calls ``context_recall`` here *clai
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 from labeler.calculators.definition import metric
 from labeler.calculators.ratio import Ratio
 from labeler.calculators.tally import Tally
+
+if TYPE_CHECKING:
+    from labeler.calculators.columns import RatioColumn, TallyColumns
 
 _CORRECT = ("response_claims.reference_verdict",)
 _SUPPORTING = ("response_claims.supporting_sentence_keys",)
@@ -27,6 +31,7 @@ _IN_RESPONSE = ("reference_claims.response_verdict",)
     needs=_IN_CONTEXT,
     source="DeepEval contextual recall; RAGAS context recall; RAGChecker claim recall",
     formula="reference claims that a document entails / claims of the reference",
+    vector=lambda c: c.reference_share(c.reference_entailed),
 )
 def context_recall(tally: Tally) -> Ratio:
     """Share of the reference answer's claims that retrieval brought up.
@@ -45,6 +50,9 @@ def context_recall(tally: Tally) -> Ratio:
     needs=_IN_CONTEXT,
     source="RAGChecker context precision: of a set, not of a ranking",
     formula="documents that entail a reference claim / C",
+    vector=lambda c: c.with_reference(
+        c.ratio(c.chunks, c.documents.sizes, if_empty="no_documents")
+    ),
 )
 def context_precision_claims(tally: Tally) -> Ratio:
     """Share of the documents that hold a claim of the reference answer.
@@ -60,6 +68,13 @@ def context_precision_claims(tally: Tally) -> Ratio:
     return Ratio.of(found, len(tally.documents), if_empty="no_documents")
 
 
+def _context_utilization_claims(columns: TallyColumns) -> RatioColumn:
+    retrieved, sums = columns.reference_entailed, columns.reference_claims.sums
+    used = sums(retrieved & columns.reference_found)
+    share = columns.ratio(used, sums(retrieved), if_empty="no_reference_claim_in_documents")
+    return columns.with_reference(share)
+
+
 @metric(
     "context_utilization_claims",
     dialect="claim",
@@ -67,6 +82,7 @@ def context_precision_claims(tally: Tally) -> Ratio:
     needs=(*_IN_CONTEXT, *_IN_RESPONSE),
     source="RAGChecker context utilization",
     formula="reference claims in documents and response / reference claims in documents",
+    vector=_context_utilization_claims,
 )
 def context_utilization_claims(tally: Tally) -> Ratio:
     """Share of the reference's claims in the documents that the response passes on.
@@ -91,6 +107,7 @@ def context_utilization_claims(tally: Tally) -> Ratio:
     needs=_CORRECT,
     source="RAGChecker precision",
     formula="correct claims / claims of the response",
+    vector=lambda c: c.compared_share(c.claim_correct),
 )
 def claim_precision(tally: Tally) -> Ratio:
     """Share of the response's claims that the reference answer entails.
@@ -109,6 +126,7 @@ def claim_precision(tally: Tally) -> Ratio:
     needs=_IN_RESPONSE,
     source="RAGChecker recall",
     formula="reference claims that the response entails / claims of the reference",
+    vector=lambda c: c.reference_share(c.reference_found),
 )
 def claim_recall(tally: Tally) -> Ratio:
     """Share of the reference answer's claims that the response entails.
@@ -120,6 +138,16 @@ def claim_recall(tally: Tally) -> Ratio:
     return tally.reference_share(lambda claim: claim.counterpart is True)
 
 
+def _claim_f1(columns: TallyColumns) -> RatioColumn:
+    precision = columns.compared_share(columns.claim_correct)
+    recall = columns.reference_share(columns.reference_found)
+    # With a/n and b/m for the two, 2ab/(am + bn).
+    top = 2 * precision.numerator * recall.numerator
+    bottom = precision.numerator * recall.denominator + recall.numerator * precision.denominator
+    f1 = columns.plain(top, 1, parts=bottom.clip(min=1))
+    return f1.where_undefined(recall).where_undefined(precision)
+
+
 @metric(
     "claim_f1",
     dialect="claim",
@@ -127,6 +155,7 @@ def claim_recall(tally: Tally) -> Ratio:
     needs=(*_CORRECT, *_IN_RESPONSE),
     source="RAGChecker F1",
     formula="2PR / (P + R), P = claim_precision, R = claim_recall; 0 if both are 0",
+    vector=_claim_f1,
 )
 def claim_f1(tally: Tally) -> Ratio:
     """Harmonic mean of precision and recall of claims.
@@ -151,6 +180,7 @@ def claim_f1(tally: Tally) -> Ratio:
     needs=(*_CORRECT, *_SUPPORTING, *_IN_CONTEXT),
     source="RAGChecker and RAGAS noise sensitivity; generator-metrics guide",
     formula="incorrect claims that a relevant chunk entails / claims of the response",
+    vector=lambda c: c.compared_share(~c.claim_correct & c.claim_in_chunks),
 )
 def noise_sensitivity_relevant(tally: Tally) -> Ratio:
     """Share of the response's claims that are wrong and come from a relevant chunk.
@@ -173,6 +203,7 @@ def noise_sensitivity_relevant(tally: Tally) -> Ratio:
     needs=(*_CORRECT, *_SUPPORTING, *_IN_CONTEXT),
     source="RAGChecker and RAGAS noise sensitivity; generator-metrics guide",
     formula="incorrect claims that irrelevant chunks alone entail / claims of the response",
+    vector=lambda c: c.compared_share(~c.claim_correct & c.claim_supported & ~c.claim_in_chunks),
 )
 def noise_sensitivity_irrelevant(tally: Tally) -> Ratio:
     """Share of the response's claims that are wrong and come from irrelevant chunks alone.
@@ -198,6 +229,7 @@ def noise_sensitivity_irrelevant(tally: Tally) -> Ratio:
     needs=(*_CORRECT, *_SUPPORTING),
     source="RAGChecker hallucination",
     formula="incorrect claims that no document entails / claims of the response",
+    vector=lambda c: c.compared_share(~c.claim_correct & ~c.claim_supported),
 )
 def hallucination_incorrect(tally: Tally) -> Ratio:
     """Share of the response's claims that are wrong and come from no document.
@@ -217,6 +249,7 @@ def hallucination_incorrect(tally: Tally) -> Ratio:
     needs=(*_CORRECT, *_SUPPORTING),
     source="RAGChecker self-knowledge",
     formula="correct claims that no document entails / claims of the response",
+    vector=lambda c: c.compared_share(c.claim_correct & ~c.claim_supported),
 )
 def self_knowledge(tally: Tally) -> Ratio:
     """Share of the response's claims that are right and come from no document.

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from fractions import Fraction
+from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from labeler.calculators.definition import metric
 from labeler.calculators.ratio import Ratio
 from labeler.calculators.tally import Tally
+
+if TYPE_CHECKING:
+    from labeler.calculators.columns import RatioColumn, TallyColumns
 
 _RELEVANT = ("all_relevant_sentence_keys",)
 _UTILIZED = ("all_utilized_sentence_keys",)
@@ -21,6 +25,7 @@ _SUPPORT = ("sentence_support_information",)
     needs=_SUPPORT,
     source="RAGAS and DeepEval faithfulness, with sentences for claims",
     formula="supported response sentences / |A|",
+    vector=lambda c: c.response_share(c.supported),
 )
 def faithfulness(tally: Tally) -> Ratio:
     """Share of the response sentences that the documents support.
@@ -31,12 +36,21 @@ def faithfulness(tally: Tally) -> Ratio:
     return tally.response_share(tally.supported)
 
 
+def _without_general(columns: TallyColumns) -> RatioColumn:
+    numerator = columns.supported - columns.general
+    denominator = columns.response - columns.general
+    share = columns.ratio(numerator, denominator, if_empty="no_claiming_sentences")
+    made = share.unless(columns.unjudged, "unjudged_response_sentence")
+    return made.unless(columns.response == 0, "empty_response")
+
+
 @metric(
     "faithfulness",
     dialect="without_general",
     needs=_SUPPORT,
     source="faithfulness over the sentences that make a claim",
     formula="supported response sentences, general ones left out / |A| without general ones",
+    vector=_without_general,
 )
 def faithfulness_without_general(tally: Tally) -> Ratio:
     """Share of the claim-making response sentences that the documents support.
@@ -62,6 +76,7 @@ def faithfulness_without_general(tally: Tally) -> Ratio:
     needs=_SUPPORT,
     source="generator-metrics guide, with sentences for claims",
     formula="unsupported response sentences / |A|",
+    vector=lambda c: c.response_share(c.unsupported),
 )
 def hallucination_rate(tally: Tally) -> Ratio:
     """Share of the response sentences that the documents do not support.
@@ -79,6 +94,7 @@ def hallucination_rate(tally: Tally) -> Ratio:
     needs=_RELEVANT,
     source="DeepEval contextual precision; RAGAS context precision",
     formula="(1/Σr_k) Σ_k (relevant documents up to k / k)·r_k",
+    vector=lambda c: c.by_hits(c.relevant_ranks, _of_relevant),
 )
 def context_precision(tally: Tally) -> Ratio:
     """How far relevant documents stand before irrelevant ones.
@@ -87,7 +103,7 @@ def context_precision(tally: Tally) -> Ratio:
     document is relevant where it holds a relevant sentence.
     Undefined when: no document is relevant.
     """
-    return _average_precision(tally.ranks(tally.relevant), if_empty="no_relevant_sentences")
+    return _of_relevant(tally.ranks(tally.relevant))
 
 
 @metric(
@@ -97,6 +113,7 @@ def context_precision(tally: Tally) -> Ratio:
     needs=_UTILIZED,
     source="RAGAS context precision without reference",
     formula="as context_precision, with utilized sentences for relevant ones",
+    vector=lambda c: c.by_hits(c.utilized_ranks, _of_utilized),
 )
 def context_utilization_precision(tally: Tally) -> Ratio:
     """How far documents that the response uses stand before those that it does not.
@@ -104,10 +121,11 @@ def context_utilization_precision(tally: Tally) -> Ratio:
     Counts: precision at the rank of each used document, summed, over used documents.
     Undefined when: the response uses no document.
     """
-    return _average_precision(tally.ranks(tally.utilized), if_empty="no_utilized_sentences")
+    return _of_utilized(tally.ranks(tally.utilized))
 
 
-def _average_precision(hits: Sequence[bool], *, if_empty: str) -> Ratio:
+@lru_cache(maxsize=1 << 14)
+def _average_precision(hits: tuple[bool, ...], *, if_empty: str) -> Ratio:
     """Average precision of a ranked list, kept as an exact fraction."""
     found = 0
     total = Fraction()
@@ -118,6 +136,14 @@ def _average_precision(hits: Sequence[bool], *, if_empty: str) -> Ratio:
     return Ratio.of(total, found, if_empty=if_empty)
 
 
+def _of_relevant(hits: tuple[bool, ...]) -> Ratio:
+    return _average_precision(hits, if_empty="no_relevant_sentences")
+
+
+def _of_utilized(hits: tuple[bool, ...]) -> Ratio:
+    return _average_precision(hits, if_empty="no_utilized_sentences")
+
+
 @metric(
     "context_relevancy",
     dialect="sentence",
@@ -125,6 +151,7 @@ def _average_precision(hits: Sequence[bool], *, if_empty: str) -> Ratio:
     needs=_RELEVANT,
     source="DeepEval contextual relevancy, with sentences for statements",
     formula="|R| / N",
+    vector=lambda c: c.document_share(c.relevant),
 )
 def context_relevancy(tally: Tally) -> Ratio:
     """Share of the statements in the documents that are relevant to the question.
@@ -142,6 +169,9 @@ def context_relevancy(tally: Tally) -> Ratio:
     needs=_RELEVANT,
     source="precision of retrieval, with documents as the unit",
     formula="documents with a sentence of R / C",
+    vector=lambda c: c.ratio(
+        c.documents.sums(c.relevant_ranks), c.documents.sizes, if_empty="no_documents"
+    ),
 )
 def document_relevance(tally: Tally) -> Ratio:
     """Share of the retrieved documents that hold a relevant sentence.
@@ -160,6 +190,7 @@ def document_relevance(tally: Tally) -> Ratio:
     needs=_SUPPORT,
     source="share of sentences that can be traced to a document sentence",
     formula="response sentences whose support names a document sentence / |A|",
+    vector=lambda c: c.response_share(c.citing),
 )
 def citation_coverage(tally: Tally) -> Ratio:
     """Share of the response sentences that can be traced to a document sentence.

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from typing_extensions import TypedDict
 
@@ -20,8 +21,14 @@ from labeler.statistics.intervals import (
     Interval,
     IntervalJSON,
     check_options,
+    counted_mean_interval,
+    drawn_mean_interval,
     mean_interval,
 )
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 
 class BoundsJSON(TypedDict):
@@ -81,6 +88,32 @@ class Intervals:
         return mean_interval(
             values,
             groups=None if self.group is None else groups,
+            resamples=self.resamples,
+            level=self.level,
+            seed=self.seed,
+            bounded=bounded,
+        )
+
+    def of_counted(
+        self, values: NDArray[np.float64], counts: NDArray[np.int64], *, bounded: bool = True
+    ) -> Interval | None:
+        """The same of distinct values, in order, by how often each comes; there are no groups."""
+        return counted_mean_interval(
+            values,
+            counts,
+            resamples=self.resamples,
+            level=self.level,
+            seed=self.seed,
+            bounded=bounded,
+        )
+
+    def of_drawn(
+        self, values: NDArray[np.float64], groups: NDArray[np.int64], *, bounded: bool = True
+    ) -> Interval | None:
+        """The same of records whose groups have numbers."""
+        return drawn_mean_interval(
+            values,
+            groups,
             resamples=self.resamples,
             level=self.level,
             seed=self.seed,
@@ -173,29 +206,104 @@ def summarize(
         UsageError: no row has the column, or none has that of the intervals.
     """
     column = intervals.group if intervals else None
-    parts: dict[_Part, _Sums] = {}
-    columns: set[str] = set()
+    parts: Parts[RowSum] = Parts(metrics, RowSum)
     for row in rows:
-        columns.update(row.metadata)
-        part = _Part(row.label, group_of(row, by))
-        sums = parts.setdefault(part, _Sums(metrics))
-        sums.add(row, None if column is None else _drawn_with(row.metadata.get(column)))
-    if parts:
-        _check_column(by, columns, "to summarise by")
-        _check_column(column, columns, "to draw records by")
-    _share_unlabelled(parts, metrics)
-    if not parts and by is None:
-        parts[_Part(None, None)] = _Sums(metrics)
-    had = _had(parts)
-    return [
-        parts[part].row(metric, part, intervals)
-        for part in sorted(parts, key=lambda part: (part.label or "", part.group or ""))
-        for metric in metrics
-        if metric.id in had[part.label] or not had[part.label]
-    ]
+        parts.columns.update(row.metadata)
+        sums = parts.of(row.label, group_of(row, by))
+        sums.add(row, None if column is None else drawn_with(row.metadata.get(column)))
+    return parts.rows(by, intervals)
 
 
-def _had(parts: Mapping[_Part, _Sums]) -> dict[str | None, set[str]]:
+class Sum(Protocol):
+    """What is known of one metric over one part of the rows."""
+
+    @property
+    def undefined(self) -> Mapping[str, int]:
+        """Rows without a value, by reason, in the order in which reasons came up."""
+        ...
+
+    @property
+    def defined(self) -> int:
+        """Rows with a value."""
+        ...
+
+    @property
+    def total(self) -> float:
+        """The exact sum of the values, rounded once, so that it does not depend on their order."""
+        ...
+
+    @property
+    def shares(self) -> bool:
+        """Whether all values lie from 0 to 1."""
+        ...
+
+    @property
+    def pooled(self) -> float | None:
+        """Sum of numerators over sum of denominators."""
+        ...
+
+    def interval(self, intervals: Intervals, *, bounded: bool) -> Interval | None:
+        """The interval of the mean."""
+        ...
+
+
+S = TypeVar("S", bound=Sum)
+
+
+class Parts(Generic[S]):
+    """Rows parted by the way of labelling and by group, with sums of every metric over each part.
+
+    Args:
+        metrics: the metrics.
+        sum_of: makes the sum of one metric over one part.
+    """
+
+    def __init__(self, metrics: Sequence[Metric], sum_of: Callable[[], S]) -> None:
+        self._metrics = metrics
+        self._sum_of = sum_of
+        self._parts: dict[_Part, Sums[S]] = {}
+        self.columns: set[str] = set()
+        """Names of the metadata columns that rows have."""
+
+    def of(self, label: str | None, group: str | None) -> Sums[S]:
+        """The sums over one part."""
+        part = _Part(label, group)
+        if part not in self._parts:
+            self._parts[part] = Sums(self._metrics, self._sum_of)
+        return self._parts[part]
+
+    def rows(self, by: str | None, intervals: Intervals | None) -> list[SummaryRow]:
+        """The summaries, when all rows were added.
+
+        Raises:
+            UsageError: no row has a column that is named.
+        """
+        if self._parts:
+            _check_column(by, self.columns, "to summarise by")
+            _check_column(
+                intervals.group if intervals else None, self.columns, "to draw records by"
+            )
+        self._share_unlabelled()
+        if not self._parts and by is None:
+            self.of(None, None)
+        had = _had(self._parts)
+        return [
+            self._parts[part].row(metric, part, intervals)
+            for part in sorted(self._parts, key=lambda part: (part.label or "", part.group or ""))
+            for metric in self._metrics
+            if metric.id in had[part.label] or not had[part.label]
+        ]
+
+    def _share_unlabelled(self) -> None:
+        """Count rows that failed before they had a signature with every way of labelling."""
+        labels = dict.fromkeys(part.label for part in self._parts if part.label is not None)
+        for part in [part for part in self._parts if part.label is None and labels]:
+            unlabelled = self._parts.pop(part)
+            for label in labels:
+                self.of(label, part.group).unlabelled |= unlabelled.unlabelled
+
+
+def _had(parts: Mapping[_Part, Sums[S]]) -> dict[str | None, set[str]]:
     """Ids of the metrics that the rows of each way of labelling have."""
     had: dict[str | None, set[str]] = {}
     for part, sums in parts.items():
@@ -209,16 +317,18 @@ def _check_column(name: str | None, columns: set[str], purpose: str) -> None:
         raise UsageError(f"no row has a column {name!r} {purpose}; columns: {have}")
 
 
-def _drawn_with(value: object) -> str | None:
+def drawn_with(value: object) -> str | None:
     """What a row is drawn together with; a row without a value is drawn alone."""
     return None if value is None else str(value)
 
 
 def group_of(row: MetricsRow, by: str | None) -> str | None:
     """The group that a row is summarised in; ``None`` where rows are not grouped."""
-    if by is None:
-        return None
-    value = row.metadata.get(by)
+    return None if by is None else group_named(row.metadata.get(by))
+
+
+def group_named(value: object) -> str:
+    """The group of rows that have a value in the grouping column."""
     return "(none)" if value is None else str(value)
 
 
@@ -230,64 +340,62 @@ class _Part:
     group: str | None
 
 
-def _share_unlabelled(parts: dict[_Part, _Sums], metrics: Sequence[Metric]) -> None:
-    """Count rows that failed before they had a signature with every way of labelling."""
-    labels = dict.fromkeys(part.label for part in parts if part.label is not None)
-    for part in [part for part in parts if part.label is None and labels]:
-        unlabelled = parts.pop(part)
-        for label in labels:
-            shared = parts.setdefault(_Part(label, part.group), _Sums(metrics))
-            shared.unlabelled |= unlabelled.unlabelled
-
-
-class _Sums:
+class Sums(Generic[S]):
     """Running sums of every metric over one part of the rows."""
 
-    def __init__(self, metrics: Sequence[Metric]) -> None:
+    def __init__(self, metrics: Sequence[Metric], sum_of: Callable[[], S]) -> None:
         self.unlabelled: dict[tuple[str, str], None] = {}
         """Id and reason of rows that failed before they had a signature: once, though several
         runs over the same rows stand in one file, and in the order in which they came."""
         self.measured: set[str] = set()
         """Ids of the metrics that some row has."""
-        self._failed: Counter[str] = Counter()
-        self._sums = {metric.id: _Sum() for metric in metrics}
+        self.failed: Counter[str] = Counter()
+        """Rows that failed after they had a signature, by reason."""
+        self.of = {metric.id: sum_of() for metric in metrics}
+        """The sum of each metric, by its id."""
 
-    def add(self, row: MetricsRow, drawn_with: str | None) -> None:
+    def add(self: Sums[RowSum], row: MetricsRow, drawn_with: str | None) -> None:
+        """Add one row."""
         self.measured.update(row.metrics)
         if row.failed and row.label is None:
             self.unlabelled[row.id, row.failed] = None
             return
         if row.failed:
-            self._failed[row.failed] += 1
+            self.failed[row.failed] += 1
             return
         for name, ratio in row.metrics.items():
-            self._sums[name].add(ratio, drawn_with)
+            self.of[name].add(ratio, drawn_with)
 
     def row(self, metric: Metric, part: _Part, intervals: Intervals | None) -> SummaryRow:
-        total = self._sums[metric.id]
+        """The summary of one metric."""
+        total = self.of[metric.id]
         unlabelled = Counter(reason for _, reason in self.unlabelled)
-        failed = self._failed + unlabelled
-        interval = None
-        if intervals:
-            drawn_with = total.drawn_with
-            interval = intervals.of_mean(total.values, drawn_with, bounded=metric.bounded)
+        failed = self.failed + unlabelled
         return SummaryRow(
             metric=metric,
             group=part.group,
             label=part.label,
-            defined=len(total.values),
+            defined=total.defined,
             undefined=dict(total.undefined),
             failed=dict(failed),
-            mean=total.mean,
+            mean=total.total / total.defined if total.defined else None,
             pooled=total.pooled,
-            interval=interval,
-            bounds=total.bounds(failed.total()) if metric.bounded else None,
+            interval=total.interval(intervals, bounded=metric.bounded) if intervals else None,
+            bounds=_bounds(total, failed.total()) if metric.bounded else None,
             unlabelled=dict(unlabelled),
         )
 
 
-class _Sum:
-    """Running sums of one metric."""
+def _bounds(values: Sum, failed: int) -> tuple[float, float] | None:
+    """Means with 0, and with 1, for every failed row."""
+    if not failed or not values.defined or not values.shares:
+        return None
+    rows = values.defined + failed
+    return values.total / rows, (values.total + failed) / rows
+
+
+class RowSum:
+    """Running sums of one metric, row by row."""
 
     def __init__(self) -> None:
         self.values: list[float] = []
@@ -298,6 +406,7 @@ class _Sum:
         self._denominator = 0
 
     def add(self, ratio: Ratio, drawn_with: str | None) -> None:
+        """Add the ratio of one row."""
         value = ratio.value
         if value is None:
             self.undefined[ratio.undefined or "undefined"] += 1
@@ -308,17 +417,25 @@ class _Sum:
             self._denominator += ratio.denominator or 0
 
     @property
-    def mean(self) -> float | None:
-        # fsum rounds once, so the mean does not depend on the order of the rows.
-        return math.fsum(self.values) / len(self.values) if self.values else None
+    def defined(self) -> int:
+        """Rows with a value."""
+        return len(self.values)
 
-    def bounds(self, failed: int) -> tuple[float, float] | None:
-        """Means with 0, and with 1, for every failed row."""
-        if not failed or not self.values or not all(0 <= value <= 1 for value in self.values):
-            return None
-        rows, total = len(self.values) + failed, math.fsum(self.values)
-        return total / rows, (total + failed) / rows
+    @property
+    def total(self) -> float:
+        """The exact sum of the values, rounded once."""
+        return math.fsum(self.values)
+
+    @property
+    def shares(self) -> bool:
+        """Whether all values lie from 0 to 1."""
+        return all(0 <= value <= 1 for value in self.values)
+
+    def interval(self, intervals: Intervals, *, bounded: bool) -> Interval | None:
+        """The interval of the mean."""
+        return intervals.of_mean(self.values, self.drawn_with, bounded=bounded)
 
     @property
     def pooled(self) -> float | None:
+        """Sum of numerators over sum of denominators."""
         return Ratio.of(self._numerator, self._denominator, if_empty="empty").value

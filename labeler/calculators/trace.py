@@ -9,11 +9,15 @@ characters, as the RAGBench paper's text defines it (Friel, Belyi, Sanyal 2024, 
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 from labeler.calculators.definition import metric
 from labeler.calculators.ratio import Ratio
 from labeler.calculators.tally import Tally
 from labeler.labels import GPTLabelingOutput, VerbatimLabel
+
+if TYPE_CHECKING:
+    from labeler.calculators.columns import RatioColumn, TallyColumns
 
 _PAPER = "RAGBench, arXiv 2407.11005"
 _COLUMNS = "published columns of the RAGBench data set"
@@ -28,7 +32,15 @@ _CAPSTONE_SENTENCES = 20
 """The guide takes 20 sentences as a typical context, whatever the real number is."""
 
 
-@metric("relevance", dialect="set", default=True, needs=_RELEVANT, source=_PAPER, formula="|R| / N")
+@metric(
+    "relevance",
+    dialect="set",
+    default=True,
+    needs=_RELEVANT,
+    source=_PAPER,
+    formula="|R| / N",
+    vector=lambda c: c.document_share(c.relevant),
+)
 def relevance(tally: Tally) -> Ratio:
     """Share of the retrieved sentences that help to answer the question.
 
@@ -39,7 +51,13 @@ def relevance(tally: Tally) -> Ratio:
 
 
 @metric(
-    "utilization", dialect="set", default=True, needs=_UTILIZED, source=_PAPER, formula="|U| / N"
+    "utilization",
+    dialect="set",
+    default=True,
+    needs=_UTILIZED,
+    source=_PAPER,
+    formula="|U| / N",
+    vector=lambda c: c.document_share(c.utilized),
 )
 def utilization(tally: Tally) -> Ratio:
     """Share of the retrieved sentences that the response uses.
@@ -51,7 +69,13 @@ def utilization(tally: Tally) -> Ratio:
 
 
 @metric(
-    "completeness", dialect="set", default=True, needs=_BOTH, source=_PAPER, formula="|R∩U| / |R|"
+    "completeness",
+    dialect="set",
+    default=True,
+    needs=_BOTH,
+    source=_PAPER,
+    formula="|R∩U| / |R|",
+    vector=lambda c: c.ratio(c.relevant_and_utilized, c.relevant, if_empty="no_relevant_sentences"),
 )
 def completeness(tally: Tally) -> Ratio:
     """Share of the relevant sentences that the response uses.
@@ -63,6 +87,15 @@ def completeness(tally: Tally) -> Ratio:
     return Ratio.of(len(both), len(tally.relevant), if_empty="no_relevant_sentences")
 
 
+def _adherence(columns: TallyColumns) -> RatioColumn:
+    return _adherence_capstone(columns).unless(columns.response == 0, "empty_response")
+
+
+def _adherence_capstone(columns: TallyColumns) -> RatioColumn:
+    holds = columns.unsupported == 0
+    return columns.flag(holds).unless(columns.unjudged & holds, "unjudged_response_sentence")
+
+
 @metric(
     "adherence",
     dialect="set",
@@ -70,6 +103,7 @@ def completeness(tally: Tally) -> Ratio:
     needs=_SUPPORT,
     source=_PAPER,
     formula="1 if every response sentence is fully supported, else 0",
+    vector=_adherence,
 )
 def adherence(tally: Tally) -> Ratio:
     """Whether the documents support the whole response.
@@ -92,6 +126,7 @@ def adherence(tally: Tally) -> Ratio:
     needs=_SUPPORT,
     source="adherence without its all-or-nothing step",
     formula="supported response sentences / |A|",
+    vector=lambda c: c.response_share(c.supported),
 )
 def adherence_fraction(tally: Tally) -> Ratio:
     """Share of the response sentences that are fully supported.
@@ -109,6 +144,7 @@ def adherence_fraction(tally: Tally) -> Ratio:
     source=_COLUMNS,
     formula="len(R as stored) / N",
     bounded=False,  # keys that stand twice count twice
+    vector=lambda c: c.document_share(c.stored_relevant),
 )
 def relevance_ragbench(tally: Tally) -> Ratio:
     """Published ``relevance_score``: duplicates and unknown keys count.
@@ -127,6 +163,7 @@ def relevance_ragbench(tally: Tally) -> Ratio:
     source=_COLUMNS,
     formula="len(U as stored) / N",
     bounded=False,  # keys that stand twice count twice
+    vector=lambda c: c.document_share(c.stored_utilized),
 )
 def utilization_ragbench(tally: Tally) -> Ratio:
     """Published ``utilization_score``: duplicates and unknown keys count.
@@ -144,6 +181,7 @@ def utilization_ragbench(tally: Tally) -> Ratio:
     needs=_BOTH,
     source=_COLUMNS,
     formula="|set(R)∩set(U)| / len(R as stored); 1 if R is empty",
+    vector=lambda c: c.plain(c.stored_both, c.stored_relevant, convention=1.0),
 )
 def completeness_ragbench(tally: Tally) -> Ratio:
     """Published ``completeness_score``.
@@ -162,6 +200,7 @@ def completeness_ragbench(tally: Tally) -> Ratio:
     needs=("overall_supported", *_SUPPORT),
     source=_COLUMNS,
     formula="1 if the list of unsupported sentences is empty, else 0",
+    vector=lambda c: c.flag(c.stored_unsupported == 0),
 )
 def adherence_ragbench(tally: Tally) -> Ratio:
     """Published ``adherence_score``.
@@ -195,6 +234,7 @@ def unsupported_as_published(stored: GPTLabelingOutput | VerbatimLabel) -> list[
     needs=_RELEVANT,
     source=_PAPER,
     formula="Σ chars of R / Σ chars of S",
+    vector=lambda c: c.length_share(c.relevant_length),
 )
 def relevance_length(tally: Tally) -> Ratio:
     """Share of the retrieved characters that stand in relevant sentences.
@@ -212,6 +252,7 @@ def relevance_length(tally: Tally) -> Ratio:
     needs=_UTILIZED,
     source=_PAPER,
     formula="Σ chars of U / Σ chars of S",
+    vector=lambda c: c.length_share(c.utilized_length),
 )
 def utilization_length(tally: Tally) -> Ratio:
     """Share of the retrieved characters that stand in utilized sentences.
@@ -229,6 +270,9 @@ def utilization_length(tally: Tally) -> Ratio:
     needs=_BOTH,
     source=_PAPER,
     formula="Σ chars of R∩U / Σ chars of R",
+    vector=lambda c: c.ratio(
+        c.relevant_and_utilized_length, c.relevant_length, if_empty="no_relevant_sentences"
+    ),
 )
 def completeness_length(tally: Tally) -> Ratio:
     """Share of the relevant characters that stand in utilized sentences.
@@ -246,6 +290,7 @@ def completeness_length(tally: Tally) -> Ratio:
     needs=_SUPPORT,
     source=_PAPER,
     formula="1 if every response sentence is fully supported, else 0",
+    vector=_adherence,
 )
 def adherence_length(tally: Tally) -> Ratio:
     """Adherence has no lengths in it: as the ``set`` dialect.
@@ -256,12 +301,17 @@ def adherence_length(tally: Tally) -> Ratio:
     return adherence(tally)
 
 
+def _relevance_capstone(columns: TallyColumns) -> RatioColumn:
+    return columns.plain(columns.relevant.clip(max=_CAPSTONE_SENTENCES), _CAPSTONE_SENTENCES)
+
+
 @metric(
     "relevance",
     dialect="capstone",
     needs=_RELEVANT,
     source=_GUIDE,
     formula="min(1, |R| / 20); 0 if R is empty",
+    vector=_relevance_capstone,
 )
 def relevance_capstone(tally: Tally) -> Ratio:
     """Relevant sentences on the guide's fixed scale of 20.
@@ -272,12 +322,18 @@ def relevance_capstone(tally: Tally) -> Ratio:
     return Ratio(min(len(tally.relevant), _CAPSTONE_SENTENCES), _CAPSTONE_SENTENCES)
 
 
+def _utilization_capstone(columns: TallyColumns) -> RatioColumn:
+    used = columns.utilized.clip(max=columns.relevant)
+    return columns.plain(used, columns.relevant, convention=0.0)
+
+
 @metric(
     "utilization",
     dialect="capstone",
     needs=_BOTH,
     source=_GUIDE,
     formula="min(1, |U| / |R|); 0 if R is empty",
+    vector=_utilization_capstone,
 )
 def utilization_capstone(tally: Tally) -> Ratio:
     """Utilized sentences for each relevant one, cut off at 1.
@@ -289,12 +345,18 @@ def utilization_capstone(tally: Tally) -> Ratio:
     return Ratio(min(len(tally.utilized), relevant), relevant, convention=0.0)
 
 
+def _completeness_capstone(columns: TallyColumns) -> RatioColumn:
+    convention = (columns.utilized == 0).astype("float64")
+    return columns.plain(columns.relevant_and_utilized, columns.relevant, convention=convention)
+
+
 @metric(
     "completeness",
     dialect="capstone",
     needs=_BOTH,
     source=_GUIDE,
     formula="|R∩U| / |R|; if R is empty: 1 if U is empty too, else 0",
+    vector=_completeness_capstone,
 )
 def completeness_capstone(tally: Tally) -> Ratio:
     """Share of the relevant sentences that the response uses.
@@ -312,6 +374,7 @@ def completeness_capstone(tally: Tally) -> Ratio:
     needs=_SUPPORT,
     source=_GUIDE,
     formula="1 if every response sentence is fully supported or there is none, else 0",
+    vector=_adherence_capstone,
 )
 def adherence_capstone(tally: Tally) -> Ratio:
     """Whether the documents support the whole response; an empty one counts as supported.
@@ -322,12 +385,24 @@ def adherence_capstone(tally: Tally) -> Ratio:
     return adherence(tally) if tally.response else Ratio.flag(holds=True)
 
 
+def _trace_mean_capstone(columns: TallyColumns) -> RatioColumn:
+    adherence = _adherence_capstone(columns)
+    some = columns.relevant.clip(min=1)
+    none = (columns.relevant == 0) & (columns.utilized == 0)
+    relevance = columns.relevant.clip(max=_CAPSTONE_SENTENCES) * some
+    of_relevant = columns.utilized.clip(max=columns.relevant) + columns.relevant_and_utilized + none
+    total = relevance + _CAPSTONE_SENTENCES * (of_relevant + adherence.numerator * some)
+    mean = columns.plain(total, 4, parts=_CAPSTONE_SENTENCES * some)
+    return mean.where_undefined(adherence)
+
+
 @metric(
     "trace_mean",
     dialect="capstone",
     needs=(*_BOTH, *_SUPPORT),
     source=_GUIDE,
     formula="(relevance + utilization + completeness + adherence) / 4, all of this dialect",
+    vector=_trace_mean_capstone,
 )
 def trace_mean_capstone(tally: Tally) -> Ratio:
     """Average of the four values of the guide.

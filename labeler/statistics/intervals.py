@@ -10,11 +10,16 @@ import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
+from typing import TYPE_CHECKING
 
 from typing_extensions import TypedDict
 
 from labeler.errors import UsageError
 from labeler.statistics.score import score_ends
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 RESAMPLES = 10_000
 LEVEL = 0.95
@@ -77,6 +82,66 @@ def mean_interval(
     return bootstrap_mean(
         values, groups=groups, resamples=resamples, level=level, seed=seed, bounded=bounded
     )
+
+
+def counted_mean_interval(
+    values: NDArray[np.float64],
+    counts: NDArray[np.int64],
+    *,
+    resamples: int = RESAMPLES,
+    level: float = LEVEL,
+    seed: int = 0,
+    bounded: bool = True,
+) -> Interval | None:
+    """What :func:`mean_interval` finds, of distinct values and how often each comes.
+
+    Args:
+        values: finite, each once, in order.
+        counts: how many records have each.
+        resamples: as for :func:`mean_interval`.
+        level: the same.
+        seed: the same.
+        bounded: the same.
+    """
+    check_options(resamples=resamples, level=level, seed=seed)
+    if bounded and all(value in (0, 1) for value in values[:3].tolist()):
+        return wilson(float((values * counts).sum()), int(counts.sum()), level)
+    from labeler.statistics import resampling  # noqa: PLC0415 - as below
+
+    units = resampling.counted_units(values, counts)
+    found = resampling.interval_of(
+        units, resamples=resamples, level=level, seed=seed, bounded=bounded
+    )
+    return None if found is None else Interval(found[0], found[1], level, found[2])
+
+
+def drawn_mean_interval(
+    values: NDArray[np.float64],
+    groups: NDArray[np.int64],
+    *,
+    resamples: int = RESAMPLES,
+    level: float = LEVEL,
+    seed: int = 0,
+    bounded: bool = True,
+) -> Interval | None:
+    """What :func:`mean_interval` finds, of records whose groups have numbers.
+
+    Args:
+        values: finite, one a record.
+        groups: number of each record's group; one that is drawn alone has a number of its own.
+        resamples: as for :func:`mean_interval`.
+        level: the same.
+        seed: the same.
+        bounded: the same.
+    """
+    check_options(resamples=resamples, level=level, seed=seed)
+    from labeler.statistics import resampling  # noqa: PLC0415 - as below
+
+    units = resampling.grouped_units(values, groups)
+    found = resampling.interval_of(
+        units, resamples=resamples, level=level, seed=seed, bounded=bounded
+    )
+    return None if found is None else Interval(found[0], found[1], level, f"{found[2]}_groups")
 
 
 def bootstrap_mean(

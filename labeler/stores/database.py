@@ -170,6 +170,29 @@ class Database:
         found = self._all(f"{_SELECT} WHERE rowid = ?", rowid)
         return self._plain(Row(*found[0])) if found else None
 
+    def rows_after(self, rowid: int, limit: int) -> list[tuple[int, Row]]:
+        """The next rows by their numbers, labels and failures alike, in the order of saving.
+
+        Raises:
+            StoreError: one is not one that a label store writes.
+        """
+        query = _SELECT.replace("SELECT ", "SELECT rowid, ", 1)
+        found = self._all(f"{query} WHERE rowid > ? ORDER BY rowid LIMIT ?", rowid, limit)
+        return [(number, self._plain(Row(*row))) for number, *row in found]
+
+    def counts_after(self, rowid: int) -> tuple[int, int]:
+        """Count all rows, and those with higher numbers, at one moment."""
+        ((every, after),) = self._all(
+            "SELECT (SELECT COUNT(*) FROM Cache), (SELECT COUNT(*) FROM Cache WHERE rowid > ?)",
+            rowid,
+        )
+        return int(every), int(after)
+
+    def name_at(self, rowid: int) -> str | None:
+        """What the row of a number is named, for comparison; ``None`` where there is none."""
+        found = self._all("SELECT key FROM Cache WHERE rowid = ?", rowid)
+        return str(_text(found[0][0])) if found else None
+
     def count(self) -> int:
         """Count the labels' rows themselves; diskcache's counter could be tampered with too."""
         ((every,),) = self._all("SELECT COUNT(*) FROM Cache")

@@ -100,6 +100,20 @@ def unseal(key: str, data: bytes) -> AnyRecord:
     return record
 
 
+def label_json(data: bytes) -> bytes | None:
+    """The JSON of a sealed label, whole as it was sealed but not yet understood.
+
+    Returns:
+        ``None`` where the bytes are sealed as another kind of record.
+
+    Raises:
+        BrokenSeal: they are damaged, or of another version.
+    """
+    if data[:4] != MAGIC and data[:4] in _RECORDS:
+        return None
+    return _inflate(_body(LabelRecord, data))
+
+
 def unseal_failure(key: str, data: bytes) -> LabelFailure:
     """Read sealed bytes that are stored as the failure of a key.
 

@@ -5,46 +5,12 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from any_labels import trace_labels
 from labeler.calculators import METRICS, measure, select_metrics, summarize
-from labeler.keys import document_key, response_key
-from labeler.labels import SPECIAL_SUPPORT
 from labeler.record import LabelRecord
-from labelled import record
 
 
-@st.composite
-def labelled(draw: st.DrawFn) -> LabelRecord:
-    """Any label that keeps the contract, imported gaps included."""
-    documents = draw(st.lists(st.integers(0, 4), min_size=0, max_size=4))
-    keys = [document_key(d, s) for d, size in enumerate(documents) for s in range(size)]
-    subset = st.lists(st.sampled_from(keys), unique=True) if keys else st.just([])
-    size = draw(st.integers(0, 4))
-    support = {
-        response_key(s): draw(
-            st.one_of(subset, st.lists(st.sampled_from(SPECIAL_SUPPORT), max_size=2))
-        )
-        for s in range(size)
-        if draw(st.booleans())
-    }
-    made = record(
-        documents=documents,
-        relevant=draw(subset),
-        utilized=draw(subset),
-        support=support,
-        response=size,
-    )
-    return _with_doubts(made) if draw(st.booleans()) else made
-
-
-def _with_doubts(made: LabelRecord) -> LabelRecord:
-    """The same label with its first sentence called unsupported, its keys left in place."""
-    entries = made.label.sentence_support_information
-    doubted = [entry.model_copy(update={"fully_supported": False}) for entry in entries[:1]]
-    label = made.label.model_copy(update={"sentence_support_information": (*doubted, *entries[1:])})
-    return made.model_copy(update={"label": label})
-
-
-@given(labelled())
+@given(trace_labels())
 def test_every_value_is_a_share_or_undefined(label: LabelRecord) -> None:
     """0 ≤ value ≤ 1, or no value and a reason; never NaN."""
     for ratio in measure(label, select_metrics(["all"])).metrics.values():
@@ -52,7 +18,7 @@ def test_every_value_is_a_share_or_undefined(label: LabelRecord) -> None:
         assert ratio.value is None or 0 <= ratio.value <= 1
 
 
-@given(labelled())
+@given(trace_labels())
 def test_the_order_of_keys_does_not_matter(label: LabelRecord) -> None:
     """Permuting the lists of a label changes no number."""
     shuffled = label.label.model_copy(
@@ -69,13 +35,13 @@ def test_the_order_of_keys_does_not_matter(label: LabelRecord) -> None:
     assert measure(other, chosen).metrics == measure(label, chosen).metrics
 
 
-@given(labelled())
+@given(trace_labels())
 def test_a_record_survives_json(label: LabelRecord) -> None:
     """Writing and reading a record gives the same record, and so the same numbers."""
     assert LabelRecord.model_validate_json(label.model_dump_json()) == label
 
 
-@given(labelled())
+@given(trace_labels())
 def test_faithfulness_and_hallucination_share_the_response(label: LabelRecord) -> None:
     """Where both are defined they add up to the whole response."""
     row = measure(label, (METRICS["faithfulness"], METRICS["hallucination_rate"])).metrics
@@ -84,7 +50,7 @@ def test_faithfulness_and_hallucination_share_the_response(label: LabelRecord) -
         assert good.numerator + bad.numerator == good.denominator
 
 
-@given(st.lists(labelled(), max_size=6))
+@given(st.lists(trace_labels(), max_size=6))
 def test_a_summary_does_not_depend_on_the_order_of_rows(labels: list[LabelRecord]) -> None:
     """Means are summed exactly."""
     chosen = select_metrics(["all"])

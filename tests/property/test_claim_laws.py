@@ -4,58 +4,17 @@ from __future__ import annotations
 
 import random
 from fractions import Fraction
-from typing import get_args
 
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from any_labels import reference_labels, with_claims
 from labeler.calculators import METRICS, Ratio, measure, select_metrics, tally
-from labeler.keys import document_key, reference_key, response_key
-from labeler.labels import ComparedClaim, ReferenceClaim, ReferenceLabelingOutput, Verdict
+from labeler.labels import ComparedClaim, ReferenceClaim, ReferenceLabelingOutput
 from labeler.record import LabelRecord
-from labelled import compared, expects, record, reference_output, right, says
+from labelled import record, right
 
-VERDICTS: st.SearchStrategy[Verdict] = st.sampled_from(get_args(Verdict))
 OF_CLAIMS = [m for m in METRICS.values() if m.profile.name != "trace"]
-
-
-@st.composite
-def referenced(draw: st.DrawFn) -> LabelRecord:
-    """Any label of the profile ``reference`` that keeps the contract."""
-    documents = draw(st.lists(st.integers(1, 2), min_size=1, max_size=4))
-    keys = [document_key(d, s) for d, size in enumerate(documents) for s in range(size)]
-    subset = st.lists(st.sampled_from(keys), unique=True, max_size=3)
-    special = st.just(["well_known_fact"])
-    claims = [
-        compared(
-            says(
-                response_key(draw(st.integers(0, 2))),
-                draw(st.one_of(subset, special)),
-                draw(subset),
-                on_topic=draw(st.booleans()),
-            ),
-            draw(VERDICTS),
-        )
-        for _ in range(draw(st.integers(0, 5)))
-    ]
-    reference = [
-        expects(draw(subset), found=draw(st.booleans()), sentence=reference_key(number))
-        for number in range(draw(st.integers(0, 4)))
-    ]
-    return labelled(documents, claims, reference)
-
-
-def labelled(
-    documents: list[int], claims: list[ComparedClaim], reference: list[ReferenceClaim]
-) -> LabelRecord:
-    """The record of a label; sentences without claims are said to make none."""
-    made = {claim.response_sentence_key for claim in claims}
-    silent = [key for key in map(response_key, range(3)) if key not in made]
-    unsaid = [] if reference else [reference_key(0)]
-    answer = reference_output(claims, reference, silent=silent, silent_reference=unsaid)
-    found = record(documents=documents, answer=answer)
-    assert found.violations == ()
-    return found
 
 
 def parts(label: LabelRecord) -> ReferenceLabelingOutput:
@@ -71,7 +30,7 @@ def again(
 ) -> LabelRecord:
     """The same record with other claims."""
     kept = parts(label)
-    return labelled(
+    return with_claims(
         [len(document) for document in label.example.documents],
         list(kept.response_claims) if claims is None else claims,
         list(kept.reference_claims) if reference is None else reference,
@@ -89,7 +48,7 @@ def exact(ratio: Ratio) -> Fraction:
     return Fraction(ratio.numerator or 0) / (ratio.denominator or 1)
 
 
-@given(referenced())
+@given(reference_labels())
 def test_every_value_is_a_share_or_undefined(label: LabelRecord) -> None:
     """0 ≤ value ≤ 1, or no value and a reason; a numerator is no larger than its denominator."""
     for ratio in measure(label, select_metrics("all")).metrics.values():
@@ -97,7 +56,7 @@ def test_every_value_is_a_share_or_undefined(label: LabelRecord) -> None:
         assert ratio.value is None or 0 <= ratio.value <= 1
 
 
-@given(referenced(), st.randoms(use_true_random=False))
+@given(reference_labels(), st.randoms(use_true_random=False))
 def test_the_order_of_claims_does_not_matter(label: LabelRecord, draw: random.Random) -> None:
     """Claims are counted, on both sides."""
     claims, reference = list(parts(label).response_claims), list(parts(label).reference_claims)
@@ -108,7 +67,7 @@ def test_the_order_of_claims_does_not_matter(label: LabelRecord, draw: random.Ra
     )
 
 
-@given(referenced())
+@given(reference_labels())
 def test_every_claim_told_twice_changes_nothing(label: LabelRecord) -> None:
     """Shares depend on proportions, not on how many claims there are."""
     claims, reference = list(parts(label).response_claims), list(parts(label).reference_claims)
@@ -119,7 +78,7 @@ def test_every_claim_told_twice_changes_nothing(label: LabelRecord) -> None:
     }
 
 
-@given(referenced())
+@given(reference_labels())
 def test_an_entailed_claim_more_never_lowers_faithfulness(label: LabelRecord) -> None:
     """Nor does it raise the rate of hallucination."""
     more = again(label, [*parts(label).response_claims, right("a", ["0a"])])
@@ -134,14 +93,14 @@ def test_an_entailed_claim_more_never_lowers_faithfulness(label: LabelRecord) ->
             assert sign * exact(after) >= sign * exact(before)
 
 
-@given(referenced())
+@given(reference_labels())
 def test_faithfulness_and_hallucination_share_the_claims(label: LabelRecord) -> None:
     """Each claim counts in one of them."""
     both = [value(label, name) for name in ("faithfulness:claim", "hallucination_rate:claim")]
     assert sum(map(exact, both)) == 1
 
 
-@given(referenced())
+@given(reference_labels())
 def test_every_incorrect_claim_has_one_origin(label: LabelRecord) -> None:
     """A relevant chunk, irrelevant ones alone, or no document: together all that is incorrect."""
     origins = [
@@ -153,14 +112,14 @@ def test_every_incorrect_claim_has_one_origin(label: LabelRecord) -> None:
     assert wrong == 1 - exact(value(label, "claim_precision"))
 
 
-@given(referenced())
+@given(reference_labels())
 def test_what_no_document_entails_is_right_or_wrong(label: LabelRecord) -> None:
     """Self-knowledge and incorrect hallucination are what RAGChecker's faithfulness leaves."""
     unsupported = [exact(value(label, n)) for n in ("self_knowledge", "hallucination_incorrect")]
     assert sum(unsupported) == 1 - exact(value(label, "faithfulness:ragchecker"))
 
 
-@given(referenced())
+@given(reference_labels())
 def test_a_document_is_needed_for_ragcheckers_faithfulness(label: LabelRecord) -> None:
     """Special support counts in ``claim`` alone, so that this is never more."""
     assert exact(value(label, "faithfulness:ragchecker")) <= exact(
@@ -168,7 +127,7 @@ def test_a_document_is_needed_for_ragcheckers_faithfulness(label: LabelRecord) -
     )
 
 
-@given(referenced())
+@given(reference_labels())
 def test_f1_lies_between_precision_and_recall(label: LabelRecord) -> None:
     """As every mean does; and it is nearer to the smaller one than half-way."""
     low, high = sorted(exact(value(label, name)) for name in ("claim_precision", "claim_recall"))
@@ -176,7 +135,7 @@ def test_f1_lies_between_precision_and_recall(label: LabelRecord) -> None:
     assert low <= f1 <= (low + high) / 2
 
 
-@given(referenced())
+@given(reference_labels())
 def test_no_more_is_passed_on_than_was_brought_up(label: LabelRecord) -> None:
     """What response and documents share is at most what the response has of the reference."""
     passed = exact(value(label, "context_recall")) * exact(
@@ -185,7 +144,7 @@ def test_no_more_is_passed_on_than_was_brought_up(label: LabelRecord) -> None:
     assert passed <= exact(value(label, "claim_recall"))
 
 
-@given(referenced())
+@given(reference_labels())
 def test_a_richer_label_leaves_the_metrics_of_the_leaner_as_they_are(label: LabelRecord) -> None:
     """Claims and reference add metrics; those of sentences are read off the same fields."""
     support = {
@@ -202,7 +161,7 @@ def test_a_richer_label_leaves_the_metrics_of_the_leaner_as_they_are(label: Labe
     assert measure(label, shared).metrics == measure(lean, shared).metrics
 
 
-@given(referenced())
+@given(reference_labels())
 def test_a_record_with_claims_survives_json(label: LabelRecord) -> None:
     """Writing and reading gives the same record, and so the same numbers."""
     assert LabelRecord.model_validate_json(label.model_dump_json()) == label

@@ -1,0 +1,356 @@
+"""The page that ``speed.py`` writes: figures, goals, and a picture of the growth."""
+
+from __future__ import annotations
+
+import math
+import platform
+import statistics
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import NamedTuple
+
+MEMORY = 500
+"""Megabytes that recomputing may take."""
+SPLITTER = 5.0
+"""Megabytes a second that a splitter must do."""
+SCAN = 0.5
+"""Of the speed of SQLite alone, how much the scan of a store must have."""
+LINEAR = 1.1
+"""Slope of what grows as its input does, both axes logarithmic, with some slack."""
+INDEX, BYTES, BUILDING, OF = "index", "JSON bytes", "building an index of ", "index of "
+DISK, CACHE = ", from the disk", ", cached"
+WITH_INTERVALS = "index with intervals, cached"
+BARE, HELP = "bare typer program", "labeler --help"
+FEW, FEW_PLAIN = "labeler metrics, 10 labels", "labeler metrics, 10 labels, no intervals"
+
+INTRODUCTION = """\
+# Speed
+
+Numbers are recomputed from a columnar index: what each label says, counted once, as columns in
+Parquet files. `labeler index STORE` or `labeler index labels.jsonl` makes it; that of a store is
+brought up to date when a run ends and when metrics are computed, by what came since. All metrics of
+labels that ship are served by it, with `--by`, `--group` and intervals, and equal those of the
+records to the last bit. A metric of your own is served if it has a vectorised form,
+`@labeler.metric(..., vector=...)`; else its records are read, as they are for `--rows`, for
+`--no-index`, and for several files at once. An index that is damaged, stale or of another version
+is made anew or left aside with a notice; it can be removed at any time.
+
+It is as with the store itself: page checksums show damage, not forgery. A label that is tampered
+with after it was indexed is noticed when it is read, not when it is counted; `--no-index` reads
+them all.
+
+A label file without an index is decoded and checked as strictly as ever, without building a model
+of each label: types, unknown fields, the key from the sentences and the signature, the profile, and
+every key that is named. What does not pass is left to the models. From 10,000 records on, intervals
+of more than 256 distinct values are drawn by narrow ranges of values.
+"""
+
+
+class Run(NamedTuple):
+    """What one process took.
+
+    Attributes:
+        seconds: from its start to its end, the loading of the program included.
+        inside: processor time of the task alone, which other programs hardly change.
+        megabytes: of memory at most.
+        counted: what the task counted.
+    """
+
+    seconds: float
+    inside: float
+    megabytes: float
+    counted: float
+
+
+@dataclass
+class Figures:
+    """Measures tasks, several times each, and keeps the medians.
+
+    Attributes:
+        rounds: how many times each is measured.
+        found: by name: the median run.
+    """
+
+    rounds: int
+    found: dict[str, Run] = field(default_factory=dict)
+
+    def measure(self, name: str, once: Callable[[], Run]) -> Run:
+        """Measure a task."""
+        runs = [once() for _ in range(self.rounds)]
+        median = Run(*(statistics.median(column) for column in zip(*runs, strict=True)))
+        self.found[name] = median
+        print(f"{name}: {median.seconds:.2f} s, {median.megabytes:.0f} MB", flush=True)
+        return median
+
+    def seconds(self, name: str) -> float:
+        """The median time of a whole process."""
+        return self.found[name].seconds
+
+    def ratio(self, name: str, to: str) -> float:
+        """How many times as long one took as another."""
+        return self.seconds(name) / self.seconds(to)
+
+    def inside(self, name: str, to: str) -> float:
+        """The same of the processor time of the tasks alone."""
+        return self.found[name].inside / self.found[to].inside
+
+
+class Goal(NamedTuple):
+    """What was to be reached, and what was.
+
+    Attributes:
+        what: what it is about.
+        goal: what was to be reached.
+        found: what was.
+        met: whether that suffices.
+    """
+
+    what: str
+    goal: str
+    found: str
+    met: bool
+
+
+DECODERS = {
+    "decode_slim": "msgspec, what metrics count alone, unchecked",
+    "decode_structs": "msgspec, typed structs of all fields, no further checks",
+    "decode_msgspec": "msgspec, dicts and lists, unchecked",
+    "decode_json": "json of the standard library, unchecked",
+    "decode_labels": "labeler: typed, key and references checked",
+    "stream": "labeler metrics without an index: the same, and all metrics",
+    "records": "labeler metrics --no-index: a model of each label",
+}
+
+UNCHECKED = ("decode_slim", "decode_structs", "decode_msgspec", "decode_json")
+"""Decoders that check nothing but types at most."""
+
+SCANS = {
+    "scan_raw": "SQLite alone",
+    "scan_rows": "each row seen to be a store's",
+    "scan_checksums": "and its checksum right",
+    "scan_unpacked": "and decompressed",
+    "index_store": "and decoded, checked, counted and written to an index",
+}
+
+
+def points(figures: Figures) -> list[tuple[int, float]]:
+    """Rows, and processor seconds of recomputing them, the loading of the program left out."""
+    return sorted(
+        (int(name.rpartition(" ")[2].replace(",", "")), found.inside)
+        for name, found in figures.found.items()
+        if name.startswith(OF)
+    )
+
+
+def slope_of(points: Sequence[tuple[int, float]]) -> float:
+    """Slope of the line through the last two points, both axes logarithmic."""
+    (x0, y0), (x1, y1) = points[-2:]
+    return math.log(y1 / y0) / math.log(x1 / x0)
+
+
+def goals(figures: Figures, splitter: dict[int, float]) -> list[Goal]:
+    """What was to be reached, and whether it was.
+
+    Args:
+        figures: what was measured.
+        splitter: megabytes a second by the size of a line, 0 for documents.
+    """
+    recomputing = (INDEX + DISK, INDEX + CACHE, WITH_INTERVALS)
+    memory = max(figures.found[name].megabytes for name in recomputing)
+    decoder = min(UNCHECKED, key=lambda name: figures.found[name].inside)
+    scan = 1 / figures.inside("scan_checksums", "scan_raw")
+    slope, line = slope_of(points(figures)), _slope_of_splitting(splitter)
+    of_disk = "reading the labels' JSON bytes from the disk"
+    return [
+        _at_most(
+            f"index from the disk, to {of_disk}", 1.0, figures.ratio(INDEX + DISK, BYTES + DISK)
+        ),
+        _at_most("the same, both cached", 1.0, figures.ratio(INDEX + CACHE, BYTES + CACHE)),
+        _at_most(
+            f"with intervals of 10,000 resamples, to {of_disk}",
+            5.0,
+            figures.ratio(WITH_INTERVALS, BYTES + DISK),
+        ),
+        Goal("memory of recomputing", f"≤ {MEMORY} MB", f"{memory:.0f} MB", memory <= MEMORY),
+        _at_most(
+            "label file, to the fastest decoder: " + DECODERS[decoder],
+            1.3,
+            figures.inside("stream", decoder),
+        ),
+        _at_most(
+            "label file, to typed structs of all fields",
+            1.3,
+            figures.inside("stream", "decode_structs"),
+        ),
+        Goal(
+            "scan of a store with checksums, to SQLite alone",
+            f"≥ {SCAN:g}",
+            f"{scan:.2f}",
+            scan >= SCAN,
+        ),
+        Goal(
+            "default splitter, documents, one core",
+            f"≥ {SPLITTER:g} MB/s",
+            f"{splitter[0]:.1f} MB/s",
+            splitter[0] >= SPLITTER,
+        ),
+        _at_most("slope of splitting one line of 1 MB and of 10 MB", LINEAR, line),
+        _at_most("labeler --help, to a bare typer program", 1.5, figures.ratio(HELP, BARE)),
+        _at_most("labeler metrics of 10 labels, to the same", 1.5, figures.ratio(FEW, BARE)),
+        _at_most("the same without intervals", 1.5, figures.ratio(FEW_PLAIN, BARE)),
+        _at_most("slope of recomputing by the number of labels", LINEAR, slope),
+    ]
+
+
+def _at_most(what: str, limit: float, found: float) -> Goal:
+    return Goal(what, f"≤ {limit:g}", f"{found:.2f}", found <= limit)
+
+
+def _slope_of_splitting(splitter: dict[int, float]) -> float:
+    return slope_of([(size, size / speed) for size, speed in splitter.items() if size])
+
+
+def page(
+    figures: Figures, rows: int, megabytes: float, splitter: dict[int, float], shapes: str
+) -> str:
+    """The page, as Markdown.
+
+    Args:
+        figures: what was measured.
+        rows: labels that were made.
+        megabytes: their JSON.
+        splitter: megabytes a second by the size of a line, 0 for documents.
+        shapes: where the shapes of the labels come from.
+    """
+    found = figures.found
+    streamed, stored = found["stream"].counted, found["scan_raw"].counted / 1e6
+    return "\n".join(
+        [
+            INTRODUCTION,
+            "## Measured\n",
+            _circumstances(figures, rows, megabytes, shapes),
+            "",
+            *_table(
+                ["", "goal", "found", ""],
+                (
+                    [*goal[:3], "met" if goal.met else "**not met**"]
+                    for goal in goals(figures, splitter)
+                ),
+            ),
+            "![Growth of recomputing](speed.svg)\n",
+            *_table(
+                ["all TRACe dialects and sentence ratios", "s", "MB of memory"],
+                (
+                    [name, f"{run.seconds:.2f}", f"{run.megabytes:.0f}"]
+                    for name, run in found.items()
+                    if name.startswith((BYTES, INDEX, BUILDING)) and name not in SCANS
+                ),
+            ),
+            *_table(
+                [f"{streamed:,.0f} labels of a file", "labels/s", "MB of memory"],
+                (
+                    [text, f"{streamed / found[task].inside:,.0f}", f"{found[task].megabytes:.0f}"]
+                    for task, text in DECODERS.items()
+                ),
+            ),
+            *_table(
+                [f"store of {found['index_store'].counted:,.0f} labels", "MB/s", "of SQLite alone"],
+                (
+                    [
+                        text,
+                        f"{stored / found[task].inside:,.0f}",
+                        f"{1 / figures.inside(task, 'scan_raw'):.2f}",
+                    ]
+                    for task, text in SCANS.items()
+                ),
+            ),
+            *_table(
+                ["start-up", "ms"],
+                (
+                    [name, f"{found[name].seconds * 1000:,.0f}"]
+                    for name in (BARE, HELP, FEW, FEW_PLAIN)
+                ),
+            ),
+            *_table(
+                ["default splitter", "MB/s"],
+                (
+                    [f"one line of {size / 1e6:g} MB" if size else "documents", f"{speed:.1f}"]
+                    for size, speed in splitter.items()
+                ),
+            ),
+            "Written by `benchmarks/speed.py`.\n",
+        ]
+    )
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    lines = [head, ["---", *["--:"] * (len(head) - 1)], *rows]
+    return [*(f"| {' | '.join(line)} |" for line in lines), ""]
+
+
+def _circumstances(figures: Figures, rows: int, megabytes: float, shapes: str) -> str:
+    packages = ", ".join(f"{n} {version(n)}" for n in ("numpy", "pyarrow", "msgspec", "pydantic"))
+    return (
+        f"{datetime.now(UTC):%d %B %Y}; {platform.machine()}, {_processor()}; Python "
+        f"{platform.python_version()}, {packages}. Medians of {figures.rounds} processes; times "
+        "are those of whole processes, rates are by the processor time of the task alone. "
+        f"{rows:,} synthetic labels, {megabytes:,.0f} MB of JSON; their shapes: {shapes}."
+    )
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return platform.processor() or "unknown processor"
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return f"{len(names)} cores of {names[0]}" if names else "unknown processor"
+
+
+_WIDTH, _HEIGHT, _EDGE = 640, 360, 60
+
+
+def plot(points: Sequence[tuple[int, float]]) -> str:
+    """The growth of recomputing, both axes logarithmic, as SVG."""
+    logs = [(math.log10(x), math.log10(y)) for x, y in points]
+    left, right = math.floor(min(x for x, _ in logs)), math.ceil(max(x for x, _ in logs))
+    low, high = math.floor(min(y for _, y in logs)), math.ceil(max(y for _, y in logs))
+
+    def place(x: float, y: float) -> tuple[float, float]:
+        across = (x - left) / max(1, right - left) * (_WIDTH - 2 * _EDGE)
+        up = (y - low) / max(1, high - low) * (_HEIGHT - 2 * _EDGE)
+        return round(_EDGE + across, 1), round(_HEIGHT - _EDGE - up, 1)
+
+    grid = [(place(x, low), place(x, high), f"{10**x:,}") for x in range(left, right + 1)]
+    rungs = [(place(left, y), place(right, y), f"{10.0**y:g} s") for y in range(low, high + 1)]
+    dots = [place(*point) for point in logs]
+    path = " ".join(f"{x},{y}" for x, y in dots)
+    return "\n".join(
+        [
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}">',
+            f'<rect width="{_WIDTH}" height="{_HEIGHT}" fill="white"/>',
+            *(_line(a, b) for a, b, _ in grid + rungs),
+            *(_text(a[0], a[1] + 18, text, "middle") for a, _, text in grid),
+            *(_text(a[0] - 6, a[1] + 4, text, "end") for a, _, text in rungs),
+            f'<polyline points="{path}" fill="none" stroke="#1f5fa8" stroke-width="2"/>',
+            *(f'<circle cx="{x}" cy="{y}" r="4" fill="#1f5fa8"/>' for x, y in dots),
+            _text(_WIDTH / 2, _HEIGHT - 14, "labels in the index", "middle"),
+            _text(
+                _WIDTH / 2, 28, f"recomputing all metrics; slope {slope_of(points):.2f}", "middle"
+            ),
+            "</svg>",
+            "",
+        ]
+    )
+
+
+def _line(start: tuple[float, float], end: tuple[float, float]) -> str:
+    return f'<line x1="{start[0]}" y1="{start[1]}" x2="{end[0]}" y2="{end[1]}" stroke="#dddddd"/>'
+
+
+def _text(x: float, y: float, text: str, anchor: str) -> str:
+    place = f'x="{x}" y="{y}" text-anchor="{anchor}"'
+    return f'<text {place} font-family="sans-serif" font-size="12" fill="#333333">{text}</text>'

@@ -1,0 +1,292 @@
+"""What ``speed.py`` measures, each in a process of its own: seconds, processor time, memory.
+
+Run as ``python benchmarks/speed_tasks.py TASK ARGUMENT…``; prints one JSON object.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import json
+import os
+import resource
+import sqlite3
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+_CHUNK = 1 << 20
+
+
+def read_bytes(path: str) -> int:
+    """Read a file from beginning to end."""
+    size = 0
+    with Path(path).open("rb", buffering=0) as file:
+        while block := file.read(_CHUNK):
+            size += len(block)
+    return size
+
+
+def forget(path: str) -> int:
+    """Ask the system to drop a file from its cache, so that the next reading is from the disk."""
+    with Path(path).open("rb") as file:
+        os.fsync(file.fileno())
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+    return 0
+
+
+def index(path: str) -> int:
+    """Write the index of a label file."""
+    from labeler.index.sidecar import write_sidecar  # noqa: PLC0415 - this process alone needs it
+
+    return write_sidecar(Path(path))
+
+
+def multiply(path: str, copies: str, target: str) -> int:
+    """Write the first batch of an index so many times over."""
+    from labeler.index.parquet import Segment, SegmentWriter  # noqa: PLC0415 - as above
+
+    writer = SegmentWriter(Path(target).parent)
+    with closing(Segment(Path(path))) as segment:
+        for _ in range(int(copies)):
+            writer.add_segment(segment)
+    writer.finish(Path(target), source="copies", after=0, upto=1, seen=writer.rows)
+    return writer.rows
+
+
+def _summary(frames: Iterable[Any], *, intervals: bool) -> int:
+    from labeler.calculators import Intervals, select_metrics  # noqa: PLC0415 - as above
+    from labeler.calculators.column_summary import summarize_columns  # noqa: PLC0415 - as above
+
+    metrics = [metric for metric in select_metrics("all") if metric.profile.name == "trace"]
+    rows = summarize_columns(frames, metrics, intervals=Intervals() if intervals else None)
+    return rows[0].labelled
+
+
+def metrics(path: str, intervals: str = "") -> int:
+    """Compute all TRACe dialects and sentence ratios from an index."""
+    from labeler.index.parquet import Segment  # noqa: PLC0415 - as above
+
+    with closing(Segment(Path(path))) as segment:
+        return _summary(segment.frames(by_key=False), intervals=bool(intervals))
+
+
+def stream(path: str) -> int:
+    """Compute the same from the label file, line by line."""
+    from labeler.index.sidecar import stream as frames  # noqa: PLC0415 - as above
+
+    return _summary(frames(path, lambda _: None), intervals=False)
+
+
+def records(path: str) -> int:
+    """Compute the same by a model of each label."""
+    from labeler import api  # noqa: PLC0415 - as above
+    from labeler.calculators import select_metrics  # noqa: PLC0415 - as above
+
+    ids = [metric.id for metric in select_metrics("all") if metric.profile.name == "trace"]
+    return api.summary(api.read_labels(path), ids)[0].labelled
+
+
+def _lines(path: str) -> Iterator[bytes]:
+    with Path(path).open("rb") as file:
+        yield from file
+
+
+def _decoded(path: str, decode: Callable[[bytes], object]) -> int:
+    return sum(decode(line) is not None for line in _lines(path))
+
+
+def decode_json(path: str) -> int:
+    """Decode every line by the standard library."""
+    return _decoded(path, json.loads)
+
+
+def decode_msgspec(path: str) -> int:
+    """Decode every line by msgspec, into dicts and lists."""
+    import msgspec  # noqa: PLC0415 - as above
+
+    return _decoded(path, msgspec.json.decode)
+
+
+def decode_structs(path: str) -> int:
+    """Decode every line by msgspec into typed structs of all its fields, and check nothing else."""
+    from labeler.index import decoding  # noqa: PLC0415 - as above
+
+    return _decoded(path, decoding._DECODER.decode)  # noqa: SLF001 - to tell what the checks cost
+
+
+def decode_slim(path: str) -> int:
+    """Decode of every line by msgspec what metrics count alone, and check nothing else."""
+    import msgspec  # noqa: PLC0415 - as above
+
+    sentence = msgspec.defstruct("Sentence", [("key", str), ("text", str)], gc=False)
+    support = msgspec.defstruct(
+        "Support",
+        [
+            ("response_sentence_key", str),
+            ("supporting_sentence_keys", list[str]),
+            ("fully_supported", bool),
+        ],
+        gc=False,
+    )
+    label = msgspec.defstruct(
+        "Label",
+        [
+            ("all_relevant_sentence_keys", list[str]),
+            ("all_utilized_sentence_keys", list[str]),
+            ("sentence_support_information", list[support]),  # type: ignore[valid-type]  # made above
+        ],
+        gc=False,
+    )
+    example = msgspec.defstruct(
+        "Example",
+        [
+            ("documents", list[list[sentence]]),  # type: ignore[valid-type]  # made above
+            ("response", list[sentence]),  # type: ignore[valid-type]  # made above
+        ],
+        gc=False,
+    )
+    record = msgspec.defstruct("Record", [("example", example), ("label", label)], gc=False)
+    return _decoded(path, msgspec.json.Decoder(record).decode)
+
+
+def decode_labels(path: str) -> int:
+    """Decode and check every line as the index does, and count nothing."""
+    from labeler.index.decoding import decode_label  # noqa: PLC0415 - as above
+
+    return _decoded(path, decode_label)
+
+
+def fill_store(folder: str, path: str, count: str) -> int:
+    """Put labels of a file into a store."""
+    from labeler import api  # noqa: PLC0415 - as above
+
+    return api.import_labels(islice(api.read_any(path), int(count)), folder).new
+
+
+def scan_raw(folder: str) -> int:
+    """Go through the values of a store's file by SQLite alone."""
+    connection = sqlite3.connect(
+        f"{Path(folder, 'cache.db').absolute().as_uri()}?mode=ro", uri=True
+    )
+    return sum(len(value) for (value,) in connection.execute("SELECT value FROM Cache"))
+
+
+def _rows(folder: str) -> Iterator[Any]:
+    from labeler.stores.database import Database  # noqa: PLC0415 - as above
+
+    with closing(Database(Path(folder).absolute(), 30.0)) as database:
+        last = 0
+        while rows := database.rows_after(last, 512):
+            last = rows[-1][0]
+            yield from (row for _, row in rows)
+
+
+def scan_rows(folder: str) -> int:
+    """Go through the rows of a store, each seen to be one that a store writes."""
+    return sum(len(row.value) for row in _rows(folder))
+
+
+def scan_checksums(folder: str) -> int:
+    """The same, with the checksum of each."""
+    size = 0
+    for row in _rows(folder):
+        if hashlib.sha256(memoryview(row.value)[36:]).digest() == row.value[4:36]:
+            size += len(row.value)
+    return size
+
+
+def scan_unpacked(folder: str) -> int:
+    """The same, decompressed."""
+    from labeler.stores.sealed import label_json  # noqa: PLC0415 - as above
+
+    return sum(len(label_json(row.value) or b"") for row in _rows(folder))
+
+
+def index_store(folder: str) -> int:
+    """Index a store anew: read, check, decompress, decode, count and write."""
+    from labeler.index.stored import catch_up  # noqa: PLC0415 - as above
+
+    made = catch_up(Path(folder), rebuild=True)
+    return made.rows if made else 0
+
+
+def split(count: str) -> int:
+    """Split documents by the default splitter; so many characters on one line, or as they are."""
+    from labeler.splitting import DEFAULT_SPLITTER, SPLITTERS  # noqa: PLC0415 - as above
+    from ragbench_data import ragbench_rows  # noqa: PLC0415 - as above
+
+    texts = [text for row in ragbench_rows() for text in row["documents"]]
+    texts = (
+        texts or ["It is so. Is it? Dr. Who said 3.5 of 10 were, e.g. those.\n\n- One\n- Two"] * 999
+    )
+    if int(count):
+        line = " ".join(" ".join(texts).split())
+        texts = [(line * (int(count) // len(line) + 1))[: int(count)]]
+    cutter = SPLITTERS[DEFAULT_SPLITTER]
+    cutter.split("It loads what it needs. Now.")
+    begin = time.process_time()
+    for text in texts:
+        cutter.split(text)
+    taken = time.process_time() - begin
+    print(json.dumps({"bytes": sum(len(t.encode()) for t in texts), "seconds": taken}))
+    return 0
+
+
+TASKS: dict[str, Callable[..., int]] = {
+    task.__name__: task
+    for task in (
+        *(read_bytes, forget, index, multiply, metrics, stream, records),
+        *(decode_json, decode_msgspec, decode_structs, decode_slim, decode_labels),
+        *(fill_store, scan_raw, scan_rows, scan_checksums, scan_unpacked, index_store, split),
+    )
+}
+
+
+BARE = frozenset({"read_bytes", "forget", "scan_raw", "split", "decode_json"})
+"""Tasks that load nothing of the program first."""
+DECODING = frozenset({"decode_slim", "decode_msgspec", "decode_structs", "decode_labels"})
+COLUMNS = frozenset({"index", "metrics", "stream", "multiply", "index_store"})
+"""Tasks that load what decodes labels, and what counts by columns; the others load the rest."""
+
+
+def peak_memory() -> float:
+    """Megabytes that this process held at most."""
+    try:
+        lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    # What getrusage tells includes the parent's memory, from before this program was loaded.
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 1024
+
+
+def _module(task: str) -> str:
+    if task in DECODING:
+        return "labeler.index.decoding"
+    return "labeler.index.serving" if task in COLUMNS else "labeler.api"
+
+
+def main() -> None:
+    """Run one task."""
+    name, *arguments = sys.argv[1:]
+    if name not in BARE:
+        # What a task alone takes is told without the loading of the program.
+        importlib.import_module(_module(name))
+    begin, busy = time.perf_counter(), time.process_time()
+    count = TASKS[name](*arguments)
+    facts = {
+        "count": count,
+        "seconds": time.perf_counter() - begin,
+        "processor": time.process_time() - busy,
+        "megabytes": peak_memory(),
+    }
+    if name != "split":
+        print(json.dumps(facts))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,494 @@
+"""Reads a label's JSON into a row of the index, fast, and as strictly as label files are read.
+
+What is checked is what :mod:`labeler.label_files` checks: the type of every field, no unknown ones,
+the key worked out anew from the sentences and the signature, the profile, and that the label names
+nothing but its own sentences. Whatever does not pass here is no error yet: it is left to the models
+of :mod:`labeler.record`, which decide, and which say what is wrong. So this may refuse too much,
+never too little. The types are those of the models, from which they are made.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import operator
+import types
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
+from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin
+
+import msgspec
+from pydantic import AllowInfNan, BaseModel
+from pydantic.fields import FieldInfo
+
+from labeler.calculators.columns import (
+    CITING,
+    COMPARED,
+    COUNTERPART,
+    ENTAILED,
+    GENERAL,
+    ON_TOPIC,
+    RELEVANT,
+    SUPPORTED,
+    UNSUPPORTED,
+    UTILIZED,
+)
+from labeler.calculators.tally import GENERAL as GENERAL_SUPPORT
+from labeler.canaries import is_canary
+from labeler.degenerate import OVERRULED
+from labeler.example import KeyedExample
+from labeler.index.rows import ClaimRow, LabelRow
+from labeler.keys import document_key, position, reference_key, response_key
+from labeler.labels import (
+    SPECIAL_SUPPORT,
+    ComparedClaim,
+    ReferenceLabelingOutput,
+    VerbatimSupport,
+)
+from labeler.profiles import PROFILES
+from labeler.record import LabelFailure, LabelRecord, shows_reference
+from labeler.signature import Signature, canonical_json
+
+_SPECIAL = frozenset(SPECIAL_SUPPORT)
+_ENTAILMENT = "entailment"
+_DEEPEST = 64
+"""Metadata that is nested deeper is left to the models, which have a limit of their own."""
+
+
+class Doubtful(Exception):
+    """A line that the models must decide on."""
+
+
+class Decoded(NamedTuple):
+    """A label, and whether it enters numbers: that of a planted twin, say, does not."""
+
+    row: LabelRow
+    counts: bool
+
+
+def decode_label(content: bytes, key: str | None = None) -> Decoded:
+    """Read the JSON of a label record.
+
+    Args:
+        content: the JSON.
+        key: what it must be the record of, where that is known.
+
+    Raises:
+        Doubtful: it is another kind of record, damaged, edited, or merely unusual.
+    """
+    try:
+        record = _DECODER.decode(content)
+        signed, source = _signature(record.signature)
+        if key not in (None, record.key):
+            raise Doubtful
+        return Decoded(_row(record, signed, source), signed.counts)
+    except (msgspec.MsgspecError, ValueError, KeyError, RecursionError) as error:
+        raise Doubtful from error
+
+
+def _struct_of(model: type[BaseModel], **changed: Any) -> type[msgspec.Struct]:  # noqa: ANN401 - types
+    """The fields of a model as a struct; those with a default may be missing.
+
+    Args:
+        model: the model.
+        changed: types of fields that are others here.
+    """
+    fields: list[tuple[str, Any, Any]] = []
+    for name, field in model.model_fields.items():
+        needed = field.is_required() or name in changed
+        kind = changed.pop(name, None) or _field_type(field)
+        if needed and msgspec.UnsetType not in get_args(kind):
+            fields.append((name, kind, msgspec.NODEFAULT))
+        else:
+            fields.append((name, Union[kind, msgspec.UnsetType], msgspec.UNSET))  # noqa: UP007 - kind is a value
+    return msgspec.defstruct(
+        model.__name__, fields, forbid_unknown_fields=True, kw_only=True, gc=False, **changed
+    )
+
+
+def _field_type(field: FieldInfo) -> Any:  # noqa: ANN401 - a type
+    if any(not isinstance(each, AllowInfNan) for each in field.metadata):
+        raise TypeError(f"a constraint that is not known here: {field.metadata}")
+    return _type_of(field.annotation)
+
+
+def _type_of(annotation: Any) -> Any:  # noqa: ANN401 - types
+    """The same type with structs in the places of models."""
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        # A float of JSON is finite here whatever is asked for.
+        if any(not isinstance(each, AllowInfNan) for each in arguments[1:]):
+            raise TypeError(f"a constraint that is not known here: {annotation}")
+        return _type_of(arguments[0])
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return _struct_of(annotation)
+    if origin is None or origin is Literal:
+        return annotation
+    inner = tuple(each if each is Ellipsis else _type_of(each) for each in arguments)
+    if origin in (Union, types.UnionType):
+        return functools.reduce(operator.or_, inner)
+    return origin[inner]
+
+
+def _either(kind: Any) -> Any:  # noqa: ANN401 - types
+    """The type, for a field that labels of other profiles lack."""
+    return Union[kind, msgspec.UnsetType]  # noqa: UP007 - kind is a value
+
+
+def _several(kind: Any) -> Any:  # noqa: ANN401 - types
+    return types.GenericAlias(tuple, (kind, ...))
+
+
+_COMPARED = _struct_of(
+    ComparedClaim,
+    reference_verdict=_either(_field_type(ComparedClaim.model_fields["reference_verdict"])),
+)
+_RICHER = {
+    "response_claims": _either(_several(_COMPARED)),
+    **{
+        name: _either(_field_type(ReferenceLabelingOutput.model_fields[name]))
+        for name in (
+            "response_sentences_without_claims",
+            "reference_claims",
+            "reference_sentences_without_claims",
+        )
+    },
+}
+"""The fields that not every profile's labels have."""
+_LABEL = _struct_of(ReferenceLabelingOutput, **_RICHER)
+_VERBATIM = _struct_of(
+    ReferenceLabelingOutput,
+    **_RICHER,
+    sentence_support_information=_several(_struct_of(VerbatimSupport)),
+)
+_SIGNATURE = _struct_of(Signature, sampling=_either(msgspec.Raw))
+_EXAMPLE = _struct_of(KeyedExample, metadata=_either(msgspec.Raw))
+_DECODER: msgspec.json.Decoder[Any] = msgspec.json.Decoder(
+    _struct_of(
+        LabelRecord,
+        kind=_field_type(LabelRecord.model_fields["kind"]),
+        example=_EXAMPLE,
+        label=_LABEL,
+        verbatim=_either(_either(None) | _VERBATIM),
+        signature=_SIGNATURE,
+    )
+)
+_OBJECT = msgspec.json.Decoder(dict[str, Any])
+
+
+class _Signed(NamedTuple):
+    """What is known of a signature.
+
+    Attributes:
+        label: printed.
+        counts: whether such labels enter numbers; those of planted twins, say, do not.
+        family: what the names of the schemas of its profile have in common.
+        references: whether the judge was shown the reference answer.
+        before: its facts in canonical JSON, up to the source of an imported label.
+        after: what comes after the source.
+    """
+
+    label: str
+    counts: bool
+    family: str
+    references: bool
+    before: bytes
+    after: bytes
+
+    def facts(self, source: str | None) -> bytes:
+        """What enters the key."""
+        if source is None:
+            return self.before + self.after
+        return self.before + b'"source":' + msgspec.json.encode(source) + b"," + self.after
+
+
+def _signature(given: Any) -> tuple[_Signed, str | None]:  # noqa: ANN401 - a struct that is made
+    """What is known of a signature, and its source."""
+    source = _or(given.source, None)
+    given.source = msgspec.UNSET
+    return _signed(msgspec.json.encode(given)), source
+
+
+@lru_cache(maxsize=1024)
+def _signed(content: bytes) -> _Signed:
+    """What is known of a signature without its source, by its JSON."""
+    read = Signature.model_validate_json(content)
+    signature = read.model_copy(update={"source": _MARK})
+    before, *after = canonical_json(signature.facts()).split(f'"source":"{_MARK}",'.encode())
+    if len(after) != 1:
+        raise Doubtful
+    return _Signed(
+        label=str(signature),
+        counts=not is_canary(LabelFailure(id="", reason="", message="", signature=signature)),
+        family=signature.response_schema.name.partition("/")[0],
+        references=shows_reference(signature),
+        before=before,
+        after=after[0],
+    )
+
+
+_MARK = "5f2b0c6e-the-source-of-an-imported-label"
+_PROFILE_OF = {profile.family: profile.name for profile in PROFILES.values()}
+
+
+def _object(content: bytes) -> dict[str, Any]:
+    """A JSON object that is not nested too deep."""
+    found = _OBJECT.decode(content)
+    if content.count(b"[") + content.count(b"{") <= _DEEPEST:
+        return found
+    level: list[object] = [found]
+    for _ in range(_DEEPEST):
+        level = [inner for each in level for inner in _inside(each)]
+        if not level:
+            return found
+    raise Doubtful
+
+
+def _inside(value: object) -> Iterable[object]:
+    """The lists and objects in one."""
+    inside = value.values() if isinstance(value, dict) else value
+    return [each for each in inside if isinstance(each, dict | list)]  # type: ignore[attr-defined]
+
+
+def _or(value: Any, default: Any) -> Any:  # noqa: ANN401 - whatever a field may hold
+    return default if value is msgspec.UNSET else value
+
+
+def _row(record: Any, signed: _Signed, source: str | None) -> LabelRow:  # noqa: ANN401 - as above
+    example, label = record.example, record.label
+    documents = [[(s.key, s.text) for s in document] for document in example.documents]
+    response = [(s.key, s.text) for s in example.response]
+    if _key(example, documents, response, signed, signed.facts(source)) != record.key:
+        raise Doubtful
+    places = _places(documents)
+    profile = _profile(label)
+    if _PROFILE_OF.get(signed.family, profile) != profile:
+        raise Doubtful
+    verbatim = _or(record.verbatim, None)
+    if verbatim is not None:
+        _profile_of_verbatim(verbatim)
+    overruled = not OVERRULED.isdisjoint(_or(record.normalised, ()))
+    metadata = bytes(_or(example.metadata, b"{}"))
+    sentences = _in_order([key for key, _ in response], response_key)
+    return LabelRow(
+        id=example.id,
+        key=record.key,
+        label=signed.label,
+        profile=profile,
+        question=example.question,
+        metadata=metadata.decode(),
+        columns=_object(metadata).keys(),
+        documents=[len(document) for document in documents],
+        lengths=[len(text) for document in documents for _, text in document],
+        marks=_document_marks(label, places),
+        response=_response_marks(label, places, sentences),
+        stored=_stored(label if overruled or verbatim is None else verbatim),
+        claims=None if profile == "trace" else _claims(label, places, sentences),
+        reference_claims=_reference_claims(example, label, places)
+        if profile == "reference"
+        else None,
+    )
+
+
+_Keyed = list[tuple[str, str]]
+"""Sentences: their keys and texts."""
+
+
+def _key(
+    example: Any,  # noqa: ANN401 - as above
+    documents: list[_Keyed],
+    response: _Keyed,
+    signed: _Signed,
+    facts: bytes,
+) -> str:
+    """What :func:`labeler.record.label_key` makes of the same.
+
+    Canonical JSON has its keys sorted and no spaces; of texts alone, it is written here.
+    """
+    shown = {"documents": documents, "question": example.question}
+    if signed.references:
+        shown["reference"] = [(s.key, s.text) for s in _or(example.reference, None) or ()]
+    shown["response"] = response
+    text = b'{"shown":%b,"signature":%b}' % (msgspec.json.encode(shown), facts)
+    return hashlib.sha256(text).hexdigest()
+
+
+def _profile(label: Any) -> str:  # noqa: ANN401 - as above
+    """The profile of a label, which has all of its fields and no others."""
+    there = [getattr(label, name) is not msgspec.UNSET for name in _RICHER]
+    if not any(there):
+        return "trace"
+    claims, reference = there[:2], there[2:]
+    compared = {
+        claim.reference_verdict is not msgspec.UNSET for claim in _or(label.response_claims, ())
+    }
+    if all(claims) and not any(reference) and True not in compared:
+        return "claims"
+    if all(there) and False not in compared:
+        return "reference"
+    raise Doubtful
+
+
+def _profile_of_verbatim(label: Any) -> None:  # noqa: ANN401 - as above
+    """See that an answer as it was given is of a profile too: only one of ``trace`` has gaps."""
+    gaps = any(entry.fully_supported is None for entry in label.sentence_support_information)
+    if _profile(label) != "trace" and gaps:
+        raise Doubtful
+
+
+_Places = dict[str, int]
+"""For each document sentence, by its key, its place among all."""
+
+
+def _places(documents: list[_Keyed]) -> _Places:
+    keys = [key for document in documents for key, _ in document]
+    expected: list[str] = []
+    for number, document in enumerate(documents):
+        expected += _document_keys(number, len(document))
+    if keys != expected:
+        raise Doubtful
+    return dict(zip(keys, range(len(keys)), strict=True))
+
+
+@lru_cache(maxsize=4096)
+def _document_keys(document: int, size: int) -> list[str]:
+    return [document_key(document, sentence) for sentence in range(size)]
+
+
+@lru_cache(maxsize=4096)
+def _keys_of(size: int, key: Callable[[int], str]) -> dict[str, int]:
+    return {key(sentence): sentence for sentence in range(size)}
+
+
+def _in_order(keys: list[str], key: Callable[[int], str]) -> dict[str, int]:
+    """The position of each sentence, by its key."""
+    known = _keys_of(len(keys), key)
+    if keys != list(known):
+        raise Doubtful
+    return known
+
+
+def _document_marks(label: Any, places: _Places) -> bytes:  # noqa: ANN401 - as above
+    marks = bytearray(len(places))
+    for keys, mark in (
+        (label.all_relevant_sentence_keys, RELEVANT),
+        (label.all_utilized_sentence_keys, UTILIZED),
+    ):
+        _require_distinct(keys)
+        for key in keys:
+            marks[places[key]] |= mark
+    return bytes(marks)
+
+
+def _response_marks(label: Any, places: _Places, sentences: dict[str, int]) -> bytes:  # noqa: ANN401 - as above
+    marks = bytearray(len(sentences))
+    judged = set()
+    for entry in label.sentence_support_information:
+        place, support = sentences[entry.response_sentence_key], entry.supporting_sentence_keys
+        judged.add(place)
+        _require_known(support, places)
+        if not entry.fully_supported:
+            marks[place] |= UNSUPPORTED
+        if support and not _SPECIAL.issuperset(support):
+            marks[place] |= CITING
+        elif support == (GENERAL_SUPPORT,):
+            marks[place] |= GENERAL
+    for place in judged:
+        marks[place] |= 0 if marks[place] & UNSUPPORTED else SUPPORTED
+        if not marks[place] & SUPPORTED:
+            marks[place] &= ~GENERAL
+    return bytes(marks)
+
+
+def _require_distinct(keys: Sequence[str]) -> None:
+    if len(set(keys)) < len(keys):
+        raise Doubtful
+
+
+def _require_known(keys: Sequence[str], places: _Places) -> None:
+    """See that support names sentences that there are, and special strings, each once."""
+    _require_distinct(keys)
+    if not all(key in places or key in _SPECIAL for key in keys):
+        raise Doubtful
+
+
+def _stored(label: Any) -> tuple[int, int, int, int]:  # noqa: ANN401 - as above
+    """See :class:`labeler.index.rows.LabelRow`."""
+    relevant, utilized = label.all_relevant_sentence_keys, label.all_utilized_sentence_keys
+    unsupported = (
+        0
+        if label.overall_supported
+        else sum(
+            not entry.fully_supported
+            and (entry.fully_supported is False or not entry.supporting_sentence_keys)
+            for entry in label.sentence_support_information
+        )
+    )
+    both = len(set(relevant).intersection(utilized))
+    return len(relevant), len(utilized), both, unsupported
+
+
+def _claims(label: Any, places: _Places, sentences: dict[str, int]) -> ClaimRow:  # noqa: ANN401 - as above
+    for key in label.response_sentences_without_claims:
+        if key not in sentences:
+            raise Doubtful
+    _require_distinct(label.response_sentences_without_claims)
+    claims = label.response_claims
+    for claim in claims:
+        _require_known(claim.supporting_sentence_keys, places)
+        _require_distinct(claim.contradicting_sentence_keys)
+    return ClaimRow(
+        marks=bytes(map(_mark_of, claims)),
+        sentences=[sentences[claim.response_sentence_key] for claim in claims],
+        supporting=[
+            _documents(c.supporting_sentence_keys if c.verdict == _ENTAILMENT else (), places)
+            for c in claims
+        ],
+        contradicting=[
+            _documents(c.contradicting_sentence_keys, places, special=False) for c in claims
+        ],
+    )
+
+
+def _mark_of(claim: Any) -> int:  # noqa: ANN401 - as above
+    compared = claim.reference_verdict is not msgspec.UNSET
+    mark: int = (
+        ENTAILED * (claim.verdict == _ENTAILMENT)
+        | ON_TOPIC * claim.relevant_to_question
+        | COMPARED * compared
+        | COUNTERPART * (compared and claim.reference_verdict == _ENTAILMENT)
+    )
+    return mark
+
+
+def _reference_claims(example: Any, label: Any, places: _Places) -> ClaimRow:  # noqa: ANN401 - as above
+    keys = [sentence.key for sentence in _or(example.reference, None) or ()]
+    sentences = _in_order(keys, reference_key)
+    silent = label.reference_sentences_without_claims
+    _require_distinct(silent)
+    if not all(key in sentences for key in silent):
+        raise Doubtful
+    claims = label.reference_claims
+    for claim in claims:
+        _require_distinct(claim.supporting_sentence_keys)
+    return ClaimRow(
+        marks=bytes(
+            ENTAILED * bool(claim.supporting_sentence_keys)
+            | COMPARED
+            | COUNTERPART * (claim.response_verdict == _ENTAILMENT)
+            for claim in claims
+        ),
+        sentences=[sentences[claim.reference_sentence_key] for claim in claims],
+        supporting=[
+            _documents(claim.supporting_sentence_keys, places, special=False) for claim in claims
+        ],
+        contradicting=[()] * len(claims),
+    )
+
+
+def _documents(keys: Iterable[str], places: _Places, *, special: bool = True) -> list[int]:
+    """The documents that hold one of the sentences, in order."""
+    named = [key for key in keys if not (special and key in _SPECIAL)]
+    if not all(key in places for key in named):
+        raise Doubtful
+    return sorted({position(key).document for key in named})

@@ -1,0 +1,209 @@
+"""Rows on their way into columns, and batches of rows in memory."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+
+from labeler.calculators.column_summary import Coded
+from labeler.calculators.columns import Bools, Ints, Ragged
+from labeler.index.rows import ClaimRow, FailureRow, LabelRow
+
+TEXTS = ("id", "key", "label", "failed", "profile", "question", "metadata")
+CODED = ("label", "failed", "profile")
+"""Texts that are the same in many rows."""
+NUMBERS = ("place", "stored_relevant", "stored_utilized", "stored_both", "stored_unsupported")
+MARKS = ("marks", "response", "claims", "reference_claims")
+"""Lists of small numbers."""
+OF_CLAIMS = (
+    *("claims", "claim_sentences", "supporting_counts", "supporting"),
+    *("contradicting_counts", "contradicting"),
+    *("reference_claims", "reference_sentences"),
+    *("reference_supporting_counts", "reference_supporting"),
+)
+LISTS = ("documents", "lengths", "marks", "response", *OF_CLAIMS)
+BATCH = 1 << 15
+"""Rows of one batch: about a million sentences, and 8 MB for a number of each."""
+_SENTENCES = 1 << 22
+"""Sentences that are enough for a batch, however few the rows."""
+
+
+class Lists(NamedTuple):
+    """A list of numbers for each row, as it grows."""
+
+    values: array[int]
+    sizes: array[int]
+
+    def add(self, numbers: Iterable[int]) -> None:
+        """Add the list of one more row."""
+        before = len(self.values)
+        self.values.extend(numbers)
+        self.sizes.append(len(self.values) - before)
+
+    def ragged(self) -> Ragged:
+        """All lists, for counting."""
+        offsets = np.zeros(len(self.sizes) + 1, np.int64)
+        np.cumsum(np.frombuffer(self.sizes, np.uint32), out=offsets[1:])
+        return Ragged(np.array(self.values), offsets)
+
+
+class Gathering:
+    """Rows that become one batch."""
+
+    def __init__(self) -> None:
+        self.texts: dict[str, list[str | None]] = {name: [] for name in TEXTS}
+        self.numbers = {name: array("q") for name in NUMBERS}
+        self.lists = {
+            name: Lists(array("B" if name in MARKS else "I"), array("I")) for name in LISTS
+        }
+        self.columns: set[str] = set()
+        """Names of the metadata columns."""
+
+    def __len__(self) -> int:
+        return len(self.texts["id"])
+
+    @property
+    def full(self) -> bool:
+        """Whether it is time for another batch."""
+        return len(self) >= BATCH or len(self.lists["marks"].values) >= _SENTENCES
+
+    def add_label(self, place: int, row: LabelRow) -> None:
+        """Add a label.
+
+        Args:
+            place: where it is stored.
+            row: what the index holds of it.
+        """
+        self._add_texts(row.id, row.key, row.label, None, row.profile, row.question, row.metadata)
+        self._add_numbers(place, *row.stored)
+        self.columns.update(row.columns)
+        lists = self.lists
+        lists["documents"].add(row.documents)
+        lists["lengths"].add(row.lengths)
+        lists["marks"].add(row.marks)
+        lists["response"].add(row.response)
+        if row.claims is None:
+            self._add_empty(OF_CLAIMS)
+        else:
+            self._add_claims(row.claims, row.reference_claims or _NONE)
+
+    def add_failure(self, place: int, row: FailureRow) -> None:
+        """Add a row without a label; see :meth:`add_label`."""
+        self._add_texts(row.id, None, row.label, row.reason, row.profile, None, row.metadata)
+        self._add_numbers(place, 0, 0, 0, 0)
+        self.columns.update(row.columns)
+        self._add_empty(LISTS)
+
+    def _add_texts(self, *texts: str | None) -> None:
+        for column, text in zip(self.texts.values(), texts, strict=True):
+            column.append(text)
+
+    def _add_numbers(self, *numbers: int) -> None:
+        for column, number in zip(self.numbers.values(), numbers, strict=True):
+            column.append(number)
+
+    def _add_empty(self, names: Iterable[str]) -> None:
+        for name in names:
+            self.lists[name].sizes.append(0)
+
+    def _add_claims(self, claims: ClaimRow, reference: ClaimRow) -> None:
+        lists = self.lists
+        lists["claims"].add(claims.marks)
+        lists["claim_sentences"].add(claims.sentences)
+        lists["supporting_counts"].add(map(len, claims.supporting))
+        lists["supporting"].add(_flat(claims.supporting))
+        lists["contradicting_counts"].add(map(len, claims.contradicting))
+        lists["contradicting"].add(_flat(claims.contradicting))
+        lists["reference_claims"].add(reference.marks)
+        lists["reference_sentences"].add(reference.sentences)
+        lists["reference_supporting_counts"].add(map(len, reference.supporting))
+        lists["reference_supporting"].add(_flat(reference.supporting))
+
+
+_NONE = ClaimRow(b"", (), (), ())
+
+
+def _flat(parts: Iterable[Sequence[int]]) -> Iterable[int]:
+    return (number for part in parts for number in part)
+
+
+class MemoryFrame:
+    """A batch of rows in memory.
+
+    Args:
+        gathered: the rows.
+    """
+
+    def __init__(self, gathered: Gathering) -> None:
+        self._gathered = gathered
+        self.rows = len(gathered)
+        self.columns = frozenset(gathered.columns)
+
+    def numbers(self, name: str) -> Ints:
+        """One number a row."""
+        return np.array(self._gathered.numbers[name], np.int64)
+
+    def lists(self, name: str) -> Ragged:
+        """A list of numbers a row."""
+        return self._gathered.lists[name].ragged()
+
+    def known(self, name: str) -> Bools:
+        """For which rows there is a list: for those of whose profile it is."""
+        profiles = self.coded("profile")
+        return known_in(profiles, name)
+
+    def coded(self, name: str) -> Coded:
+        """One of the texts that are the same in many rows."""
+        numbers: dict[str | None, int] = {None: -1}
+        codes = [numbers.setdefault(t, len(numbers) - 1) for t in self._gathered.texts[name]]
+        return Coded(np.array(codes, np.int64), [text for text in numbers if text is not None])
+
+    def ids(self, rows: Sequence[int]) -> list[str]:
+        """The ids of some rows."""
+        return [str(self._gathered.texts["id"][row]) for row in rows]
+
+    def metadata(self, column: str, *, question: bool) -> list[object]:
+        """What each row has in a metadata column."""
+        texts = self._gathered.texts
+        return metadata_values(texts["metadata"], texts["question"] if question else None, column)
+
+    def order(self) -> Ints:
+        """Places: what is in memory was read in order."""
+        return self.numbers("place")
+
+
+def known_in(profiles: Coded, name: str) -> Bools:
+    """Which rows are of a profile that has a list of claims."""
+    having = _HAVING[name]
+    found: Bools = np.array([text in having for text in profiles.names], np.bool_)[profiles.codes]
+    return found
+
+
+_HAVING = {
+    "claims": frozenset({"claims", "reference"}),
+    "reference_claims": frozenset({"reference"}),
+}
+"""The profiles that have each list."""
+
+
+def metadata_values(
+    texts: Iterable[str | None], questions: Iterable[str | None] | None, column: str
+) -> list[object]:
+    """Values of a metadata column.
+
+    Args:
+        texts: the metadata of each row, as JSON.
+        questions: the question of each, where rows have it in the column unless they have one of
+            their own.
+        column: its name.
+    """
+    found = [msgspec.json.decode(text or "{}").get(column, _ABSENT) for text in texts]
+    asked = [None] * len(found) if questions is None else list(questions)
+    return [other if value is _ABSENT else value for value, other in zip(found, asked, strict=True)]
+
+
+_ABSENT = object()

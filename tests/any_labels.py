@@ -1,0 +1,134 @@
+"""Labels of every profile, drawn at random, for laws that hold for all of them."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+from hypothesis import strategies as st
+
+from labeler.keys import document_key, reference_key, response_key
+from labeler.labels import SPECIAL_SUPPORT, ComparedClaim, ReferenceClaim, Verdict
+from labeler.record import LabelRecord
+from labelled import (
+    claims_output,
+    compared,
+    expects,
+    record,
+    reference_output,
+    says,
+    verbatim,
+)
+
+VERDICTS: st.SearchStrategy[Verdict] = st.sampled_from(get_args(Verdict))
+
+
+@st.composite
+def trace_labels(draw: st.DrawFn) -> LabelRecord:
+    """Any label that keeps the contract, imported gaps included."""
+    documents = draw(st.lists(st.integers(0, 4), min_size=0, max_size=4))
+    keys = [document_key(d, s) for d, size in enumerate(documents) for s in range(size)]
+    subset = st.lists(st.sampled_from(keys), unique=True) if keys else st.just([])
+    size = draw(st.integers(0, 4))
+    support = {
+        response_key(s): draw(
+            st.one_of(subset, st.lists(st.sampled_from(SPECIAL_SUPPORT), max_size=2))
+        )
+        for s in range(size)
+        if draw(st.booleans())
+    }
+    made = record(
+        documents=documents,
+        relevant=draw(subset),
+        utilized=draw(subset),
+        support=support,
+        response=size,
+    )
+    return _with_doubts(made) if draw(st.booleans()) else made
+
+
+def _with_doubts(made: LabelRecord) -> LabelRecord:
+    """The same label with its first sentence called unsupported, its keys left in place."""
+    entries = made.label.sentence_support_information
+    doubted = [entry.model_copy(update={"fully_supported": False}) for entry in entries[:1]]
+    label = made.label.model_copy(update={"sentence_support_information": (*doubted, *entries[1:])})
+    return made.model_copy(update={"label": label})
+
+
+@st.composite
+def reference_labels(draw: st.DrawFn) -> LabelRecord:
+    """Any label of the profile ``reference`` that keeps the contract."""
+    documents = draw(st.lists(st.integers(1, 2), min_size=1, max_size=4))
+    keys = [document_key(d, s) for d, size in enumerate(documents) for s in range(size)]
+    subset = st.lists(st.sampled_from(keys), unique=True, max_size=3)
+    special = st.just(["well_known_fact"])
+    claims = [
+        compared(
+            says(
+                response_key(draw(st.integers(0, 2))),
+                draw(st.one_of(subset, special)),
+                draw(subset),
+                on_topic=draw(st.booleans()),
+            ),
+            draw(VERDICTS),
+        )
+        for _ in range(draw(st.integers(0, 5)))
+    ]
+    reference = [
+        expects(draw(subset), found=draw(st.booleans()), sentence=reference_key(number))
+        for number in range(draw(st.integers(0, 4)))
+    ]
+    return with_claims(documents, claims, reference)
+
+
+def with_claims(
+    documents: list[int], claims: list[ComparedClaim], reference: list[ReferenceClaim]
+) -> LabelRecord:
+    """The record of a label; sentences without claims are said to make none."""
+    made = {claim.response_sentence_key for claim in claims}
+    silent = [key for key in map(response_key, range(3)) if key not in made]
+    unsaid = [] if reference else [reference_key(0)]
+    answer = reference_output(claims, reference, silent=silent, silent_reference=unsaid)
+    found = record(documents=documents, answer=answer)
+    assert found.violations == ()
+    return found
+
+
+@st.composite
+def claims_labels(draw: st.DrawFn) -> LabelRecord:
+    """Any label of the profile ``claims`` over two documents that keeps the contract."""
+    keys = st.lists(st.sampled_from(["0a", "0b", "1a"]), unique=True, max_size=2)
+    claims = [
+        says(
+            draw(st.sampled_from(["a", "b"])), draw(keys), draw(keys), on_topic=draw(st.booleans())
+        )
+        for _ in range(draw(st.integers(0, 4)))
+    ]
+    made = {claim.response_sentence_key for claim in claims}
+    silent = [key for key in ("a", "b") if key not in made]
+    return record(documents=(2, 1), answer=claims_output(claims, silent=silent))
+
+
+@st.composite
+def imported_labels(draw: st.DrawFn) -> LabelRecord:
+    """An imported label whose stored answer has duplicates, unknown keys and gaps."""
+    keys = st.lists(st.sampled_from(["0a", "0a.", "0b", "1a", "9z"]), max_size=5)
+    support = [
+        (key, tuple(draw(keys)), draw(st.sampled_from([True, False, None])))
+        for key in draw(st.lists(st.sampled_from(["a", "b", "zz"]), max_size=4))
+    ]
+    stored = verbatim(
+        relevant=draw(keys), utilized=draw(keys), support=support, overall=draw(st.booleans())
+    )
+    return record(documents=(2, 1), response=2, stored=stored)
+
+
+@st.composite
+def wide_labels(draw: st.DrawFn) -> LabelRecord:
+    """A label over more documents than a machine word may have bits."""
+    size = draw(st.integers(30, 90))
+    keys = [f"{document}a" for document in range(size)]
+    chosen = st.lists(st.sampled_from(keys), unique=True, min_size=1)
+    return record(documents=[1] * size, relevant=draw(chosen), utilized=draw(chosen))
+
+
+ANY_LABEL = st.one_of(trace_labels(), claims_labels(), reference_labels(), imported_labels())

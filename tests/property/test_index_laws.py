@@ -1,0 +1,123 @@
+"""Laws of the index: whatever it serves is what the records themselves give."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from any_labels import ANY_LABEL, wide_labels
+from labeler.calculators import METRICS, Intervals, measure, select_metrics, summarize, tally
+from labeler.calculators.column_summary import Frame, summarize_columns
+from labeler.calculators.columns import TallyColumns
+from labeler.index.frames import Gathering, MemoryFrame
+from labeler.index.parquet import Segment, SegmentWriter
+from labeler.index.rows import failure_row, label_row
+from labeler.record import LabelFailure, LabelRecord, Outcome
+
+ALL = select_metrics("all")
+METADATA: st.SearchStrategy[dict[str, Any]] = st.sampled_from(
+    [{}, {"of": "x"}, {"of": None, "n": 1.5}, {"of": [1, {"é": None}]}]
+)
+
+
+@st.composite
+def outcomes(draw: st.DrawFn) -> list[Outcome]:
+    """Labels of all profiles and failures, with metadata and by two judges."""
+    found: list[Outcome] = []
+    for number, made in enumerate(draw(st.lists(ANY_LABEL, max_size=8))):
+        metadata = draw(METADATA)
+        example = made.example.model_copy(update={"id": f"r{number}", "metadata": metadata})
+        judge = draw(st.sampled_from(["test", "other"]))
+        signature = made.signature.model_copy(update={"judge": judge})
+        changes = {"example": example, "signature": signature}
+        if draw(st.integers(0, 3)):
+            found.append(made.model_copy(update=changes))
+        else:
+            signed = signature if draw(st.booleans()) else None
+            reason = draw(st.sampled_from(["refusal", "contract"]))
+            found.append(
+                LabelFailure(
+                    id=f"r{number}", reason=reason, message="", signature=signed, metadata=metadata
+                )
+            )
+    return found
+
+
+def gathered(rows: Sequence[Outcome], first: int = 0) -> Gathering:
+    """Rows on their way into columns, in places from the first on."""
+    batch = Gathering()
+    for place, outcome in enumerate(rows, start=first):
+        if isinstance(outcome, LabelRecord):
+            batch.add_label(place, label_row(outcome))
+        else:
+            batch.add_failure(place, failure_row(outcome))
+    return batch
+
+
+def in_file(batches: Sequence[Gathering], path: Path) -> Segment:
+    """The same batches, written and read again."""
+    writer = SegmentWriter(path.parent)
+    for batch in batches:
+        writer.add(batch)
+    writer.finish(path, source="test", after=0, upto=1, seen=writer.rows)
+    return Segment(path)
+
+
+def assert_same_ratios(frame: Frame, labels: Sequence[LabelRecord]) -> None:
+    """Every metric of every record: numerator, denominator, reason, convention and value."""
+    columns = TallyColumns(frame)
+    for metric in ALL:
+        assert metric.vector is not None, metric.id
+        served = metric.vector(columns)
+        expected = [metric.compute(tally(label)) for label in labels]
+        assert list(served) == expected, metric.id
+        values = [None if value != value else value for value in served.values.tolist()]  # noqa: PLR0124 - NaN
+        assert values == [ratio.value for ratio in expected], metric.id
+
+
+@given(st.lists(st.one_of(ANY_LABEL, wide_labels()), max_size=5))
+def test_columns_give_the_ratios_of_the_records(labels: list[LabelRecord]) -> None:
+    """For every metric there is, in memory and from a file."""
+    batch = gathered(labels)
+    assert_same_ratios(MemoryFrame(batch), labels)
+    with TemporaryDirectory() as folder:
+        segment = in_file([batch], Path(folder, "s"))
+        for frame in segment.frames(by_key=False):
+            assert_same_ratios(frame, labels)
+        segment.close()
+
+
+@given(outcomes(), st.integers(0, 8), st.sampled_from([None, "of"]), st.booleans(), st.booleans())
+def test_columns_give_the_summaries_of_the_rows(
+    rows: list[Outcome], cut: int, by: str | None, fitting: bool, drawn: bool
+) -> None:
+    """Means, pooled values, counts, bounds and intervals, to the last bit, in any batches."""
+    by = by if any("of" in _metadata(row) for row in rows) else None
+    intervals = Intervals(resamples=100, group="of" if drawn and by else None)
+    chosen = select_metrics() if fitting else ALL
+    measured = [measure(row, None if fitting else ALL) for row in rows]
+    expected = summarize(measured, chosen, by, intervals=intervals)
+    batches = [gathered(rows[:cut]), gathered(rows[cut:], cut)]
+    frames = [MemoryFrame(batch) for batch in batches if len(batch)]
+    assert summarize_columns(frames, chosen, by, fitting=fitting, intervals=intervals) == expected
+    with TemporaryDirectory() as folder:
+        segment = in_file(batches, Path(folder, "s"))
+        read = segment.frames(by_key=False)
+        found = summarize_columns(read, chosen, by, fitting=fitting, intervals=intervals)
+        segment.close()
+    assert found == expected
+    assert [list(row.undefined) for row in found] == [list(row.undefined) for row in expected]
+
+
+def _metadata(row: Outcome) -> dict[str, object]:
+    return row.example.metadata if isinstance(row, LabelRecord) else row.metadata
+
+
+def test_every_metric_of_labels_has_a_vectorised_form() -> None:
+    """What ships is served by the index."""
+    assert [metric.id for metric in METRICS.values() if metric.vector is None] == []

@@ -1,0 +1,229 @@
+"""Labels that are read for the index, fast, and as strictly as label files are."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from any_labels import ANY_LABEL, wide_labels
+from labeler.errors import UsageError
+from labeler.index.building import gather
+from labeler.index.decoding import Doubtful, decode_label
+from labeler.index.frames import Gathering
+from labeler.index.rows import LabelRow, Unindexable, label_row
+from labeler.label_files import outcome_of
+from labeler.lines import Line
+from labeler.record import LabelRecord, label_key
+from labeler.signature import Signature
+from labelled import record
+from records import sample_failure
+from samples import signature
+
+
+def line_of(label: LabelRecord) -> bytes:
+    """A label as it stands in a file."""
+    return label.model_dump_json().encode()
+
+
+def by_models(line: bytes) -> LabelRecord:
+    """A line as label files are read."""
+    outcome = outcome_of(Line("f:1", line))
+    assert isinstance(outcome, LabelRecord)
+    return outcome
+
+
+def plain(row: LabelRow) -> dict[str, Any]:
+    """What a row says, whatever sequences it says it in."""
+    facts = row._asdict() | {"metadata": json.loads(row.metadata), "columns": sorted(row.columns)}
+    return {name: listed(value) for name, value in facts.items()}
+
+
+def listed(value: object) -> object:
+    """The same with lists in the places of other sequences."""
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [listed(each) for each in value]
+    return value
+
+
+def signed_again(label: LabelRecord, made_by: Signature, **facts: Any) -> LabelRecord:
+    """The same label, made in another way, under the key that it then has."""
+    example = label.example.model_copy(update=facts)
+    key = label_key(example, made_by)
+    changes = {"example": example, "signature": made_by, "key": key}
+    return label.model_copy(update=changes)
+
+
+@given(st.one_of(ANY_LABEL, wide_labels()))
+def test_a_label_is_read_as_the_models_read_it(label: LabelRecord) -> None:
+    """Every fact that the index holds."""
+    assert plain(decode_label(line_of(label)).row) == plain(label_row(label))
+
+
+TEXT = st.text(st.characters(codec="utf-8"), max_size=9)
+JSON: st.SearchStrategy[Any] = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False), TEXT),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3),
+    max_leaves=6,
+).filter(lambda value: "inf" not in repr(value))
+
+
+@given(
+    TEXT,
+    st.dictionaries(TEXT, JSON, max_size=3),
+    st.dictionaries(TEXT, JSON, max_size=3),
+    st.one_of(st.none(), TEXT),
+    st.integers(0, 3),
+)
+def test_a_key_is_worked_out_anew_whatever_it_is_made_of(
+    text: str,
+    metadata: dict[str, Any],
+    sampling: dict[str, Any],
+    source: str | None,
+    trial: int,
+) -> None:
+    """Texts of all kinds, sampling parameters, the source of an imported label, repeats."""
+    facts = {"sampling": sampling, "source": source, "trial": trial, "model": text}
+    made_by = signature().model_copy(update=facts)
+    made = signed_again(record(documents=[[text, "b"]]), made_by, metadata=metadata, question=text)
+    line = line_of(made)
+    row = decode_label(line).row
+    assert row.key == made.key == by_models(line).key
+    assert row.label == str(made_by)
+    assert json.loads(row.metadata) == metadata
+    assert row.lengths == [len(text), 1]
+
+
+def paths(value: object, before: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The way to everything in a JSON value."""
+    inside: Any = ()
+    if isinstance(value, dict):
+        inside = value.items()
+    elif isinstance(value, list):
+        inside = enumerate(value)
+    for name, inner in inside:
+        yield (*before, name)
+        yield from paths(inner, (*before, name))
+
+
+ODD: list[Any] = [None, True, 0, 1.0, -1, "", "0a", "a", "x", [], ["0a", "0a"], {}, {"x": 1}]
+
+
+def edited(value: Any, path: tuple[Any, ...], how: str, other: object) -> Any:
+    """A JSON value with one edit."""
+    found = copy.deepcopy(value)
+    place = found
+    for name in path[:-1]:
+        place = place[name]
+    if how == "drop":
+        del place[path[-1]]
+    elif how == "add" and isinstance(place, dict):
+        place["extra"] = other
+    elif how == "repeat" and isinstance(place, list):
+        place.append(place[path[-1]])
+    else:
+        place[path[-1]] = other
+    return found
+
+
+@given(
+    ANY_LABEL,
+    st.sampled_from(["drop", "add", "repeat", "put"]),
+    st.sampled_from(ODD),
+    st.booleans(),
+    st.data(),
+)
+def test_no_edit_passes_that_the_models_refuse(
+    label: LabelRecord, how: str, other: object, signed: bool, data: st.DataObject
+) -> None:
+    """Anywhere in a line, also where whoever edited it worked out the key again."""
+    value = json.loads(line_of(label))
+    path = data.draw(st.sampled_from(list(paths(value))))
+    changed = edited(value, path, how, other)
+    line = json.dumps(changed).encode()
+    if signed:
+        line = with_own_key(changed, line)
+    try:
+        row = decode_label(line).row
+    except Doubtful:
+        return
+    assert plain(row) == plain(label_row(by_models(line)))
+
+
+def with_own_key(value: dict[str, Any], line: bytes) -> bytes:
+    """The same line under the key that its sentences and signature have, if it has any."""
+    try:
+        made = LabelRecord.model_validate_json(line)
+        return json.dumps(value | {"key": label_key(made.example, made.signature)}).encode()
+    except ValueError:
+        return line
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (b'"label"', b'"score"'),
+        (b"because", b"because\xff"),
+        (b"because", b"because\\ud800"),
+        (b"because", b"bec\nause"),
+        (b'"version":1', b'"version":2'),
+        (b'"trial":0', b'"trial":1'),
+        (b'"fully_supported":true', b'"fully_supported":null'),
+        (b'"metadata":{}', b'"metadata":{"x":NaN}'),
+        (b'"metadata":{}', b'"metadata":{"x":' + b"[" * 99 + b"]" * 99 + b"}"),
+    ],
+)
+def test_what_is_no_sound_label_is_left_to_the_models(old: bytes, new: bytes) -> None:
+    """Other kinds, damage, edits, and what is merely unusual."""
+    line = line_of(record())
+    assert old in line
+    with pytest.raises(Doubtful):
+        decode_label(line.replace(old, new))
+
+
+def test_a_label_under_another_key_is_left_to_the_models() -> None:
+    """What it is stored under must be its own key."""
+    label = record()
+    assert decode_label(line_of(label), label.key).row.key == label.key
+    with pytest.raises(Doubtful):
+        decode_label(line_of(label), "0" * 64)
+
+
+def test_planted_twins_are_no_rows() -> None:
+    """They enter no number, whichever way they are read; nor do windows of a longer record."""
+    window = signed_again(record(), signature().model_copy(update={"part": "1"}))
+    assert not decode_label(line_of(window)).counts
+    made_by = signature().model_copy(update={"canary": "1"})
+    twin = signed_again(record(), made_by)
+    batch = Gathering()
+    assert gather(batch, 1, line_of(twin), lambda: twin) is None
+    assert gather(batch, 1, None, lambda: twin) is None
+    assert len(batch) == 0
+    assert not decode_label(line_of(twin)).counts
+
+
+def test_a_line_in_doubt_is_read_by_the_models() -> None:
+    """A label of an unknown release of a schema, a failure, and a damaged line."""
+    batch = Gathering()
+    for outcome in (record(), sample_failure().model_copy(update={"signature": None})):
+        line = b" " + outcome.model_dump_json().encode().replace(b'"version":1', b'"version":1.0')
+        assert gather(batch, 1, line, lambda line=line: outcome_of(Line("f:1", line))) is None  # type: ignore[misc]
+    assert batch.texts["failed"] == [None, "refusal"]
+    with pytest.raises(UsageError, match="f:1"):
+        gather(batch, 1, b"{}", lambda: outcome_of(Line("f:1", b"{}")))
+
+
+def test_keys_out_of_order_cannot_be_indexed() -> None:
+    """The index holds places: two sentences that changed keys are none of its business."""
+    made = record(documents=[["x", "y"]])
+    first, second = made.example.documents[0]
+    swapped = signed_again(made, made.signature, documents=((second, first),))
+    with pytest.raises(Doubtful):
+        decode_label(line_of(swapped))
+    with pytest.raises(Unindexable, match="other keys than their places"):
+        label_row(by_models(line_of(swapped)))

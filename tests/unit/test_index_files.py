@@ -1,0 +1,282 @@
+"""Metrics of label files and stores on the command line, from columns and without."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import pytest
+
+import labeler.index
+from command import Command
+from labeler import api
+from labeler.errors import UsageError
+from labeler.index import FOLDER, sidecar_of
+from labeler.index.parquet import DamagedIndex
+from labeler.index.sidecar import open_sidecar, write_sidecar
+from labeler.judges.embedded import EmbeddedJudge
+from labeler.record import AnyOutcome, LabelFailure
+from labelled import claims_output, record, says
+from records import sample_failure
+from samples import signature
+from scored import record as score_record
+
+
+@pytest.fixture(autouse=True)
+def _however_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Count by columns also where there is little to count."""
+    monkeypatch.setattr(labeler.index, "SMALL", 0)
+
+
+def labels() -> list[AnyOutcome]:
+    """Labels of two profiles, and failures of all kinds."""
+    found: list[AnyOutcome] = [
+        record(id=f"r{n}", relevant=["0a"] if n % 3 else [], metadata={"half": n % 2})
+        for n in range(9)
+    ]
+    found.append(LabelFailure(id="f:1", reason="invalid_json", message="", metadata={"half": 1}))
+    found.append(sample_failure().model_copy(update={"signature": signature()}))
+    found.append(record(id="c", answer=claims_output([says("a", ["0a"])])))
+    return found
+
+
+def written(path: Path, outcomes: Iterable[AnyOutcome]) -> Path:
+    """A label file."""
+    api.write_labels(outcomes, path)
+    return path
+
+
+ASKED = [
+    (),
+    ("--metrics", "all"),
+    ("--metrics", "relevance:length,faithfulness:claim"),
+    ("--by", "half"),
+    ("--group", "half"),
+    ("--group", "question"),
+    ("--by", "question", "--group", "question"),
+    ("--no-intervals",),
+]
+
+
+@pytest.mark.parametrize("asked", ASKED)
+@pytest.mark.parametrize("indexed", [True, False])
+def test_columns_print_what_the_records_give(
+    labeler_command: Command, tmp_path: Path, asked: tuple[str, ...], indexed: bool
+) -> None:
+    """As JSON and as a table, to the last digit, with a sidecar and while the file is read."""
+    path = written(tmp_path / "l.jsonl", labels())
+    if indexed:
+        assert labeler_command("index", path)[0] == 0
+    for options in (asked, (*asked, "--json")):
+        found = labeler_command("metrics", path, *options)
+        assert found == labeler_command("metrics", path, "--no-index", *options)
+        assert found[0] == 0
+
+
+@pytest.mark.parametrize("asked", ASKED)
+def test_a_store_prints_what_its_records_give(
+    labeler_command: Command, tmp_path: Path, asked: tuple[str, ...]
+) -> None:
+    """Scores that stand beside the labels included."""
+    kept = [one for one in labels() if not isinstance(one, LabelFailure)]
+    api.import_labels([*kept, score_record(), record(documents=(3,))], tmp_path / "store")
+    found = labeler_command("metrics", tmp_path / "store", "--json", *asked)
+    expected = labeler_command("metrics", tmp_path / "store", "--json", "--no-index", *asked)
+    assert found == expected
+    assert (tmp_path / "store" / FOLDER).is_dir()
+
+
+@pytest.mark.parametrize("asked", [("--by", "nothing"), ("--group", "nothing")])
+def test_a_column_that_no_row_has_is_named(
+    labeler_command: Command, tmp_path: Path, asked: tuple[str, ...]
+) -> None:
+    """With the columns that there are, as where records are read."""
+    path = written(tmp_path / "l.jsonl", labels())
+    found = labeler_command("metrics", path, *asked)
+    assert found == labeler_command("metrics", path, "--no-index", *asked)
+    assert found[0] == 2
+
+
+def test_scores_beside_labels_are_printed_too(labeler_command: Command, tmp_path: Path) -> None:
+    """They are read as they are; a row that could not be read decides by what comes first."""
+    unread = LabelFailure(id="f:1", reason="invalid_json", message="")
+    signed = [one for one in labels() if one.signature]
+    for outcomes in (
+        [*signed, score_record()],
+        [score_record(), unread, *signed],
+        [unread, *signed, score_record()],
+    ):
+        path = written(tmp_path / "l.jsonl", outcomes)
+        found = labeler_command("metrics", path, "--json")
+        assert found == labeler_command("metrics", path, "--json", "--no-index")
+
+
+def test_a_packed_file_is_read_and_indexed(labeler_command: Command, tmp_path: Path) -> None:
+    """Its sidecar is that of the packed bytes."""
+    path = written(tmp_path / "l.jsonl.gz", labels())
+    with gzip.open(path) as file:
+        assert len(file.readlines()) == len(labels())
+    expected = labeler_command("metrics", path, "--json", "--no-index")
+    assert labeler_command("metrics", path, "--json") == expected
+    assert labeler_command("index", path)[0] == 0
+    assert labeler_command("metrics", path, "--json") == expected
+
+
+def append(path: Path) -> None:
+    """Another label comes in."""
+    with path.open("a") as file:
+        file.write(record(id="later").model_dump_json() + "\n")
+
+
+def touch(path: Path) -> None:
+    """The file has another time, though it is the same."""
+    path.touch()
+
+
+def swap(path: Path) -> None:
+    """A byte at the end is another one, and nothing else tells."""
+    facts = path.stat()
+    content = path.read_bytes()
+    path.write_bytes(content.replace(b'"half":0', b'"half":2'))
+    import os
+
+    os.utime(path, ns=(facts.st_atime_ns, facts.st_mtime_ns))
+
+
+def harm(path: Path) -> None:
+    """The sidecar is damaged."""
+    side = sidecar_of(path)
+    side.write_bytes(side.read_bytes()[:-9])
+
+
+@pytest.mark.parametrize("change", [append, touch, swap, harm])
+def test_a_sidecar_that_is_not_of_the_file_is_left_aside(
+    labeler_command: Command, tmp_path: Path, change: Callable[[Path], None]
+) -> None:
+    """And it is said, and what to do; the numbers are those of the file."""
+    path = written(tmp_path / "l.jsonl", labels())
+    assert labeler_command("index", path)[0] == 0
+    change(path)
+    code, out, err = labeler_command("metrics", path, "--json", "--by", "half")
+    assert (code, out) == labeler_command("metrics", path, "--json", "--by", "half", "--no-index")[
+        :2
+    ]
+    assert "is left aside" in err
+    assert f"labeler index {path}" in err.replace("\n", " ")
+
+
+def test_a_damaged_line_is_named_as_ever(labeler_command: Command, tmp_path: Path) -> None:
+    """Counting by columns checks no less."""
+    path = written(tmp_path / "l.jsonl", labels())
+    content = path.read_text().replace("What is the capital", "What was the capital", 3)
+    path.write_text(content)
+    found = labeler_command("metrics", path)
+    assert found == labeler_command("metrics", path, "--no-index")
+    assert "was damaged or edited" in found[2]
+    assert labeler_command("index", path)[0] == 2
+    assert not sidecar_of(path).exists()
+    assert [one.name for one in tmp_path.iterdir()] == ["l.jsonl"]
+
+
+def test_labels_that_no_index_can_hold_are_read(labeler_command: Command, tmp_path: Path) -> None:
+    """Sentences with other keys than their places are said to be the reason."""
+    from labeler.record import label_key
+
+    made = record(documents=[["x", "y"]])
+    first, second = made.example.documents[0]
+    example = made.example.model_copy(update={"documents": ((second, first),)})
+    changes = {"example": example, "key": label_key(example, made.signature)}
+    path = written(tmp_path / "l.jsonl", [made.model_copy(update=changes)])
+    code, out, err = labeler_command("metrics", path, "--json")
+    assert (code, out) == labeler_command("metrics", path, "--json", "--no-index")[:2]
+    assert "the records are read one by one" in err
+    code, _, err = labeler_command("index", path)
+    assert code == 2
+    assert "cannot be indexed" in err
+
+
+def test_a_metric_without_columns_is_computed_from_the_records(tmp_path: Path) -> None:
+    """A third party need not write the vectorised form."""
+    from dataclasses import replace
+
+    from labeler.calculators import METRICS
+    from labeler.index.serving import summarize_stored
+
+    path = written(tmp_path / "l.jsonl", labels())
+    plain = replace(METRICS["relevance"], vector=None)
+    assert summarize_stored(str(path), [plain], notice=print) is None
+
+
+def test_an_index_needs_labels(labeler_command: Command, tmp_path: Path) -> None:
+    """A folder without a store and a file that is not there are named."""
+    code, _, err = labeler_command("index", tmp_path)
+    assert (code, "no label store" in err) == (2, True)
+    code, _, err = labeler_command("index", tmp_path / "none.jsonl")
+    assert (code, "cannot read" in err) == (2, True)
+
+
+def test_a_file_that_changes_while_it_is_indexed_has_no_index(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was read is of no one moment."""
+    path = written(tmp_path / "l.jsonl", labels())
+    states = iter(["before", "after"])
+    monkeypatch.setattr("labeler.index.sidecar._state", lambda _: next(states))
+    with pytest.raises(UsageError, match="changed while"):
+        write_sidecar(path)
+    assert not sidecar_of(path).exists()
+
+
+def test_a_link_is_no_sidecar(tmp_path: Path) -> None:
+    """It could lead anywhere."""
+    path = written(tmp_path / "l.jsonl", labels())
+    assert open_sidecar(path) is None
+    sidecar_of(path).symlink_to(path)
+    with pytest.raises(DamagedIndex, match="link"):
+        open_sidecar(path)
+
+
+def test_a_run_ends_with_an_index_that_is_up_to_date(tmp_path: Path) -> None:
+    """The next metrics need not read a label."""
+    rows = [
+        {"question": "How high?", "documents": ["It is 9 m high."], "response": f"It is {n} m."}
+        for n in range(3)
+    ]
+    api.label(rows, judge=EmbeddedJudge(), store=tmp_path / "store")
+    (segment,) = (tmp_path / "store" / FOLDER).glob("*.parquet")
+    assert segment.name == "000000000000-000000000003.parquet"
+
+
+def test_the_package_and_its_help_load_nothing_heavy() -> None:
+    """What reads columns is loaded by those who count by columns."""
+    program = (
+        "import sys, labeler, labeler.cli\n"
+        "heavy = 'openai', 'polars', 'pyarrow', 'numpy', 'msgspec', 'pydantic'\n"
+        "print([name for name in heavy if name in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "[]"
+
+
+def test_small_files_are_counted_without_loading_pyarrow(tmp_path: Path) -> None:
+    """It takes longer to load than they take to read."""
+    path = written(tmp_path / "l.jsonl", labels())
+    program = (
+        "import sys\n"
+        f"sys.argv = ['labeler', 'metrics', {str(path)!r}, '--json', '--no-intervals']\n"
+        "from labeler.cli import run\n"
+        "run()\n"
+        "print([n for n in ('openai', 'polars', 'pyarrow', 'numpy') if n in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    summary, loaded = done.stdout.splitlines()
+    assert json.loads(summary)
+    assert loaded == "[]"

@@ -1,0 +1,329 @@
+"""The index of a store: caught up, made anew, and never believed blindly."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from labeler.calculators import Intervals, measure, select_metrics, summarize
+from labeler.errors import StoreError
+from labeler.index import FOLDER, frames, stored
+from labeler.index.building import gather
+from labeler.index.frames import Gathering
+from labeler.index.parquet import Footer
+from labeler.index.serving import summarize_stored
+from labeler.index.stored import catch_up, keep_up
+from labeler.record import AnyOutcome, AnyRecord, LabelRecord
+from labeler.stores.database import FILE
+from labeler.stores.disk import DiskStore
+from labelled import record
+from records import sample_failure
+from scored import record as score_record
+
+METRICS = select_metrics("all")
+
+
+def label(number: int) -> LabelRecord:
+    """A label of its own."""
+    return record(
+        id=f"r{number}",
+        documents=[[f"Tower {number} is high.", "It rains."], ["So what."]],
+        relevant=["0a", "1a"] if number % 3 else [],
+        metadata={"half": number % 2},
+    )
+
+
+def put(folder: Path, records: Sequence[AnyRecord]) -> None:
+    """Save records in a store."""
+    with DiskStore(folder) as store:
+        for future in [store.put(one) for one in records]:
+            future.result()
+
+
+def rows_of(folder: Path, **options: bool) -> int:
+    """Bring the index up to date, and count what it holds."""
+    index = catch_up(folder, **options)
+    assert index is not None
+    index.close()
+    return index.rows
+
+
+def segments(folder: Path) -> list[Path]:
+    """The files of the index."""
+    return sorted((folder / FOLDER).glob("*.parquet"))
+
+
+def assert_true(folder: Path) -> list[str]:
+    """See that the index gives what the records give; what was noticed meanwhile."""
+    with DiskStore(folder, create=False) as store:
+        labels = [one for one in store if isinstance(one, LabelRecord)]
+    intervals = Intervals(resamples=100, group="half")
+    expected = summarize(
+        [measure(one, METRICS) for one in labels], METRICS, "half", intervals=intervals
+    )
+    notices: list[str] = []
+    served = summarize_stored(
+        str(folder), METRICS, "half", intervals=intervals, notice=notices.append
+    )
+    assert served is not None
+    assert served.summary == expected
+    assert [list(row.undefined) for row in served.summary] == [list(r.undefined) for r in expected]
+    assert served.rows == len(labels)
+    return notices
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    """A store of ten labels."""
+    put(tmp_path / "store", [label(number) for number in range(10)])
+    return tmp_path / "store"
+
+
+def test_the_index_gives_the_numbers_of_the_records(store: Path) -> None:
+    """Means, counts, groups and intervals, and reasons in the order of the store."""
+    assert assert_true(store) == []
+
+
+def test_new_labels_are_added_without_reading_the_old_ones(
+    store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was read before is not read again."""
+    rows_of(store)
+    put(store, [label(10), label(11)])
+    seen: list[int] = []
+
+    def spy(batch: Gathering, place: int, *given: Any, **named: Any) -> AnyOutcome | None:
+        seen.append(place)
+        return gather(batch, place, *given, **named)
+
+    monkeypatch.setattr("labeler.index.stored.gather", spy)
+    assert rows_of(store) == 12
+    assert seen == [11, 12]
+    assert assert_true(store) == []
+
+
+def test_short_segments_are_written_together(store: Path) -> None:
+    """Many small runs leave one file with one batch, not one each."""
+    for number in range(10, 14):
+        rows_of(store)
+        put(store, [label(number)])
+    assert rows_of(store) == 14
+    (path,) = segments(store)
+    assert pq.ParquetFile(path).metadata.num_row_groups == 2
+
+
+def test_full_segments_are_left_alone(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is long enough is never written again."""
+    for module in (frames, stored):
+        monkeypatch.setattr(module, "BATCH", 4)
+    monkeypatch.setattr(stored, "_LONGEST", 1)
+    monkeypatch.setattr(stored, "_PORTION", 3)
+    assert rows_of(store) == 10
+    before = {path: path.stat().st_ino for path in segments(store)}
+    assert len(before) == 2
+    put(store, [label(number) for number in range(10, 19)])
+    assert rows_of(store) == 19
+    first = min(before)
+    assert first.stat().st_ino == before[first]
+    assert assert_true(store) == []
+
+
+def test_scores_and_failures_are_no_labels(store: Path) -> None:
+    """Scores are told apart by their places; a store's failures are no outcomes."""
+    put(store, [score_record()])
+    with DiskStore(store) as opened:
+        opened.put_failure(sample_failure()).result()
+    index = catch_up(store)
+    assert index is not None
+    assert (index.rows, index.others) == (10, [11])
+    index.close()
+    served = summarize_stored(str(store), METRICS, notice=print)
+    assert served is not None
+    assert served.others == [score_record()]
+
+
+def damaged_page(path: Path) -> None:
+    """Bytes in the middle are lost."""
+    content = bytearray(path.read_bytes())
+    middle = len(content) // 3
+    content[middle : middle + 64] = bytes(64)
+    path.write_bytes(content)
+
+
+def cut_short(path: Path) -> None:
+    """The end is lost."""
+    path.write_bytes(path.read_bytes()[:-100])
+
+
+def nothing(path: Path) -> None:
+    """The file is empty."""
+    path.write_bytes(b"")
+
+
+def link(path: Path) -> None:
+    """A link stands in its place."""
+    target = path.with_name("elsewhere")
+    path.rename(target)
+    path.symlink_to(target)
+
+
+def renamed(path: Path) -> None:
+    """It is said to begin elsewhere, which is all in the footer: the name is of no account."""
+    path.rename(path.with_name("000000000005-000000000010.parquet"))
+
+
+def other_program(path: Path) -> None:
+    """Another version made it."""
+    footer(path, lambda said: said.replace(b'"program": "0.1.0"', b'"program": "0.0.9"'))
+
+
+def other_count(path: Path) -> None:
+    """It says that it looked at more rows."""
+    footer(path, lambda said: said.replace(b'"seen": 10', b'"seen": 11'))
+
+
+def odd_footer(path: Path) -> None:
+    """Its footer holds a text for a number."""
+    footer(path, lambda said: said.replace(b'"upto": 10', b'"upto": "10"'))
+
+
+def footer(path: Path, change: Callable[[bytes], bytes]) -> None:
+    """Write a segment anew with another footer."""
+    table = pq.read_table(path)
+    said = pq.ParquetFile(path).metadata.metadata[b"labeler-index"]
+    assert change(said) != said
+    pq.write_table(table.replace_schema_metadata({b"labeler-index": change(said)}), path)
+
+
+def other_types(path: Path) -> None:
+    """A column is of another type."""
+    said = pq.ParquetFile(path).metadata.metadata[b"labeler-index"]
+    table = pq.read_table(path)
+    place = table.column_names.index("marks")
+    table = table.set_column(place, "marks", table.column("place"))
+    pq.write_table(table.replace_schema_metadata({b"labeler-index": said}), path)
+
+
+@pytest.mark.parametrize(
+    "harm",
+    [
+        damaged_page,
+        cut_short,
+        nothing,
+        link,
+        renamed,
+        other_program,
+        other_count,
+        odd_footer,
+        other_types,
+    ],
+)
+def test_an_index_in_doubt_is_made_anew(store: Path, harm: Callable[[Path], None]) -> None:
+    """Damage, other versions and foreign footers never change a number."""
+    rows_of(store)
+    (path,) = segments(store)
+    harm(path)
+    assert_true(store)
+    assert rows_of(store) == 10
+
+
+def test_the_index_of_another_store_is_made_anew(store: Path, tmp_path: Path) -> None:
+    """As many rows, but of other keys."""
+    other = tmp_path / "other"
+    put(other, [label(number) for number in range(20, 30)])
+    rows_of(other)
+    shutil.copytree(other / FOLDER, store / FOLDER)
+    assert assert_true(store) == []
+
+
+def test_the_index_of_a_store_that_was_replaced_is_made_anew(store: Path) -> None:
+    """By one with fewer rows."""
+    rows_of(store)
+    for path in store.glob(f"{FILE}*"):
+        path.unlink()
+    put(store, [label(3)])
+    assert assert_true(store) == []
+
+
+def test_values_out_of_range_are_noticed_while_they_are_read(store: Path) -> None:
+    """Lists that do not fit together stop the reading, and the index is made anew."""
+    rows_of(store)
+    (path,) = segments(store)
+    said = pq.ParquetFile(path).metadata.metadata[b"labeler-index"]
+    table = pq.read_table(path)
+    place = table.column_names.index("marks")
+    lengths = table.column("response")
+    table = table.set_column(place, table.schema.field("marks"), lengths)
+    pq.write_table(table.replace_schema_metadata({b"labeler-index": said}), path)
+    (notice,) = assert_true(store)
+    assert "'marks' holds what no index does; it is made anew" in notice
+
+
+def test_a_damaged_label_is_named(store: Path) -> None:
+    """Nothing is served of a store with a label that was tampered with before it was indexed."""
+    import sqlite3
+
+    connection = sqlite3.connect(store / FILE)
+    connection.execute("UPDATE Cache SET value = substr(value, 1, 90) WHERE rowid = 4")
+    connection.commit()
+    connection.close()
+    with pytest.raises(StoreError, match="damaged or tampered"):
+        catch_up(store)
+    notices: list[str] = []
+    keep_up(store, notices.append)
+    assert "was not brought up to date" in notices[0]
+
+
+def test_a_link_in_the_place_of_the_folder_is_refused(store: Path, tmp_path: Path) -> None:
+    """An index is written nowhere else."""
+    (tmp_path / "elsewhere").mkdir()
+    (store / FOLDER).symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(StoreError, match="a folder of its own"):
+        catch_up(store)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no such locks")
+def test_of_two_processes_one_writes(store: Path) -> None:
+    """The other waits, or leaves it to the first."""
+    import fcntl
+
+    rows_of(store)
+    with (store / FOLDER / "lock").open("rb") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        assert catch_up(store, wait=False) is None
+    assert rows_of(store) == 10
+
+
+def test_two_processes_may_catch_up_at_once(store: Path) -> None:
+    """Both end well, and the index is whole."""
+    program = "import sys; from labeler.cli import run; sys.exit(run())"
+    both = [
+        subprocess.Popen([sys.executable, "-c", program, "index", str(store)], env=os.environ)
+        for _ in range(2)
+    ]
+    assert [process.wait(timeout=120) for process in both] == [0, 0]
+    assert assert_true(store) == []
+
+
+def test_an_index_that_is_open_survives_being_made_anew(store: Path) -> None:
+    """Whoever reads it goes on reading what was opened."""
+    index = catch_up(store)
+    assert index is not None
+    rows_of(store, rebuild=True)
+    assert sum(frame.rows for frame in index.frames()) == 10
+    assert [len(frame.coded("label").codes) for frame in index.frames()] == [10]
+    index.close()
+
+
+def test_a_footer_says_what_it_was_given() -> None:
+    """It survives JSON."""
+    made = Footer("store", 0, 9, 9, 8, ("a",), (3,), ((9, "x"),))
+    assert Footer.decoded(made.encoded()) == made

@@ -1,0 +1,68 @@
+"""The benchmark of recomputing: its labels are sound, and it runs to its end."""
+
+from __future__ import annotations
+
+import random
+import re
+from pathlib import Path
+
+import pytest
+
+import speed
+from labeler.index.decoding import decode_label
+from labeler.label_files import outcome_of
+from labeler.lines import Line
+from labeler.record import LabelRecord
+from speed_labels import Labels, stated_shapes
+from speed_page import Figures, Run, plot, slope_of
+
+
+def test_synthetic_labels_are_sound() -> None:
+    """Under their own keys, and read by the models and by the index alike."""
+    for line in Labels(seed=1).lines(20):
+        record = outcome_of(Line("f:1", line))
+        assert isinstance(record, LabelRecord)
+        assert decode_label(line).row.key == record.key
+
+
+def test_the_same_seed_makes_the_same_labels() -> None:
+    """And another one makes others."""
+    first, again, other = (list(Labels(seed).lines(3)) for seed in (1, 1, 2))
+    assert first == again
+    assert first != other
+
+
+def test_labels_have_the_shapes_that_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where no real rows are at hand, by the stated figures."""
+    monkeypatch.setattr("speed_labels.ragbench_shapes", list)
+    labels = Labels(seed=1)
+    assert labels.shapes[0] == stated_shapes(random.Random(1))[0]  # noqa: S311 - no secret
+    row = decode_label(next(labels.lines(1))).row
+    shapes = [[len(part) for part in shape.documents] for shape in labels.shapes]
+    assert list(row.documents) in shapes
+
+
+def test_figures_are_medians() -> None:
+    """Of time, memory and count each by itself."""
+    runs = iter([Run(1, 1, 30, 5), Run(3, 2, 10, 5), Run(2, 3, 20, 5)])
+    figures = Figures(3)
+    assert figures.measure("x", lambda: next(runs)) == Run(2, 2, 20, 5)
+
+
+def test_the_slope_is_that_of_the_last_two_points() -> None:
+    """Ten times as many in ten times the time is a slope of 1."""
+    assert slope_of([(1, 9.0), (10, 1.0), (100, 10.0)]) == 1
+    assert plot([(10, 0.1), (100, 1.0)]).count("<circle") == 2
+
+
+def test_the_benchmark_runs_to_its_end(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A page with every goal and a picture; the folder is removed."""
+    page = tmp_path / "speed.md"
+    folder = tmp_path / "scratch"
+    folder.mkdir()
+    arguments = ["--rows", "120", "--rounds", "1", "--folder", str(folder), "--write", str(page)]
+    assert speed.main([*arguments, "--ten"]) == 0
+    assert page.read_text(encoding="utf-8") in capsys.readouterr().out
+    assert len(re.findall(r"\| (met|\*\*not met\*\*) \|", page.read_text(encoding="utf-8"))) == 13
+    assert page.with_suffix(".svg").read_text(encoding="utf-8").startswith("<svg")
+    assert list(folder.iterdir()) == []
