@@ -177,8 +177,9 @@ def _could_be_taken(request: JudgeRequest) -> bool:
 
 
 def is_canary(outcome: AnyOutcome) -> bool:
-    """Whether an outcome is that of a twin, which enters no number."""
-    return outcome.signature is not None and outcome.signature.canary is not None
+    """Whether an outcome is that of a twin, or of one window of a record: both enter no number."""
+    made_by = outcome.signature
+    return made_by is not None and (made_by.canary is not None or made_by.part is not None)
 
 
 def planted_in(example: KeyedExample) -> Planted | None:

@@ -13,12 +13,14 @@ from dataclasses import dataclass, field
 
 from labeler.agreeing.fields import UNITS, FieldAgreement, field_agreement, verdicts_of
 from labeler.errors import BadRow, UsageError
+from labeler.example import Example
 from labeler.pipeline import Origin, Watcher, label_rows, row_failure
 from labeler.profiles import PROFILES
 from labeler.prompting import JudgeRequest, load_schema
 from labeler.recipe import Recipe
 from labeler.record import AnyOutcome, LabelFailure, LabelRecord, Outcome
 from labeler.rows import Rows, distinct, survey
+from labeler.signature import Signature
 from labeler.statistics.agreement import Pattern
 from labeler.stores import LabelStore
 from labeler.traffic import Limits
@@ -134,7 +136,7 @@ def _counted(
             yield row.content
             continue
         try:
-            requests = [how.request(row.content) for how in voters]
+            requests = [_asked(how, row.content, store) for how in voters]
         except BadRow as error:
             yield LabelFailure(
                 id=row.content.id,
@@ -153,10 +155,30 @@ def _counted(
         ]
         unsettled = [failure for failure in missing if not failure.lasting]
         if 2 * len(given) > len(voters) and not unsettled:
-            signature = electorate([request.signature for request in requests], schema)
+            signature = electorate([_voter(request) for request in requests], schema)
             yield majority(given, signature, len(voters))
         else:
             yield _undecided(requests[0], len(given), len(voters), unsettled or missing)
+
+
+def _asked(how: Recipe, example: Example, store: LabelStore) -> JudgeRequest:
+    """The judgement that is a voter's vote: of the whole record, or merged of its windows.
+
+    Raises:
+        BadRow: nothing was asked about it.
+    """
+    request = how.request(example)
+    windowed = how.windows_of(request, lambda key: store.get(key) is not None)
+    return windowed.request if windowed else request
+
+
+def _voter(request: JudgeRequest) -> Signature:
+    """Who votes: the same for few windows as for many."""
+    signature = request.signature
+    if signature.windows is None:
+        return signature
+    alike = signature.windows.model_copy(update={"number": 0})
+    return signature.model_copy(update={"windows": alike})
 
 
 def _vote(store: LabelStore, request: JudgeRequest) -> LabelRecord | None:

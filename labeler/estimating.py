@@ -76,9 +76,11 @@ class RowCounts:
     """Judgements that the store holds as failures: they are asked again on request only."""
     asked: int
     """Judgements that would be asked for. All further figures are theirs."""
-    too_long: int
-    """Of these, prompts that exceed the model's context window."""
-    too_long_ids: tuple[str, ...]
+    windows: int
+    """Of these, windows of records that are too long to be asked about as a whole."""
+    windowed: int
+    """How many such records there are."""
+    windowed_ids: tuple[str, ...]
     """Ids of the first few of them."""
 
 
@@ -146,7 +148,8 @@ class Estimate:
     """Seconds for one answer; ``None`` where nobody knows."""
     seconds: float | None
     """Seconds for all, if the provider's limits do not slow it."""
-    context_window: int | None
+    max_input_tokens: int | None
+    """Tokens that a prompt may have; ``None`` where nobody knows."""
 
     def as_json(self) -> dict[str, Any]:
         """As a JSON value; dollars are texts, exact."""
@@ -207,9 +210,24 @@ def _sort_in(
         return
     try:
         request = how.request(row.content)
+        windowed = how.windows_of(request, lambda key: store.get(key) is not None)
     except BadRow as error:
         tally.unusable[error.reason] += 1
         return
+    if windowed is None or store.get(windowed.request.key) is not None:
+        _sort_request(windowed.request if windowed else request, store, tally, retry_failed)
+    elif not tally.is_new(windowed.request.key):
+        tally.shared += 1
+    else:
+        before = tally.asked
+        for part in windowed.parts:
+            _sort_request(part, store, tally, retry_failed)
+        tally.note_windows(request, tally.asked - before)
+
+
+def _sort_request(
+    request: JudgeRequest, store: LabelStore, tally: _Tally, retry_failed: bool
+) -> None:
     if not tally.is_new(request.key):
         tally.shared += 1
     elif store.get(request.key) is not None:
@@ -280,6 +298,7 @@ def _alike(store: LabelStore, how: Recipe) -> Iterator[LabelRecord]:
             same_kind = (by.prompt, by.response_schema) in asked
             if (
                 isinstance(record, LabelRecord)
+                and by.windows is None  # several answers in one
                 and same_kind
                 and (by.judge, by.model, by.sampling) == made
             ):
@@ -341,10 +360,10 @@ class _Tally:
             cap,
             past,
         )
-        self._asked = self._too_long = self._prompts = self._largest = 0
+        self.asked = self._windows = self._windowed = self._prompts = self._largest = 0
         self._document_sentences = self._response_sentences = 0
         self._answers = 0.0
-        self._too_long_ids: list[str] = []
+        self._windowed_ids: list[str] = []
         self._keys: set[bytes] = set()
         self._bills = [_Bill(price), _Bill(price.batched())] if price else []
         self._kinds: dict[str, _Kind] = {}
@@ -362,14 +381,13 @@ class _Tally:
         prompt = kind.same + self._counter.count(own) + MESSAGE_FRAME
         answer = self._past.factor * request.expected_tokens
         cached = cacheable(kind.same) if kind.asked else 0
-        self._asked += 1
+        self.asked += 1
         kind.asked += 1
         self._document_sentences += sum(map(len, request.example.documents))
         self._response_sentences += len(request.example.response)
         self._prompts += prompt
         self._largest = max(self._largest, prompt)
         self._answers += answer
-        self._measure_against_window(request, prompt)
         usage = Usage(prompt_tokens=prompt, completion_tokens=round(answer))
         for bill in self._bills:
             bill.add(usage, cached)
@@ -390,12 +408,12 @@ class _Tally:
             )
         return self._kinds[name]
 
-    def _measure_against_window(self, request: JudgeRequest, prompt: int) -> None:
-        window = self._price.context_window if self._price else None
-        if window is not None and prompt > window:
-            self._too_long += 1
-            if len(self._too_long_ids) < _NAMED:
-                self._too_long_ids.append(request.example.id)
+    def note_windows(self, request: JudgeRequest, asked: int) -> None:
+        """Note a record of which so many windows are asked for."""
+        self._windows += asked
+        self._windowed += asked > 0
+        if asked and len(self._windowed_ids) < _NAMED:
+            self._windowed_ids.append(request.example.id)
 
     def counts(self, read: int) -> RowCounts:
         """What became of so many rows."""
@@ -406,16 +424,17 @@ class _Tally:
             shared=self.shared,
             stored=self.stored,
             failed=self.failed,
-            asked=self._asked,
-            too_long=self._too_long,
-            too_long_ids=tuple(self._too_long_ids),
+            asked=self.asked,
+            windows=self._windows,
+            windowed=self._windowed,
+            windowed_ids=tuple(self._windowed_ids),
         )
 
     def result(self, read: int, concurrency: int, latency: float | None) -> Estimate:
         """The estimate."""
         costs = [bill.cost(capped=self._cap is not None) for bill in self._bills]
         latency = self._past.seconds if latency is None else latency
-        rounds = max(1.0, self._asked / concurrency) if self._asked else 0.0
+        rounds = max(1.0, self.asked / concurrency) if self.asked else 0.0
         return Estimate(
             model=self._how.judge.spec.model,
             profiles={name: kind.asked for name, kind in self._kinds.items()},
@@ -436,5 +455,5 @@ class _Tally:
             concurrency=concurrency,
             latency=latency,
             seconds=None if latency is None else rounds * latency,
-            context_window=self._price.context_window if self._price else None,
+            max_input_tokens=self._how.room.window if self._how.room else None,
         )

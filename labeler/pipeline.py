@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import traceback
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Generator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Generator, Sequence
 from concurrent.futures import Future
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -32,12 +32,14 @@ from labeler.errors import (
 from labeler.example import Example, Frozen, KeyedExample
 from labeler.judges import Judge, JudgeReply, UnusableAnswer
 from labeler.prompting import JudgeRequest
-from labeler.recipe import Asking, Unanswerable
+from labeler.recipe import Asking, Recipe, Unanswerable
 from labeler.record import AnyOutcome, AnyRecord, LabelFailure, LabelRecord, Usage
 from labeler.rows import Row, Rows, distinct, survey
 from labeler.stores import LabelStore, Lease
+from labeler.tracing import judge_call
 from labeler.traffic import Limits, Stopped, Traffic, current
 from labeler.traffic.budget import Budget
+from labeler.windows import Windowed
 
 DEFAULT_CONCURRENCY = 16
 GRACE_SECONDS = 60.0
@@ -158,8 +160,8 @@ class _Window:
         self.admitted = 0
         self._engine, self._how, self._desk, self._watcher = engine, how, desk, watcher
         self._canaries = canaries
-        self._twins: deque[Future[_Told]] = deque()
-        self._slots: deque[_Slot] = deque()
+        self._twins: deque[_Slot | _LongSlot] = deque()
+        self._slots: deque[_Slot | _LongSlot] = deque()
         self._asked: dict[str, Future[_Told]] = {}
 
     def __len__(self) -> int:
@@ -167,23 +169,31 @@ class _Window:
 
     def ready(self) -> bool:
         """Whether the row that is due next has its outcome."""
-        return bool(self._slots) and succeeded(self._slots[0].future)
+        return bool(self._slots) and all(map(succeeded, self._slots[0].futures))
 
     def admit(self, row: Row) -> None:
         """Take a row in; waits while very many requests are unfinished."""
         self.admitted += 1
-        for slot in self._slots_of(row):
-            self._slots.append(slot)
-            twin = self._canaries.twin_of(slot.request) if slot.request else None
-            if twin:
-                self._twins.append(self._twin(twin))
+        if isinstance(row.content, LabelFailure):
+            self._slots.append(_Slot(_done(row.content, "row")))
+            return
+        for how in self._how:
+            self._admit(row.where, row.content, how)
 
-    def _twin(self, request: JudgeRequest) -> Future[_Told]:
-        """Judge a record with planted sentences, which is no row's outcome."""
-        known = self._desk.known(request.key) or self._desk.elsewhere(request)
-        if known is not None:
-            return _done(known, "store")
-        return self._engine.submit(lambda: self._desk.judge(request))
+    def _admit(self, where: str, example: Example, how: Asking) -> None:
+        """Take in one judgement of a row that is asked for, and that of its twin if it has one."""
+        try:
+            request = how.request(example)
+            self._slots.append(self._slot(request, how))
+        except BadRow as error:
+            self._slots.append(_Slot(_done(_refused(error, f"{where}: {error}", example), "row")))
+            return
+        twin = self._canaries.twin_of(request)
+        if twin:
+            try:
+                self._twins.append(self._slot(twin, how))
+            except BadRow as error:
+                self._twins.append(_Slot(_done(_refused(error, str(error), twin.example), "row")))
 
     def settle_twins(self, *, ready: bool = False) -> None:
         """Learn how records with planted sentences came out.
@@ -191,32 +201,31 @@ class _Window:
         Args:
             ready: only of those that are done, the first ones.
         """
-        while self._twins and (self._twins[0].done() or not ready):
-            told = self._engine.wait(self._twins.popleft())
-            if isinstance(told.outcome, LabelRecord | LabelFailure):  # as twins of labels are
-                self._canaries.seen(told.outcome)
-            self._tell_cost(told)
+        while self._twins and (all(f.done() for f in self._twins[0].futures) or not ready):
+            outcome = self._settle(self._twins.popleft()).outcome
+            if isinstance(outcome, LabelRecord | LabelFailure):  # as twins of labels are
+                self._canaries.seen(outcome)
 
-    def _slots_of(self, row: Row) -> Iterator[_Slot]:
-        """One for each judgement that is asked for; one in all for a row that cannot be read."""
-        if isinstance(row.content, LabelFailure):
-            yield _Slot(_done(row.content, "row"))
-            return
-        for how in self._how:
-            yield self._slot(row.where, row.content, how)
+    def _slot(self, request: JudgeRequest, how: Asking) -> _Slot | _LongSlot:
+        """Where the outcome of a request will stand, asked as a whole or in windows.
 
-    def _slot(self, where: str, example: Example, how: Asking) -> _Slot:
-        try:
-            request = how.request(example)
-        except BadRow as error:
-            failure = LabelFailure(
-                id=example.id,
-                reason=error.reason,
-                message=f"{where}: {error}",
-                signature=error.signature if isinstance(error, Unanswerable) else None,
-                metadata=example.metadata,
-            )
-            return _Slot(_done(failure, "row"))
+        Raises:
+            BadRow: it is too long, and windows do not help.
+        """
+        if not isinstance(how, Recipe) or how.room is None or request.key in self._asked:
+            return self._whole(request)
+        known = self._desk.label(request.key)  # as a whole, whatever the room is now
+        if known is not None:
+            return _Slot(_done(known, "store"), request)
+        windowed = how.windows_of(request, lambda key: self._desk.in_batch(key) is not None)
+        if windowed is None:
+            return self._whole(request)
+        merged = self._desk.label(windowed.request.key)
+        if merged is not None:
+            return _Slot(_done(merged, "store"), windowed.request)
+        return _LongSlot(windowed, tuple(self._whole(part) for part in windowed.parts))
+
+    def _whole(self, request: JudgeRequest) -> _Slot:
         if request.key in self._asked:  # the same sentences under another id: asked for already
             return _Slot(self._asked[request.key], request, first=False)
         known = self._desk.known(request.key) or self._desk.elsewhere(request)
@@ -229,18 +238,38 @@ class _Window:
     def pop(self) -> AnyOutcome:
         """The outcome of the row that is due next, waited for if need be."""
         self.settle_twins(ready=True)
-        slot = self._slots.popleft()
+        told = self._settle(self._slots.popleft())
+        if self._watcher:
+            self._watcher.seen(told.outcome, told.origin)
+        return told.outcome
+
+    def _settle(self, slot: _Slot | _LongSlot) -> _Told:
+        """An outcome under its row's name, waited for if need be."""
+        if isinstance(slot, _LongSlot):
+            return self._merged(slot.windowed, [self._settle(part) for part in slot.parts])
         told = self._engine.wait(slot.future)
         if slot.request and self._asked.get(slot.request.key) is slot.future and slot.first:
             # From here on the store answers; a failure may be tried anew.
             del self._asked[slot.request.key]
-        origin = told.origin if slot.first else "store"
-        outcome = _named(told.outcome, origin, slot.request)
         if slot.first:
             self._tell_cost(told)
-        if self._watcher:
-            self._watcher.seen(outcome, origin)
-        return outcome
+        origin = told.origin if slot.first else "store"
+        return _Told(_named(told.outcome, origin, slot.request), origin)
+
+    def _merged(self, windowed: Windowed, told: list[_Told]) -> _Told:
+        """What becomes of a row whose windows have their outcomes; a label is stored too."""
+        records = [each.outcome for each in told if isinstance(each.outcome, LabelRecord)]
+        origin: Origin = "judge" if any(each.origin == "judge" for each in told) else "store"
+        if len(records) < len(told):
+            return _Told(_incomplete(windowed, [each.outcome for each in told]), origin)
+        record = windowed.merged(records)
+        try:
+            new = self._engine.wait(self._desk.save(record))
+        except UnstorableRecord as error:
+            return _Told(_unstorable(windowed.request, record, error), origin)
+        # Merged for another row, or by another run: the store keeps its first answer.
+        kept = None if new else self._desk.label(record.key)
+        return _Told(windowed.request.renamed(kept or record), origin)
 
     def _tell_cost(self, told: _Told) -> None:
         if self._watcher and told.origin == "judge":
@@ -258,6 +287,57 @@ class _Slot:
     request: JudgeRequest | None = None
     first: bool = True
     """Whether no earlier row of the window asks for the same judgement."""
+
+    @property
+    def futures(self) -> tuple[Future[_Told], ...]:
+        """What it waits for."""
+        return (self.future,)
+
+
+@dataclass(frozen=True)
+class _LongSlot:
+    """The place of a row that is judged in windows."""
+
+    windowed: Windowed
+    parts: tuple[_Slot, ...]
+
+    @property
+    def futures(self) -> tuple[Future[_Told], ...]:
+        """What it waits for."""
+        return tuple(part.future for part in self.parts)
+
+
+def _refused(error: BadRow, message: str, example: Example | KeyedExample) -> LabelFailure:
+    """What becomes of a row that nothing is asked about."""
+    return LabelFailure(
+        id=example.id,
+        reason=error.reason,
+        message=message,
+        signature=error.signature if isinstance(error, Unanswerable) else None,
+        metadata=example.metadata,
+    )
+
+
+def _incomplete(windowed: Windowed, outcomes: Sequence[AnyOutcome]) -> LabelFailure:
+    """Why a row has no label of whose windows some have none; the others' are stored.
+
+    What it took is that of the windows that failed: the labels of the others tell theirs.
+    """
+    failed = [(n, each) for n, each in enumerate(outcomes) if isinstance(each, LabelFailure)]
+    number, failure = next((pair for pair in failed if pair[1].lasting), failed[0])
+    said = failure.message.removeprefix(f"{failure.id!r}: ")
+    usages = [each.usage for _, each in failed if each.usage]
+    others = f"; {len(failed) - 1} more of its windows have no label" if len(failed) > 1 else ""
+    return row_failure(
+        windowed.request,
+        failure.reason,
+        f"{windowed.place(number)}: {said}{others}",
+        attempts=sum(each.attempts for _, each in failed),
+        reasks=sum(each.reasks for _, each in failed),
+        usage=sum(usages, Usage()) if usages else None,
+        violations=failure.violations,
+        lasting=failure.lasting,
+    )
 
 
 def _done(outcome: AnyOutcome, origin: Origin) -> Future[_Told]:
@@ -309,6 +389,18 @@ class _Desk:
         """What the store answers."""
         asks_again = self._retry_failed and key not in self._failed
         return self._store.get(key) or (None if asks_again else self._store.failure(key))
+
+    def label(self, key: str) -> AnyRecord | None:
+        """The record that the store holds."""
+        return self._store.get(key)
+
+    def save(self, record: LabelRecord) -> Future[bool]:
+        """Store a record that nobody else is asked for."""
+        return self._store.put(record)
+
+    def in_batch(self, key: str) -> str | None:
+        """The name of the batch in which a label is on its way."""
+        return self._in_batch(key)
 
     def elsewhere(self, request: JudgeRequest) -> LabelFailure | None:
         """Why nobody is asked: the judgement is on its way in a batch."""
@@ -392,7 +484,10 @@ class _Desk:
 async def _ask(judge: Judge, request: JudgeRequest) -> AnyOutcome:
     """Ask for one label and check it; what went wrong with this record alone is a failure."""
     try:
-        return admit_reply(request, await judge.label(request))
+        with judge_call(judge.spec, request) as told:
+            reply = await judge.label(request)
+            told(reply.facts)
+        return admit_reply(request, reply)
     except UsageError:  # the judge is used wrongly: every record would say so
         raise
     except RunPaused:  # not this record's doing

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
 from labeler.errors import BadRow, UsageError
 from labeler.example import Example, KeyedExample
 from labeler.judges import Judge
+from labeler.pricing import Price, price_of
 from labeler.profiles import AUTO, DEFAULT_PROFILE, PROFILES
 from labeler.prompting import (
     JudgeRequest,
@@ -19,6 +21,7 @@ from labeler.prompting import (
 from labeler.record import label_key
 from labeler.signature import Signature
 from labeler.splitting import DEFAULT_SPLITTER, SPLITTERS, Splitter, key_example
+from labeler.windows import Room, Windowed, cut, room_in
 
 
 class Asking(Protocol):
@@ -61,6 +64,8 @@ class Recipe:
     trial: int = 0
     where_referenced: tuple[Prompt, ResponseSchema] | None = None
     """What is asked instead where a row has a reference answer."""
+    room: Room | None = None
+    """How long prompts may be; ``None`` where nobody knows, or any length does."""
 
     def request(self, example: Example) -> JudgeRequest:
         """Key an example and name the judgement that it asks for.
@@ -92,6 +97,21 @@ class Recipe:
         key = label_key(keyed, signature)
         return JudgeRequest(key, keyed, signature, prompt, schema)
 
+    def windows_of(self, request: JudgeRequest, is_known: Callable[[str], bool]) -> Windowed | None:
+        """The windows in which a request of this recipe is asked; ``None`` where it is not.
+
+        Args:
+            request: what is asked.
+            is_known: whether there is a label of a key, or one on its way: what was judged as a
+                whole is not asked again in parts.
+
+        Raises:
+            BadRow: the record is too long, and windows do not help.
+        """
+        if self.room is None or is_known(request.key):
+            return None
+        return cut(request, self.room)
+
 
 def recipe(
     judge: Judge,
@@ -100,6 +120,8 @@ def recipe(
     profile: str = DEFAULT_PROFILE,
     prompt: str | None = None,
     trial: int = 0,
+    max_input_tokens: int | None = None,
+    price: Price | None = None,
 ) -> Recipe:
     """Name the parts of a recipe.
 
@@ -110,19 +132,24 @@ def recipe(
             and ``claims`` for the others.
         prompt: name and version of another prompt than the profile's own.
         trial: 0 for the first judgement, another number for a repeated one.
+        max_input_tokens: tokens that a prompt may have; by default what the judge's model takes,
+            where a table knows that. Longer records are judged in windows.
+        price: of the model's tokens, where the judge does not know it.
 
     Raises:
         UnknownName: there is no such splitter, profile or prompt.
         UsageError: the prompt shows a reference answer and the profile does not ask about one, or
-            the other way round; or a prompt is named for ``auto``, which has two.
+            the other way round; a prompt is named for ``auto``, which has two; or no prompt has as
+            few tokens as allowed.
     """
+    room = room_of(judge, max_input_tokens, price)
     if profile == AUTO:
         if prompt is not None:
             raise UsageError(f"profile {AUTO!r} has a prompt for each kind of row: name none")
         claims, reference = PROFILES["claims"], PROFILES["reference"]
         referenced = (load_prompt(reference.prompt), load_schema(reference.schema))
         asked = (load_prompt(claims.prompt), load_schema(claims.schema))
-        return Recipe(judge, SPLITTERS[splitter], *asked, trial, referenced)
+        return Recipe(judge, SPLITTERS[splitter], *asked, trial, referenced, room)
     chosen = PROFILES[profile]
     worded = load_prompt(prompt or chosen.prompt)
     if worded.shows_reference != chosen.shows_reference:
@@ -131,7 +158,38 @@ def recipe(
             f"prompt {worded.name!r} {shows} the reference answer, which does not fit profile "
             f"{profile!r}; its own prompt is {chosen.prompt!r}"
         )
-    return Recipe(judge, SPLITTERS[splitter], worded, load_schema(chosen.schema), trial)
+    schema = load_schema(chosen.schema)
+    return Recipe(judge, SPLITTERS[splitter], worded, schema, trial, room=room)
+
+
+def room_of(judge: Judge, given: int | None, price: Price | None = None) -> Room | None:
+    """How long the prompts of a judge may be.
+
+    Args:
+        judge: who is asked.
+        given: tokens that a prompt may have, where that was said.
+        price: of the model's tokens, where the judge does not know it.
+
+    Raises:
+        UsageError: no prompt is as short as that.
+    """
+    if given is not None:
+        if given < 1:
+            raise UsageError(f"max_input_tokens must be 1 or more, got {given}")
+        return Room(given, given)
+    window = _context_window(judge, price or getattr(judge, "price", None))
+    return room_in(window, getattr(judge.spec, "max_output_tokens", None)) if window else None
+
+
+def _context_window(judge: Judge, price: Price | None) -> int | None:
+    """What a hosted model takes, where the table knows it."""
+    if price is not None and price.context_window is not None:
+        return price.context_window
+    address = getattr(judge.spec, "base_url", None)
+    if address is None or (price is None and hasattr(judge, "price")):  # which looked it up
+        return None
+    found = price_of(judge.spec.model, address)
+    return found.context_window if found else None
 
 
 def _refuse_unreferenced(example: KeyedExample) -> None:

@@ -40,6 +40,19 @@ class Artifact(BaseModel):
         return f"{self.name}@{self.digest[:8]}"
 
 
+class Windows(BaseModel):
+    """How a label came about that was merged of judgements of parts of a record."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    number: int
+    """How many windows there were."""
+    limit: int
+    """Tokens that the prompt of each could have."""
+    version: str
+    """Of the rules by which records are cut and labels merged."""
+
+
 class Signature(BaseModel):
     """The facts, besides the sentences, that can change a label.
 
@@ -69,6 +82,12 @@ class Signature(BaseModel):
     canary: str | None = Field(default=None, exclude_if=lambda value: value is None)
     """Version of the sentences that were planted in the record to test the judge; such a label
     enters no number. ``None`` for a record as it is."""
+    part: str | None = Field(default=None, exclude_if=lambda value: value is None)
+    """Version of the cutting where the record is one window of a longer one; such a label enters no
+    number. ``None`` for a whole record."""
+    windows: Windows | None = Field(default=None, exclude_if=lambda value: value is None)
+    """Set where the label was merged of those of windows. Their number is not printed: it would
+    part numbers that belong together."""
 
     def facts(self) -> dict[str, Any]:
         """What enters a key, as a JSON value.
@@ -90,6 +109,10 @@ class Signature(BaseModel):
             parts.append(f"trial:{self.trial}")
         if self.canary:
             parts.append(f"canary:{_plain(self.canary)}")
+        if self.part:
+            parts.append(f"part:{_plain(self.part)}")
+        if self.windows:
+            parts.append(f"windows:{self.windows.limit}/{_plain(self.windows.version)}")
         return "|".join(parts)
 
 

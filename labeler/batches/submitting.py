@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -48,7 +48,8 @@ class Submission:
     """Bytes."""
     left_out: dict[str, int] = field(default_factory=dict)
     """Rows that cost nothing now, by why: ``repeated`` (in every field), ``alike`` (ask what an
-    earlier row asks, under another id), ``stored``, ``failed before``, ``in a batch``, …"""
+    earlier row asks, under another id), ``stored``, ``failed before``, ``in a batch``, …; of a
+    record that is judged in windows, each window counts."""
     bad: tuple[LabelFailure, ...] = ()
     """Rows that cannot be asked about."""
     continued: tuple[str, ...] = ()
@@ -139,25 +140,32 @@ class _Choice:
     def requests(self, rows: Rows) -> Iterator[JudgeRequest]:
         """Each judgement that has to be bought, once."""
         for row in distinct(rows):
-            request = self._request(row)
-            if request is None:
-                continue
-            why = self._why_not(request.key)
-            self._seen.add(request.key)
-            if why:
-                self.left_out[why] += 1
-            else:
-                yield request
+            for request in self._requests(row):
+                why = self._why_not(request.key)
+                self._seen.add(request.key)
+                if why:
+                    self.left_out[why] += 1
+                else:
+                    yield request
 
-    def _request(self, row: Row) -> JudgeRequest | None:
+    def _requests(self, row: Row) -> Sequence[JudgeRequest]:
+        """What is asked of a row: one judgement, one for each of its windows, or none."""
         if not isinstance(row.content, Example):
             self.bad.append(row.content)
-            return None
+            return ()
         try:
-            return self._how.request(row.content)
+            request = self._how.request(row.content)
+            windowed = self._how.windows_of(request, self._is_known)
         except BadRow as error:
             self._refuse(row.content.id, error.reason, f"{row.where}: {error}")
-            return None
+            return ()
+        if windowed is None:
+            return (request,)
+        # Merged already, its label stands for all of its windows.
+        return (windowed.request,) if self._known(windowed.request.key) else windowed.parts
+
+    def _is_known(self, key: str) -> bool:
+        return key in self._pending or self._store.get(key) is not None
 
     def _why_not(self, key: str) -> str:
         if key in self._seen:

@@ -8,7 +8,6 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -33,8 +32,9 @@ from labeler.pricing import Price, given_price
 from labeler.profiles import PROFILES
 from labeler.prompting import JudgeRequest
 from labeler.recipe import Recipe, recipe
-from labeler.record import LabelFailure, LabelRecord, ReplyFacts, Usage
+from labeler.record import LabelFailure, LabelRecord, ReplyFacts, Usage, label_key
 from labeler.rows import RowSequence
+from labeler.signature import Windows
 from labeler.stores import LabelStore
 from labeler.stores.disk import DiskStore
 from labeler.stores.memory import MemoryStore
@@ -307,18 +307,28 @@ def test_without_any_time_the_run_takes_nobody_knows_how_long() -> None:
     assert (found.latency, found.seconds) == (None, None)
 
 
-def test_prompts_beyond_the_context_window_are_named() -> None:
-    """The first three of them."""
-    price = replace(given_price("1,10"), context_window=PROMPT - 1)
-    counts = reckon([row(n) for n in range(5)], price=price).rows
-    assert counts.too_long == 5
-    assert counts.too_long_ids == ("row-0", "row-1", "row-2")
+def test_rows_that_go_in_windows_are_named() -> None:
+    """The first three of them, and how many windows they are asked in."""
+    how = recipe(HOW.judge, max_input_tokens=2600)
+    rows = [row(n, documents=["It is a high and red tower. " * 150]) for n in range(5)]
+    counts = reckon([*rows, row(9)], how=how).rows
+    assert counts.windowed == 5
+    assert counts.windowed_ids == ("row-0", "row-1", "row-2")
+    assert counts.asked == counts.windows + 1
+    assert counts.windows > 5
 
 
-def test_a_prompt_that_just_fits_is_not_too_long() -> None:
-    """The window is what the model takes at most."""
-    price = replace(given_price("1,10"), context_window=PROMPT)
-    assert reckon([row(1)], price=price).rows.too_long == 0
+def test_a_merged_label_tells_nothing_of_the_length_of_one_answer() -> None:
+    """Its answers are several; those of its windows tell."""
+    store = MemoryStore()
+    for n in range(ENOUGH_LABELS):
+        record = label(asked(row(n)), tokens=999_999)
+        facts = Windows(number=2, limit=9, version="1")
+        signature = record.signature.model_copy(update={"windows": facts})
+        key = label_key(record.example, signature)
+        changed = {"signature": signature, "key": key}
+        store.put(record.model_copy(update=changed)).result()
+    assert reckon([row(99)], store).answers.labels == 0
 
 
 def test_a_damaged_label_of_another_row_does_not_stop_the_estimate() -> None:

@@ -88,6 +88,8 @@ CHANGED: dict[str, dict[str, Any]] = {
     "source": {"source": "lamps_test/17/gen-1"},
     "trial": {"trial": 1},
     "canary": {"canary": "1"},
+    "part": {"part": "1"},
+    "windows": {"windows": {"number": 2, "limit": 4000, "version": "1"}},
 }
 
 
