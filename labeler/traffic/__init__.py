@@ -127,12 +127,13 @@ class Traffic:
         self.clock, self.notice = clock, notice
         self.stopping = asyncio.Event()
         """Set while the run is being stopped: nothing more is sent, pauses end."""
-        self.budget = Budget(self.limits.budget)
+        shares = self.limits.shares
+        self.budget = shares.budget() if shares else Budget(self.limits.budget)
         self._slots = Slots(concurrency, clock)
         self._breaker = Breaker(clock)
         self._gate = asyncio.Lock()
         self._changed = asyncio.Event()
-        self._own = _own_buckets(self.limits, clock)
+        self._own = shares.buckets() if shares else own_buckets(self.limits, clock)
         self._server: dict[str, Bucket] = {}
         self._closed_until = self._told_until = -math.inf
         self._told_own = False
@@ -289,7 +290,7 @@ class Traffic:
                 self._tell_wait(min(wait, self._server_wait(size)))
                 self._tell_own_wait(self._own_wait(size))
                 if wait <= _NOW and not self._afford(size):
-                    wait = math.inf
+                    wait = self.budget.look_again
                 if wait <= _NOW:
                     break
                 await self._nap(wait)
@@ -327,7 +328,7 @@ class Traffic:
         budget = self.budget
         if budget.reserve(size.worst_cost):
             return True
-        if self._out and not budget.closed:
+        if not budget.closed and (self._out or budget.look_again < math.inf):
             return False
         budget.closed = True
         raise BudgetSpent(
@@ -404,7 +405,7 @@ def _matched(buckets: dict[str, Bucket], size: Size) -> list[tuple[Bucket, float
     return [(bucket, amounts[name]) for name, bucket in buckets.items()]
 
 
-def _own_buckets(limits: Limits, clock: Callable[[], float]) -> dict[str, Bucket]:
+def own_buckets(limits: Limits, clock: Callable[[], float]) -> dict[str, Bucket]:
     """The user's limits: a second's worth at once, a minute's worth of tokens in one request."""
     buckets: dict[str, Bucket] = {}
     if limits.requests_per_minute:
@@ -435,4 +436,5 @@ __all__ = [
     "Stopped",
     "Traffic",
     "current",
+    "own_buckets",
 ]

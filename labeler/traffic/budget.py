@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from decimal import Decimal
 
 
@@ -22,6 +23,8 @@ class Budget:
         self.closed = False
         """Whether a request was refused. Smaller ones that would still fit are refused as well: a
         run that labels only short records from there on would no longer be a fair sample."""
+        self.look_again = math.inf
+        """Seconds after which what did not fit may fit, though nothing of this run has ended."""
 
     @property
     def spent(self) -> Decimal:

@@ -5,8 +5,23 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import Protocol
 
 from labeler.errors import UsageError
+from labeler.traffic.bucket import Bucket
+from labeler.traffic.budget import Budget
+
+
+class Shares(Protocol):
+    """What a run may take of limits that it shares with others."""
+
+    def budget(self) -> Budget:
+        """The run's share of the money."""
+        ...
+
+    def buckets(self) -> dict[str, Bucket]:
+        """Its shares of what may be sent, by ``requests`` and ``tokens``."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -25,6 +40,8 @@ class Limits:
     """Seconds that a server may ask to wait; beyond it the run ends. ``None``: any time."""
     max_outage: float = 1800.0
     """Seconds that a server which has answered before may stay away; then the run ends."""
+    shares: Shares | None = None
+    """Where the budget and what may be sent a minute come from, if others take of the same."""
 
     def __post_init__(self) -> None:
         for name in ("requests_per_minute", "tokens_per_minute", "budget", "longest_wait"):

@@ -1,0 +1,153 @@
+"""Labeling on several processes or machines, and the one store that their labels come to."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
+
+import typer
+
+from labeler.cli.running import BUDGET_REACHED, SOME_FAILED
+from labeler.errors import UsageError
+
+if TYPE_CHECKING:
+    from labeler.distributed.labelling import PartReport, Work
+    from labeler.distributed.running import Plan, Totals
+    from labeler.pricing import Price
+
+EngineName = Annotated[
+    Literal["local", "ray"], typer.Option("--engine", help="local, or ray: several machines.")
+]
+Input = Annotated[
+    str | None,
+    typer.Option("--input", help="With ray: Parquet files, a pattern, a folder or an address."),
+]
+Workers = Annotated[
+    int | None, typer.Option(min=1, help="With ray: processes; by default one a processor.")
+]
+PartRows = Annotated[
+    int | None, typer.Option(min=1, help="With ray: rows of one output file at most; 5000.")
+]
+
+_EVERY = 30.0
+"""Seconds between lines that tell how far a run is."""
+_SHOWN = 3
+
+
+class Asked(NamedTuple):
+    """What the options say that matters to several machines alone.
+
+    Attributes:
+        inputs: paths, patterns, folders or addresses.
+        output: folder or address of the partitions.
+        workers: how many there are to be.
+        part_rows: rows of a partition at most.
+        price: what a judge's tokens cost, where it is known.
+    """
+
+    inputs: list[str]
+    output: str
+    workers: int | None
+    part_rows: int | None
+    price: Price | None
+
+
+def require_engine(engine: str, **given: object) -> None:
+    """Refuse options that the engine would ignore.
+
+    Raises:
+        UsageError: one is given.
+    """
+    for name, value in given.items():
+        if value:
+            option = f"--{name.replace('_', '-')}"
+            other = "ray" if engine == "local" else "local"
+            raise UsageError(f"{option} goes with --engine {other}, not with {engine}")
+
+
+def require_folder(output: str) -> None:
+    """Refuse an output that cannot be a folder of partitions.
+
+    Raises:
+        UsageError: it is standard output, or named like a file.
+    """
+    if output == "-" or Path(output).suffix in {".jsonl", ".parquet", ".gz"}:
+        raise UsageError(
+            f"--engine ray writes many Parquet files: give a folder or an address with --output, "
+            f"not {output!r}"
+        )
+
+
+def label_in_parts(asked: Asked, work: Work) -> int:
+    """Label with Ray, say how it went, and return the exit code."""
+    from labeler.cli.terminal import say
+    from labeler.distributed.on_ray import on_ray, processors
+    from labeler.distributed.parts import PART_ROWS
+    from labeler.distributed.running import Totals, plan, run
+
+    planned = plan(asked.inputs, work, asked.part_rows or PART_ROWS)
+    workers = asked.workers or processors()
+    say(
+        f"{planned.rows} rows in {len(planned.parts) + planned.done} parts, {planned.done} of them "
+        f"done before; {workers} workers"
+    )
+    totals = Totals()
+    try:
+        for report in _telling(run(planned, work, on_ray, workers), planned, totals):
+            totals.add(report)
+    finally:
+        _tell(totals, asked.price, work)
+    if totals.left or totals.sum.reasons["budget"]:
+        return BUDGET_REACHED
+    return SOME_FAILED if totals.sum.reasons else 0
+
+
+def _telling(reports: Iterator[PartReport], planned: Plan, totals: Totals) -> Iterator[PartReport]:
+    """Say from time to time how far the run is."""
+    from labeler.cli.terminal import say
+
+    said = time.monotonic()
+    for report in reports:
+        yield report
+        if time.monotonic() - said >= _EVERY:
+            said = time.monotonic()
+            say(f"{totals.parts} of {len(planned.parts)} parts, {totals.sum.rows} rows")
+
+
+def _tell(totals: Totals, price: Price | None, work: Work) -> None:
+    from labeler.cli.terminal import say
+
+    total = totals.sum
+    reasons = ", ".join(f"{name} {count}" for name, count in total.reasons.most_common())
+    counts = [
+        f"{totals.parts} parts written to {work.output}",
+        f"{total.origins['judge']} labelled",
+        f"{total.origins['store']} from the store",
+        f"{total.reasons.total()} failed{f' ({reasons})' if reasons else ''}",
+    ]
+    say(", ".join(counts))
+    if total.prompt_tokens or total.known or total.doubtful:
+        say(_spending(totals, price))
+    for message in total.failures[:_SHOWN]:
+        say(f"  {message}")
+    if totals.left:
+        say(f"the budget is used up: {totals.left} parts are left, run it again to go on")
+    if totals.parts:
+        shards = Path(work.store, "shards")
+        say(
+            f"labels are stored part by part in {shards}; 'labeler store merge {shards} --into "
+            f"{work.store}' makes one store of them"
+        )
+
+
+def _spending(totals: Totals, price: Price | None) -> str:
+    total = totals.sum
+    reasked = f", {total.reasks} re-asked" if total.reasks else ""
+    doubtful = f" and up to ${total.doubtful:.4f} without an answer" if total.doubtful else ""
+    cost = f"${total.known:.4f}{doubtful} by {price.source}" if price else "price unknown"
+    return (
+        f"{total.requests} requests{reasked}; {total.prompt_tokens} prompt tokens "
+        f"({total.cached_tokens} cached); {total.completion_tokens} completion tokens; {cost}"
+    )

@@ -1,0 +1,184 @@
+"""Parts of Parquet files: what one worker labels at a time, by names that any run finds again.
+
+A part is a row group, or so many rows of a large one. Its name tells the file and the place, and
+by a digest of the file's footer that the file is still the same.
+"""
+
+from __future__ import annotations
+
+import glob
+import hashlib
+import itertools
+import json
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from labeler.distributed.places import files_like
+from labeler.errors import UsageError
+from labeler.formats.arrow_files import BATCH, check_schema, reading
+from labeler.formats.columns import Columns
+from labeler.lines import is_remote, open_bytes
+
+PART_ROWS = 5000
+"""Rows of a part at most, where nothing else is said."""
+_SUFFIX = ".parquet"
+_ODD = re.compile(r"[^A-Za-z0-9_-]+")
+_LONGEST_STEM = 60
+_PATTERN = re.compile(r"[*?\[]")
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some rows of a Parquet file that stand together.
+
+    Attributes:
+        name: the same in every run, and of no other part.
+        file: path or address, as it was given.
+        place: the same from any folder.
+        group: number of the row group.
+        start: the first row in it.
+        stop: the row after the last one.
+        before: rows of the file before its row group.
+    """
+
+    name: str
+    file: str
+    place: str
+    group: int
+    start: int
+    stop: int
+    before: int
+
+    @property
+    def rows(self) -> int:
+        """How many there are."""
+        return self.stop - self.start
+
+    def to_json(self) -> str:
+        """The part as a text."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> Part:
+        """The part of a text that :meth:`to_json` made."""
+        return cls(**json.loads(text))
+
+
+def input_files(name: str) -> list[str]:
+    """The Parquet files that a path, a pattern or a folder means, here or at an address.
+
+    Raises:
+        UsageError: there is none, or one is of another format.
+    """
+    found = _remote_files(name) if is_remote(name) else _local_files(name)
+    if not found:
+        raise UsageError(f"no Parquet file is at {name}: check the path or the pattern")
+    other = next((one for one in found if not one.lower().endswith(_SUFFIX)), None)
+    if other:
+        raise UsageError(
+            f"{other} is no Parquet file by its name; several machines read Parquet: rewrite it, "
+            "for example with polars or pyarrow, or label it on one machine"
+        )
+    return found
+
+
+def _local_files(name: str) -> list[str]:
+    if Path(name).is_dir():
+        return sorted(map(str, Path(name).rglob(f"*{_SUFFIX}")))
+    if Path(name).exists() or not _PATTERN.search(name):
+        return [name]
+    return sorted(one for one in glob.glob(name, recursive=True) if Path(one).is_file())  # noqa: PTH207 - the pattern may be of any folder
+
+
+def _remote_files(name: str) -> list[str]:
+    if not _PATTERN.search(name) and name.lower().endswith(_SUFFIX):
+        return [name]
+    pattern = name if _PATTERN.search(name) else f"{name.rstrip('/')}/**/*{_SUFFIX}"
+    return files_like(pattern)
+
+
+def parts_of_file(file: str, most: int = PART_ROWS, columns: Columns | None = None) -> list[Part]:
+    """The parts of a Parquet file, in order, by its footer alone.
+
+    Args:
+        file: path or address.
+        most: rows of a part at most.
+        columns: which column each field is read from; those that were named must be there.
+
+    Raises:
+        UsageError: it cannot be read, or lacks a column.
+    """
+    with reading(file), open_bytes(file) as source:
+        facts = pq.ParquetFile(source).metadata
+        check_schema(file, facts.schema.to_arrow_schema())
+        digest = _footer_digest(source)
+        names = facts.schema.to_arrow_schema().names
+        counts = [facts.row_group(group).num_rows for group in range(facts.num_row_groups)]
+    _require_columns(file, names, columns)
+    stem = _ODD.sub("_", Path(file).stem)[:_LONGEST_STEM]
+    befores = itertools.accumulate(counts, initial=0)
+    return [
+        Part(
+            f"{stem}-{digest}-g{group:05d}-r{start:07d}",
+            file,
+            anywhere(file),
+            group,
+            start,
+            min(start + most, count),
+            before,
+        )
+        for group, (count, before) in enumerate(zip(counts, befores, strict=False))
+        for start in range(0, count, most)
+    ]
+
+
+def anywhere(name: str) -> str:
+    """A path or an address that means the same whatever folder a process is in."""
+    return name if is_remote(name) else str(Path(name).absolute())
+
+
+def _footer_digest(source: Any) -> str:  # noqa: ANN401 - a file of any kind
+    """Tell a file by its footer, which holds where all of it lies, and its least and greatest."""
+    source.seek(-8, 2)
+    length = int.from_bytes(source.read(4), "little")
+    source.seek(-8 - length, 2)
+    return hashlib.sha256(source.read(length)).hexdigest()[:12]
+
+
+def _require_columns(file: str, names: Iterable[str], columns: Columns | None) -> None:
+    there = set(names)
+    for path, field in columns.expected() if columns else ():
+        if path.text not in there and path.steps[0] not in there:
+            raise UsageError(
+                f"{file} has no column {path.text!r:.80}, which {field!r} is to be read from; it "
+                f"has: {', '.join(sorted(there))[:300]}"
+            )
+
+
+def read_part(part: Part) -> Any:  # noqa: ANN401 - pyarrow has no types
+    """The rows of a part, as a table.
+
+    Raises:
+        UsageError: the file cannot be read.
+    """
+    with reading(part.file), open_bytes(part.place) as source:
+        file = pq.ParquetFile(source)
+        batches = list(_slice(part, file.iter_batches(BATCH, row_groups=[part.group])))
+        return pa.Table.from_batches(batches, schema=file.schema_arrow)
+
+
+def _slice(part: Part, batches: Iterable[Any]) -> Iterator[Any]:
+    at = 0
+    for batch in batches:
+        begin, end = max(part.start - at, 0), min(part.stop - at, batch.num_rows)
+        if begin < end:
+            yield batch.slice(begin, end - begin)
+        at += batch.num_rows
+        if at >= part.stop:
+            return

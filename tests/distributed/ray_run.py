@@ -1,0 +1,142 @@
+"""A cluster of Ray, and runs of the command on it, each in a process of its own."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Event
+
+SECONDS = 120.0
+"""Far more than a run takes; one that hangs is ended then."""
+_WORKER = "ray::MapWorker"
+_TESTS = Path(__file__).parents[1]
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A cluster that runs."""
+
+    pid: int
+    variables: dict[str, str]
+    """What a program needs to use it."""
+
+    def kill_a_worker(self) -> None:
+        """End a process that labels, as a lack of memory would."""
+        ours = {self.pid}
+        processes = list(_processes())
+        for _ in processes:
+            ours |= {pid for pid, parent, _ in processes if parent in ours}
+        named = [pid for pid, _, name in processes if pid in ours and name.startswith(_WORKER)]
+        os.kill(named[0], signal.SIGKILL)
+
+
+@contextmanager
+def cluster(variables: dict[str, str]) -> Iterator[Cluster]:
+    """Start one, with a token of its own; its workers have these variables."""
+    token = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
+    serving = {**_environment(), **variables, **token, "RAY_USAGE_STATS_ENABLED": "0"}
+    with _served("serve_ray", serving) as (pid, address):
+        yield Cluster(pid, {**token, "RAY_ADDRESS": address})
+
+
+@contextmanager
+def bucket() -> Iterator[str]:
+    """A server that speaks S3, with one bucket: the variables that name it, as JSON."""
+    with _served("serve_s3", _environment()) as (_, variables):
+        yield variables
+
+
+@contextmanager
+def _served(program: str, environment: dict[str, str]) -> Iterator[tuple[int, str]]:
+    """Run a server of this folder: its process number, and the first line that it prints."""
+    with subprocess.Popen(
+        [sys.executable, "-m", f"distributed.{program}"],
+        cwd=_TESTS,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as server:
+        try:
+            assert server.stdout is not None
+            yield server.pid, server.stdout.readline().strip()
+        finally:
+            server.terminate()
+            server.wait(SECONDS)
+
+
+def _environment() -> dict[str, str]:
+    ours = ("LABELER_", "OPENAI_", "RAY_ADDRESS", "RAY_AUTH_", "AWS_")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
+    return {**kept, "OPENAI_API_KEY": "sk-none"}
+
+
+def _processes() -> Iterator[tuple[int, int, str]]:
+    """Number, parent and name of each process."""
+    for folder in Path("/proc").iterdir():
+        if not folder.name.isdigit():
+            continue
+        try:
+            status = (folder / "stat").read_text()
+            name = (folder / "cmdline").read_text(errors="replace")
+        except OSError:  # it has ended
+            continue
+        yield int(folder.name), int(status.rpartition(")")[2].split()[1]), name
+
+
+class Run:
+    """A command that runs."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self._process = process
+
+    def end(self) -> tuple[int, str]:
+        """Wait for its end: exit code and what it said."""
+        _, said = self._process.communicate(timeout=SECONDS)
+        return self._process.returncode, said
+
+
+@contextmanager
+def labelling(folder: Path, *arguments: object, **variables: str) -> Iterator[Run]:
+    """Run ``labeler label --engine ray`` with two workers in a folder; ended at the latest here."""
+    command = [sys.executable, "-m", "labeler", "label", "--engine", "ray", "--workers", "2"]
+    with subprocess.Popen(
+        [*command, *map(str, arguments)],
+        cwd=folder,
+        env={**_environment(), **variables},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            yield Run(process)
+        finally:
+            if process.poll() is None:
+                process.send_signal(signal.SIGINT)
+                process.communicate(timeout=SECONDS)
+
+
+class Gate:
+    """Says when so many calls have come.
+
+    Args:
+        calls: how many.
+    """
+
+    def __init__(self, calls: int) -> None:
+        self._left = calls
+        self.reached = Event()
+
+    def latency(self) -> float:
+        """Seconds that a call takes."""
+        self._left -= 1
+        if self._left <= 0:
+            self.reached.set()
+        return 0.1

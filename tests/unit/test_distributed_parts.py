@@ -1,0 +1,339 @@
+"""Rows in parts, each labelled into its own partition, by whoever comes."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+
+import fsspec
+import pytest
+
+import labeler
+from command import Command
+from fakes import CountingJudge, agreeable
+from labeler.distributed.labelling import PartReport, Work
+from labeler.distributed.parts import Part, input_files, parts_of_file
+from labeler.distributed.running import MANIFEST, Plan, Totals, in_a_loop, plan, run
+from labeler.errors import JudgeError, RunPaused, UsageError
+from labeler.formats.presets import choose_columns
+from labeler.judges import JudgeReply, UnusableAnswer
+from labeler.judges.embedded import EmbeddedJudge
+from labeler.prompting import JudgeRequest
+from labeler.record import LabelFailure, LabelRecord
+from labeler.stores.disk import DiskStore
+from labeler.stores.merging import merge_stores
+from parquet_rows import outcomes_in, row, write_rows
+
+
+def work(folder: Path, judge: CountingJudge | None = None, **changes: object) -> Work:
+    """What is asked of a worker."""
+    settings: dict[str, object] = {
+        "judge": (lambda: judge) if judge else EmbeddedJudge,
+        "store": str(folder / "store"),
+        "output": str(folder / "labels"),
+        **changes,
+    }
+    return Work(**settings)  # type: ignore[arg-type] # each by its name
+
+
+def label(inputs: Path | str, asked: Work, part_rows: int = 5) -> Totals:
+    """Label all that is left to do."""
+    totals = Totals()
+    for report in run(plan([str(inputs)], asked, part_rows), asked, in_a_loop, 1):
+        totals.add(report)
+    return totals
+
+
+def test_partitions_hold_what_one_machine_makes_of_the_rows(tmp_path: Path) -> None:
+    """The same records, in the same order, whatever the parts."""
+    file = write_rows(tmp_path / "rows.parquet", 23, group=10)
+    label(file, work(tmp_path), part_rows=4)
+    alone = labeler.label(file, judge="embedded", store=tmp_path / "alone")
+    assert [one.model_dump(exclude={"reply"}) for one in outcomes_in(tmp_path / "labels")] == [
+        one.model_dump(exclude={"reply"}) for one in alone
+    ]
+
+
+def test_the_stores_of_parts_make_the_store_of_one_machine(tmp_path: Path) -> None:
+    """Key by key, and nothing is asked again with it."""
+    file = write_rows(tmp_path / "rows.parquet", 12)
+    judge = CountingJudge()
+    label(file, work(tmp_path, judge))
+    labeler.label(file, judge=CountingJudge(), store=tmp_path / "alone")
+    merge_stores([tmp_path / "store" / "shards"], tmp_path / "merged")
+    with (
+        DiskStore(tmp_path / "merged", create=False) as merged,
+        DiskStore(tmp_path / "alone", create=False) as alone,
+    ):
+        assert [one.key for one in merged] == [one.key for one in alone]
+    again = CountingJudge()
+    labeler.label(file, judge=again, store=tmp_path / "merged")
+    assert again.asked == []
+
+
+def test_a_finished_part_is_not_done_again(tmp_path: Path) -> None:
+    """Its partition stands."""
+    file = write_rows(tmp_path / "rows.parquet", 12)
+    asked = work(tmp_path)
+    label(file, asked)
+    planned = plan([str(file)], asked, 5)
+    assert (planned.parts, planned.done, planned.rows) == ([], 3, 12)
+
+
+def test_what_a_part_bought_before_it_was_broken_off_is_not_bought_again(tmp_path: Path) -> None:
+    """The next worker finds the part's store."""
+    file = write_rows(tmp_path / "rows.parquet", 10)
+
+    def breaks_off(request: JudgeRequest) -> JudgeReply:
+        if request.example.id == "r7":
+            raise RunPaused("come back later", reason="rate_limit")
+        return agreeable(request)
+
+    first = CountingJudge(breaks_off)
+    with pytest.raises(RunPaused, match="come back later"):
+        label(file, work(tmp_path, first, concurrency=1), part_rows=10)
+    assert outcomes_in(tmp_path / "labels") == []
+    second = CountingJudge()
+    label(file, work(tmp_path, second), part_rows=10)
+    assert len(second.asked) == 10 - len(first.asked) + 1
+    assert len(outcomes_in(tmp_path / "labels")) == 10
+
+
+def test_what_the_whole_store_holds_is_not_asked(tmp_path: Path) -> None:
+    """Workers read the store that the parts will be merged into."""
+    file = write_rows(tmp_path / "rows.parquet", 6)
+    labeler.label(file, judge=CountingJudge(), store=tmp_path / "store")
+    judge = CountingJudge()
+    totals = label(file, work(tmp_path, judge))
+    assert judge.asked == []
+    assert totals.sum.origins == {"store": 6}
+
+
+def test_a_row_that_cannot_be_read_is_a_failure_in_its_place(tmp_path: Path) -> None:
+    """It names the row of the file, not that of the part."""
+    responses = [row(number)["response"] for number in range(8)]
+    responses[6] = None
+    file = write_rows(tmp_path / "rows.parquet", 8, group=4, response=responses)
+    label(file, work(tmp_path), part_rows=2)
+    outcomes = outcomes_in(tmp_path / "labels")
+    failures = [one for one in outcomes if isinstance(one, LabelFailure)]
+    assert [one.id for one in outcomes] == [f"r{number}" for number in range(8)]
+    assert [f"{file}:row 7" in one.message for one in failures] == [True]
+
+
+def failing_once(*, lasting: bool) -> Iterator[CountingJudge]:
+    """A judge that fails for one row, then one that does not."""
+
+    def fails(request: JudgeRequest) -> JudgeReply:
+        if request.example.id == "r3":
+            raise UnusableAnswer("no", reason="refusal", attempts=1, lasting=lasting)
+        return agreeable(request)
+
+    yield CountingJudge(fails)
+    yield CountingJudge()
+
+
+def test_a_part_with_a_failure_that_may_pass_is_asked_again_for_that_alone(tmp_path: Path) -> None:
+    """Its new partition takes the place of the old one."""
+    file = write_rows(tmp_path / "rows.parquet", 6)
+    first, second = failing_once(lasting=False)
+    assert label(file, work(tmp_path, first)).sum.reasons == {"refusal": 1}
+    assert len(outcomes_in(tmp_path / "labels")) == 6
+    label(file, work(tmp_path, second))
+    assert second.asked == ["r3"]
+    assert all(isinstance(one, LabelRecord) for one in outcomes_in(tmp_path / "labels"))
+    assert len(outcomes_in(tmp_path / "labels")) == 6
+
+
+def test_a_lasting_failure_is_asked_again_only_on_request(tmp_path: Path) -> None:
+    """As on one machine."""
+    file = write_rows(tmp_path / "rows.parquet", 6)
+    first, second = failing_once(lasting=True)
+    label(file, work(tmp_path, first))
+    label(file, work(tmp_path, second))
+    assert second.asked == []
+    label(file, work(tmp_path, second, retry_failed=True))
+    assert second.asked == ["r3"]
+
+
+def test_labels_of_another_kind_are_not_put_beside_them(tmp_path: Path) -> None:
+    """A folder has one judge, prompt and way to cut."""
+    file = write_rows(tmp_path / "rows.parquet", 6)
+    label(file, work(tmp_path))
+    with pytest.raises(UsageError, match="asked for otherwise: trial was 0, and is 1 now"):
+        plan([str(file)], work(tmp_path, trial=1), 5)
+
+
+def test_a_changed_file_is_refused(tmp_path: Path) -> None:
+    """Its old rows' labels would stand beside the new ones."""
+    file = write_rows(tmp_path / "rows.parquet", 6)
+    label(file, work(tmp_path))
+    write_rows(file, 7)
+    with pytest.raises(UsageError, match="holds partitions of other rows"):
+        plan([str(file)], work(tmp_path), 5)
+
+
+def test_a_folder_of_other_parquet_files_is_refused(tmp_path: Path) -> None:
+    """Nothing is mixed in."""
+    file = write_rows(tmp_path / "rows.parquet", 6)
+    label(file, work(tmp_path))
+    (tmp_path / "labels" / MANIFEST).unlink()
+    with pytest.raises(UsageError, match="something else"):
+        plan([str(file)], work(tmp_path), 5)
+
+
+def test_more_files_may_come_later(tmp_path: Path) -> None:
+    """What is done stays."""
+    write_rows(tmp_path / "in" / "a.parquet", 6)
+    label(tmp_path / "in", work(tmp_path))
+    write_rows(tmp_path / "in" / "b.parquet", 6, first=6)
+    assert label(tmp_path / "in", work(tmp_path)).parts == 2
+    assert len(outcomes_in(tmp_path / "labels")) == 12
+
+
+def test_parts_cover_each_row_once(tmp_path: Path) -> None:
+    """Row groups are cut where they are large, and never joined."""
+    file = write_rows(tmp_path / "rows.parquet", 25, group=10)
+    parts = parts_of_file(str(file), 4)
+    assert [part.rows for part in parts] == [4, 4, 2, 4, 4, 2, 4, 1]
+    places = [part.before + at for part in parts for at in range(part.start, part.stop)]
+    assert places == list(range(25))
+    assert len({part.name for part in parts}) == len(parts)
+    assert [Part.from_json(part.to_json()) for part in parts] == parts
+
+
+def test_two_files_of_one_name_and_content_are_refused(tmp_path: Path) -> None:
+    """Their rows would be labelled twice."""
+    for folder in "ab":
+        write_rows(tmp_path / folder / "rows.parquet", 3)
+    with pytest.raises(UsageError, match="labelled twice"):
+        plan([str(tmp_path / "a"), str(tmp_path / "b")], work(tmp_path))
+
+
+def test_rows_of_another_format_are_refused(tmp_path: Path) -> None:
+    """Only Parquet can be read in parts."""
+    (tmp_path / "rows.jsonl").write_text("{}\n")
+    with pytest.raises(UsageError, match="no Parquet file by its name"):
+        input_files(str(tmp_path / "rows.jsonl"))
+
+
+def test_a_mapped_column_that_no_file_has_is_refused_before_anything_is_asked(
+    tmp_path: Path,
+) -> None:
+    """As on one machine."""
+    file = write_rows(tmp_path / "rows.parquet", 3)
+    with pytest.raises(UsageError, match="has no column 'contexts'"):
+        plan([str(file)], work(tmp_path, columns=choose_columns({"documents": "contexts"}, None)))
+
+
+def test_columns_of_other_names_are_read_in_parts_too(tmp_path: Path) -> None:
+    """``--map`` means the same."""
+    questions = [row(number)["question"] for number in range(3)]
+    file = write_rows(tmp_path / "rows.parquet", 3, query=questions, question=[""] * 3)
+    label(file, work(tmp_path, columns=choose_columns({"question": "query"}, None)))
+    records = [one for one in outcomes_in(tmp_path / "labels") if isinstance(one, LabelRecord)]
+    assert [one.example.question for one in records] == questions
+
+
+def test_rows_and_labels_may_be_at_an_address(tmp_path: Path) -> None:
+    """Read and written through fsspec; what is half written has another name."""
+    file = write_rows(tmp_path / "rows.parquet", 6)
+    files = fsspec.filesystem("memory")
+    files.pipe_file("/harbour/in/rows.parquet", file.read_bytes())
+    output = "memory://harbour/labels"
+    try:
+        totals = label("memory://harbour/in/*.parquet", work(tmp_path, output=output))
+        assert totals.parts == 2
+        names = sorted(Path(name).name for name in files.ls("/harbour/labels", detail=False))
+        assert [name for name in names if "partial" in name] == []
+        with fsspec.open(f"{output}/{names[-1]}", "rb") as remote:
+            (tmp_path / "one.parquet").write_bytes(remote.read())
+        assert len(list(labeler.read_labels(tmp_path / "one.parquet"))) == 1
+        assert label("memory://harbour/in", work(tmp_path, output=output)).parts == 0
+    finally:
+        files.rm("/harbour", recursive=True)
+
+
+def test_a_report_crosses_to_another_machine_as_it_is() -> None:
+    """As a text, with its money to the last digit."""
+    report = PartReport("p", rows=3, known=Decimal("0.0123"), failures=["a"])
+    report.origins["judge"] += 2
+    report.reasons["refusal"] += 1
+    assert PartReport.from_json(report.to_json()) == report
+
+
+@pytest.mark.parametrize("ending", ["StoreError", "UsageError", "FatalJudgeError", "LabelerError"])
+def test_what_ended_a_worker_ends_the_run_in_its_words(ending: str) -> None:
+    """And as an error of its kind."""
+    report = PartReport("p", ending=ending, message="it is so")
+    with pytest.raises(labeler.errors.LabelerError, match="it is so") as raised:
+        report.raise_ending()
+    assert type(raised.value).__name__ == ending
+
+
+def test_a_part_that_cannot_be_begun_is_left() -> None:
+    """The budget is at its end: its rows are not failures, they wait for another run."""
+    totals = Totals()
+    totals.add(PartReport("p", ending="budget"))
+    assert (totals.parts, totals.left) == (0, 1)
+
+
+def test_a_judge_that_breaks_for_one_row_costs_that_row(tmp_path: Path) -> None:
+    """Failures are rows of the partition."""
+
+    def breaks(_: JudgeRequest) -> JudgeReply:
+        raise JudgeError("no answer", reason="unreachable")
+
+    file = write_rows(tmp_path / "rows.parquet", 2)
+    label(file, work(tmp_path, CountingJudge(breaks)))
+    reasons = [
+        one.reason for one in outcomes_in(tmp_path / "labels") if isinstance(one, LabelFailure)
+    ]
+    assert reasons == ["unreachable"] * 2
+
+
+def test_nothing_left_to_do_starts_no_engine(tmp_path: Path) -> None:
+    """Not even to find that out."""
+
+    def engine(*_: object) -> Iterator[PartReport]:
+        raise AssertionError
+
+    assert list(run(Plan([], 1, 1), work(tmp_path), engine, 1)) == []  # type: ignore[arg-type] # never called
+
+
+def test_without_ray_the_engine_says_what_to_install(
+    labeler_command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And nothing is written."""
+    monkeypatch.setitem(sys.modules, "ray", None)
+    monkeypatch.delitem(sys.modules, "labeler.distributed.on_ray", raising=False)
+    for name in ("RAY_ADDRESS", "RAY_AUTH_MODE", "RAY_AUTH_TOKEN"):
+        monkeypatch.setenv(name, "")  # put back as it was, whatever is set
+    file = write_rows(tmp_path / "rows.parquet", 3)
+    options = ["--engine", "ray", "--input", file, "-o", "labels", "--judge", "embedded"]
+    code, _, err = labeler_command("label", *options)
+    assert code == 2
+    assert "pip install 'rag-labeler[ray]'" in err
+    assert not (tmp_path / "labels").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (["--engine", "ray", "-o", "x"], "needs --input"),
+        (["--engine", "ray", "--input", "rows.parquet"], "give a folder"),
+        (["--engine", "ray", "--input", "r.parquet", "-o", "x.jsonl"], "give a folder"),
+        (["--engine", "ray", "--input", "r.parquet", "-o", "x", "--repeat", "2"], "--repeat goes"),
+        (["--input", "rows.parquet"], "--input goes with --engine ray"),
+        (["rows.jsonl", "--workers", "2"], "--workers goes with --engine ray"),
+    ],
+)
+def test_options_that_do_not_fit_the_engine_are_refused(
+    labeler_command: Command, options: list[str], says: str
+) -> None:
+    """Their user expects an effect."""
+    code, _, err = labeler_command("label", "--judge", "embedded", *options)
+    assert code == 2
+    assert says in err

@@ -1,0 +1,163 @@
+"""Several stores become one: nothing is lost, nothing stands twice, and damage stays behind."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from command import Command
+from labeler.errors import UsageError
+from labeler.record import LabelFailure, LabelRecord
+from labeler.stores.disk import DiskStore
+from labeler.stores.merging import merge_stores, stores_in
+from labeler.stores.vectors import DiskVectors
+from labeler.vectors import EmbedderSpec, StoredVector, stored_vector
+from records import sample_failure, sample_record
+
+
+def made(
+    folder: Path, records: Sequence[LabelRecord], failures: Sequence[LabelFailure] = ()
+) -> Path:
+    """A closed store."""
+    with DiskStore(folder) as store:
+        saved = [store.put(one) for one in records]
+        saved += [store.put_failure(one) for one in failures]
+        for future in saved:
+            future.result(10)
+    return folder
+
+
+def content(folder: Path) -> tuple[list[LabelRecord], list[LabelFailure]]:
+    """All that a store holds."""
+    with DiskStore(folder, create=False) as store:
+        records = [one for one in store if isinstance(one, LabelRecord)]
+        return records, [one for one in store.failures() if isinstance(one, LabelFailure)]
+
+
+def test_a_merged_store_equals_one_that_all_was_saved_to(tmp_path: Path) -> None:
+    """Records and failures are the same, key by key."""
+    records, failures = [sample_record(n) for n in range(6)], [sample_failure(9)]
+    one = made(tmp_path / "one", records, failures)
+    shards = tmp_path / "shards"
+    made(shards / "a", records[:4])
+    made(shards / "b", records[3:], failures)
+
+    merged = merge_stores([shards], tmp_path / "all")
+
+    assert content(tmp_path / "all") == content(one)
+    assert (merged.stores, merged.new, merged.present, merged.failures) == (2, 6, 1, 1)
+    assert merged.differing == []
+    assert merged.damaged == []
+
+
+def test_merging_again_changes_nothing(tmp_path: Path) -> None:
+    """The second time all is there already."""
+    made(tmp_path / "a", [sample_record(1), sample_record(2)], [sample_failure(3)])
+    merge_stores([tmp_path / "a"], tmp_path / "all")
+    before = content(tmp_path / "all")
+
+    merged = merge_stores([tmp_path / "a"], tmp_path / "all")
+
+    assert content(tmp_path / "all") == before
+    assert (merged.new, merged.present, merged.failures) == (0, 2, 0)
+
+
+def test_the_sources_are_left_as_they_are(tmp_path: Path) -> None:
+    """A merger copies."""
+    made(tmp_path / "a", [sample_record(1)])
+    before = content(tmp_path / "a")
+    merge_stores([tmp_path / "a"], tmp_path / "all")
+    assert content(tmp_path / "a") == before
+
+
+def test_a_key_keeps_its_first_record_and_the_other_is_named(tmp_path: Path) -> None:
+    """Nobody's label is replaced in silence."""
+    first, second = sample_record(1), sample_record(1, explanation="It says otherwise.")
+    made(tmp_path / "a", [first])
+    made(tmp_path / "b", [second])
+
+    merged = merge_stores([tmp_path / "a", tmp_path / "b"], tmp_path / "all")
+
+    assert content(tmp_path / "all")[0] == [first]
+    assert merged.differing == [second.id]
+
+
+def test_a_key_keeps_its_first_failure(tmp_path: Path) -> None:
+    """What the target knows of a failure stays."""
+    made(tmp_path / "all", [], [sample_failure(1, message="here")])
+    made(tmp_path / "a", [], [sample_failure(1, message="there")])
+    merged = merge_stores([tmp_path / "a"], tmp_path / "all")
+    assert [one.message for one in content(tmp_path / "all")[1]] == ["here"]
+    assert merged.failures == 0
+
+
+def damaged(folder: Path) -> Path:
+    """A store of three records, of which one was changed behind its back; and its key."""
+    records = [sample_record(n) for n in range(3)]
+    made(folder, records)
+    with closing(sqlite3.connect(folder / "cache.db", isolation_level=None)) as connection:
+        connection.execute(
+            "UPDATE Cache SET value = substr(value, 1, 60) WHERE key = ?", (records[1].key,)
+        )
+    return folder
+
+
+def test_a_damaged_record_stays_behind_and_is_named(tmp_path: Path) -> None:
+    """The sound ones beside it are copied."""
+    merged = merge_stores([damaged(tmp_path / "a")], tmp_path / "all")
+    assert [one.id for one in content(tmp_path / "all")[0]] == [
+        one.id for one in sorted([sample_record(0), sample_record(2)], key=lambda one: one.key)
+    ]
+    [error] = merged.damaged
+    assert sample_record(1).key in str(error)
+
+
+def test_vectors_are_merged_too(tmp_path: Path) -> None:
+    """A store's folder of vectors is part of it."""
+    vector: StoredVector = stored_vector(
+        "a text", EmbedderSpec(embedder="words", model="m-1"), (0.5, 1.0)
+    )
+    made(tmp_path / "a", [sample_record(1)])
+    with DiskVectors(tmp_path / "a") as vectors:
+        vectors.put(vector).result(10)
+
+    merged = merge_stores([tmp_path / "a"], tmp_path / "all")
+
+    assert merged.vectors == 1
+    with DiskVectors(tmp_path / "all") as vectors:
+        assert vectors.get(vector.key) == vector
+
+
+def test_a_store_is_not_merged_into_itself(tmp_path: Path) -> None:
+    """The target among the sources is a slip."""
+    made(tmp_path / "a", [sample_record(1)])
+    with pytest.raises(UsageError, match="the store to merge into"):
+        merge_stores([tmp_path / "a"], tmp_path / "a")
+
+
+def test_a_folder_without_a_store_is_refused(tmp_path: Path) -> None:
+    """A wrong path is no empty store."""
+    with pytest.raises(UsageError, match="no label store"):
+        stores_in(tmp_path)
+
+
+def test_the_command_says_what_it_did(tmp_path: Path, labeler_command: Command) -> None:
+    """It ends well, and prints the counts."""
+    made(tmp_path / "a", [sample_record(1)])
+    code, _, err = labeler_command("store", "merge", tmp_path / "a", "--into", tmp_path / "all")
+    assert code == 0
+    assert "of 1 stores 1 new, 0 there already, 0 failures" in err
+
+
+def test_the_command_fails_where_something_was_damaged(
+    tmp_path: Path, labeler_command: Command
+) -> None:
+    """A script notices."""
+    folder = damaged(tmp_path / "a")
+    code, _, err = labeler_command("store", "merge", folder, "--into", tmp_path / "all")
+    assert code == 1
+    assert "not copied:" in err
