@@ -69,19 +69,22 @@ def schemas_in(text: str) -> Iterator[Schema]:
         start = text.find("{", end)
 
 
-def answer(body: Json, number: int = 0, *, flaw: Flaw | None = None) -> str:
+def answer(
+    body: Json, number: int = 0, *, flaw: Flaw | None = None, items: int | None = None
+) -> str:
     """What the model writes: an instance of the schema, or a digit where none is asked for.
 
     Args:
         body: the request.
         number: which of several answers to the same request.
         flaw: what is wrong with it. An answer that has no place for the flaw is an empty object.
+        items: how many a list has; one to three where it is left out.
     """
     draw = random.Random(fingerprint(first_ask(body["messages"]), number))  # noqa: S311 - no secret
     schema = schema_of(body)
     if schema is None:
         return "{}" if flaw else str(draw.randint(0, 2))
-    writer = _Writer(schema, draw, foreign=flaw == "foreign-value")
+    writer = _Writer(schema, draw, foreign=flaw == "foreign-value", items=items)
     value = writer.write(schema)
     spoilt = without_last_item(value) if flaw == "missing-item" else writer.spoilt
     return json.dumps(value if flaw is None or spoilt else {})
@@ -90,13 +93,16 @@ def answer(body: Json, number: int = 0, *, flaw: Flaw | None = None) -> str:
 class _Writer:
     """Writes an instance of a schema."""
 
-    def __init__(self, root: Schema, draw: random.Random, *, foreign: bool) -> None:
+    def __init__(
+        self, root: Schema, draw: random.Random, *, foreign: bool, items: int | None
+    ) -> None:
         self.spoilt = False
         """Whether a value was written that the schema does not allow."""
         self._root = root
         """Where references lead."""
         self._draw = draw
         self._foreign = foreign
+        self._items = items
 
     def write(self, schema: Schema) -> Any:  # noqa: ANN401 - any JSON value
         """A value that fits a schema, or nearly."""
@@ -107,7 +113,7 @@ class _Writer:
         if "properties" in schema:
             return {name: self.write(part) for name, part in schema["properties"].items()}
         if "items" in schema:
-            count = self._draw.randint(1, _MOST_ITEMS)
+            count = self._items or self._draw.randint(1, _MOST_ITEMS)
             return [self.write(schema["items"]) for _ in range(count)]
         return self._single(schema)
 

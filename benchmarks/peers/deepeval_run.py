@@ -2,10 +2,11 @@
 
     python deepeval_run.py --url URL --records RECORDS --out OUT --form default|ignore-errors
 
-The first line of OUT is a JSON object with the ``seconds`` that scoring took, imports aside, and
-what it was ``ended_by``. Each other line is one record: ``id``, ``values`` by metric (``null``
-where there is no number) and ``errors`` by metric. Faithfulness and contextual relevancy are asked
-for. By default deepeval ends at the first error that it cannot mend and returns nothing.
+The first line of OUT is a JSON object with the ``seconds`` that scoring took, imports aside, its
+``cpu`` seconds, and what it was ``ended_by``. Each other line is one record: ``id``, ``values`` by
+metric (``null`` where there is no number) and ``errors`` by metric. Unless others are named,
+faithfulness and contextual relevancy are asked for. By default deepeval ends at the first error
+that it cannot mend and returns nothing. ``--keep`` has it use its own cache of the last run.
 """
 
 # mypy: disable-error-code="import-not-found"
@@ -20,53 +21,65 @@ import time
 from pathlib import Path
 from typing import Any
 
+import openai.resources  # noqa: F401 - so that it is imported before the clock starts
+
 MODEL = "gpt-4o-mini"
 """A name that deepeval knows; the server does not care."""
+METRICS = "faithfulness,context-relevancy"
 JOB_SECONDS = 180
 """What deepeval gives a metric of a record where no time-out of requests is set."""
 
 
-def lines_of(
-    rows: list[dict[str, Any]], url: str, *, concurrency: int, ignore_errors: bool
-) -> list[dict[str, Any]]:
+def lines_of(rows: list[dict[str, Any]], options: argparse.Namespace) -> list[dict[str, Any]]:
     """``deepeval.evaluate`` with its own way of handling errors."""
-    from deepeval import evaluate  # noqa: PLC0415 - reads its settings when it is imported
+    from deepeval import evaluate, metrics  # noqa: PLC0415 - reads its settings when imported
     from deepeval.evaluate import (  # noqa: PLC0415
         AsyncConfig,
         CacheConfig,
         DisplayConfig,
         ErrorConfig,
     )
-    from deepeval.metrics import ContextualRelevancyMetric, FaithfulnessMetric  # noqa: PLC0415
     from deepeval.models import OpenAIModel  # noqa: PLC0415
     from deepeval.test_case import LLMTestCase  # noqa: PLC0415
 
-    model = OpenAIModel(model=MODEL, base_url=url, api_key="none")
+    kinds = {
+        "faithfulness": metrics.FaithfulnessMetric,
+        "answer-relevancy": metrics.AnswerRelevancyMetric,
+        "context-precision": metrics.ContextualPrecisionMetric,
+        "context-recall": metrics.ContextualRecallMetric,
+        "context-relevancy": metrics.ContextualRelevancyMetric,
+        "hallucination": metrics.HallucinationMetric,
+    }
+    model = OpenAIModel(model=options.model, base_url=options.url, api_key="none")
     cases = [
         LLMTestCase(
             name=row["id"],
             input=row["question"],
             actual_output=row["response"],
             retrieval_context=row["documents"],
+            context=row["documents"],
+            expected_output=row.get("reference"),
         )
         for row in rows
     ]
-    began, results, ended_by = time.perf_counter(), [], None
+    names = options.metrics.split(",")
+    asked = [kinds[name](model=model, threshold=options.threshold) for name in names]
+    began, cpu, results, ended_by = time.perf_counter(), time.process_time(), [], None
     try:
         results = evaluate(
             cases,
-            [FaithfulnessMetric(model=model), ContextualRelevancyMetric(model=model)],
-            async_config=AsyncConfig(max_concurrent=concurrency),
+            asked,
+            async_config=AsyncConfig(max_concurrent=options.concurrency),
             display_config=DisplayConfig(
                 show_indicator=False, print_results=False, inspect_after_run=False
             ),
-            cache_config=CacheConfig(write_cache=False),
-            error_config=ErrorConfig(ignore_errors=ignore_errors),
+            cache_config=CacheConfig(write_cache=options.keep, use_cache=options.keep),
+            error_config=ErrorConfig(ignore_errors=options.form == "ignore-errors"),
         ).test_results
     except Exception as error:  # noqa: BLE001 - whatever the framework raises is the finding
         ended_by = type(error).__name__
-    seconds = time.perf_counter() - began
-    return [{"seconds": seconds, "ended_by": ended_by}, *map(line_of, results)]
+    whole = {"seconds": time.perf_counter() - began, "cpu": time.process_time() - cpu}
+    return [{**whole, "ended_by": ended_by}, *map(line_of, results)]
 
 
 def line_of(result: Any) -> dict[str, Any]:  # noqa: ANN401 - deepeval's TestResult
@@ -87,12 +100,15 @@ def main() -> None:
     parser.add_argument("--form", choices=["default", "ignore-errors"], required=True)
     parser.add_argument("--timeout", type=float, default=10.0)
     parser.add_argument("--concurrency", type=int, default=16)
+    parser.add_argument("--metrics", default=METRICS)
+    parser.add_argument("--model", default=MODEL)
+    parser.add_argument("--threshold", type=float, default=0.5, help="of every metric")
+    parser.add_argument("--keep", action="store_true", help="results, for the next run")
     options = parser.parse_args()
     os.environ["DEEPEVAL_PER_ATTEMPT_TIMEOUT_SECONDS_OVERRIDE"] = str(options.timeout)
     os.environ["DEEPEVAL_PER_TASK_TIMEOUT_SECONDS_OVERRIDE"] = str(JOB_SECONDS)
     rows = [json.loads(line) for line in options.records.read_text(encoding="utf-8").splitlines()]
-    ignore = options.form == "ignore-errors"
-    lines = lines_of(rows, options.url, concurrency=options.concurrency, ignore_errors=ignore)
+    lines = lines_of(rows, options)
     options.out.write_text("".join(json.dumps(one) + "\n" for one in lines), encoding="utf-8")
 
 

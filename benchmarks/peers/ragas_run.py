@@ -2,10 +2,11 @@
 
     python ragas_run.py --url URL --records RECORDS --out OUT --form evaluate|collections
 
-The first line of OUT is a JSON object with the ``seconds`` that scoring took, imports aside, and
-what it was ``ended_by``. Each other line is one record: ``id``, ``values`` by metric (``null``
-where there is no number) and ``errors`` by metric. Faithfulness, context relevance and context
-utilization are asked for.
+The first line of OUT is a JSON object with the ``seconds`` that scoring took, imports aside, its
+``cpu`` seconds, and what it was ``ended_by``. Each other line is one record: ``id``, ``values`` by
+metric (``null`` where there is no number) and ``errors`` by metric. Unless others are named,
+faithfulness, context relevance and context utilization are asked for. ``--keep`` gives it its own
+disk cache.
 """
 
 # mypy: disable-error-code="import-not-found, import-untyped"
@@ -21,84 +22,129 @@ import time
 import warnings
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import openai.resources  # noqa: F401 - so that it is imported before the clock starts
 from openai import AsyncOpenAI
 
 Row = dict[str, Any]
 Result = dict[str, Any]
-Scored = tuple[list[Result], float]
-"""Results, and seconds."""
 
-MODEL = "gpt-4o-mini"
-"""A name that ragas knows; the server does not care."""
+
+class Taken(NamedTuple):
+    """What scoring took, imports aside."""
+
+    seconds: float
+    cpu: float
+
+
+Scored = tuple[list[Result], Taken]
+
+MODEL, EMBEDDER = "gpt-4o-mini", "text-embedding-3-small"
+"""Names that ragas knows; the server does not care."""
+CACHE = "cache"
+"""Where ragas keeps answers where it is asked to, in the working directory."""
+METRICS = "faithfulness,context-relevancy,context-utilization"
+NAMES = {
+    "q": ("question", "user_input"),
+    "d": ("documents", "retrieved_contexts"),
+    "r": ("response", "response"),
+    "t": ("reference", "reference"),
+}
+"""What a metric needs: a record's field, and what ragas calls it."""
 JOB_SECONDS = 180
 """What ragas gives a metric of a record by default."""
 
 
-def evaluate_rows(rows: list[Row], url: str, timeout: float, concurrency: int) -> Scored:
+def evaluate_rows(rows: list[Row], options: argparse.Namespace) -> Scored:
     """``ragas.evaluate``: what fails becomes NaN."""
-    from langchain_openai import ChatOpenAI  # noqa: PLC0415 - only this form needs it
-    from ragas import EvaluationDataset, evaluate  # noqa: PLC0415
-    from ragas.metrics import (  # noqa: PLC0415
-        ContextRelevance,
-        Faithfulness,
-        LLMContextPrecisionWithoutReference,
-    )
+    from langchain_openai import ChatOpenAI, OpenAIEmbeddings  # noqa: PLC0415 - only this form
+    from ragas import EvaluationDataset, evaluate, metrics  # noqa: PLC0415
+    from ragas.cache import DiskCacheBackend  # noqa: PLC0415
+    from ragas.embeddings import LangchainEmbeddingsWrapper  # noqa: PLC0415
+    from ragas.llms import LangchainLLMWrapper  # noqa: PLC0415
     from ragas.run_config import RunConfig  # noqa: PLC0415
 
+    kinds: dict[str, Callable[[], Any]] = {
+        "faithfulness": metrics.Faithfulness,
+        "answer-relevancy": metrics.ResponseRelevancy,
+        "context-precision": metrics.LLMContextPrecisionWithReference,
+        "context-utilization": metrics.LLMContextPrecisionWithoutReference,
+        "context-recall": metrics.LLMContextRecall,
+        "context-relevancy": metrics.ContextRelevance,
+        "noise-sensitivity": metrics.NoiseSensitivity,
+    }
     samples = [
         {
             "user_input": row["question"],
             "retrieved_contexts": row["documents"],
             "response": row["response"],
+            **({"reference": row["reference"]} if "reference" in row else {}),
         }
         for row in rows
     ]
-    began = time.perf_counter()
+    address = {"base_url": options.url, "api_key": "none", "timeout": options.timeout}
+    llm = ChatOpenAI(model=options.model, **address)
+    # Where it may count tokens it fetches a vocabulary from elsewhere.
+    embeddings = OpenAIEmbeddings(model=EMBEDDER, check_embedding_ctx_length=False, **address)
+    if options.keep:
+        cache = DiskCacheBackend(CACHE)
+        llm = LangchainLLMWrapper(llm, cache=cache)
+        embeddings = LangchainEmbeddingsWrapper(embeddings, cache=cache)
+    began, cpu = time.perf_counter(), time.process_time()
     found = evaluate(
         EvaluationDataset.from_list(samples),
-        metrics=[Faithfulness(), ContextRelevance(), LLMContextPrecisionWithoutReference()],
-        llm=ChatOpenAI(model=MODEL, base_url=url, api_key="none", timeout=timeout),
-        run_config=RunConfig(timeout=JOB_SECONDS, max_workers=concurrency),
+        metrics=[kinds[name]() for name in options.metrics.split(",")],
+        llm=llm,
+        embeddings=embeddings,
+        run_config=RunConfig(timeout=JOB_SECONDS, max_workers=options.concurrency),
         show_progress=False,
     )
-    seconds = time.perf_counter() - began
+    taken = Taken(time.perf_counter() - began, time.process_time() - cpu)
     results = [
         {"id": row["id"], "values": {k: number(v) for k, v in scores.items()}, "errors": {}}
         for row, scores in zip(rows, found.scores, strict=True)
     ]
-    return results, seconds
+    return results, taken
 
 
-def score_rows(rows: list[Row], url: str, timeout: float, concurrency: int) -> Scored:
+def score_rows(rows: list[Row], options: argparse.Namespace) -> Scored:
     """``ragas.metrics.collections``: what fails raises, and is caught here, metric by metric."""
-    from ragas.llms import llm_factory  # noqa: PLC0415 - only this form needs it
-    from ragas.metrics.collections import (  # noqa: PLC0415
-        ContextRelevance,
-        ContextUtilization,
-        Faithfulness,
-    )
+    from ragas.cache import DiskCacheBackend  # noqa: PLC0415 - only this form needs these
+    from ragas.embeddings import OpenAIEmbeddings  # noqa: PLC0415
+    from ragas.llms import llm_factory  # noqa: PLC0415
+    from ragas.metrics import collections as kinds  # noqa: PLC0415
 
     async def score_all() -> list[Result]:
-        client = AsyncOpenAI(base_url=url, api_key="none", timeout=timeout)
-        llm = llm_factory(MODEL, client=client)
-        faithful, relevant, used = Faithfulness(llm), ContextRelevance(llm), ContextUtilization(llm)
-        gate = asyncio.Semaphore(concurrency)
+        client = AsyncOpenAI(base_url=options.url, api_key="none", timeout=options.timeout)
+        cache = DiskCacheBackend(CACHE) if options.keep else None
+        llm = llm_factory(options.model, client=client, cache=cache)
+        embeddings = OpenAIEmbeddings(client, EMBEDDER, cache)
+        make: dict[str, tuple[Callable[[], Any], str]] = {
+            "faithfulness": (lambda: kinds.Faithfulness(llm), "qdr"),
+            "answer-relevancy": (lambda: kinds.AnswerRelevancy(llm, embeddings), "qr"),
+            "context-precision": (lambda: kinds.ContextPrecision(llm), "qdt"),
+            "context-utilization": (lambda: kinds.ContextUtilization(llm), "qdr"),
+            "context-recall": (lambda: kinds.ContextRecall(llm), "qdt"),
+            "context-relevancy": (lambda: kinds.ContextRelevance(llm), "qd"),
+            "noise-sensitivity": (lambda: kinds.NoiseSensitivity(llm), "qdrt"),
+        }
+        metrics = [(make[name][0](), make[name][1]) for name in options.metrics.split(",")]
+        gate = asyncio.Semaphore(options.concurrency)
 
         async def score(row: Row) -> Result:
-            asked = {"user_input": row["question"], "retrieved_contexts": row["documents"]}
-            answered = {**asked, "response": row["response"]}
             result: Result = {"id": row["id"], "values": {}, "errors": {}}
-            for metric, inputs in ((faithful, answered), (relevant, asked), (used, answered)):
+            for metric, needed in metrics:
+                inputs = {NAMES[one][1]: row[NAMES[one][0]] for one in needed}
                 async with gate:
                     await note(result, metric.name, metric.ascore, inputs)
             return result
 
         return await asyncio.gather(*map(score, rows))
 
-    began = time.perf_counter()
-    return asyncio.run(score_all()), time.perf_counter() - began
+    began, cpu = time.perf_counter(), time.process_time()
+    results = asyncio.run(score_all())
+    return results, Taken(time.perf_counter() - began, time.process_time() - cpu)
 
 
 async def note(
@@ -126,12 +172,16 @@ def main() -> None:
     parser.add_argument("--form", choices=["evaluate", "collections"], required=True)
     parser.add_argument("--timeout", type=float, default=10.0)
     parser.add_argument("--concurrency", type=int, default=16)
+    parser.add_argument("--metrics", default=METRICS)
+    parser.add_argument("--model", default=MODEL)
+    parser.add_argument("--threshold", type=float, help="nothing: these metrics have none")
+    parser.add_argument("--keep", action="store_true", help="answers, for the next run")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     rows = [json.loads(line) for line in options.records.read_text(encoding="utf-8").splitlines()]
     act = evaluate_rows if options.form == "evaluate" else score_rows
-    results, seconds = act(rows, options.url, options.timeout, options.concurrency)
-    lines = [{"seconds": seconds, "ended_by": None}, *results]
+    results, taken = act(rows, options)
+    lines = [{**taken._asdict(), "ended_by": None}, *results]
     options.out.write_text("".join(json.dumps(one) + "\n" for one in lines), encoding="utf-8")
 
 

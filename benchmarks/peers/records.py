@@ -7,6 +7,7 @@ nothing; they are as long as those of a small question-answering set, and the sa
 from __future__ import annotations
 
 import random
+from collections.abc import Iterable
 from typing import Any
 
 _PLACES = ("Harbour Mill", "the east depot", "Cold Spring", "the old brickworks", "Lower Quay")
@@ -19,6 +20,21 @@ def made_up(count: int, seed: int = 1) -> list[dict[str, Any]]:
     """Rows with ``id``, ``question``, ``documents`` and ``response``; each question is another."""
     draw = random.Random(seed)  # noqa: S311 - not for secrets
     return [_row(number, draw) for number in range(count)]
+
+
+def with_references(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The same rows with a ``reference``: what their response says first, and a sentence beside."""
+    return [{**row, "reference": _reference(row)} for row in rows]
+
+
+def _reference(row: dict[str, Any]) -> str:
+    said, document = sentences(row["response"]), sentences(row["documents"][0])
+    return f"{said[0]} {document[-1]}"
+
+
+def sentences(text: str) -> list[str]:
+    """The sentences of a made-up text."""
+    return [f"{one}." for one in text.removesuffix(".").split(". ")]
 
 
 def _row(number: int, draw: random.Random) -> dict[str, Any]:
