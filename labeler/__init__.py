@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         iter_scores,
         label,
         metrics,
+        open_rows,
         read_labels,
         read_ragbench,
         read_scores,
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
         GPTLabelingOutput,
         ReferenceLabelingOutput,
     )
+    from labeler.number_files import to_arrow, to_frame
     from labeler.record import LabelFailure, LabelRecord, ScoreRecord
     from labeler.report import write_report
     from labeler.scores import Criterion
@@ -71,6 +73,7 @@ _HOMES = {
         "iter_scores",
         "label",
         "metrics",
+        "open_rows",
         "read_labels",
         "read_ragbench",
         "read_scores",
@@ -94,6 +97,7 @@ _HOMES = {
     "labeler.judges.openai_batch": ("OpenAIBatches",),
     "labeler.judges.openai_judge": ("OpenAIJudge",),
     "labeler.labels": ("ClaimsLabelingOutput", "GPTLabelingOutput", "ReferenceLabelingOutput"),
+    "labeler.number_files": ("to_arrow", "to_frame"),
     "labeler.record": ("LabelFailure", "LabelRecord", "ScoreRecord"),
     "labeler.report": ("write_report",),
     "labeler.scores": ("Criterion",),
@@ -148,6 +152,7 @@ __all__ = [
     "label",
     "metric",
     "metrics",
+    "open_rows",
     "read_human_labels",
     "read_labels",
     "read_ragbench",
@@ -155,6 +160,8 @@ __all__ = [
     "score",
     "submit_batch",
     "summary",
+    "to_arrow",
+    "to_frame",
     "write_labels",
     "write_report",
 ]

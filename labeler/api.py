@@ -21,10 +21,8 @@ from labeler.batches import (
 from labeler.batches import submit_batch as hand_in
 from labeler.calculators import (
     Intervals,
-    Metric,
     MetricsRow,
     SummaryRow,
-    measure,
     select_metrics,
     summarize,
 )
@@ -39,12 +37,10 @@ from labeler.calculators.scores import (
 )
 from labeler.calculators.similarity import (
     QUESTION_METRICS,
-    measure_questions,
     other_ids,
     question_metrics,
-    with_subjects,
 )
-from labeler.canaries import Canaries, is_canary
+from labeler.canaries import Canaries
 from labeler.criteria_files import choose_criteria
 from labeler.embedding import EMBEDDERS, Embedder
 from labeler.embedding.shelf import EmbeddingWork, Shelf
@@ -53,16 +49,20 @@ from labeler.errors import UnknownName, UsageError
 from labeler.estimating import Estimate, Unasked
 from labeler.estimating import estimate as reckon
 from labeler.example import Example, Frozen
+from labeler.formats.frames import table_of
+from labeler.formats.presets import choose_columns
 from labeler.gates import Demand, Gate
 from labeler.importers.ragbench import read_ragbench
+from labeler.index import is_worthwhile
 from labeler.judges import JUDGES, Judge, JudgeSpec
 from labeler.judges.batch_service import BatchService
-from labeler.label_files import read_outcomes, write_outcomes
+from labeler.label_files import write_outcomes
 from labeler.pipeline import DEFAULT_CONCURRENCY, Watcher, label_rows
 from labeler.pricing import Price, find_price
 from labeler.profiles import DEFAULT_PROFILE
 from labeler.prompting import DEFAULT_PROMPT, Message, load_prompt
 from labeler.questioning import QuestionsRecipe
+from labeler.reading import measured, read_any, read_labels, read_records, read_scores
 from labeler.recipe import recipe
 from labeler.record import (
     AnyOutcome,
@@ -71,11 +71,7 @@ from labeler.record import (
     LabelRecord,
     Outcome,
     QuestionsOutcome,
-    QuestionsRecord,
     ScoreOutcome,
-    labels_among,
-    questions_among,
-    scores_among,
 )
 from labeler.rows import RowFile, Rows, RowSequence
 from labeler.score_runs import Plan, score_rows
@@ -93,11 +89,28 @@ DEFAULT_STORE = ".labeler"
 """Folder of the label store, beside the work it belongs to."""
 
 
-def open_rows(rows: str | Path | Iterable[Example | Mapping[str, Any]]) -> Rows:
-    """Rows of a file (a path, ``-`` for standard input), or rows from Python."""
+def open_rows(
+    rows: str | Path | Iterable[Example | Mapping[str, Any]],
+    *,
+    columns: Mapping[str, str | Sequence[str]] | None = None,
+    preset: str | None = None,
+) -> Rows:
+    """Rows of a file (a path, ``-`` for standard input), or rows from Python.
+
+    Args:
+        rows: a file or folder, see :mod:`labeler.formats`; or examples or mappings, a data frame of
+            polars or pandas, a table of Arrow, a data set of the Hugging Face library.
+        columns: for each field the column that it is read from, where that is not called like it;
+            see :mod:`labeler.formats.columns`.
+        preset: whose columns the rows have, such as ``ragas``.
+
+    Raises:
+        UsageError: there is no such preset or field, or what is needed to read them is not there.
+    """
+    chosen = choose_columns(columns, preset)
     if isinstance(rows, str | Path):
-        return RowFile(rows)
-    return RowSequence(list(rows))
+        return RowFile(rows, columns=chosen)
+    return RowSequence(table_of(rows) or list(rows), chosen)
 
 
 def open_judge(judge: str | Judge) -> Judge:
@@ -128,6 +141,7 @@ def iter_labels(
     profile: str = DEFAULT_PROFILE,
     prompt: str | None = None,
     trial: int = 0,
+    max_input_tokens: int | None = None,
     concurrency: int = DEFAULT_CONCURRENCY,
     limits: Limits | None = None,
     retry_failed: bool = False,
@@ -150,6 +164,9 @@ def iter_labels(
             for the others.
         prompt: name and version of another prompt than the profile's own.
         trial: 0 for the first judgement; another number asks anew and is stored apart.
+        max_input_tokens: tokens that a prompt may have; by default what the judge's model takes,
+            where a table knows that. A longer record is judged in windows over its documents, whose
+            labels are merged; see :mod:`labeler.windows`.
         concurrency: requests in flight at most; how many there are is found by trying.
         limits: requests and tokens a minute, a budget, how long a server may ask to wait.
         retry_failed: ask again for what failed for good before, such as after a refusal.
@@ -164,7 +181,14 @@ def iter_labels(
         StoreError: the store cannot be read or written.
     """
     opened = rows if isinstance(rows, RowFile | RowSequence) else open_rows(rows)
-    how = recipe(open_judge(judge), splitter=splitter, profile=profile, prompt=prompt, trial=trial)
+    how = recipe(
+        open_judge(judge),
+        splitter=splitter,
+        profile=profile,
+        prompt=prompt,
+        trial=trial,
+        max_input_tokens=max_input_tokens,
+    )
     opened_here = isinstance(store, str | Path)
     kept = _open_store(store, watcher) if isinstance(store, str | Path) else store
     run = label_rows(
@@ -180,6 +204,8 @@ def iter_labels(
         after=kept.close if opened_here else lambda: None,
     )
     yield from cast("Generator[Outcome, None, None]", run)  # what a recipe of labels makes
+    if opened_here:
+        _index(store, watcher)
 
 
 def iter_majority(
@@ -193,6 +219,7 @@ def iter_majority(
     profile: str = DEFAULT_PROFILE,
     prompt: str | None = None,
     trial: int = 0,
+    max_input_tokens: int | None = None,
     concurrency: int = DEFAULT_CONCURRENCY,
     limits: Limits | None = None,
     retry_failed: bool = False,
@@ -213,6 +240,7 @@ def iter_majority(
         profile: what the voters are asked for.
         prompt: the same.
         trial: the first trial of each voter.
+        max_input_tokens: the same, for each voter.
         concurrency: the same.
         limits: the same, for all voters together.
         retry_failed: the same.
@@ -226,7 +254,14 @@ def iter_majority(
     opened = rows if isinstance(rows, RowFile | RowSequence) else open_rows(rows)
     asked = [open_judge(judge) for judge in judges]
     voters = [
-        recipe(judge, splitter=splitter, profile=profile, prompt=prompt, trial=trial + extra)
+        recipe(
+            judge,
+            splitter=splitter,
+            profile=profile,
+            prompt=prompt,
+            trial=trial + extra,
+            max_input_tokens=max_input_tokens,
+        )
         for judge in asked
         for extra in range(repeat)
     ]
@@ -244,6 +279,8 @@ def iter_majority(
         watcher=watcher,
         after=kept.close if opened_here else lambda: None,
     )
+    if opened_here:
+        _index(store, watcher)
 
 
 def iter_scores(
@@ -423,6 +460,14 @@ def iter_similarity(
         )
 
 
+def _index(store: object, watcher: Watcher | None) -> None:
+    """Bring the index of a store's folder up to date, when its run is over."""
+    if is_worthwhile(str(store)):
+        from labeler.index.stored import keep_up  # noqa: PLC0415 - loads pyarrow
+
+        keep_up(Path(str(store)), watcher.notice if watcher else lambda _: None)
+
+
 def _open_store(folder: str | Path, watcher: Watcher | None) -> DiskStore:
     return DiskStore(folder, notice=watcher.notice if watcher else None)
 
@@ -436,6 +481,7 @@ def label(
     profile: str = DEFAULT_PROFILE,
     prompt: str | None = None,
     trial: int = 0,
+    max_input_tokens: int | None = None,
     concurrency: int = DEFAULT_CONCURRENCY,
     limits: Limits | None = None,
     retry_failed: bool = False,
@@ -450,6 +496,7 @@ def label(
             profile=profile,
             prompt=prompt,
             trial=trial,
+            max_input_tokens=max_input_tokens,
             concurrency=concurrency,
             limits=limits,
             retry_failed=retry_failed,
@@ -467,6 +514,7 @@ def submit_batch(
     profile: str = DEFAULT_PROFILE,
     prompt: str | None = None,
     trial: int = 0,
+    max_input_tokens: int | None = None,
     retry_failed: bool = False,
     limits: FileLimits | None = None,
 ) -> Submission:
@@ -483,6 +531,7 @@ def submit_batch(
         profile: the same.
         prompt: the same.
         trial: the same.
+        max_input_tokens: the same; labeling the rows afterwards merges what came for windows.
         retry_failed: ask again for what failed for good before.
         limits: how large one file of a batch may be.
 
@@ -492,7 +541,14 @@ def submit_batch(
         StoreError: the store cannot be read or written.
     """
     opened = rows if isinstance(rows, RowFile | RowSequence) else open_rows(rows)
-    how = recipe(judge, splitter=splitter, profile=profile, prompt=prompt, trial=trial)
+    how = recipe(
+        judge,
+        splitter=splitter,
+        profile=profile,
+        prompt=prompt,
+        trial=trial,
+        max_input_tokens=max_input_tokens,
+    )
     return hand_in(opened, how, batches, store, retry_failed=retry_failed, limits=limits)
 
 
@@ -505,6 +561,7 @@ def estimate(
     profile: str = DEFAULT_PROFILE,
     prompt: str | None = None,
     trial: int = 0,
+    max_input_tokens: int | None = None,
     concurrency: int = DEFAULT_CONCURRENCY,
     price: Price | None = None,
     max_output_tokens: int | None = None,
@@ -521,6 +578,7 @@ def estimate(
         profile: the same.
         prompt: the same.
         trial: the same.
+        max_input_tokens: the same.
         concurrency: requests in flight at most.
         price: what the model's tokens cost; see :func:`find_price`.
         max_output_tokens: the cap on an answer; without one there is no worst case.
@@ -529,7 +587,15 @@ def estimate(
     """
     opened = rows if isinstance(rows, RowFile | RowSequence) else open_rows(rows)
     asked = Unasked(judge) if isinstance(judge, JudgeSpec) else judge
-    how = recipe(asked, splitter=splitter, profile=profile, prompt=prompt, trial=trial)
+    how = recipe(
+        asked,
+        splitter=splitter,
+        profile=profile,
+        prompt=prompt,
+        trial=trial,
+        max_input_tokens=max_input_tokens,
+        price=price,
+    )
     with _stored_labels(store) as labels:
         return reckon(
             opened,
@@ -554,58 +620,13 @@ def _stored_labels(store: LabelStore | str | Path) -> Iterator[LabelStore]:
         yield own
 
 
-def read_any(outcomes: str | Path) -> Iterator[AnyOutcome]:
-    """Read outcomes of every kind, labels and scores, of a file, ``-``, or a store's folder.
-
-    Raises:
-        UsageError: there is no such file or folder, or a line is no outcome.
-        StoreError: the store is damaged.
-    """
-    if Path(outcomes).is_dir():
-        with DiskStore(outcomes, create=False) as store:
-            yield from store
-    else:
-        yield from read_outcomes(outcomes)
-
-
-def read_labels(labels: str | Path) -> Iterator[Outcome]:
-    """Read outcomes of a label file, of standard input (``-``), or of a store's folder.
-
-    What else stands there, such as scores, is left out.
-
-    Raises:
-        UsageError: there is no such file or folder, or a line is no label.
-        StoreError: the store is damaged.
-    """
-    return labels_among(read_any(labels))
-
-
-def read_scores(scores: str | Path) -> Iterator[ScoreOutcome]:
-    """Read the scores, and failures to score, of a file, standard input or a store's folder.
-
-    Raises:
-        UsageError: there is no such file or folder, or a line is no outcome.
-        StoreError: the store is damaged.
-    """
-    return scores_among(read_any(scores))
-
-
-def read_records(labels: str | Path) -> Iterator[LabelRecord]:
-    """Read the label records among the outcomes of :func:`read_labels`."""
-    return (
-        outcome
-        for outcome in read_labels(labels)
-        if isinstance(outcome, LabelRecord) and not is_canary(outcome)
-    )
-
-
 def write_labels(outcomes: Iterable[AnyOutcome], path: str | Path) -> int:
     """Write outcomes as JSON Lines; the file appears when it is whole. Returns their number."""
     return sum(1 for _ in write_outcomes(outcomes, path))
 
 
 def messages(
-    rows: str | Path,
+    rows: str | Path | Rows,
     *,
     id: str | None = None,  # noqa: A002 - the row's field
     prompt: str | None = None,
@@ -616,13 +637,14 @@ def messages(
     Raises:
         UsageError: there is no such row, or it is no example.
     """
-    for row in RowFile(rows):
+    for row in RowFile(rows) if isinstance(rows, str | Path) else rows:
         if id is None or row.content.id == id:
             if isinstance(row.content, LabelFailure):
                 raise UsageError(row.content.message)
             keyed = key_example(row.content, SPLITTERS[splitter])
             return load_prompt(prompt or DEFAULT_PROMPT).render(keyed)
-    raise UsageError(f"{rows} has no row {id!r}")
+    shown = f"{rows} has" if isinstance(rows, str | Path) else "there is"
+    raise UsageError(f"{shown} no row {id!r}")
 
 
 class Imported(NamedTuple):
@@ -662,43 +684,6 @@ def import_labels(outcomes: Iterable[AnyOutcome], store: str | Path = DEFAULT_ST
 
 def _answer(record: AnyRecord) -> Frozen:
     return record.label if isinstance(record, LabelRecord) else record.answer
-
-
-QUESTION = "question"
-"""The column that every record has: records of one question may be drawn together by it."""
-
-
-def measured(
-    outcomes: Iterable[AnyOutcome],
-    metrics: Sequence[Metric] | None = None,
-    *,
-    questions: Sequence[Metric] | None = None,
-    column: str = "",
-) -> Iterator[MetricsRow]:
-    """Measure outcomes one by one.
-
-    Args:
-        outcomes: labels, written questions and failures; what else is there is left out.
-        metrics: of labels; by default each metric once, in its default dialect, that labels of the
-            row's profile have the fields for; where none is named, labels are left out.
-        questions: of written questions; by default each once, in its default dialect.
-        column: a column that is asked for later: ``question``, which is no metadata, is then put
-            with the metadata, unless a column of that name is there.
-    """
-    for outcome, written in with_subjects(outcomes):
-        if (questions if written else metrics) == ():
-            continue
-        rows = (
-            (measure_questions(each, questions) for each in questions_among([outcome]))
-            if written
-            else (measure(each, metrics) for each in labels_among([outcome]) if not is_canary(each))
-        )
-        for row in rows:
-            if column == QUESTION and isinstance(outcome, LabelRecord | QuestionsRecord):
-                asked = {QUESTION: outcome.example.question}
-                yield replace(row, metadata=asked | row.metadata)
-            else:
-                yield row
 
 
 class Gauged(NamedTuple):
@@ -827,6 +812,7 @@ __all__ = [
     "open_judge",
     "open_rows",
     "panels_of",
+    "read_any",
     "read_labels",
     "read_ragbench",
     "read_records",

@@ -31,12 +31,14 @@ from labeler.cli import (
     corrections,
     diffing,
     estimating,
+    indexing,
     labeling,
     reading,
     reporting,
     reviewing,
     scoring,
     similarity,
+    stores,
 )
 from labeler.cli.interrupt import Interrupted, ReaderGone, signals_raise
 from labeler.errors import LabelerError, RunPaused
@@ -69,6 +71,7 @@ correcting = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
 )
+store = typer.Typer(help="Work on label stores.", no_args_is_help=True, rich_markup_mode=None)
 
 
 _UNREAD = "the reader left before all was written"
@@ -102,6 +105,7 @@ app.command("metrics")(_guarded(reading.metrics))
 app.command("compare")(_guarded(comparing.compare))
 app.command("check")(_guarded(checking.check))
 app.command("agree")(_guarded(agreeing.agree))
+app.command("index")(_guarded(indexing.index))
 app.command("similarity")(_guarded(similarity.similarity))
 app.command("show")(_guarded(reading.show))
 app.command("audit")(_guarded(auditing.audit))
@@ -121,6 +125,8 @@ batch.command("submit")(_guarded(batching.submit))
 batch.command("status")(_guarded(batching.status))
 batch.command("collect")(_guarded(batching.collect))
 batch.command("cancel")(_guarded(batching.cancel))
+app.add_typer(store, name="store")
+store.command("merge")(_guarded(stores.merge))
 app.command("export")(_guarded(labeling.export, _UNREAD))
 app.command("schema")(_guarded(artifacts.schema))
 app.command("prompt")(_guarded(artifacts.prompt))

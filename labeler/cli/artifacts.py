@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from labeler.cli import options
+
 
 def schema(
     name: Annotated[str | None, typer.Argument(help="Such as label-trace/v1.")] = None,
@@ -21,6 +23,8 @@ def prompt(
     rows: Annotated[
         str | None, typer.Option(help="Show the messages for a row of this file instead.")
     ] = None,
+    mapped: options.Map = None,
+    preset: options.PresetName = None,
     id: Annotated[str | None, typer.Option(help="Which row; by default the first.")] = None,  # noqa: A002 - its name on the command line
     splitter: Annotated[str, typer.Option(help="general, ragbench, given.")] = "general",
 ) -> None:
@@ -31,7 +35,8 @@ def prompt(
     from labeler import api
     from labeler.characters import visible
 
-    for message in api.messages(rows, id=id, prompt=name, splitter=splitter):
+    opened = options.open_rows([rows], "id", mapped, preset)
+    for message in api.messages(opened, id=id, prompt=name, splitter=splitter):
         sys.stdout.write(f"--- {message['role']}\n{visible(message['content'])}\n")
 
 

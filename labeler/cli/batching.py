@@ -42,6 +42,8 @@ def submit(
     *,
     model: options.Model = None,
     id_from: options.Id = "id",
+    mapped: options.Map = None,
+    preset: options.PresetName = None,
     base_url: BaseUrl = None,
     organization: Organization = None,
     project: Project = None,
@@ -51,6 +53,7 @@ def submit(
     reasoning_effort: options.ReasoningEffort = None,
     cache_prefix: options.CachePrefix = False,
     max_output_tokens: options.MaxOutputTokens = None,
+    max_input_tokens: options.MaxInputTokens = None,
     store: options.Store = ".labeler",
     splitter: options.Splitter = "general",
     profile: options.ProfileName = "trace",
@@ -66,7 +69,6 @@ def submit(
     from labeler.cli.judging import key_for
     from labeler.judges.openai_judge import OpenAIJudge
     from labeler.recipe import recipe
-    from labeler.rows import RowFile
 
     if model is None:
         raise UsageError(
@@ -88,8 +90,15 @@ def submit(
     service = _service(base_url, organization, project)
     announce("stopping: what was written down is gone on with when you run this again")
     done = batches.submit_batch(
-        RowFile(*rows, id_from=options.id_columns(id_from)),
-        recipe(judge, splitter=splitter, profile=profile, prompt=prompt, trial=trial),
+        options.open_rows(rows, id_from, mapped, preset),
+        recipe(
+            judge,
+            splitter=splitter,
+            profile=profile,
+            prompt=prompt,
+            trial=trial,
+            max_input_tokens=max_input_tokens,
+        ),
         service,
         store,
         retry_failed=retry_failed,

@@ -29,10 +29,13 @@ def estimate(
     *,
     model: Annotated[str, typer.Option(envvar="LABELER_MODEL", help="Model that openai asks.")],
     id_from: options.Id = "id",
+    mapped: options.Map = None,
+    preset: options.PresetName = None,
     base_url: options.BaseUrl = None,
     price: options.PriceOption = None,
     prices: options.Prices = None,
     max_output_tokens: options.MaxOutputTokens = None,
+    max_input_tokens: options.MaxInputTokens = None,
     latency: Annotated[
         float | None, typer.Option(min=0, help="Seconds for an answer; by default as stored.")
     ] = None,
@@ -58,7 +61,6 @@ def estimate(
     from labeler.judges.openai_spec import spec_of
     from labeler.pricing import find_price
     from labeler.profiles import AUTO, PROFILES
-    from labeler.rows import RowFile
 
     if each_profile and prompt is not None:
         raise UsageError("--each-profile takes each profile's own prompt: leave --prompt out")
@@ -71,7 +73,7 @@ def estimate(
         "reasoning_effort": reasoning_effort,
     }
     spec = spec_of(model, {name: value for name, value in settings.items() if value is not None})
-    opened = RowFile(*rows, id_from=options.id_columns(id_from))
+    opened = options.open_rows(rows, id_from, mapped, preset)
     known = find_price(model, base_url, given=price, file=prices)
     wanted = [*PROFILES, AUTO] if each_profile else [profile]
     found = {
@@ -86,6 +88,7 @@ def estimate(
             concurrency=concurrency,
             price=known,
             max_output_tokens=max_output_tokens,
+            max_input_tokens=max_input_tokens,
             latency=latency,
             retry_failed=retry_failed,
         )
@@ -180,8 +183,8 @@ def _row_lines(found: Estimate) -> Iterator[tuple[str, int, str]]:
     yield "requests", rows.asked, f"to {found.model}"
     for name, number in found.profiles.items():
         yield f"  profile {name}", number, ""
-    long = f"longer than the model's {found.context_window or 0:,} tokens: "
-    yield "  too long", rows.too_long, long + _named(rows.too_long_ids, rows.too_long)
+    parts = f"of at most {found.max_input_tokens or 0:,} tokens, of too long rows: "
+    yield "  in windows", rows.windows, parts + _named(rows.windowed_ids, rows.windowed)
 
 
 def _named(ids: tuple[str, ...], total: int) -> str:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from labeler.cli import options
+from labeler.cli import distributing, options
 from labeler.cli.interrupt import announce
 from labeler.cli.running import SOME_FAILED, exit_code, refuse_own_input, write_run
 from labeler.errors import UsageError
@@ -15,12 +16,21 @@ if TYPE_CHECKING:
     from labeler.canaries import Canaries
     from labeler.cli.terminal import Progress
     from labeler.judges import Judge
+    from labeler.pricing import Price
 
 
 def label(
-    rows: options.Rows,
+    rows: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="Rows with question, documents, response: JSON Lines, JSON, CSV, Parquet, Arrow; "
+            "- reads JSON Lines from stdin."
+        ),
+    ] = None,
     *,
     id_from: options.Id = "id",
+    mapped: options.Map = None,
+    preset: options.PresetName = None,
     output: options.Output = "-",
     judge: Annotated[
         str | None,
@@ -40,6 +50,7 @@ def label(
     reasoning_effort: options.ReasoningEffort = None,
     cache_prefix: options.CachePrefix = False,
     max_output_tokens: options.MaxOutputTokens = None,
+    max_input_tokens: options.MaxInputTokens = None,
     timeout: options.Timeout = None,
     store: options.Store = ".labeler",
     splitter: options.Splitter = "general",
@@ -66,8 +77,12 @@ def label(
         str | None,
         typer.Option(help="Several judges that vote, such as embedded,openai:MODEL,openai:OTHER."),
     ] = None,
+    engine: distributing.EngineName = "local",
+    input: distributing.Input = None,  # noqa: A002 - its name on the command line
+    workers: distributing.Workers = None,
+    part_rows: distributing.PartRows = None,
 ) -> int:
-    """Label rows: one judge call each, none where it is stored."""
+    """Label rows: one judge call each, none where it is stored, several where it is too long."""
     from labeler import api
     from labeler.canaries import Canaries
     from labeler.cli.agreement_view import print_voters
@@ -76,7 +91,6 @@ def label(
     from labeler.ensemble import Votes
     from labeler.pipeline import GRACE_SECONDS
     from labeler.pricing import find_price
-    from labeler.rows import RowFile
 
     settings = {
         "model": model,
@@ -111,6 +125,30 @@ def label(
             judges, recorded, support_threshold, given, (price, prices), also=also
         )
     limits = limits_of(requests_per_minute, tokens_per_minute, budget, no_wait=no_wait)
+    if engine == "ray":
+        return _label_in_parts(
+            [*(rows or ()), *([input] if input else ())],
+            output,
+            (workers, part_rows, price_told(chosen)),
+            {"canaries": canaries, "judges": judges, "repeat": repeat > 1},
+            judge=partial(
+                choose_judge, judge, recorded, support_threshold, given, charged, also=also
+            ),
+            store=store,
+            splitter=splitter,
+            profile=profile,
+            prompt=prompt,
+            trial=trial,
+            max_input_tokens=max_input_tokens,
+            concurrency=concurrency,
+            limits=limits,
+            retry_failed=retry_failed,
+            columns=options.columns_of(mapped, preset),
+            id_from=options.id_columns(id_from),
+        )
+    distributing.require_engine(engine, input=input, workers=workers, part_rows=part_rows)
+    if not rows:
+        raise UsageError("Missing argument 'ROWS...'.\ntry 'labeler label --help'")
     refuse_own_input(rows, output)
     announce(
         f"stopping: requests in flight may finish within {GRACE_SECONDS:g} s; "
@@ -119,12 +157,13 @@ def label(
     planted, votes = Canaries(canaries, canary_seed), Votes()
     with Progress("labeling", price_told(chosen)) as progress:
         asked: dict[str, Any] = {
-            "rows": RowFile(*rows, id_from=options.id_columns(id_from)),
+            "rows": options.open_rows(rows, id_from, mapped, preset),
             "store": store,
             "splitter": splitter,
             "profile": profile,
             "prompt": prompt,
             "trial": trial,
+            "max_input_tokens": max_input_tokens,
             "concurrency": concurrency,
             "limits": limits,
             "retry_failed": retry_failed,
@@ -141,6 +180,24 @@ def label(
     if canaries:
         _tell_canaries(planted)
     return exit_code(progress)
+
+
+def _label_in_parts(
+    inputs: list[str],
+    output: str,
+    several: tuple[int | None, int | None, Price | None],
+    refused: dict[str, object],
+    **settings: Any,  # noqa: ANN401 - those of Work
+) -> int:
+    """Label with Ray; several are the workers, the rows of a part and the judge's price."""
+    distributing.require_engine("ray", **refused)
+    distributing.require_folder(output)
+    if not inputs:
+        raise UsageError("--engine ray needs --input: Parquet files, a pattern, folder or address")
+    from labeler.distributed.labelling import Work
+
+    work = Work(output=output, **settings)
+    return distributing.label_in_parts(distributing.Asked(inputs, output, *several), work)
 
 
 def _counts(progress: Progress, judges: list[Judge], repeat: int) -> tuple[str, ...]:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from labeler.errors import UsageError
 from labeler.pricing import PRICE_FORM
+
+if TYPE_CHECKING:
+    from labeler.formats.columns import Columns
+    from labeler.rows import RowFile
 
 
 def _folder(name: str) -> str:
@@ -18,7 +23,21 @@ def _folder(name: str) -> str:
 
 Rows = Annotated[
     list[str],
-    typer.Argument(help="JSON Lines with question, documents, response; - reads stdin."),
+    typer.Argument(
+        help="Rows with question, documents, response: JSON Lines, JSON, CSV, Parquet, Arrow; "
+        "- reads JSON Lines from stdin."
+    ),
+]
+Map = Annotated[
+    list[str] | None,
+    typer.Option("--map", help="FIELD=COLUMN, such as documents=contexts; may be repeated."),
+]
+PresetName = Annotated[
+    str | None,
+    typer.Option(
+        "--preset",
+        help="Columns of ragbench, ragas, deepeval, langchain, llamaindex or ragchecker.",
+    ),
 ]
 Id = Annotated[str, typer.Option("--id", help="Columns that name a row, comma-separated.")]
 Output = Annotated[
@@ -75,6 +94,12 @@ CachePrefix = Annotated[
 MaxOutputTokens = Annotated[
     int | None, typer.Option(min=1, help="Cap on an answer's length; doubled once if it is hit.")
 ]
+MaxInputTokens = Annotated[
+    int | None,
+    typer.Option(
+        min=1, help="Tokens of a prompt; longer rows go in windows. By default as the model takes."
+    ),
+]
 PriceOption = Annotated[str | None, typer.Option("--price", help=f"{PRICE_FORM}.")]
 Prices = Annotated[
     str | None, typer.Option(help="JSON file with prices by model, for what no table has.")
@@ -84,3 +109,34 @@ Prices = Annotated[
 def id_columns(given: str) -> tuple[str, ...]:
     """The columns of ``--id``; none for the default, the column ``id``."""
     return () if given == "id" else tuple(given.split(","))
+
+
+def open_rows(
+    rows: Iterable[str], id_from: str, mapped: list[str] | None, preset: str | None
+) -> RowFile:
+    """The rows of files, by ``--id``, ``--map`` and ``--preset``.
+
+    Raises:
+        UsageError: a mapping is not written as one, or there is no such field or preset.
+    """
+    from labeler.rows import RowFile
+
+    return RowFile(*rows, id_from=id_columns(id_from), columns=columns_of(mapped, preset))
+
+
+def columns_of(mapped: list[str] | None, preset: str | None) -> Columns | None:
+    """The columns of ``--map`` and ``--preset``.
+
+    Raises:
+        UsageError: a mapping is not written as one, or there is no such field or preset.
+    """
+    from labeler.formats.presets import choose_columns
+
+    given: dict[str, str] = {}
+    for one in mapped or ():
+        field, equals, column = one.partition("=")
+        if not equals or field in given:
+            fault = "names a field twice" if equals else "is not FIELD=COLUMN"
+            raise UsageError(f"--map {one!r:.80} {fault}: write --map documents=contexts")
+        given[field] = column
+    return choose_columns(given, preset)

@@ -16,7 +16,7 @@ from labeler.characters import plain_json
 from labeler.errors import UnknownName, UsageError
 
 if TYPE_CHECKING:
-    from labeler.calculators import Metric, MetricsRow
+    from labeler.calculators import Metric, MetricsRow, SummaryRow
     from labeler.record import AnyOutcome, ScoreOutcome
 
 Labels = Annotated[str, typer.Argument(help="Label file, store folder, or - for standard input.")]
@@ -31,9 +31,19 @@ Group = Annotated[
 
 def metrics(
     labels: Annotated[
-        str | None, typer.Argument(help="Label file, store folder, or - for standard input.")
+        list[str] | None,
+        typer.Argument(
+            help="Label files (JSON Lines or Parquet, folders of the latter), store folders, or - "
+            "for standard input."
+        ),
     ] = None,
     *,
+    output: Annotated[
+        str | None,
+        typer.Option(
+            "--output", "-o", help="File for the rows or the summary: .csv, .parquet or .jsonl."
+        ),
+    ] = None,
     ids: Annotated[
         str | None,
         typer.Option(
@@ -51,56 +61,95 @@ def metrics(
     level: Level = 0.95,
     seed: Seed = 0,
     group: Group = None,
+    index: Annotated[
+        bool, typer.Option(help="Compute from columns where that is faster: the numbers are equal.")
+    ] = True,
     listing: Annotated[bool, typer.Option("--list", help="Show what each metric is.")] = False,
 ) -> None:
     """Compute metrics from stored labels."""
-    from labeler import api
+    from labeler import reading
     from labeler.calculators import Intervals, select_metrics, summarize
     from labeler.calculators.definition import ALL
     from labeler.calculators.panels import panels_of
     from labeler.calculators.scores import scores_apart, summarize_scores
     from labeler.calculators.similarity import other_ids, question_metrics
-    from labeler.cli import tables
+    from labeler.cli import indexing, tables
+    from labeler.cli.running import check_target
     from labeler.cli.score_view import print_panels
 
     if (rows and (as_json or by)) or (listing and (rows or as_json or by)):
         raise UsageError("--rows goes without --json and --by, --list without all three")
-    if group and (rows or listing or not intervals):
-        raise UsageError("--group is for intervals: it goes without --rows, --list, --no-intervals")
+    _check_group(group, alone=rows or listing or not intervals)
     drawn = Intervals(resamples, level, seed, group) if intervals else None
     questions = question_metrics(ids)
     if listing:
         named = ALL if ids is None else ids
         tables.print_metrics((*select_metrics(other_ids(named)), *question_metrics(named)))
         return
-    if labels is None:
+    if not labels:
         raise UsageError("name a label file or a store folder; --list shows the metrics")
+    check_target(labels, output)
     scores: list[ScoreOutcome] = []
-    outcomes = scores_apart(api.read_any(labels), scores)
+    outcomes = scores_apart(chain.from_iterable(map(reading.read_any, labels)), scores)
     chosen, unknown = _known(other_ids(ids))
+    served = (
+        indexing.summarize_columns(labels, chosen, by, drawn, fitting=ids is None, scores=scores)
+        if index and not rows and not unknown
+        else None
+    )
     if unknown:  # Which criteria have scores is known when all was read.
         outcomes = iter(list(outcomes))
-        _check_criteria(unknown, scores, labels)
+        _check_criteria(unknown, scores, ", ".join(labels))
     asked = None if ids is None else chosen
-    measured = api.measured(outcomes, asked, questions=questions, column=group or "")
+    measured = reading.measured(outcomes, asked, questions=questions, column=group or "")
     if rows:
-        for row in chain(measured, _score_rows(scores, ids)):
-            _print_json(row.as_json(__version__))
+        _put_rows(chain(measured, _score_rows(scores, ids)), output)
         return
-    first = list(islice(measured, 1))
     labelled = (*chosen, *questions)
-    summary = summarize(chain(first, measured), labelled, by, intervals=drawn) if first else []
+    if served is None:
+        first = len(begin := list(islice(measured, 1)))
+        summary = summarize(chain(begin, measured), labelled, by, intervals=drawn) if first else []
+    else:
+        summary, first = served
     of_scores = _of_scores(scores, ids)
     kept = _scores_for(scores, of_scores)
     scored = [row for row in summarize_scores(kept, by, intervals=drawn) if row.metric in of_scores]
     if not first and (not scored or _asked_besides(ids, labelled, of_scores)):
         summary = summarize((), labelled, by)
-    if as_json:
-        _print_json([row.as_json(__version__) for row in (*summary, *scored)])
+    if as_json or output is not None:
+        _put_summaries((*summary, *scored), output)
     else:
         tables.print_summary(summary, __version__, drawn, chosen, by=by)
         tables.print_summary(scored, __version__, drawn, by=by)
         print_panels(panels_of(kept))
+
+
+def _check_group(group: str | None, *, alone: bool) -> None:
+    if group and alone:
+        raise UsageError("--group is for intervals: it goes without --rows, --list, --no-intervals")
+
+
+def _put_rows(rows: Iterable[MetricsRow], output: str | None) -> None:
+    """Write metric rows to a file, or print them as JSON Lines."""
+    from labeler.cli.terminal import say
+    from labeler.number_files import write_metric_rows
+
+    if output is not None:
+        say(f"{write_metric_rows(rows, output)} rows written to {output}")
+        return
+    for row in rows:
+        _print_json(row.as_json(__version__))
+
+
+def _put_summaries(rows: Sequence[SummaryRow], output: str | None) -> None:
+    """Write summaries to a file, or print them as JSON."""
+    from labeler.cli.terminal import say
+    from labeler.number_files import write_summaries
+
+    if output is not None:
+        say(f"{write_summaries(rows, output)} summaries written to {output}")
+    else:
+        _print_json([row.as_json(__version__) for row in rows])
 
 
 def _asked_besides(
@@ -182,11 +231,11 @@ def calibrate(
     truth: Annotated[str, typer.Argument(help="Labels of the same records that are trusted.")],
 ) -> None:
     """Fit the embedded judge's threshold to labels you trust."""
-    from labeler import api
+    from labeler import reading
     from labeler.judges.calibration import calibrate as fit
     from labeler.judges.calibration import pairs_from_records
 
-    pairs = pairs_from_records(api.read_records(scored), api.read_records(truth))
+    pairs = pairs_from_records(reading.read_records(scored), reading.read_records(truth))
     _print_json(fit(pairs).model_dump())
 
 
@@ -197,11 +246,11 @@ def show(
     as_json: Annotated[bool, typer.Option("--json", help="The record as JSON.")] = False,
 ) -> None:
     """Show one record: sentences, support or scores, explanations."""
-    from labeler import api
+    from labeler import reading
     from labeler.cli import record_view
     from labeler.cli.terminal import say
 
-    found = _find(api.read_any(labels), id, labels)
+    found = _find(reading.read_any(labels), id, labels)
     scores = [outcome for outcome in found if outcome.kind == "score"]
     several = scores and scores[0] is found[0]  # by several criteria, and in trials
     shown: Sequence[AnyOutcome] = scores if several else found[:1]

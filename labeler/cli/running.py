@@ -83,6 +83,16 @@ def watching(doing: str) -> Generator[Callable[[Iterable[U]], Iterator[U]]]:
         yield watched
 
 
+def check_target(labels: list[str], output: str | None) -> None:
+    """Refuse to write numbers over the labels that they are of, or to a file of no known form."""
+    from labeler.label_files import parts_of
+    from labeler.number_files import check_table
+
+    if output is not None:
+        check_table(output)
+        refuse_own_input([part for name in labels for part in parts_of(name) or [name]], output)
+
+
 def write_run(
     run: Generator[T, None, None],
     output: str,

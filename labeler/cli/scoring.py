@@ -31,6 +31,8 @@ def score(
         typer.Option(help="Names such as rubric_faithfulness, TOML files; parted by commas."),
     ],
     id_from: options.Id = "id",
+    mapped: options.Map = None,
+    preset: options.PresetName = None,
     output: options.Output = "-",
     judge: Annotated[
         str | None, typer.Option(help="openai, the default; other judges give labels alone.")
@@ -76,7 +78,6 @@ def score(
     from labeler.cli.terminal import Progress, say
     from labeler.pipeline import GRACE_SECONDS
     from labeler.pricing import find_price
-    from labeler.rows import RowFile
 
     settings = {
         "model": model,
@@ -113,7 +114,7 @@ def score(
 
     with Progress("scoring", price_told(chosen)) as progress:
         run = api.iter_scores(
-            RowFile(*rows, id_from=options.id_columns(id_from)),
+            options.open_rows(rows, id_from, mapped, preset),
             criteria=criteria,
             judge=chosen,
             store=store,

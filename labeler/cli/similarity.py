@@ -23,6 +23,8 @@ def similarity(
     rows: options.Rows,
     *,
     id_from: options.Id = "id",
+    mapped: options.Map = None,
+    preset: options.PresetName = None,
     output: options.Output = "-",
     embedder: Annotated[
         str,
@@ -66,7 +68,6 @@ def similarity(
     from labeler.embedding.shelf import EmbeddingWork
     from labeler.pipeline import GRACE_SECONDS
     from labeler.pricing import find_price
-    from labeler.rows import RowFile
 
     settings = {
         "model": model,
@@ -87,7 +88,7 @@ def similarity(
     announce(f"stopping: requests in flight may finish within {GRACE_SECONDS:g} s")
     with Progress("writing questions", charged) as progress:
         run = api.iter_similarity(
-            RowFile(*rows, id_from=options.id_columns(id_from)),
+            options.open_rows(rows, id_from, mapped, preset),
             judge=judge,
             embedder=embeds,
             store=store,
