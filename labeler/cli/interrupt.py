@@ -3,21 +3,28 @@
 A reader that leaves a pipe interrupts too, where what it read is not all there is.
 
 typer would turn KeyboardInterrupt into an exit of its own before we could say anything, so a signal
-raises an exception that only we know.
+raises an exception that only we know. Python drops what is raised while it tidies up, say in the
+callback of a weak reference: then the signal is sent again.
 """
 
 from __future__ import annotations
 
+import _thread
 import os
 import signal
+import sys
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
+from typing import Any
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _STDERR = 2
 _UNIX_EXIT = 128
+_SOON = 0.02
+"""Seconds after which a signal is sent again, when the tidying is most likely over."""
 _BROKEN_PIPE = 13
 """SIGPIPE's number; not every system has the name."""
 
@@ -27,6 +34,7 @@ class Interrupted(BaseException):
 
     def __init__(self, number: int) -> None:
         super().__init__(signal.Signals(number).name)
+        self.number = number
         self.exit_code = _UNIX_EXIT + number
 
 
@@ -62,9 +70,12 @@ def signals_raise() -> Iterator[None]:
     # A signal that whoever started us has ignored, as a shell does for background jobs, stays so.
     heard = [number for number in _SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
     before = {number: signal.signal(number, _raise) for number in heard}
+    told_of_lost = sys.unraisablehook
+    sys.unraisablehook = _sending_again(told_of_lost)
     try:
         yield
     finally:
+        sys.unraisablehook = told_of_lost
         _Notice.text = ""
         for number, handler in before.items():
             signal.signal(number, handler)
@@ -76,3 +87,24 @@ def _raise(number: int, _frame: FrameType | None) -> None:
         os.write(_STDERR, f"\n{_Notice.text}\n".encode())
         _Notice.text = ""
     raise Interrupted(number)
+
+
+def _sending_again(before: Callable[[Any], object]) -> Callable[[Any], object]:
+    """What Python tells of exceptions that it drops; of ours, the signal is sent again."""
+
+    def told(unraisable: Any) -> None:  # noqa: ANN401 - its type is no class that one may name
+        lost = unraisable.exc_value
+        if isinstance(lost, Interrupted):
+            # Not by way of threading: what is being tidied up may hold its lock.
+            _thread.start_new_thread(_send_again, (lost.number,))
+        else:
+            before(unraisable)
+
+    return told
+
+
+def _send_again(number: int) -> None:
+    time.sleep(_SOON)
+    main = threading.main_thread().ident
+    if main is not None and signal.getsignal(number) is _raise:
+        signal.pthread_kill(main, number)
