@@ -179,7 +179,7 @@ def _could_be_taken(request: JudgeRequest) -> bool:
 def is_canary(outcome: AnyOutcome) -> bool:
     """Whether an outcome is that of a twin, or of one window of a record: both enter no number."""
     made_by = outcome.signature
-    return made_by is not None and (made_by.canary is not None or made_by.part is not None)
+    return made_by is not None and not made_by.counts
 
 
 def planted_in(example: KeyedExample) -> Planted | None:

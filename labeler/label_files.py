@@ -21,6 +21,8 @@ from labeler.record import OUTCOME, AnyOutcome, LabelFailure, fault_of
 
 T = TypeVar("T", bound=AnyOutcome)
 
+INDEX_SUFFIX = ".index.parquet"
+"""What the name of a label file's index ends with, after that of the file; it holds no labels."""
 _PATTERN = re.compile(r"[*?\[]")
 _CONSTANT = re.compile(rb"NaN|Infinity")
 """What pydantic would take for a number in metadata and JSON does not know."""
@@ -47,14 +49,18 @@ def parts_of(name: str) -> list[str] | None:
     """
     path = Path(name)
     if path.is_dir():
-        found = sorted(str(part) for part in path.rglob("*.parquet") if part.is_file())
+        found = sorted(str(part) for part in path.rglob("*.parquet") if _is_part(part))
         return found or None
     if path.exists() or not _PATTERN.search(name):
         return None
-    found = sorted(part for part in glob.glob(name, recursive=True) if Path(part).is_file())  # noqa: PTH207 - the pattern may be of any folder
+    found = sorted(part for part in glob.glob(name, recursive=True) if _is_part(Path(part)))  # noqa: PTH207 - the pattern may be of any folder
     if not found:
         raise UsageError(f"no file is like {name}: check the pattern")
     return found
+
+
+def _is_part(path: Path) -> bool:
+    return path.is_file() and not path.name.endswith(INDEX_SUFFIX)
 
 
 def lines_of(name: str) -> Iterator[Line]:

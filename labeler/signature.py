@@ -89,6 +89,11 @@ class Signature(BaseModel):
     """Set where the label was merged of those of windows. Their number is not printed: it would
     part numbers that belong together."""
 
+    @property
+    def counts(self) -> bool:
+        """Whether labels so made are of rows: one of a twin or of a window enters no number."""
+        return self.canary is None and self.part is None
+
     def facts(self) -> dict[str, Any]:
         """What enters a key, as a JSON value.
 

@@ -239,7 +239,7 @@ def audit_labels(
     """Audit the labels among outcomes; consumed once, and no text is kept.
 
     Labels that were made in different ways, by two judges say, have rates of their own. Canaries
-    are left out, and so is whatever is no label.
+    and windows of longer records are left out, and so is whatever is no label.
 
     Args:
         outcomes: outcomes of any kind.
@@ -253,13 +253,9 @@ def audit_labels(
     """
     running = _Running(select_checks(checks), by)
     for outcome in labels_among(outcomes):
-        if not _is_canary(outcome):
+        if outcome.signature is None or outcome.signature.counts:
             running.add(outcome)
     return running.audit()
-
-
-def _is_canary(outcome: Outcome) -> bool:
-    return outcome.signature is not None and outcome.signature.canary is not None
 
 
 @dataclass(frozen=True, slots=True)

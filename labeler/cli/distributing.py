@@ -86,6 +86,7 @@ def label_in_parts(asked: Asked, work: Work) -> int:
     from labeler.distributed.on_ray import on_ray, processors
     from labeler.distributed.parts import PART_ROWS
     from labeler.distributed.running import Totals, plan, run
+    from labeler.distributed.shards import FOLDER
 
     planned = plan(asked.inputs, work, asked.part_rows or PART_ROWS)
     workers = asked.workers or processors()
@@ -93,6 +94,13 @@ def label_in_parts(asked: Asked, work: Work) -> int:
         f"{planned.rows} rows in {len(planned.parts) + planned.done} parts, {planned.done} of them "
         f"done before; {workers} workers"
     )
+    if planned.parts and planned.unread:
+        shards = Path(work.store, FOLDER)
+        say(
+            f"{planned.unread} stores in {shards} are of other parts (of other rows, or of other "
+            "sizes): where they were not merged, what they hold is bought again; 'labeler store "
+            f"merge {shards} --into {work.store}' prevents that"
+        )
     totals = Totals()
     try:
         for report in _telling(run(planned, work, on_ray, workers), planned, totals):
@@ -118,6 +126,7 @@ def _telling(reports: Iterator[PartReport], planned: Plan, totals: Totals) -> It
 
 def _tell(totals: Totals, price: Price | None, work: Work) -> None:
     from labeler.cli.terminal import say
+    from labeler.distributed.shards import FOLDER
 
     total = totals.sum
     reasons = ", ".join(f"{name} {count}" for name, count in total.reasons.most_common())
@@ -135,7 +144,7 @@ def _tell(totals: Totals, price: Price | None, work: Work) -> None:
     if totals.left:
         say(f"the budget is used up: {totals.left} parts are left, run it again to go on")
     if totals.parts:
-        shards = Path(work.store, "shards")
+        shards = Path(work.store, FOLDER)
         say(
             f"labels are stored part by part in {shards}; 'labeler store merge {shards} --into "
             f"{work.store}' makes one store of them"

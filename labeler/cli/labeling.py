@@ -9,7 +9,7 @@ import typer
 
 from labeler.cli import distributing, options
 from labeler.cli.interrupt import announce
-from labeler.cli.running import SOME_FAILED, exit_code, refuse_own_input, write_run
+from labeler.cli.running import SOME_FAILED, exit_code, refuse_loss, write_run
 from labeler.errors import UsageError
 
 if TYPE_CHECKING:
@@ -149,7 +149,7 @@ def label(
     distributing.require_engine(engine, input=input, workers=workers, part_rows=part_rows)
     if not rows:
         raise UsageError("Missing argument 'ROWS...'.\ntry 'labeler label --help'")
-    refuse_own_input(rows, output)
+    refuse_loss(rows, output)
     announce(
         f"stopping: requests in flight may finish within {GRACE_SECONDS:g} s; "
         "press Ctrl-C again to drop them"
@@ -236,6 +236,7 @@ def import_ragbench(
     from labeler import api
     from labeler.cli.terminal import Progress
 
+    refuse_loss([file], output)
     with Progress("importing") as progress:
         api.write_labels(progress.watching(api.read_ragbench(file)), output)
     progress.close(f"{progress.origins['row']} imported")
@@ -262,4 +263,5 @@ def export(*, output: options.Output = "-", store: options.Store = ".labeler") -
     from labeler import api
     from labeler.cli.terminal import say
 
+    refuse_loss([store], output)
     say(f"{api.write_labels(api.read_any(store), output)} records exported from {store}")

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from labeler.cli.interrupt import ReaderGone
 from labeler.errors import UsageError
-from labeler.lines import STDIO
+from labeler.lines import STDIO, is_remote
 
 if TYPE_CHECKING:
     from labeler.cli.terminal import Progress
@@ -28,11 +28,36 @@ def refuse_own_input(rows: list[str], output: str) -> None:
     """Refuse to write over a file that a command reads.
 
     Raises:
-        UsageError: it is the very same file, under whatever name.
+        UsageError: it is the very same file, under whatever name, or one of a folder or pattern.
     """
     target = Path(output)
-    if target.is_file() and any(_is_read(path, target) for path in rows):
+    if target.is_file() and any(_is_read(path, target) for path in _files(rows)):
         raise UsageError(f"{output} is an input: write to another file")
+
+
+def refuse_loss(inputs: list[str], output: str) -> None:
+    """Refuse to write over a file that a command reads, or over what people said of labels.
+
+    Raises:
+        UsageError: it is one of these.
+    """
+    from labeler.corrections.overlay import keep_corrections
+
+    refuse_own_input(inputs, output)
+    if output != STDIO:
+        keep_corrections(output)
+
+
+def _files(names: Iterable[str]) -> Iterator[str]:
+    """The files that names mean, where they are folders of Parquet or patterns."""
+    from labeler.label_files import parts_of
+
+    for name in names:
+        parts = None
+        if not is_remote(name):
+            with suppress(UsageError):  # whoever reads it says that no file is like it
+                parts = parts_of(name)
+        yield from parts or [name]
 
 
 def _is_read(path: str, target: Path) -> bool:
@@ -84,13 +109,12 @@ def watching(doing: str) -> Generator[Callable[[Iterable[U]], Iterator[U]]]:
 
 
 def check_target(labels: list[str], output: str | None) -> None:
-    """Refuse to write numbers over the labels that they are of, or to a file of no known form."""
-    from labeler.label_files import parts_of
+    """Refuse to write numbers over what was paid for or said, or to a file of no known form."""
     from labeler.number_files import check_table
 
     if output is not None:
         check_table(output)
-        refuse_own_input([part for name in labels for part in parts_of(name) or [name]], output)
+        refuse_loss(labels, output)
 
 
 def write_run(

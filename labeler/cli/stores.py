@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -28,4 +29,18 @@ def merge(
         say(f"  {id!r} is there with another label, which was kept")
     for error in merged.damaged:
         say(f"  not copied: {error}")
+    for kept in _corrections_of(sources):
+        say(
+            f"  not copied: {kept} holds what people said; add its lines to {Path(into, kept.name)}"
+        )
     return SOME_FAILED if merged.damaged else 0
+
+
+def _corrections_of(sources: list[str]) -> list[Path]:
+    """The files of corrections in stores that were merged into another."""
+    from labeler.corrections.overlay import corrections_path
+    from labeler.stores.merging import stores_in
+
+    found = dict.fromkeys(store for source in sources for store in stores_in(source))
+    files = [corrections_path(store) for store in found]
+    return [file for file in files if file.is_file()]

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from labeler.distributed.labelling import (
     FAILED,
@@ -17,6 +18,7 @@ from labeler.distributed.labelling import (
 )
 from labeler.distributed.parts import PART_ROWS, Part, input_files, parts_of_file
 from labeler.distributed.places import Folder, folder_of, put_bytes
+from labeler.distributed.shards import stores_of_parts
 from labeler.distributed.shares import BUDGET, Ledger
 from labeler.errors import UsageError
 from labeler.recipe import Recipe
@@ -37,11 +39,13 @@ class Plan:
         parts: those to be labelled.
         done: how many have their partitions already.
         rows: of all parts.
+        unread: stores of other parts, in which nothing is looked up.
     """
 
     parts: list[Part]
     done: int
     rows: int
+    unread: int = 0
 
 
 @dataclass
@@ -94,9 +98,9 @@ def plan(inputs: Iterable[str], work: Work, part_rows: int = PART_ROWS) -> Plan:
     _require_planned(work.output, parts, there)
     _require_same(folder, work.output, asked(work, part_rows), empty=not there)
     done = {name for name, endings in there.items() if _is_done(endings, work)}
-    return Plan(
-        [part for part in parts if part.name not in done], len(done), sum(p.rows for p in parts)
-    )
+    left = [part for part in parts if part.name not in done]
+    unread = stores_of_parts(Path(work.store)) - {part.name for part in parts}
+    return Plan(left, len(done), sum(p.rows for p in parts), len(unread))
 
 
 def asked(work: Work, part_rows: int) -> dict[str, object]:
@@ -184,7 +188,8 @@ def _require_planned(output: str, parts: list[Part], there: Iterable[str]) -> No
         raise UsageError(
             f"{output} holds partitions of other rows, such as {strange[0]!r}: their file was "
             "changed, is not among the input, or was cut into parts of another size; name all the "
-            "input, or write to another folder (what is stored costs nothing)"
+            "input, or write to another folder; first 'labeler store merge', or what other parts "
+            "bought is bought again"
         )
 
 

@@ -85,6 +85,11 @@ class ShardStore:
         self.close()
 
 
+def stores_of_parts(store: Path) -> set[str]:
+    """The names of the parts that have a store inside a label store's folder."""
+    return {file.parent.name for file in (store / FOLDER).glob(f"*/{FILE}")}
+
+
 def make_private(folder: Path) -> None:
     """Make a folder that is its owner's alone, where it is missing.
 

@@ -120,9 +120,10 @@ def reading(name: str) -> Iterator[None]:
         RecursionError,
         UnicodeError,
     ) as error:
+        told = str(error)[:300] or type(error).__name__
         raise UsageError(
-            f"cannot read {name}: {str(error)[:300]}; check that it is whole, and of the format "
-            "that its name says"
+            f"cannot read {name}: {told}; check that it is whole, and of the format that its name "
+            "says"
         ) from error
 
 

@@ -10,19 +10,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from labeler.label_files import INDEX_SUFFIX, is_table
 from labeler.stores.database import FILE
 
 FOLDER = "index"
 """Where the index of a store is, inside its folder."""
-SUFFIX = ".index.parquet"
-"""What the name of a label file's index ends with, after that of the file."""
 SMALL = 1 << 18
 """Bytes of labels up to which it is faster to read them than to load what reads columns."""
 
 
 def sidecar_of(labels: Path) -> Path:
     """Where the index of a label file is."""
-    return labels.with_name(labels.name + SUFFIX)
+    return labels.with_name(labels.name + INDEX_SUFFIX)
 
 
 def is_store(path: Path) -> bool:
@@ -35,6 +34,8 @@ def is_worthwhile(labels: str) -> bool:
     path = Path(labels)
     if is_store(path):
         return (path / FILE).stat().st_size >= SMALL or (path / FOLDER).exists()
-    if not path.is_file() or path.suffix.lower() == ".parquet":
+    if not path.is_file():
         return False
-    return path.stat().st_size >= SMALL or sidecar_of(path).exists()
+    if sidecar_of(path).exists():
+        return True
+    return not is_table(path) and path.stat().st_size >= SMALL

@@ -29,7 +29,7 @@ from labeler.record import LabelFailure, LabelRecord
 class Unindexable(Exception):
     """A record that no index can hold, such as one with keys out of order; it must be read itself.
 
-    Only a record that was made by hand is so.
+    Only a record that was made or edited by hand is so.
     """
 
 
@@ -151,8 +151,15 @@ def failure_row(failure: LabelFailure) -> FailureRow:
 
 
 def metadata_text(metadata: dict[str, Any]) -> str:
-    """Metadata as JSON, from which the very same values are read again."""
-    return json.dumps(metadata)
+    """Metadata as JSON, from which the very same values are read again.
+
+    Raises:
+        Unindexable: a number in it is infinite, as one of a file is that is too large.
+    """
+    try:
+        return json.dumps(metadata, allow_nan=False)
+    except ValueError as error:
+        raise Unindexable(f"a record's metadata holds what JSON cannot: {error}") from error
 
 
 def _require_order(example: KeyedExample) -> None:

@@ -79,7 +79,7 @@ def merge_stores(sources: Sequence[str | Path], into: str | Path) -> Merged:
     """
     found = [store for source in sources for store in stores_in(source)]
     target = Path(into)
-    if any(one.absolute() == target.absolute() for one in found):
+    if any(one.resolve() == target.resolve() for one in found):
         raise UsageError(f"{target} is the store to merge into: name the others")
     merged = Merged()
     with DiskStore(target) as store:

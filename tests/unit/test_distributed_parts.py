@@ -175,6 +175,15 @@ def test_a_changed_file_is_refused(tmp_path: Path) -> None:
         plan([str(file)], work(tmp_path), 5)
 
 
+def test_stores_of_other_parts_are_told_of(tmp_path: Path) -> None:
+    """Nothing is looked up in them: what they hold would be bought again."""
+    file = write_rows(tmp_path / "rows.parquet", 20, group=20)
+    label(file, work(tmp_path), part_rows=5)
+    for size, unread in ((5, 0), (10, 2)):
+        other = work(tmp_path, output=str(tmp_path / f"by-{size}"))
+        assert plan([str(file)], other, size).unread == unread
+
+
 def test_a_folder_of_other_parquet_files_is_refused(tmp_path: Path) -> None:
     """Nothing is mixed in."""
     file = write_rows(tmp_path / "rows.parquet", 6)

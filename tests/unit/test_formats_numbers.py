@@ -221,6 +221,37 @@ def test_numbers_are_not_written_over_their_labels(
     assert path.read_bytes() == before
 
 
+def test_no_command_writes_labels_or_numbers_over_corrections(
+    labels: Path, tmp_path: Path, labeler_command: Command
+) -> None:
+    """What people said cannot be computed anew."""
+    said = tmp_path / "labels.corrections.jsonl"
+    said.write_text('{"kind":"correction"}\n')
+    for command in (
+        ("metrics", labels, "--rows"),
+        ("export", "--store", tmp_path / "store"),
+        ("label", labels, "--judge", "embedded"),
+        ("import", "ragbench", labels),
+    ):
+        code, _, err = labeler_command(*command, "-o", said)
+        assert (code, "what people said" in err) == (2, True), command
+    assert said.read_text() == '{"kind":"correction"}\n'
+
+
+@pytest.mark.parametrize("named", ["parts", "parts/*.parquet"])
+def test_corrected_labels_are_not_written_over_a_part_of_the_labels(
+    named: str, tmp_path: Path, labeler_command: Command
+) -> None:
+    """What stands in a folder, or fits a pattern, is an input as a file is."""
+    path = tmp_path / "parts/labels.parquet"
+    path.parent.mkdir()
+    api.write_labels([sample_record(1)], path)
+    before = path.read_bytes()
+    code, _, err = labeler_command("corrections", "apply", named, "said.jsonl", "-o", path)
+    assert (code, "is an input: write to another file" in err) == (2, True)
+    assert path.read_bytes() == before
+
+
 def test_the_command_refuses_other_names(labels: Path, labeler_command: Command) -> None:
     """Before anything is computed, and without a file left behind."""
     code, _, err = labeler_command("metrics", labels, "-o", "sums.xlsx")

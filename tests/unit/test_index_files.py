@@ -153,6 +153,29 @@ def harm(path: Path) -> None:
     side.write_bytes(side.read_bytes()[:-9])
 
 
+def test_the_index_of_parquet_labels_is_used(labeler_command: Command, tmp_path: Path) -> None:
+    """It is there because somebody made it; the numbers are the same."""
+    path = written(tmp_path / "l.parquet", labels())
+    assert not labeler.index.is_worthwhile(str(path))
+    assert labeler_command("index", path)[0] == 0
+    assert labeler.index.is_worthwhile(str(path))
+    read = labeler_command("metrics", path, "--json", "--no-index")
+    assert labeler_command("metrics", path, "--json") == read
+
+
+def test_an_index_in_a_folder_of_labels_is_no_labels(
+    labeler_command: Command, tmp_path: Path
+) -> None:
+    """The folder, or a pattern, gives what it gave before one of its files was indexed."""
+    (tmp_path / "in").mkdir()
+    path = written(tmp_path / "in" / "l.parquet", labels())
+    for name in (tmp_path / "in", tmp_path / "in" / "*.parquet"):
+        before = labeler_command("metrics", name, "--json")
+        assert labeler_command("index", path)[0] == 0
+        assert labeler_command("metrics", name, "--json") == before
+        sidecar_of(path).unlink()
+
+
 @pytest.mark.parametrize("change", [append, touch, swap, harm])
 def test_a_sidecar_that_is_not_of_the_file_is_left_aside(
     labeler_command: Command, tmp_path: Path, change: Callable[[Path], None]
@@ -180,6 +203,19 @@ def test_a_damaged_line_is_named_as_ever(labeler_command: Command, tmp_path: Pat
     assert labeler_command("index", path)[0] == 2
     assert not sidecar_of(path).exists()
     assert [one.name for one in tmp_path.iterdir()] == ["l.jsonl"]
+
+
+def test_labels_with_a_number_too_large_are_read(labeler_command: Command, tmp_path: Path) -> None:
+    """JSON holds it, and no float does: whoever edits metadata breaks nothing."""
+    made = record(metadata={"half": "PLACE"})
+    path = written(tmp_path / "l.jsonl", [made, record(id="b", metadata={"half": 1})])
+    path.write_text(path.read_text().replace('"PLACE"', "1e999"))
+    code, out, err = labeler_command("metrics", path, "--json", "--by", "half")
+    read = labeler_command("metrics", path, "--json", "--by", "half", "--no-index")
+    assert (code, out) == read[:2]
+    assert code == 0
+    assert "the records are read one by one" in " ".join(err.split())
+    assert labeler_command("index", path)[0] == 2
 
 
 def test_labels_that_no_index_can_hold_are_read(labeler_command: Command, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from command import Command
+from labeler.corrections.overlay import corrections_path
 from labeler.errors import UsageError
 from labeler.record import LabelFailure, LabelRecord
 from labeler.stores.disk import DiskStore
@@ -161,3 +162,23 @@ def test_the_command_fails_where_something_was_damaged(
     code, _, err = labeler_command("store", "merge", folder, "--into", tmp_path / "all")
     assert code == 1
     assert "not copied:" in err
+
+
+def test_a_store_is_not_merged_into_itself_by_another_name(tmp_path: Path) -> None:
+    """A link to the target, or a way round to it, is the target."""
+    made(tmp_path / "a", [sample_record(1)])
+    (tmp_path / "link").symlink_to(tmp_path / "a")
+    for name in (tmp_path / "link", tmp_path / "a" / ".." / "a"):
+        with pytest.raises(UsageError, match="the store to merge into"):
+            merge_stores([name], tmp_path / "a")
+
+
+def test_the_command_names_corrections_that_stay_behind(
+    tmp_path: Path, labeler_command: Command
+) -> None:
+    """Whoever removes the merged stores would lose what people said."""
+    made(tmp_path / "a", [sample_record(1)])
+    corrections_path(tmp_path / "a").write_text("{}\n")
+    code, _, err = labeler_command("store", "merge", tmp_path / "a", "--into", tmp_path / "all")
+    told = " ".join(err.split())
+    assert (code, "not copied: " in told, "holds what people said" in told) == (0, True, True)
