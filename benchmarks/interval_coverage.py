@@ -254,6 +254,8 @@ How often the intervals of this package hold the truth, by simulation: data sets
 populations whose mean is known, shaped like the metrics of RAG systems, and each gets its interval.
 95 % intervals should cover 95 %; where records come in groups, whole groups are drawn. With few
 groups the intervals of differences are wide on purpose: what was not seen may still be there.
+From 10,000 records with more than 256 distinct values on, samples are drawn by 256 narrow ranges of
+values and a normal term for what lies within them: ends then differ in the fourth digit at most.
 
 Command: `python benchmarks/interval_coverage.py --write docs/intervals.md`
 """
