@@ -9,11 +9,13 @@ before verdicts, so that it reasons before it decides. What an answer must keep 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Annotated, Literal
 
 from pydantic import Discriminator, Field, Tag
 
 from labeler.example import Frozen
+from labeler.keys import position
 
 SPECIAL_SUPPORT: tuple[str, ...] = (
     "supported_without_sentence",
@@ -201,3 +203,20 @@ def lowered(label: GPTLabelingOutput, output: type[GPTLabelingOutput]) -> GPTLab
             for claim in kept["response_claims"]
         )
     return output(**kept)
+
+
+def in_order(keys: Iterable[str]) -> tuple[str, ...]:
+    """Keys in reading order, each once; special strings last, and before what is no key."""
+    return tuple(sorted(set(keys), key=_place))
+
+
+_SPECIAL = {name: rank for rank, name in enumerate(SPECIAL_SUPPORT)}
+
+
+def _place(key: str) -> tuple[int, int, int, str]:
+    if key in _SPECIAL:
+        return 3, _SPECIAL[key], 0, ""
+    try:
+        return (*position(key), "")
+    except ValueError:
+        return 4, 0, 0, key

@@ -10,8 +10,7 @@ from itertools import islice
 from labeler.calculators import Metric, Tally, tally
 from labeler.canaries import is_canary
 from labeler.errors import UsageError
-from labeler.keys import position
-from labeler.labels import GPTLabelingOutput
+from labeler.labels import GPTLabelingOutput, in_order
 from labeler.record import LabelFailure, LabelRecord, Outcome, shown
 from labeler.signature import digest
 
@@ -63,7 +62,7 @@ class Measured:
         """What the other label of the same sentences counts otherwise."""
         both = zip(self.counted, other.counted, strict=True)
         return tuple(
-            Flip(name, _in_order(theirs - mine), _in_order(mine - theirs))
+            Flip(name, in_order(theirs - mine), in_order(mine - theirs))
             for (name, mine), (_, theirs) in both
             if mine != theirs
         )
@@ -324,7 +323,3 @@ def _measured(record: LabelRecord, metrics: Sequence[Metric], column: str | None
 def _value(metric: Metric, counted: Tally) -> float | str:
     ratio = metric.compute(counted)
     return ratio.undefined or "undefined" if ratio.value is None else ratio.value
-
-
-def _in_order(keys: frozenset[str]) -> tuple[str, ...]:
-    return tuple(sorted(keys, key=position))

@@ -10,8 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from labeler.errors import UsageError
-from labeler.keys import position
-from labeler.labels import SPECIAL_SUPPORT, GPTLabelingOutput, SentenceSupport
+from labeler.labels import GPTLabelingOutput, SentenceSupport, in_order
 from labeler.record import LabelRecord, ReplyFacts, SentenceScores, label_key, shown
 from labeler.signature import Artifact, Signature, digest
 
@@ -53,7 +52,7 @@ def majority(votes: Sequence[LabelRecord], signature: Signature, voters: int) ->
     said = sum(label.overall_supported == overall for label in labels)
     label = GPTLabelingOutput(
         relevance_explanation=closest.relevance_explanation,
-        all_relevant_sentence_keys=_in_order(kept),
+        all_relevant_sentence_keys=in_order(kept),
         overall_supported_explanation=_counted(
             said, voters, agreeing.overall_supported_explanation
         ),
@@ -61,7 +60,7 @@ def majority(votes: Sequence[LabelRecord], signature: Signature, voters: int) ->
         sentence_support_information=tuple(
             _sentence(key, yes, labels, voters) for key, yes in supporters.items()
         ),
-        all_utilized_sentence_keys=_in_order(_winners(utilized)),
+        all_utilized_sentence_keys=in_order(_winners(utilized)),
     )
     return LabelRecord(
         key=label_key(example, signature),
@@ -110,7 +109,7 @@ def electorate(voters: Sequence[Signature], schema: Artifact) -> Signature:
 def _shares(said: Iterable[Iterable[str]], voters: int) -> dict[str, float]:
     """Share of the voters that name each key; keys that nobody names are not in it."""
     counts = Counter(key for keys in said for key in keys)
-    return {key: counts[key] / voters for key in _in_order(counts)}
+    return {key: counts[key] / voters for key in in_order(counts)}
 
 
 def _winners(shares: Mapping[str, float]) -> frozenset[str]:
@@ -154,13 +153,7 @@ def _support(yes: Sequence[SentenceSupport]) -> tuple[str, ...]:
     """The keys that most of those name who call a sentence supported."""
     counts = Counter(key for entry in yes for key in entry.supporting_sentence_keys)
     most = min(len(yes) // 2 + 1, max(counts.values()))
-    return _in_order(key for key, count in counts.items() if count >= most)
-
-
-def _in_order(keys: Iterable[str]) -> tuple[str, ...]:
-    """Reading order, special strings last."""
-    special = {name: rank for rank, name in enumerate(SPECIAL_SUPPORT)}
-    return tuple(sorted(keys, key=lambda k: (1, special[k]) if k in special else (0, position(k))))
+    return in_order(key for key, count in counts.items() if count >= most)
 
 
 def _counted(count: int, voters: int, explanation: str) -> str:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from labeler.audit.definition import Found, repeat_check
 from labeler.audit.subject import Judgement
-from labeler.keys import position
+from labeler.labels import in_order
 
 MOST_LISTED = 4
 
@@ -42,7 +42,7 @@ def support_flips(judgement: Judgement, others: Sequence[Judgement]) -> Iterator
     all_of_them = (judgement, *others)
     yes = Counter(key for each in all_of_them for key in each.supported)
     judged = Counter(key for each in all_of_them for key in each.judged)
-    flipped = [key for key in _in_order(judged) if 0 < yes[key] < judged[key]]
+    flipped = [key for key in in_order(judged) if 0 < yes[key] < judged[key]]
     if flipped:
         shares = [f"{key} by {yes[key]} of {judged[key]}" for key in flipped]
         yield Found(
@@ -70,7 +70,7 @@ def selection_flips(judgement: Judgement, others: Sequence[Judgement]) -> Iterat
     }
     for name, selections in lists.items():
         chosen = Counter(key for selection in selections for key in set(selection))
-        flipped = [key for key in _in_order(chosen) if chosen[key] < total]
+        flipped = [key for key in in_order(chosen) if chosen[key] < total]
         if flipped:
             shares = [f"{key} by {chosen[key]}" for key in flipped]
             yield Found(
@@ -90,10 +90,6 @@ def _made_by(judgement: Judgement, others: Sequence[Judgement]) -> str:
     }
     differing = [name for name, values in facts.items() if len(values) > 1]
     return f" (other {' and '.join(differing)})" if differing else ""
-
-
-def _in_order(keys: Iterable[str]) -> list[str]:
-    return sorted(keys, key=position)
 
 
 def _listed(texts: Sequence[str]) -> str:

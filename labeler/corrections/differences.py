@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from labeler.corrections.correction import Correction, Judgement
-from labeler.keys import position
-from labeler.labels import SPECIAL_SUPPORT, GPTLabelingOutput, SentenceSupport
+from labeler.labels import GPTLabelingOutput, SentenceSupport, in_order
 from labeler.record import LabelRecord
 
 
@@ -116,20 +114,3 @@ def differences(label: GPTLabelingOutput, judgement: Judgement) -> Differences:
         ),
         overall_supported=judged.overall_supported != judgement.overall_supported,
     )
-
-
-def in_order(keys: Iterable[str]) -> tuple[str, ...]:
-    """Keys in reading order, each once; special strings last, and before what is no key."""
-    return tuple(sorted(set(keys), key=_place))
-
-
-_SPECIAL = {name: rank for rank, name in enumerate(SPECIAL_SUPPORT)}
-
-
-def _place(key: str) -> tuple[int, int, int, str]:
-    if key in _SPECIAL:
-        return 3, _SPECIAL[key], 0, ""
-    try:
-        return (*position(key), "")
-    except ValueError:
-        return 4, 0, 0, key

@@ -15,7 +15,6 @@ from typing import Any
 
 from labeler.characters import visible
 from labeler.corrections.choosing import Chosen
-from labeler.corrections.differences import in_order
 from labeler.corrections.tools import (
     Answer,
     Facts,
@@ -27,7 +26,7 @@ from labeler.corrections.tools import (
 )
 from labeler.errors import UsageError, kind_of
 from labeler.example import Sentence
-from labeler.labels import GPTLabelingOutput
+from labeler.labels import GPTLabelingOutput, in_order
 from labeler.record import LabelRecord
 
 RELEVANT, UTILIZED, EVIDENCE, SUPPORTED = "relevant", "utilized", "evidence", "supported"

@@ -8,8 +8,8 @@ from typing import Any, Literal, Protocol
 
 from labeler.corrections.choosing import Chosen
 from labeler.corrections.correction import Judgement, Queue
-from labeler.corrections.differences import in_order, judged_sentences
-from labeler.labels import SPECIAL_SUPPORT
+from labeler.corrections.differences import judged_sentences
+from labeler.labels import SPECIAL_SUPPORT, in_order
 from labeler.record import LabelRecord
 
 Verdict = Literal["supported", "not_supported", "unsure"]

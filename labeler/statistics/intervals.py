@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from labeler.statistics.resampling import Units
+
 RESAMPLES = 10_000
 LEVEL = 0.95
 
@@ -109,10 +111,7 @@ def counted_mean_interval(
     from labeler.statistics import resampling  # noqa: PLC0415 - as below
 
     units = resampling.counted_units(values, counts)
-    found = resampling.interval_of(
-        units, resamples=resamples, level=level, seed=seed, bounded=bounded
-    )
-    return None if found is None else Interval(found[0], found[1], level, found[2])
+    return _drawn(units, "", resamples, level, seed, bounded=bounded)
 
 
 def drawn_mean_interval(
@@ -138,10 +137,7 @@ def drawn_mean_interval(
     from labeler.statistics import resampling  # noqa: PLC0415 - as below
 
     units = resampling.grouped_units(values, groups)
-    found = resampling.interval_of(
-        units, resamples=resamples, level=level, seed=seed, bounded=bounded
-    )
-    return None if found is None else Interval(found[0], found[1], level, f"{found[2]}_groups")
+    return _drawn(units, _GROUPED, resamples, level, seed, bounded=bounded)
 
 
 def bootstrap_mean(
@@ -210,13 +206,27 @@ def bootstrap_ratio(
     from labeler.statistics import resampling  # noqa: PLC0415
 
     units = resampling.units_of(numerators, denominators, groups)
+    suffix = "" if groups is None else _GROUPED
+    return _drawn(units, suffix, resamples, level, seed, bounded=bounded)
+
+
+_GROUPED = "_groups"
+"""Ends the method's name where whole groups are drawn."""
+
+
+def _drawn(
+    units: Units, suffix: str, resamples: int, level: float, seed: int, *, bounded: bool
+) -> Interval | None:
+    """The bootstrap interval of units, whose method is named with a suffix."""
+    from labeler.statistics import resampling  # noqa: PLC0415 - as above
+
     found = resampling.interval_of(
         units, resamples=resamples, level=level, seed=seed, bounded=bounded
     )
     if found is None:
         return None
     low, high, method = found
-    return Interval(low, high, level, method if groups is None else f"{method}_groups")
+    return Interval(low, high, level, f"{method}{suffix}")
 
 
 def wilson(successes: float, trials: float, level: float = LEVEL) -> Interval | None:

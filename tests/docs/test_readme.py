@@ -52,9 +52,9 @@ def environment() -> dict[str, str]:
     return clean | {"PATH": programs, "PYTHONPATH": str(ROOT)}
 
 
-def test_the_shell_block_runs(workplace: Path) -> None:
-    """Every line of it, in order, without an error."""
-    program = 'set -eu\nlabeler() { python -m labeler "$@"; }\n' + block("test: shell")
+def run_shell_block(mark: str, workplace: Path) -> subprocess.CompletedProcess[str]:
+    """Run every line of a block of the README, in order, without an error."""
+    program = 'set -eu\nlabeler() { python -m labeler "$@"; }\n' + block(f"test: {mark}")
     done = subprocess.run(
         ["/bin/sh", "-c", program],
         cwd=workplace,
@@ -64,22 +64,19 @@ def test_the_shell_block_runs(workplace: Path) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr
+    return done
+
+
+def test_the_shell_block_runs(workplace: Path) -> None:
+    """Every line of it, in order, without an error."""
+    done = run_shell_block("shell", workplace)
     assert "14 labelled by embedded/lexical-1, 0 from the store, 0 failed" in done.stderr
     assert "records exported" in done.stderr
 
 
 def test_the_audit_block_runs(workplace: Path) -> None:
     """Every line of it, and it leaves the files that it names."""
-    program = 'set -eu\nlabeler() { python -m labeler "$@"; }\n' + block("test: audit")
-    done = subprocess.run(
-        ["/bin/sh", "-c", program],
-        cwd=workplace,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+    run_shell_block("audit", workplace)
     for name in ("findings.csv", "report.html", "diff.html"):
         assert (workplace / name).stat().st_size
 
@@ -100,16 +97,7 @@ def test_the_python_block_runs(workplace: Path) -> None:
 
 def test_the_estimate_runs_without_a_key(workplace: Path) -> None:
     """As it stands, and it makes no store."""
-    program = 'set -eu\nlabeler() { python -m labeler "$@"; }\n' + block("test: estimate")
-    done = subprocess.run(
-        ["/bin/sh", "-c", program],
-        cwd=workplace,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+    done = run_shell_block("estimate", workplace)
     assert "price: genai-prices" in done.stdout
     assert [path.name for path in workplace.iterdir()] == ["examples"]
 
