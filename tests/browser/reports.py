@@ -37,10 +37,10 @@ def large_report(path: Path, size: int) -> Path:
 
 
 def long_report(path: Path) -> Path:
-    """One record with more sentences than anybody reads."""
-    support = {letters(n): ["0a", f"{n % 10}b"] for n in range(550)}
+    """One record with more sentences than anybody reads, under keys beyond ``zz``."""
+    support = {letters(n): ["0a", f"0{letters(1000 + n)}"] for n in range(750)}
     label = output(relevant=["0a"], utilized=["0a"], support=support)
-    row = record(id="long", documents=[200] * 10, answer=label)
+    row = record(id="long", documents=[2000], answer=label)
     [written] = write_report([row], path, name="long.jsonl", metrics=METRICS)
     return written
 

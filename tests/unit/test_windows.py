@@ -654,7 +654,7 @@ def huge_row() -> dict[str, Any]:
 def test_a_megabyte_passes_through_everything(
     labeler_command: Command, tmp_path: Path, limit: int | None
 ) -> None:
-    """Label, show, metrics, compare, export and import, whole and in windows."""
+    """Label, show, metrics, audit, report, compare, export and import, whole and in windows."""
     rows = row_file(tmp_path, [huge_row()])
     assert rows.stat().st_size > 1_000_000
     window = () if limit is None else ("--max-input-tokens", limit)
@@ -668,6 +668,8 @@ def test_a_megabyte_passes_through_everything(
     code, out, _ = labeler_command("metrics", ".labeler", "--json")
     assert code == 0
     assert {(row["metric"], row["defined"]) for row in json.loads(out)} >= {("relevance", 1)}
+    assert labeler_command("audit", "one.jsonl")[0] == 0
+    assert labeler_command("report", "one.jsonl", "-o", "one.html")[0] == 0
     assert labeler_command("compare", "one.jsonl", "one.jsonl")[0] == 0
     assert labeler_command("export", "-o", "all.jsonl")[0] == 0
     assert labeler_command("import", "labels", "all.jsonl", "--store", "other")[0] == 0
