@@ -205,6 +205,27 @@ def lowered(label: GPTLabelingOutput, output: type[GPTLabelingOutput]) -> GPTLab
     return output(**kept)
 
 
+def judged_sentences(label: GPTLabelingOutput) -> dict[str, SentenceSupport]:
+    """The judge's judgement of each response sentence that it judged, by key.
+
+    Imported labels may judge a sentence twice: as for metrics, one that was called unsupported
+    once is, and what was named either time supports one that is supported.
+    """
+    found: dict[str, SentenceSupport] = {}
+    for entry in label.sentence_support_information:
+        before = found.get(entry.response_sentence_key)
+        if before is not None and before.fully_supported and entry.fully_supported:
+            named = dict.fromkeys(
+                [*before.supporting_sentence_keys, *entry.supporting_sentence_keys]
+            )
+            found[entry.response_sentence_key] = before.model_copy(
+                update={"supporting_sentence_keys": tuple(named)}
+            )
+        elif before is None or before.fully_supported:
+            found[entry.response_sentence_key] = entry
+    return found
+
+
 def in_order(keys: Iterable[str]) -> tuple[str, ...]:
     """Keys in reading order, each once; special strings last, and before what is no key."""
     return tuple(sorted(set(keys), key=_place))

@@ -12,13 +12,12 @@ from labeler.corrections.correction import Correction, Judgement
 from labeler.corrections.differences import (
     Differences,
     differences,
-    judged_sentences,
     judgement_of,
 )
 from labeler.corrections.majority import Majority, quoted
 from labeler.corrections.overlay import current
 from labeler.errors import UsageError
-from labeler.labels import GPTLabelingOutput, in_order, lowered
+from labeler.labels import GPTLabelingOutput, in_order, judged_sentences, lowered
 from labeler.profiles import DEFAULT_PROFILE, PROFILES
 from labeler.prompting import load_schema
 from labeler.record import (

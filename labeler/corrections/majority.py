@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from labeler.corrections.correction import Correction, Judgement
-from labeler.corrections.differences import decided, judged_sentences
-from labeler.labels import GPTLabelingOutput, SentenceSupport, in_order
+from labeler.corrections.differences import decided
+from labeler.labels import GPTLabelingOutput, SentenceSupport, in_order, judged_sentences
 from labeler.record import LabelRecord
 
 UNNAMED_SUPPORT = "supported_without_sentence"

@@ -8,8 +8,7 @@ from typing import Any, Literal, Protocol
 
 from labeler.corrections.choosing import Chosen
 from labeler.corrections.correction import Judgement, Queue
-from labeler.corrections.differences import judged_sentences
-from labeler.labels import SPECIAL_SUPPORT, in_order
+from labeler.labels import SPECIAL_SUPPORT, in_order, judged_sentences
 from labeler.record import LabelRecord
 
 Verdict = Literal["supported", "not_supported", "unsure"]

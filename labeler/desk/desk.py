@@ -23,13 +23,12 @@ from labeler.corrections import (
     differences,
     judgement_of,
 )
-from labeler.corrections.differences import judged_sentences
 from labeler.desk.collection import Collection
 from labeler.desk.gate import Refused
 from labeler.desk.ledger import Ledger, Standing, Who
 from labeler.desk.messages import Said, TakenBack
 from labeler.desk.views import CountsView, JudgementView, MineView, OverviewView, TurnView
-from labeler.labels import in_order
+from labeler.labels import in_order, judged_sentences
 from labeler.pages import RecordView, record_view
 from labeler.record import LabelRecord
 

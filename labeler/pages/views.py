@@ -18,6 +18,7 @@ from labeler.labels import (
     ComparedClaim,
     GPTLabelingOutput,
     ReferenceLabelingOutput,
+    judged_sentences,
 )
 from labeler.record import LabelRecord
 
@@ -153,12 +154,12 @@ def label_view(label: GPTLabelingOutput) -> LabelView:
         "relevant": list(label.all_relevant_sentence_keys),
         "utilized": list(label.all_utilized_sentence_keys),
         "support": {
-            entry.response_sentence_key: {
+            key: {
                 "supported": entry.fully_supported,
                 "keys": list(entry.supporting_sentence_keys),
                 "explanation": visible(entry.explanation),
             }
-            for entry in label.sentence_support_information
+            for key, entry in judged_sentences(label).items()
         },
         "overall": label.overall_supported,
         "overall_explanation": visible(label.overall_supported_explanation),
