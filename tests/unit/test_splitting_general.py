@@ -206,6 +206,8 @@ def test_an_engine_that_lies_is_not_heard(
 class _Panic(BaseException):
     """What a crash in the engine's Rust arrives as: no ``Exception``."""
 
+    __module__ = "pyo3_runtime"
+
 
 @pytest.mark.parametrize("error", [_Panic, ValueError, UnicodeError])
 def test_an_engine_that_crashes_costs_only_the_cut(
@@ -226,12 +228,19 @@ def test_an_engine_that_crashes_costs_only_the_cut(
     ]
 
 
-def test_an_interruption_is_no_crash(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ctrl-C goes through."""
+class _Signal(BaseException):
+    """What a program may have a signal raise, wherever it is at the moment."""
+
+
+@pytest.mark.parametrize("interruption", [KeyboardInterrupt, SystemExit, _Signal])
+def test_an_interruption_is_no_crash(
+    interruption: type[BaseException], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It goes through, whatever the program has signals raise: no row is cut by one."""
 
     def segment(_language: str, _text: str) -> list[str]:
-        raise KeyboardInterrupt
+        raise interruption
 
     monkeypatch.setattr("sentencex.segment", segment)
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(interruption):
         GENERAL.split("One. Two.")
