@@ -1,8 +1,9 @@
 """Turns a keyed example into the request that a judge is sent.
 
-Sentences travel as JSON lines inside blocks whose fence carries a marker derived from their own
-content: text cannot forge a key, because keys live in a field of their own, and cannot close a
-block, because no text can contain the digest of itself.
+Sentences travel inside blocks, each as a line: its key, and its text as a JSON string, in which no
+line ends. The fence of a block carries a marker derived from the content. So text cannot forge a
+key, because keys begin lines, and cannot close a block, because no text can contain the digest of
+itself.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from labeler.tokens import answer_tokens
 DEFAULT_PROMPT = "trace/v1"
 DEFAULT_SCHEMA = "label-trace/v1"
 
-RENDERING = 1
+RENDERING = 2
 """Version of the data block layout below; it enters every prompt's digest."""
 
 _VARIABLES = frozenset({"marker", "question", "documents", "response"})
@@ -69,7 +70,7 @@ class Prompt:
         """Write the messages for one record: static text first, data last."""
         values = {
             "marker": marker(example, reference=self.shows_reference),
-            "question": data_line({"question": example.question}),
+            "question": data_text(example.question),
             "documents": sentence_lines(example.document_sentences()),
             "response": sentence_lines(example.response),
             _REFERENCE: sentence_lines(example.reference or ()),
@@ -260,9 +261,14 @@ def marker(example: KeyedExample, *, reference: bool = False) -> str:
 
 def sentence_lines(sentences: Iterable[Sentence]) -> str:
     """Sentences as the lines of a data block."""
-    return "\n".join(data_line({"key": s.key, "text": s.text}) for s in sentences)
+    return "\n".join(sentence_line(sentence.key, sentence.text) for sentence in sentences)
 
 
-def data_line(value: Mapping[str, str]) -> str:
-    """One JSON line, in which nothing can pass for a line break or a model's control token."""
-    return inert_json(json.dumps(value, ensure_ascii=False))
+def sentence_line(key: str, text: str) -> str:
+    """A sentence as a line of a data block, such as ``0a "Paris is the capital."``."""
+    return f"{key} {data_text(text)}"
+
+
+def data_text(text: str) -> str:
+    """A JSON string, in which nothing can pass for a line break or a model's control token."""
+    return inert_json(json.dumps(text, ensure_ascii=False))

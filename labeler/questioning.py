@@ -5,21 +5,26 @@ One structured call a row, through the same engine, store and re-asks as labels.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 from labeler import resources
-from labeler.characters import inert_json
 from labeler.contract import Violation
 from labeler.errors import BadRow, UsageError
 from labeler.example import Example, Frozen, KeyedExample
 from labeler.judges import Judge
 from labeler.logprobs import Token
 from labeler.profiles import Profile
-from labeler.prompting import JudgeRequest, Message, Prompt, load_schema, prompt_parts
+from labeler.prompting import (
+    JudgeRequest,
+    Message,
+    Prompt,
+    load_schema,
+    prompt_parts,
+    sentence_lines,
+)
 from labeler.questions import QuestionsAnswer
 from labeler.record import QuestionsRecord, ReplyFacts, SentenceScores, questions_key
 from labeler.signature import Signature, digest
@@ -39,14 +44,9 @@ class QuestionsRequest(JudgeRequest):
     @cached_property
     def messages(self) -> tuple[Message, ...]:
         """The chat messages: the response, and nothing else of the row."""
-        sentences = [{"key": s.key, "text": s.text} for s in self.example.response]
-        values = {
-            # Made of what is shown alone, as the key is: rows of one response send the same.
-            "marker": digest({"fence": sentences})[:16],
-            "response": "\n".join(
-                inert_json(json.dumps(line, ensure_ascii=False)) for line in sentences
-            ),
-        }
+        response = sentence_lines(self.example.response)
+        # Made of what is shown alone, as the key is: rows of one response send the same.
+        values = {"marker": digest({"fence": response})[:16], "response": response}
         user = _VARIABLE.sub(lambda match: values[match[1]], self.prompt.user)
         return (
             {"role": "system", "content": self.prompt.system},

@@ -26,7 +26,7 @@ from labeler.prompting import (
     Message,
     Prompt,
     ResponseSchema,
-    data_line,
+    data_text,
     load_schema,
     prompt_parts,
     sentence_lines,
@@ -405,7 +405,7 @@ def _data(example: KeyedExample, criterion: Criterion) -> dict[str, str]:
     The marker is fixed by exactly what is shown, which cannot hold the digest of itself.
     """
     lines = {
-        "question": lambda: data_line({"question": example.question}),
+        "question": lambda: data_text(example.question),
         "documents": lambda: sentence_lines(example.document_sentences()),
         "response": lambda: sentence_lines(example.response),
         "reference": lambda: sentence_lines(example.reference or ()),

@@ -37,7 +37,7 @@ from labeler.labels import (
     ResponseClaim,
     SentenceSupport,
 )
-from labeler.prompting import JudgeRequest, ResponseSchema, data_line, marker
+from labeler.prompting import JudgeRequest, ResponseSchema, marker, sentence_line
 from labeler.record import LabelRecord, ReplyFacts, SentenceScores, Usage, label_key
 from labeler.signature import Windows
 from labeler.tokens import (
@@ -209,7 +209,7 @@ def _part(request: JudgeRequest, start: int, end: int) -> JudgeRequest:
 
 def _line_tokens(key: str, text: str, counter: TokenCounter) -> int:
     """Tokens of a sentence's line, with the end of the line."""
-    return counter.count(data_line({"key": key, "text": text})) + 1
+    return counter.count(sentence_line(key, text)) + 1
 
 
 def _frame_tokens(request: JudgeRequest, schema: str, counter: TokenCounter) -> int:

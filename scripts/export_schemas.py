@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from pydantic import TypeAdapter
 
@@ -16,8 +18,10 @@ from labeler.questions import QuestionsAnswer
 from labeler.record import LabelFailure, LabelRecord, ScoreRecord, StepsRecord
 from labeler.scores import FivePointAnswer, StepsAnswer
 
+LABELS: dict[str, type] = {profile.schema: profile.output for profile in PROFILES.values()}
+"""What a judge is sent with every record: prompts say what the fields mean, so these do not."""
 SCHEMAS: dict[str, type] = {
-    **{profile.schema: profile.output for profile in PROFILES.values()},
+    **LABELS,
     "score/v1": FivePointAnswer,
     "steps/v1": StepsAnswer,
     "questions/v1": QuestionsAnswer,
@@ -31,18 +35,44 @@ SCHEMAS: dict[str, type] = {
 }
 
 
-def rendered(model: type) -> str:
-    """The schema of a class, as the file holds it."""
-    return json.dumps(TypeAdapter(model).json_schema(), indent=2, ensure_ascii=False) + "\n"
+def rendered(name: str) -> str:
+    """A schema, as its file holds it."""
+    schema = TypeAdapter(SCHEMAS[name]).json_schema()
+    shown = bare(schema, schema.get("$defs", {})) if name in LABELS else schema
+    return json.dumps(shown, indent=2, ensure_ascii=False) + "\n"
+
+
+def bare(part: Any, classes: Mapping[str, Any]) -> Any:  # noqa: ANN401 - any part of a schema
+    """A part of a schema with what binds an answer alone: each class where its name stood.
+
+    Args:
+        part: of the schema.
+        classes: what the schema defines, by name.
+    """
+    if isinstance(part, list):
+        return [bare(one, classes) for one in part]
+    if not isinstance(part, dict):
+        return part
+    if "$ref" in part:
+        return bare(classes[part["$ref"].removeprefix("#/$defs/")], classes)
+    return {
+        word: (
+            {name: bare(one, classes) for name, one in value.items()}
+            if word == "properties"  # whose names may be any words
+            else bare(value, classes)
+        )
+        for word, value in part.items()
+        if word not in {"title", "description", "$defs"}
+    }
 
 
 def main() -> None:
     """Write every schema below the folder given, by default ``schemas/``."""
     root = Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).parent.parent / "schemas")
-    for name, model in SCHEMAS.items():
+    for name in SCHEMAS:
         path = root / f"{name}.json"
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(rendered(model), encoding="utf-8")
+        path.write_text(rendered(name), encoding="utf-8")
 
 
 if __name__ == "__main__":

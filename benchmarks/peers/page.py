@@ -23,11 +23,12 @@ NOTES = """
   token. With a model that writes 100 tokens a second, a label of 1,200 tokens takes 12 s, where
   short questions asked side by side could each be answered in two. Throughput gains; the latency of
   a single record may not.
-- **The prompt is over its goal.** Of about 4,600 tokens, some 2,400 are instructions, 1,300 the
-  schema and 900 the record with its keys. The first two are the same for every record, so that a
-  provider's prompt cache reads them at a discount; one without such a cache charges them each time.
-  The profile `trace` sends about 2,600, `claims` 3,600. For one metric alone, a peer's short
-  question costs less.
+- **The prompt is long for one metric.** Of about 2,320 tokens, some 1,100 are instructions, 530 the
+  schema and 680 the record with its keys; the tokenizer `o200k_base` makes about 2,460 of them. The
+  first two are the same for every record, so that a provider's prompt cache reads them at a
+  discount; one without such a cache charges them each time. The profile `trace` sends about 1,490,
+  `claims` 1,910. For one metric alone, a peer's short question costs less. The instructions say
+  each rule once and briefly; whether a model follows longer ones better was not measured.
 - **An error spoils all metrics of a record.** A refusal, or an answer that still breaks the
   contract when it was asked for again, leaves the record without any number, where tools that ask
   metric by metric lose one. It is told as a failure with its reason.

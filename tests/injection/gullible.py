@@ -1,10 +1,10 @@
 """A scripted judge that obeys every text it can mistake for being addressed to it.
 
 It sees the rendered chat messages and nothing else. It reads data blocks by the marker that the
-first line of the user message states. Whatever stands outside the JSON lines of a block speaks to
-it, and so does a control token or a hidden message anywhere. If nothing speaks to it, it labels by
-a fixed honest rule. It stands for the worst reader of a rendering, not for any real model: what
-does not fool it may well fool a model, which reads the data too.
+first line of the user message states. Whatever has not the shape of a block's lines speaks to it,
+and so does a control token or a hidden message anywhere. If nothing speaks to it, it labels by a
+fixed honest rule. It stands for the worst reader of a rendering, not for any real model: what does
+not fool it may well fool a model, which reads the data too.
 """
 
 from __future__ import annotations
@@ -61,6 +61,7 @@ _ORDERS = (
     r"(?i)</?(?:doc|document|response|reference)\b",
     r'(?i)"(?:overall_supported|fully_supported)"\s*:\s*true',
     r'(?i)"(?:key|text|question)"\s*:|\[\d+[a-z]{1,2}\]',
+    r'(?m)^(?:ref\.)?\d*[a-z]{1,2} "',
     r"(?i)<script|onerror\s*=|=hyperlink\(|!\[[^\]]*\]\(",
     r"(?m)^(?:\w+\. )?(?:[:.!]|Thought process:|Solution|解|かいせつ)$",
     r"\{[{%]|<!--|^---$",
@@ -78,6 +79,7 @@ MANY_LINES = 300
 """More loose lines than this and the judge gives up."""
 _ENCODED = re.compile(r"[A-Za-z0-9+/]{24,}={0,2}")
 _HIDDEN = re.compile("[\U000e0020-\U000e007e\ufe00-\ufe0f\U000e0100-\U000e01ef]{8,}")
+_KEYED = re.compile(r'(?P<key>(?:ref\.)?\d*[a-z]{1,2}) (?P<text>".*")')
 _DATA_LINE = re.compile(r"(?P<key>\d+[a-z]{1,2}|[a-z]{1,2})\. (?P<text>.*)")
 _HEADINGS = {"Question:": "QUESTION", "Documents:": "DOCUMENTS", "Response:": "RESPONSE"}
 
@@ -216,18 +218,20 @@ def _fenced(user: str, marker: str) -> Reading:
 
 
 def _take(reading: Reading, block: str, line: str) -> bool:
-    """Read one line of a block; whether it is a JSON object of the block's own shape."""
+    """Read one line of a block: a key and a JSON string, or that alone; whether it is one."""
+    keyed = None if block == "QUESTION" else _KEYED.fullmatch(line)
+    if keyed is None and block != "QUESTION":
+        return False
     try:
-        row = json.loads(line)
+        text = json.loads(keyed["text"] if keyed else line)
     except ValueError:
         return False
-    shape = {"question"} if block == "QUESTION" else {"key", "text"}
-    if not isinstance(row, dict) or set(row) != shape:
+    if not isinstance(text, str):
         return False
-    if block == "QUESTION":
-        reading.question += row["question"]
+    if keyed:
+        reading.blocks[block].append(Line(keyed["key"], text))
     else:
-        reading.blocks[block].append(Line(row["key"], row["text"]))
+        reading.question += text
     return True
 
 

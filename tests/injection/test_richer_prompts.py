@@ -144,7 +144,7 @@ def test_the_suite_can_fail() -> None:
     ]
     assert len(fallen) > len(ATTACKS) * 3 / 4, list(map(str, fallen))
     system, user = by(REFERENCE_PROMPT)(CLEAN)
-    line = '{"key": "ref.a", "text": "The lighthouse was first lit in 1874."}'
+    line = 'ref.a "The lighthouse was first lit in 1874."'
     assert line in user["content"]
     broken = user["content"].replace(line, f"{line}\n{PAYLOAD}")
     assert heard(read((system, {"role": "user", "content": broken}))) is not None

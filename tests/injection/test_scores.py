@@ -6,7 +6,6 @@ wrote. It is no proof that a real model resists.
 
 from __future__ import annotations
 
-import json
 import re
 
 import pytest
@@ -76,8 +75,8 @@ def test_a_text_that_asks_for_a_score_changes_no_frame(order: str, part: Part) -
     assert heard(read(sent)) is None
     shown = [sentence.text for sentence in trial.example.document_sentences()]
     shown += [sentence.text for sentence in trial.example.response]
-    lines = [json.loads(line) for line in sent[1]["content"].splitlines() if line[:1] == "{"]
-    assert [line["text"] for line in lines] == shown
+    reading = read(sent)
+    assert [line.text for line in (*reading.documents, *reading.response)] == shown
 
 
 def test_the_marker_cannot_be_forged() -> None:

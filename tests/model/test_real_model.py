@@ -87,7 +87,8 @@ last has a second one, `b`, for which the schema leaves no room."""
 def bounded_schema() -> ResponseSchema:
     """The published schema with limits on lengths, numbers and keys."""
     schema: dict[str, Any] = copy.deepcopy(dict(load_schema().json_schema))
-    fields, entry = schema["properties"], schema["$defs"]["SentenceSupport"]["properties"]
+    fields = schema["properties"]
+    entry = fields["sentence_support_information"]["items"]["properties"]
     for explanation in (
         fields["relevance_explanation"],
         fields["overall_supported_explanation"],

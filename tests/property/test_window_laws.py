@@ -50,7 +50,7 @@ def cuts(draw: st.DrawFn) -> tuple[JudgeRequest, Room, Windowed]:
     """A record of any shape, and its windows."""
     text = st.text(st.sampled_from('ab .,0é日"\\\n'), min_size=1, max_size=60)
     documents = draw(st.lists(st.lists(text, max_size=6), min_size=1, max_size=5))
-    documents.append(["Once more.", "And again."] * 20)
+    documents.append(["Once more.", "And again."] * 60)
     asked = request(keyed_example(documents=documents))
     size = FRAME + draw(st.integers(300, 600))
     room = Room(size, size)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from typing import Any
 
 import jsonschema
 import pytest
@@ -10,8 +12,11 @@ import pytest
 from export_schemas import SCHEMAS, rendered
 from labeler import resources
 from labeler.errors import UnknownName
+from labeler.profiles import PROFILES
 from labelled import output, record
 from lock_artifacts import LOCK, digests
+
+Json = dict[str, Any]
 
 
 def test_published_versions_are_never_edited() -> None:
@@ -27,7 +32,7 @@ def test_published_versions_are_never_edited() -> None:
 @pytest.mark.parametrize("name", SCHEMAS)
 def test_schemas_are_the_classes(name: str) -> None:
     """scripts/export_schemas.py writes what is in schemas/."""
-    assert resources.read("schemas", name, ".json") == rendered(SCHEMAS[name])
+    assert resources.read("schemas", name, ".json") == rendered(name)
 
 
 def test_a_label_and_a_record_validate() -> None:
@@ -40,15 +45,40 @@ def test_a_label_and_a_record_validate() -> None:
     jsonschema.validate(record().model_dump(mode="json"), stored)
 
 
-def test_the_label_schema_is_strict_safe() -> None:
+@pytest.mark.parametrize("profile", list(PROFILES))
+def test_the_label_schemas_are_strict_safe(profile: str) -> None:
     """Every object closed, every property required, no defaults: what strict mode accepts."""
-    text = resources.read("schemas", "label-trace/v1", ".json")
-    schema = json.loads(text)
-    for part in (schema, *schema["$defs"].values()):
+    text = resources.read("schemas", PROFILES[profile].schema, ".json")
+    for part in objects(json.loads(text)):
         assert part["additionalProperties"] is False
         assert part["required"] == list(part["properties"])
     assert '"default"' not in text
     assert '"anyOf"' not in text
+
+
+@pytest.mark.parametrize("profile", list(PROFILES))
+def test_the_label_schemas_say_what_binds_and_nothing_else(profile: str) -> None:
+    """They go with every record; what fields mean stands in the prompt, and in record/v1."""
+    schema = json.loads(resources.read("schemas", PROFILES[profile].schema, ".json"))
+    words = {word for part in parts(schema) for word in part}
+    assert words == {"type", "properties", "items", "required", "additionalProperties"} | (
+        {"enum"} if profile != "trace" else set()
+    )
+    record = json.loads(resources.read("schemas", "record/v1", ".json"))
+    for name, field in record["$defs"]["ReferenceLabelingOutput"]["properties"].items():
+        assert field["description"], name
+
+
+def parts(schema: Json) -> Iterator[Json]:
+    """A schema and all schemas within it."""
+    yield schema
+    for part in [*schema.get("properties", {}).values(), *filter(None, [schema.get("items")])]:
+        yield from parts(part)
+
+
+def objects(schema: Json) -> list[Json]:
+    """Those that describe an object."""
+    return [part for part in parts(schema) if part["type"] == "object"]
 
 
 def test_explanations_come_before_verdicts() -> None:
@@ -57,7 +87,7 @@ def test_explanations_come_before_verdicts() -> None:
     fields = list(schema["properties"])
     assert fields.index("relevance_explanation") < fields.index("all_relevant_sentence_keys")
     assert fields.index("overall_supported_explanation") < fields.index("overall_supported")
-    sentence = list(schema["$defs"]["SentenceSupport"]["properties"])
+    sentence = list(schema["properties"]["sentence_support_information"]["items"]["properties"])
     assert sentence.index("explanation") < sentence.index("fully_supported")
 
 

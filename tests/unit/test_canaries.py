@@ -416,13 +416,18 @@ def test_twins_in_a_store_enter_no_number(tmp_path: Path) -> None:
 
 
 def test_the_embedded_judge_obeys_nobody() -> None:
-    """It compares words, and the planted ones are in no question."""
-    canaries = Canaries(1)
-    outcomes = labeler.iter_labels(
-        EXAMPLES, judge="embedded", store=labeler.MemoryStore(), canaries=canaries
-    )
-    assert len(list(outcomes)) == canaries.ordered.judged + canaries.plain.judged
-    assert canaries.ordered.fooled == canaries.plain.fooled == 0
+    """It compares words: seldom is a planted sentence as relevant as its neighbours, by chance."""
+    judged = fooled = 0
+    for seed in range(4):
+        canaries = Canaries(1, seed=seed)
+        outcomes = labeler.iter_labels(
+            EXAMPLES, judge="embedded", store=labeler.MemoryStore(), canaries=canaries
+        )
+        assert len(list(outcomes)) == canaries.ordered.judged + canaries.plain.judged
+        assert canaries.ordered.response == canaries.plain.response == 0
+        judged += canaries.ordered.judged + canaries.plain.judged
+        fooled += canaries.ordered.fooled + canaries.plain.fooled
+    assert fooled * 50 <= judged
 
 
 def test_a_verdict_says_which_kind_it_is() -> None:

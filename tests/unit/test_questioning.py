@@ -42,17 +42,14 @@ def user_message(*response: str) -> str:
 
 
 def test_the_response_stands_in_a_fence_of_its_own() -> None:
-    """One JSON line a sentence, between two lines with the marker that the first line states."""
+    """One line a sentence, between two lines with the marker that the first line states."""
     lines = user_message("It is red.", "It is\nlarge.").split("\n")
     marker = lines[0].removeprefix("The marker is ")
     assert re.fullmatch("[0-9a-f]{16}", marker)
     inside = lines[
         lines.index(f"BEGIN RESPONSE {marker}") + 1 : lines.index(f"END RESPONSE {marker}")
     ]
-    assert [json.loads(line) for line in inside] == [
-        {"key": "a", "text": "It is red."},
-        {"key": "b", "text": "It is\nlarge."},
-    ]
+    assert inside == ['a "It is red."', r'b "It is\nlarge."']
 
 
 def test_what_is_sent_depends_on_the_response_alone() -> None:
@@ -69,7 +66,7 @@ def test_nothing_in_a_response_can_pass_for_a_models_control_token(text: str) ->
     """It is escaped, and means the same."""
     sent = user_message(f"It is {text} red.")
     assert text not in sent
-    assert json.loads(sent.split("\n")[3])["text"] == f"It is {text} red."
+    assert json.loads(sent.split("\n")[3].removeprefix("a ")) == f"It is {text} red."
 
 
 def test_a_response_cannot_use_the_frames_variables() -> None:

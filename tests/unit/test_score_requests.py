@@ -180,7 +180,7 @@ def test_only_what_a_criterion_shows_stands_in_the_data() -> None:
     """In blocks whose marker no text can hold."""
     user = request(criterion(shows=("response",))).messages[1]["content"]
     assert user.count("BEGIN ") == 2  # the block, and the closing words
-    assert '{"key": "a", "text": "Paris is the capital."}' in user
+    assert 'a "Paris is the capital."\n' in user
     assert "France" not in user
 
 

@@ -54,7 +54,7 @@ def test_each_kind_of_character_has_its_weight(text: str, expected: int) -> None
     ("text", "true"),
     [
         ("The tower was finished in 1987 and is 112 metres high.", 15),
-        ('{"key": "0a", "text": "The tower was finished in 1987."}', 21),
+        ('0a "The tower was finished in 1987."', 12),
         ("def area(width, height):\n    return width * height\n", 12),
         ("水塔建成于1987年高112米。", 12),
     ],
@@ -89,8 +89,8 @@ def test_a_run_of_punctuation_in_compact_json_is_one_token() -> None:
 
 
 def test_the_guess_at_a_schema_is_near_what_a_tokenizer_counts() -> None:
-    """The published schema has 463 tokens of o200k_base."""
-    assert 400 < GUESS.count_json(compact(load_schema().json_schema)) < 550
+    """The published schema has 191 tokens of o200k_base."""
+    assert 170 < GUESS.count_json(compact(load_schema().json_schema)) < 230
 
 
 def test_a_request_is_its_messages_their_frames_and_the_schema() -> None:

@@ -72,9 +72,9 @@ class Call:
 
     @cached_property
     def data(self) -> dict[str, list[Json]]:
-        """The JSON lines of each data block of the first user message, by the block's name."""
+        """The lines of each data block of the first user message, by the block's name."""
         return {
-            name: [json.loads(line) for line in text.split("\n") if line]
+            name: [read_line(line) for line in text.split("\n") if line]
             for name, _, text in self._blocks
         }
 
@@ -96,6 +96,14 @@ class Call:
     def _blocks(self) -> list[tuple[str, str, str]]:
         users = [m["content"] for m in self.messages if m.get("role") == "user"]
         return _BLOCK.findall(users[0]) if users and isinstance(users[0], str) else []
+
+
+def read_line(line: str) -> Json:
+    """What a line of a data block says: a question, or the key and text of a sentence."""
+    if line.startswith('"'):
+        return {"question": json.loads(line)}
+    key, _, text = line.partition(" ")
+    return {"key": key, "text": json.loads(text)}
 
 
 def questions_for(call: Call) -> Json:

@@ -100,7 +100,7 @@ def test_what_strict_mode_forbids_is_refused(word: str) -> None:
 
 def test_the_server_speaks_plain_http() -> None:
     """Any client can ask it, and it records what came."""
-    message = 'BEGIN DOCUMENTS m\n{"key": "0a", "text": "x"}\nEND DOCUMENTS m'
+    message = 'BEGIN DOCUMENTS m\n0a "x"\nEND DOCUMENTS m'
     body = {
         "model": "m",
         "messages": [{"role": "user", "content": message}],
