@@ -62,7 +62,7 @@ from labeler.pricing import Price, find_price
 from labeler.profiles import DEFAULT_PROFILE
 from labeler.prompting import DEFAULT_PROMPT, Message, load_prompt
 from labeler.questioning import QuestionsRecipe
-from labeler.reading import measured, read_any, read_labels, read_records, read_scores
+from labeler.reading import measured, outcomes_of, read_any, read_labels, read_records, read_scores
 from labeler.recipe import recipe
 from labeler.record import (
     AnyOutcome,
@@ -110,7 +110,15 @@ def open_rows(
     chosen = choose_columns(columns, preset)
     if isinstance(rows, str | Path):
         return RowFile(rows, columns=chosen)
-    return RowSequence(table_of(rows) or list(rows), chosen)
+    table, given = table_of(rows), cast("object", rows)
+    if table:
+        return RowSequence(table, chosen)
+    if isinstance(given, Mapping | Example) or not isinstance(given, Iterable):
+        raise UsageError(
+            "rows are a file, a data frame, or a list of examples or mappings, "
+            f"not {type(given).__name__}; put one row in a list"
+        )
+    return RowSequence(list(given), chosen)
 
 
 def open_judge(judge: str | Judge) -> Judge:
@@ -739,12 +747,12 @@ def _measured_scores(scores: Sequence[ScoreOutcome], ids: set[str]) -> Iterator[
 
 
 def metrics(
-    outcomes: Iterable[AnyOutcome], ids: str | Iterable[str] | None = None
+    outcomes: str | Path | Iterable[AnyOutcome], ids: str | Iterable[str] | None = None
 ) -> list[MetricsRow]:
     """Compute metrics of stored labels: no judge, no network, no key.
 
     Args:
-        outcomes: labels, written questions and failures.
+        outcomes: labels, written questions and failures, or the file or store that has them.
         ids: metric ids such as ``relevance`` or ``relevance:ragbench``, or ``all``; where left
             out, each metric once, in its default dialect, that labels of the row's profile have
             the fields for.
@@ -753,11 +761,11 @@ def metrics(
         One row an outcome; each metric is a :class:`~labeler.calculators.Ratio`.
     """
     chosen = None if ids is None else select_metrics(other_ids(ids))
-    return list(measured(outcomes, chosen, questions=question_metrics(ids)))
+    return list(measured(outcomes_of(outcomes), chosen, questions=question_metrics(ids)))
 
 
 def summary(
-    outcomes: Iterable[AnyOutcome],
+    outcomes: str | Path | Iterable[AnyOutcome],
     ids: str | Iterable[str] | None = None,
     *,
     by: str | None = None,
@@ -770,7 +778,7 @@ def summary(
     file of a run for numbers over its rows.
 
     Args:
-        outcomes: labels, written questions and failures.
+        outcomes: labels, written questions and failures, or the file or store that has them.
         ids: as for :func:`metrics`.
         by: name of a metadata column.
         intervals: ``Intervals()`` gives each mean a confidence interval;
@@ -779,7 +787,7 @@ def summary(
     chosen, questions = select_metrics(other_ids(ids)), question_metrics(ids)
     column = (intervals.group if intervals else None) or ""
     asked = None if ids is None else chosen
-    rows = measured(outcomes, asked, questions=questions, column=column)
+    rows = measured(outcomes_of(outcomes), asked, questions=questions, column=column)
     return summarize(rows, (*chosen, *questions), by, intervals=intervals)
 
 

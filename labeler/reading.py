@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+
+from pydantic import BaseModel
 
 from labeler.calculators.definition import Metric
 from labeler.calculators.measuring import MetricsRow, measure
 from labeler.calculators.similarity import measure_questions, with_subjects
 from labeler.canaries import is_canary
+from labeler.errors import UsageError
 from labeler.label_files import parts_of, read_outcomes
 from labeler.record import (
     AnyOutcome,
@@ -47,6 +50,23 @@ def read_any(outcomes: str | Path) -> Iterator[AnyOutcome]:
             yield from store
     else:
         yield from read_outcomes(outcomes)
+
+
+def outcomes_of(outcomes: str | Path | Iterable[AnyOutcome]) -> Iterable[AnyOutcome]:
+    """Outcomes as Python functions are given them: those of a file or store, or the very ones.
+
+    Raises:
+        UsageError: they are neither; or as :func:`read_any`.
+    """
+    if isinstance(outcomes, str | Path):
+        return read_any(outcomes)
+    given: object = outcomes
+    if isinstance(given, Iterable) and not isinstance(given, Mapping | bytes | BaseModel):
+        return outcomes
+    raise UsageError(
+        f"outcomes are a label file, a store's folder, or a list of what labeler.label returns, "
+        f"not {type(given).__name__}; put one record in a list"
+    )
 
 
 def read_labels(labels: str | Path) -> Iterator[Outcome]:

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, FiniteFloat, TypeAdapter
 
 from labeler.contract import Violation, check_label
+from labeler.errors import UsageError
 from labeler.example import Frozen, KeyedExample
 from labeler.keys import position
 from labeler.labels import Label, Verbatim
@@ -200,7 +201,13 @@ OUTCOME: TypeAdapter[AnyOutcome] = TypeAdapter(Annotated[AnyOutcome, Field(discr
 
 
 def labels_among(outcomes: Iterable[AnyOutcome]) -> Iterator[Outcome]:
-    """The labels among outcomes of any kind, and the failures of rows that were to be labelled."""
+    """The labels among outcomes of any kind, and the failures of rows that were to be labelled.
+
+    Raises:
+        UsageError: it is a path; nothing is read here.
+    """
+    if isinstance(outcomes, str):
+        raise UsageError(f"{outcomes!r} is a path: pass labeler.read_labels({outcomes!r})")
     for outcome in outcomes:
         if isinstance(outcome, LabelRecord) or (
             isinstance(outcome, LabelFailure) and _of_family(outcome, _LABELS)

@@ -10,7 +10,8 @@ from typing_extensions import TypedDict
 
 from labeler.calculators.definition import Metric, select_metrics
 from labeler.calculators.ratio import Ratio, RatioJSON
-from labeler.calculators.tally import tally
+from labeler.calculators.tally import Tally, tally
+from labeler.errors import UsageError
 from labeler.profiles import DEFAULT_PROFILE, PROFILES, Profile
 from labeler.record import LabelFailure, LabelRecord, Outcome
 
@@ -94,11 +95,29 @@ def _measured(record: LabelRecord, metrics: Sequence[Metric]) -> MetricsRow:
     counted = tally(record)
     return MetricsRow(
         record.id,
-        {metric.id: metric.compute(counted) for metric in metrics},
+        {metric.id: _ratio(metric, counted, record.id) for metric in metrics},
         str(record.signature),
         _versions(metrics),
         metadata=record.example.metadata,
     )
+
+
+def _ratio(metric: Metric, counted: Tally, row: str) -> Ratio:
+    """A metric of one row; one of a user's own may raise anything, and return anything."""
+    try:
+        ratio: object = metric.compute(counted)
+    except Exception as error:
+        raise UsageError(
+            f"metric {metric.id!r} failed on record {row!r}: {type(error).__name__}: {error}; "
+            "Ratio.of(numerator, denominator, if_empty=…) and Ratio.missing(reason) say when there "
+            "is no value"
+        ) from error
+    if not isinstance(ratio, Ratio):
+        raise UsageError(
+            f"metric {metric.id!r} gave {type(ratio).__name__} for record {row!r}; it must return "
+            "a Ratio, such as Ratio.of(numerator, denominator, if_empty=…)"
+        )
+    return ratio
 
 
 def _failed(failure: LabelFailure, metrics: Sequence[Metric]) -> MetricsRow:

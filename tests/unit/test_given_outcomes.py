@@ -1,0 +1,60 @@
+"""What Python functions take for outcomes and rows, and what they refuse with a word."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import labeler
+from labeler.errors import UsageError
+
+ROW = {"question": "How long is the quay?", "documents": ["It is 90 m long."], "response": "90 m."}
+
+
+@pytest.fixture
+def labels(tmp_path: Path) -> Path:
+    """A label file of one row."""
+    path = tmp_path / "labels.jsonl"
+    labeler.write_labels(labeler.label([ROW], judge="embedded", store=labeler.MemoryStore()), path)
+    return path
+
+
+@pytest.mark.parametrize("kind", [str, Path])
+def test_numbers_are_computed_of_a_file(labels: Path, kind: type[Any]) -> None:
+    """As labels are made of one, by its path."""
+    records = list(labeler.read_labels(labels))
+    assert labeler.metrics(kind(labels)) == labeler.metrics(records)
+    assert labeler.summary(kind(labels)) == labeler.summary(records)
+
+
+@pytest.mark.parametrize("given", [5, None, b"labels.jsonl", {"id": "a"}])
+def test_what_is_no_outcomes_is_refused(given: Any) -> None:
+    """Rather than being counted as none."""
+    with pytest.raises(
+        UsageError, match=r"not (int|NoneType|bytes|dict); put one record in a list"
+    ):
+        labeler.metrics(given)
+    with pytest.raises(UsageError, match="outcomes are a label file"):
+        labeler.summary(given)
+
+
+def test_one_record_is_no_list(labels: Path) -> None:
+    """Its fields are not outcomes."""
+    (record,) = labeler.read_labels(labels)
+    with pytest.raises(UsageError, match="not LabelRecord"):
+        labeler.metrics(record)  # type: ignore[arg-type]
+
+
+def test_an_audit_of_a_path_says_how_to_read_it() -> None:
+    """Its characters are not labels."""
+    with pytest.raises(UsageError, match=r"labeler\.read_labels\('labels\.jsonl'\)"):
+        labeler.audit_labels("labels.jsonl")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("given", [5, ROW, labeler.Example(id="1", **ROW)])  # type: ignore[arg-type]
+def test_what_is_no_rows_is_refused(given: Any) -> None:
+    """One row would be taken for as many as it has columns."""
+    with pytest.raises(UsageError, match="put one row in a list"):
+        labeler.label(given, judge="embedded", store=labeler.MemoryStore())
