@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from labeler.characters import plain_json
 from labeler.errors import BadRow, UsageError
-from labeler.lines import STDIO, Line, parse_object, read_lines
+from labeler.lines import STDIO, Line, is_remote, parse_object, read_lines
 from labeler.record import OUTCOME, AnyOutcome, LabelFailure, fault_of
 
 T = TypeVar("T", bound=AnyOutcome)
@@ -77,6 +77,28 @@ def is_table(name: str | Path) -> bool:
     return str(name).lower().endswith(".parquet")
 
 
+_OTHER_FORMATS = re.compile(
+    r"\.(csv|tsv|json|arrow|feather|ipc|xlsx?|html?|zip|parquet\.gz)(\.gz)?$", re.IGNORECASE
+)
+
+
+def check_label_file(path: str | Path) -> None:
+    """See that labels can be written under a name that does not promise another format.
+
+    Raises:
+        UsageError: it does, or it is an address.
+    """
+    name = str(path)
+    if is_remote(name):
+        raise UsageError(f"{name} is an address: write labels to a file, and copy it there")
+    found = _OTHER_FORMATS.search(name)
+    if found:
+        raise UsageError(
+            f"{name}: labels are written as JSON Lines or .parquet, not {found[0]}; name such a "
+            "file, and write numbers as CSV by 'labeler metrics'"
+        )
+
+
 def outcome_of(line: Line) -> AnyOutcome:
     """The record or failure that a line holds.
 
@@ -122,7 +144,11 @@ def write_outcomes(outcomes: Iterable[T], path: str | Path) -> Iterator[T]:
 
     A file appears under its name only when it is whole; until then its lines stand in a
     temporary file beside it. ``-`` writes to standard output, line by line.
+
+    Raises:
+        UsageError: see :func:`check_label_file`.
     """
+    check_label_file(path)
     if str(path) == STDIO:
         for outcome in outcomes:
             # The screen may be a reader too; escaped, it is the same JSON.

@@ -15,6 +15,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 _TEXTS = ("question", "response")
 _DEEPEST = 64
 """Levels of nesting in a row's other columns; readers of JSON give up at about 200."""
+_OF_FRAMES = " (data frames make floats of a column of numbers in which one is missing)"
 _KNOWN = frozenset(Example.model_fields) - {"metadata"}
 
 
@@ -163,7 +164,11 @@ def id_of(fields: Mapping[str, Any], where: str) -> str:
     if given is None:
         return "sha256-" + digest({k: v for k, v in fields.items() if k != "id"})[:16]
     if isinstance(given, bool) or not isinstance(given, str | int):
-        raise BadRow(f"{where}: 'id' must be a text or a whole number", reason="wrong_type")
+        raise BadRow(
+            f"{where}: 'id' is {kind_of(given)}; it must be a text or a whole number"
+            + _OF_FRAMES * isinstance(given, float),
+            reason="wrong_type",
+        )
     if given == "":
         raise BadRow(f"{where}: 'id' is empty; leave it out to have one made", reason="wrong_type")
     return str(given)

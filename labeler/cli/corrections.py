@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from labeler.cli.running import refuse_own_input
+from labeler.cli.running import check_label_target, refuse_own_input
 from labeler.errors import UsageError
 
 if TYPE_CHECKING:
@@ -52,13 +52,12 @@ def apply(
     from labeler import api
     from labeler.cli.terminal import say
     from labeler.corrections.applying import apply_corrections
-    from labeler.corrections.overlay import corrections_path, keep_corrections, read_corrections
+    from labeler.corrections.overlay import corrections_path, read_corrections
 
     if labels == STDIO:
         raise UsageError("labels are read twice here, which standard input cannot be: name a file")
     path = corrections or str(corrections_path(labels))
-    refuse_own_input([labels, path], output)
-    keep_corrections(output)
+    check_label_target([labels, path], output)
     next(iter(api.read_labels(labels)), None)  # labels that cannot be read are told of first
     if corrections is None and not Path(path).exists():
         raise _not_corrected(labels, path)

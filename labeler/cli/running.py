@@ -48,6 +48,18 @@ def refuse_loss(inputs: list[str], output: str) -> None:
         keep_corrections(output)
 
 
+def check_label_target(inputs: list[str], output: str) -> None:
+    """Refuse what labels cannot be written to, before they are bought.
+
+    Raises:
+        UsageError: see :func:`labeler.label_files.check_label_file` and :func:`refuse_loss`.
+    """
+    from labeler.label_files import check_label_file
+
+    check_label_file(output)
+    refuse_loss(inputs, output)
+
+
 def _files(names: Iterable[str]) -> Iterator[str]:
     """The files that names mean, where they are folders of Parquet or patterns."""
     from labeler.label_files import parts_of

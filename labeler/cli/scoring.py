@@ -14,7 +14,7 @@ from labeler import __version__
 from labeler.characters import plain_json
 from labeler.cli import options
 from labeler.cli.interrupt import announce
-from labeler.cli.running import BUDGET_REACHED, exit_code, refuse_loss, write_run
+from labeler.cli.running import BUDGET_REACHED, check_label_target, exit_code, write_run
 from labeler.errors import FatalJudgeError, UsageError
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def score(
     else:
         chosen = choose_judges(judges, None, None, given, (price, prices))
     limits = limits_of(requests_per_minute, tokens_per_minute, budget, no_wait=no_wait)
-    refuse_loss(rows, output)
+    check_label_target(rows, output)
     announce(
         f"stopping: requests in flight may finish within {GRACE_SECONDS:g} s; "
         "press Ctrl-C again to drop them"

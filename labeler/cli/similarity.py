@@ -9,7 +9,7 @@ import typer
 
 from labeler.cli import options
 from labeler.cli.interrupt import announce
-from labeler.cli.running import BUDGET_REACHED, SOME_FAILED, refuse_loss, write_run
+from labeler.cli.running import BUDGET_REACHED, SOME_FAILED, check_label_target, write_run
 from labeler.errors import UsageError
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def similarity(
     given = {name: value for name, value in settings.items() if value is not None}
     charged = find_price(model, base_url, given=price, file=prices) if model else None
     judge = choose_judge("openai", None, None, given, charged)
-    refuse_loss(rows, output)
+    check_label_target(rows, output)
     embeds = _embedder(embedder, dimensions, embedder_url or base_url, embedding_price)
     work, kinds = EmbeddingWork(), Counter[str]()
     announce(f"stopping: requests in flight may finish within {GRACE_SECONDS:g} s")

@@ -38,8 +38,8 @@ def _parts(folder: Path) -> list[str]:
         raise UsageError(f"{folder} holds several splits: name one, {shown:.200}")
     if not (folder / _STATE).is_file():
         raise UsageError(
-            f"{folder} is a folder without {_STATE}: name files of rows, or a folder that "
-            "save_to_disk of the Hugging Face library wrote"
+            f"{folder} is a folder without {_STATE}: name files of rows, such as "
+            f"{_some_file(folder)}, or a folder that save_to_disk of the Hugging Face library wrote"
         )
     entries = _object(folder / _STATE).get("_data_files")
     given = entries if isinstance(entries, list) else []
@@ -48,6 +48,13 @@ def _parts(folder: Path) -> list[str]:
         if not isinstance(file, str) or Path(file).name != file or file in {"", ".", ".."}:
             raise UsageError(f"{folder / _STATE} names {file!r:.80}, which is no file beside it")
     return [str(folder / str(file)) for file in files]
+
+
+def _some_file(folder: Path) -> Path:
+    """A file in a folder that rows could be read from, or a pattern of such."""
+    kinds = (".jsonl", ".parquet", ".csv", ".json")
+    found = sorted(p for p in folder.glob("*") if p.suffix in kinds) if folder.is_dir() else []
+    return found[0] if found else folder / "rows.jsonl"
 
 
 def _object(path: Path) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import labeler
+from command import Command
 from labeler.errors import UsageError
 
 ROW = {"question": "How long is the quay?", "documents": ["It is 90 m long."], "response": "90 m."}
@@ -58,3 +59,30 @@ def test_what_is_no_rows_is_refused(given: Any) -> None:
     """One row would be taken for as many as it has columns."""
     with pytest.raises(UsageError, match="put one row in a list"):
         labeler.label(given, judge="embedded", store=labeler.MemoryStore())
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["labels.csv", "labels.CSV.gz", "labels.json", "labels.parquet.gz", "s3://b/labels.jsonl"],
+)
+def test_labels_are_not_written_under_another_formats_name(
+    name: str, labels: Path, tmp_path: Path
+) -> None:
+    """Lines of JSON in a file that is called CSV would be read by nobody."""
+    target = name if "://" in name else tmp_path / name
+    with pytest.raises(UsageError, match=r"is an address|as JSON Lines or \.parquet, not \.\w"):
+        labeler.write_labels(labeler.read_labels(labels), target)
+    assert [path.name for path in tmp_path.iterdir()] == ["labels.jsonl"]
+
+
+def test_a_command_refuses_the_name_before_it_labels(labeler_command: Command) -> None:
+    """Labels cost money."""
+    code, _, err = labeler_command("label", "none.jsonl", "--judge", "embedded", "-o", "labels.csv")
+    assert (code, "labels.csv: labels are written as JSON Lines" in err) == (2, True)
+
+
+def test_an_id_that_a_frame_made_a_float_of_says_so() -> None:
+    """A column of numbers in which one is missing has floats."""
+    (outcome,) = labeler.label([ROW | {"id": 1.0}], judge="embedded", store=labeler.MemoryStore())
+    assert isinstance(outcome, labeler.LabelFailure)
+    assert "'id' is a number; it must be a text or a whole number (data frames" in outcome.message

@@ -66,7 +66,7 @@ def test_a_row_becomes_an_example(tmp_path: Path) -> None:
         (line(question=3), "wrong_type", "'question' must be a text, got a number"),
         (line(documents="D."), "wrong_type", "'documents' must be a list of texts, got a text"),
         (line(documents=["D.", 7]), "wrong_type", r"documents\[1\] must be a text, got a number"),
-        (line(id=True), "wrong_type", "'id' must be a text or a whole number"),
+        (line(id=True), "wrong_type", "'id' is a [a-z]+; it must be a text or a whole number"),
         (line(id=""), "wrong_type", "'id' is empty"),
         (line(metadata=[]), "wrong_type", "'metadata' must be an object"),
         (
