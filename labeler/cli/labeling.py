@@ -9,7 +9,7 @@ import typer
 
 from labeler.cli import distributing, options
 from labeler.cli.interrupt import announce
-from labeler.cli.running import SOME_FAILED, exit_code, refuse_loss, write_run
+from labeler.cli.running import SOME_FAILED, check_label_target, exit_code, write_run
 from labeler.errors import UsageError
 
 if TYPE_CHECKING:
@@ -149,7 +149,7 @@ def label(
     distributing.require_engine(engine, input=input, workers=workers, part_rows=part_rows)
     if not rows:
         raise UsageError("Missing argument 'ROWS...'.\ntry 'labeler label --help'")
-    refuse_loss(rows, output)
+    check_label_target(rows, output)
     announce(
         f"stopping: requests in flight may finish within {GRACE_SECONDS:g} s; "
         "press Ctrl-C again to drop them"
@@ -228,7 +228,13 @@ def _tell_canaries(planted: Canaries) -> None:
 
 
 def import_ragbench(
-    file: Annotated[str, typer.Argument(help="RAGBench rows, .jsonl or .jsonl.gz.")],
+    files: Annotated[
+        list[str],
+        typer.Argument(
+            help="RAGBench rows: Parquet or JSON Lines, folders of the former, patterns, or - for "
+            "standard input."
+        ),
+    ],
     *,
     output: options.Output = "-",
 ) -> int:
@@ -236,9 +242,9 @@ def import_ragbench(
     from labeler import api
     from labeler.cli.terminal import Progress
 
-    refuse_loss([file], output)
+    check_label_target(files, output)
     with Progress("importing") as progress:
-        api.write_labels(progress.watching(api.read_ragbench(file)), output)
+        api.write_labels(progress.watching(api.read_ragbench(*files)), output)
     progress.close(f"{progress.origins['row']} imported")
     return SOME_FAILED if progress.failed else 0
 
@@ -263,5 +269,5 @@ def export(*, output: options.Output = "-", store: options.Store = ".labeler") -
     from labeler import api
     from labeler.cli.terminal import say
 
-    refuse_loss([store], output)
+    check_label_target([store], output)
     say(f"{api.write_labels(api.read_any(store), output)} records exported from {store}")

@@ -8,6 +8,7 @@ stored stays in the record, so that the ``ragbench`` dialect reproduces the publ
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,11 @@ from pydantic import ValidationError
 from labeler.contract import check_label
 from labeler.errors import BadRow
 from labeler.example import KeyedExample
+from labeler.formats import Raw, is_rereadable, of_lines, read_file
 from labeler.keys import document_key, response_key
+from labeler.label_files import parts_of
 from labeler.labels import VerbatimLabel, VerbatimSupport
-from labeler.lines import parse_object, read_lines
+from labeler.lines import is_remote, read_lines
 from labeler.parsing import joined_id, to_example
 from labeler.prompting import load_schema
 from labeler.record import LabelFailure, LabelRecord, Outcome, ReplyFacts, label_key
@@ -46,13 +49,30 @@ PUBLISHED = (
 """Columns of the data set that are kept as metadata, to compare with."""
 
 
-def read_ragbench(path: str | Path) -> Iterator[Outcome]:
-    """Read RAGBench rows from JSON Lines; a row that cannot be read becomes a failure."""
-    for line in read_lines(path):
+def read_ragbench(*paths: str | Path) -> Iterator[Outcome]:
+    """Read RAGBench rows; a row that cannot be read becomes a failure, named by file and row.
+
+    Args:
+        paths: Parquet, as the data set is published, or JSON Lines or any other format of rows;
+            folders of Parquet files, patterns such as ``covidqa/*.parquet``, or ``-``.
+
+    Raises:
+        UsageError: a file cannot be read, or a pattern fits none.
+    """
+    for raw in chain.from_iterable(map(_raws, map(str, paths))):
         try:
-            yield to_record(parse_object(line), line.where)
+            if isinstance(raw.fields, BadRow):
+                raise raw.fields
+            yield to_record(raw.fields, raw.where)
         except BadRow as error:
-            yield LabelFailure(id=line.where, reason=error.reason, message=str(error))
+            yield LabelFailure(id=raw.where, reason=error.reason, message=str(error))
+
+
+def _raws(name: str) -> Iterator[Raw]:
+    """The rows that a name stands for; of what can be read once only, such as a pipe, the lines."""
+    files = None if is_remote(name) else parts_of(name)
+    for file in files or [name]:
+        yield from read_file(file) if is_rereadable(file) else of_lines(read_lines(file))
 
 
 def to_record(row: Mapping[str, Any], where: str = "row") -> LabelRecord:

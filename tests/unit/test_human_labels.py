@@ -132,7 +132,7 @@ JSON_FAULTS: list[tuple[dict[str, Any], str]] = [
     ({"id": "r1", "field": "adherence", "value": None}, "no 'value'"),
     ({"id": "r1", "field": "adherence", "value": {"a": 1}}, "'adherence' is a dict"),
     ({"id": "r1", "adherence": [1]}, "'adherence' is a list"),
-    ({"id": True, "adherence": 1}, "'id' must be a text or a whole number"),
+    ({"id": True, "adherence": 1}, "'id' is a boolean; it must be a text or a whole number"),
     ({"id": "", "adherence": 1}, "'id' is empty"),
     ({"id": "r1", "annotator": {"n": 1}, "adherence": 1}, "'annotator' must be a text, got dict"),
     ({"id": "r1", "sentence": ["a"], "supported": 1}, "'sentence' must be a text, got list"),

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import labeler
-from labeler.errors import BadRow
+from command import Command
+from labeler.errors import BadRow, UsageError
 from labeler.importers.ragbench import read_ragbench, to_record
 from labeler.record import LabelFailure, LabelRecord
-from real_data import needs_ragbench, ragbench_files
+from real_data import needs_ragbench, ragbench_files, ragbench_rows
 
 
 def published(**changes: Any) -> dict[str, Any]:
@@ -162,6 +166,81 @@ def test_a_bad_line_fails_alone(tmp_path: Path) -> None:
     assert isinstance(second, LabelFailure)
     assert second.reason == "invalid_json"
     assert isinstance(third, LabelRecord)
+
+
+def write_parquet(path: Path, rows: list[dict[str, Any]]) -> Path:
+    """Rows in the form of the published files."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(pa.Table.from_pylist(rows), path)
+    return path
+
+
+def test_parquet_gives_the_records_of_json_lines(tmp_path: Path) -> None:
+    """Lists in lists, open verdicts, nulls and numbers that are none included."""
+    rows = [
+        published(trulens_groundedness=None, ragas_faithfulness=1.0),
+        published(id="18", trulens_groundedness=0.25, ragas_faithfulness=None),
+        published(id="19", sentence_support_information=[support("a", [], verdict=None)]),
+    ]
+    lines = tmp_path / "rows.jsonl"
+    lines.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    nan = [
+        row | {"trulens_groundedness": row["trulens_groundedness"] or float("nan")} for row in rows
+    ]
+    found = list(read_ragbench(write_parquet(tmp_path / "rows.parquet", nan)))
+    assert found == list(read_ragbench(lines))
+    assert all(isinstance(outcome, LabelRecord) for outcome in found)
+
+
+@needs_ragbench
+def test_the_published_rows_are_the_same_from_parquet(tmp_path: Path) -> None:
+    """Record for record."""
+    rows = list(ragbench_rows())[:300]
+    lines = tmp_path / "rows.jsonl"
+    lines.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    path = write_parquet(tmp_path / "rows.parquet", rows)
+    assert list(read_ragbench(path)) == list(read_ragbench(lines))
+
+
+def test_files_folders_and_patterns_are_read_one_after_the_other(
+    tmp_path: Path, labeler_command: Command
+) -> None:
+    """What is no row is named by its file and row."""
+    first = write_parquet(tmp_path / "in" / "test.parquet", [published(), published(id=None)])
+    write_parquet(tmp_path / "in" / "train.parquet", [published(id="18")])
+    lines = tmp_path / "more.jsonl"
+    lines.write_text(json.dumps(published(id="19")))
+    ids = ["lamps_test/17/gen-1", f"{first}:row 2", "lamps_test/18/gen-1", "lamps_test/19/gen-1"]
+    for names in ([tmp_path / "in", lines], [tmp_path / "in" / "t*.parquet", lines]):
+        assert [outcome.id for outcome in read_ragbench(*names)] == ids
+        code, out, _ = labeler_command("import", "ragbench", *names, "-o", tmp_path / "l.jsonl")
+        assert (code, out) == (1, "")
+        assert [outcome.id for outcome in labeler.read_labels(tmp_path / "l.jsonl")] == ids
+    failed = list(read_ragbench(first))[1]
+    assert isinstance(failed, LabelFailure)
+    assert failed.reason == "missing_field"
+    assert f"{first}:row 2" in failed.message
+
+
+def test_what_is_no_file_is_named(tmp_path: Path) -> None:
+    """A pattern that fits nothing, and a file that is not Parquet."""
+    with pytest.raises(UsageError, match="no file is like"):
+        list(read_ragbench(tmp_path / "*.parquet"))
+    (tmp_path / "a.parquet").write_text("{}")
+    with pytest.raises(UsageError, match=r"cannot read .*a\.parquet"):
+        list(read_ragbench(tmp_path / "a.parquet"))
+
+
+def test_standard_input_is_json_lines(
+    monkeypatch: pytest.MonkeyPatch, labeler_command: Command, tmp_path: Path
+) -> None:
+    """As ever."""
+    stdin = io.TextIOWrapper(io.BytesIO(json.dumps(published()).encode()))
+    monkeypatch.setattr("sys.stdin", stdin)
+    code, _, _ = labeler_command("import", "ragbench", "-", "-o", tmp_path / "l.jsonl")
+    assert code == 0
+    (made,) = labeler.read_labels(tmp_path / "l.jsonl")
+    assert made.id == "lamps_test/17/gen-1"
 
 
 COLUMNS = {
