@@ -44,8 +44,10 @@ them all.
 
 A label file without an index is decoded and checked as strictly as ever, without building a model
 of each label: types, unknown fields, the key from the sentences and the signature, the profile, and
-every key that is named. What does not pass is left to the models. From 10,000 records on, intervals
-of more than 256 distinct values are drawn by narrow ranges of values.
+every key that is named. What does not pass is left to the models. Both that key and the checksum of
+a stored record are SHA-256: what it alone takes, on bytes that are in memory already, stands in the
+table of the store, and no scan with checksums is faster than that and SQLite together. From 10,000
+records on, intervals of more than 256 distinct values are drawn by narrow ranges of values.
 """
 
 
@@ -128,9 +130,11 @@ UNCHECKED = ("decode_slim", "decode_structs", "decode_msgspec", "decode_json")
 """Decoders that check nothing but types at most."""
 
 SCANS = {
-    "scan_raw": "SQLite alone",
-    "scan_rows": "each row seen to be a store's",
-    "scan_checksums": "and its checksum right",
+    "scan_raw": "SQLite alone, the values",
+    "scan_columns": "SQLite alone, and the columns that tell what a row is",
+    "scan_rows": "labeler: each row seen to be a store's",
+    "hash_values": "SHA-256 alone, of values in memory",
+    "scan_checksums": "labeler: each row seen to be a store's, and its checksum right",
     "scan_unpacked": "and decompressed",
     "index_store": "and decoded, checked, counted and written to an index",
 }
@@ -161,7 +165,6 @@ def goals(figures: Figures, splitter: dict[int, float]) -> list[Goal]:
     recomputing = (INDEX + DISK, INDEX + CACHE, WITH_INTERVALS)
     memory = max(figures.found[name].megabytes for name in recomputing)
     decoder = min(UNCHECKED, key=lambda name: figures.found[name].inside)
-    scan = 1 / figures.inside("scan_checksums", "scan_raw")
     slope, line = slope_of(points(figures)), _slope_of_splitting(splitter)
     of_disk = "reading the labels' JSON bytes from the disk"
     return [
@@ -185,12 +188,8 @@ def goals(figures: Figures, splitter: dict[int, float]) -> list[Goal]:
             1.3,
             figures.inside("stream", "decode_structs"),
         ),
-        Goal(
-            "scan of a store with checksums, to SQLite alone",
-            f"≥ {SCAN:g}",
-            f"{scan:.2f}",
-            scan >= SCAN,
-        ),
+        _scan(figures, "scan of a store with checksums, to SQLite alone: values", "scan_raw"),
+        _scan(figures, "the same, to SQLite alone: all that is looked at", "scan_columns"),
         Goal(
             "default splitter, documents, one core",
             f"≥ {SPLITTER:g} MB/s",
@@ -207,6 +206,11 @@ def goals(figures: Figures, splitter: dict[int, float]) -> list[Goal]:
 
 def _at_most(what: str, limit: float, found: float) -> Goal:
     return Goal(what, f"≤ {limit:g}", f"{found:.2f}", found <= limit)
+
+
+def _scan(figures: Figures, what: str, to: str) -> Goal:
+    speed = 1 / figures.inside("scan_checksums", to)
+    return Goal(what, f"≥ {SCAN:g}", f"{speed:.2f}", speed >= SCAN)
 
 
 def _slope_of_splitting(splitter: dict[int, float]) -> float:
@@ -257,12 +261,16 @@ def page(
                 ),
             ),
             *_table(
-                [f"store of {found['index_store'].counted:,.0f} labels", "MB/s", "of SQLite alone"],
+                [
+                    f"store of {found['index_store'].counted:,.0f} labels",
+                    *("MB/s", "of SQLite, values", "of SQLite, columns"),
+                ],
                 (
                     [
                         text,
                         f"{stored / found[task].inside:,.0f}",
                         f"{1 / figures.inside(task, 'scan_raw'):.2f}",
+                        f"{1 / figures.inside(task, 'scan_columns'):.2f}",
                     ]
                     for task, text in SCANS.items()
                 ),

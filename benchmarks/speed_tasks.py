@@ -9,6 +9,7 @@ import hashlib
 import importlib
 import json
 import os
+import random
 import resource
 import sqlite3
 import sys
@@ -20,6 +21,10 @@ from pathlib import Path
 from typing import Any
 
 _CHUNK = 1 << 20
+_LINE = 10**6
+"""Characters of a line that longer ones repeat."""
+_PORTION = 64
+"""Rows of a store that are read at once: as many as stay near the processor."""
 
 
 def read_bytes(path: str) -> int:
@@ -92,7 +97,7 @@ def records(path: str) -> int:
 
 
 def _lines(path: str) -> Iterator[bytes]:
-    with Path(path).open("rb") as file:
+    with Path(path).open("rb", buffering=1 << 18) as file:
         yield from file
 
 
@@ -168,35 +173,60 @@ def fill_store(folder: str, path: str, count: str) -> int:
     return api.import_labels(islice(api.read_any(path), int(count)), folder).new
 
 
+def _select(folder: str, columns: str) -> Iterator[tuple[Any, ...]]:
+    """Go through a store's file by SQLite alone."""
+    file = Path(folder, "cache.db").absolute().as_uri()
+    with closing(sqlite3.connect(f"{file}?mode=ro", uri=True)) as connection:
+        yield from connection.execute(f"SELECT {columns} FROM Cache")  # noqa: S608 - our own words
+
+
 def scan_raw(folder: str) -> int:
     """Go through the values of a store's file by SQLite alone."""
-    connection = sqlite3.connect(
-        f"{Path(folder, 'cache.db').absolute().as_uri()}?mode=ro", uri=True
-    )
-    return sum(len(value) for (value,) in connection.execute("SELECT value FROM Cache"))
+    return sum(len(value) for (value,) in _select(folder, "value"))
 
 
-def _rows(folder: str) -> Iterator[Any]:
+def scan_columns(folder: str) -> int:
+    """The same with the columns that tell what a row is."""
+    return sum(len(row[-1]) for row in _select(folder, "rowid, key, raw, mode, filename, value"))
+
+
+def _portions(folder: str) -> Iterator[list[tuple[int, Any]]]:
     from labeler.stores.database import Database  # noqa: PLC0415 - as above
 
     with closing(Database(Path(folder).absolute(), 30.0)) as database:
         last = 0
-        while rows := database.rows_after(last, 512):
+        while rows := database.rows_after(last, _PORTION):
+            yield rows
             last = rows[-1][0]
-            yield from (row for _, row in rows)
+
+
+def _values(folder: str) -> Iterator[bytes]:
+    return (row.value for rows in _portions(folder) for _, row in rows)
+
+
+def _is_whole(value: bytes) -> bool:
+    return hashlib.sha256(value[36:]).digest() == value[4:36]
 
 
 def scan_rows(folder: str) -> int:
     """Go through the rows of a store, each seen to be one that a store writes."""
-    return sum(len(row.value) for row in _rows(folder))
+    return sum(map(len, _values(folder)))
 
 
 def scan_checksums(folder: str) -> int:
     """The same, with the checksum of each."""
-    size = 0
-    for row in _rows(folder):
-        if hashlib.sha256(memoryview(row.value)[36:]).digest() == row.value[4:36]:
-            size += len(row.value)
+    return sum(map(len, filter(_is_whole, _values(folder))))
+
+
+def hash_values(folder: str) -> int:
+    """Work out the checksums of values that are in memory: what any scan with them takes."""
+    size, seconds = 0, 0.0
+    for rows in _portions(folder):
+        values = [row.value for _, row in rows]
+        begin = time.process_time()
+        size += sum(map(len, filter(_is_whole, values)))
+        seconds += time.process_time() - begin
+    _tell(size, seconds, seconds)
     return size
 
 
@@ -204,7 +234,7 @@ def scan_unpacked(folder: str) -> int:
     """The same, decompressed."""
     from labeler.stores.sealed import label_json  # noqa: PLC0415 - as above
 
-    return sum(len(label_json(row.value) or b"") for row in _rows(folder))
+    return sum(len(label_json(value) or b"") for value in _values(folder))
 
 
 def index_store(folder: str) -> int:
@@ -216,7 +246,11 @@ def index_store(folder: str) -> int:
 
 
 def split(count: str) -> int:
-    """Split documents by the default splitter; so many characters on one line, or as they are."""
+    """Split documents by the default splitter: so many characters on one line, or as they are.
+
+    A line is a mix of all documents, the same million characters over and over: lines of two sizes
+    differ in nothing but that, else one may have more sentences a megabyte than the other.
+    """
     from labeler.splitting import DEFAULT_SPLITTER, SPLITTERS  # noqa: PLC0415 - as above
     from ragbench_data import ragbench_rows  # noqa: PLC0415 - as above
 
@@ -225,7 +259,8 @@ def split(count: str) -> int:
         texts or ["It is so. Is it? Dr. Who said 3.5 of 10 were, e.g. those.\n\n- One\n- Two"] * 999
     )
     if int(count):
-        line = " ".join(" ".join(texts).split())
+        random.Random(0).shuffle(texts)  # noqa: S311 - no secret
+        line = " ".join(" ".join(texts).split())[:_LINE]
         texts = [(line * (int(count) // len(line) + 1))[: int(count)]]
     cutter = SPLITTERS[DEFAULT_SPLITTER]
     cutter.split("It loads what it needs. Now.")
@@ -242,13 +277,16 @@ TASKS: dict[str, Callable[..., int]] = {
     for task in (
         *(read_bytes, forget, index, multiply, metrics, stream, records),
         *(decode_json, decode_msgspec, decode_structs, decode_slim, decode_labels),
-        *(fill_store, scan_raw, scan_rows, scan_checksums, scan_unpacked, index_store, split),
+        *(fill_store, scan_raw, scan_columns, scan_rows, hash_values, scan_checksums),
+        *(scan_unpacked, index_store, split),
     )
 }
 
 
-BARE = frozenset({"read_bytes", "forget", "scan_raw", "split", "decode_json"})
+BARE = frozenset({"read_bytes", "forget", "scan_raw", "scan_columns", "split", "decode_json"})
 """Tasks that load nothing of the program first."""
+TELLING = frozenset({"split", "hash_values"})
+"""Tasks that tell themselves how long a part of them took."""
 DECODING = frozenset({"decode_slim", "decode_msgspec", "decode_structs", "decode_labels"})
 COLUMNS = frozenset({"index", "metrics", "stream", "multiply", "index_store"})
 """Tasks that load what decodes labels, and what counts by columns; the others load the rest."""
@@ -278,14 +316,13 @@ def main() -> None:
         importlib.import_module(_module(name))
     begin, busy = time.perf_counter(), time.process_time()
     count = TASKS[name](*arguments)
-    facts = {
-        "count": count,
-        "seconds": time.perf_counter() - begin,
-        "processor": time.process_time() - busy,
-        "megabytes": peak_memory(),
-    }
-    if name != "split":
-        print(json.dumps(facts))
+    if name not in TELLING:
+        _tell(count, time.perf_counter() - begin, time.process_time() - busy)
+
+
+def _tell(count: int, seconds: float, processor: float) -> None:
+    facts = {"count": count, "seconds": seconds, "processor": processor}
+    print(json.dumps(facts | {"megabytes": peak_memory()}))
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -78,7 +78,7 @@ class KeyedExample(Frozen):
         return [sentence.key for sentence in self.response]
 
 
-class Piece(Frozen):
+class Piece(NamedTuple):
     """A sentence before it has a key: text and character span in its source."""
 
     text: str

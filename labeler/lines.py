@@ -18,6 +18,8 @@ STDIO = "-"
 
 _BOM = b"\xef\xbb\xbf"
 _GZIP = b"\x1f\x8b"
+_BUFFER = 1 << 18
+"""Bytes that are read of a file at once: lines are longer than what Python takes by itself."""
 
 
 class Line(NamedTuple):
@@ -40,7 +42,7 @@ def read_lines(path: str | Path) -> Iterator[Line]:
     with cannot_read(name), open_bytes(name) as file:
         for number, content in enumerate(file, start=1):
             line = content.removeprefix(_BOM) if number == 1 else content
-            if line.strip():
+            if line and not line.isspace():
                 yield Line(f"{name}:{number}", line)
 
 
@@ -86,7 +88,7 @@ def _unpacked(file: IO[bytes]) -> Iterator[IO[bytes]]:
 
 
 def _open_local(name: str) -> IO[bytes]:
-    return Path(name).open("rb")
+    return Path(name).open("rb", buffering=_BUFFER)
 
 
 def _open_remote(name: str) -> IO[bytes]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
 
 from labeler.canaries import is_canary
 from labeler.index.decoding import Doubtful, decode_label
@@ -37,13 +36,15 @@ def gather(
     Raises:
         Unindexable: no index can hold it.
     """
-    if content is not None:
-        with suppress(Doubtful):
-            decoded = decode_label(content, key)
-            if decoded.counts:
-                batch.add_label(place, decoded.row)
-            return None
-    return _add(batch, place, read())
+    if content is None:
+        return _add(batch, place, read())
+    try:
+        row = decode_label(content, key)
+    except Doubtful:
+        return _add(batch, place, read())
+    if row is not None:
+        batch.add_label(place, row)
+    return None
 
 
 def _add(batch: Gathering, place: int, outcome: AnyOutcome) -> AnyOutcome | None:

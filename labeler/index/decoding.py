@@ -15,6 +15,7 @@ import operator
 import types
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
+from itertools import chain, islice
 from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin
 
 import msgspec
@@ -59,31 +60,29 @@ class Doubtful(Exception):
     """A line that the models must decide on."""
 
 
-class Decoded(NamedTuple):
-    """A label, and whether it enters numbers: that of a planted twin, say, does not."""
-
-    row: LabelRow
-    counts: bool
-
-
-def decode_label(content: bytes, key: str | None = None) -> Decoded:
+def decode_label(content: bytes, key: str | None = None) -> LabelRow | None:
     """Read the JSON of a label record.
 
     Args:
         content: the JSON.
         key: what it must be the record of, where that is known.
 
+    Returns:
+        What the index holds of it; ``None`` for a sound label that enters no number, such as that
+        of a planted twin.
+
     Raises:
         Doubtful: it is another kind of record, damaged, edited, or merely unusual.
     """
     try:
         record = _DECODER.decode(content)
-        signed, source = _signature(record.signature)
-        if key not in (None, record.key):
+        if key is not None and key != record.key:
             raise Doubtful
-        return Decoded(_row(record, signed, source), signed.counts)
+        signed, facts = _signature(bytes(record.signature))
+        row = _row(record, signed, facts)
     except (msgspec.MsgspecError, ValueError, KeyError, RecursionError) as error:
         raise Doubtful from error
+    return row if signed.counts else None
 
 
 def _struct_of(model: type[BaseModel], **changed: Any) -> type[msgspec.Struct]:  # noqa: ANN401 - types
@@ -113,7 +112,10 @@ def _field_type(field: FieldInfo) -> Any:  # noqa: ANN401 - a type
 
 
 def _type_of(annotation: Any) -> Any:  # noqa: ANN401 - types
-    """The same type with structs in the places of models."""
+    """The same type with structs in the places of models, and lists in those of tuples.
+
+    Lists are made faster, and no one sees them.
+    """
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
         # A float of JSON is finite here whatever is asked for.
@@ -124,7 +126,9 @@ def _type_of(annotation: Any) -> Any:  # noqa: ANN401 - types
         return _struct_of(annotation)
     if origin is None or origin is Literal:
         return annotation
-    inner = tuple(each if each is Ellipsis else _type_of(each) for each in arguments)
+    if origin is tuple and arguments[1:] == (Ellipsis,):
+        return _several(_type_of(arguments[0]))
+    inner = tuple(_type_of(each) for each in arguments)
     if origin in (Union, types.UnionType):
         return functools.reduce(operator.or_, inner)
     return origin[inner]
@@ -136,7 +140,7 @@ def _either(kind: Any) -> Any:  # noqa: ANN401 - types
 
 
 def _several(kind: Any) -> Any:  # noqa: ANN401 - types
-    return types.GenericAlias(tuple, (kind, ...))
+    return types.GenericAlias(list, (kind,))
 
 
 _COMPARED = _struct_of(
@@ -155,13 +159,17 @@ _RICHER = {
     },
 }
 """The fields that not every profile's labels have."""
+_RICHER_OF = operator.attrgetter(*_RICHER)
+_NOTHING_RICHER = (msgspec.UNSET,) * len(_RICHER)
 _LABEL = _struct_of(ReferenceLabelingOutput, **_RICHER)
 _VERBATIM = _struct_of(
     ReferenceLabelingOutput,
     **_RICHER,
     sentence_support_information=_several(_struct_of(VerbatimSupport)),
 )
-_SIGNATURE = _struct_of(Signature, sampling=_either(msgspec.Raw))
+_SIGNATURE: msgspec.json.Decoder[Any] = msgspec.json.Decoder(
+    _struct_of(Signature, sampling=_either(msgspec.Raw))
+)
 _EXAMPLE = _struct_of(KeyedExample, metadata=_either(msgspec.Raw))
 _DECODER: msgspec.json.Decoder[Any] = msgspec.json.Decoder(
     _struct_of(
@@ -170,7 +178,8 @@ _DECODER: msgspec.json.Decoder[Any] = msgspec.json.Decoder(
         example=_EXAMPLE,
         label=_LABEL,
         verbatim=_either(_either(None) | _VERBATIM),
-        signature=_SIGNATURE,
+        # Most labels of a file have the same one, to the byte: it is read where it is new.
+        signature=msgspec.Raw,
     )
 )
 _OBJECT = msgspec.json.Decoder(dict[str, Any])
@@ -202,11 +211,14 @@ class _Signed(NamedTuple):
         return self.before + b'"source":' + msgspec.json.encode(source) + b"," + self.after
 
 
-def _signature(given: Any) -> tuple[_Signed, str | None]:  # noqa: ANN401 - a struct that is made
-    """What is known of a signature, and its source."""
+@lru_cache(maxsize=1024)
+def _signature(content: bytes) -> tuple[_Signed, bytes]:
+    """What is known of a signature, and what of it enters the key, by its JSON as it stands."""
+    given = _SIGNATURE.decode(content)
     source = _or(given.source, None)
     given.source = msgspec.UNSET
-    return _signed(msgspec.json.encode(given)), source
+    signed = _signed(msgspec.json.encode(given))
+    return signed, signed.facts(source)
 
 
 @lru_cache(maxsize=1024)
@@ -254,22 +266,38 @@ def _or(value: Any, default: Any) -> Any:  # noqa: ANN401 - whatever a field may
     return default if value is msgspec.UNSET else value
 
 
-def _row(record: Any, signed: _Signed, source: str | None) -> LabelRow:  # noqa: ANN401 - as above
-    example, label = record.example, record.label
-    documents = [[(s.key, s.text) for s in document] for document in example.documents]
-    response = [(s.key, s.text) for s in example.response]
-    if _key(example, documents, response, signed, signed.facts(source)) != record.key:
+def _row(record: Any, signed: _Signed, facts: bytes) -> LabelRow:  # noqa: ANN401 - as above
+    example, label, verbatim = record.example, record.label, record.verbatim
+    sentences = list(chain.from_iterable(example.documents))
+    texts = [s.text for s in sentences]
+    sizes = tuple(map(len, example.documents))
+    shape = _common_shape(sizes) if len(texts) <= _FEW else _shape_of(sizes)
+    if [s.key for s in sentences] != shape.keys:
         raise Doubtful
-    places = _places(documents)
+    places = shape.places
+    response, positions = _in_order(example.response, response_key)
+    pairs = zip(shape.keys, texts, strict=True)
+    shown = {
+        "documents": [tuple(islice(pairs, size)) for size in sizes],
+        "question": example.question,
+        "response": response,
+    }
+    if signed.references:
+        shown = _with_reference(shown, example)
+    # Canonical JSON has its keys sorted and no spaces; of texts alone, it is written here.
+    text = b'{"shown":%b,"signature":%b}' % (_ENCODE(shown), facts)
+    if hashlib.sha256(text).hexdigest() != record.key:
+        raise Doubtful
     profile = _profile(label)
     if _PROFILE_OF.get(signed.family, profile) != profile:
         raise Doubtful
-    verbatim = _or(record.verbatim, None)
-    if verbatim is not None:
+    marks = _document_marks(label, places)
+    answer = label
+    if verbatim is not msgspec.UNSET and verbatim is not None:
         _profile_of_verbatim(verbatim)
-    overruled = not OVERRULED.isdisjoint(_or(record.normalised, ()))
-    metadata = bytes(_or(example.metadata, b"{}"))
-    sentences = _in_order([key for key, _ in response], response_key)
+        if OVERRULED.isdisjoint(_or(record.normalised, ())):
+            answer = verbatim
+    metadata = b"{}" if example.metadata is msgspec.UNSET else bytes(example.metadata)
     return LabelRow(
         id=example.id,
         key=record.key,
@@ -278,46 +306,33 @@ def _row(record: Any, signed: _Signed, source: str | None) -> LabelRow:  # noqa:
         question=example.question,
         metadata=metadata.decode(),
         columns=_object(metadata).keys(),
-        documents=[len(document) for document in documents],
-        lengths=[len(text) for document in documents for _, text in document],
-        marks=_document_marks(label, places),
-        response=_response_marks(label, places, sentences),
-        stored=_stored(label if overruled or verbatim is None else verbatim),
-        claims=None if profile == "trace" else _claims(label, places, sentences),
+        documents=sizes,
+        lengths=list(map(len, texts)),
+        marks=marks,
+        response=_response_marks(label, places, positions),
+        stored=_stored_as_judged(label, marks) if answer is label else _stored(answer),
+        claims=None if profile == "trace" else _claims(label, places, positions),
         reference_claims=_reference_claims(example, label, places)
         if profile == "reference"
         else None,
     )
 
 
-_Keyed = list[tuple[str, str]]
-"""Sentences: their keys and texts."""
+_ENCODE = msgspec.json.Encoder().encode
 
 
-def _key(
-    example: Any,  # noqa: ANN401 - as above
-    documents: list[_Keyed],
-    response: _Keyed,
-    signed: _Signed,
-    facts: bytes,
-) -> str:
-    """What :func:`labeler.record.label_key` makes of the same.
-
-    Canonical JSON has its keys sorted and no spaces; of texts alone, it is written here.
-    """
-    shown = {"documents": documents, "question": example.question}
-    if signed.references:
-        shown["reference"] = [(s.key, s.text) for s in _or(example.reference, None) or ()]
-    shown["response"] = response
-    text = b'{"shown":%b,"signature":%b}' % (msgspec.json.encode(shown), facts)
-    return hashlib.sha256(text).hexdigest()
+def _with_reference(shown: dict[str, Any], example: Any) -> dict[str, Any]:  # noqa: ANN401 - as above
+    """What is shown, and the reference answer, in the order of names."""
+    reference = [(s.key, s.text) for s in _or(example.reference, None) or ()]
+    return dict(sorted({**shown, "reference": reference}.items()))
 
 
 def _profile(label: Any) -> str:  # noqa: ANN401 - as above
     """The profile of a label, which has all of its fields and no others."""
-    there = [getattr(label, name) is not msgspec.UNSET for name in _RICHER]
-    if not any(there):
+    found = _RICHER_OF(label)
+    if found == _NOTHING_RICHER:
         return "trace"
+    there = [value is not msgspec.UNSET for value in found]
     claims, reference = there[:2], there[2:]
     compared = {
         claim.reference_verdict is not msgspec.UNSET for claim in _or(label.response_claims, ())
@@ -338,66 +353,108 @@ def _profile_of_verbatim(label: Any) -> None:  # noqa: ANN401 - as above
 
 _Places = dict[str, int]
 """For each document sentence, by its key, its place among all."""
+_FEW = 128
+"""Sentences of a record whose keys are kept in memory: megabytes of them, however large others."""
+_DOCUMENTS, _FIRST = 1024, 64
+"""Documents, and sentences of each, whose keys are kept in memory."""
 
 
-def _places(documents: list[_Keyed]) -> _Places:
-    keys = [key for document in documents for key, _ in document]
-    expected: list[str] = []
-    for number, document in enumerate(documents):
-        expected += _document_keys(number, len(document))
-    if keys != expected:
+class _Shape(NamedTuple):
+    """What records with as many sentences in each document have in common.
+
+    Attributes:
+        keys: of all document sentences, in order.
+        places: where among them each is.
+    """
+
+    keys: list[str]
+    places: _Places
+
+
+def _shape_of(sizes: tuple[int, ...]) -> _Shape:
+    keys: list[str] = []
+    for number, size in enumerate(sizes):
+        kept = _first_keys(number)[:size] if number < _DOCUMENTS else []
+        keys += kept
+        keys += (document_key(number, sentence) for sentence in range(len(kept), size))
+    return _Shape(keys, dict(zip(keys, range(len(keys)), strict=True)))
+
+
+_common_shape = lru_cache(maxsize=4096)(_shape_of)
+
+
+@lru_cache(maxsize=_DOCUMENTS)
+def _first_keys(document: int) -> list[str]:
+    return [document_key(document, sentence) for sentence in range(_FIRST)]
+
+
+def _in_order(sentences: Any, key: Callable[[int], str]) -> tuple[list[tuple[str, str]], _Places]:  # noqa: ANN401 - as above
+    """The keys and texts of sentences, and the positions of the keys, which are in order."""
+    keys_of = _keys_of_few if len(sentences) <= _FEW else _keys_of
+    known = keys_of(len(sentences), key)
+    found = [(s.key, s.text) for s in sentences]
+    if [name for name, _ in found] != list(known):
         raise Doubtful
-    return dict(zip(keys, range(len(keys)), strict=True))
+    return found, known
 
 
-@lru_cache(maxsize=4096)
-def _document_keys(document: int, size: int) -> list[str]:
-    return [document_key(document, sentence) for sentence in range(size)]
-
-
-@lru_cache(maxsize=4096)
-def _keys_of(size: int, key: Callable[[int], str]) -> dict[str, int]:
+def _keys_of(size: int, key: Callable[[int], str]) -> _Places:
     return {key(sentence): sentence for sentence in range(size)}
 
 
-def _in_order(keys: list[str], key: Callable[[int], str]) -> dict[str, int]:
-    """The position of each sentence, by its key."""
-    known = _keys_of(len(keys), key)
-    if keys != list(known):
-        raise Doubtful
-    return known
+_keys_of_few = lru_cache(maxsize=2 * _FEW + 2)(_keys_of)
 
 
 def _document_marks(label: Any, places: _Places) -> bytes:  # noqa: ANN401 - as above
+    relevant, utilized = label.all_relevant_sentence_keys, label.all_utilized_sentence_keys
     marks = bytearray(len(places))
-    for keys, mark in (
-        (label.all_relevant_sentence_keys, RELEVANT),
-        (label.all_utilized_sentence_keys, UTILIZED),
-    ):
-        _require_distinct(keys)
-        for key in keys:
-            marks[places[key]] |= mark
+    for key in relevant:
+        marks[places[key]] = RELEVANT
+    for key in utilized:
+        marks[places[key]] |= UTILIZED
+    both = marks.count(_BOTH)
+    if marks.count(RELEVANT) + both < len(relevant) or marks.count(UTILIZED) + both < len(utilized):
+        raise Doubtful  # It names a key twice.
     return bytes(marks)
 
 
-def _response_marks(label: Any, places: _Places, sentences: dict[str, int]) -> bytes:  # noqa: ANN401 - as above
-    marks = bytearray(len(sentences))
-    judged = set()
+_BOTH = RELEVANT | UTILIZED
+
+
+def _response_marks(label: Any, places: _Places, positions: _Places) -> bytes:  # noqa: ANN401 - as above
+    marks = bytearray(len(positions))
     for entry in label.sentence_support_information:
-        place, support = sentences[entry.response_sentence_key], entry.supporting_sentence_keys
-        judged.add(place)
-        _require_known(support, places)
-        if not entry.fully_supported:
-            marks[place] |= UNSUPPORTED
-        if support and not _SPECIAL.issuperset(support):
-            marks[place] |= CITING
-        elif support == (GENERAL_SUPPORT,):
-            marks[place] |= GENERAL
-    for place in judged:
-        marks[place] |= 0 if marks[place] & UNSUPPORTED else SUPPORTED
-        if not marks[place] & SUPPORTED:
-            marks[place] &= ~GENERAL
-    return bytes(marks)
+        mark = SUPPORTED if entry.fully_supported else UNSUPPORTED
+        support = entry.supporting_sentence_keys
+        if support:
+            if len(support) == 1 and support[0] in places:
+                mark |= CITING
+            else:
+                mark |= _kind_of(support, places)
+        marks[positions[entry.response_sentence_key]] |= mark
+    return bytes(marks.translate(_SETTLED))
+
+
+def _kind_of(support: list[str], places: _Places) -> int:
+    """The mark of what is named as support: sentences that there are, and special strings."""
+    named = frozenset(support)
+    if len(named) < len(support):
+        raise Doubtful
+    if named <= places.keys():
+        return CITING
+    if not named - places.keys() <= _SPECIAL:
+        raise Doubtful
+    if support == [GENERAL_SUPPORT]:
+        return GENERAL
+    return 0 if named <= _SPECIAL else CITING
+
+
+def _settled(mark: int) -> int:
+    """The mark of a sentence from those of all that is said of it: one doubt is enough."""
+    return mark & ~(SUPPORTED | GENERAL) if mark & UNSUPPORTED else mark
+
+
+_SETTLED = bytes(map(_settled, range(256)))
 
 
 def _require_distinct(keys: Sequence[str]) -> None:
@@ -412,8 +469,22 @@ def _require_known(keys: Sequence[str], places: _Places) -> None:
         raise Doubtful
 
 
+def _stored_as_judged(label: Any, marks: bytes) -> tuple[int, int, int, int]:  # noqa: ANN401 - as above
+    """See :class:`labeler.index.rows.LabelRow`; of a label that is stored as it was given.
+
+    Args:
+        label: the label, which names no key twice.
+        marks: its marks of document sentences.
+    """
+    unsupported = 0
+    if not label.overall_supported:
+        unsupported = [e.fully_supported for e in label.sentence_support_information].count(False)
+    relevant, utilized = label.all_relevant_sentence_keys, label.all_utilized_sentence_keys
+    return len(relevant), len(utilized), marks.count(_BOTH), unsupported
+
+
 def _stored(label: Any) -> tuple[int, int, int, int]:  # noqa: ANN401 - as above
-    """See :class:`labeler.index.rows.LabelRow`."""
+    """The same of an answer with gaps and keys that come twice or are none."""
     relevant, utilized = label.all_relevant_sentence_keys, label.all_utilized_sentence_keys
     unsupported = (
         0
@@ -462,8 +533,7 @@ def _mark_of(claim: Any) -> int:  # noqa: ANN401 - as above
 
 
 def _reference_claims(example: Any, label: Any, places: _Places) -> ClaimRow:  # noqa: ANN401 - as above
-    keys = [sentence.key for sentence in _or(example.reference, None) or ()]
-    sentences = _in_order(keys, reference_key)
+    _, sentences = _in_order(_or(example.reference, None) or (), reference_key)
     silent = label.reference_sentences_without_claims
     _require_distinct(silent)
     if not all(key in sentences for key in silent):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 import msgspec
@@ -30,6 +31,8 @@ BATCH = 1 << 15
 """Rows of one batch: about a million sentences, and 8 MB for a number of each."""
 _SENTENCES = 1 << 22
 """Sentences that are enough for a batch, however few the rows."""
+_TOGETHER = 256
+"""Labels that enter the columns at once, which is faster than one by one."""
 
 
 class Lists(NamedTuple):
@@ -44,6 +47,20 @@ class Lists(NamedTuple):
         self.values.extend(numbers)
         self.sizes.append(len(self.values) - before)
 
+    def add_all(self, lists: Sequence[Sequence[int]]) -> None:
+        """Add the lists of many more rows."""
+        self.values.extend(chain.from_iterable(lists))
+        self.sizes.extend(map(len, lists))
+
+    def add_marks(self, lists: Sequence[bytes]) -> None:
+        """The same of lists that are bytes."""
+        self.values.frombytes(b"".join(lists))
+        self.sizes.extend(map(len, lists))
+
+    def add_empty(self, rows: int) -> None:
+        """Add empty lists for so many rows."""
+        self.sizes.frombytes(bytes(rows * self.sizes.itemsize))
+
     def ragged(self) -> Ragged:
         """All lists, for counting."""
         offsets = np.zeros(len(self.sizes) + 1, np.int64)
@@ -55,21 +72,47 @@ class Gathering:
     """Rows that become one batch."""
 
     def __init__(self) -> None:
-        self.texts: dict[str, list[str | None]] = {name: [] for name in TEXTS}
-        self.numbers = {name: array("q") for name in NUMBERS}
-        self.lists = {
+        self._texts: dict[str, list[str | None]] = {name: [] for name in TEXTS}
+        self._numbers = {name: array("q") for name in NUMBERS}
+        self._lists = {
             name: Lists(array("B" if name in MARKS else "I"), array("I")) for name in LISTS
         }
-        self.columns: set[str] = set()
-        """Names of the metadata columns."""
+        self._columns: set[str] = set()
+        self._waiting: list[LabelRow] = []
+        self._places: list[int] = []
+        self._sentences = 0
 
     def __len__(self) -> int:
-        return len(self.texts["id"])
+        return len(self._texts["id"]) + len(self._waiting)
 
     @property
     def full(self) -> bool:
         """Whether it is time for another batch."""
-        return len(self) >= BATCH or len(self.lists["marks"].values) >= _SENTENCES
+        return self._sentences >= _SENTENCES or len(self) >= BATCH
+
+    @property
+    def texts(self) -> dict[str, list[str | None]]:
+        """The columns of texts by their names."""
+        self._settle()
+        return self._texts
+
+    @property
+    def numbers(self) -> dict[str, array[int]]:
+        """The columns of one number a row."""
+        self._settle()
+        return self._numbers
+
+    @property
+    def lists(self) -> dict[str, Lists]:
+        """The columns of lists."""
+        self._settle()
+        return self._lists
+
+    @property
+    def columns(self) -> set[str]:
+        """Names of the metadata columns."""
+        self._settle()
+        return self._columns
 
     def add_label(self, place: int, row: LabelRow) -> None:
         """Add a label.
@@ -78,40 +121,51 @@ class Gathering:
             place: where it is stored.
             row: what the index holds of it.
         """
-        self._add_texts(row.id, row.key, row.label, None, row.profile, row.question, row.metadata)
-        self._add_numbers(place, *row.stored)
-        self.columns.update(row.columns)
-        lists = self.lists
-        lists["documents"].add(row.documents)
-        lists["lengths"].add(row.lengths)
-        lists["marks"].add(row.marks)
-        lists["response"].add(row.response)
-        if row.claims is None:
-            self._add_empty(OF_CLAIMS)
-        else:
-            self._add_claims(row.claims, row.reference_claims or _NONE)
+        self._places.append(place)
+        self._waiting.append(row)
+        self._sentences += len(row.marks)
+        if len(self._waiting) >= _TOGETHER:
+            self._settle()
 
     def add_failure(self, place: int, row: FailureRow) -> None:
         """Add a row without a label; see :meth:`add_label`."""
-        self._add_texts(row.id, None, row.label, row.reason, row.profile, None, row.metadata)
-        self._add_numbers(place, 0, 0, 0, 0)
-        self.columns.update(row.columns)
-        self._add_empty(LISTS)
-
-    def _add_texts(self, *texts: str | None) -> None:
-        for column, text in zip(self.texts.values(), texts, strict=True):
+        self._settle()
+        texts = row.id, None, row.label, row.reason, row.profile, None, row.metadata
+        for column, text in zip(self._texts.values(), texts, strict=True):
             column.append(text)
+        for numbers, number in zip(self._numbers.values(), (place, 0, 0, 0, 0), strict=True):
+            numbers.append(number)
+        self._columns.update(row.columns)
+        for name in LISTS:
+            self._lists[name].add_empty(1)
 
-    def _add_numbers(self, *numbers: int) -> None:
-        for column, number in zip(self.numbers.values(), numbers, strict=True):
-            column.append(number)
-
-    def _add_empty(self, names: Iterable[str]) -> None:
-        for name in names:
-            self.lists[name].sizes.append(0)
+    def _settle(self) -> None:
+        """Put the labels that wait into the columns."""
+        rows, places = self._waiting, self._places
+        if not rows:
+            return
+        self._waiting, self._places = [], []
+        columns = dict(zip(LabelRow._fields, zip(*rows, strict=True), strict=True))
+        columns["failed"] = (None,) * len(rows)
+        for name, texts in self._texts.items():
+            texts.extend(columns[name])
+        numbers = (places, *zip(*columns["stored"], strict=True))
+        for column, found in zip(self._numbers.values(), numbers, strict=True):
+            column.extend(found)
+        self._columns.update(*columns["columns"])
+        for name in ("documents", "lengths"):
+            self._lists[name].add_all(columns[name])
+        for name in ("marks", "response"):
+            self._lists[name].add_marks(columns[name])
+        if any(columns["claims"]):
+            for row in rows:
+                self._add_claims(row.claims or _NONE, row.reference_claims or _NONE)
+        else:
+            for name in OF_CLAIMS:
+                self._lists[name].add_empty(len(rows))
 
     def _add_claims(self, claims: ClaimRow, reference: ClaimRow) -> None:
-        lists = self.lists
+        lists = self._lists
         lists["claims"].add(claims.marks)
         lists["claim_sentences"].add(claims.sentences)
         lists["supporting_counts"].add(map(len, claims.supporting))
@@ -158,9 +212,12 @@ class MemoryFrame:
 
     def coded(self, name: str) -> Coded:
         """One of the texts that are the same in many rows."""
-        numbers: dict[str | None, int] = {None: -1}
-        codes = [numbers.setdefault(t, len(numbers) - 1) for t in self._gathered.texts[name]]
-        return Coded(np.array(codes, np.int64), [text for text in numbers if text is not None])
+        texts = self._gathered.texts[name]
+        names = [text for text in dict.fromkeys(texts) if text is not None]
+        numbers: dict[str | None, int] = {text: number for number, text in enumerate(names)}
+        numbers[None] = -1
+        codes = np.fromiter(map(numbers.__getitem__, texts), np.int64, len(texts))
+        return Coded(codes, names)
 
     def ids(self, rows: Sequence[int]) -> list[str]:
         """The ids of some rows."""

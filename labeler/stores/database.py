@@ -55,7 +55,15 @@ _COUNTERS = frozenset({"count", "size", "hits", "misses"})
 _SCHEMA = "94a0aa613577db0dd25ca54a422aff6771371d7eb2a4002656250c985b813fdc"
 """SHA-256 of the text of the tables, indexes and triggers that diskcache 5.6.3 makes."""
 
-_SELECT = "SELECT typeof(key), key, raw, mode, filename IS NULL, typeof(value), value FROM Cache"
+# In what way a row is not one that a label store writes; NULL for one that is.
+_ODDITY = """CASE
+  WHEN typeof(key) IS NOT 'text' OR raw IS NOT 1 THEN printf(
+    'its key is a pickle or no text (type %s, raw %s)', typeof(key), substr(quote(raw), 1, 80))
+  WHEN mode IS NOT 1 OR filename IS NOT NULL OR typeof(value) IS NOT 'blob' THEN printf(
+    'its value is not plain bytes (mode %s, %s)',
+    substr(quote(mode), 1, 80), CASE WHEN filename IS NULL THEN 'inline' ELSE 'in a file' END)
+END"""
+_SELECT = f"SELECT key, value, {_ODDITY} FROM Cache"  # noqa: S608 - of our own words
 _REMEDIES = {
     "SQLITE_FULL": "free some space on its disk",
     "SQLITE_IOERR": "check its disk: free space, quota, limit on file sizes",
@@ -71,30 +79,22 @@ _MAY_PASS = ("SQLITE_BUSY", "SQLITE_FULL", "SQLITE_IOERR", "SQLITE_CANTOPEN")
 
 
 class Row(NamedTuple):
-    """A stored row as it lies in the file; nothing in it is trusted yet."""
+    """A stored row as it lies in the file; nothing in it is trusted yet.
 
-    key_type: bytes
+    Attributes:
+        key: what it is stored under, as it is in the file.
+        value: the sealed bytes.
+        oddity: in what way it is not one that a label store writes; ``None`` for one that is.
+    """
+
     key: Any
-    raw: Any
-    mode: Any
-    inline: int
-    value_type: bytes
     value: Any
+    oddity: bytes | None
 
     @property
     def name(self) -> str:
         """The key, for people: as it is where it is text, escaped and shortened where not."""
         return str(_text(self.key))[:80]
-
-    def oddity(self) -> str | None:
-        """Say in what way the row is not one that a label store writes."""
-        if self.key_type != b"text" or self.raw != 1:
-            kind = self.key_type.decode()
-            return f"its key is a pickle or no text (type {kind}, raw {self.raw!r})"
-        if self.mode != 1 or not self.inline or self.value_type != b"blob":
-            where = "inline" if self.inline else "in a file"
-            return f"its value is not plain bytes (mode {self.mode!r}, {where})"
-        return None
 
 
 class Database:
@@ -178,7 +178,11 @@ class Database:
         """
         query = _SELECT.replace("SELECT ", "SELECT rowid, ", 1)
         found = self._all(f"{query} WHERE rowid > ? ORDER BY rowid LIMIT ?", rowid, limit)
-        return [(number, self._plain(Row(*row))) for number, *row in found]
+        rows = [(number, Row(key, value, oddity)) for number, key, value, oddity in found]
+        for _, row in rows:
+            if row.oddity:
+                self._plain(row)
+        return rows
 
     def counts_after(self, rowid: int) -> tuple[int, int]:
         """Count all rows, and those with higher numbers, at one moment."""
@@ -216,9 +220,8 @@ class Database:
             connection.close()
 
     def _plain(self, row: Row) -> Row:
-        oddity = row.oddity()
-        if oddity:
-            raise self.damaged(row.name, oddity)
+        if row.oddity is not None:
+            raise self.damaged(row.name, str(_text(row.oddity)))
         return row
 
     def _all(self, query: str, *values: str | int) -> list[tuple[Any, ...]]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import deepcopy
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -12,7 +14,7 @@ from hypothesis import strategies as st
 
 from any_labels import ANY_LABEL, wide_labels
 from labeler.calculators import METRICS, Intervals, measure, select_metrics, summarize, tally
-from labeler.calculators.column_summary import Frame, summarize_columns
+from labeler.calculators.column_summary import ColumnCounts, Frame, summarize_columns
 from labeler.calculators.columns import TallyColumns
 from labeler.index.frames import Gathering, MemoryFrame
 from labeler.index.parquet import Segment, SegmentWriter
@@ -112,6 +114,29 @@ def test_columns_give_the_summaries_of_the_rows(
         segment.close()
     assert found == expected
     assert [list(row.undefined) for row in found] == [list(row.undefined) for row in expected]
+
+
+@given(outcomes(), st.integers(0, 8), st.sampled_from([None, "of"]), st.booleans(), st.booleans())
+def test_what_is_counted_apart_adds_up(
+    rows: list[Outcome], cut: int, by: str | None, fitting: bool, drawn: bool
+) -> None:
+    """Counted in two places and sent, in order: the summary of all, to the last bit."""
+    by = by if any("of" in _metadata(row) for row in rows) else None
+    intervals = Intervals(resamples=100, group="of" if drawn and by else None)
+    chosen = select_metrics() if fitting else ALL
+    asked = partial(ColumnCounts, chosen, by, fitting=fitting, intervals=intervals)
+    batches = [gathered(rows[:cut]), gathered(rows[cut:], cut)]
+    whole, added = asked(), asked()
+    for frame in map(MemoryFrame, batches):
+        apart = asked()
+        apart.add(frame)
+        whole.add(frame)
+        added.add_counted(deepcopy(apart.counted()))
+    found, expected = added.summary(), whole.summary()
+    assert found == expected
+    assert [list(row.undefined) for row in found] == [list(row.undefined) for row in expected]
+    assert [list(row.failed) for row in found] == [list(row.failed) for row in expected]
+    assert (added.rows, added.unsigned) == (whole.rows, whole.unsigned)
 
 
 def _metadata(row: Outcome) -> dict[str, object]:

@@ -16,12 +16,13 @@ from labeler.errors import UsageError
 from labeler.index.building import gather
 from labeler.index.decoding import Doubtful, decode_label
 from labeler.index.frames import Gathering
-from labeler.index.rows import LabelRow, Unindexable, label_row
+from labeler.index.rows import LabelRow, Unindexable, failure_row, label_row
+from labeler.keys import document_key
 from labeler.label_files import outcome_of
 from labeler.lines import Line
 from labeler.record import LabelRecord, label_key
 from labeler.signature import Signature
-from labelled import record
+from labelled import claims_output, record, says
 from records import sample_failure
 from samples import signature
 
@@ -36,6 +37,13 @@ def by_models(line: bytes) -> LabelRecord:
     outcome = outcome_of(Line("f:1", line))
     assert isinstance(outcome, LabelRecord)
     return outcome
+
+
+def row_of(line: bytes, key: str | None = None) -> LabelRow:
+    """What the index holds of a label that enters numbers."""
+    row = decode_label(line, key)
+    assert row is not None
+    return row
 
 
 def plain(row: LabelRow) -> dict[str, Any]:
@@ -62,7 +70,7 @@ def signed_again(label: LabelRecord, made_by: Signature, **facts: Any) -> LabelR
 @given(st.one_of(ANY_LABEL, wide_labels()))
 def test_a_label_is_read_as_the_models_read_it(label: LabelRecord) -> None:
     """Every fact that the index holds."""
-    assert plain(decode_label(line_of(label)).row) == plain(label_row(label))
+    assert plain(row_of(line_of(label))) == plain(label_row(label))
 
 
 TEXT = st.text(st.characters(codec="utf-8"), max_size=9)
@@ -92,7 +100,7 @@ def test_a_key_is_worked_out_anew_whatever_it_is_made_of(
     made_by = signature().model_copy(update=facts)
     made = signed_again(record(documents=[[text, "b"]]), made_by, metadata=metadata, question=text)
     line = line_of(made)
-    row = decode_label(line).row
+    row = row_of(line)
     assert row.key == made.key == by_models(line).key
     assert row.label == str(made_by)
     assert json.loads(row.metadata) == metadata
@@ -149,7 +157,7 @@ def test_no_edit_passes_that_the_models_refuse(
     if signed:
         line = with_own_key(changed, line)
     try:
-        row = decode_label(line).row
+        row = row_of(line)
     except Doubtful:
         return
     assert plain(row) == plain(label_row(by_models(line)))
@@ -186,10 +194,62 @@ def test_what_is_no_sound_label_is_left_to_the_models(old: bytes, new: bytes) ->
         decode_label(line.replace(old, new))
 
 
+@pytest.mark.parametrize("documents", [[], [0, 3], [130, 0, 2], [40, 40, 60], [1] * 1030])
+def test_a_label_of_any_size_is_read_as_the_models_read_it(documents: list[int]) -> None:
+    """Keys of small documents and records are kept in memory, those of large ones are not."""
+    keys = [document_key(d, size - 1) for d, size in enumerate(documents) if size]
+    label = record(documents=documents, relevant=keys, utilized=keys[:1], response=140)
+    for _ in range(2):
+        assert plain(row_of(line_of(label))) == plain(label_row(by_models(line_of(label))))
+
+
+@pytest.mark.parametrize(
+    ("relevant", "utilized"),
+    [(["0a", "0a"], []), ([], ["0a", "0a"]), (["0a"], ["0a", "0b", "0a"]), (["general"], [])],
+)
+def test_sentences_named_twice_are_left_to_the_models(
+    relevant: list[str], utilized: list[str]
+) -> None:
+    """Whichever of the lists they are in; and what is no document sentence."""
+    value = json.loads(line_of(record(documents=(2, 1))))
+    value["label"] |= {"all_relevant_sentence_keys": relevant}
+    value["label"] |= {"all_utilized_sentence_keys": utilized}
+    with pytest.raises(Doubtful):
+        decode_label(json.dumps(value).encode())
+
+
+def test_rows_enter_the_columns_in_their_order() -> None:
+    """Labels enter many at once, and failures in between; a claimless one has empty lists."""
+    with_claims = record(documents=(2, 1), answer=claims_output([says("a", ["0a"], [])], silent=[]))
+    kinds = [record(documents=(2, 1)), with_claims, record(documents=[3])]
+    batch = Gathering()
+    for place in range(700):
+        if place % 300 == 7:
+            batch.add_failure(place, failure_row(sample_failure()))
+        else:
+            batch.add_label(place, label_row(kinds[place % 3 if place > 300 else 0]))
+        assert len(batch) == place + 1
+    failed = [place % 300 == 7 for place in range(700)]
+    chosen = [kinds[place % 3 if place > 300 else 0] for place in range(700)]
+    assert list(batch.numbers["place"]) == list(range(700))
+    assert [reason is not None for reason in batch.texts["failed"]] == failed
+    claims = [
+        0 if fails else label is with_claims for label, fails in zip(chosen, failed, strict=True)
+    ]
+    assert list(batch.lists["claims"].sizes) == claims
+    sizes = [
+        [] if fails else list(map(len, label.example.documents))
+        for label, fails in zip(chosen, failed, strict=True)
+    ]
+    assert list(batch.lists["documents"].sizes) == list(map(len, sizes))
+    assert list(batch.lists["documents"].values) == [size for each in sizes for size in each]
+    assert {len(lists.sizes) for lists in batch.lists.values()} == {700}
+
+
 def test_a_label_under_another_key_is_left_to_the_models() -> None:
     """What it is stored under must be its own key."""
     label = record()
-    assert decode_label(line_of(label), label.key).row.key == label.key
+    assert row_of(line_of(label), label.key).key == label.key
     with pytest.raises(Doubtful):
         decode_label(line_of(label), "0" * 64)
 
@@ -197,14 +257,14 @@ def test_a_label_under_another_key_is_left_to_the_models() -> None:
 def test_planted_twins_are_no_rows() -> None:
     """They enter no number, whichever way they are read; nor do windows of a longer record."""
     window = signed_again(record(), signature().model_copy(update={"part": "1"}))
-    assert not decode_label(line_of(window)).counts
+    assert decode_label(line_of(window)) is None
     made_by = signature().model_copy(update={"canary": "1"})
     twin = signed_again(record(), made_by)
     batch = Gathering()
     assert gather(batch, 1, line_of(twin), lambda: twin) is None
     assert gather(batch, 1, None, lambda: twin) is None
     assert len(batch) == 0
-    assert not decode_label(line_of(twin)).counts
+    assert decode_label(line_of(twin)) is None
 
 
 def test_a_line_in_doubt_is_read_by_the_models() -> None:
