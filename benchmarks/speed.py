@@ -34,13 +34,14 @@ from speed_page import (
     INDEX,
     OF,
     SCANS,
+    STREAM_OF,
     WITH_INTERVALS,
     Figures,
     Run,
+    growths,
     page,
-    plot,
-    points,
 )
+from speed_plot import plot
 
 TASKS = Path(__file__).with_name("speed_tasks.py")
 STREAMED = 100_000
@@ -74,7 +75,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(text)
     if given.write:
         given.write.write_text(text, encoding="utf-8")
-        given.write.with_suffix(".svg").write_text(plot(points(figures)), encoding="utf-8")
+        given.write.with_suffix(".svg").write_text(plot(growths(figures)), encoding="utf-8")
     return 0
 
 
@@ -106,6 +107,9 @@ def _measured(folder: Path, rows: int, rounds: int, *, ten: bool) -> tuple[Figur
         _measure_ten(figures, folder, files[rows], rows)
     streamed = files[rows] if rows <= STREAMED else files[sizes[-2]]
     _measure_decoders(figures, streamed)
+    for size, path in files.items():
+        once = 1 if size > STREAMED else rounds
+        figures.measure(f"{STREAM_OF}{size:,}", lambda path=path: run("stream", path), once)  # type: ignore[misc]
     _measure_store(figures, folder / "store", streamed)
     splitter = {size: _split(size, rounds) for size in (0, 10**6, 10**7)}
     _measure_start(figures, folder, files[sizes[0]])

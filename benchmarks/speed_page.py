@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import platform
 import statistics
 from collections.abc import Callable, Iterable, Sequence
@@ -12,6 +11,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import NamedTuple
 
+from speed_plot import Points, slope_of
+
 MEMORY = 500
 """Megabytes that recomputing may take."""
 SPLITTER = 5.0
@@ -20,7 +21,10 @@ SCAN = 0.5
 """Of the speed of SQLite alone, how much the scan of a store must have."""
 LINEAR = 1.1
 """Slope of what grows as its input does, both axes logarithmic, with some slack."""
+FLAT = 0.1
+"""Slope of what does not grow, with some slack."""
 INDEX, BYTES, BUILDING, OF = "index", "JSON bytes", "building an index of ", "index of "
+STREAM_OF = "label file of "
 DISK, CACHE = ", from the disk", ", cached"
 WITH_INTERVALS = "index with intervals, cached"
 BARE, HELP = "bare typer program", "labeler --help"
@@ -79,9 +83,9 @@ class Figures:
     rounds: int
     found: dict[str, Run] = field(default_factory=dict)
 
-    def measure(self, name: str, once: Callable[[], Run]) -> Run:
-        """Measure a task."""
-        runs = [once() for _ in range(self.rounds)]
+    def measure(self, name: str, once: Callable[[], Run], rounds: int | None = None) -> Run:
+        """Measure a task, as many times as all unless told otherwise."""
+        runs = [once() for _ in range(rounds or self.rounds)]
         median = Run(*(statistics.median(column) for column in zip(*runs, strict=True)))
         self.found[name] = median
         print(f"{name}: {median.seconds:.2f} s, {median.megabytes:.0f} MB", flush=True)
@@ -140,19 +144,21 @@ SCANS = {
 }
 
 
-def points(figures: Figures) -> list[tuple[int, float]]:
-    """Rows, and processor seconds of recomputing them, the loading of the program left out."""
-    return sorted(
-        (int(name.rpartition(" ")[2].replace(",", "")), found.inside)
-        for name, found in figures.found.items()
-        if name.startswith(OF)
-    )
+def growths(figures: Figures) -> dict[str, Points]:
+    """How time and memory grow with the labels, of an index and of a label file.
 
-
-def slope_of(points: Sequence[tuple[int, float]]) -> float:
-    """Slope of the line through the last two points, both axes logarithmic."""
-    (x0, y0), (x1, y1) = points[-2:]
-    return math.log(y1 / y0) / math.log(x1 / x0)
+    Time is that of the processor without the loading of the program; memory is that of the process.
+    """
+    grown: dict[str, Points] = {}
+    for prefix, what in ((OF, "from an index"), (STREAM_OF, "from a label file")):
+        runs = sorted(
+            (int(name.removeprefix(prefix).replace(",", "")), run)
+            for name, run in figures.found.items()
+            if name.startswith(prefix)
+        )
+        grown[f"{what}: seconds"] = [(rows, run.inside) for rows, run in runs]
+        grown[f"{what}: GB of memory"] = [(rows, run.megabytes / 1000) for rows, run in runs]
+    return grown
 
 
 def goals(figures: Figures, splitter: dict[int, float]) -> list[Goal]:
@@ -165,7 +171,8 @@ def goals(figures: Figures, splitter: dict[int, float]) -> list[Goal]:
     recomputing = (INDEX + DISK, INDEX + CACHE, WITH_INTERVALS)
     memory = max(figures.found[name].megabytes for name in recomputing)
     decoder = min(UNCHECKED, key=lambda name: figures.found[name].inside)
-    slope, line = slope_of(points(figures)), _slope_of_splitting(splitter)
+    line = _slope_of_splitting(splitter)
+    index_seconds, _, file_seconds, file_memory = growths(figures).values()
     of_disk = "reading the labels' JSON bytes from the disk"
     return [
         _at_most(
@@ -188,8 +195,9 @@ def goals(figures: Figures, splitter: dict[int, float]) -> list[Goal]:
             1.3,
             figures.inside("stream", "decode_structs"),
         ),
-        _scan(figures, "scan of a store with checksums, to SQLite alone: values", "scan_raw"),
-        _scan(figures, "the same, to SQLite alone: all that is looked at", "scan_columns"),
+        _scan(figures, "scan of a store, to SQLite alone", "scan_rows", "scan_raw"),
+        _scan(figures, "the same with checksums", "scan_checksums", "scan_raw"),
+        _scan(figures, "… to SQLite and all columns", "scan_checksums", "scan_columns"),
         Goal(
             "default splitter, documents, one core",
             f"≥ {SPLITTER:g} MB/s",
@@ -200,7 +208,9 @@ def goals(figures: Figures, splitter: dict[int, float]) -> list[Goal]:
         _at_most("labeler --help, to a bare typer program", 1.5, figures.ratio(HELP, BARE)),
         _at_most("labeler metrics of 10 labels, to the same", 1.5, figures.ratio(FEW, BARE)),
         _at_most("the same without intervals", 1.5, figures.ratio(FEW_PLAIN, BARE)),
-        _at_most("slope of recomputing by the number of labels", LINEAR, slope),
+        _at_most("slope of time from an index, by labels", LINEAR, slope_of(index_seconds)),
+        _at_most("slope of time from a label file", LINEAR, slope_of(file_seconds)),
+        _at_most("slope of memory from a label file: flat", FLAT, slope_of(file_memory)),
     ]
 
 
@@ -208,8 +218,8 @@ def _at_most(what: str, limit: float, found: float) -> Goal:
     return Goal(what, f"≤ {limit:g}", f"{found:.2f}", found <= limit)
 
 
-def _scan(figures: Figures, what: str, to: str) -> Goal:
-    speed = 1 / figures.inside("scan_checksums", to)
+def _scan(figures: Figures, what: str, task: str, to: str) -> Goal:
+    speed = 1 / figures.inside(task, to)
     return Goal(what, f"≥ {SCAN:g}", f"{speed:.2f}", speed >= SCAN)
 
 
@@ -250,7 +260,7 @@ def page(
                 (
                     [name, f"{run.seconds:.2f}", f"{run.megabytes:.0f}"]
                     for name, run in found.items()
-                    if name.startswith((BYTES, INDEX, BUILDING)) and name not in SCANS
+                    if name.startswith((BYTES, INDEX, BUILDING, STREAM_OF)) and name not in SCANS
                 ),
             ),
             *_table(
@@ -316,49 +326,3 @@ def _processor() -> str:
         return platform.processor() or "unknown processor"
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     return f"{len(names)} cores of {names[0]}" if names else "unknown processor"
-
-
-_WIDTH, _HEIGHT, _EDGE = 640, 360, 60
-
-
-def plot(points: Sequence[tuple[int, float]]) -> str:
-    """The growth of recomputing, both axes logarithmic, as SVG."""
-    logs = [(math.log10(x), math.log10(y)) for x, y in points]
-    left, right = math.floor(min(x for x, _ in logs)), math.ceil(max(x for x, _ in logs))
-    low, high = math.floor(min(y for _, y in logs)), math.ceil(max(y for _, y in logs))
-
-    def place(x: float, y: float) -> tuple[float, float]:
-        across = (x - left) / max(1, right - left) * (_WIDTH - 2 * _EDGE)
-        up = (y - low) / max(1, high - low) * (_HEIGHT - 2 * _EDGE)
-        return round(_EDGE + across, 1), round(_HEIGHT - _EDGE - up, 1)
-
-    grid = [(place(x, low), place(x, high), f"{10**x:,}") for x in range(left, right + 1)]
-    rungs = [(place(left, y), place(right, y), f"{10.0**y:g} s") for y in range(low, high + 1)]
-    dots = [place(*point) for point in logs]
-    path = " ".join(f"{x},{y}" for x, y in dots)
-    return "\n".join(
-        [
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}">',
-            f'<rect width="{_WIDTH}" height="{_HEIGHT}" fill="white"/>',
-            *(_line(a, b) for a, b, _ in grid + rungs),
-            *(_text(a[0], a[1] + 18, text, "middle") for a, _, text in grid),
-            *(_text(a[0] - 6, a[1] + 4, text, "end") for a, _, text in rungs),
-            f'<polyline points="{path}" fill="none" stroke="#1f5fa8" stroke-width="2"/>',
-            *(f'<circle cx="{x}" cy="{y}" r="4" fill="#1f5fa8"/>' for x, y in dots),
-            _text(_WIDTH / 2, _HEIGHT - 14, "labels in the index", "middle"),
-            _text(
-                _WIDTH / 2, 28, f"recomputing all metrics; slope {slope_of(points):.2f}", "middle"
-            ),
-            "</svg>",
-            "",
-        ]
-    )
-
-
-def _line(start: tuple[float, float], end: tuple[float, float]) -> str:
-    return f'<line x1="{start[0]}" y1="{start[1]}" x2="{end[0]}" y2="{end[1]}" stroke="#dddddd"/>'
-
-
-def _text(x: float, y: float, text: str, anchor: str) -> str:
-    place = f'x="{x}" y="{y}" text-anchor="{anchor}"'
-    return f'<text {place} font-family="sans-serif" font-size="12" fill="#333333">{text}</text>'

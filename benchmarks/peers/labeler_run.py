@@ -13,13 +13,16 @@ import asyncio
 import json
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import instructor  # noqa: F401 - so that it is imported before the clock starts
-import openai.resources  # noqa: F401 - the same
+import openai
+import openai.resources.chat
 
 import labeler
+import labeler.index.stored
 from labeler.example import Example
 from labeler.judges.openai_client import open_client
 from labeler.judges.openai_request import request_body
@@ -67,6 +70,17 @@ def warm_up(rows: Lines) -> None:
     with tempfile.TemporaryDirectory() as folder:
         outcomes = labeler.label(rows, judge="embedded", store=folder, profile=PROFILE)
         labeler.metrics(outcomes)
+    asyncio.run(knock())
+
+
+async def knock() -> None:
+    """Have everything imported that a connection takes: nobody listens at that address."""
+    client = open_client(
+        "http://127.0.0.1:1/v1", "none", timeout=1.0, organization=None, project=None
+    )
+    async with client:
+        with suppress(openai.APIConnectionError):
+            await client.models.retrieve("none")
 
 
 def send_rows(rows: Lines, options: argparse.Namespace) -> Lines:
@@ -89,6 +103,7 @@ def send_rows(rows: Lines, options: argparse.Namespace) -> Lines:
         async with client:
             await asyncio.gather(*map(ask, bodies))
 
+    asyncio.run(knock())
     began, cpu = time.perf_counter(), time.process_time()
     asyncio.run(ask_all())
     whole = {"seconds": time.perf_counter() - began, "cpu": time.process_time() - cpu}

@@ -14,7 +14,8 @@ from labeler.label_files import outcome_of
 from labeler.lines import Line
 from labeler.record import LabelRecord
 from speed_labels import Labels, stated_shapes
-from speed_page import Figures, Run, plot, slope_of
+from speed_page import Figures, Run
+from speed_plot import plot, slope_of
 
 
 def test_synthetic_labels_are_sound() -> None:
@@ -55,7 +56,7 @@ def test_figures_are_medians() -> None:
 def test_the_slope_is_that_of_the_last_two_points() -> None:
     """Ten times as many in ten times the time is a slope of 1."""
     assert slope_of([(1, 9.0), (10, 1.0), (100, 10.0)]) == 1
-    assert plot([(10, 0.1), (100, 1.0)]).count("<circle") == 2
+    assert plot({"time": [(10, 0.1), (100, 1.0)]}).count("<circle") == 2
 
 
 def test_the_benchmark_runs_to_its_end(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -66,6 +67,6 @@ def test_the_benchmark_runs_to_its_end(tmp_path: Path, capsys: pytest.CaptureFix
     arguments = ["--rows", "120", "--rounds", "1", "--folder", str(folder), "--write", str(page)]
     assert speed.main([*arguments, "--ten"]) == 0
     assert page.read_text(encoding="utf-8") in capsys.readouterr().out
-    assert len(re.findall(r"\| (met|\*\*not met\*\*) \|", page.read_text(encoding="utf-8"))) == 14
+    assert len(re.findall(r"\| (met|\*\*not met\*\*) \|", page.read_text(encoding="utf-8"))) == 17
     assert page.with_suffix(".svg").read_text(encoding="utf-8").startswith("<svg")
     assert list(folder.iterdir()) == []
