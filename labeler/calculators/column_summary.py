@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 from hashlib import sha256
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -23,12 +23,14 @@ from labeler.calculators.definition import Metric
 from labeler.calculators.ratio import Ratio
 from labeler.calculators.summary import (
     Intervals,
+    Part,
     Parts,
     SummaryRow,
     Sums,
     drawn_with,
     group_named,
 )
+from labeler.errors import UsageError
 from labeler.profiles import PROFILES
 from labeler.statistics.intervals import Interval
 
@@ -48,6 +50,10 @@ class Coded:
     def rows(self, name: str) -> Ints:
         """The records that have a text."""
         return np.flatnonzero(self.codes == self.names.index(name))
+
+
+class UnreadableFrame(Exception):
+    """A frame whose columns cannot be read: no metric's fault."""
 
 
 class Frame(Reader, Protocol):
@@ -101,26 +107,120 @@ def summarize_columns(
     Raises:
         UsageError: no row has a column that is named.
     """
-    column = intervals.group if intervals else None
-    parts = Parts(metrics, partial(ColumnSum, {}))
-    numbers: dict[str, int] = {}
+    counted = ColumnCounts(metrics, by, fitting=fitting, intervals=intervals, question=question)
     for frame in frames:
-        parts.columns |= frame.columns
-        if question and bool((frame.coded("failed").codes < 0).any()):
-            parts.columns.add(question)
-        drawn = None if column is None else _numbered(frame, column, question, numbers)
-        _add(frame, parts, metrics, by, fitting=fitting, question=question, drawn=drawn)
-    return parts.rows(by, intervals)
+        counted.add(frame)
+    return counted.summary()
 
 
-def _numbered(frame: Frame, column: str, question: str, numbers: dict[str, int]) -> Ints:
-    """A number for what each row is drawn together with; a new one for a row drawn alone."""
-    found = []
-    for value in frame.metadata(column, question=column == question):
-        name = drawn_with(value)
-        alone = f"\ud800{len(numbers)}"  # No text of JSON holds a lone surrogate.
-        found.append(numbers.setdefault(alone if name is None else name, len(numbers)))
-    return np.array(found, np.int64)
+class Counted(NamedTuple):
+    """What was counted of some rows; it holds nothing but numbers and names, and can be sent.
+
+    Attributes:
+        sums: of each part of the rows.
+        columns: names of the metadata columns that rows have.
+        drawn: of each number that rows are drawn by, what it stands for; ``None`` is one row alone.
+        rows: how many there are.
+        unsigned: whether a row failed before it was known what was asked of it.
+    """
+
+    sums: Mapping[Part, Sums[ColumnSum]]
+    columns: set[str]
+    drawn: list[str | None]
+    rows: int
+    unsigned: bool
+
+
+class ColumnCounts:
+    """Counts rows batch by batch, here or in several places that are added up.
+
+    Args:
+        metrics: as of :func:`summarize_columns`, as are those below.
+        by: the same.
+        fitting: the same.
+        intervals: the same.
+        question: the same.
+    """
+
+    def __init__(
+        self,
+        metrics: Sequence[Metric],
+        by: str | None = None,
+        *,
+        fitting: bool = False,
+        intervals: Intervals | None = None,
+        question: str = "",
+    ) -> None:
+        self._metrics, self._by, self._fitting = metrics, by, fitting
+        self._intervals, self._question = intervals, question
+        self._parts = Parts(metrics, partial(ColumnSum, {}))
+        self._numbers: dict[str, int] = {}
+        self._drawn: list[str | None] = []
+        self.rows = 0
+        """Rows that were counted."""
+        self.unsigned = False
+        """Whether one failed before it was known what was asked of it."""
+
+    def add(self, frame: Frame) -> None:
+        """Count the rows of a frame."""
+        self.rows += frame.rows
+        self.unsigned |= bool((frame.coded("label").codes < 0).any())
+        self._parts.columns |= frame.columns
+        if self._question and bool((frame.coded("failed").codes < 0).any()):
+            self._parts.columns.add(self._question)
+        _add(
+            frame,
+            self._parts,
+            self._metrics,
+            self._by,
+            fitting=self._fitting,
+            question=self._question,
+            drawn=self._numbered(frame),
+        )
+
+    def counted(self) -> Counted:
+        """What was counted, to be added up elsewhere."""
+        sums, columns = dict(self._parts.items()), self._parts.columns
+        return Counted(sums, columns, self._drawn, self.rows, self.unsigned)
+
+    def add_counted(self, counted: Counted) -> None:
+        """Add what was counted elsewhere, of rows that come after all that was added before."""
+        self.rows += counted.rows
+        self.unsigned |= counted.unsigned
+        self._parts.columns |= counted.columns
+        numbers = np.array([self._number(name) for name in counted.drawn], np.int64)
+        for part, sums in counted.sums.items():
+            own = self._parts.of(part.label, part.group)
+            own.unlabelled |= sums.unlabelled
+            own.measured |= sums.measured
+            own.failed.update(sums.failed)
+            for name, column in sums.of.items():
+                own.of[name].add_sum(column, numbers)
+
+    def summary(self) -> list[SummaryRow]:
+        """The summaries, when all rows were added.
+
+        Raises:
+            UsageError: no row has a column that is named.
+        """
+        return self._parts.rows(self._by, self._intervals)
+
+    def _numbered(self, frame: Frame) -> Ints | None:
+        """A number for what each row is drawn together with; ``None`` where each is drawn alone."""
+        column = self._intervals.group if self._intervals else None
+        if column is None:
+            return None
+        values = frame.metadata(column, question=column == self._question)
+        return np.array([self._number(drawn_with(value)) for value in values], np.int64)
+
+    def _number(self, name: str | None) -> int:
+        """The number of a name; a new one for a row that is drawn alone."""
+        if name in self._numbers:
+            return self._numbers[name]
+        self._drawn.append(name)
+        if name is not None:
+            self._numbers[name] = len(self._drawn) - 1
+        return len(self._drawn) - 1
 
 
 def _add(
@@ -146,13 +246,34 @@ def _add(
         for metric, some in fits.items():
             measured = rows if some is None else some
             measured = measured[failed.codes[measured] < 0]
-            if len(measured) and metric.vector:
+            if len(measured):
                 if metric.id not in ratios:
-                    ratios[metric.id] = metric.vector(tallies)
+                    ratios[metric.id] = _ratios(metric, tallies, frame.rows)
                 whole = len(measured) == frame.rows
                 column = ratios[metric.id] if whole else ratios[metric.id].take(measured)
                 own = None if drawn is None else drawn[measured]
                 sums.of[metric.id].add(column, order[measured], own)
+
+
+def _ratios(metric: Metric, tallies: TallyColumns, rows: int) -> RatioColumn:
+    """A metric of many rows; one of a user's own may raise anything, and return anything."""
+    if metric.vector is None:
+        raise TypeError(f"metric {metric.id!r} has no vectorised form")
+    try:
+        ratios: object = metric.vector(tallies)
+    except UnreadableFrame:
+        raise
+    except Exception as error:
+        raise UsageError(
+            f"the vectorised form of metric {metric.id!r} failed: {type(error).__name__}: {error}; "
+            "--no-index does without it"
+        ) from error
+    if not isinstance(ratios, RatioColumn) or len(ratios) != rows:
+        raise UsageError(
+            f"the vectorised form of metric {metric.id!r} gave {type(ratios).__name__}; it must "
+            f"return a RatioColumn of {rows} rows; --no-index does without it"
+        )
+    return ratios
 
 
 def _groups(frame: Frame, by: str | None, question: str) -> Coded | None:
@@ -240,6 +361,21 @@ class ColumnSum:
         self._numerator += _sum_of_numerators(column, there)
         self._denominator += int(column.denominator[there].sum())
 
+    def add_sum(self, other: ColumnSum, numbers: Ints) -> None:
+        """Add what another one has summed up.
+
+        Args:
+            other: of rows that come after those of this one.
+            numbers: for each number that its rows are drawn by, the one that they have here.
+        """
+        self._values.add_counted(*other._values.merged())
+        self._missing.update(other._missing)
+        for reason, first in other._came.items():
+            self._came[reason] = min(first, self._came.get(reason, first))
+        self._numerator += other._numerator
+        self._denominator += other._denominator
+        self._drawn += [(values, numbers[drawn]) for values, drawn in other._drawn]
+
     def _add_missing(self, column: RatioColumn, rows: Ints, order: Ints) -> None:
         codes = column.undefined[rows]
         for code in np.unique(codes).tolist():
@@ -307,23 +443,29 @@ class _Counted:
         self._size = 0
 
     def add(self, values: Floats) -> None:
-        found, counts = np.unique(values, return_counts=True)
+        self.add_counted(*np.unique(values, return_counts=True))
+
+    def add_counted(self, found: Floats, counts: Ints) -> None:
+        """Add distinct values, in order, and how often each came."""
         self._waiting.append((found, counts))
         self._size += len(found)
         if self._size > max(len(self._merged[0]), _FEW):
             self._merge()
 
+    def merged(self) -> tuple[Floats, Ints]:
+        """The distinct values, in order, and how often each came."""
+        self._merge()
+        return self._merged
+
     @property
     def distinct(self) -> Floats:
         """The values, in order."""
-        self._merge()
-        return self._merged[0]
+        return self.merged()[0]
 
     @property
     def counts(self) -> Ints:
         """How often each came."""
-        self._merge()
-        return self._merged[1]
+        return self.merged()[1]
 
     def _merge(self) -> None:
         if not self._waiting:

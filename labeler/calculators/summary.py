@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, ItemsView, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
@@ -261,16 +261,20 @@ class Parts(Generic[S]):
     def __init__(self, metrics: Sequence[Metric], sum_of: Callable[[], S]) -> None:
         self._metrics = metrics
         self._sum_of = sum_of
-        self._parts: dict[_Part, Sums[S]] = {}
+        self._parts: dict[Part, Sums[S]] = {}
         self.columns: set[str] = set()
         """Names of the metadata columns that rows have."""
 
     def of(self, label: str | None, group: str | None) -> Sums[S]:
         """The sums over one part."""
-        part = _Part(label, group)
+        part = Part(label, group)
         if part not in self._parts:
             self._parts[part] = Sums(self._metrics, self._sum_of)
         return self._parts[part]
+
+    def items(self) -> ItemsView[Part, Sums[S]]:
+        """The parts, and the sums over each."""
+        return self._parts.items()
 
     def rows(self, by: str | None, intervals: Intervals | None) -> list[SummaryRow]:
         """The summaries, when all rows were added.
@@ -303,7 +307,7 @@ class Parts(Generic[S]):
                 self.of(label, part.group).unlabelled |= unlabelled.unlabelled
 
 
-def _had(parts: Mapping[_Part, Sums[S]]) -> dict[str | None, set[str]]:
+def _had(parts: Mapping[Part, Sums[S]]) -> dict[str | None, set[str]]:
     """Ids of the metrics that the rows of each way of labelling have."""
     had: dict[str | None, set[str]] = {}
     for part, sums in parts.items():
@@ -333,7 +337,7 @@ def group_named(value: object) -> str:
 
 
 @dataclass(frozen=True)
-class _Part:
+class Part:
     """Rows that are summarised together."""
 
     label: str | None
@@ -366,7 +370,7 @@ class Sums(Generic[S]):
         for name, ratio in row.metrics.items():
             self.of[name].add(ratio, drawn_with)
 
-    def row(self, metric: Metric, part: _Part, intervals: Intervals | None) -> SummaryRow:
+    def row(self, metric: Metric, part: Part, intervals: Intervals | None) -> SummaryRow:
         """The summary of one metric."""
         total = self.of[metric.id]
         unlabelled = Counter(reason for _, reason in self.unlabelled)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
@@ -11,6 +11,7 @@ import typer
 
 from labeler.cli.running import BUDGET_REACHED, SOME_FAILED
 from labeler.errors import UsageError
+from labeler.lines import is_remote
 
 if TYPE_CHECKING:
     from labeler.distributed.labelling import PartReport, Work
@@ -34,6 +35,26 @@ PartRows = Annotated[
 _EVERY = 30.0
 """Seconds between lines that tell how far a run is."""
 _SHOWN = 3
+
+
+def located(names: Sequence[str]) -> list[str]:
+    """Names of labels, with the files of folders and patterns that are at addresses.
+
+    Raises:
+        UsageError: there is no Parquet file there.
+    """
+    if not any(map(is_remote, names)):
+        return list(names)
+
+    from labeler.distributed.parts import input_files
+    from labeler.label_files import INDEX_SUFFIX
+
+    found = []
+    for name in names:
+        several = is_remote(name) and not name.endswith((".jsonl", ".gz"))
+        files = input_files(name) if several else [name]
+        found += [file for file in files if not file.endswith(INDEX_SUFFIX)]
+    return found
 
 
 class Asked(NamedTuple):
@@ -65,6 +86,36 @@ def require_engine(engine: str, **given: object) -> None:
             option = f"--{name.replace('_', '-')}"
             other = "ray" if engine == "local" else "local"
             raise UsageError(f"{option} goes with --engine {other}, not with {engine}")
+
+
+class Counters(NamedTuple):
+    """Who counts.
+
+    Attributes:
+        engine: ``local`` or ``ray``.
+        workers: how many of Ray there are to be; by default one a processor.
+    """
+
+    engine: str
+    workers: int | None
+
+
+def counters(engine: str, workers: int | None, *, alone: bool) -> Counters:
+    """Who counts for numbers.
+
+    Args:
+        engine: its name.
+        workers: how many there are to be.
+        alone: whether something is asked for that one machine alone does.
+
+    Raises:
+        UsageError: the engine would ignore an option.
+    """
+    if engine == "local":
+        require_engine(engine, workers=workers)
+    elif alone:
+        raise UsageError("--engine ray counts columns: it goes without --rows, --list, --no-index")
+    return Counters(engine, workers)
 
 
 def require_folder(output: str) -> None:

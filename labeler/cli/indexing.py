@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,32 +13,27 @@ from labeler.errors import StoreError, UsageError
 
 if TYPE_CHECKING:
     from labeler.calculators import Intervals, Metric, SummaryRow
+    from labeler.cli.distributing import Counters
+    from labeler.index.serving import Asked, Served
     from labeler.record import ScoreOutcome
 
 
 def index(
-    labels: Annotated[str, typer.Argument(help="Store folder, or label file.")],
+    labels: Annotated[
+        str, typer.Argument(help="Store folder, label file, or folder of Parquet label files.")
+    ],
     *,
     rebuild: Annotated[bool, typer.Option("--rebuild", help="Make it anew.")] = False,
 ) -> None:
     """Index labels, so that metrics are computed at the speed of the disk."""
     from labeler.cli.terminal import say
-    from labeler.index import FOLDER, is_store, sidecar_of
     from labeler.index.parquet import DamagedIndex
     from labeler.index.rows import Unindexable
-    from labeler.index.sidecar import write_sidecar
-    from labeler.index.stored import catch_up
 
     path = Path(labels)
-    where = path / FOLDER if path.is_dir() else sidecar_of(path)
-    if path.is_dir() and not is_store(path):
-        raise UsageError(f"there is no label store in {path}; name a store's folder or a file")
+    where, make = _maker(labels, rebuild=rebuild)
     try:
-        if path.is_dir():
-            made = catch_up(path, rebuild=rebuild)
-            count = made.rows if made else 0
-        else:
-            count = write_sidecar(path)
+        count = make()
     except Unindexable as error:
         raise UsageError(f"{path} cannot be indexed: {error}; metrics read its records") from error
     except DamagedIndex as error:
@@ -47,11 +43,44 @@ def index(
     say(f"{where}: {count} rows indexed")
 
 
+def _maker(labels: str, *, rebuild: bool) -> tuple[Path, Callable[[], int]]:
+    """Where the index of labels is to be, and what makes it and counts its rows."""
+    from labeler.index import FOLDER, PARTS_FOLDER, is_store, sidecar_of
+    from labeler.index.sidecar import write_indexes, write_sidecar
+    from labeler.label_files import parts_of
+
+    path = Path(labels)
+    if is_store(path):
+        return path / FOLDER, partial(_catch_up, path, rebuild=rebuild)
+    if not path.is_dir():
+        return sidecar_of(path), partial(write_sidecar, path)
+    parts = [Path(part) for part in parts_of(labels) or ()]
+    if not parts:
+        raise UsageError(
+            f"there is no label store and no Parquet file in {path}; name a store's folder, a "
+            "folder of Parquet label files, or a label file"
+        )
+    return path / PARTS_FOLDER, partial(write_indexes, parts, rebuild=rebuild)
+
+
+def _catch_up(store: Path, *, rebuild: bool) -> int:
+    from contextlib import closing
+
+    from labeler.index.stored import catch_up
+
+    made = catch_up(store, rebuild=rebuild)
+    if made is None:
+        return 0
+    with closing(made):
+        return made.rows
+
+
 def summarize_columns(
     labels: Sequence[str],
     metrics: Sequence[Metric],
     by: str | None,
     intervals: Intervals | None,
+    counters: Counters,
     *,
     fitting: bool,
     scores: list[ScoreOutcome],
@@ -59,10 +88,11 @@ def summarize_columns(
     """Summarise labels from columns, and count their rows.
 
     Args:
-        labels: files and stores; of several the records are read.
+        labels: label files, folders of Parquet files and patterns, or one store.
         metrics: the metrics.
         by: name of a metadata column.
         intervals: how intervals of the means are found.
+        counters: who counts: this process, or workers of Ray.
         fitting: whether only those metrics count that labels have the fields for.
         scores: a list to put the scores on that are stored besides.
 
@@ -71,17 +101,36 @@ def summarize_columns(
     """
     from labeler.index import is_worthwhile
 
-    if len(labels) != 1 or not is_worthwhile(labels[0]):
+    if counters.engine == "local" and not is_worthwhile(labels):
         return None
 
     from labeler.cli.terminal import say
-    from labeler.index import serving
+    from labeler.index.serving import Asked, summarize_stored
     from labeler.record import scores_among
 
-    served = serving.summarize_stored(
-        labels[0], metrics, by, fitting=fitting, intervals=intervals, notice=say
-    )
+    if counters.engine == "local":
+        served = summarize_stored(
+            labels, metrics, by, fitting=fitting, intervals=intervals, notice=say
+        )
+    else:
+        served = _on_ray(labels, Asked(metrics, by, fitting, intervals), counters.workers)
     if served is None:
         return None
     scores += scores_among(served.others)
     return served.summary, served.rows
+
+
+def _on_ray(labels: Sequence[str], asked: Asked, workers: int | None) -> Served | None:
+    """What workers of Ray count of label files."""
+    from labeler.cli.terminal import say
+    from labeler.distributed.counting import summarize_in_parts
+    from labeler.distributed.on_ray import counts_on_ray, processors
+    from labeler.index import files_of
+
+    files = files_of(labels)
+    if not files:
+        raise UsageError(
+            "--engine ray counts label files, such as the partitions of 'labeler label --engine "
+            f"ray': {', '.join(labels)} holds none, or is a store; leave --engine out"
+        )
+    return summarize_in_parts(files, asked, counts_on_ray, workers or processors(), say)

@@ -13,6 +13,7 @@ import typer
 
 from labeler import __version__
 from labeler.characters import plain_json
+from labeler.cli import distributing
 from labeler.errors import UnknownName, UsageError
 
 if TYPE_CHECKING:
@@ -65,6 +66,8 @@ def metrics(
         bool, typer.Option(help="Compute from columns where that is faster: the numbers are equal.")
     ] = True,
     listing: Annotated[bool, typer.Option("--list", help="Show what each metric is.")] = False,
+    engine: distributing.EngineName = "local",
+    workers: distributing.Workers = None,
 ) -> None:
     """Compute metrics from stored labels."""
     from labeler import reading
@@ -74,32 +77,32 @@ def metrics(
     from labeler.calculators.scores import scores_apart, summarize_scores
     from labeler.calculators.similarity import other_ids, question_metrics
     from labeler.cli import indexing, tables
-    from labeler.cli.running import check_target
     from labeler.cli.score_view import print_panels
 
     if (rows and (as_json or by)) or (listing and (rows or as_json or by)):
         raise UsageError("--rows goes without --json and --by, --list without all three")
     _check_group(group, alone=rows or listing or not intervals)
+    counters = distributing.counters(engine, workers, alone=rows or listing or not index)
     drawn = Intervals(resamples, level, seed, group) if intervals else None
     questions = question_metrics(ids)
     if listing:
         named = ALL if ids is None else ids
         tables.print_metrics((*select_metrics(other_ids(named)), *question_metrics(named)))
         return
-    if not labels:
-        raise UsageError("name a label file or a store folder; --list shows the metrics")
-    check_target(labels, output)
+    sources = _sources(labels, output)
     scores: list[ScoreOutcome] = []
-    outcomes = scores_apart(chain.from_iterable(map(reading.read_any, labels)), scores)
+    outcomes = scores_apart(chain.from_iterable(map(reading.read_any, sources)), scores)
     chosen, unknown = _known(other_ids(ids))
     served = (
-        indexing.summarize_columns(labels, chosen, by, drawn, fitting=ids is None, scores=scores)
+        indexing.summarize_columns(
+            sources, chosen, by, drawn, counters, fitting=ids is None, scores=scores
+        )
         if index and not rows and not unknown
         else None
     )
     if unknown:  # Which criteria have scores is known when all was read.
         outcomes = iter(list(outcomes))
-        _check_criteria(unknown, scores, ", ".join(labels))
+        _check_criteria(unknown, scores, ", ".join(sources))
     asked = None if ids is None else chosen
     measured = reading.measured(outcomes, asked, questions=questions, column=group or "")
     if rows:
@@ -122,6 +125,16 @@ def metrics(
         tables.print_summary(summary, __version__, drawn, chosen, by=by)
         tables.print_summary(scored, __version__, drawn, by=by)
         print_panels(panels_of(kept))
+
+
+def _sources(labels: list[str] | None, output: str | None) -> list[str]:
+    """The labels that are named, which the output must not replace."""
+    from labeler.cli.running import check_target
+
+    if not labels:
+        raise UsageError("name a label file or a store folder; --list shows the metrics")
+    check_target(labels, output)
+    return distributing.located(labels)
 
 
 def _check_group(group: str | None, *, alone: bool) -> None:

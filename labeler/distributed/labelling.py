@@ -18,9 +18,10 @@ from labeler.distributed.places import folder_of, put_table
 from labeler.distributed.shards import ShardStore
 from labeler.distributed.shares import LOST, LOST_AFTER, Sharing, shared
 from labeler.errors import FatalJudgeError, LabelerError, RunPaused, StoreError, UsageError
-from labeler.formats.arrow_files import BATCH, raws_of
+from labeler.formats.arrow_files import raws_of
 from labeler.formats.columns import Columns
 from labeler.formats.label_tables import GROUP, SCHEMA, row_of
+from labeler.formats.parquet_groups import BATCH
 from labeler.judges import Judge
 from labeler.pipeline import DEFAULT_CONCURRENCY, Origin, label_rows
 from labeler.profiles import DEFAULT_PROFILE

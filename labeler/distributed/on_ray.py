@@ -1,4 +1,4 @@
-"""Parts labelled by the actors of Ray Data; the one module that imports Ray.
+"""Parts labelled by the actors of Ray Data, and files counted; the one module that imports Ray.
 
 Where the variable ``RAY_ADDRESS`` names a cluster, its machines do the work. Otherwise Ray is
 started here, with as many processes as there are workers and a token of its own, and ended when the
@@ -11,14 +11,17 @@ import logging
 import os
 import re
 import secrets
-from collections.abc import Callable, Generator
+from collections import deque
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
+from labeler.distributed.counting import CountReport, report_of
 from labeler.distributed.labelling import PartReport, Work, Worker
 from labeler.distributed.parts import Part
 from labeler.distributed.shares import Ledger, Spending, Told
 from labeler.errors import FatalJudgeError, UsageError
+from labeler.index.serving import Asked
 
 # Before Ray is imported: it reads them then.
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
@@ -34,8 +37,8 @@ try:
     from ray.exceptions import RayError
 except ImportError as missing:
     raise UsageError(
-        "--engine ray needs Ray, which is not installed: pip install 'rag-labeler[ray]', or label "
-        "on one machine without --engine"
+        "--engine ray needs Ray, which is not installed: pip install 'rag-labeler[ray]', or use "
+        "one machine, without --engine"
     ) from missing
 
 T = TypeVar("T")
@@ -44,6 +47,8 @@ _DEAD = "dead"
 """The ending of a report that tells what workers spent that died."""
 _SAYING = re.compile(r"^[\w.]*(?:Error|Exception|Exit)\b.*", re.MULTILINE)
 _MOST_BLOCKS = 2000
+_AHEAD = 4
+"""Files for each worker that are counted, or wait for that, before the next counts are added."""
 
 
 def on_ray(work: Work, parts: list[Part], workers: int) -> Generator[PartReport, None, None]:
@@ -77,6 +82,25 @@ def on_ray(work: Work, parts: list[Part], workers: int) -> Generator[PartReport,
             final: Spending = ray.get(ledger.final.remote())
             known, doubtful = final.known - told.known, final.doubtful - told.doubtful
             yield PartReport("", known=known, doubtful=doubtful, ending=_DEAD)
+
+
+def counts_on_ray(
+    asked: Asked, files: Sequence[str], workers: int
+) -> Generator[CountReport, None, None]:
+    """Count label files with tasks of Ray; see :data:`labeler.distributed.counting.CountEngine`.
+
+    Raises:
+        FatalJudgeError: Ray cannot go on.
+    """
+    with _cluster(workers), _lost():
+        count, what = ray.remote(num_cpus=1)(report_of), ray.put(asked)
+        begun: deque[Any] = deque()
+        for number, file in enumerate(files):
+            begun.append(count.remote(file, what, number))
+            if len(begun) >= _AHEAD * workers:
+                yield ray.get(begun.popleft())
+        while begun:
+            yield ray.get(begun.popleft())
 
 
 def processors() -> int:

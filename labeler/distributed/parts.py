@@ -21,12 +21,15 @@ import pyarrow.parquet as pq
 
 from labeler.distributed.places import files_like
 from labeler.errors import UsageError
-from labeler.formats.arrow_files import BATCH, check_schema, reading
+from labeler.formats.arrow_files import check_schema, reading
 from labeler.formats.columns import Columns
+from labeler.formats.parquet_groups import ParquetRows, check_groups
 from labeler.lines import is_remote, open_bytes
 
 PART_ROWS = 5000
 """Rows of a part at most, where nothing else is said."""
+LARGEST_PART = 1 << 30
+"""Bytes of a part, unpacked, at most."""
 _SUFFIX = ".parquet"
 _ODD = re.compile(r"[^A-Za-z0-9_-]+")
 _LONGEST_STEM = 60
@@ -116,6 +119,7 @@ def parts_of_file(file: str, most: int = PART_ROWS, columns: Columns | None = No
     """
     with reading(file), open_bytes(file) as source:
         facts = pq.ParquetFile(source).metadata
+        check_groups(file, facts)
         check_schema(file, facts.schema.to_arrow_schema())
         digest = _footer_digest(source)
         names = facts.schema.to_arrow_schema().names
@@ -168,9 +172,27 @@ def read_part(part: Part) -> Any:  # noqa: ANN401 - pyarrow has no types
         UsageError: the file cannot be read.
     """
     with reading(part.file), open_bytes(part.place) as source:
-        file = pq.ParquetFile(source)
-        batches = list(_slice(part, file.iter_batches(BATCH, row_groups=[part.group])))
-        return pa.Table.from_batches(batches, schema=file.schema_arrow)
+        file = ParquetRows(part.file, source)
+        batches = list(_bounded(part, _slice(part, file.batches(part.group))))
+        return pa.Table.from_batches(batches, schema=file.schema)
+
+
+def _bounded(part: Part, batches: Iterable[Any]) -> Iterator[Any]:
+    """The batches of a part, which are in memory together.
+
+    Raises:
+        UsageError: they are too large for that.
+    """
+    size = 0
+    for batch in batches:
+        size += batch.nbytes
+        if size > LARGEST_PART:
+            raise UsageError(
+                f"{part.file}: of row group {part.group} the rows {part.start + 1} to {part.stop} "
+                f"are more than {LARGEST_PART} bytes; at most that is labelled as one part: give a "
+                "smaller --part-rows"
+            )
+        yield batch
 
 
 def _slice(part: Part, batches: Iterable[Any]) -> Iterator[Any]:

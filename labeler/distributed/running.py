@@ -21,6 +21,7 @@ from labeler.distributed.places import Folder, folder_of, put_bytes
 from labeler.distributed.shards import stores_of_parts
 from labeler.distributed.shares import BUDGET, Ledger
 from labeler.errors import UsageError
+from labeler.label_files import INDEX_SUFFIX
 from labeler.recipe import Recipe
 
 MANIFEST = "_labeling.json"
@@ -159,8 +160,10 @@ def _partitions(names: Iterable[str]) -> dict[str, set[str]]:
     """The parts that have partitions, each with the endings of their names."""
     found: dict[str, set[str]] = {}
     for name in names:
+        if name.startswith(".") or name.endswith(INDEX_SUFFIX):
+            continue
         for ending in (OPEN, FAILED, WHOLE):
-            if name.endswith(ending) and not name.startswith("."):
+            if name.endswith(ending):
                 found.setdefault(name.removesuffix(ending), set()).add(ending)
                 break
     return found

@@ -12,15 +12,13 @@ from contextlib import contextmanager
 from typing import IO, Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from labeler.errors import BadRow, UsageError
 from labeler.formats import Raw
+from labeler.formats.parquet_groups import BATCH, ParquetRows
 from labeler.formats.plain import plain_row
 from labeler.lines import open_bytes
 
-BATCH = 1024
-"""Rows that are turned into Python's objects at once."""
 _MAGIC = b"ARROW1"
 _MOST_COLUMNS = 10_000
 
@@ -39,12 +37,12 @@ def parquet_batches(name: str, source: IO[bytes]) -> Iterator[Any]:
     """The record batches of an open Parquet file; of its row groups one at a time is in memory.
 
     Raises:
-        UsageError: it has columns that rows cannot have.
+        UsageError: it has columns that rows cannot have, or rows too large to read.
     """
-    file = pq.ParquetFile(source)
-    check_schema(name, file.schema_arrow)
-    for group in range(file.num_row_groups):
-        yield from file.iter_batches(batch_size=BATCH, row_groups=[group])
+    file = ParquetRows(name, source)
+    check_schema(name, file.schema)
+    for group in range(file.groups):
+        yield from file.batches(group)
 
 
 def read_arrow(name: str) -> Iterator[Raw]:

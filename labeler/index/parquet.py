@@ -24,8 +24,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from labeler import __version__
-from labeler.calculators.column_summary import Coded
+from labeler.calculators.column_summary import Coded, UnreadableFrame
 from labeler.calculators.columns import Bools, Ints, Ragged
+from labeler.errors import UsageError
+from labeler.formats.parquet_groups import check_groups
 from labeler.index.frames import (
     CODED,
     LISTS,
@@ -39,7 +41,7 @@ from labeler.index.frames import (
 )
 from labeler.profiles import PROFILES
 
-FORMAT = 1
+FORMAT = 2
 """Counts up when what a segment holds, or what it means, changes."""
 _FOOTER = b"labeler-index"
 _LARGEST_FOOTER = 1 << 24
@@ -49,7 +51,7 @@ _LARGEST_BATCH = 1 << 30
 """Rows of a batch, and their bytes, far above what is written."""
 
 
-class DamagedIndex(Exception):
+class DamagedIndex(UnreadableFrame):
     """An index that cannot be believed; the message says why. Labels are never affected."""
 
 
@@ -65,7 +67,7 @@ class Footer:
         rows: how many of them have a row.
         columns: names of the rows' metadata columns.
         others: places of things that are neither labels nor planted twins, such as scores.
-        samples: places of some of the things, and their names.
+        samples: places of some of the labels, and what tells them from those of any other store.
         program: version of the program that made it.
         format: see ``FORMAT``.
     """
@@ -258,20 +260,28 @@ class Segment:
             raise DamagedIndex("it holds another number of rows than its footer says")
         if any(g.num_rows > _MOST_ROWS or g.total_byte_size > _LARGEST_BATCH for g in groups):
             raise DamagedIndex("its batches are larger than those of an index")
+        columns = [group.column(n) for group in groups for n in range(group.num_columns)]
+        if any(c.has_dictionary_page and c.path_in_schema not in CODED for c in columns):
+            raise DamagedIndex("its texts are stored as no index stores them")
+        try:
+            check_groups(str(path), self._file.metadata)
+        except UsageError as error:
+            raise DamagedIndex(str(error)) from error
 
     @property
     def groups(self) -> int:
         """How many batches it has."""
         return int(self._file.metadata.num_row_groups)
 
-    def frames(self, *, by_key: bool) -> Iterator[SegmentFrame]:
+    def frames(self, *, by_key: bool, before: int = 0) -> Iterator[SegmentFrame]:
         """Its batches.
 
         Args:
             by_key: whether labels are read in the order of their keys where there is no index.
+            before: number after which places begin, otherwise.
         """
         for number in range(self.groups):
-            yield SegmentFrame(self._file, number, self.footer, by_key=by_key)
+            yield SegmentFrame(self._file, number, self.footer, by_key=by_key, before=before)
 
     def table(self) -> pa.Table:
         """All its rows at once, checked for form alone."""
@@ -288,8 +298,11 @@ class Segment:
 class SegmentFrame:
     """One batch of a segment; each column is read, and checked, when it is first asked for."""
 
-    def __init__(self, file: pq.ParquetFile, number: int, footer: Footer, *, by_key: bool) -> None:
+    def __init__(
+        self, file: pq.ParquetFile, number: int, footer: Footer, *, by_key: bool, before: int
+    ) -> None:
         self._file = file
+        self._before = before
         self._number = number
         self._by_key = by_key
         self.rows = int(file.metadata.row_group(number).num_rows)
@@ -343,7 +356,7 @@ class SegmentFrame:
     def order(self) -> Ints:
         """Places, or the first digits of keys where labels are read in the order of these."""
         if not self._by_key:
-            return self.numbers("place")
+            return self.numbers("place") + self._before
         keys = self._array("key", nullable=True).to_pylist()
         try:
             return np.array([int((key or "0")[:15], 16) for key in keys], np.int64)

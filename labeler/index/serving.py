@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from labeler.calculators.column_summary import Frame, summarize_columns
+from labeler.calculators.column_summary import ColumnCounts, Counted, Frame
 from labeler.calculators.definition import Metric
 from labeler.calculators.summary import Intervals, SummaryRow
 from labeler.errors import StoreError
-from labeler.index import is_store, sidecar_of
+from labeler.index import files_of, is_store, sidecar_of
 from labeler.index.parquet import DamagedIndex
 from labeler.index.rows import Unindexable
 from labeler.index.sidecar import open_sidecar, stream
 from labeler.index.stored import catch_up, read_others
+from labeler.lines import is_remote
 from labeler.record import AnyOutcome, questions_among
 
 _QUESTION = "question"
+_PLACES = 1 << 40
+"""Rows of one file, at most: those of the next one have higher places."""
 
 
 class Served(NamedTuple):
@@ -36,36 +39,32 @@ class Served(NamedTuple):
     others: list[AnyOutcome]
 
 
-@dataclass
-class _Seen:
-    """Counts what passes by."""
+@dataclass(frozen=True)
+class Asked:
+    """What is to be summarised.
 
-    rows: int = 0
-    unsigned: bool = False
-    """Whether a row failed before it was known what was asked of it."""
-
-    def passing(self, frames: Iterable[Frame]) -> Iterator[Frame]:
-        for frame in frames:
-            self.rows += frame.rows
-            self.unsigned |= bool((frame.coded("label").codes < 0).any())
-            yield frame
-
-
-@dataclass
-class _Asked:
-    """What is to be summarised; see :func:`summarize_stored`."""
+    Attributes:
+        metrics: the metrics.
+        by: name of a metadata column.
+        fitting: whether rows have only those metrics that labels of their profile have the fields
+            for; otherwise all have all.
+        intervals: how intervals of the means are found.
+    """
 
     metrics: Sequence[Metric]
-    by: str | None
-    fitting: bool
-    intervals: Intervals | None
-    seen: _Seen = field(default_factory=_Seen)
+    by: str | None = None
+    fitting: bool = False
+    intervals: Intervals | None = None
 
-    def summary(self, frames: Iterable[Frame]) -> list[SummaryRow]:
-        self.seen = _Seen()
+    @property
+    def columnar(self) -> bool:
+        """Whether every metric has a vectorised form, and there is one."""
+        return bool(self.metrics) and all(metric.vector for metric in self.metrics)
+
+    def counts(self) -> ColumnCounts:
+        """Counts of no rows yet."""
         drawn_by_question = self.intervals is not None and self.intervals.group == _QUESTION
-        return summarize_columns(
-            self.seen.passing(frames),
+        return ColumnCounts(
             self.metrics,
             self.by,
             fitting=self.fitting,
@@ -74,8 +73,20 @@ class _Asked:
         )
 
 
+class FileCounts(NamedTuple):
+    """What was counted of a label file.
+
+    Attributes:
+        counted: of its labels and failures.
+        others: outcomes of other kinds, such as scores.
+    """
+
+    counted: Counted
+    others: list[AnyOutcome]
+
+
 def summarize_stored(
-    labels: str,
+    labels: str | Sequence[str],
     metrics: Sequence[Metric],
     by: str | None = None,
     *,
@@ -83,13 +94,13 @@ def summarize_stored(
     intervals: Intervals | None = None,
     notice: Callable[[str], object],
 ) -> Served | None:
-    """Summarise the labels of a file or a store without building a record for each.
+    """Summarise the labels of files or a store without building a record for each.
 
     A store's index is brought up to date first. That of a file is used where it is that of the file
     as it is now; otherwise the file is read.
 
     Args:
-        labels: the file, or the store's folder.
+        labels: a store's folder; or label files, folders of Parquet files and patterns.
         metrics: the metrics.
         by: name of a metadata column.
         fitting: whether rows have only those metrics that labels of their profile have the fields
@@ -98,25 +109,29 @@ def summarize_stored(
         notice: told why an index is left aside or made anew.
 
     Returns:
-        ``None`` where the records must be read one by one: a metric has no vectorised form, or
-        things of several kinds stand side by side.
+        ``None`` where the records must be read one by one: a metric has no vectorised form,
+        things of several kinds stand side by side, or there is a store beside other labels.
 
     Raises:
-        UsageError: the file cannot be read, or no row has a column that is named.
+        UsageError: a file cannot be read, or no row has a column that is named.
         StoreError: the store is damaged.
     """
-    asked = _Asked(metrics, by, fitting, intervals)
-    if not metrics or any(metric.vector is None for metric in metrics):
+    asked = Asked(metrics, by, fitting, intervals)
+    if not asked.columnar:
         return None
-    path = Path(labels)
+    names = [labels] if isinstance(labels, str) else labels
     try:
-        return (_of_store if is_store(path) else _of_file)(path, asked, notice)
+        if len(names) == 1 and is_store(Path(names[0])):
+            return _of_store(Path(names[0]), asked, notice)
+        files = files_of(names)
+        each = (count_file(file, asked, number, notice) for number, file in enumerate(files))
+        return added_up(each, asked) if files else None
     except Unindexable as error:
         notice(f"{error}; the records are read one by one")
         return None
 
 
-def _of_store(path: Path, asked: _Asked, notice: Callable[[str], object]) -> Served | None:
+def _of_store(path: Path, asked: Asked, notice: Callable[[str], object]) -> Served | None:
     for rebuild in (False, True):
         try:
             index = catch_up(path, rebuild=rebuild)
@@ -128,45 +143,87 @@ def _of_store(path: Path, asked: _Asked, notice: Callable[[str], object]) -> Ser
         if index is None:
             return None
         with closing(index):
+            counts = asked.counts()
             try:
-                summary = asked.summary(index.frames())
+                _add_all(counts, index.frames())
             except DamagedIndex as error:
                 notice(f"the index of {path} is damaged: {error}; it is made anew")
                 continue
-            return _unless_mixed(asked, summary, list(read_others(path, index.others)))
+            return _unless_mixed(counts, list(read_others(path, index.others)))
     return None
 
 
-def _of_file(path: Path, asked: _Asked, notice: Callable[[str], object]) -> Served | None:
-    summary = _from_sidecar(path, asked, notice)
-    if summary is not None:
-        return Served(summary, asked.seen.rows, [])
-    others: list[AnyOutcome] = []
-    summary = asked.summary(stream(path, others.append))
-    return _unless_mixed(asked, summary, others)
+def count_file(
+    file: str, asked: Asked, number: int = 0, notice: Callable[[str], object] = lambda _: None
+) -> FileCounts:
+    """Count the rows of a label file, from its index where there is one to be believed.
+
+    Args:
+        file: path or address.
+        asked: what is to be counted.
+        number: how many files come before it.
+        notice: told why an index is left aside.
+
+    Raises:
+        UsageError: it cannot be read.
+        Unindexable: a label can only be read as a record.
+    """
+    counted = _from_index(file, asked, number, notice)
+    if counted is not None:
+        return FileCounts(counted, [])
+    counts, others = asked.counts(), list[AnyOutcome]()
+    _add_all(counts, stream(file, others.append, before=number * _PLACES))
+    return FileCounts(counts.counted(), others)
 
 
-def _from_sidecar(
-    path: Path, asked: _Asked, notice: Callable[[str], object]
-) -> list[SummaryRow] | None:
-    """The summary from the index of a file, where there is one to be believed."""
+def added_up(each: Iterable[FileCounts], asked: Asked) -> Served | None:
+    """The summary of label files that were counted one by one.
+
+    Args:
+        each: their counts, in order; consumed once.
+        asked: what was counted.
+
+    Returns:
+        ``None`` where the records must be read one by one; see :func:`summarize_stored`.
+
+    Raises:
+        UsageError: no row has a column that is named.
+    """
+    counts, others = asked.counts(), list[AnyOutcome]()
+    for one in each:
+        counts.add_counted(one.counted)
+        others += one.others
+    return _unless_mixed(counts, others)
+
+
+def _from_index(
+    file: str, asked: Asked, number: int, notice: Callable[[str], object]
+) -> Counted | None:
+    """What the index of a file says, where there is one to be believed."""
     try:
-        segment = open_sidecar(path)
+        segment = None if is_remote(file) else open_sidecar(Path(file))
         if segment is None:
             return None
         with closing(segment):
             if segment.footer.others:
                 return None
-            return asked.summary(segment.frames(by_key=False))
+            counts = asked.counts()
+            _add_all(counts, segment.frames(by_key=False, before=number * _PLACES))
+            return counts.counted()
     except DamagedIndex as error:
-        notice(f"{sidecar_of(path)} is left aside: {error}; labeler index {path} makes it anew")
+        path = Path(file)
+        named = path if sidecar_of(path).exists() else path.parent
+        notice(f"the index of {file} is left aside: {error}; labeler index {named} makes it anew")
         return None
 
 
-def _unless_mixed(
-    asked: _Asked, summary: list[SummaryRow], others: list[AnyOutcome]
-) -> Served | None:
+def _add_all(counts: ColumnCounts, frames: Iterable[Frame]) -> None:
+    for frame in frames:
+        counts.add(frame)
+
+
+def _unless_mixed(counts: ColumnCounts, others: list[AnyOutcome]) -> Served | None:
     """What was found, unless its order decides what a row was that could not even be read."""
-    if others and (asked.seen.unsigned or any(True for _ in questions_among(others))):
+    if others and (counts.unsigned or any(True for _ in questions_among(others))):
         return None
-    return Served(summary, asked.seen.rows, others)
+    return Served(counts.summary(), counts.rows, others)

@@ -1,7 +1,10 @@
 """The index of a label file, beside it: ``labels.jsonl`` has ``labels.jsonl.index.parquet``.
 
-It is that of the file as it was when it was read: any other size, time of change, beginning or end,
-and it is left aside.
+Those of a folder's label files are in a folder of their own there, so that whoever reads the folder
+as one data set meets labels alone.
+
+An index is that of the file as it was when it was read: any other size, time of change, beginning
+or end, and it is left aside.
 """
 
 from __future__ import annotations
@@ -9,12 +12,12 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
 from labeler.errors import UsageError
-from labeler.index import sidecar_of
+from labeler.index import PARTS_FOLDER, index_in_folder, sidecar_of
 from labeler.index.building import gather
 from labeler.index.frames import Gathering, MemoryFrame
 from labeler.index.parquet import DamagedIndex, Segment, SegmentWriter
@@ -25,8 +28,12 @@ _END = 1 << 16
 """Bytes of either end of a file that enter its digest."""
 
 
-def write_sidecar(labels: Path) -> int:
+def write_sidecar(labels: Path, place: Path | None = None) -> int:
     """Index a label file, and return how many rows that are.
+
+    Args:
+        labels: the file.
+        place: where the index is to be; by default beside the file.
 
     Raises:
         UsageError: the file cannot be read, a line of it is no outcome, or it changed meanwhile.
@@ -36,7 +43,8 @@ def write_sidecar(labels: Path) -> int:
     before = _state(labels)
     others: list[AnyOutcome] = []
     seen = 0
-    writer = SegmentWriter(labels.absolute().parent)
+    place = place or sidecar_of(labels)
+    writer = SegmentWriter(place.absolute().parent)
     try:
         for batch, lines in _batches(labels, others.append):
             writer.add(batch)
@@ -44,7 +52,7 @@ def write_sidecar(labels: Path) -> int:
         if _state(labels) != before:
             raise UsageError(f"{labels} changed while it was indexed; index it again")
         writer.finish(
-            sidecar_of(labels),
+            place,
             source=before,
             after=0,
             upto=seen,
@@ -56,17 +64,75 @@ def write_sidecar(labels: Path) -> int:
     return writer.rows
 
 
+def write_indexes(labels: Sequence[Path], *, rebuild: bool = False) -> int:
+    """Index the label files of folders that have no index yet, and return how many rows all have.
+
+    Args:
+        labels: the files.
+        rebuild: index also those that have one.
+
+    Raises:
+        UsageError: as :func:`write_sidecar`, or a link is where indexes are to be.
+        Unindexable: the same.
+        OSError: the same.
+    """
+    rows = 0
+    for folder in {path.parent / PARTS_FOLDER for path in labels}:
+        folder.mkdir(exist_ok=True)
+        if not stat.S_ISDIR(folder.lstat().st_mode):
+            raise UsageError(f"{folder} is a link; indexes have a folder of their own: remove it")
+        _remove_orphans(folder, {index_in_folder(path) for path in labels})
+    for path in labels:
+        known = None if rebuild else _indexed_rows(path)
+        rows += write_sidecar(path, index_in_folder(path)) if known is None else known
+    return rows
+
+
+def _remove_orphans(folder: Path, wanted: set[Path]) -> None:
+    """Remove the indexes of label files that are gone."""
+    for path in folder.glob("*.index"):
+        if path not in wanted:
+            path.unlink()
+
+
+def _indexed_rows(labels: Path) -> int | None:
+    """How many rows the index of a file has; ``None`` where it has none that is its own."""
+    try:
+        segment = open_sidecar(labels)
+    except DamagedIndex:
+        return None
+    if segment is None:
+        return None
+    segment.close()
+    return segment.footer.rows
+
+
 def open_sidecar(labels: Path) -> Segment | None:
     """The index of a label file; ``None`` where there is none.
 
     Raises:
         DamagedIndex: it is not that of the file as it is now, or of another version.
     """
-    path = sidecar_of(labels)
+    doubt: DamagedIndex | None = None
+    for place in (sidecar_of(labels), index_in_folder(labels)):
+        try:
+            segment = _opened(place, labels)
+        except DamagedIndex as error:
+            doubt = error
+        else:
+            if segment is not None:
+                return segment
+    if doubt is not None:
+        raise doubt
+    return None
+
+
+def _opened(place: Path, labels: Path) -> Segment | None:
+    """The index of a label file, if it is at a place."""
     try:
-        if not stat.S_ISREG(path.lstat().st_mode):
+        if not stat.S_ISREG(place.lstat().st_mode):
             raise DamagedIndex("it is a link")
-        segment = Segment(path)
+        segment = Segment(place)
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -77,26 +143,29 @@ def open_sidecar(labels: Path) -> Segment | None:
     return segment
 
 
-def stream(labels: str | Path, aside: Callable[[AnyOutcome], object]) -> Iterator[MemoryFrame]:
+def stream(
+    labels: str | Path, aside: Callable[[AnyOutcome], object], *, before: int = 0
+) -> Iterator[MemoryFrame]:
     """Read a label file in batches, without an index.
 
     Args:
         labels: the file.
         aside: told of outcomes that are neither labels nor failures to make one.
+        before: number after which its places begin.
 
     Raises:
         UsageError: the file cannot be read, or a line of it is no outcome.
         Unindexable: a label has keys out of order.
     """
-    return (MemoryFrame(batch) for batch, _ in _batches(labels, aside))
+    return (MemoryFrame(batch) for batch, _ in _batches(labels, aside, before))
 
 
 def _batches(
-    labels: str | Path, aside: Callable[[AnyOutcome], object]
+    labels: str | Path, aside: Callable[[AnyOutcome], object], before: int = 0
 ) -> Iterator[tuple[Gathering, int]]:
-    """Batches of rows, and how many lines were read by then."""
-    batch, seen = Gathering(), 0
-    for seen, line in enumerate(lines_of(str(labels)), start=1):
+    """Batches of rows, and the place of the last line that was read by then."""
+    batch, seen = Gathering(), before
+    for seen, line in enumerate(lines_of(str(labels)), start=before + 1):
         other = gather(batch, seen, line.content, partial(outcome_of, line))
         if other is not None:
             aside(other)

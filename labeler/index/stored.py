@@ -2,10 +2,16 @@
 
 The number of the last row that was looked at says how far it reaches: rows are only ever added to
 a store, in the order of their numbers. So to catch up is to read the rows that came since.
+
+An index stays beside the database when that is replaced by another. Of some labels, the last one
+among them, each segment therefore has a stamp: their key, their seal, and the moment of saving,
+which no other database has, whatever labels it holds. A copy of the database has them too, up to
+where one of the two went on: there the last label of a segment is another one, or is missing.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import stat
@@ -33,7 +39,31 @@ _PORTION = 512
 """Rows that are read from the database at once."""
 _LONGEST = 16
 """Batches in one segment: what was indexed before an interruption is kept in such pieces."""
-_SAMPLES = 16
+_SAMPLES = 64
+"""Labels of a segment that have stamps, at most about: to see them again takes milliseconds."""
+
+
+class StoreFile(Database):
+    """The database of a store, and what tells it from any other."""
+
+    def stamp(self, rowid: int) -> str:
+        """The digest of a row's key, its seal and the moment when it was saved."""
+        found = self._all(
+            "SELECT key, store_time, substr(value, 1, ?) FROM Cache WHERE rowid = ?", _SEALED, rowid
+        )
+        return hashlib.sha256(repr(found).encode()).hexdigest()
+
+    def holds_labels(self, after: int, upto: int) -> bool:
+        """Whether there is anything but failures among the rows after a number, up to another."""
+        query = "SELECT key FROM Cache WHERE rowid > ? AND rowid <= ?"
+        found = f"SELECT 1 FROM ({query}) WHERE NOT (key >= ? AND key < ?) LIMIT 1"  # noqa: S608 - no value in it
+        return bool(self._all(found, after, upto, FAILURE, _AFTER_FAILURES))
+
+
+_AFTER_FAILURES = "failure;"
+"""What comes after all names of failures."""
+_SEALED = 64
+"""Bytes from the beginning of a value that hold the seal, which is a digest of the whole."""
 
 
 class StoreIndex:
@@ -89,7 +119,7 @@ def catch_up(
         OSError: the index cannot be written.
     """
     directory = directory.absolute()
-    database = Database(directory, lock_timeout)
+    database = StoreFile(directory, lock_timeout)
     try:
         folder = _folder(directory)
         with _alone(folder, wait=wait) as alone:
@@ -129,7 +159,7 @@ def read_others(directory: Path, places: list[int]) -> Iterator[AnyRecord]:
     Raises:
         StoreError: one is damaged.
     """
-    database = Database(directory.absolute(), 30.0)
+    database = StoreFile(directory.absolute(), 30.0)
     try:
         for place in places:
             row = database.row(place)
@@ -171,7 +201,7 @@ def _clear(folder: Path) -> None:
                 path.unlink()
 
 
-def _believed(folder: Path, database: Database) -> list[Segment]:
+def _believed(folder: Path, database: StoreFile) -> list[Segment]:
     """The segments of the folder, each from where another ends; none where any is in doubt."""
     with ExitStack() as opened:
         try:
@@ -205,20 +235,23 @@ def _chained(segments: list[Segment]) -> list[Segment]:
     return chain
 
 
-def _check(chain: list[Segment], database: Database) -> None:
-    """See that the segments are of this store: as many rows, and a sample of keys."""
+def _check(chain: list[Segment], database: StoreFile) -> None:
+    """See that the segments are of this database: as many rows, and the same labels among them."""
     if not chain:
         return
     every, after = database.counts_after(chain[-1].footer.upto)
     if every - after != sum(segment.footer.seen for segment in chain):
         raise DamagedIndex("it covers another number of rows than the store has")
     for segment in chain:
-        for place, name in segment.footer.samples:
-            if database.name_at(place) != name:
+        last = segment.footer.after
+        for last, stamp in segment.footer.samples:
+            if database.stamp(last) != stamp:
                 raise DamagedIndex("it is the index of another store")
+        if database.holds_labels(last, segment.footer.upto):
+            raise DamagedIndex("the store has labels that it passed over")
 
 
-def _extended(folder: Path, database: Database, segments: list[Segment]) -> list[Segment]:
+def _extended(folder: Path, database: StoreFile, segments: list[Segment]) -> list[Segment]:
     """The segments, and new ones for what the store has got since."""
     while True:
         after = segments[-1].footer.upto if segments else 0
@@ -245,7 +278,7 @@ def _name(after: int, upto: int) -> str:
     return f"{after:012}-{upto:012}.parquet"
 
 
-def _write(folder: Path, database: Database, after: int, short: Segment | None) -> Path:
+def _write(folder: Path, database: StoreFile, after: int, short: Segment | None) -> Path:
     """Write a segment of the rows after a number, and of those of a short segment before them."""
     writer = SegmentWriter(folder)
     try:
@@ -258,17 +291,17 @@ class _Scan:
     """One pass over new rows of a store, up to the end or until a segment is full."""
 
     def __init__(
-        self, database: Database, writer: SegmentWriter, after: int, short: Segment | None
+        self, database: StoreFile, writer: SegmentWriter, after: int, short: Segment | None
     ) -> None:
         self._database = database
         self._writer = writer
-        self._first = self._last = after
+        self._first = self._last = self._label = after
         self._seen = 0
         self._others: list[int] = []
         self._samples: list[tuple[int, str]] = []
         self._batch = Gathering()
         if short is not None:
-            self._first = short.footer.after
+            self._first = self._label = short.footer.after
             self._seen = short.footer.seen
             self._others += short.footer.others
             self._samples += short.footer.samples
@@ -280,8 +313,7 @@ class _Scan:
             rows = self._database.rows_after(self._last, _PORTION)
             for number, row in rows:
                 self._look_at(number, row)
-            if rows:
-                self._samples.append((rows[-1][0], rows[-1][1].name))
+            self._sample()
             if self._batch.full or len(rows) < _PORTION:
                 self._writer.add(self._batch)
                 self._batch = Gathering()
@@ -295,15 +327,22 @@ class _Scan:
             upto=self._last,
             seen=self._seen,
             others=self._others,
-            samples=self._samples[:: -(-len(self._samples) // _SAMPLES) or 1],
+            # Counted from the end: the last label is always among them.
+            samples=self._samples[:: -(-(len(self._samples) // _SAMPLES) or 1)][::-1],
         )
         return path
+
+    def _sample(self) -> None:
+        """Stamp the last label that was looked at."""
+        if self._label > (self._samples[-1][0] if self._samples else self._first):
+            self._samples.append((self._label, self._database.stamp(self._label)))
 
     def _look_at(self, number: int, row: Row) -> None:
         self._last = number
         self._seen += 1
         if row.name.startswith(FAILURE):
             return  # A store's failures are no outcomes: its rows may be labelled yet.
+        self._label = number
         read = partial(_unsealed, self._database, row)
         try:
             content = label_json(row.value)
@@ -315,7 +354,7 @@ class _Scan:
             self._others.append(number)
 
 
-def _unsealed(database: Database, row: Row) -> AnyRecord:
+def _unsealed(database: StoreFile, row: Row) -> AnyRecord:
     try:
         return unseal(row.name, row.value)
     except BrokenSeal as error:

@@ -15,6 +15,8 @@ from threading import Event
 
 SECONDS = 120.0
 """Far more than a run takes; one that hangs is ended then."""
+LABELER = (sys.executable, "-m", "labeler")
+ON_RAY = ("--engine", "ray", "--workers", "2")
 _WORKER = "ray::MapWorker"
 _TESTS = Path(__file__).parents[1]
 
@@ -106,7 +108,7 @@ class Run:
 @contextmanager
 def labelling(folder: Path, *arguments: object, **variables: str) -> Iterator[Run]:
     """Run ``labeler label --engine ray`` with two workers in a folder; ended at the latest here."""
-    command = [sys.executable, "-m", "labeler", "label", "--engine", "ray", "--workers", "2"]
+    command = [*LABELER, "label", *ON_RAY]
     with subprocess.Popen(
         [*command, *map(str, arguments)],
         cwd=folder,
@@ -121,6 +123,20 @@ def labelling(folder: Path, *arguments: object, **variables: str) -> Iterator[Ru
             if process.poll() is None:
                 process.send_signal(signal.SIGINT)
                 process.communicate(timeout=SECONDS)
+
+
+def numbers(folder: Path, *arguments: object, **variables: str) -> tuple[int, str, str]:
+    """Run ``labeler metrics`` in a folder: exit code, what it printed and what it said."""
+    done = subprocess.run(
+        [*LABELER, "metrics", *map(str, arguments)],
+        cwd=folder,
+        env={**_environment(), **variables},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=SECONDS,
+    )
+    return done.returncode, done.stdout, done.stderr
 
 
 class Gate:

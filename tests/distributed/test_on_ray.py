@@ -11,13 +11,19 @@ from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from command import Command
-from distributed.ray_run import Cluster, Gate, bucket, cluster, labelling
-from labeler.record import LabelFailure, LabelRecord
+from distributed.ray_run import ON_RAY, Cluster, Gate, bucket, cluster, labelling, numbers
+from labeler.label_files import write_outcomes
+from labeler.record import AnyOutcome, LabelFailure, LabelRecord
 from labeler.stores.disk import DiskStore
+from labelled import record
 from parquet_rows import outcomes_in, write_rows
+from records import sample_failure
+from scored import record as score_record
 from wire.provider import Provider, error
 
 ROWS = 60
@@ -130,6 +136,27 @@ def test_workers_keep_to_one_budget_and_the_next_run_goes_on(
         assert [one for one in outcomes if isinstance(one, LabelFailure)] == []
 
 
+def write_mixed(path: Path, first: int, stop: int) -> None:
+    """Labels, scores and failures; which reason comes up first is another in each file."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    outcomes: list[AnyOutcome] = [
+        record(
+            id=f"r{n}",
+            documents=(n % 4, 2),
+            relevant=["1a"] if n % 3 else [],
+            utilized=["1b"] if n % 5 else [],
+            metadata={"half": n % 2},
+        )
+        for n in range(first, stop)
+    ]
+    outcomes[first % len(outcomes)] = sample_failure(first)
+    outcomes.append(LabelFailure(id="f:1", reason=f"wrong_type_{first % 3}", message=""))
+    score = score_record()
+    example = score.example.model_copy(update={"metadata": {"half": 0}})
+    outcomes.append(score.model_copy(update={"example": example}))
+    list(write_outcomes(outcomes, path))
+
+
 FILES = (
     "import sys, fsspec; files = fsspec.filesystem('s3'); "
     "getattr(files, sys.argv[1])(*sys.argv[2:], recursive=True)"
@@ -160,6 +187,50 @@ def test_rows_and_partitions_may_be_in_a_bucket(
         assert f"{parts} parts written" in said
     copied("get", "s3://harbour/labels", tmp_path / "labels", storage)
     assert len(outcomes_in(tmp_path / "labels")) == ROWS
+    alone = numbers(tmp_path, "labels", "--json", "--no-index")
+    for place in ("s3://harbour/labels", "s3://harbour/labels/*.parquet"):
+        assert numbers(tmp_path, place, "--json", *ON_RAY, **variables)[:2] == alone[:2]
+        assert numbers(tmp_path, place, "--json", **storage) == alone
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        [],
+        ["--metrics", "all", "--by", "half"],
+        ["--group", "half"],
+        ["--by", "half", "--group", "question", "--metrics", "relevance,adherence"],
+        ["--no-intervals"],
+    ],
+)
+def test_the_numbers_of_workers_are_those_of_one_machine(
+    tmp_path: Path, ray_cluster: Cluster, asked: list[str]
+) -> None:
+    """To the last digit, in the order of the files, failures and scores included."""
+    for part, first in enumerate(range(0, 40, 8)):
+        write_mixed(tmp_path / "labels" / f"{part}.parquet", first, first + 8)
+    write_mixed(tmp_path / "labels" / "again.parquet", 3, 11)
+    found = numbers(tmp_path, "labels", "--json", *asked, *ON_RAY, **ray_cluster.variables)
+    expected = numbers(tmp_path, "labels", "--json", "--no-index", *asked)
+    assert found[:2] == expected[:2]
+    assert found[0] == 0
+
+
+def test_a_partition_that_was_edited_is_named_by_workers_too(
+    tmp_path: Path, ray_cluster: Cluster
+) -> None:
+    """In the words of one machine."""
+    write_mixed(tmp_path / "labels" / "a.parquet", 0, 4)
+    path = tmp_path / "labels" / "b.parquet"
+    write_mixed(path, 4, 8)
+    table = pq.read_table(path)
+    place = table.column_names.index("key")
+    first, _, *others = table.column("key").to_pylist()
+    keys = [first, "0" * 64, *others]
+    pq.write_table(table.set_column(place, "key", pa.array(keys)), path)
+    code, _, said = numbers(tmp_path, "labels", *ON_RAY, **ray_cluster.variables)
+    assert code == 2
+    assert "b.parquet:row 2: record 'r5' was damaged or edited" in " ".join(said.split())
 
 
 def test_ray_is_not_loaded_unless_it_is_asked_for() -> None:

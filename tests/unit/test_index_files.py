@@ -9,16 +9,19 @@ import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 import labeler.index
 from command import Command
 from labeler import api
 from labeler.errors import UsageError
-from labeler.index import FOLDER, sidecar_of
+from labeler.index import FOLDER, index_in_folder, sidecar_of
 from labeler.index.parquet import DamagedIndex
 from labeler.index.sidecar import open_sidecar, write_sidecar
 from labeler.judges.embedded import EmbeddedJudge
+from labeler.label_files import outcome_of
+from labeler.lines import Line
 from labeler.record import AnyOutcome, LabelFailure
 from labelled import claims_output, record, says
 from records import sample_failure
@@ -46,6 +49,7 @@ def labels() -> list[AnyOutcome]:
 
 def written(path: Path, outcomes: Iterable[AnyOutcome]) -> Path:
     """A label file."""
+    path.parent.mkdir(parents=True, exist_ok=True)
     api.write_labels(outcomes, path)
     return path
 
@@ -156,9 +160,7 @@ def harm(path: Path) -> None:
 def test_the_index_of_parquet_labels_is_used(labeler_command: Command, tmp_path: Path) -> None:
     """It is there because somebody made it; the numbers are the same."""
     path = written(tmp_path / "l.parquet", labels())
-    assert not labeler.index.is_worthwhile(str(path))
     assert labeler_command("index", path)[0] == 0
-    assert labeler.index.is_worthwhile(str(path))
     read = labeler_command("metrics", path, "--json", "--no-index")
     assert labeler_command("metrics", path, "--json") == read
 
@@ -173,6 +175,113 @@ def test_an_index_in_a_folder_of_labels_is_no_labels(
         before = labeler_command("metrics", name, "--json")
         assert labeler_command("index", path)[0] == 0
         assert labeler_command("metrics", name, "--json") == before
+        sidecar_of(path).unlink()
+
+
+@pytest.fixture
+def partitions(tmp_path: Path) -> Path:
+    """A folder of label files: reasons that come up in another order in each, and rows twice."""
+    some = labels()
+    undefined = record(id="u", documents=(), relevant=[], utilized=[], support={}, response=1)
+    written(tmp_path / "in" / "day=1" / "a.parquet", [*some[3:], undefined])
+    written(tmp_path / "in" / "day=2" / "a.parquet", some[:5])
+    unread = LabelFailure(id="f:1", reason="wrong_type", message="", metadata={"half": 1})
+    written(tmp_path / "in" / "day=2" / "b.parquet", [undefined, unread, *some[8:]])
+    written(tmp_path / "in" / "day=3" / "none.parquet", [])
+    return tmp_path / "in"
+
+
+@pytest.mark.parametrize("asked", ASKED)
+@pytest.mark.parametrize("indexed", [True, False])
+def test_several_files_print_what_their_records_give(
+    labeler_command: Command, partitions: Path, asked: tuple[str, ...], indexed: bool
+) -> None:
+    """A folder, a pattern, files one by one, and JSON Lines beside them: to the last digit."""
+    if indexed:
+        assert labeler_command("index", partitions)[0] == 0
+    lines = written(partitions.parent / "l.jsonl", labels()[:7])
+    first = partitions / "day=1" / "a.parquet"
+    for names in ([partitions], [partitions / "*" / "a.parquet"], [first, lines, first]):
+        found = labeler_command("metrics", *names, "--json", *asked)
+        assert found == labeler_command("metrics", *names, "--json", "--no-index", *asked)
+        assert found[0] == 0
+
+
+def test_plain_labels_of_a_folder_are_counted_without_a_record(
+    labeler_command: Command, partitions: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only what is no plain label is read as a record, and nothing is kept."""
+    read: list[AnyOutcome] = []
+
+    def spy(line: Line) -> AnyOutcome:
+        read.append(outcome_of(line))
+        return read[-1]
+
+    monkeypatch.setattr("labeler.index.sidecar.outcome_of", spy)
+    monkeypatch.setattr("labeler.reading.read_outcomes", None)
+    assert labeler_command("metrics", partitions)[0] == 0
+    assert {one.kind for one in read} == {"failure"}
+
+
+def test_a_folder_is_indexed_once(labeler_command: Command, partitions: Path) -> None:
+    """What has an index keeps it; a file that changed gets another; that of no file goes."""
+    code, _, err = labeler_command("index", partitions)
+    assert (code, "21 rows indexed" in err) == (0, True)
+    made = {path: path.stat().st_mtime_ns for path in partitions.rglob("_index/*")}
+    assert {path.name for path in made} == {
+        "a.parquet.index",
+        "b.parquet.index",
+        "none.parquet.index",
+    }
+    changed = written(partitions / "day=1" / "a.parquet", labels()[:2])
+    (partitions / "day=3" / "none.parquet").unlink()
+    written(partitions / "day=3" / "some.parquet", labels()[:1])
+    assert "is left aside: the file was changed since" in labeler_command("metrics", partitions)[2]
+    code, _, err = labeler_command("index", partitions)
+    assert (code, "14 rows indexed" in err) == (0, True)
+    after = {path: path.stat().st_mtime_ns for path in partitions.rglob("_index/*")}
+    assert {path for path in after if after[path] == made.get(path)} == {
+        path for path in made if path.parent.parent.name == "day=2"
+    }
+    assert index_in_folder(changed) in after
+    assert index_in_folder(partitions / "day=3" / "none.parquet") not in after
+    assert labeler_command("metrics", partitions)[2] == ""
+
+
+def test_the_indexes_of_a_folder_are_no_part_of_its_data(
+    labeler_command: Command, partitions: Path
+) -> None:
+    """Whoever reads the folder as a data set, or by a pattern, meets labels alone."""
+    before = pq.read_table(partitions, columns=["key"]).num_rows
+    assert labeler_command("index", partitions)[0] == 0
+    assert pq.read_table(partitions, columns=["key"]).num_rows == before
+    assert [path for path in partitions.rglob("*.parquet") if path.parent.name == "_index"] == []
+
+
+def test_indexes_are_written_nowhere_else(
+    labeler_command: Command, partitions: Path, tmp_path: Path
+) -> None:
+    """A link in the place of their folder is refused, and nothing behind it is removed."""
+    (tmp_path / "elsewhere").mkdir()
+    kept = tmp_path / "elsewhere" / "kept.index"
+    kept.touch()
+    (partitions / "day=1" / "_index").symlink_to(tmp_path / "elsewhere")
+    code, _, err = labeler_command("index", partitions)
+    assert (code, "is a link" in " ".join(err.split())) == (2, True)
+    assert list(kept.parent.iterdir()) == [kept]
+
+
+def test_of_two_indexes_of_a_file_the_true_one_is_used(
+    labeler_command: Command, partitions: Path
+) -> None:
+    """One beside it and one of the folder, whichever is stale."""
+    path = partitions / "day=1" / "a.parquet"
+    for first, then in ((path, partitions), (partitions, path)):
+        assert labeler_command("index", first)[0] == 0
+        api.write_labels(labels(), path)
+        assert labeler_command("index", then, "--rebuild")[0] == 0
+        code, _, err = labeler_command("metrics", path)
+        assert (code, err) == (0, "")
         sidecar_of(path).unlink()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -24,6 +25,7 @@ from labeler.index.stored import catch_up, keep_up
 from labeler.record import AnyOutcome, AnyRecord, LabelRecord
 from labeler.stores.database import FILE
 from labeler.stores.disk import DiskStore
+from labeler.stores.merging import merge_stores
 from labelled import record
 from records import sample_failure
 from scored import record as score_record
@@ -31,12 +33,13 @@ from scored import record as score_record
 METRICS = select_metrics("all")
 
 
-def label(number: int) -> LabelRecord:
-    """A label of its own."""
+def label(number: int, relevant: Sequence[str] | None = None) -> LabelRecord:
+    """The label of a row of its own; of one row all have the same key, whatever the answer."""
+    usual = ["0a", "1a"] if number % 3 else []
     return record(
         id=f"r{number}",
         documents=[[f"Tower {number} is high.", "It rains."], ["So what."]],
-        relevant=["0a", "1a"] if number % 3 else [],
+        relevant=usual if relevant is None else relevant,
         metadata={"half": number % 2},
     )
 
@@ -200,7 +203,19 @@ def footer(path: Path, change: Callable[[bytes], bytes]) -> None:
     table = pq.read_table(path)
     said = pq.ParquetFile(path).metadata.metadata[b"labeler-index"]
     assert change(said) != said
-    pq.write_table(table.replace_schema_metadata({b"labeler-index": change(said)}), path)
+    rewrite(table.replace_schema_metadata({b"labeler-index": change(said)}), path)
+
+
+def rewrite(table: Any, path: Path) -> None:
+    """Write a segment as segments are written."""
+    pq.write_table(table, path, use_dictionary=list(frames.CODED))
+
+
+def shared_texts(path: Path) -> None:
+    """Its texts stand once for all rows, however many: a file of no size that is none in memory."""
+    said = pq.ParquetFile(path).metadata.metadata[b"labeler-index"]
+    table = pq.read_table(path).replace_schema_metadata({b"labeler-index": said})
+    pq.write_table(table, path)
 
 
 def other_types(path: Path) -> None:
@@ -209,7 +224,7 @@ def other_types(path: Path) -> None:
     table = pq.read_table(path)
     place = table.column_names.index("marks")
     table = table.set_column(place, "marks", table.column("place"))
-    pq.write_table(table.replace_schema_metadata({b"labeler-index": said}), path)
+    rewrite(table.replace_schema_metadata({b"labeler-index": said}), path)
 
 
 @pytest.mark.parametrize(
@@ -224,6 +239,7 @@ def other_types(path: Path) -> None:
         other_count,
         odd_footer,
         other_types,
+        shared_texts,
     ],
 )
 def test_an_index_in_doubt_is_made_anew(store: Path, harm: Callable[[Path], None]) -> None:
@@ -253,6 +269,100 @@ def test_the_index_of_a_store_that_was_replaced_is_made_anew(store: Path) -> Non
     assert assert_true(store) == []
 
 
+def replace_with(store: Path, other: Path) -> None:
+    """Put the database of another store in place of a store's own; its index stays."""
+    for path in store.glob(f"{FILE}*"):
+        path.unlink()
+    for path in other.glob(f"{FILE}*"):
+        shutil.copy2(path, store)
+
+
+@pytest.mark.parametrize("judged_otherwise", [range(10), [4], []])
+def test_a_database_of_the_same_keys_is_told_apart(
+    store: Path, tmp_path: Path, judged_otherwise: Sequence[int]
+) -> None:
+    """The same rows, judged once more by the same judge: all, one or none have another answer."""
+    rows_of(store)
+    labels = [label(number) for number in range(10)]
+    for number in judged_otherwise:
+        labels[number] = label(number, relevant=["0b"])
+    put(tmp_path / "other", labels)
+    replace_with(store, tmp_path / "other")
+    before = segments(store)[0].read_bytes()
+    assert assert_true(store) == []
+    assert segments(store)[0].read_bytes() != before
+
+
+def test_a_copy_that_went_its_own_way_is_told_apart(store: Path, tmp_path: Path) -> None:
+    """What both have in common is most of it, and the last row has the same key."""
+    shutil.copytree(store, tmp_path / "copy")
+    put(store, [label(10), label(11)])
+    rows_of(store)
+    put(tmp_path / "copy", [label(10, relevant=["0b"]), label(11)])
+    replace_with(store, tmp_path / "copy")
+    assert assert_true(store) == []
+
+
+def test_a_copy_with_labels_in_the_place_of_failures_is_told_apart(
+    store: Path, tmp_path: Path
+) -> None:
+    """As many rows, and all labels that the index knows."""
+    shutil.copytree(store, tmp_path / "copy")
+    with DiskStore(store) as opened:
+        opened.put_failure(sample_failure()).result()
+    rows_of(store)
+    put(tmp_path / "copy", [label(10)])
+    replace_with(store, tmp_path / "copy")
+    assert assert_true(store) == []
+
+
+def copied(store: Path) -> None:
+    """The folder was moved by copying, database and index."""
+    copy = store.with_name("moved")
+    shutil.copytree(store, copy)
+    shutil.rmtree(store)
+    copy.rename(store)
+
+
+def vacuumed(store: Path) -> None:
+    """The database was written anew by SQLite."""
+    connection = sqlite3.connect(store / FILE)
+    connection.execute("VACUUM")
+    connection.close()
+
+
+def asked_again(store: Path) -> None:
+    """A failure was replaced by a later one of the same row."""
+    for message in ("It was refused.", "It was refused again."):
+        with DiskStore(store) as opened:
+            opened.put_failure(sample_failure(message=message)).result()
+        rows_of(store)
+
+
+@pytest.mark.parametrize("change", [copied, vacuumed, asked_again])
+def test_the_same_labels_elsewhere_need_no_new_index(
+    store: Path, change: Callable[[Path], None]
+) -> None:
+    """What was indexed is not read again."""
+    put(store, [label(10)])
+    rows_of(store)
+    change(store)
+    kept = segments(store)[0].read_bytes()
+    rows_of(store)
+    assert segments(store)[0].read_bytes() == kept
+    assert assert_true(store) == []
+
+
+def test_a_merged_store_has_an_index_of_its_own(store: Path, tmp_path: Path) -> None:
+    """Put in place of the store whose labels it holds, it gives its own numbers."""
+    put(tmp_path / "more", [label(number, relevant=["0b"]) for number in range(5)])
+    put(store, [label(number) for number in range(10, 15)])
+    rows_of(store)
+    merge_stores([tmp_path / "more", store], tmp_path / "merged")
+    replace_with(store, tmp_path / "merged")
+    assert assert_true(store) == []
+
+
 def test_values_out_of_range_are_noticed_while_they_are_read(store: Path) -> None:
     """Lists that do not fit together stop the reading, and the index is made anew."""
     rows_of(store)
@@ -262,15 +372,13 @@ def test_values_out_of_range_are_noticed_while_they_are_read(store: Path) -> Non
     place = table.column_names.index("marks")
     lengths = table.column("response")
     table = table.set_column(place, table.schema.field("marks"), lengths)
-    pq.write_table(table.replace_schema_metadata({b"labeler-index": said}), path)
+    rewrite(table.replace_schema_metadata({b"labeler-index": said}), path)
     (notice,) = assert_true(store)
     assert "'marks' holds what no index does; it is made anew" in notice
 
 
 def test_a_damaged_label_is_named(store: Path) -> None:
     """Nothing is served of a store with a label that was tampered with before it was indexed."""
-    import sqlite3
-
     connection = sqlite3.connect(store / FILE)
     connection.execute("UPDATE Cache SET value = substr(value, 1, 90) WHERE rowid = 4")
     connection.commit()

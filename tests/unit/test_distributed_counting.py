@@ -1,0 +1,171 @@
+"""Numbers of label files that several workers count, and what else a folder of them may hold."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import fsspec
+import pytest
+
+from command import Command
+from labeler.calculators import METRICS, Intervals, select_metrics
+from labeler.cli.distributing import located
+from labeler.distributed.counting import (
+    CountEngine,
+    CountReport,
+    count_in_a_loop,
+    summarize_in_parts,
+)
+from labeler.distributed.labelling import Work
+from labeler.distributed.running import in_a_loop, plan, run
+from labeler.errors import UsageError
+from labeler.index.serving import Asked, summarize_stored
+from labeler.index.sidecar import write_sidecar
+from labeler.judges.embedded import EmbeddedJudge
+from labeler.label_files import parts_of, write_outcomes
+from labeler.record import label_key
+from labelled import record
+from parquet_rows import write_rows
+
+ALL = select_metrics("all")
+
+
+def write_labels(path: Path, first: int) -> str:
+    """A file of five labels."""
+    made = [
+        record(id=f"r{n}", documents=(n % 3, 1), relevant=["1a"], utilized=[], support={})
+        for n in range(first, first + 5)
+    ]
+    list(write_outcomes(made, path))
+    return str(path)
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> list[str]:
+    """Three label files, one with an index."""
+    made = [write_labels(tmp_path / f"{n}.parquet", 5 * n) for n in range(3)]
+    write_sidecar(Path(made[1]))
+    return made
+
+
+def backwards(
+    asked: Asked, files: Sequence[str], workers: int
+) -> Generator[CountReport, None, None]:
+    """Workers that end in another order than they began."""
+    reports = list(count_in_a_loop(asked, files[::-1], workers))
+    yield from reports[::-1]
+
+
+@pytest.mark.parametrize("engine", [count_in_a_loop, backwards])
+def test_what_workers_count_adds_up_to_the_numbers_of_one_machine(
+    files: list[str], engine: CountEngine
+) -> None:
+    """Rows, means, reasons and intervals."""
+    asked = Asked(ALL, intervals=Intervals(resamples=100, group="question"))
+    found = summarize_in_parts(files, asked, engine, 2, print)
+    assert found == summarize_stored(files, ALL, intervals=asked.intervals, notice=print)
+    assert found is not None
+    assert found.rows == 15
+
+
+def test_what_is_said_of_a_file_is_passed_on(files: list[str]) -> None:
+    """Such as that its index is stale."""
+    write_labels(Path(files[1]), 90)
+    said: list[str] = []
+    assert summarize_in_parts(files, Asked(ALL), count_in_a_loop, 2, said.append) is not None
+    assert ["the file was changed since" in text for text in said] == [True]
+
+
+def test_a_file_that_cannot_be_read_ends_it(files: list[str]) -> None:
+    """In the words of whoever counted it."""
+    Path(files[2]).write_bytes(b"PAR1")
+    with pytest.raises(UsageError, match=r"cannot read .*2\.parquet"):
+        summarize_in_parts(files, Asked(ALL), count_in_a_loop, 2, print)
+
+
+def test_what_workers_cannot_count_is_left_to_one_machine(files: list[str], tmp_path: Path) -> None:
+    """Labels with sentences out of order, and metrics without a vectorised form."""
+    plain = replace(METRICS["relevance"], vector=None)
+    assert summarize_in_parts(files, Asked([plain]), count_in_a_loop, 2, print) is None
+    made = record(documents=[["x", "y"]])
+    first, second = made.example.documents[0]
+    example = made.example.model_copy(update={"documents": ((second, first),)})
+    changes = {"example": example, "key": label_key(example, made.signature)}
+    list(write_outcomes([made.model_copy(update=changes)], tmp_path / "odd.parquet"))
+    said: list[str] = []
+    odd = [*files, str(tmp_path / "odd.parquet")]
+    assert summarize_in_parts(odd, Asked(ALL), count_in_a_loop, 2, said.append) is None
+    assert "the records are read one by one" in said[0]
+
+
+@pytest.fixture
+def memory() -> Iterator[Any]:
+    """A file system with a folder of labels."""
+    there = fsspec.filesystem("memory")
+    yield there
+    there.rm("/labels", recursive=True)
+
+
+def test_folders_and_patterns_at_addresses_are_taken_apart(files: list[str], memory: Any) -> None:
+    """Indexes are no labels; what is here, and JSON Lines, stand for themselves."""
+    for number, file in enumerate(files):
+        memory.put_file(file, f"/labels/{number}.parquet")
+    memory.put_file(files[0], "/labels/0.parquet.index.parquet")
+    every = [f"memory:///labels/{number}.parquet" for number in range(3)]
+    assert located(["memory://labels"]) == every
+    assert located(["memory://labels/[12].parquet", files[0]]) == [*every[1:], files[0]]
+    assert located(["memory://labels/a.jsonl.gz", "-"]) == ["memory://labels/a.jsonl.gz", "-"]
+    assert located(["labels", "-"]) == ["labels", "-"]
+    with pytest.raises(UsageError, match="no Parquet file is at memory://none"):
+        located(["memory://none"])
+    found = summarize_stored(located(["memory://labels"]), ALL, notice=print)
+    assert found == summarize_stored(files, ALL, notice=print)
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (["--workers", "2"], "--workers goes with --engine ray"),
+        (["--engine", "ray", "--rows"], "it goes without --rows"),
+        (["--engine", "ray", "--no-index"], "it goes without --rows, --list, --no-index"),
+    ],
+)
+def test_options_that_do_not_fit_the_engine_are_refused(
+    labeler_command: Command, files: list[str], options: list[str], says: str
+) -> None:
+    """Their user expects an effect."""
+    code, _, err = labeler_command("metrics", files[0], *options)
+    assert code == 2
+    assert says in " ".join(err.split())
+
+
+def test_without_ray_it_says_what_to_install(
+    labeler_command: Command, files: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Numbers come from one machine then."""
+    monkeypatch.setitem(sys.modules, "ray", None)
+    monkeypatch.delitem(sys.modules, "labeler.distributed.on_ray", raising=False)
+    for name in ("RAY_ADDRESS", "RAY_AUTH_MODE", "RAY_AUTH_TOKEN"):
+        monkeypatch.setenv(name, "")  # put back as it was, whatever is set
+    code, _, err = labeler_command("metrics", files[0], "--engine", "ray")
+    assert code == 2
+    assert "pip install 'rag-labeler[ray]'" in err
+
+
+def test_indexes_among_partitions_do_not_stop_the_next_run(
+    labeler_command: Command, tmp_path: Path
+) -> None:
+    """Neither those of the folder, nor one beside a partition."""
+    rows = write_rows(tmp_path / "rows.parquet", 6)
+    asked = Work(EmbeddedJudge, str(tmp_path / "store"), str(tmp_path / "labels"))
+    list(run(plan([str(rows)], asked, 3), asked, in_a_loop, 1))
+    assert labeler_command("index", tmp_path / "labels")[0] == 0
+    partitions = parts_of(str(tmp_path / "labels"))
+    assert partitions is not None
+    write_sidecar(Path(partitions[0]))
+    assert plan([str(rows)], asked, 3).done == 2
+    assert parts_of(str(tmp_path / "labels")) == partitions

@@ -1,0 +1,71 @@
+"""Metrics of a user's own that go wrong: what went wrong is told, with metric and record."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import labeler
+from labeler.calculators import measure
+from labeler.calculators.definition import Metric
+from labeler.calculators.ratio import Ratio
+from labeler.errors import UsageError
+from labeler.index.serving import summarize_stored
+from labelled import output, record
+
+
+def own(compute: Callable[..., Any], vector: Callable[..., Any] | None = None) -> Metric:
+    """A metric that is in no catalog."""
+    return Metric(
+        name="own",
+        dialect="mine",
+        version=1,
+        higher_is_better=True,
+        needs=("sentence_support_information",),
+        source="here",
+        formula="?",
+        compute=compute,
+        default=True,
+        vector=vector,
+    )
+
+
+def fails(_: object) -> Ratio:
+    """It divides by zero."""
+    return Ratio(1 // 0, 1)
+
+
+def test_a_metric_that_fails_names_itself_and_the_record() -> None:
+    """Not the line of its code alone."""
+    row = record(id="r7", answer=output(support={"a": ["0a"]}))
+    with pytest.raises(UsageError, match=r"metric 'own' failed on record 'r7': ZeroDivisionError"):
+        measure(row, [own(fails)])
+
+
+def test_a_metric_that_returns_a_number_is_told_what_to_return() -> None:
+    """A number alone has no reason where it is undefined."""
+    row = record(id="r7", answer=output(support={"a": ["0a"]}))
+    with pytest.raises(UsageError, match=r"'own' gave float for record 'r7'; it must return"):
+        measure(row, [own(lambda _: 0.5)])
+
+
+@pytest.mark.parametrize(
+    ("vector", "told"),
+    [
+        pytest.param(lambda _: 1 // 0, "failed: ZeroDivisionError", id="raises"),
+        pytest.param(
+            lambda _: [0.5], "gave list; it must return a RatioColumn of 1 rows", id="list"
+        ),
+    ],
+)
+def test_a_vectorised_form_that_fails_says_how_to_do_without(
+    vector: Callable[..., Any], told: str, tmp_path: Path
+) -> None:
+    """The metric may be right record by record."""
+    path = tmp_path / "labels.jsonl"
+    labeler.write_labels([record(id="r7", answer=output(support={"a": ["0a"]}))], path)
+    with pytest.raises(UsageError, match=f"form of metric 'own' {told}.*--no-index does without"):
+        summarize_stored(str(path), [own(fails, vector)], notice=print)
