@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 
 
@@ -11,7 +12,9 @@ def main() -> None:
         from labeler.cli import run  # noqa: PLC0415 - so that importing this module costs nothing
     except KeyboardInterrupt:
         sys.exit(130)
-    sys.exit(run())
+    code = run()
+    gc.freeze()  # what is left goes with the process: looking for garbage in it takes its time
+    sys.exit(code)
 
 
 if __name__ == "__main__":

@@ -14,13 +14,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from labeler.errors import UsageError
 from labeler.example import KeyedExample, Piece, Sentence, key_documents, key_response
-from labeler.prompting import JudgeRequest
 from labeler.record import AnyOutcome, LabelFailure, LabelRecord, Outcome, label_key
 from labeler.signature import digest
+
+if TYPE_CHECKING:  # who counts labels asks here what counts, and asks no judge
+    from labeler.prompting import JudgeRequest
 
 T = TypeVar("T")
 

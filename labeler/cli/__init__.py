@@ -3,43 +3,28 @@
 Rows go to standard output or to files, talk goes to standard error. Exit codes: 0 all well, 1 some
 rows failed or a gate was missed, 2 wrong use or a run that cannot go on, 4 the budget is used up,
 75 come back later: the server asks for it, or a batch is not answered yet, 130 and 143 interrupted,
-141 the reader of the labels left. Everything heavy is imported inside the commands, so that
-``--help`` answers at once.
+141 the reader of the labels left. A command's module is imported when the command is named, and
+everything heavy inside the command, so that short ones and ``--help`` answer at once.
 """
 
 from __future__ import annotations
 
 import functools
+import importlib
 import io
 import os
 import sys
+from collections import UserDict
 from collections.abc import Callable
-from typing import Annotated, ParamSpec, TextIO, TypeVar
+from typing import Annotated, Any, NamedTuple, ParamSpec, TextIO, TypeVar
 
 import typer
+from typer.core import TyperGroup
 from typer.exceptions import TyperException
+from typer.main import get_command
 
 from labeler import __version__
 from labeler.characters import visible
-from labeler.cli import (
-    agreeing,
-    artifacts,
-    auditing,
-    batching,
-    checking,
-    comparing,
-    corrections,
-    diffing,
-    estimating,
-    indexing,
-    labeling,
-    reading,
-    reporting,
-    reviewing,
-    scoring,
-    similarity,
-    stores,
-)
 from labeler.cli.interrupt import Interrupted, ReaderGone, signals_raise
 from labeler.errors import LabelerError, RunPaused
 
@@ -50,40 +35,42 @@ WRONG_USE = 2
 TRY_LATER = 75
 """What Unix calls a temporary failure."""
 
-app = typer.Typer(
-    name="labeler",
-    help="Label RAG records with an LLM judge once, and compute metrics from the labels for ever.",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-)
-imports = typer.Typer(
-    help="Bring in labels that were made elsewhere.", no_args_is_help=True, rich_markup_mode=None
-)
-batch = typer.Typer(
-    help="Have rows labelled within a day, for half the price.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
-correcting = typer.Typer(
-    help="Take what people said of a judge's labels to other tools and back, and into numbers.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
-store = typer.Typer(help="Work on label stores.", no_args_is_help=True, rich_markup_mode=None)
-
-
 _UNREAD = "the reader left before all was written"
 
 
-def _guarded(command: Callable[P, T], lacking: str = "") -> Callable[P, T]:
-    """Notice a closed pipe before typer does: it would call that a failure.
+class _Home(NamedTuple):
+    """Where a command is.
 
-    Args:
-        command: what is run.
+    Attributes:
+        module: one of this package.
+        function: the command, there.
         lacking: what is said where its output is more than a view, which one may stop reading.
     """
+
+    module: str
+    function: str
+    lacking: str = ""
+
+
+class _Commands(UserDict[str, Any]):
+    """Commands by name; those that are told by their home are imported when they are wanted."""
+
+    def __getitem__(self, name: str) -> Any:  # noqa: ANN401 - typer's own kind of command
+        found = super().__getitem__(name)
+        if isinstance(found, _Home):
+            found = self.data[name] = _imported(name, found)
+        return found
+
+
+def _imported(name: str, home: _Home) -> Any:  # noqa: ANN401 - typer's own kind of command
+    module = importlib.import_module(f"{__name__}.{home.module}")
+    alone = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+    alone.command(name)(_guarded(getattr(module, home.function), home.lacking))
+    return get_command(alone)
+
+
+def _guarded(command: Callable[P, T], lacking: str) -> Callable[P, T]:
+    """Notice a closed pipe before typer does: it would call that a failure."""
 
     @functools.wraps(command)
     def run_command(*args: P.args, **kwargs: P.kwargs) -> T:
@@ -97,39 +84,84 @@ def _guarded(command: Callable[P, T], lacking: str = "") -> Callable[P, T]:
     return run_command
 
 
-app.command("label")(_guarded(labeling.label, _UNREAD))
-app.command("estimate")(_guarded(estimating.estimate))
-app.command("score")(_guarded(scoring.score))
-app.command("length")(_guarded(scoring.length))
-app.command("metrics")(_guarded(reading.metrics))
-app.command("compare")(_guarded(comparing.compare))
-app.command("check")(_guarded(checking.check))
-app.command("agree")(_guarded(agreeing.agree))
-app.command("index")(_guarded(indexing.index))
-app.command("similarity")(_guarded(similarity.similarity))
-app.command("show")(_guarded(reading.show))
-app.command("audit")(_guarded(auditing.audit))
-app.command("report")(_guarded(reporting.report))
-app.command("review")(_guarded(reviewing.review))
-app.add_typer(correcting, name="corrections")
-correcting.command("apply")(_guarded(corrections.apply))
-correcting.command("export")(_guarded(corrections.export))
-correcting.command("import")(_guarded(corrections.import_))
-app.command("diff")(_guarded(diffing.diff))
-app.command("calibrate")(_guarded(reading.calibrate))
-app.add_typer(imports, name="import")
-imports.command("ragbench")(_guarded(labeling.import_ragbench, _UNREAD))
-imports.command("labels")(_guarded(labeling.import_labels))
-app.add_typer(batch, name="batch")
-batch.command("submit")(_guarded(batching.submit))
-batch.command("status")(_guarded(batching.status))
-batch.command("collect")(_guarded(batching.collect))
-batch.command("cancel")(_guarded(batching.cancel))
-app.add_typer(store, name="store")
-store.command("merge")(_guarded(stores.merge))
-app.command("export")(_guarded(labeling.export, _UNREAD))
-app.command("schema")(_guarded(artifacts.schema))
-app.command("prompt")(_guarded(artifacts.prompt))
+def _group(commands: dict[str, _Home], told: str) -> typer.Typer:
+    """A group of commands, none of which is imported yet."""
+
+    class Group(TyperGroup):
+        """Lists the commands, and then the groups that were added to it."""
+
+        def __init__(self, **settings: Any) -> None:  # noqa: ANN401 - as typer passes them
+            super().__init__(**settings)
+            self.commands = _Commands(commands | dict(self.commands))
+
+    return typer.Typer(
+        cls=Group,
+        help=told,
+        no_args_is_help=True,
+        add_completion=False,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+    )
+
+
+app = _group(
+    {
+        "label": _Home("labeling", "label", _UNREAD),
+        "estimate": _Home("estimating", "estimate"),
+        "score": _Home("scoring", "score"),
+        "length": _Home("scoring", "length"),
+        "metrics": _Home("reading", "metrics"),
+        "compare": _Home("comparing", "compare"),
+        "check": _Home("checking", "check"),
+        "agree": _Home("agreeing", "agree"),
+        "index": _Home("indexing", "index"),
+        "similarity": _Home("similarity", "similarity"),
+        "show": _Home("reading", "show"),
+        "audit": _Home("auditing", "audit"),
+        "report": _Home("reporting", "report"),
+        "review": _Home("reviewing", "review"),
+        "diff": _Home("diffing", "diff"),
+        "calibrate": _Home("reading", "calibrate"),
+        "export": _Home("labeling", "export", _UNREAD),
+        "schema": _Home("artifacts", "schema"),
+        "prompt": _Home("artifacts", "prompt"),
+    },
+    "Label RAG records with an LLM judge once, and compute metrics from the labels for ever.",
+)
+app.add_typer(
+    _group(
+        {
+            "apply": _Home("corrections", "apply"),
+            "export": _Home("corrections", "export"),
+            "import": _Home("corrections", "import_"),
+        },
+        "Take what people said of a judge's labels to other tools and back, and into numbers.",
+    ),
+    name="corrections",
+)
+app.add_typer(
+    _group(
+        {
+            "ragbench": _Home("labeling", "import_ragbench", _UNREAD),
+            "labels": _Home("labeling", "import_labels"),
+        },
+        "Bring in labels that were made elsewhere.",
+    ),
+    name="import",
+)
+app.add_typer(
+    _group(
+        {
+            "submit": _Home("batching", "submit"),
+            "status": _Home("batching", "status"),
+            "collect": _Home("batching", "collect"),
+            "cancel": _Home("batching", "cancel"),
+        },
+        "Have rows labelled within a day, for half the price.",
+    ),
+    name="batch",
+)
+app.add_typer(_group({"merge": _Home("stores", "merge")}, "Work on label stores."), name="store")
 
 
 def _print_version(wanted: bool) -> None:

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from rich.text import Text
-
 from labeler.agreeing import Estimates, FieldAgreement, Joined, LabelAgreement, PeopleAgreement
-from labeler.characters import visible
 from labeler.cli.tables import Column, Grid, given_up, show
-from labeler.cli.terminal import console, say
+from labeler.cli.terminal import Sheet, say
 from labeler.statistics.corrected import Corrected
 
 ALL = "all"
@@ -55,7 +52,7 @@ _COEFFICIENTS = (Column("kappa"), Column("AC1"), Column("alpha"))
 
 def _print_fields(fields: Sequence[FieldAgreement]) -> list[str]:
     """Print a table for each group under its name, all alike; return the columns given up."""
-    out = console()
+    out = Sheet()
     means = (Column("mean A", goes=2), Column("mean B", goes=3))
     columns = [*_FIELD, Column("both", goes=4), Column("agree"), *means, *_COEFFICIENTS]
     rows = [
@@ -69,7 +66,7 @@ def _print_fields(fields: Sequence[FieldAgreement]) -> list[str]:
     for group in dict.fromkeys(found.group for found in fields):
         _print_group(group, grouped=grouped)
         shown = zip(fields, grid.rows, strict=True)
-        show(out, grid.table(out.width, [row for found, row in shown if found.group == group]))
+        show(out, grid.block(out.width, [row for found, row in shown if found.group == group]))
     return spared
 
 
@@ -81,21 +78,21 @@ def _print_group(group: str | None, *, grouped: bool) -> None:
 
 def print_voters(fields: Sequence[FieldAgreement]) -> None:
     """Say how far those who voted agree, on standard error beside what else is told of the run."""
-    out = console(stderr=True)
+    out = Sheet(stderr=True)
     columns = [*_FIELD, Column("judged"), Column("agree"), *_COEFFICIENTS]
     rows = [
         [found.field, found.unit, str(found.units), _figure(found.raw)]
         + [_figure(coefficient.value) for coefficient in found.by_name.values()]
         for found in fields
     ]
-    show(out, *(grid.table(out.width) for grid in Grid(columns, rows).parted(out.width)))
+    show(out, *(grid.block(out.width) for grid in Grid(columns, rows).parted(out.width)))
     for line in _undefined(fields):
         say(line)
 
 
 def _print_estimates(estimates: Sequence[Estimates]) -> list[str]:
     """Print a table for each group under its name, all alike; return the columns given up."""
-    out = console()
+    out = Sheet()
     columns = [
         Column("metric", words=True),
         Column("mean", words=True),
@@ -112,7 +109,7 @@ def _print_estimates(estimates: Sequence[Estimates]) -> list[str]:
     for group in dict.fromkeys(found.group for found in estimates):
         _print_group(group, grouped=grouped)
         pairs = zip(estimates, shown, strict=True)
-        show(out, grid.table(out.width, *(rows for found, rows in pairs if found.group == group)))
+        show(out, grid.block(out.width, *(rows for found, rows in pairs if found.group == group)))
     return spared
 
 
@@ -199,12 +196,8 @@ def _figure(value: float | None) -> str:
     return "-" if value is None else f"{value:.4f}"
 
 
-def _safe(text: str) -> Text:
-    return Text(visible(text))
-
-
 def _print_notes(lines: Sequence[str]) -> None:
-    console().print(_safe("\n".join(lines)), soft_wrap=True)
+    Sheet().write("\n".join(lines))
 
 
 def _undefined(fields: Sequence[FieldAgreement]) -> Iterator[str]:

@@ -168,34 +168,29 @@ def _print_checks(checks: Sequence[Check]) -> None:
 
 
 def _print_audit(found: Audit, by: str | None, top: int) -> None:
-    from rich.text import Text
+    from labeler.cli.terminal import Sheet
 
-    from labeler.cli.terminal import console
-
-    out = console()
+    out = Sheet()
     for label in dict.fromkeys(row.label for row in found.rows):
         made = [record for record in found.records if record.label == label]
         _print_way([row for row in found.rows if row.label == label], made, by)
         counted = f"{len(made)} records by {label}|labeler:{__version__}"
-        out.print(Text(visible(counted)), soft_wrap=True)
-        out.line()
+        out.write(f"{counted}\n")
     if not found.records:
-        out.print(f"no label: all {sum(found.failed.values())} records failed")
+        out.write(f"no label: all {sum(found.failed.values())} records failed")
     if found.failed:
         reasons = ", ".join(f"{count} {reason}" for reason, count in found.failed.items())
-        out.print(Text(visible(f"failed: {reasons}")), soft_wrap=True)
+        out.write(f"failed: {reasons}")
     if found.records:
         _print_doubtful(found, top)
 
 
 def _print_way(rows: Sequence[CheckRow], made: Sequence[Audited], by: str | None) -> None:
     """Print the rates of labels made in one way, a column for each group."""
-    from rich.text import Text
-
     from labeler.cli.tables import given_up, show
-    from labeler.cli.terminal import console
+    from labeler.cli.terminal import Sheet
 
-    out = console()
+    out = Sheet()
     flagging = [check for check in _checks(rows) if _total(rows, check)[1]]
     sizes = Counter(record.group for record in made)
     groups = _shown_groups(sizes)
@@ -210,9 +205,9 @@ def _print_way(rows: Sequence[CheckRow], made: Sequence[Audited], by: str | None
         if len(groups) < len(sizes):
             left = f"{len(groups)} of {len(sizes)} groups, those with most records"
             notes = [f"shown by {by}: {left} (--json has all)"]
-    show(out, *(grid.table(out.width) for grid in grids))
+    show(out, *(grid.block(out.width) for grid in grids))
     for note in (*notes, *_quiet(rows)):
-        out.print(Text(visible(note)), soft_wrap=True)
+        out.write(note)
 
 
 def _shown_groups(sizes: Counter[str | None]) -> list[str | None]:
@@ -344,9 +339,7 @@ def _line(finding: Finding) -> str:
 
 def _print_reading(labels: str) -> None:
     """Where the records are read with their texts."""
-    from rich.text import Text
-
-    from labeler.cli.terminal import console
+    from labeler.cli.terminal import Sheet
 
     told = f"to read them with their texts: labeler report {shlex.quote(labels)} -o report.html"
-    console().print(Text(visible(told)), soft_wrap=True)
+    Sheet().write(told)

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from labeler import __version__
-from labeler.characters import plain_json, visible
-from labeler.cli.terminal import console
+from labeler.characters import plain_json
+from labeler.cli.terminal import Sheet
 from labeler.errors import UsageError
 from labeler.lines import STDIO
 
@@ -84,23 +84,21 @@ def _print_comparison(comparison: Comparison) -> None:
     """What is compared, for each group differences and tests, and who moved most."""
     from labeler.cli.tables import show
 
-    out = console()
+    out = Sheet()
     _print_lines([*_side("A", comparison.a), *_side("B", comparison.b), *_records(comparison)])
     for group in dict.fromkeys(row.group for row in comparison.rows):
         part = [row for row in comparison.rows if row.group == group]
         if group is not None:
             _print_lines(["", f"{comparison.by}: {group}"])
         grids = _figures(part, comparison.level).parted(out.width)
-        show(out, *(grid.table(out.width) for grid in grids))
+        show(out, *(grid.block(out.width) for grid in grids))
         _print_lines([*_notes(part), *_movers(part)])
     _print_lines(["", *_reading_aid(comparison)])
 
 
 def _print_lines(lines: Sequence[str]) -> None:
-    from rich.text import Text
-
     if lines:
-        console().print(Text(visible("\n".join(lines))), soft_wrap=True)
+        Sheet().write("\n".join(lines))
 
 
 def _side(letter: str, side: Side) -> Iterator[str]:

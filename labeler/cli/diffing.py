@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from labeler import __version__
-from labeler.characters import plain_json, visible
+from labeler.characters import plain_json
 from labeler.cli.options import Json
 from labeler.cli.running import refuse_own_input
-from labeler.cli.terminal import console, say
+from labeler.cli.terminal import Sheet, say
 from labeler.errors import UsageError
 from labeler.lines import STDIO
 
@@ -155,7 +155,7 @@ def _print_diff(found: LabelDiff) -> None:
     """What is compared; for all and each group, flips and what they did; who changed most."""
     from labeler.cli.tables import show
 
-    out = console()
+    out = Sheet()
     _print_lines([*_side("A", found.a), *_side("B", found.b), *_records(found)])
     for group in found.groups:
         if group is not None:
@@ -165,16 +165,14 @@ def _print_diff(found: LabelDiff) -> None:
         grids = [_flip_grid(counts)]
         if rows:
             grids += _metric_grid(rows).parted(out.width)
-        show(out, *(grid.table(out.width) for grid in grids))
+        show(out, *(grid.block(out.width) for grid in grids))
         _print_lines([*_notes(rows)])
     _print_lines([*_most(found), "", *_reading_aid(found)])
 
 
 def _print_lines(lines: Sequence[str]) -> None:
-    from rich.text import Text
-
     if lines:
-        console().print(Text(visible("\n".join(lines))), soft_wrap=True)
+        Sheet().write("\n".join(lines))
 
 
 def _side(letter: str, side: DiffSide) -> Iterator[str]:

@@ -109,7 +109,7 @@ def print_profiles(found: Mapping[str, Estimate]) -> None:
     from rich.text import Text
 
     from labeler.cli.tables import Column, Grid, show
-    from labeler.cli.terminal import console
+    from labeler.cli.terminal import Sheet, console
 
     out = console()
     heads = ("requests", "prompt\ntokens", "answer\ntokens", "online", "batch")
@@ -118,7 +118,8 @@ def print_profiles(found: Mapping[str, Estimate]) -> None:
         sums = (one.rows.asked, one.prompt.total, one.answers.expected)
         dollars = (_dollars(cost.expected if cost else None) for cost in (one.online, one.batch))
         rows.append([name, *(f"{n:,}" for n in sums), *dollars])
-    show(out, Grid([Column("profile", words=True), *map(Column, heads)], rows).table(out.width))
+    sheet, grid = Sheet(), Grid([Column("profile", words=True), *map(Column, heads)], rows)
+    show(sheet, grid.block(sheet.width))
     for name, one in found.items():
         if reasons := ", ".join(f"{reason} {n}" for reason, n in one.rows.unusable.items()):
             out.print(Text(visible(f"cannot be labelled with --profile {name}: {reasons}")))

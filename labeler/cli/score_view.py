@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from rich.text import Text
-
 from labeler.calculators.panels import Panel
 from labeler.calculators.scores import LengthEffect
-from labeler.characters import visible
 from labeler.cli.tables import Column, Grid, show
-from labeler.cli.terminal import console
+from labeler.cli.terminal import Sheet
 
 
 def print_panels(found: Sequence[Panel], *, stderr: bool = False) -> None:
@@ -94,6 +91,6 @@ def print_length(found: Sequence[LengthEffect], version: str) -> None:
 
 
 def _print(grid: Grid, *notes: str, stderr: bool = False) -> None:
-    out = console(stderr=stderr)
-    show(out, *(part.table(out.width) for part in grid.parted(out.width)))
-    out.print(Text(visible("\n".join(notes))), soft_wrap=True)
+    out = Sheet(stderr=stderr)
+    show(out, *(part.block(out.width) for part in grid.parted(out.width)))
+    out.write("\n".join(notes))

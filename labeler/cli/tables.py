@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-from rich import box
-from rich.cells import cell_len
-from rich.table import Table
-from rich.text import Text
+from itertools import zip_longest
 
 from labeler.calculators import Intervals, Metric, SummaryRow
 from labeler.calculators.similarity import QUESTION_METRICS
 from labeler.characters import visible
-from labeler.cli.terminal import console
-
-if TYPE_CHECKING:
-    from rich.console import Console
+from labeler.cli.terminal import Sheet, console
 
 _UP, _DOWN = "↑", "↓"
 _GAP = 2
 """Spaces between two columns."""
 _LEAST_NAME = 8
 """Columns below which a name is not folded further."""
+_SINGLE = re.compile(f"[\x20-\x7e{_UP}{_DOWN}]*")
+"""Text of which each character is a column wide, and for which no table of widths is needed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +87,7 @@ class Grid:
             parts[-1].append(place)
         return [self._only(part) for part in parts]
 
-    def table(self, room: int, *sections: Sequence[Sequence[str]]) -> Table:
+    def block(self, room: int, *sections: Sequence[Sequence[str]]) -> Block:
         """The table, without a frame: its width is for words.
 
         Args:
@@ -104,26 +99,27 @@ class Grid:
         over = self._width(range(len(self.columns))) - room
         if over > 0:
             widths[0] = min(widths[0], max(_LEAST_NAME, widths[0] - over))
-        table = Table(
-            box=box.SIMPLE_HEAD,
-            show_edge=False,
-            pad_edge=False,
-            collapse_padding=True,
-            width=sum(widths) + _GAP * (len(widths) - 1),
-        )
-        for place, (column, width) in enumerate(zip(self.columns, widths, strict=True)):
-            table.add_column(
-                Text(column.head),
-                justify="left" if column.words or not place else "right",
-                width=width,
-                no_wrap=bool(place),
-                overflow="fold",
-            )
-        for section in sections or (self.rows,):
-            for row in section:
-                table.add_row(*(Text(visible(cell)) for cell in row))
-            table.add_section()
-        return table
+        whole = sum(widths) + _GAP * (len(widths) - 1)
+        head = self._lines([column.head for column in self.columns], widths, low=True)
+        rule = "─" * whole
+        parts = [
+            [line for row in section for line in self._lines(row, widths)]
+            for section in sections or (self.rows,)
+        ]
+        between = [" " * whole]
+        body = [line for part in parts for line in (*between, *part)][1:]
+        return Block("\n".join(head), "\n".join([rule, *body]))
+
+    def _lines(
+        self, cells: Sequence[str], widths: Sequence[int], *, low: bool = False
+    ) -> Iterator[str]:
+        """A row, on as many lines as its highest cell has; the others stand above, or low."""
+        folded = [list(_folded(cell, width)) for cell, width in zip(cells, widths, strict=True)]
+        words = [column.words or not place for place, column in enumerate(self.columns)]
+        height = max(map(len, folded))
+        filled = [[""] * (height - len(lines) if low else 0) + lines for lines in folded]
+        for parts in zip_longest(*filled, fillvalue=""):
+            yield (" " * _GAP).join(map(_padded, parts, widths, words))
 
     def _only(self, places: Sequence[int]) -> Grid:
         rows = [[row[place] for place in places] for row in self.rows]
@@ -134,22 +130,69 @@ class Grid:
 
     def _column_width(self, place: int) -> int:
         head = self.columns[place].head.split("\n")
-        return max(cell_len(visible(text)) for text in (*head, *(row[place] for row in self.rows)))
+        return max(_wide(visible(text)) for text in (*head, *(row[place] for row in self.rows)))
 
 
-def show(out: Console, *tables: Table) -> None:
+@dataclass(frozen=True)
+class Block:
+    """A table as lines of text.
+
+    Attributes:
+        head: what stands above the columns.
+        body: a rule, and the rows.
+    """
+
+    head: str
+    body: str
+
+
+def show(out: Sheet, *blocks: Block) -> None:
     """Print tables, with an empty line before, between and after them.
 
     Nothing is cut off where even the narrowest table is wider than the terminal.
 
     Args:
         out: where.
-        tables: of :meth:`Grid.table`.
+        blocks: of :meth:`Grid.block`.
     """
-    out.line()
-    for table in tables:
-        out.print(table, crop=False)
-        out.line()
+    out.write("")
+    for block in blocks:
+        out.write(block.head, bold=True)
+        out.write(block.body)
+        out.write("")
+
+
+def _wide(text: str) -> int:
+    """Columns that a text takes on a terminal."""
+    if _SINGLE.fullmatch(text):
+        return len(text)
+    from rich.cells import cell_len
+
+    return cell_len(text)
+
+
+def _padded(text: str, width: int, words: bool) -> str:
+    gap = " " * (width - _wide(text))
+    return text + gap if words else gap + text
+
+
+def _folded(cell: str, width: int) -> Iterator[str]:
+    """The lines of a cell, of which none is wider; broken between words where that is possible."""
+    for line in visible(cell).expandtabs().split("\n"):
+        begun = ""
+        for word in re.findall(r" *[^ ]+", line) or [line]:
+            if _wide(begun + word) <= width:
+                begun += word
+                continue
+            if begun:
+                yield begun
+            begun = ""
+            for letter in word.lstrip(" "):
+                if _wide(begun + letter) > width:
+                    yield begun
+                    begun = ""
+                begun += letter
+        yield begun
 
 
 def given_up(names: Sequence[str]) -> Iterator[str]:
@@ -179,7 +222,7 @@ def print_summary(
         metrics: all that may be there; what labels lack the fields for is said.
         by: the column that the groups of the rows are of, to be named above each group.
     """
-    out = console()
+    out = Sheet()
     for label in dict.fromkeys(row.label for row in rows):
         part = [row for row in rows if row.label == label]
         spared = _print_groups(out, part, intervals, by)
@@ -188,11 +231,11 @@ def print_summary(
         how = [_how(part, intervals)] if intervals else []
         notes = [*how, *_notes(part), *given_up(spared), *_left_out(part, metrics)]
         notes.append(f"{made_by}|labeler:{version}")
-        out.print(Text(visible("\n".join(notes))), soft_wrap=True)
+        out.write("\n".join(notes))
 
 
 def _print_groups(
-    out: Console, rows: Sequence[SummaryRow], intervals: Intervals | None, by: str | None
+    out: Sheet, rows: Sequence[SummaryRow], intervals: Intervals | None, by: str | None
 ) -> list[str]:
     """Print a table for each group under its name, all alike; return the columns given up."""
     figures = _columns(intervals)
@@ -211,9 +254,9 @@ def _print_groups(
     for group in dict.fromkeys(row.group for row in rows):
         if group is not None:
             heading = group if by is None else f"{by}: {group}"
-            out.print(Text(visible(heading)), soft_wrap=True)
+            out.write(heading)
         shown = zip(rows, grid.rows, strict=True)
-        show(out, grid.table(out.width, [cells for row, cells in shown if row.group == group]))
+        show(out, grid.block(out.width, [cells for row, cells in shown if row.group == group]))
     return spared
 
 
@@ -293,6 +336,8 @@ def _reasons(counts: Mapping[str, int]) -> str:
 
 def print_metrics(metrics: Sequence[Metric]) -> None:
     """Print the catalog: id, direction, version, what gives it, formula, needs, source."""
+    from rich.table import Table
+
     table = Table(show_lines=True)
     table.add_column("metric", no_wrap=True)
     table.add_column("")

@@ -44,6 +44,34 @@ def console(*, stderr: bool = False) -> Console:
     return Piped(file=stream, markup=False, highlight=False, emoji=False, width=width)
 
 
+class Sheet:
+    """Where lines stand as they are, however long; rich is loaded for a terminal alone.
+
+    Args:
+        stderr: it is standard error, not standard output.
+    """
+
+    def __init__(self, *, stderr: bool = False) -> None:
+        self._stream = sys.stderr if stderr else sys.stdout
+        self._console = console(stderr=stderr) if self._stream.isatty() else None
+        self.width = self._console.width if self._console else PLAIN_WIDTH
+        """Columns of a line that is not broken."""
+
+    def write(self, text: str, *, bold: bool = False) -> None:
+        """Write lines.
+
+        Args:
+            text: of anybody; a line break after it is added.
+            bold: whether it is stressed, on a terminal.
+        """
+        if self._console is None:
+            self._stream.write(visible(text) + "\n")
+            return
+        from rich.text import Text
+
+        self._console.print(Text(visible(text), style="bold" if bold else ""), soft_wrap=True)
+
+
 def say(message: str) -> None:
     """Write for people, on standard error."""
     sys.stderr.write(visible(message) + "\n")

@@ -9,10 +9,10 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache
-from typing import Any, Self
+from typing import Annotated, Any
 
 from openai.types.chat import ChatCompletion
-from pydantic import ValidationError, create_model, model_validator
+from pydantic import AfterValidator, TypeAdapter, ValidationError
 
 from labeler import __version__
 from labeler.contract import Violation
@@ -166,25 +166,17 @@ EXCHANGE: ContextVar[Exchange] = ContextVar("exchange")
 would run every message, documents included, through a template engine."""
 
 
-class _KeepsContract(Frozen):
-    """An answer that cannot exist unless it keeps the contract of the record at hand."""
-
-    @model_validator(mode="after")
-    def _keep_the_contract(self) -> Self:
-        EXCHANGE.get().check(self)
-        return self
-
-    @classmethod
-    def model_json_schema(cls, *_: Any, **__: Any) -> dict[str, Any]:  # noqa: ANN401 - as above it
-        """Nothing: the published schema is sent instead.
-
-        instructor would have it worked out anew for every call, which takes as long as the rest of
-        what it does.
-        """
-        return {}
-
-
 @cache
-def checked(output: type[Frozen]) -> type[Frozen]:
-    """The class of an answer, such that reading an answer into it holds it against the contract."""
-    return create_model(f"Checked{output.__name__}", __base__=(_KeepsContract, output))
+def reader_of(output: type[Frozen]) -> TypeAdapter[Frozen]:
+    """Reads an answer, and holds it against what it must keep: the contract of the record at hand.
+
+    Args:
+        output: the class of the answer.
+    """
+    kept: Any = Annotated[output, AfterValidator(_kept)]
+    return TypeAdapter(kept)
+
+
+def _kept(answer: Frozen) -> Frozen:
+    EXCHANGE.get().check(answer)
+    return answer

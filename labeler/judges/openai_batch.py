@@ -37,7 +37,7 @@ from labeler.judges.batch_service import (
     RemoteStatus,
     Verdict,
 )
-from labeler.judges.exchange import EXCHANGE, Exchange, checked
+from labeler.judges.exchange import EXCHANGE, Exchange, reader_of
 from labeler.judges.failures import Course, Failed, Symptom, diagnose, explain, plain_code
 from labeler.judges.openai_client import WIRE_ERRORS, open_client, symptom_of, text_of, usage_of
 from labeler.judges.openai_request import request_body
@@ -285,7 +285,7 @@ class OpenAIBatches:
         said = text_of(completion.choices[0].message.content)
         token = EXCHANGE.set(exchange)
         try:
-            answer = checked(asked.request.answer_type).model_validate_json(said, strict=True)
+            answer = reader_of(asked.request.answer_type).validate_json(said, strict=True)
         except ValidationError as error:
             symptom, detail = exchange.verdict(error)
         else:
@@ -308,8 +308,7 @@ class OpenAIBatches:
         facts = exchange.facts(host_of(self.base_url))
         # How long it took in the batch is not known.
         facts = facts.model_copy(update={"seconds": None, "reasks": history.reasks})
-        plain = exchange.request.answer_type.model_validate(answer.model_dump())
-        return JudgeReply(plain, facts, tokens=exchange.tokens)
+        return JudgeReply(answer, facts, tokens=exchange.tokens)
 
     def _given_up(self, asked: Asked, exchange: Exchange, symptom: Symptom, detail: str) -> GivenUp:
         rule = diagnose(symptom)

@@ -9,10 +9,12 @@ from __future__ import annotations
 import logging
 import math
 import re
+import ssl
 from collections.abc import Mapping
+from functools import cache
 from traceback import format_exception
 
-from httpx2 import ConnectError, ConnectTimeout
+from httpx2 import ConnectError, ConnectTimeout, create_ssl_context
 from openai import (
     APIConnectionError,
     APIError,
@@ -54,6 +56,7 @@ def open_client(
         http_client=DefaultAsyncHttpxClient(
             follow_redirects=False,
             trust_env=False,
+            verify=_certificates(base_url.partition(":")[0].lower() == "http"),
             timeout=Timeout(timeout, connect=min(_CONNECT_SECONDS, timeout)),
         ),
     )
@@ -61,6 +64,16 @@ def open_client(
     client.organization, client.project = organization, project
     client._custom_headers = {}  # noqa: SLF001 - OPENAI_CUSTOM_HEADERS has no other off switch
     return client
+
+
+@cache
+def _certificates(plain: bool) -> ssl.SSLContext:
+    """Whose certificates are believed: read once, which takes longer than the rest of a client.
+
+    Args:
+        plain: the address is one without encryption; then nobody's, should it ever come to that.
+    """
+    return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if plain else create_ssl_context(trust_env=False)
 
 
 def symptom_of(error: Exception) -> Symptom:

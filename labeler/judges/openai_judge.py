@@ -14,10 +14,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cache, lru_cache
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
-from instructor import AsyncInstructor, Mode, openai_schema, patch
+from instructor import AsyncInstructor, Mode, OpenAISchema, patch
 from instructor.core import InstructorRetryException
+from instructor.v2 import Provider, mode_registry
 from openai import AsyncOpenAI
 from openai.types.chat import ChatCompletion, ChatCompletionMessageParam
 from pydantic import SecretStr, ValidationError
@@ -28,7 +29,7 @@ from labeler.errors import FatalJudgeError, UsageError
 from labeler.example import Frozen
 from labeler.judges import JudgeReply, UnusableAnswer
 from labeler.judges.address import host_of, usable_key
-from labeler.judges.exchange import EXCHANGE, Exchange, checked
+from labeler.judges.exchange import EXCHANGE, Exchange, reader_of
 from labeler.judges.experience import Experience
 from labeler.judges.failures import Course, Failed, Symptom, diagnose, explain
 from labeler.judges.openai_client import (
@@ -53,6 +54,10 @@ from labeler.tokens import (
     request_tokens_at_most,
 )
 from labeler.traffic import BudgetSpent, Sent, Size, Stopped, current
+
+# Left alone, instructor imports what reads answers when the first one is on its way, and with it
+# all other requests of the run wait.
+mode_registry.get_handlers(Provider.OPENAI, Mode.JSON_SCHEMA)
 
 _LONGEST_PAUSE = 60.0
 """Seconds that back-off grows to where the server names no time."""
@@ -125,9 +130,7 @@ class OpenAIJudge:
         finally:
             EXCHANGE.reset(token)
         self._experience.succeed()
-        # instructor answers with a subclass that it made on the way; a plain answer leaves.
-        plain = request.answer_type.model_validate(answer.model_dump())
-        return JudgeReply(plain, exchange.facts(self._host), tokens=exchange.tokens)
+        return JudgeReply(answer, exchange.facts(self._host), tokens=exchange.tokens)
 
     async def aclose(self) -> None:
         """Close the connections of the running event loop; the judge may be used again."""
@@ -158,7 +161,7 @@ class OpenAIJudge:
 
     async def _ask(self, exchange: Exchange) -> Frozen:
         try:
-            answer: Frozen = await self._instructor.create(
+            read: Any = await self._instructor.create(
                 response_model=_readable(exchange.request.answer_type),
                 messages=cast("list[ChatCompletionMessageParam]", list(exchange.request.messages)),
                 max_retries=self.spec.reasks,
@@ -166,7 +169,8 @@ class OpenAIJudge:
         except InstructorRetryException as error:
             cause = error.__cause__ or error
         else:
-            return answer
+            found: _Read = read
+            return found.answer
         # Raised out here, so that no exception hangs on ours that holds the key or the documents.
         raise self._failure(exchange, cause)
 
@@ -388,11 +392,32 @@ def _tell_quotas(sent: Sent, headers: Mapping[str, str]) -> None:
     sent.told(requests=quota_of(headers, "requests"), tokens=quota_of(headers, "tokens"))
 
 
+class _Read(NamedTuple):
+    """An answer in a wrapping: instructor hangs the whole completion on every bare model."""
+
+    answer: Frozen
+
+
 @cache
-def _readable(output: type[Frozen]) -> type[Frozen]:
-    """An answer's class as instructor wants it, made once: it would make one for every call."""
-    made: type[Frozen] = openai_schema(checked(output))
-    return made
+def _readable(output: type[Frozen]) -> type[OpenAISchema]:
+    """What instructor takes for an answer's class, made once: it would make one for every call.
+
+    It has no fields: instructor looks through all of a class and of the classes of its parts, five
+    times a call, which for a label takes as long as the rest of what it does.
+    """
+
+    class Answer(OpenAISchema):
+        @classmethod
+        def model_json_schema(cls, *_: Any, **__: Any) -> dict[str, Any]:  # noqa: ANN401 - as above it
+            """Nothing: the published schema is sent instead."""
+            return {}
+
+        @classmethod
+        def model_validate_json(cls, *said: Any, **how: Any) -> Any:  # noqa: ANN401 - the same
+            """Read the answer, and hold it against the contract."""
+            return _Read(reader_of(output).validate_json(*said, **how))
+
+    return Answer
 
 
 @lru_cache

@@ -7,6 +7,7 @@ to one question: sentences of one record are no independent observations.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING
 from typing_extensions import TypedDict
 
 from labeler.errors import UsageError
+from labeler.statistics.effective import EFFECTIVE, Unit, effective_ends
 from labeler.statistics.score import score_ends
 
 if TYPE_CHECKING:
@@ -202,6 +204,13 @@ def bootstrap_ratio(
     """
     _check(numerators, denominators, groups)
     check_options(resamples=resamples, level=level, seed=seed)
+    if bounded and groups is None and len(numerators) <= _PLAIN:
+        counts = Counter(pair for pair in zip(numerators, denominators, strict=True) if pair[1])
+        if counts.total() < 2:  # noqa: PLR2004 - one record does not vary
+            return None
+        ends = effective_ends([Unit(*pair, count) for pair, count in counts.items()], level)
+        if ends:
+            return Interval(*ends, level, EFFECTIVE)
     # numpy takes as long to load as all the rest: only those wait for it who resample.
     from labeler.statistics import resampling  # noqa: PLC0415
 
@@ -212,6 +221,8 @@ def bootstrap_ratio(
 
 _GROUPED = "_groups"
 """Ends the method's name where whole groups are drawn."""
+_PLAIN = 1_000
+"""Among so many records it is worth a look whether numpy is needed at all."""
 
 
 def _drawn(

@@ -19,17 +19,13 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from labeler.statistics.score import score_ends
+from labeler.statistics.effective import EFFECTIVE, FEW, SAME, Unit, effective_ends
 from labeler.statistics.student import student_quantile
 
 Floats = NDArray[np.float64]
 
 BCA = "bca"
-EFFECTIVE = "wilson_effective"
 
-_FEW = 12
-"""So many units must differ from the commonest one: fewer are too few to show, by being drawn again
-and again, what else there is. Measured by benchmarks/interval_coverage.py."""
 _DISTINCT_SHARE = 20
 """Counting distinct units pays where there are so many times more units."""
 _MANY = 10_000
@@ -37,8 +33,6 @@ _MANY = 10_000
 _RANGES = 256
 _CELLS = 1 << 21
 """Numbers held at once: 16 MB."""
-_SAME = 1e-12
-"""Differences below this, relative to the numbers, are rounding."""
 
 
 @dataclass(frozen=True)
@@ -66,10 +60,10 @@ class Units:
         top = math.fsum(self.counts * self.numerators)
         return top / math.fsum(self.counts * self.denominators)
 
-    @property
-    def bounded(self) -> bool:
-        """Whether no unit, and so no ratio of sums, lies outside 0 to 1."""
-        return bool(((self.numerators >= 0) & (self.numerators <= self.denominators)).all())
+    def listed(self) -> list[Unit]:
+        """The same, one by one."""
+        parts = (self.numerators.tolist(), self.denominators.tolist(), self.counts.tolist())
+        return list(map(Unit, *parts))
 
 
 def units_of(
@@ -131,25 +125,18 @@ def interval_of(
     """
     if units.total < 2:  # noqa: PLR2004 - one unit does not vary
         return None
-    quantile = student_quantile((1 + level) / 2, units.total - 1)
     deviations = units.numerators - units.ratio * units.denominators
-    varies = bool(np.abs(deviations).max() > _SAME * np.abs(units.numerators).max())
-    if bounded and units.bounded and (not varies or units.total - units.counts.max() < _FEW):
-        trials = _effective(units, deviations) if varies else float(units.total)
-        return *score_ends(units.ratio, trials, quantile), EFFECTIVE
+    varies = bool(np.abs(deviations).max() > SAME * np.abs(units.numerators).max())
+    scarce = not varies or len(units.counts) <= FEW  # among more, as many differ from the commonest
+    ends = effective_ends(units.listed(), level) if bounded and scarce else None
+    if ends:
+        return *ends, EFFECTIVE
     if not varies:
         return None
+    quantile = student_quantile((1 + level) / 2, units.total - 1)
     drawn = np.sort(np.concatenate(list(_drawn(units, resamples, seed))))
     low, high = _bca(units, deviations, drawn, quantile)
     return low, high, BCA
-
-
-def _effective(units: Units, deviations: Floats) -> float:
-    """How many yes-or-no records would have left the ratio as uncertain as these units do."""
-    total = units.total
-    spread = float(units.counts @ deviations**2) * total / (total - 1)
-    variance = spread / float(units.counts @ units.denominators) ** 2
-    return units.ratio * (1 - units.ratio) / variance
 
 
 def _bca(units: Units, deviations: Floats, drawn: Floats, quantile: float) -> tuple[float, float]:
@@ -178,7 +165,7 @@ def _bca(units: Units, deviations: Floats, drawn: Floats, quantile: float) -> tu
 
 def _share_below(drawn: Floats, ratio: float) -> float:
     """Share of the draws below the ratio, ties by half; never quite 0 or 1."""
-    slack = _SAME * max(abs(ratio), float(np.abs(drawn).max()))
+    slack = SAME * max(abs(ratio), float(np.abs(drawn).max()))
     below, up_to = np.searchsorted(drawn, [ratio - slack, ratio + slack])
     share = float(below + up_to) / 2 / len(drawn)
     return min(max(share, 1 / len(drawn)), 1 - 1 / len(drawn))

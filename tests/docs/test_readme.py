@@ -10,6 +10,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from typer.core import TyperGroup
+from typer.main import get_command
 
 from command import Command
 from labeler.cli import TRY_LATER, WRONG_USE, app
@@ -176,8 +178,10 @@ def test_the_numbers_of_the_failure_page_are_those_of_the_code() -> None:
 
 def test_every_command_judge_and_splitter_is_mentioned() -> None:
     """Nothing is hidden from the reader."""
-    for command in app.registered_commands:
-        assert f"labeler {command.name} " in README, command.name
+    group = get_command(app)
+    assert isinstance(group, TyperGroup)
+    for name in group.commands:
+        assert f"labeler {name} " in README, name
     for name in [*SPLITTERS, *PROFILES, *CRITERIA]:
         assert f"`{name}`" in README, name
     for name in JUDGES:

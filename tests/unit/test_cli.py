@@ -5,18 +5,22 @@ from __future__ import annotations
 import inspect
 import json
 import os
+import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import jsonschema
 import pytest
+from typer.core import TyperGroup
+from typer.main import get_command
 
 from command import Command
 from labeler import api, resources
 from labeler.characters import visible
-from labeler.cli import labeling
+from labeler.cli import app, labeling
 from labeler.judges import JUDGES
 from labeler.pipeline import DEFAULT_CONCURRENCY
 from labeler.profiles import DEFAULT_PROFILE
@@ -54,6 +58,39 @@ def test_help_and_version_load_nothing_heavy() -> None:
     )
     assert done.stdout.splitlines()[-1] == "LOADED [] 0"
     assert "metrics" in done.stdout
+
+
+def test_a_command_loads_neither_the_others_nor_what_few_labels_do_without(labels: Path) -> None:
+    """Ten labels take as long as the program takes to start."""
+    others = ("labeling", "auditing", "comparing", "estimating", "reviewing")
+    unneeded = ["numpy", "pyarrow", "rich", "labeler.prompting"]
+    unneeded += [f"labeler.cli.{name}" for name in others]
+    program = (
+        f"import sys; sys.argv = ['labeler', 'metrics', {str(labels)!r}]\n"
+        "from labeler.cli import run; code = run()\n"
+        f"print('LOADED', [name for name in {unneeded!r} if name in sys.modules], code)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines()[-1] == "LOADED [] 0"
+
+
+def groups_of(group: TyperGroup) -> Iterator[TyperGroup]:
+    """A group of commands, and those in it."""
+    yield group
+    for command in group.commands.values():
+        if isinstance(command, TyperGroup):
+            yield from groups_of(command)
+
+
+def test_every_command_is_where_it_is_said_to_be() -> None:
+    """Each is imported when it is named, under the name that it is listed by."""
+    root = get_command(app)
+    assert isinstance(root, TyperGroup)
+    for group in groups_of(root):
+        assert [command.name for command in group.commands.values()] == list(group.commands)
+        assert all(command.get_short_help_str() for command in group.commands.values())
 
 
 def test_labels_go_to_standard_output_and_talk_does_not(labeler_command: Command) -> None:
@@ -293,7 +330,7 @@ def test_what_is_said_of_canaries_is_explained(labeler_command: Command) -> None
     """What fooled means, and with orders."""
     _, _, err = labeler_command("label", EXAMPLES, "-o", "x.jsonl", "--canaries", "1")
     line, legend = err.splitlines()[-2:]
-    assert line.startswith("canaries: with orders 0 of ")
+    assert re.match(r"canaries: with orders \d of \d+ fooled ", line)
     assert legend.startswith("  fooled: a planted sentence of a document was called relevant")
     assert "with orders: " in legend
 
@@ -354,15 +391,12 @@ def test_schemas_and_prompts_are_printed(labeler_command: Command) -> None:
         "record/v1",
         "summary-row/v1",
     }
-    assert (
-        json.loads(labeler_command("schema", "label-trace/v1")[1])["title"] == "GPTLabelingOutput"
-    )
+    schema = json.loads(labeler_command("schema", "label-trace/v1")[1])
+    assert "sentence_support_information" in schema["properties"]
     prompts = labeler_command("prompt")[1].split()
     assert set(prompts) >= {"claims/v1", "reference/v1", "trace/v1"}
     _, out, _ = labeler_command("prompt", "--rows", EXAMPLES, "--id", "log-rotation")
-    assert (
-        '{"key": "0a", "text": "Log files are rotated every midnight and kept for 30 days."}' in out
-    )
+    assert '\n0a "Log files are rotated every midnight and kept for 30 days."\n' in out
 
 
 HOSTILE = "\x1b]0;owned\x07\x1b[2J\u202egnp.exe [red]x[/red] :smile: \x00"

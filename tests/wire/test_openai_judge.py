@@ -4,6 +4,7 @@ import asyncio
 import datetime as dt
 import json
 import logging
+import ssl
 import subprocess
 import sys
 import time
@@ -17,7 +18,7 @@ import samples
 from labeler import __version__
 from labeler.errors import FatalJudgeError, JudgeError, RunPaused, UsageError
 from labeler.judges import JUDGES, InKey, Judge, JudgeReply, NotInKey, UnusableAnswer, openai_judge
-from labeler.judges.openai_client import quota_of
+from labeler.judges.openai_client import open_client, quota_of
 from labeler.judges.openai_judge import OpenAIJudge
 from labeler.judges.openai_request import response_format
 from labeler.judges.openai_spec import OpenAISpec
@@ -208,6 +209,26 @@ def test_the_prefix_that_all_requests_share_can_be_marked_for_caching() -> None:
 
 
 # What comes back
+
+
+def test_clients_believe_the_same_certificates_and_plain_ones_nobodys() -> None:
+    """Reading certificates takes longer than all else of a client; no TLS goes unchecked."""
+
+    async def trusted(*addresses: str) -> list[ssl.SSLContext]:
+        trust = []
+        for address in addresses:
+            client = open_client(address, KEY, timeout=1.0, organization=None, project=None)
+            transport: Any = client._client._transport
+            trust.append(transport._pool._ssl_context)
+            await client.close()
+        return trust
+
+    plain, first, second = asyncio.run(trusted("http://h/v1", "https://a/v1", "HTTPS://b/v1"))
+    assert first is second
+    assert (plain is first, plain.get_ca_certs()) == (False, [])
+    assert {each.verify_mode for each in (plain, first)} == {ssl.CERT_REQUIRED}
+    assert plain.check_hostname
+    assert first.check_hostname
 
 
 def test_a_reply_is_a_plain_label_with_its_facts() -> None:
