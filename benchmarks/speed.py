@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import shutil
 import statistics
 import subprocess
@@ -58,7 +59,9 @@ def run(task: str, *arguments: object) -> Run:
 
 
 def _process(command: Sequence[str]) -> str:
-    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - our own
+    # Where byte code may not be kept, every start would compile the program anew.
+    clean = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=clean)  # noqa: S603 - our own
     if done.returncode:
         raise SystemExit(f"{' '.join(command)}:\n{done.stderr}")
     return done.stdout

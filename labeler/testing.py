@@ -14,11 +14,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from labeler.api import gauge, read_any
-from labeler.calculators import Intervals, MetricsRow
+from labeler.calculators import Intervals, MetricsRow, measure, select_metrics
+from labeler.calculators.column_summary import ratios_of
+from labeler.calculators.columns import TallyColumns
 from labeler.calculators.summary import group_of
 from labeler.characters import visible
 from labeler.gates import Demand, On, Verdict, check_rows, counted, shown, shown_interval
-from labeler.record import AnyOutcome
+from labeler.index.frames import Gathering, MemoryFrame
+from labeler.index.rows import label_row
+from labeler.reading import outcomes_of
+from labeler.record import AnyOutcome, LabelRecord, labels_among
 
 _SHOWN_RECORDS = 5
 
@@ -70,6 +75,33 @@ def assert_metric(
     if missed:
         text = "\n".join(line for verdict in missed for line in _lines(verdict, rows, by))
         raise AssertionError(visible(text))
+
+
+def assert_forms_agree(labels: str | Path | Iterable[AnyOutcome], metric: str) -> None:
+    """Assert that a metric's vectorised form gives the ratios of its scalar one, record by record.
+
+    Args:
+        labels: as for :func:`assert_metric`; their own records are compared, none is made up.
+        metric: ids of metrics, such as ``mine:late_support``, separated by commas.
+
+    Raises:
+        AssertionError: a record has another ratio, or a metric has no vectorised form.
+        UsageError: a form fails, or the labels cannot be read.
+    """
+    __tracebackhide__ = True
+    records = [o for o in labels_among(outcomes_of(labels)) if isinstance(o, LabelRecord)]
+    for chosen in select_metrics(metric):
+        if chosen.vector is None:
+            raise AssertionError(f"{chosen.id} has no vectorised form")
+        for record in records:
+            batch = Gathering()
+            batch.add_label(0, label_row(record))
+            (served,) = ratios_of(chosen, TallyColumns(MemoryFrame(batch)), 1)
+            own = measure(record, [chosen]).metrics[chosen.id]
+            if served != own:
+                raise AssertionError(
+                    visible(f"{chosen.id} of record {record.id!r}: {own}, vectorised {served}")
+                )
 
 
 def _lines(verdict: Verdict, rows: Sequence[MetricsRow], by: str | None) -> Iterator[str]:

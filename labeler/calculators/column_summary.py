@@ -248,14 +248,14 @@ def _add(
             measured = measured[failed.codes[measured] < 0]
             if len(measured):
                 if metric.id not in ratios:
-                    ratios[metric.id] = _ratios(metric, tallies, frame.rows)
+                    ratios[metric.id] = ratios_of(metric, tallies, frame.rows)
                 whole = len(measured) == frame.rows
                 column = ratios[metric.id] if whole else ratios[metric.id].take(measured)
                 own = None if drawn is None else drawn[measured]
                 sums.of[metric.id].add(column, order[measured], own)
 
 
-def _ratios(metric: Metric, tallies: TallyColumns, rows: int) -> RatioColumn:
+def ratios_of(metric: Metric, tallies: TallyColumns, rows: int) -> RatioColumn:
     """A metric of many rows; one of a user's own may raise anything, and return anything."""
     if metric.vector is None:
         raise TypeError(f"metric {metric.id!r} has no vectorised form")

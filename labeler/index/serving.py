@@ -118,6 +118,8 @@ def summarize_stored(
     """
     asked = Asked(metrics, by, fitting, intervals)
     if not asked.columnar:
+        if slow := [metric.id for metric in metrics if metric.vector is None]:
+            notice(f"no vectorised form of {', '.join(slow)}: the records are read one by one")
         return None
     names = [labels] if isinstance(labels, str) else labels
     try:

@@ -133,6 +133,25 @@ def test_the_forms_of_the_metric_page_are_read(workplace: Path, labeler_command:
     assert (criterion.name, criterion.threshold) == ("tone", 4)
 
 
+def test_the_vectorised_metric_of_the_metric_page_agrees(
+    workplace: Path, labeler_command: Command
+) -> None:
+    """As its test there says."""
+    page = METRIC_PAGE.read_text(encoding="utf-8")
+    for mark, name in (("vector", "fast.py"), ("vector-test", "agree.py")):
+        (workplace / name).write_text(block(f"test: {mark}", page), encoding="utf-8")
+    labeler_command("label", "examples/rows.jsonl", "--judge", "embedded", "-o", "labels.jsonl")
+    done = subprocess.run(
+        [sys.executable, "agree.py"],
+        cwd=workplace,
+        env=environment() | {"PYTHONPATH": f"{ROOT}:{workplace}"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_the_set_up_commands_are_one_line_each() -> None:
     """Two commands do all the set-up; .ci/run runs them as they stand."""
     for mark in ("ci: main-job", "ci: tests"):
