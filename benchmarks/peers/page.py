@@ -50,5 +50,5 @@ The metrics of ragas have no threshold that could be changed. Its disk cache has
 and was; where the table says that the old model's answers were served, the model is no part of the
 cache's key. deepeval keeps the metrics of its last run. trulens' feedback
 functions keep nothing by themselves; the sentence model that groundedness would fetch for every
-record is replaced by a cut at full stops.
+record is replaced by a cut at full stops, and its own pace of 60 requests a minute is lifted.
 """
