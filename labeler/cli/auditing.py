@@ -15,6 +15,7 @@ import typer
 
 from labeler import __version__
 from labeler.characters import plain_json, visible
+from labeler.cli.distributing import outcomes_at
 from labeler.cli.options import Json
 from labeler.cli.running import refuse_own_input, watching
 from labeler.errors import UsageError
@@ -66,7 +67,6 @@ def audit(
     ] = False,
 ) -> None:
     """Find labels that contradict themselves or the texts."""
-    from labeler import api
     from labeler.audit import audit_labels, select_checks
     from labeler.audit.exporting import finding_rows
 
@@ -81,7 +81,7 @@ def audit(
     _check_output(output, labels)
     kinds: Counter[str] = Counter()
     with watching("auditing") as watched:
-        outcomes = _counted(watched(api.read_any(labels)), kinds)
+        outcomes = _counted(watched(outcomes_at(labels)), kinds)
         found = audit_labels(outcomes, checks=chosen, by=by)
     if not found.records and not found.failed:
         raise UsageError(f"{labels}: {_without_labels(kinds)}")

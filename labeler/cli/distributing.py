@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from labeler.distributed.labelling import PartReport, Work
     from labeler.distributed.running import Plan, Totals
     from labeler.pricing import Price
+    from labeler.record import AnyOutcome
 
 EngineName = Annotated[
     Literal["local", "ray"], typer.Option("--engine", help="local, or ray: several machines.")
@@ -55,6 +56,18 @@ def located(names: Sequence[str]) -> list[str]:
         files = input_files(name) if several else [name]
         found += [file for file in files if not file.endswith(INDEX_SUFFIX)]
     return found
+
+
+def outcomes_at(labels: str) -> Iterator[AnyOutcome]:
+    """Outcomes of a label file, a store, or a folder or pattern of Parquet files, also remote.
+
+    Raises:
+        UsageError: nothing is there, or it cannot be read.
+    """
+    from labeler.reading import read_any
+
+    for name in located([labels]):
+        yield from read_any(name)
 
 
 class Asked(NamedTuple):
@@ -141,23 +154,27 @@ def label_in_parts(asked: Asked, work: Work) -> int:
 
     planned = plan(asked.inputs, work, asked.part_rows or PART_ROWS)
     workers = asked.workers or processors()
+    parts = _several(len(planned.parts) + planned.done, "part")
     say(
-        f"{planned.rows} rows in {len(planned.parts) + planned.done} parts, {planned.done} of them "
-        f"done before; {workers} workers"
+        f"{_several(planned.rows, 'row')} in {parts}, "
+        f"{planned.done} of them done before; {_several(workers, 'worker')}"
     )
-    if planned.parts and planned.unread:
+    if planned.unread:
         shards = Path(work.store, FOLDER)
         say(
-            f"{planned.unread} stores in {shards} are of other parts (of other rows, or of other "
-            "sizes): where they were not merged, what they hold is bought again; 'labeler store "
-            f"merge {shards} --into {work.store}' prevents that"
+            f"{_several(planned.unread, 'store')} in {shards} may hold labels of these rows, and "
+            "no part looks there: of files of these names with other content, or of much smaller "
+            "parts; what is only there is bought again, which 'labeler store merge "
+            f"{shards} --into {work.store}' prevents"
         )
     totals = Totals()
+    totals.add(planned.standing)
     try:
         for report in _telling(run(planned, work, on_ray, workers), planned, totals):
             totals.add(report)
     finally:
         _tell(totals, asked.price, work)
+        _tell_unfinished(planned, totals, work)
     if totals.left or totals.sum.reasons["budget"]:
         return BUDGET_REACHED
     return SOME_FAILED if totals.sum.reasons else 0
@@ -172,19 +189,22 @@ def _telling(reports: Iterator[PartReport], planned: Plan, totals: Totals) -> It
         yield report
         if time.monotonic() - said >= _EVERY:
             said = time.monotonic()
-            say(f"{totals.parts} of {len(planned.parts)} parts, {totals.sum.rows} rows")
+            rows = totals.sum.rows - planned.standing.rows
+            say(f"{totals.parts} of {len(planned.parts)} parts, {_several(rows, 'row')}")
 
 
 def _tell(totals: Totals, price: Price | None, work: Work) -> None:
     from labeler.cli.terminal import say
+    from labeler.distributed.labelling import BEFORE
     from labeler.distributed.shards import FOLDER
 
     total = totals.sum
     reasons = ", ".join(f"{name} {count}" for name, count in total.reasons.most_common())
     counts = [
-        f"{totals.parts} parts written to {work.output}",
+        f"{_several(totals.parts, 'part')} written to {work.output}",
         f"{total.origins['judge']} labelled",
         f"{total.origins['store']} from the store",
+        *([f"{before} labelled before"] if (before := total.origins[BEFORE]) else []),
         f"{total.reasons.total()} failed{f' ({reasons})' if reasons else ''}",
     ]
     say(", ".join(counts))
@@ -193,7 +213,8 @@ def _tell(totals: Totals, price: Price | None, work: Work) -> None:
     for message in total.failures[:_SHOWN]:
         say(f"  {message}")
     if totals.left:
-        say(f"the budget is used up: {totals.left} parts are left, run it again to go on")
+        left = _several(totals.left, "part")
+        say(f"the budget is used up: left for another run: {left}; run it again to go on")
     if totals.parts:
         shards = Path(work.store, FOLDER)
         say(
@@ -202,12 +223,33 @@ def _tell(totals: Totals, price: Price | None, work: Work) -> None:
         )
 
 
+def _tell_unfinished(planned: Plan, totals: Totals, work: Work) -> None:
+    """Say what is stored of parts that have no partition yet."""
+    from labeler.cli.terminal import say
+    from labeler.distributed.shards import labels_stored
+
+    left = {part.name for part in planned.parts} - totals.written
+    stored = labels_stored(Path(work.store), left) if left else 0
+    if stored:
+        say(
+            f"{_several(stored, 'label')} of the {_several(len(left), 'part')} that "
+            f"{'is' if len(left) == 1 else 'are'} not written yet "
+            f"{'is' if stored == 1 else 'are'} stored: the same command finds "
+            f"{'it' if stored == 1 else 'them'} and goes on"
+        )
+
+
+def _several(number: int, what: str) -> str:
+    """A number of things: ``1 part``, ``2 parts``."""
+    return f"{number} {what}{'s' * (number != 1)}"
+
+
 def _spending(totals: Totals, price: Price | None) -> str:
     total = totals.sum
     reasked = f", {total.reasks} re-asked" if total.reasks else ""
     doubtful = f" and up to ${total.doubtful:.4f} without an answer" if total.doubtful else ""
     cost = f"${total.known:.4f}{doubtful} by {price.source}" if price else "price unknown"
     return (
-        f"{total.requests} requests{reasked}; {total.prompt_tokens} prompt tokens "
+        f"{_several(total.requests, 'request')}{reasked}; {total.prompt_tokens} prompt tokens "
         f"({total.cached_tokens} cached); {total.completion_tokens} completion tokens; {cost}"
     )

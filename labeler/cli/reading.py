@@ -117,8 +117,9 @@ def metrics(
     of_scores = _of_scores(scores, ids)
     kept = _scores_for(scores, of_scores)
     scored = [row for row in summarize_scores(kept, by, intervals=drawn) if row.metric in of_scores]
-    if not first and (not scored or _asked_besides(ids, labelled, of_scores)):
-        summary = summarize((), labelled, by)
+    if not first:
+        lacking = not scored or _asked_besides(ids, labelled, of_scores)
+        summary = summarize((), labelled, by) if lacking else []
     if as_json or output is not None:
         _put_summaries((*summary, *scored), output)
     else:

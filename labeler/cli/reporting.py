@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from labeler.cli.distributing import outcomes_at
 from labeler.cli.reading import Group, Labels, Level, Resamples, Seed
 from labeler.cli.running import refuse_own_input, watching
 from labeler.errors import UsageError
@@ -40,7 +41,6 @@ def report(
     ] = 10_000,
 ) -> None:
     """Write labels as a page for a browser, offline: figures, findings, records."""
-    from labeler import api
     from labeler.calculators import Intervals
     from labeler.cli.terminal import say
     from labeler.corrections.overlay import keep_corrections
@@ -54,7 +54,7 @@ def report(
     keep_corrections(target)
     with watching("reporting") as watched:
         written = write_report(
-            watched(api.read_any(labels)),
+            watched(outcomes_at(labels)),
             target,
             name="standard input" if labels == STDIO else source.name,
             by=by,

@@ -22,7 +22,8 @@ def merge(
     merged = merge_stores(sources, into)
     vectors = f", {merged.vectors} vectors" if merged.vectors else ""
     say(
-        f"{into}: of {merged.stores} stores {merged.new} new, {merged.present} there already, "
+        f"{into}: {merged.stores} store{'s' * (merged.stores != 1)} read, {merged.new} new, "
+        f"{merged.present} there already, "
         f"{merged.failures} failures{vectors}"
     )
     for id in merged.differing:  # noqa: A001 - the field's name

@@ -180,7 +180,8 @@ def _folded(cell: str, width: int) -> Iterator[str]:
     """The lines of a cell, of which none is wider; broken between words where that is possible."""
     for line in visible(cell).expandtabs().split("\n"):
         begun = ""
-        for word in re.findall(r" *[^ ]+", line) or [line]:
+        # Spaces that end a line would be looked through again from each of them.
+        for word in re.findall(r" *[^ ]+", line.rstrip(" ")) or [""]:
             if _wide(begun + word) <= width:
                 begun += word
                 continue

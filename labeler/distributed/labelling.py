@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from labeler.batches import Pending
 from labeler.distributed.parts import Part, anywhere, read_part
@@ -18,11 +21,12 @@ from labeler.distributed.places import folder_of, put_table
 from labeler.distributed.shards import ShardStore
 from labeler.distributed.shares import LOST, LOST_AFTER, Sharing, shared
 from labeler.errors import FatalJudgeError, LabelerError, RunPaused, StoreError, UsageError
-from labeler.formats.arrow_files import raws_of
+from labeler.formats.arrow_files import raws_of, reading
 from labeler.formats.columns import Columns
 from labeler.formats.label_tables import GROUP, SCHEMA, row_of
 from labeler.formats.parquet_groups import BATCH
 from labeler.judges import Judge
+from labeler.lines import open_bytes
 from labeler.pipeline import DEFAULT_CONCURRENCY, Origin, label_rows
 from labeler.profiles import DEFAULT_PROFILE
 from labeler.recipe import Recipe, recipe
@@ -38,6 +42,10 @@ WHOLE, FAILED, OPEN = ".parquet", ".failed.parquet", ".open.parquet"
 lasting failures, and one with failures that the next run asks again."""
 
 _SHOWN_FAILURES = 3
+_READERS = 8
+"""Partitions that are counted at once: what takes long is the way to them."""
+BEFORE = "before"
+"""The origin of labels that stand in partitions of earlier runs."""
 
 
 @dataclass(frozen=True)
@@ -287,7 +295,7 @@ class Worker:
         how = self._how = self._how or work.recipe(work.judge())
         table = read_part(part)
         try:
-            with ShardStore(Path(work.store), part.name) as store:
+            with ShardStore(Path(work.store), part.name, part.besides) as store:
                 labels = label_batch(
                     table,
                     part,
@@ -304,6 +312,40 @@ class Worker:
         put_table(folder, part.name + ending, labels, GROUP)
         for other in {OPEN, FAILED, WHOLE} - {ending}:
             folder.remove(part.name + other)
+
+
+def standing_in(output: str, names: Sequence[str]) -> PartReport:
+    """Count what partitions hold that are there already.
+
+    Args:
+        output: their folder or address.
+        names: of their files.
+
+    Returns:
+        Labels under the origin :data:`BEFORE`, failures by their reasons.
+
+    Raises:
+        UsageError: one cannot be read, or is no partition.
+    """
+    standing = PartReport("")
+    with ThreadPoolExecutor(_READERS) as readers:
+        for table in readers.map(lambda name: _outcomes(f"{output.rstrip('/')}/{name}"), names):
+            standing.rows += table.num_rows
+            failed = table.filter(pc.is_valid(table["reason"]))
+            standing.reasons += Counter(failed["reason"].to_pylist())
+            standing.failures += failed["message"].to_pylist()[:_SHOWN_FAILURES]
+            del standing.failures[_SHOWN_FAILURES:]
+    standing.origins[BEFORE] = standing.rows - standing.reasons.total()
+    return standing
+
+
+def _outcomes(file: str) -> Any:  # noqa: ANN401 - pyarrow has no types
+    """Why outcomes of a partition failed, with nulls for those that did not."""
+    with reading(file), open_bytes(file) as source:
+        partition = pq.ParquetFile(source)
+        if not {"reason", "message"} <= set(partition.schema_arrow.names):
+            raise UsageError(f"{file} is no partition of labels: remove it, and its part is done")
+        return partition.read(columns=["reason", "message"], use_threads=False)
 
 
 def _is_a(error: LabelerError, name: str) -> bool:

@@ -11,6 +11,7 @@ import logging
 import os
 import re
 import secrets
+import tempfile
 from collections import deque
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
@@ -47,6 +48,8 @@ _DEAD = "dead"
 """The ending of a report that tells what workers spent that died."""
 _SAYING = re.compile(r"^[\w.]*(?:Error|Exception|Exit)\b.*", re.MULTILINE)
 _MOST_BLOCKS = 2000
+_STDERR = 2
+_LEVEL_SET = b"Set ray log level"
 _AHEAD = 4
 """Files for each worker that are counted, or wait for that, before the next counts are added."""
 
@@ -183,13 +186,33 @@ def _begin(address: str | None, workers: int) -> None:
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
     local = {"address": "local", "num_cpus": workers, "include_dashboard": False}
     try:
-        ray.init(**(local if address is None else {"address": address}), **quiet)
+        with _hushed():
+            ray.init(**(local if address is None else {"address": address}), **quiet)
     except (OSError, RuntimeError, ValueError, RayError) as error:
         what = "Ray cannot be started here" if address is None else f"no Ray answers at {address}"
         raise UsageError(
             f"{what}: {type(error).__name__}: {str(error)[:200]}; check RAY_ADDRESS, which names a "
             "cluster (without it one is started here), and RAY_AUTH_TOKEN, which must be its token"
         ) from error
+
+
+@contextmanager
+def _hushed() -> Generator[None, None, None]:
+    """Keep back the line by which Ray says that it was told to say little, and no other."""
+    try:
+        ours = os.dup(_STDERR)
+    except OSError:  # there is no standard error
+        yield
+        return
+    with tempfile.TemporaryFile() as said:
+        os.dup2(said.fileno(), _STDERR)
+        try:
+            yield
+        finally:
+            os.dup2(ours, _STDERR)
+            os.close(ours)
+            said.seek(0)
+            os.write(_STDERR, b"".join(line for line in said if _LEVEL_SET not in line))
 
 
 @contextmanager

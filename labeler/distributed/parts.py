@@ -11,10 +11,11 @@ import hashlib
 import itertools
 import json
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -22,8 +23,9 @@ import pyarrow.parquet as pq
 from labeler.distributed.places import files_like
 from labeler.errors import UsageError
 from labeler.formats.arrow_files import check_schema, reading
-from labeler.formats.columns import Columns
+from labeler.formats.columns import Choice, Columns
 from labeler.formats.parquet_groups import ParquetRows, check_groups
+from labeler.formats.presets import suggestion
 from labeler.lines import is_remote, open_bytes
 
 PART_ROWS = 5000
@@ -33,7 +35,11 @@ LARGEST_PART = 1 << 30
 _SUFFIX = ".parquet"
 _ODD = re.compile(r"[^A-Za-z0-9_-]+")
 _LONGEST_STEM = 60
+_NAME = re.compile(r"(.+)-([0-9a-f]{12})-g(\d{5,})-r(\d{7,})")
 _PATTERN = re.compile(r"[*?\[]")
+_NEEDED = ("question", "documents", "response")
+_OF_LABELS = {"kind", "key", "signature", "label", "example"}
+"""Columns that a file of labels has, and no file of rows."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +54,7 @@ class Part:
         start: the first row in it.
         stop: the row after the last one.
         before: rows of the file before its row group.
+        besides: other parts that rows of it once stood in: their stores are looked into as well.
     """
 
     name: str
@@ -57,6 +64,7 @@ class Part:
     start: int
     stop: int
     before: int
+    besides: tuple[str, ...] = ()
 
     @property
     def rows(self) -> int:
@@ -70,7 +78,30 @@ class Part:
     @classmethod
     def from_json(cls, text: str) -> Part:
         """The part of a text that :meth:`to_json` made."""
-        return cls(**json.loads(text))
+        made = cls(**json.loads(text))
+        return replace(made, besides=tuple(made.besides))
+
+
+class PartName(NamedTuple):
+    """What the name of a part tells.
+
+    Attributes:
+        stem: of its file's name.
+        digest: of its file's footer.
+        group: number of the row group.
+        start: the first row in it.
+    """
+
+    stem: str
+    digest: str
+    group: int
+    start: int
+
+
+def part_name(text: str) -> PartName | None:
+    """Understand a part's name; ``None`` where it is none."""
+    found = _NAME.fullmatch(text)
+    return PartName(found[1], found[2], int(found[3]), int(found[4])) if found else None
 
 
 def input_files(name: str) -> list[str]:
@@ -115,16 +146,18 @@ def parts_of_file(file: str, most: int = PART_ROWS, columns: Columns | None = No
         columns: which column each field is read from; those that were named must be there.
 
     Raises:
-        UsageError: it cannot be read, or lacks a column.
+        UsageError: it cannot be read, or lacks a column without which no row of it can be labelled.
     """
     with reading(file), open_bytes(file) as source:
         facts = pq.ParquetFile(source).metadata
         check_groups(file, facts)
-        check_schema(file, facts.schema.to_arrow_schema())
+        schema = facts.schema.to_arrow_schema()
+        check_schema(file, schema)
         digest = _footer_digest(source)
-        names = facts.schema.to_arrow_schema().names
         counts = [facts.row_group(group).num_rows for group in range(facts.num_row_groups)]
-    _require_columns(file, names, columns)
+    _require_columns(file, schema.names, columns)
+    if facts.num_rows:
+        _require_rows(file, schema, columns)
     stem = _ODD.sub("_", Path(file).stem)[:_LONGEST_STEM]
     befores = itertools.accumulate(counts, initial=0)
     return [
@@ -163,6 +196,48 @@ def _require_columns(file: str, names: Iterable[str], columns: Columns | None) -
                 f"{file} has no column {path.text!r:.80}, which {field!r} is to be read from; it "
                 f"has: {', '.join(sorted(there))[:300]}"
             )
+
+
+def _require_rows(file: str, schema: Any, columns: Columns | None) -> None:  # noqa: ANN401 - pyarrow has no types
+    """Refuse a file of which each row would fail: it has no column for what rows need."""
+    there = set(schema.names)
+    ways = columns.choices if columns else {}
+    missing = [field for field in _NEEDED if not _has(there, field, ways.get(field))]
+    if not missing:
+        return
+    if there >= _OF_LABELS:
+        raise UsageError(
+            f"{file} holds labels, not rows: 'labeler metrics' reads them; name the rows that are "
+            "to be labelled"
+        )
+    hint = suggestion({field.name: _sample(field.type) for field in schema}) if not columns else ""
+    read_from = [
+        f"; {field!r} is read from {' or '.join(repr(str(choice)) for choice in ways[field])}"
+        for field in missing
+        if field in ways
+    ]
+    raise UsageError(
+        f"{file} has no column for {', '.join(map(repr, missing))}, so that each of its rows would "
+        f"fail; rows need {', '.join(_NEEDED)}; it has: {', '.join(sorted(there))[:300]}"
+        f"{''.join(read_from)}{hint or '; say which columns are meant with --map or --preset'}"
+    )
+
+
+def _has(there: AbstractSet[str], field: str, choices: Sequence[Choice] | None) -> bool:
+    if choices is None:
+        return field in there
+    return any(
+        path.text in there or path.steps[0] in there for choice in choices for path in choice.paths
+    )
+
+
+def _sample(kind: Any) -> object:  # noqa: ANN401 - pyarrow has no types
+    """A value as a column of a type may hold."""
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return [_sample(kind.value_type)]
+    if pa.types.is_struct(kind):
+        return {field.name: _sample(field.type) for field in kind}
+    return "text"
 
 
 def read_part(part: Part) -> Any:  # noqa: ANN401 - pyarrow has no types

@@ -15,10 +15,11 @@ from labeler.distributed.labelling import (
     PartReport,
     Work,
     Worker,
+    standing_in,
 )
 from labeler.distributed.parts import PART_ROWS, Part, input_files, parts_of_file
 from labeler.distributed.places import Folder, folder_of, put_bytes
-from labeler.distributed.shards import stores_of_parts
+from labeler.distributed.shards import besides, note_size
 from labeler.distributed.shares import BUDGET, Ledger
 from labeler.errors import UsageError
 from labeler.label_files import INDEX_SUFFIX
@@ -40,13 +41,15 @@ class Plan:
         parts: those to be labelled.
         done: how many have their partitions already.
         rows: of all parts.
-        unread: stores of other parts, in which nothing is looked up.
+        unread: stores that may hold labels of these rows, and in which nothing is looked up.
+        standing: what the partitions that are there already hold.
     """
 
     parts: list[Part]
     done: int
     rows: int
     unread: int = 0
+    standing: PartReport = field(default_factory=lambda: PartReport(""))
 
 
 @dataclass
@@ -55,19 +58,25 @@ class Totals:
 
     Attributes:
         sum: the reports, added up.
-        parts: partitions that were written.
+        written: names of the parts whose partitions were written.
         left: parts that the budget did not reach.
     """
 
     sum: PartReport = field(default_factory=lambda: PartReport(""))
-    parts: int = 0
+    written: set[str] = field(default_factory=set)
     left: int = 0
+
+    @property
+    def parts(self) -> int:
+        """How many partitions were written."""
+        return len(self.written)
 
     def add(self, report: PartReport) -> None:
         """Count a part."""
         total = self.sum
         self.left += report.ending == BUDGET
-        self.parts += not report.ending
+        if report.part and not report.ending:
+            self.written.add(report.part)
         total.origins += report.origins
         total.reasons += report.reasons
         total.failures = [*total.failures, *report.failures][:_SHOWN_FAILURES]
@@ -87,26 +96,43 @@ def plan(inputs: Iterable[str], work: Work, part_rows: int = PART_ROWS) -> Plan:
         part_rows: rows of a part at most; the same for all runs into one folder.
 
     Raises:
-        UsageError: there are no such files, or the folder holds partitions of something else.
+        UsageError: there are no such files, or no row of one can be labelled; the folder holds
+            partitions of something else; or a budget could not be kept.
     """
     if part_rows < 1:
         raise UsageError(f"part_rows must be 1 or more, got {part_rows}")
     files = list(dict.fromkeys(file for name in inputs for file in input_files(name)))
     parts = [part for file in files for part in parts_of_file(file, part_rows, work.columns)]
     _require_own_names(parts)
+    how = work.recipe(work.judge())
+    if work.limits.budget is not None:
+        _require_bounds(how)
     folder = folder_of(work.output)
     there = _partitions(folder.names())
     _require_planned(work.output, parts, there)
-    _require_same(folder, work.output, asked(work, part_rows), empty=not there)
-    done = {name for name, endings in there.items() if _is_done(endings, work)}
+    _require_same(folder, work.output, asked(work, how, part_rows), empty=not there)
+    done = {name: max(ends) for name, ends in there.items() if _is_done(ends, work)}
     left = [part for part in parts if part.name not in done]
-    unread = stores_of_parts(Path(work.store)) - {part.name for part in parts}
-    return Plan(left, len(done), sum(p.rows for p in parts), len(unread))
+    looking, unread = besides(left, parts, Path(work.store), part_rows)
+    if left:
+        note_size(Path(work.store), part_rows)
+    standing = standing_in(work.output, [name + ending for name, ending in done.items()])
+    return Plan(looking, len(done), sum(p.rows for p in parts), unread, standing)
 
 
-def asked(work: Work, part_rows: int) -> dict[str, object]:
+def _require_bounds(how: Recipe) -> None:
+    """Refuse a budget that the judge could not keep.
+
+    Raises:
+        UsageError: nobody knows what an answer may cost at most.
+    """
+    require = getattr(how.judge, "require_bounds", None)
+    if require is not None:
+        require()
+
+
+def asked(work: Work, how: Recipe, part_rows: int) -> dict[str, object]:
     """What makes the partitions of two runs different, in words of JSON."""
-    how = work.recipe(work.judge())
     return {
         "format": 1,
         "part_rows": part_rows,
@@ -191,8 +217,9 @@ def _require_planned(output: str, parts: list[Part], there: Iterable[str]) -> No
         raise UsageError(
             f"{output} holds partitions of other rows, such as {strange[0]!r}: their file was "
             "changed, is not among the input, or was cut into parts of another size; name all the "
-            "input, or write to another folder; first 'labeler store merge', or what other parts "
-            "bought is bought again"
+            "input, or write to another folder; labels of "
+            "the same rows of the same file are found there; of a file that was changed only after "
+            "'labeler store merge'"
         )
 
 

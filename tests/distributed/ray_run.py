@@ -99,6 +99,10 @@ class Run:
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._process = process
 
+    def interrupt(self) -> None:
+        """Break it off, as Ctrl-C does."""
+        self._process.send_signal(signal.SIGINT)
+
     def end(self) -> tuple[int, str]:
         """Wait for its end: exit code and what it said."""
         _, said = self._process.communicate(timeout=SECONDS)

@@ -5,23 +5,25 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
+from threading import Event
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from command import Command
-from distributed.ray_run import ON_RAY, Cluster, Gate, bucket, cluster, labelling, numbers
+from distributed.ray_run import ON_RAY, SECONDS, Cluster, Gate, bucket, cluster, labelling, numbers
 from labeler.label_files import write_outcomes
 from labeler.record import AnyOutcome, LabelFailure, LabelRecord
 from labeler.stores.disk import DiskStore
 from labelled import record
-from parquet_rows import outcomes_in, write_rows
+from parquet_rows import outcomes_in, row, write_rows
 from records import sample_failure
 from scored import record as score_record
 from wire.provider import Provider, error
@@ -78,6 +80,7 @@ def test_a_wrong_key_ends_the_run_with_its_words(tmp_path: Path, rows: Path) -> 
     assert code == 2
     assert "key" in said
     assert "sk-none" not in said
+    assert "logging.cc" not in said
     assert outcomes_in(tmp_path / "labels") == []
 
 
@@ -107,6 +110,37 @@ def test_a_killed_worker_costs_what_it_had_in_flight_and_no_row(
         assert code == 0, said
         assert asked(provider) == paid  # one machine finds each label under the key that Ray gave
         assert len(keys(tmp_path / "all")) == ROWS
+
+
+def test_a_run_that_is_broken_off_says_what_it_stored_and_the_next_one_what_stands(
+    tmp_path: Path, rows: Path, ray_cluster: Cluster
+) -> None:
+    """Nobody takes paid labels for lost; failures stand also where nothing is left to do."""
+    responses = [None, *(row(number)["response"] for number in range(1, ROWS // 2))]
+    write_rows(rows / "0.parquet", ROWS // 2, group=10, response=responses)
+    gate, broken_off = Gate(9), Event()
+
+    def latency(_: object) -> float:
+        gate.latency()
+        return SECONDS if gate.reached.is_set() and not broken_off.is_set() else 0.0
+
+    with Provider(latency=latency, record=False) as provider:
+        options = ["--input", rows, "-o", "labels", "--concurrency", 1, *hosted(provider)]
+        with labelling(tmp_path, *options, **ray_cluster.variables) as run:
+            assert gate.reached.wait(60)
+            broken_off.set()
+            run.interrupt()
+            _, said = run.end()
+        assert re.search(r"\d labels of the 6 parts that are not written yet are stored", said), (
+            said
+        )
+        for _ in range(2):
+            with labelling(tmp_path, *options, **ray_cluster.variables) as run:
+                code, said = run.end()
+            assert code == 1, said
+            assert "1 failed (missing_field 1)" in said
+    assert "0 parts written" in said
+    assert f"{ROWS - 1} labelled before" in said
 
 
 def test_workers_keep_to_one_budget_and_the_next_run_goes_on(
@@ -188,7 +222,7 @@ def test_rows_and_partitions_may_be_in_a_bucket(
     copied("get", "s3://harbour/labels", tmp_path / "labels", storage)
     assert len(outcomes_in(tmp_path / "labels")) == ROWS
     alone = numbers(tmp_path, "labels", "--json", "--no-index")
-    for place in ("s3://harbour/labels", "s3://harbour/labels/*.parquet"):
+    for place in ("s3://harbour/labels", "s3://harbour/labels/", "s3://harbour/labels/*.parquet"):
         assert numbers(tmp_path, place, "--json", *ON_RAY, **variables)[:2] == alone[:2]
         assert numbers(tmp_path, place, "--json", **storage) == alone
 

@@ -11,6 +11,7 @@ from typing import Any
 import fsspec
 import pytest
 
+import labeler
 from command import Command
 from labeler.calculators import METRICS, Intervals, select_metrics
 from labeler.cli.distributing import located
@@ -28,7 +29,7 @@ from labeler.index.sidecar import write_sidecar
 from labeler.judges.embedded import EmbeddedJudge
 from labeler.label_files import parts_of, write_outcomes
 from labeler.record import label_key
-from labelled import record
+from labelled import output, record
 from parquet_rows import write_rows
 
 ALL = select_metrics("all")
@@ -169,3 +170,17 @@ def test_indexes_among_partitions_do_not_stop_the_next_run(
     write_sidecar(Path(partitions[0]))
     assert plan([str(rows)], asked, 3).done == 2
     assert parts_of(str(tmp_path / "labels")) == partitions
+
+
+@pytest.mark.parametrize("command", ["audit", "report"])
+def test_labels_at_an_address_are_read_as_a_folder(
+    command: str, labeler_command: Command, tmp_path: Path
+) -> None:
+    """By the commands that need their texts too; nothing is counted as no labels."""
+    local = tmp_path / "labels.parquet"
+    labeler.write_labels([record(id="r1", answer=output(support={"a": ["0a"]}))], local)
+    with fsspec.open(f"memory://{tmp_path.name}/part.parquet", "wb") as file:
+        file.write(local.read_bytes())
+    more = ("-o", tmp_path / "report.html") if command == "report" else ()
+    code, _, err = labeler_command(command, f"memory://{tmp_path.name}", *more)
+    assert (code, err.count("no label")) == (0, 0)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
+from types import ModuleType
 
 import fsspec
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import labeler
@@ -16,6 +20,7 @@ from fakes import CountingJudge, agreeable
 from labeler.distributed.labelling import PartReport, Work
 from labeler.distributed.parts import Part, input_files, parts_of_file
 from labeler.distributed.running import MANIFEST, Plan, Totals, in_a_loop, plan, run
+from labeler.distributed.shards import labels_stored
 from labeler.errors import JudgeError, RunPaused, UsageError
 from labeler.formats.presets import choose_columns
 from labeler.judges import JudgeReply, UnusableAnswer
@@ -24,6 +29,7 @@ from labeler.prompting import JudgeRequest
 from labeler.record import LabelFailure, LabelRecord
 from labeler.stores.disk import DiskStore
 from labeler.stores.merging import merge_stores
+from labeler.traffic import Limits
 from parquet_rows import outcomes_in, row, write_rows
 
 
@@ -175,13 +181,161 @@ def test_a_changed_file_is_refused(tmp_path: Path) -> None:
         plan([str(file)], work(tmp_path), 5)
 
 
-def test_stores_of_other_parts_are_told_of(tmp_path: Path) -> None:
-    """Nothing is looked up in them: what they hold would be bought again."""
-    file = write_rows(tmp_path / "rows.parquet", 20, group=20)
-    label(file, work(tmp_path), part_rows=5)
-    for size, unread in ((5, 0), (10, 2)):
-        other = work(tmp_path, output=str(tmp_path / f"by-{size}"))
-        assert plan([str(file)], other, size).unread == unread
+@pytest.mark.parametrize(("before", "after"), [(10, 4), (4, 10), (10, 10)])
+def test_what_parts_of_another_size_bought_is_not_bought_again(
+    tmp_path: Path, before: int, after: int
+) -> None:
+    """Whatever part a row stood in, its label is found, and nobody is told of a loss."""
+    file = write_rows(tmp_path / "rows.parquet", 40, group=20)
+    label(file, work(tmp_path, CountingJudge()), part_rows=before)
+    judge = CountingJudge()
+    other = work(tmp_path, judge, output=str(tmp_path / "other"))
+    assert plan([str(file)], other, after).unread == 0
+    assert label(file, other, part_rows=after).sum.origins == {"store": 40}
+    assert judge.asked == []
+
+
+def test_a_part_looks_into_no_more_stores_than_it_shares_rows_with(tmp_path: Path) -> None:
+    """Each open store takes files."""
+    file = write_rows(tmp_path / "rows.parquet", 40, group=40)
+    label(file, work(tmp_path), part_rows=10)
+    parts = plan([str(file)], work(tmp_path, output=str(tmp_path / "other")), 4).parts
+    shared = [[name[-2:] for name in part.besides] for part in parts]
+    assert shared == [
+        [],
+        ["00"],
+        ["00", "10"],
+        ["10"],
+        ["10"],
+        [],
+        ["20"],
+        ["20", "30"],
+        ["30"],
+        ["30"],
+    ]
+
+
+def test_a_store_that_another_machine_has_is_passed_over(tmp_path: Path) -> None:
+    """Its labels are asked for again; the part is labelled."""
+    file = write_rows(tmp_path / "rows.parquet", 4, group=4)
+    label(file, work(tmp_path), part_rows=4)
+    judge = CountingJudge()
+    other = work(tmp_path, judge, output=str(tmp_path / "other"))
+    planned = plan([str(file)], other, 2)
+    assert [len(part.besides) for part in planned.parts] == [0, 1]
+    shutil.rmtree(tmp_path / "store")
+    assert [report.rows for report in run(planned, other, in_a_loop, 1)] == [2, 2]
+    assert len(judge.asked) == 4
+
+
+def test_stores_that_are_too_many_for_a_part_are_told_of(tmp_path: Path) -> None:
+    """What they hold would be bought again without a word."""
+    file = write_rows(tmp_path / "rows.parquet", 70, group=70)
+    part = parts_of_file(str(file), 1)
+    for one in part:
+        folder = tmp_path / "store" / "shards" / one.name
+        folder.mkdir(parents=True)
+        (folder / "cache.db").touch()
+    planned = plan([str(file)], work(tmp_path), 70)
+    assert len(planned.parts[0].besides) + planned.unread == 69
+    assert planned.unread > 0
+
+
+def test_stores_of_a_changed_file_are_told_of_and_those_of_others_are_not(tmp_path: Path) -> None:
+    """Some of its rows may be the same."""
+    write_rows(tmp_path / "other.parquet", 5)
+    file = write_rows(tmp_path / "rows.parquet", 6)
+    for each in ("other", "rows"):
+        label(tmp_path / f"{each}.parquet", work(tmp_path, output=str(tmp_path / each)))
+    write_rows(file, 7)
+    changed = work(tmp_path, output=str(tmp_path / "changed"))
+    assert plan([str(file)], changed, 5).unread == 2
+    fresh = write_rows(tmp_path / "fresh.parquet", 7)
+    assert plan([str(fresh)], work(tmp_path, output=str(tmp_path / "fresh")), 5).unread == 0
+
+
+def test_a_run_that_finds_all_done_tells_of_the_failures_that_stand(tmp_path: Path) -> None:
+    """What was labelled and what failed before is counted, whatever the partition's name."""
+    responses = [row(number)["response"] for number in range(8)]
+    responses[6] = None
+    file = write_rows(tmp_path / "rows.parquet", 8, response=responses)
+    judge, _ = failing_once(lasting=True)
+    label(file, work(tmp_path, judge), part_rows=4)
+    planned = plan([str(file)], work(tmp_path, judge), 4)
+    assert planned.parts == []
+    standing = planned.standing
+    assert (standing.rows, standing.origins) == (8, {"before": 6})
+    assert standing.reasons == {"refusal": 1, "missing_field": 1}
+    assert [f"{file}:row 7" in message for message in standing.failures] == [False, True]
+
+
+def test_a_file_in_the_place_of_a_partition_is_named(tmp_path: Path) -> None:
+    """It is not counted as labels."""
+    file = write_rows(tmp_path / "rows.parquet", 4)
+    label(file, work(tmp_path))
+    (partition,) = (tmp_path / "labels").glob("*.parquet")
+    partition.write_bytes(file.read_bytes())
+    with pytest.raises(UsageError, match="is no partition of labels"):
+        plan([str(file)], work(tmp_path), 5)
+
+
+def foreign(file: Path) -> Path:
+    """Rows with the columns of another system."""
+    table = pa.table(
+        {"user_input": ["How long?"], "retrieved_contexts": [["90 m."]], "response": ["90 m."]}
+    )
+    pq.write_table(table, file)
+    return file
+
+
+def test_a_file_without_the_columns_of_rows_is_refused_with_the_preset_that_fits(
+    tmp_path: Path,
+) -> None:
+    """Before anything is written; with the preset it is labelled."""
+    file = foreign(tmp_path / "rows.parquet")
+    with pytest.raises(UsageError, match=r"no column for 'question', 'documents'.*--preset ragas"):
+        plan([str(file)], work(tmp_path))
+    assert not (tmp_path / "labels").exists()
+    assert label(file, work(tmp_path, columns=choose_columns(None, "ragas"))).sum.rows == 1
+
+
+def test_a_preset_that_fits_no_column_is_refused(tmp_path: Path) -> None:
+    """It says where the field was looked for."""
+    file = foreign(tmp_path / "rows.parquet")
+    with pytest.raises(UsageError, match="'question' is read from 'query'"):
+        plan([str(file)], work(tmp_path, columns=choose_columns(None, "llamaindex")))
+
+
+def test_labels_given_as_rows_are_refused(tmp_path: Path) -> None:
+    """They need no labelling."""
+    label(write_rows(tmp_path / "rows.parquet", 2), work(tmp_path))
+    with pytest.raises(UsageError, match="holds labels, not rows"):
+        plan([str(tmp_path / "labels")], work(tmp_path, output=str(tmp_path / "again")))
+
+
+def test_a_budget_that_cannot_be_kept_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    """In the words of the judge."""
+
+    class Unbounded(CountingJudge):
+        def require_bounds(self) -> None:
+            raise UsageError("a budget needs max_output_tokens")
+
+    file = write_rows(tmp_path / "rows.parquet", 2)
+    limits = Limits(budget=Decimal(1))
+    with pytest.raises(UsageError, match="needs max_output_tokens"):
+        plan([str(file)], work(tmp_path, Unbounded(), limits=limits))
+    assert not (tmp_path / "labels").exists()
+    assert len(plan([str(file)], work(tmp_path, Unbounded())).parts) == 1
+
+
+def test_what_unfinished_parts_stored_is_counted(tmp_path: Path) -> None:
+    """A damaged store counts for nothing and stops nobody."""
+    file = write_rows(tmp_path / "rows.parquet", 12)
+    label(file, work(tmp_path))
+    names = [part.name for part in parts_of_file(str(file), 5)]
+    assert labels_stored(tmp_path / "store", names[1:]) == 7
+    (tmp_path / "store" / "shards" / names[1] / "cache.db").write_bytes(b"no store")
+    assert labels_stored(tmp_path / "store", [*names[1:], "strange"]) == 2
 
 
 def test_a_folder_of_other_parquet_files_is_refused(tmp_path: Path) -> None:
@@ -326,6 +480,32 @@ def test_without_ray_the_engine_says_what_to_install(
     assert code == 2
     assert "pip install 'rag-labeler[ray]'" in err
     assert not (tmp_path / "labels").exists()
+
+
+@pytest.fixture
+def loop_for_ray(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Has a loop in this process do what Ray would."""
+    stand_in = ModuleType("labeler.distributed.on_ray")
+    monkeypatch.setattr(stand_in, "on_ray", in_a_loop, raising=False)
+    monkeypatch.setattr(stand_in, "processors", lambda: 1, raising=False)
+    monkeypatch.setitem(sys.modules, stand_in.__name__, stand_in)
+
+
+@pytest.mark.usefixtures("loop_for_ray")
+def test_failures_that_stand_make_the_exit_code_of_each_run(
+    labeler_command: Command, tmp_path: Path
+) -> None:
+    """As on one machine; and one part is one part."""
+    file = write_rows(tmp_path / "rows.parquet", 3, response=[None, "It is.", "It was."])
+    options = ["--engine", "ray", "--input", file, "-o", "labels", "--judge", "embedded"]
+    code, _, first = labeler_command("label", *options)
+    assert (code, "3 rows in 1 part, 0 of them done before; 1 worker" in first) == (1, True)
+    code, _, again = labeler_command("label", *options)
+    assert code == 1
+    assert (
+        "0 labelled, 0 from the store, 2 labelled before, 1 failed (missing_field 1)"
+        in " ".join(again.split())
+    )
 
 
 @pytest.mark.parametrize(

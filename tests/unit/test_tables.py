@@ -82,6 +82,13 @@ def test_parts_hold_every_column_once_and_the_names_in_each() -> None:
     assert parts[1].rows == [["a", "0.5678", "1234"]]
 
 
+def test_a_name_that_ends_in_very_many_spaces_is_folded() -> None:
+    """Names are of strangers; so many would take hours if each were looked at for each."""
+    names = ["a" + " " * 1_000_000, " " * 1_000_000, "b"]
+    block = Grid([Column("name", words=True)], [[name] for name in names]).block(80)
+    assert [line.rstrip() for line in block.body.split("\n")[1:]] == ["a", "", "b"]
+
+
 def test_blocks_of_one_grid_are_alike() -> None:
     """A block with short names has its figures where that with long ones has them."""
     rows = [[LONG, *FIGURES], ["a", *FIGURES]]
