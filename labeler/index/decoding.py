@@ -78,7 +78,9 @@ def decode_label(content: bytes, key: str | None = None) -> LabelRow | None:
         record = _DECODER.decode(content)
         if key is not None and key != record.key:
             raise Doubtful
-        signed, facts = _signature(bytes(record.signature))
+        signature = bytes(record.signature)
+        read = _common_signature if len(signature) <= _LONGEST_SIGNATURE else _signature
+        signed, facts = read(signature)
         row = _row(record, signed, facts)
     except (msgspec.MsgspecError, ValueError, KeyError, RecursionError) as error:
         raise Doubtful from error
@@ -211,17 +213,24 @@ class _Signed(NamedTuple):
         return self.before + b'"source":' + msgspec.json.encode(source) + b"," + self.after
 
 
-@lru_cache(maxsize=1024)
+_LONGEST_SIGNATURE = 1 << 14
+"""Bytes of a signature that is kept in memory: megabytes of them, however large others."""
+
+
 def _signature(content: bytes) -> tuple[_Signed, bytes]:
     """What is known of a signature, and what of it enters the key, by its JSON as it stands."""
     given = _SIGNATURE.decode(content)
     source = _or(given.source, None)
     given.source = msgspec.UNSET
-    signed = _signed(msgspec.json.encode(given))
+    unsourced = msgspec.json.encode(given)
+    read = _common_signed if len(unsourced) <= _LONGEST_SIGNATURE else _signed
+    signed = read(unsourced)
     return signed, signed.facts(source)
 
 
-@lru_cache(maxsize=1024)
+_common_signature = lru_cache(maxsize=1024)(_signature)
+
+
 def _signed(content: bytes) -> _Signed:
     """What is known of a signature without its source, by its JSON."""
     read = Signature.model_validate_json(content)
@@ -238,6 +247,8 @@ def _signed(content: bytes) -> _Signed:
         after=after[0],
     )
 
+
+_common_signed = lru_cache(maxsize=1024)(_signed)
 
 _MARK = "5f2b0c6e-the-source-of-an-imported-label"
 _PROFILE_OF = {profile.family: profile.name for profile in PROFILES.values()}
@@ -271,7 +282,7 @@ def _row(record: Any, signed: _Signed, facts: bytes) -> LabelRow:  # noqa: ANN40
     sentences = list(chain.from_iterable(example.documents))
     texts = [s.text for s in sentences]
     sizes = tuple(map(len, example.documents))
-    shape = _common_shape(sizes) if len(texts) <= _FEW else _shape_of(sizes)
+    shape = _common_shape(sizes) if max(len(texts), len(sizes)) <= _FEW else _shape_of(sizes)
     if [s.key for s in sentences] != shape.keys:
         raise Doubtful
     places = shape.places
@@ -354,7 +365,8 @@ def _profile_of_verbatim(label: Any) -> None:  # noqa: ANN401 - as above
 _Places = dict[str, int]
 """For each document sentence, by its key, its place among all."""
 _FEW = 128
-"""Sentences of a record whose keys are kept in memory: megabytes of them, however large others."""
+"""Sentences, and documents, of a record whose keys are kept in memory: megabytes of them, however
+large others."""
 _DOCUMENTS, _FIRST = 1024, 64
 """Documents, and sentences of each, whose keys are kept in memory."""
 

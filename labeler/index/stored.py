@@ -56,7 +56,8 @@ class StoreFile(Database):
     def holds_labels(self, after: int, upto: int) -> bool:
         """Whether there is anything but failures among the rows after a number, up to another."""
         query = "SELECT key FROM Cache WHERE rowid > ? AND rowid <= ?"
-        found = f"SELECT 1 FROM ({query}) WHERE NOT (key >= ? AND key < ?) LIMIT 1"  # noqa: S608 - no value in it
+        # Of a key that is NULL, SQL cannot say which it is: the scan refuses it.
+        found = f"SELECT 1 FROM ({query}) WHERE (key >= ? AND key < ?) IS NOT 1 LIMIT 1"  # noqa: S608 - no value in it
         return bool(self._all(found, after, upto, FAILURE, _AFTER_FAILURES))
 
 
@@ -328,7 +329,7 @@ class _Scan:
             seen=self._seen,
             others=self._others,
             # Counted from the end: the last label is always among them.
-            samples=self._samples[:: -(-(len(self._samples) // _SAMPLES) or 1)][::-1],
+            samples=self._samples[:: -max(len(self._samples) // _SAMPLES, 1)][::-1],
         )
         return path
 

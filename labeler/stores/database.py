@@ -55,13 +55,15 @@ _COUNTERS = frozenset({"count", "size", "hits", "misses"})
 _SCHEMA = "94a0aa613577db0dd25ca54a422aff6771371d7eb2a4002656250c985b813fdc"
 """SHA-256 of the text of the tables, indexes and triggers that diskcache 5.6.3 makes."""
 
+# The beginning of a column, as SQL writes it: what is in it may be too large to be written out.
+_QUOTED = "quote(CASE WHEN typeof({0}) IN ('blob', 'text') THEN substr({0}, 1, 39) ELSE {0} END)"
 # In what way a row is not one that a label store writes; NULL for one that is.
-_ODDITY = """CASE
+_ODDITY = f"""CASE
   WHEN typeof(key) IS NOT 'text' OR raw IS NOT 1 THEN printf(
-    'its key is a pickle or no text (type %s, raw %s)', typeof(key), substr(quote(raw), 1, 80))
+    'its key is a pickle or no text (type %s, raw %s)', typeof(key), {_QUOTED.format("raw")})
   WHEN mode IS NOT 1 OR filename IS NOT NULL OR typeof(value) IS NOT 'blob' THEN printf(
     'its value is not plain bytes (mode %s, %s)',
-    substr(quote(mode), 1, 80), CASE WHEN filename IS NULL THEN 'inline' ELSE 'in a file' END)
+    {_QUOTED.format("mode")}, CASE WHEN filename IS NULL THEN 'inline' ELSE 'in a file' END)
 END"""
 _SELECT = f"SELECT key, value, {_ODDITY} FROM Cache"  # noqa: S608 - of our own words
 _REMEDIES = {

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from any_labels import ANY_LABEL, wide_labels
 from labeler.errors import UsageError
+from labeler.index import decoding
 from labeler.index.building import gather
 from labeler.index.decoding import Doubtful, decode_label
 from labeler.index.frames import Gathering
@@ -105,6 +106,23 @@ def test_a_key_is_worked_out_anew_whatever_it_is_made_of(
     assert row.label == str(made_by)
     assert json.loads(row.metadata) == metadata
     assert row.lengths == [len(text), 1]
+
+
+def test_what_is_kept_in_memory_is_small() -> None:
+    """Neither the shape of a record with very many documents is, nor a very long signature."""
+    caches = decoding._common_shape, decoding._common_signature, decoding._common_signed
+    usual, empty = record(), ()
+    many = (*usual.example.documents, *[empty] * 1000)
+    long = {"source": "s" * 20_000, "sampling": {"prefix": "p" * 20_000}}
+    made = [
+        signed_again(usual, usual.signature, documents=many),
+        signed_again(usual, usual.signature.model_copy(update=long)),
+    ]
+    row_of(line_of(usual))
+    before = [cache.cache_info().currsize for cache in caches]
+    for label in made:
+        assert plain(row_of(line_of(label))) == plain(label_row(label))
+    assert [cache.cache_info().currsize for cache in caches] == before
 
 
 def paths(value: object, before: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:

@@ -119,6 +119,18 @@ def test_scores_beside_labels_are_printed_too(labeler_command: Command, tmp_path
         assert found == labeler_command("metrics", path, "--json", "--no-index")
 
 
+@pytest.mark.parametrize("asked", [(), ("--metrics", "tone"), ("--metrics", "tone,relevance")])
+def test_scores_alone_are_printed_alone(
+    labeler_command: Command, tmp_path: Path, asked: tuple[str, ...]
+) -> None:
+    """Metrics of labels stand beside them where they are asked for."""
+    path = written(tmp_path / "l.jsonl", [score_record()])
+    found = labeler_command("metrics", path, "--json", *asked)
+    assert found == labeler_command("metrics", path, "--json", "--no-index", *asked)
+    shown = {row["metric"].partition(":")[0] for row in json.loads(found[1])}
+    assert shown == {"tone"} | ({"relevance"} if "tone,relevance" in asked else set())
+
+
 def test_a_packed_file_is_read_and_indexed(labeler_command: Command, tmp_path: Path) -> None:
     """Its sidecar is that of the packed bytes."""
     path = written(tmp_path / "l.jsonl.gz", labels())

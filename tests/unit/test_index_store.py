@@ -8,6 +8,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from labeler.errors import StoreError
 from labeler.index import FOLDER, frames, stored
 from labeler.index.building import gather
 from labeler.index.frames import Gathering
-from labeler.index.parquet import Footer
+from labeler.index.parquet import Footer, Segment
 from labeler.index.serving import summarize_stored
 from labeler.index.stored import catch_up, keep_up
 from labeler.record import AnyOutcome, AnyRecord, LabelRecord
@@ -314,6 +315,33 @@ def test_a_copy_with_labels_in_the_place_of_failures_is_told_apart(
     put(tmp_path / "copy", [label(10)])
     replace_with(store, tmp_path / "copy")
     assert assert_true(store) == []
+
+
+def test_the_index_of_a_store_with_many_stamps_is_kept(
+    store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """More labels were stamped than are written down; the last one is among those that are."""
+    monkeypatch.setattr(stored, "_PORTION", 1)
+    monkeypatch.setattr(stored, "_SAMPLES", 3)
+    for count in (10, 11):
+        put(store, [label(number) for number in range(10, count)])
+        assert rows_of(store) == count
+        before = [(path.name, path.stat().st_ino) for path in segments(store)]
+        assert rows_of(store) == count
+        assert [(path.name, path.stat().st_ino) for path in segments(store)] == before
+        with closing(Segment(segments(store)[0])) as segment:
+            assert [place for place, _ in segment.footer.samples][-1] == count
+
+
+def test_a_row_whose_name_was_lost_after_the_last_label_is_noticed(store: Path) -> None:
+    """It was a failure, which no index holds; now the store is damaged, whoever reads it."""
+    with DiskStore(store) as opened:
+        opened.put_failure(sample_failure()).result()
+    rows_of(store)
+    with closing(sqlite3.connect(store / FILE)) as connection, connection:
+        connection.execute("UPDATE Cache SET key = NULL WHERE rowid = 11")
+    with pytest.raises(StoreError, match="key None"):
+        rows_of(store)
 
 
 def copied(store: Path) -> None:

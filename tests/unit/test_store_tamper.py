@@ -277,6 +277,11 @@ PLANTED: dict[str, tuple[str, tuple[object, ...], str]] = {
         (VICTIM.key,),
         "mode 4",
     ),
+    "a mode that goes on and on": (
+        "UPDATE Cache SET mode = zeroblob(100000) WHERE key = ?",
+        (VICTIM.key,),
+        r"mode X'0{78}', inline",
+    ),
     "a value in a file elsewhere": (
         "UPDATE Cache SET mode = 2, value = NULL, filename = '../outside.txt' WHERE key = ?",
         (VICTIM.key,),
