@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -52,10 +53,19 @@ def located(names: Sequence[str]) -> list[str]:
 
     found = []
     for name in names:
-        several = is_remote(name) and not name.endswith((".jsonl", ".gz"))
-        files = input_files(name) if several else [name]
+        files = input_files(name) if is_remote(name) and not _is_lines(name) else [name]
         found += [file for file in files if not file.endswith(INDEX_SUFFIX)]
     return found
+
+
+_LINES = re.compile(r"\.(jsonl?|ndjson|txt)(\.gz)?$|\.gz$", re.IGNORECASE)
+
+
+def _is_lines(address: str) -> bool:
+    """Whether an address is that of a file of JSON Lines; one of the web may end in a query."""
+    scheme = address.partition("://")[0].lower()
+    path = address.partition("?")[0] if scheme in {"http", "https"} else address
+    return bool(_LINES.search(path))
 
 
 def outcomes_at(labels: str) -> Iterator[AnyOutcome]:

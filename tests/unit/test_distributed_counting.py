@@ -184,3 +184,16 @@ def test_labels_at_an_address_are_read_as_a_folder(
     more = ("-o", tmp_path / "report.html") if command == "report" else ()
     code, _, err = labeler_command(command, f"memory://{tmp_path.name}", *more)
     assert (code, err.count("no label")) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "memory://l/labels.ndjson",
+        "memory://l/LABELS.JSONL",
+        "https://h.example/labels.jsonl?sig=a/b",
+    ],
+)
+def test_a_remote_file_of_lines_is_no_folder(name: str) -> None:
+    """Whatever its ending is written like, and whatever stands behind it."""
+    assert located([name]) == [name]
