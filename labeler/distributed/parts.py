@@ -24,6 +24,7 @@ from labeler.distributed.places import files_like
 from labeler.errors import UsageError
 from labeler.formats.arrow_files import check_schema, reading
 from labeler.formats.columns import Choice, Columns
+from labeler.formats.parquet_footer import read_footer
 from labeler.formats.parquet_groups import ParquetRows, check_groups
 from labeler.formats.presets import suggestion
 from labeler.lines import is_remote, open_bytes
@@ -149,14 +150,14 @@ def parts_of_file(file: str, most: int = PART_ROWS, columns: Columns | None = No
         UsageError: it cannot be read, or lacks a column without which no row of it can be labelled.
     """
     with reading(file), open_bytes(file) as source:
-        facts = pq.ParquetFile(source).metadata
-        check_groups(file, facts)
-        schema = facts.schema.to_arrow_schema()
+        groups = read_footer(file, source)
+        check_groups(file, groups)
+        schema = pq.ParquetFile(source).schema_arrow
         check_schema(file, schema)
         digest = _footer_digest(source)
-        counts = [facts.row_group(group).num_rows for group in range(facts.num_row_groups)]
+        counts = [group.num_rows for group in groups]
     _require_columns(file, schema.names, columns)
-    if facts.num_rows:
+    if any(counts):
         _require_rows(file, schema, columns)
     stem = _ODD.sub("_", Path(file).stem)[:_LONGEST_STEM]
     befores = itertools.accumulate(counts, initial=0)

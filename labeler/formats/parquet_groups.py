@@ -4,17 +4,20 @@ A file of kilobytes can hold gigabytes: what is the same everywhere packs to alm
 text that many rows share is stored once, in a dictionary at the beginning of its column. So the
 sizes that the file tells are looked at first: those of row groups, and those of dictionaries, of
 which every row may have as much. As many rows are read at once as fit at the worst. A file that
-tells wrong sizes gets further; what does not fit into memory then ends the reading, as ever.
+tells wrong sizes gets further; what does not fit into memory then ends the reading, as ever. The
+footer is read here and not by pyarrow, which ends the process where it is asked for a column whose
+statistics are damaged.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import IO, Any
 
 import pyarrow.parquet as pq
 
 from labeler.errors import UsageError
+from labeler.formats.parquet_footer import Chunk, Group, read_footer
 
 BATCH = 1024
 """Rows that are read at once, at most."""
@@ -48,21 +51,22 @@ class ParquetRows:
         source: the file, which stays open.
 
     Raises:
-        UsageError: a row group is too large.
+        UsageError: its footer cannot be read, or a row group is too large.
     """
 
     def __init__(self, name: str, source: IO[bytes]) -> None:
         self._name = name
         self._source = source
+        self._groups = read_footer(name, source)
+        check_groups(name, self._groups)
         self._file = pq.ParquetFile(source, buffer_size=_BUFFER)
-        check_groups(name, self._file.metadata)
         self.schema = self._file.schema_arrow
         """The columns and their types."""
 
     @property
     def groups(self) -> int:
         """How many row groups there are."""
-        return int(self._file.num_row_groups)
+        return len(self._groups)
 
     def batches(self, group: int) -> Iterator[Any]:
         """The rows of a row group, batch by batch.
@@ -77,45 +81,43 @@ class ParquetRows:
 
     def _at_once(self, number: int) -> int:
         """How many rows of a row group are read at once."""
-        group = self._file.metadata.row_group(number)
+        group = self._groups[number]
         usual = max(group.total_byte_size, 1) / max(group.num_rows, 1)
         shared = 0
-        for place in range(group.num_columns):
-            column = group.column(place)
-            if column.physical_type == "BYTE_ARRAY" and column.num_values:
+        for column in group.columns:
+            if column.is_text and column.num_values:
                 shared += self._dictionary(number, column)
         return max(1, min(BATCH, int(LARGEST_BATCH / max(usual, shared))))
 
-    def _dictionary(self, group: int, column: Any) -> int:  # noqa: ANN401 - pyarrow has no types
+    def _dictionary(self, group: int, column: Chunk) -> int:
         """Bytes of the texts that the rows of a column share."""
         start = column.data_page_offset
-        if column.has_dictionary_page:
+        if column.dictionary_page_offset is not None:
             start = min(start, column.dictionary_page_offset)
         self._source.seek(max(start, 0))
         size = shared_bytes(self._source.read(_HEADER))
         if size is None or size > LARGEST_DICTIONARY:
             has = "no page that can be read" if size is None else f"{size} bytes in its dictionary"
             raise UsageError(
-                f"{self._name}: column {column.path_in_schema!r:.80} of row group {group} has "
+                f"{self._name}: column {column.path!r:.80} of row group {group} has "
                 f"{has}; at most {LARGEST_DICTIONARY} are read; write the file anew, without a "
                 "dictionary of that column (use_dictionary of pyarrow)"
             )
         return size
 
 
-def check_groups(name: str, facts: Any) -> None:  # noqa: ANN401 - as above
+def check_groups(name: str, groups: Sequence[Group]) -> None:
     """Refuse row groups that are too large, by what the file tells of them.
 
     Args:
         name: what errors call the file.
-        facts: its metadata.
+        groups: what its footer tells of them.
 
     Raises:
         UsageError: one is too large, or packed as no data is.
     """
-    for number in range(facts.num_row_groups):
-        group = facts.row_group(number)
-        columns = [group.column(n) for n in range(group.num_columns)]
+    for number, group in enumerate(groups):
+        columns = group.columns
         packed = sum(column.total_compressed_size for column in columns)
         limit = min(LARGEST_GROUP, max(_LOOSE, _TIGHTEST * packed))
         sizes = [max(c.total_uncompressed_size, _NUMBER * c.num_values) for c in columns]

@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Self, get_type_hints
+from typing import Any, NamedTuple, Self, get_type_hints
 from uuid import uuid4
 
 import msgspec
@@ -27,6 +27,7 @@ from labeler import __version__
 from labeler.calculators.column_summary import Coded, UnreadableFrame
 from labeler.calculators.columns import Bools, Ints, Ragged
 from labeler.errors import UsageError
+from labeler.formats.parquet_footer import Group, read_footer
 from labeler.formats.parquet_groups import check_groups
 from labeler.index.frames import (
     CODED,
@@ -241,6 +242,7 @@ class Segment:
     def __init__(self, path: Path) -> None:
         self._source = pa.OSFile(str(path))
         with believing():
+            self._groups = _checked_groups(path, self._source)
             self._file = pq.ParquetFile(
                 self._source,
                 page_checksum_verification=True,
@@ -255,23 +257,17 @@ class Segment:
         """What it says of itself."""
         if not schema.equals(_schema()):
             raise DamagedIndex("its columns are not those of an index")
-        groups = [self._file.metadata.row_group(n) for n in range(self.groups)]
-        if sum(group.num_rows for group in groups) != self.footer.rows:
+        if sum(group.num_rows for group in self._groups) != self.footer.rows:
             raise DamagedIndex("it holds another number of rows than its footer says")
-        if any(g.num_rows > _MOST_ROWS or g.total_byte_size > _LARGEST_BATCH for g in groups):
+        if any(_too_large(group) for group in self._groups):
             raise DamagedIndex("its batches are larger than those of an index")
-        columns = [group.column(n) for group in groups for n in range(group.num_columns)]
-        if any(c.has_dictionary_page and c.path_in_schema not in CODED for c in columns):
+        if any(not _is_stored_as_written(group) for group in self._groups):
             raise DamagedIndex("its texts are stored as no index stores them")
-        try:
-            check_groups(str(path), self._file.metadata)
-        except UsageError as error:
-            raise DamagedIndex(str(error)) from error
 
     @property
     def groups(self) -> int:
         """How many batches it has."""
-        return int(self._file.metadata.num_row_groups)
+        return len(self._groups)
 
     def frames(self, *, by_key: bool, before: int = 0) -> Iterator[SegmentFrame]:
         """Its batches.
@@ -280,8 +276,9 @@ class Segment:
             by_key: whether labels are read in the order of their keys where there is no index.
             before: number after which places begin, otherwise.
         """
-        for number in range(self.groups):
-            yield SegmentFrame(self._file, number, self.footer, by_key=by_key, before=before)
+        for number, group in enumerate(self._groups):
+            batch = Batch(self._file, number, group.num_rows)
+            yield SegmentFrame(batch, self.footer, by_key=by_key, before=before)
 
     def table(self) -> pa.Table:
         """All its rows at once, checked for form alone."""
@@ -295,17 +292,49 @@ class Segment:
         self._source.close()
 
 
+def _checked_groups(path: Path, source: pa.NativeFile) -> tuple[Group, ...]:
+    """What the footer tells of the batches, none of them too large.
+
+    Raises:
+        DamagedIndex: it cannot be read, or one is.
+    """
+    try:
+        groups = read_footer(str(path), source)
+        check_groups(str(path), groups)
+    except UsageError as error:
+        raise DamagedIndex(str(error)) from error
+    return groups
+
+
+def _too_large(group: Group) -> bool:
+    return group.num_rows > _MOST_ROWS or group.total_byte_size > _LARGEST_BATCH
+
+
+def _is_stored_as_written(group: Group) -> bool:
+    """Whether only those texts have a dictionary that are the same in many rows."""
+    names, columns = _schema().names, group.columns
+    return len(columns) == len(names) and all(
+        name in CODED or column.dictionary_page_offset is None
+        for name, column in zip(names, columns, strict=True)
+    )
+
+
+class Batch(NamedTuple):
+    """A row group of an open segment: its number, and how many rows it says that it has."""
+
+    file: pq.ParquetFile
+    number: int
+    rows: int
+
+
 class SegmentFrame:
     """One batch of a segment; each column is read, and checked, when it is first asked for."""
 
-    def __init__(
-        self, file: pq.ParquetFile, number: int, footer: Footer, *, by_key: bool, before: int
-    ) -> None:
-        self._file = file
+    def __init__(self, batch: Batch, footer: Footer, *, by_key: bool, before: int) -> None:
+        self._batch = batch
         self._before = before
-        self._number = number
         self._by_key = by_key
-        self.rows = int(file.metadata.row_group(number).num_rows)
+        self.rows = batch.rows
         self.columns = frozenset(footer.columns)
         self._lists: dict[str, Ragged] = {}
         self._coded: dict[str, Coded] = {}
@@ -365,7 +394,9 @@ class SegmentFrame:
 
     def _array(self, name: str, *, nullable: bool = False) -> Any:  # noqa: ANN401 - pyarrow has no types
         with believing():
-            table = self._file.read_row_group(self._number, columns=[name], use_threads=False)
+            table = self._batch.file.read_row_group(
+                self._batch.number, columns=[name], use_threads=False
+            )
             column = table.column(0).combine_chunks()
             if isinstance(column, pa.ChunkedArray):
                 column = pa.concat_arrays(column.chunks) if column.num_chunks else column

@@ -17,6 +17,7 @@ from labeler.distributed.parts import parts_of_file, read_part
 from labeler.errors import UsageError
 from labeler.formats import parquet_groups, read_file
 from labeler.formats.label_tables import SCHEMA, row_of
+from labeler.formats.parquet_footer import Group
 from labeler.formats.parquet_groups import ParquetRows, shared_bytes
 from labeler.label_files import read_outcomes
 from records import sample_record
@@ -107,20 +108,10 @@ def test_lists_without_end_are_refused(tmp_path: Path, monkeypatch: pytest.Monke
         rows_of(path)
 
 
-def test_a_file_that_tells_less_than_nothing_is_refused(tmp_path: Path) -> None:
+def test_a_file_that_tells_less_than_nothing_is_refused() -> None:
     """Sizes come from the file."""
-
-    class Group:
-        total_byte_size, num_columns = -1, 0
-
-    class Facts:
-        num_row_groups = 1
-
-        def row_group(self, _: int) -> Group:
-            return Group()
-
     with pytest.raises(UsageError, match=r"a\.parquet: row group 0 has 0 bytes"):
-        parquet_groups.check_groups(str(tmp_path / "a.parquet"), Facts())
+        parquet_groups.check_groups("a.parquet", [Group(0, -1, ())])
 
 
 KINDS: dict[str, tuple[Any, Callable[[str], Any]]] = {
@@ -231,7 +222,8 @@ def test_rows_of_a_part_that_are_too_large_together_are_refused(
 ) -> None:
     """A part is in memory as a whole; a smaller one is read."""
     monkeypatch.setattr(parts, "LARGEST_PART", 5 * MANY)
-    path = str(write_shared(tmp_path / "rows.parquet", shared("x" * MANY, 8)))
+    others = {"documents": [["D"]] * 8, "response": ["R"] * 8}
+    path = str(write_shared(tmp_path / "rows.parquet", shared("x" * MANY, 8), **others))
     with pytest.raises(UsageError, match=r"the rows 1 to 8 are more .* smaller --part-rows"):
         read_part(parts_of_file(path)[0])
     assert read_part(parts_of_file(path, most=2)[0]).num_rows == 2
@@ -239,7 +231,7 @@ def test_rows_of_a_part_that_are_too_large_together_are_refused(
 
 def test_a_part_of_no_rows_has_the_columns(tmp_path: Path) -> None:
     """Of a row group that turns out shorter than it was."""
-    path = write(tmp_path / "rows.parquet", question=["a"])
+    path = write(tmp_path / "rows.parquet", question=["a"], documents=[["D"]], response=["R"])
     (part,) = parts_of_file(str(path))
     moved = parts.Part(**{**vars(part), "start": 5, "stop": 9})
-    assert read_part(moved).column_names == ["question"]
+    assert read_part(moved).column_names == ["question", "documents", "response"]
