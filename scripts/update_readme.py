@@ -18,6 +18,7 @@ ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
 FAILURES = ROOT / "docs" / "failures.md"
 METRIC_PAGE = ROOT / "docs" / "metrics.md"
+PEERS = ROOT / "docs" / "peers.md"
 STATUSES = range(1000)
 """All that a server can send in place of a status."""
 
@@ -92,9 +93,39 @@ def _runs(numbers: list[int]) -> list[str]:
     return [f"{run[0]}-{run[-1]}" if len(run) > 1 else str(run[0]) for run in runs]
 
 
+_TOLD = (
+    "LLM calls a record",
+    "prompt tokens a record, schemas included",
+    "times the context is sent",
+    "wall for ",
+    "CPU ms a record",
+    "calls a record: the same run again",
+    "… with one metric more",
+    "the old model's answers served for the new one's",
+    "installed, MB",
+    "import, s",
+)
+"""How the lines of the comparison with other tools begin that the README shows."""
+
+
+def peer_table() -> str:
+    """Some lines of the measured comparison with other tools, and when and how it was measured."""
+    page = PEERS.read_text(encoding="utf-8").splitlines()
+    told = [line.rstrip() for line in page if line.startswith(("Date: ", "Times: "))]
+    heading, rule, *rows = (_cells(line) for line in page if line.startswith("|"))
+    shown = [row for row in rows if row[0].startswith(_TOLD)]
+    left_out = {place for place, name in enumerate(heading) if name in ("goal", "met")}
+    table = ([c for n, c in enumerate(row) if n not in left_out] for row in (heading, rule, *shown))
+    return "\n".join([*(f"| {' | '.join(row)} |" for row in table), "", "; ".join(told)])
+
+
+def _cells(line: str) -> list[str]:
+    return [cell.strip() for cell in line.strip("|").split("|")]
+
+
 Part = Callable[[], str]
 GENERATED: dict[Path, dict[str, Part]] = {
-    README: {"systems": system_table},
+    README: {"peers": peer_table, "systems": system_table},
     METRIC_PAGE: {"metrics": metric_table},
     FAILURES: {"failures": failure_table},
 }
