@@ -24,6 +24,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from labeler import lines
 from labeler.api import open_rows
 from labeler.errors import UsageError
 from labeler.example import Example
@@ -270,7 +271,7 @@ def test_an_array_is_not_in_memory_as_a_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The first row is there when little more than it was read."""
-    path = write_text(tmp_path / "rows.json", json.dumps([GOOD] * 1000))
+    path = write_text(tmp_path / "rows.json", json.dumps([GOOD] * 5000))
     monkeypatch.setattr(json_files, "_PIECE", 64)
     opened: list[Any] = []
 
@@ -281,7 +282,7 @@ def test_an_array_is_not_in_memory_as_a_whole(
     monkeypatch.setattr(json_files, "open_bytes", spy)
     rows = read_file(str(path))
     next(rows)
-    assert opened[0].raw.tell() <= io.DEFAULT_BUFFER_SIZE * 2 < path.stat().st_size
+    assert opened[0].raw.tell() <= lines._BUFFER * 2 < path.stat().st_size
 
 
 def test_one_object_is_one_row(tmp_path: Path) -> None:
