@@ -35,13 +35,13 @@ INTRODUCTION = """\
 
 Numbers are recomputed from a columnar index: what each label says, counted once, as columns in
 Parquet files. `labeler index STORE` makes it, and `labeler index labels.jsonl`, and `labeler index
-FOLDER` of a folder of Parquet labels; that of a store is brought up to date when a run ends and when
-metrics are computed, by what came since. All metrics of labels that ship are served by it, with
-`--by`, `--group` and intervals, and equal those of the records to the last bit. A metric of your own
-is served if it has a vectorised form ([metrics.md](metrics.md)); else its records are read, and a
-line says so. They are also read for `--rows`, for `--no-index`, and for a store beside other labels.
-An index that is damaged, stale or of another version is made anew or left aside with a notice; it
-can be removed at any time.
+FOLDER` of a folder of Parquet labels; that of a store is brought up to date when a run ends and
+when metrics are computed, by what came since. All metrics of labels that ship are served by it,
+with `--by`, `--group` and intervals, and equal those of the records to the last bit. A metric of
+your own is served if it has a vectorised form ([metrics.md](metrics.md)); else its records are
+read, and a line says so. They are also read for `--rows`, for `--no-index`, and for a store beside
+other labels. An index that is damaged, stale or of another version is made anew or left aside with
+a notice; it can be removed at any time.
 
 It is as with the store itself: page checksums show damage, not forgery. A label that is tampered
 with after it was indexed is noticed when it is read, not when it is counted; `--no-index` reads
