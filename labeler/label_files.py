@@ -60,7 +60,12 @@ def parts_of(name: str) -> list[str] | None:
 
 
 def _is_part(path: Path) -> bool:
-    return path.is_file() and not path.name.endswith(INDEX_SUFFIX)
+    return path.is_file() and not is_index(path.name)
+
+
+def is_index(name: str) -> bool:
+    """Whether a file of this name is the index of a label file, which holds no labels."""
+    return name.endswith(INDEX_SUFFIX)
 
 
 def lines_of(name: str) -> Iterator[Line]:

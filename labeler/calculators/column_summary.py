@@ -336,7 +336,7 @@ class ColumnSum:
 
     def __init__(self, known: dict[tuple[object, ...], Interval | None]) -> None:
         self._known = known
-        self._values = _Counted()
+        self._values = _ValueCounts()
         self._missing: Counter[str] = Counter()
         self._came: dict[str, int] = {}
         self._numerator: int | Fraction = 0
@@ -431,7 +431,7 @@ class ColumnSum:
         return np.concatenate(values), np.concatenate(drawn)
 
 
-class _Counted:
+class _ValueCounts:
     """How often each distinct value came.
 
     Batches are merged when they are as many as what is merged already: a few times in all.

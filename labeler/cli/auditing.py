@@ -15,7 +15,7 @@ import typer
 
 from labeler import __version__
 from labeler.characters import plain_json, visible
-from labeler.cli.distributing import outcomes_at
+from labeler.cli.locating import outcomes_at
 from labeler.cli.options import Json
 from labeler.cli.running import refuse_own_input, watching
 from labeler.errors import UsageError

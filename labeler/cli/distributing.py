@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
@@ -12,13 +11,11 @@ import typer
 
 from labeler.cli.running import BUDGET_REACHED, SOME_FAILED
 from labeler.errors import UsageError
-from labeler.lines import is_remote
 
 if TYPE_CHECKING:
     from labeler.distributed.labelling import PartReport, Work
     from labeler.distributed.running import Plan, Totals
     from labeler.pricing import Price
-    from labeler.record import AnyOutcome
 
 EngineName = Annotated[
     Literal["local", "ray"], typer.Option("--engine", help="local, or ray: several machines.")
@@ -39,48 +36,7 @@ _EVERY = 30.0
 _SHOWN = 3
 
 
-def located(names: Sequence[str]) -> list[str]:
-    """Names of labels, with the files of folders and patterns that are at addresses.
-
-    Raises:
-        UsageError: there is no Parquet file there.
-    """
-    if not any(map(is_remote, names)):
-        return list(names)
-
-    from labeler.distributed.parts import input_files
-    from labeler.label_files import INDEX_SUFFIX
-
-    found = []
-    for name in names:
-        files = input_files(name) if is_remote(name) and not _is_lines(name) else [name]
-        found += [file for file in files if not file.endswith(INDEX_SUFFIX)]
-    return found
-
-
-_LINES = re.compile(r"\.(jsonl?|ndjson|txt)(\.gz)?$|\.gz$", re.IGNORECASE)
-
-
-def _is_lines(address: str) -> bool:
-    """Whether an address is that of a file of JSON Lines; one of the web may end in a query."""
-    scheme = address.partition("://")[0].lower()
-    path = address.partition("?")[0] if scheme in {"http", "https"} else address
-    return bool(_LINES.search(path))
-
-
-def outcomes_at(labels: str) -> Iterator[AnyOutcome]:
-    """Outcomes of a label file, a store, or a folder or pattern of Parquet files, also remote.
-
-    Raises:
-        UsageError: nothing is there, or it cannot be read.
-    """
-    from labeler.reading import read_any
-
-    for name in located([labels]):
-        yield from read_any(name)
-
-
-class Asked(NamedTuple):
+class PartsAsked(NamedTuple):
     """What the options say that matters to several machines alone.
 
     Attributes:
@@ -154,7 +110,7 @@ def require_folder(output: str) -> None:
         )
 
 
-def label_in_parts(asked: Asked, work: Work) -> int:
+def label_in_parts(asked: PartsAsked, work: Work) -> int:
     """Label with Ray, say how it went, and return the exit code."""
     from labeler.cli.terminal import say
     from labeler.distributed.on_ray import on_ray, processors

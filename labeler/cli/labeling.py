@@ -197,7 +197,7 @@ def _label_in_parts(
     from labeler.distributed.labelling import Work
 
     work = Work(output=output, **settings)
-    return distributing.label_in_parts(distributing.Asked(inputs, output, *several), work)
+    return distributing.label_in_parts(distributing.PartsAsked(inputs, output, *several), work)
 
 
 def _counts(progress: Progress, judges: list[Judge], repeat: int) -> tuple[str, ...]:

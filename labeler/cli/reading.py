@@ -135,7 +135,9 @@ def _sources(labels: list[str] | None, output: str | None) -> list[str]:
     if not labels:
         raise UsageError("name a label file or a store folder; --list shows the metrics")
     check_target(labels, output)
-    return distributing.located(labels)
+    from labeler.cli.locating import located
+
+    return located(labels)
 
 
 def _check_group(group: str | None, *, alone: bool) -> None:

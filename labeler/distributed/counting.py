@@ -71,7 +71,7 @@ def summarize_in_parts(
         UsageError: a file cannot be read, or no row has a column that is named.
         FatalJudgeError: the engine cannot go on.
     """
-    if not asked.columnar:
+    if not asked.is_columnar(notice):
         return None
     try:
         with closing(engine(asked, [anywhere(file) for file in files], workers)) as reports:

@@ -22,7 +22,7 @@ from labeler.distributed.places import Folder, folder_of, put_bytes
 from labeler.distributed.shards import besides, note_size
 from labeler.distributed.shares import BUDGET, Ledger
 from labeler.errors import UsageError
-from labeler.label_files import INDEX_SUFFIX
+from labeler.label_files import is_index
 from labeler.recipe import Recipe
 
 MANIFEST = "_labeling.json"
@@ -111,7 +111,7 @@ def plan(inputs: Iterable[str], work: Work, part_rows: int = PART_ROWS) -> Plan:
     there = _partitions(folder.names())
     _require_planned(work.output, parts, there)
     _require_same(folder, work.output, asked(work, how, part_rows), empty=not there)
-    done = {name: max(ends) for name, ends in there.items() if _is_done(ends, work)}
+    done = {name: next(iter(ends)) for name, ends in there.items() if _is_done(ends, work)}
     left = [part for part in parts if part.name not in done]
     looking, unread = besides(left, parts, Path(work.store), part_rows)
     if left:
@@ -186,7 +186,7 @@ def _partitions(names: Iterable[str]) -> dict[str, set[str]]:
     """The parts that have partitions, each with the endings of their names."""
     found: dict[str, set[str]] = {}
     for name in names:
-        if name.startswith(".") or name.endswith(INDEX_SUFFIX):
+        if name.startswith(".") or is_index(name):
             continue
         for ending in (OPEN, FAILED, WHOLE):
             if name.endswith(ending):

@@ -20,6 +20,8 @@ FOLDER = "index"
 """Where the index of a store is, inside its folder."""
 PARTS_FOLDER = "_index"
 """Where the indexes of a folder's label files are; what begins so is no part of a data set."""
+PART_SUFFIX = ".index"
+"""What the name of one there ends with, after that of the label file."""
 SMALL = 1 << 18
 """Bytes of labels up to which it is faster to read them than to load what reads columns."""
 
@@ -36,7 +38,7 @@ def is_store(path: Path) -> bool:
 
 def index_in_folder(labels: Path) -> Path:
     """Where the index of a label file is that was made with those of a whole folder."""
-    return labels.parent / PARTS_FOLDER / f"{labels.name}.index"
+    return labels.parent / PARTS_FOLDER / f"{labels.name}{PART_SUFFIX}"
 
 
 def has_index(labels: Path) -> bool:
@@ -66,7 +68,7 @@ def _local_files(name: str) -> list[str]:
         parts = parts_of(name)
     except UsageError:
         return []  # Whoever reads it says that no file is like it.
-    return parts or [name] if parts or Path(name).is_file() else []
+    return (parts or [name]) if parts or Path(name).is_file() else []
 
 
 def is_worthwhile(labels: str | Sequence[str]) -> bool:

@@ -56,10 +56,11 @@ class Asked:
     fitting: bool = False
     intervals: Intervals | None = None
 
-    @property
-    def columnar(self) -> bool:
-        """Whether every metric has a vectorised form, and there is one."""
-        return bool(self.metrics) and all(metric.vector for metric in self.metrics)
+    def is_columnar(self, notice: Callable[[str], object]) -> bool:
+        """Whether there are metrics, and all have a vectorised form; told is which have none."""
+        if slow := [metric.id for metric in self.metrics if metric.vector is None]:
+            notice(f"no vectorised form of {', '.join(slow)}: the records are read one by one")
+        return bool(self.metrics) and not slow
 
     def counts(self) -> ColumnCounts:
         """Counts of no rows yet."""
@@ -117,9 +118,7 @@ def summarize_stored(
         StoreError: the store is damaged.
     """
     asked = Asked(metrics, by, fitting, intervals)
-    if not asked.columnar:
-        if slow := [metric.id for metric in metrics if metric.vector is None]:
-            notice(f"no vectorised form of {', '.join(slow)}: the records are read one by one")
+    if not asked.is_columnar(notice):
         return None
     names = [labels] if isinstance(labels, str) else labels
     try:

@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 
 from labeler.errors import UsageError
-from labeler.index import PARTS_FOLDER, index_in_folder, sidecar_of
+from labeler.index import PART_SUFFIX, PARTS_FOLDER, index_in_folder, sidecar_of
 from labeler.index.building import gather
 from labeler.index.frames import Gathering, MemoryFrame
 from labeler.index.parquet import DamagedIndex, Segment, SegmentWriter
@@ -90,7 +90,7 @@ def write_indexes(labels: Sequence[Path], *, rebuild: bool = False) -> int:
 
 def _remove_orphans(folder: Path, wanted: set[Path]) -> None:
     """Remove the indexes of label files that are gone."""
-    for path in folder.glob("*.index"):
+    for path in folder.glob(f"*{PART_SUFFIX}"):
         if path not in wanted:
             path.unlink()
 

@@ -28,7 +28,7 @@ from labeler.index.frames import BATCH, Gathering
 from labeler.index.parquet import DamagedIndex, Segment, SegmentFrame, SegmentWriter
 from labeler.index.rows import Unindexable
 from labeler.record import AnyOutcome, AnyRecord
-from labeler.stores.database import FAILURE, Database, Row
+from labeler.stores.database import FAILURE, FAILURES, Database, Row
 from labeler.stores.sealed import BrokenSeal, label_json, unseal
 
 if sys.platform != "win32":
@@ -58,11 +58,9 @@ class StoreFile(Database):
         query = "SELECT key FROM Cache WHERE rowid > ? AND rowid <= ?"
         # Of a key that is NULL, SQL cannot say which it is: the scan refuses it.
         found = f"SELECT 1 FROM ({query}) WHERE (key >= ? AND key < ?) IS NOT 1 LIMIT 1"  # noqa: S608 - no value in it
-        return bool(self._all(found, after, upto, FAILURE, _AFTER_FAILURES))
+        return bool(self._all(found, after, upto, *FAILURES))
 
 
-_AFTER_FAILURES = "failure;"
-"""What comes after all names of failures."""
 _SEALED = 64
 """Bytes from the beginning of a value that hold the seal, which is a digest of the whole."""
 

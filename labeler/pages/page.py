@@ -20,9 +20,6 @@ from labeler.characters import visible
 
 ASSETS = Path(__file__).parent / "assets"
 
-MIME = "application/json"
-"""Type of blocks that hold data: no browser runs them."""
-
 RECORD_STYLES = ("base.css", "record.css")
 RECORD_SCRIPTS = (
     "dom.js",

@@ -142,12 +142,6 @@ class Ratings:
                 found[rating] += count
         return found
 
-    def prevalence_by(self, rater: int, rating: Rating) -> float | None:
-        """How often one rater gave a rating, among the units with two ratings or more."""
-        given = {p: n for p, n in self.paired.items() if p[rater] is not None}
-        total = sum(given.values())
-        return sum(n for p, n in given.items() if p[rater] == rating) / total if total else None
-
 
 def _given(pattern: Pattern) -> list[Rating]:
     return [rating for rating in pattern if rating is not None]

@@ -48,7 +48,7 @@ SETTINGS: dict[str, int | str] = {
 
 FAILURE = "failure:"
 """What the names of failures begin with; a label's name is its key, which is hexadecimal."""
-_FAILURES = (FAILURE, "failure;")
+FAILURES = (FAILURE, "failure;")
 """All names of failures are from the first on and before the second."""
 
 _COUNTERS = frozenset({"count", "size", "hits", "misses"})
@@ -161,7 +161,7 @@ class Database:
             # Of a key that is NULL, SQL cannot say which it is; among the labels it is refused.
             else "SELECT rowid FROM Cache WHERE (key >= ? AND key < ?) IS NOT 1 ORDER BY key"
         )
-        return array("q", (number for (number,) in self._all(query, *_FAILURES)))
+        return array("q", (number for (number,) in self._all(query, *FAILURES)))
 
     def row(self, rowid: int) -> Row | None:
         """One row by its number.
@@ -194,17 +194,10 @@ class Database:
         )
         return int(every), int(after)
 
-    def name_at(self, rowid: int) -> str | None:
-        """What the row of a number is named, for comparison; ``None`` where there is none."""
-        found = self._all("SELECT key FROM Cache WHERE rowid = ?", rowid)
-        return str(_text(found[0][0])) if found else None
-
     def count(self) -> int:
         """Count the labels' rows themselves; diskcache's counter could be tampered with too."""
         ((every,),) = self._all("SELECT COUNT(*) FROM Cache")
-        ((failed,),) = self._all(
-            "SELECT COUNT(*) FROM Cache WHERE key >= ? AND key < ?", *_FAILURES
-        )
+        ((failed,),) = self._all("SELECT COUNT(*) FROM Cache WHERE key >= ? AND key < ?", *FAILURES)
         return int(every) - int(failed)
 
     def damaged(self, name: str, reason: str) -> StoreError:

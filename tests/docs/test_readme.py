@@ -207,8 +207,11 @@ def test_every_command_judge_and_splitter_is_mentioned() -> None:
         assert f"--judge {name}" in README or f"`{name}`" in README, name
 
 
-def test_links_lead_somewhere() -> None:
+@pytest.mark.parametrize(
+    "page", [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))], ids=lambda page: page.name
+)
+def test_links_lead_somewhere(page: Path) -> None:
     """Every relative link is a file of the repository."""
-    for target in re.findall(r"\]\(([^)#]+)\)", README):
+    for target in re.findall(r"\]\(([^)#\s]+)\)", page.read_text(encoding="utf-8")):
         if not target.startswith("http"):
-            assert (ROOT / target).exists(), target
+            assert (page.parent / target).exists(), target

@@ -14,7 +14,7 @@ import pytest
 import labeler
 from command import Command
 from labeler.calculators import METRICS, Intervals, select_metrics
-from labeler.cli.distributing import located
+from labeler.cli.locating import located
 from labeler.distributed.counting import (
     CountEngine,
     CountReport,

@@ -1,0 +1,53 @@
+"""Labels that lie at addresses, such as ``s3://bucket/labels/``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from labeler.lines import is_remote
+
+if TYPE_CHECKING:
+    from labeler.record import AnyOutcome
+
+_LINES = re.compile(r"\.(jsonl?|ndjson|txt)(\.gz)?$|\.gz$", re.IGNORECASE)
+"""How the names of files end that are no Parquet; all others mean folders or patterns of it."""
+
+
+def located(names: Sequence[str]) -> list[str]:
+    """Names of labels, with the files of folders and patterns that are at addresses.
+
+    Raises:
+        UsageError: there is no Parquet file there.
+    """
+    if not any(map(is_remote, names)):
+        return list(names)
+
+    from labeler.distributed.parts import input_files
+    from labeler.label_files import is_index
+
+    found = []
+    for name in names:
+        files = input_files(name) if is_remote(name) and not _is_lines(name) else [name]
+        found += [file for file in files if not is_index(file)]
+    return found
+
+
+def outcomes_at(labels: str) -> Iterator[AnyOutcome]:
+    """Outcomes of a label file, a store, or a folder or pattern of Parquet files, also remote.
+
+    Raises:
+        UsageError: nothing is there, or it cannot be read.
+    """
+    from labeler.reading import read_any
+
+    for name in located([labels]):
+        yield from read_any(name)
+
+
+def _is_lines(address: str) -> bool:
+    """Whether an address is that of a file of JSON Lines; one of the web may end in a query."""
+    scheme = address.partition("://")[0].lower()
+    path = address.partition("?")[0] if scheme in {"http", "https"} else address
+    return bool(_LINES.search(path))
