@@ -153,7 +153,7 @@ class ColumnCounts:
     ) -> None:
         self._metrics, self._by, self._fitting = metrics, by, fitting
         self._intervals, self._question = intervals, question
-        self._parts = Parts(metrics, partial(ColumnSum, {}))
+        self._parts = Parts(metrics, partial(ColumnSum, {}, drawn=intervals is not None))
         self._numbers: dict[str, int] = {}
         self._drawn: list[str | None] = []
         self.rows = 0
@@ -332,11 +332,14 @@ class ColumnSum:
 
     Args:
         known: intervals that were found already, shared by all metrics: some have the same values.
+        drawn: whether intervals are asked for. Without them memory does not grow with the rows.
     """
 
-    def __init__(self, known: dict[tuple[object, ...], Interval | None]) -> None:
+    def __init__(
+        self, known: dict[tuple[object, ...], Interval | None], *, drawn: bool = True
+    ) -> None:
         self._known = known
-        self._values = _ValueCounts()
+        self._values: _ValueCounts | _Total = _ValueCounts() if drawn else _Total()
         self._missing: Counter[str] = Counter()
         self._came: dict[str, int] = {}
         self._numerator: int | Fraction = 0
@@ -368,7 +371,7 @@ class ColumnSum:
             other: of rows that come after those of this one.
             numbers: for each number that its rows are drawn by, the one that they have here.
         """
-        self._values.add_counted(*other._values.merged())
+        self._values.add_all(other._values)
         self._missing.update(other._missing)
         for reason, first in other._came.items():
             self._came[reason] = min(first, self._came.get(reason, first))
@@ -395,18 +398,17 @@ class ColumnSum:
     @property
     def defined(self) -> int:
         """Rows with a value."""
-        return int(self._values.counts.sum())
+        return self._values.rows
 
     @property
     def total(self) -> float:
         """The exact sum of the values, rounded once."""
-        return _exact_sum(self._values.distinct, self._values.counts)
+        return self._values.total
 
     @property
     def shares(self) -> bool:
         """Whether all values lie from 0 to 1."""
-        values = self._values.distinct
-        return bool(((values >= 0) & (values <= 1)).all())
+        return self._values.shares
 
     @property
     def pooled(self) -> float | None:
@@ -418,7 +420,9 @@ class ColumnSum:
         if intervals.group is not None:
             values, drawn = self._drawn_values()
             return intervals.of_drawn(values, drawn, bounded=bounded)
-        values, counts = self._values.distinct, self._values.counts
+        if isinstance(self._values, _Total):
+            raise TypeError("an interval of values that were not kept")
+        values, counts = self._values.merged()
         facts = bounded, sha256(values.tobytes()).digest(), sha256(counts.tobytes()).digest()
         if facts not in self._known:
             self._known[facts] = intervals.of_counted(values, counts, bounded=bounded)
@@ -445,6 +449,12 @@ class _ValueCounts:
     def add(self, values: Floats) -> None:
         self.add_counted(*np.unique(values, return_counts=True))
 
+    def add_all(self, other: _ValueCounts | _Total) -> None:
+        """Add the values of another one."""
+        if isinstance(other, _Total):
+            raise TypeError("values that were not kept cannot be counted")
+        self.add_counted(*other.merged())
+
     def add_counted(self, found: Floats, counts: Ints) -> None:
         """Add distinct values, in order, and how often each came."""
         self._waiting.append((found, counts))
@@ -458,14 +468,19 @@ class _ValueCounts:
         return self._merged
 
     @property
-    def distinct(self) -> Floats:
-        """The values, in order."""
-        return self.merged()[0]
+    def rows(self) -> int:
+        """How many values there are."""
+        return int(self.merged()[1].sum())
 
     @property
-    def counts(self) -> Ints:
-        """How often each came."""
-        return self.merged()[1]
+    def total(self) -> float:
+        """Their exact sum, rounded once."""
+        return _exact_sum(*self.merged())
+
+    @property
+    def shares(self) -> bool:
+        """Whether all lie from 0 to 1."""
+        return _are_shares(self.merged()[0])
 
     def _merge(self) -> None:
         if not self._waiting:
@@ -478,6 +493,55 @@ class _ValueCounts:
 
 
 _FEW = 1 << 14
+
+
+class _Total:
+    """The exact sum of values, of which nothing else is kept: a whole number of small parts."""
+
+    def __init__(self) -> None:
+        self.rows = 0
+        """How many values there are."""
+        self.shares = True
+        """Whether all lie from 0 to 1."""
+        self.parts = 0
+        """The sum, in parts of 2 ** -1126."""
+
+    def add(self, values: Floats) -> None:
+        if not len(values):
+            return
+        self.rows += len(values)
+        self.shares &= _are_shares(values)
+        mantissas, exponents = np.frexp(values)
+        whole = np.ldexp(mantissas, _MANTISSA).astype(np.int64)
+        least = int(exponents.min())
+        # By halves, whose sums a float holds exactly.
+        for half, shift in ((whole >> _HALF, _HALF), (whole & ((1 << _HALF) - 1), 0)):
+            sums = np.bincount(exponents - least, half.astype(np.float64))
+            for place in np.flatnonzero(sums).tolist():
+                self.parts += int(sums[place]) << (place + least + shift - _LEAST)
+
+    def add_all(self, other: _ValueCounts | _Total) -> None:
+        """Add the values of another one."""
+        if isinstance(other, _ValueCounts):
+            raise TypeError("values that were counted are added to others that are")
+        self.rows += other.rows
+        self.shares &= other.shares
+        self.parts += other.parts
+
+    @property
+    def total(self) -> float:
+        """Their exact sum, rounded once."""
+        return self.parts / (1 << (_MANTISSA - _LEAST))
+
+
+_MANTISSA = 53
+"""Bits of the mantissa of a float."""
+_LEAST = -1073
+"""The exponent that ``frexp`` gives of the least float that there is."""
+
+
+def _are_shares(values: Floats) -> bool:
+    return bool(((values >= 0) & (values <= 1)).all())
 
 
 def _sum_of_numerators(column: RatioColumn, there: Bools) -> int | Fraction:

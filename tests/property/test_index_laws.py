@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import pickle
 from collections.abc import Sequence
 from copy import deepcopy
 from functools import partial
@@ -9,17 +11,19 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
 from any_labels import ANY_LABEL, wide_labels
 from labeler.calculators import METRICS, Intervals, measure, select_metrics, summarize, tally
-from labeler.calculators.column_summary import ColumnCounts, Frame, summarize_columns
+from labeler.calculators.column_summary import ColumnCounts, Frame, _Total, summarize_columns
 from labeler.calculators.columns import TallyColumns
 from labeler.index.frames import Gathering, MemoryFrame
 from labeler.index.parquet import Segment, SegmentWriter
 from labeler.index.rows import failure_row, label_row
 from labeler.record import LabelFailure, LabelRecord, Outcome
+from labelled import record
 
 ALL = select_metrics("all")
 METADATA: st.SearchStrategy[dict[str, Any]] = st.sampled_from(
@@ -146,3 +150,32 @@ def _metadata(row: Outcome) -> dict[str, object]:
 def test_every_metric_of_labels_has_a_vectorised_form() -> None:
     """What ships is served by the index."""
     assert [metric.id for metric in METRICS.values() if metric.vector is None] == []
+
+
+@given(
+    st.lists(st.floats(allow_nan=False, allow_infinity=False, min_value=-1e290, max_value=1e290))
+)
+def test_a_sum_without_its_values_is_exact(values: list[float]) -> None:
+    """In any batches, and added up: what ``math.fsum`` makes of all of them, rounded once."""
+    first, second = _Total(), _Total()
+    for place, value in enumerate(values):
+        (first, second)[place % 2].add(np.array([value]))
+    second.add(np.array(values[::2]))
+    first.add_all(second)
+    assert first.total == math.fsum([*values, *values[::2]])
+    assert first.rows == len(values) + len(values[::2])
+    assert first.shares == all(0 <= value <= 1 for value in values)
+
+
+def test_what_is_kept_for_means_alone_does_not_grow() -> None:
+    """With intervals, every distinct value is kept: from these are drawn."""
+    sizes = {}
+    for intervals in (None, Intervals()):
+        for rows in (20, 200):
+            counts = ColumnCounts(ALL, intervals=intervals)
+            lengths = [["x" * (n + 1), "y" * (3 * n + 2)] for n in range(rows)]
+            labels = [record(documents=[texts]) for texts in lengths]
+            counts.add(MemoryFrame(gathered(labels)))
+            sizes[intervals is None, rows] = len(pickle.dumps(counts.counted()))
+    assert sizes[True, 200] - sizes[True, 20] < 500
+    assert sizes[False, 200] - sizes[False, 20] > 2_000
