@@ -316,7 +316,8 @@ def _circumstances(figures: Figures, rows: int, megabytes: float, shapes: str) -
         f"{datetime.now(UTC):%d %B %Y}; {platform.machine()}, {_processor()}; Python "
         f"{platform.python_version()}, {packages}. Medians of {figures.rounds} processes; times "
         "are those of whole processes, rates are by the processor time of the task alone. "
-        f"{rows:,} synthetic labels, {megabytes:,.0f} MB of JSON; their shapes: {shapes}."
+        f"{rows:,} synthetic labels, {megabytes:,.0f} MB of JSON; their shapes: {shapes}. An index "
+        "of ten times as many holds copies of the first ones."
     )
 
 

@@ -10,7 +10,9 @@ Points = Sequence[tuple[int, float]]
 """Numbers of labels, ascending, and what they took."""
 
 _WIDTH, _HEIGHT = 720, 440
-_LEFT, _RIGHT, _TOP, _BOTTOM = 60, 20, 110, 60
+_LEFT, _RIGHT, _TOP, _BOTTOM = 60, 40, 110, 60
+_BEYOND = 0.01
+"""Of a power of ten, how far a point may lie beyond an end of its axis."""
 _COLOURS = ("#1f5fa8", "#1f5fa8", "#b3541e", "#b3541e")
 _DASHES = ("", "6 4", "", "6 4")
 """Lines come in twos: time, and memory, which is dashed."""
@@ -64,7 +66,8 @@ def plot(series: Mapping[str, Points]) -> str:
 
 
 def _powers(values: Sequence[float]) -> tuple[int, int]:
-    return math.floor(math.log10(min(values))), math.ceil(math.log10(max(values)))
+    low, high = math.log10(min(values)), math.log10(max(values))
+    return math.floor(low), math.ceil(high - _BEYOND)
 
 
 def _grid(across: _Scale, up: _Scale) -> Iterator[str]:
