@@ -11,7 +11,7 @@ import typer
 
 from labeler import __version__
 from labeler.characters import plain_json
-from labeler.cli.terminal import Sheet
+from labeler.cli.terminal import Sheet, print_lines
 from labeler.errors import UsageError
 from labeler.lines import STDIO
 
@@ -85,20 +85,15 @@ def _print_comparison(comparison: Comparison) -> None:
     from labeler.cli.tables import show
 
     out = Sheet()
-    _print_lines([*_side("A", comparison.a), *_side("B", comparison.b), *_records(comparison)])
+    print_lines([*_side("A", comparison.a), *_side("B", comparison.b), *_records(comparison)])
     for group in dict.fromkeys(row.group for row in comparison.rows):
         part = [row for row in comparison.rows if row.group == group]
         if group is not None:
-            _print_lines(["", f"{comparison.by}: {group}"])
+            print_lines(["", f"{comparison.by}: {group}"])
         grids = _figures(part, comparison.level).parted(out.width)
         show(out, *(grid.block(out.width) for grid in grids))
-        _print_lines([*_notes(part), *_movers(part)])
-    _print_lines(["", *_reading_aid(comparison)])
-
-
-def _print_lines(lines: Sequence[str]) -> None:
-    if lines:
-        Sheet().write("\n".join(lines))
+        print_lines([*_notes(part), *_movers(part)])
+    print_lines(["", *_reading_aid(comparison)])
 
 
 def _side(letter: str, side: Side) -> Iterator[str]:

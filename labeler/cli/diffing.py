@@ -14,7 +14,7 @@ from labeler import __version__
 from labeler.characters import plain_json
 from labeler.cli.options import Json
 from labeler.cli.running import refuse_own_input
-from labeler.cli.terminal import Sheet, say
+from labeler.cli.terminal import Sheet, print_lines, say
 from labeler.errors import UsageError
 from labeler.lines import STDIO
 
@@ -156,23 +156,18 @@ def _print_diff(found: LabelDiff) -> None:
     from labeler.cli.tables import show
 
     out = Sheet()
-    _print_lines([*_side("A", found.a), *_side("B", found.b), *_records(found)])
+    print_lines([*_side("A", found.a), *_side("B", found.b), *_records(found)])
     for group in found.groups:
         if group is not None:
-            _print_lines(["", f"{found.by}: {group}"])
+            print_lines(["", f"{found.by}: {group}"])
         counts = [count for count in found.flips if count.group == group]
         rows = [row for row in found.metrics if row.group == group]
         grids = [_flip_grid(counts)]
         if rows:
             grids += _metric_grid(rows).parted(out.width)
         show(out, *(grid.block(out.width) for grid in grids))
-        _print_lines([*_notes(rows)])
-    _print_lines([*_most(found), "", *_reading_aid(found)])
-
-
-def _print_lines(lines: Sequence[str]) -> None:
-    if lines:
-        Sheet().write("\n".join(lines))
+        print_lines([*_notes(rows)])
+    print_lines([*_most(found), "", *_reading_aid(found)])
 
 
 def _side(letter: str, side: DiffSide) -> Iterator[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Self, TypeVar
 
 from labeler.characters import visible
@@ -70,6 +70,12 @@ class Sheet:
         from rich.text import Text
 
         self._console.print(Text(visible(text), style="bold" if bold else ""), soft_wrap=True)
+
+
+def print_lines(lines: Sequence[str]) -> None:
+    """Write lines on standard output as they are, however long; nothing where there are none."""
+    if lines:
+        Sheet().write("\n".join(lines))
 
 
 def say(message: str) -> None:

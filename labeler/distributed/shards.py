@@ -12,13 +12,11 @@ from concurrent.futures import Future
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from labeler.distributed.parts import Part, part_name
 from labeler.errors import LabelerError, StoreError, UsageError
 from labeler.record import AnyRecord, LabelFailure
-from labeler.stores import Lease
+from labeler.stores import Closing, Lease
 from labeler.stores.database import FILE
 from labeler.stores.disk import DiskStore
 
@@ -31,7 +29,7 @@ _MOST_BESIDES = 64
 _LOCK_TIMEOUT = 2.0
 
 
-class ShardStore:
+class ShardStore(Closing):
     """Saves into the store of one part, and finds what the whole store holds as well.
 
     The store of a part has the part's name: whoever labels it, after whatever happened, finds what
@@ -91,17 +89,6 @@ class ShardStore:
     def close(self) -> None:
         """Make everything durable and let go of the files; again is harmless."""
         self._opened.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 def note_size(store: Path, part_rows: int) -> None:

@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 
 from labeler.errors import UsageError
 from labeler.formats.parquet_footer import Chunk, Group, read_footer
+from labeler.formats.thrift_compact import I32, Compact, Damaged
 
 BATCH = 1024
 """Rows that are read at once, at most."""
@@ -37,8 +38,8 @@ _BUFFER = 1 << 23
 """Bytes of a column that are read from the file at once."""
 _HEADER = 32
 """Bytes from the beginning of a page that tell its kind and its size."""
-_INT32 = 0x15
-"""How a field announces itself that is the next one, and a number."""
+_KIND, _SIZE = 1, 2
+"""The fields that a page begins with."""
 _DICTIONARY = 2
 """The kind of a page that holds the texts that rows share."""
 
@@ -139,21 +140,16 @@ def shared_bytes(header: bytes) -> int | None:
     Returns:
         0 where the column begins without one, ``None`` where that is no page.
     """
-    kind, rest = _number(header)
-    size, _ = _number(rest)
-    if kind is None or size is None or size < 0:
+    page = Compact(header)
+    fields, found = page.fields(), []
+    try:
+        for wanted in (_KIND, _SIZE):
+            if next(fields, None) != (wanted, I32):
+                return None
+            found.append(page.signed(32))
+    except (Damaged, IndexError):
+        return None
+    kind, size = found
+    if size < 0:
         return None
     return size if kind == _DICTIONARY else 0
-
-
-def _number(data: bytes) -> tuple[int | None, bytes]:
-    """The number of a field at the beginning of some bytes, and what comes after it."""
-    if data[:1] != bytes([_INT32]):
-        return None, b""
-    found = 0
-    for place, byte in enumerate(data[1:6]):
-        found |= (byte & 0x7F) << 7 * place
-        if byte < 1 << 7:
-            # Signs stand in the lowest bit.
-            return found >> 1 ^ -(found & 1), data[place + 2 :]
-    return None, b""

@@ -35,7 +35,6 @@ from labeler.calculators.columns import (
     UTILIZED,
 )
 from labeler.calculators.tally import GENERAL as GENERAL_SUPPORT
-from labeler.canaries import is_canary
 from labeler.degenerate import OVERRULED
 from labeler.example import KeyedExample
 from labeler.index.rows import ClaimRow, LabelRow
@@ -47,7 +46,7 @@ from labeler.labels import (
     VerbatimSupport,
 )
 from labeler.profiles import PROFILES
-from labeler.record import LabelFailure, LabelRecord, shows_reference
+from labeler.record import LabelRecord, shows_reference
 from labeler.signature import Signature, canonical_json
 
 _SPECIAL = frozenset(SPECIAL_SUPPORT)
@@ -240,7 +239,7 @@ def _signed(content: bytes) -> _Signed:
         raise Doubtful
     return _Signed(
         label=str(signature),
-        counts=not is_canary(LabelFailure(id="", reason="", message="", signature=signature)),
+        counts=signature.counts,
         family=signature.response_schema.name.partition("/")[0],
         references=shows_reference(signature),
         before=before,

@@ -4,9 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import Future
-from typing import Protocol
+from types import TracebackType
+from typing import Protocol, Self
 
 from labeler.record import AnyRecord, LabelFailure
+
+
+class Closing:
+    """What is closed at the end of a ``with`` block."""
+
+    def close(self) -> None:
+        """Make everything durable and let go of what is held; again is harmless."""
+        raise NotImplementedError
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
 
 
 class Lease(Protocol):

@@ -14,12 +14,11 @@ from concurrent.futures import Future
 from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from types import TracebackType
-from typing import Self, TypeVar
+from typing import TypeVar
 
 from labeler.errors import StoreError, UsageError
 from labeler.record import AnyRecord, LabelFailure
-from labeler.stores import LabelStore, Lease
+from labeler.stores import Closing, LabelStore, Lease
 from labeler.stores.database import (
     FAILURE,
     FILE,
@@ -43,7 +42,7 @@ _Value = TypeVar("_Value", AnyRecord, LabelFailure)
 _LOG = logging.getLogger(__name__)
 
 
-class DiskStore:
+class DiskStore(Closing):
     """Keeps labels and scores in a directory, under checksums, for ever, and failures beside them.
 
     Usable from several threads, and by several processes at once; of two that save the same key,
@@ -179,17 +178,6 @@ class DiskStore:
         """
         shut(self._writer, self._leases, self._database)
         self._finalizer.detach()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def _open_writer(self) -> Writer:
         if self._writer is None:

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import Future
-from types import TracebackType
-from typing import Self
 
 from labeler.errors import StoreError, UsageError
 from labeler.record import AnyRecord, LabelFailure
-from labeler.stores import Lease
+from labeler.stores import Closing, Lease
 from labeler.stores.leases import MemoryLeases
 from labeler.stores.sealed import key_of, require_sound
 
 
-class MemoryStore:
+class MemoryStore(Closing):
     """Keeps records and failures in dictionaries for as long as the object lives.
 
     Usable from several threads: every step is one atomic dictionary operation.
@@ -97,17 +95,6 @@ class MemoryStore:
     def close(self) -> None:
         """Refuse further use; what was stored is gone with the object."""
         self._closed = True
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def _require_open(self) -> None:
         if self._closed:

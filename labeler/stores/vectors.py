@@ -12,11 +12,10 @@ import weakref
 from collections.abc import Callable
 from concurrent.futures import Future
 from pathlib import Path
-from types import TracebackType
-from typing import Protocol, Self
+from typing import Protocol
 
 from labeler.errors import StoreError, UsageError
-from labeler.stores import Lease
+from labeler.stores import Closing, Lease
 from labeler.stores.database import Database
 from labeler.stores.disk import make_store, shut
 from labeler.stores.leases import FileLeases, MemoryLeases
@@ -57,7 +56,7 @@ class VectorStore(Protocol):
         ...
 
 
-class DiskVectors:
+class DiskVectors(Closing):
     """Keeps vectors in a folder, under checksums.
 
     Usable from several threads, and by several processes at once, as a label store is.
@@ -131,17 +130,6 @@ class DiskVectors:
         """Save all that was put, let go of leases and files; again is harmless."""
         shut(self._writer, self._leases, self._database)
         self._finalizer.detach()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 class _VectorFile(Database):
