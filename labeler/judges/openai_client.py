@@ -11,10 +11,13 @@ import math
 import re
 import ssl
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import cache
 from traceback import format_exception
+from typing import Any
 
-from httpx2 import ConnectError, ConnectTimeout, create_ssl_context
+import msgspec
+from httpx2 import ConnectError, ConnectTimeout, Response, create_ssl_context
 from openai import (
     APIConnectionError,
     APIError,
@@ -26,6 +29,7 @@ from openai import (
 )
 from openai.types import CompletionUsage
 from openai.types.chat import ChatCompletion, ChatCompletionMessage
+from pydantic import ValidationError
 
 from labeler.judges.failures import Sign, Symptom, retry_after
 from labeler.logprobs import Token
@@ -74,6 +78,42 @@ def _certificates(plain: bool) -> ssl.SSLContext:
         plain: the address is one without encryption; then nobody's, should it ever come to that.
     """
     return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if plain else create_ssl_context(trust_env=False)
+
+
+async def send(client: AsyncOpenAI, body: Mapping[str, Any]) -> Response:
+    """Ask for a chat completion; what comes back, with its headers, is read in full.
+
+    The client's own method for it walks through all of a body, on every call, in search of parts
+    to rename, and writes it as JSON many times as slowly.
+
+    Raises:
+        Exception: one of :data:`WIRE_ERRORS`.
+    """
+    return await client.post(
+        "/chat/completions",
+        cast_to=Response,
+        content=msgspec.json.encode(body),
+        options={"security": {"bearer_auth": True}},
+    )
+
+
+def completion_of(response: Response) -> ChatCompletion | None:
+    """The completion that came back; ``None`` where it can be none.
+
+    What is not as it should be is passed on as it is: each server has ways of its own, and most
+    of a completion is of no concern here.
+
+    Raises:
+        Exception: one of :data:`WIRE_ERRORS`: it is no JSON.
+    """
+    with suppress(ValidationError):
+        return ChatCompletion.model_validate_json(response.content)
+    said = response.json()
+    if not isinstance(said, dict):
+        return None
+    return ChatCompletion.construct(
+        **{n: said[n] for n in ChatCompletion.model_fields if n in said}
+    )
 
 
 def symptom_of(error: Exception) -> Symptom:
@@ -246,7 +286,10 @@ class _WithoutBodies(logging.Filter):
     """Keeps documents out of the logs: at DEBUG the library writes whole request bodies."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        return not (isinstance(record.args, Mapping) and "json_data" in record.args)
+        return not (isinstance(record.args, Mapping) and _BODIES & record.args.keys())
+
+
+_BODIES = {"content", "json_data"}
 
 
 class _WithoutKeys(logging.Filter):

@@ -34,10 +34,12 @@ from labeler.judges.experience import Experience
 from labeler.judges.failures import Course, Failed, Symptom, diagnose, explain
 from labeler.judges.openai_client import (
     WIRE_ERRORS,
+    completion_of,
     headers_of,
     may_be_charged,
     open_client,
     quota_of,
+    send,
     symptom_of,
     usage_of,
 )
@@ -230,22 +232,19 @@ class OpenAIJudge:
             # The client's own time-out starts anew with every byte; this one does not.
             async with asyncio.timeout(self.spec.timeout):
                 with self._line().client() as client:
-                    create = client.chat.completions.with_raw_response.create
-                    # As extra_body the request is sent as it is: the library would walk through
-                    # all of it, for every call, in search of parts to rename.
-                    response = await create(model=self.spec.model, messages=(), extra_body=body)
-                completion: ChatCompletion = response.parse()
+                    response = await send(client, body)
+                completion = completion_of(response)
         except WIRE_ERRORS as error:
             symptom, charged = symptom_of(error), may_be_charged(error)
             _tell_quotas(sent, headers_of(error))
         else:
             _tell_quotas(sent, response.headers)
             flaw = exchange.note(completion)
-            if flaw != "not_json":
+            if completion is not None:
                 self._bill(sent, usage_of(completion))
-            if flaw is None:
-                return completion
-            symptom, charged = Symptom(flaw), True
+                if flaw is None:
+                    return completion
+            symptom, charged = Symptom(flaw or "not_json"), True
         raise self._failed(exchange, sent, symptom, charged=charged)
 
     def _size(self, exchange: Exchange, messages: Sequence[Mapping[str, Any]]) -> Size:
