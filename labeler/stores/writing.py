@@ -11,7 +11,7 @@ import sqlite3
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sized
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
@@ -45,6 +45,12 @@ _GROUP = 500
 """Most records in one transaction: one flush to the disk is shared by all that wait."""
 _WAITING = 4 * _GROUP
 """Most records that wait to be written; then ``put`` waits too, so that memory stays bounded."""
+_LINGER = 0.005
+"""Seconds that a few records wait for others to share their flush with, where that has paid off: a
+flush costs as much for one record as for many."""
+_FEW = 8
+_LONGEST_HASTE = 63
+"""Most groups that are written at once, one after the other, when waiting has brought nothing."""
 _PATIENCE = 1.0
 """Seconds that SQLite waits for a lock in one go, at most: until then no close is heard."""
 _LOCK_PAUSE = 0.05
@@ -118,6 +124,31 @@ class _Spell:
     began: float
     pause: float
     told: bool = False
+
+
+@dataclass
+class _Lingering:
+    """Whether a few records are worth a wait for others.
+
+    They are where many are labelled at once. Where they come one by one, waiting is tried ever
+    more rarely.
+    """
+
+    haste: int = 0
+    """Groups to be written at once after the next wait in vain."""
+    at_once: int = 0
+    """Groups that still are."""
+
+    def wait(self, waiting: Sized) -> None:
+        """Give others a moment to come too, unless there are enough or that is in vain."""
+        before = len(waiting)
+        if before > _FEW or self.at_once:
+            self.at_once = max(0, self.at_once - 1)
+            return
+        time.sleep(_LINGER)
+        in_vain = len(waiting) == before
+        self.at_once = self.haste if in_vain else 0
+        self.haste = min(2 * self.haste + 1, _LONGEST_HASTE) if in_vain else 0
 
 
 class Writer:
@@ -230,9 +261,13 @@ class Writer:
 
     def _groups(self) -> Iterator[list[_Waiting]]:
         """What waits, in groups; ends after the close."""
+        lingering = _Lingering()
         while True:
             with self._changed:
                 self._changed.wait_for(self._has_work)
+            if self._closed_at is None:
+                lingering.wait(self._waiting)
+            with self._changed:
                 size = min(_GROUP, len(self._waiting))
                 group = [self._waiting.popleft() for _ in range(size)]
                 self._changed.notify_all()

@@ -106,6 +106,51 @@ def test_what_may_pass_loses_no_label(disk: Disk, store: DiskStore, code: str) -
     assert not disk.once
 
 
+def test_what_comes_alone_shares_a_flush_with_what_comes_next(
+    disk: Disk, store: DiskStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It waits a moment, and those that come in that moment are written with it."""
+    later: list[Future[bool]] = []
+
+    def others_come(_: float) -> None:
+        later.extend(store.put(sample_record(number)) for number in (2, 3))
+
+    monkeypatch.setattr("time.sleep", others_come)
+    first = store.put(sample_record(1))
+    assert all(saved.result(10) for saved in [first, *later])
+    assert disk.tried.get(timeout=10) == 3
+
+
+def test_who_always_comes_alone_hardly_waits(
+    store: DiskStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Waiting in vain is tried ever more rarely: 7 times in 100 records, one after the other."""
+    waits: list[float] = []
+    monkeypatch.setattr("time.sleep", waits.append)
+    for number in range(100):
+        assert store.put(sample_record(number)).result(10)
+    assert len(waits) == 7
+
+
+def test_who_is_many_does_not_wait(
+    disk: Disk, store: DiskStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What came while others were written is written at once."""
+    waits: list[float] = []
+    came: list[Future[bool]] = []
+
+    def put_more(_: object) -> None:
+        disk.watch = lambda _: None
+        came.extend(store.put(sample_record(number)) for number in range(2, 22))
+
+    disk.watch = put_more
+    monkeypatch.setattr("time.sleep", waits.append)
+    assert store.put(sample_record(1)).result(10)
+    assert all(saved.result(10) for saved in came)
+    assert [disk.tried.get(timeout=10) for _ in range(2)] == [1, 20]
+    assert len(waits) == 1
+
+
 def test_nothing_is_acknowledged_while_writes_fail(disk: Disk, store: DiskStore) -> None:
     """Through many failed tries a future stays open and its key has no label."""
     disk.failing = "SQLITE_FULL"
