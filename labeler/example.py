@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -38,8 +39,13 @@ class Example(Frozen):
     """The response's own sentences, for the ``given`` splitter."""
 
 
-class Sentence(Frozen):
+# No model, as the other values are: there are dozens in each record, and a model is three objects
+# that the garbage collector walks through.
+@dataclass(frozen=True, slots=True)
+class Sentence:
     """The atom that labels point at."""
+
+    __pydantic_config__ = ConfigDict(extra="forbid", hide_input_in_errors=True)
 
     key: str
     """``0a`` in a document, ``a`` in the response, ``ref.a`` in the reference."""
@@ -102,7 +108,4 @@ def key_reference(pieces: list[Piece]) -> tuple[Sentence, ...]:
 
 
 def _named(pieces: list[Piece], key: Callable[[int], str]) -> tuple[Sentence, ...]:
-    return tuple(
-        Sentence(key=key(s), text=piece.text, start=piece.start, end=piece.end)
-        for s, piece in enumerate(pieces)
-    )
+    return tuple(Sentence(key(s), *piece) for s, piece in enumerate(pieces))

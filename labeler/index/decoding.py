@@ -9,18 +9,14 @@ never too little. The types are those of the models, from which they are made.
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import operator
-import types
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from itertools import chain, islice
-from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin
+from typing import Any, NamedTuple
 
 import msgspec
-from pydantic import AllowInfNan, BaseModel
-from pydantic.fields import FieldInfo
 
 from labeler.calculators.columns import (
     CITING,
@@ -38,6 +34,7 @@ from labeler.calculators.tally import GENERAL as GENERAL_SUPPORT
 from labeler.degenerate import OVERRULED
 from labeler.example import KeyedExample
 from labeler.index.rows import ClaimRow, LabelRow
+from labeler.index.structs import either, field_type, several, struct_of
 from labeler.keys import document_key, position, reference_key, response_key
 from labeler.labels import (
     SPECIAL_SUPPORT,
@@ -86,72 +83,14 @@ def decode_label(content: bytes, key: str | None = None) -> LabelRow | None:
     return row if signed.counts else None
 
 
-def _struct_of(model: type[BaseModel], **changed: Any) -> type[msgspec.Struct]:  # noqa: ANN401 - types
-    """The fields of a model as a struct; those with a default may be missing.
-
-    Args:
-        model: the model.
-        changed: types of fields that are others here.
-    """
-    fields: list[tuple[str, Any, Any]] = []
-    for name, field in model.model_fields.items():
-        needed = field.is_required() or name in changed
-        kind = changed.pop(name, None) or _field_type(field)
-        if needed and msgspec.UnsetType not in get_args(kind):
-            fields.append((name, kind, msgspec.NODEFAULT))
-        else:
-            fields.append((name, Union[kind, msgspec.UnsetType], msgspec.UNSET))  # noqa: UP007 - kind is a value
-    return msgspec.defstruct(
-        model.__name__, fields, forbid_unknown_fields=True, kw_only=True, gc=False, **changed
-    )
-
-
-def _field_type(field: FieldInfo) -> Any:  # noqa: ANN401 - a type
-    if any(not isinstance(each, AllowInfNan) for each in field.metadata):
-        raise TypeError(f"a constraint that is not known here: {field.metadata}")
-    return _type_of(field.annotation)
-
-
-def _type_of(annotation: Any) -> Any:  # noqa: ANN401 - types
-    """The same type with structs in the places of models, and lists in those of tuples.
-
-    Lists are made faster, and no one sees them.
-    """
-    origin, arguments = get_origin(annotation), get_args(annotation)
-    if origin is Annotated:
-        # A float of JSON is finite here whatever is asked for.
-        if any(not isinstance(each, AllowInfNan) for each in arguments[1:]):
-            raise TypeError(f"a constraint that is not known here: {annotation}")
-        return _type_of(arguments[0])
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return _struct_of(annotation)
-    if origin is None or origin is Literal:
-        return annotation
-    if origin is tuple and arguments[1:] == (Ellipsis,):
-        return _several(_type_of(arguments[0]))
-    inner = tuple(_type_of(each) for each in arguments)
-    if origin in (Union, types.UnionType):
-        return functools.reduce(operator.or_, inner)
-    return origin[inner]
-
-
-def _either(kind: Any) -> Any:  # noqa: ANN401 - types
-    """The type, for a field that labels of other profiles lack."""
-    return Union[kind, msgspec.UnsetType]  # noqa: UP007 - kind is a value
-
-
-def _several(kind: Any) -> Any:  # noqa: ANN401 - types
-    return types.GenericAlias(list, (kind,))
-
-
-_COMPARED = _struct_of(
+_COMPARED = struct_of(
     ComparedClaim,
-    reference_verdict=_either(_field_type(ComparedClaim.model_fields["reference_verdict"])),
+    reference_verdict=either(field_type(ComparedClaim.model_fields["reference_verdict"])),
 )
 _RICHER = {
-    "response_claims": _either(_several(_COMPARED)),
+    "response_claims": either(several(_COMPARED)),
     **{
-        name: _either(_field_type(ReferenceLabelingOutput.model_fields[name]))
+        name: either(field_type(ReferenceLabelingOutput.model_fields[name]))
         for name in (
             "response_sentences_without_claims",
             "reference_claims",
@@ -162,23 +101,23 @@ _RICHER = {
 """The fields that not every profile's labels have."""
 _RICHER_OF = operator.attrgetter(*_RICHER)
 _NOTHING_RICHER = (msgspec.UNSET,) * len(_RICHER)
-_LABEL = _struct_of(ReferenceLabelingOutput, **_RICHER)
-_VERBATIM = _struct_of(
+_LABEL = struct_of(ReferenceLabelingOutput, **_RICHER)
+_VERBATIM = struct_of(
     ReferenceLabelingOutput,
     **_RICHER,
-    sentence_support_information=_several(_struct_of(VerbatimSupport)),
+    sentence_support_information=several(struct_of(VerbatimSupport)),
 )
 _SIGNATURE: msgspec.json.Decoder[Any] = msgspec.json.Decoder(
-    _struct_of(Signature, sampling=_either(msgspec.Raw))
+    struct_of(Signature, sampling=either(msgspec.Raw))
 )
-_EXAMPLE = _struct_of(KeyedExample, metadata=_either(msgspec.Raw))
+_EXAMPLE = struct_of(KeyedExample, metadata=either(msgspec.Raw))
 _DECODER: msgspec.json.Decoder[Any] = msgspec.json.Decoder(
-    _struct_of(
+    struct_of(
         LabelRecord,
-        kind=_field_type(LabelRecord.model_fields["kind"]),
+        kind=field_type(LabelRecord.model_fields["kind"]),
         example=_EXAMPLE,
         label=_LABEL,
-        verbatim=_either(_either(None) | _VERBATIM),
+        verbatim=either(either(None) | _VERBATIM),
         # Most labels of a file have the same one, to the byte: it is read where it is new.
         signature=msgspec.Raw,
     )

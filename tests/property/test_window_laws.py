@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -30,9 +31,7 @@ LEFT = [document_key(0, s) for s in range(3)]
 RIGHT = [document_key(1, s) for s in range(3)]
 WHOLE = keyed_example(documents=[["x"] * 3, ["x"] * 3], response=["One.", "Two."])
 REFERRING = WHOLE.model_copy(
-    update={
-        "reference": tuple(s.model_copy(update={"key": f"ref.{s.key}"}) for s in WHOLE.response)
-    }
+    update={"reference": tuple(replace(s, key=f"ref.{s.key}") for s in WHOLE.response)}
 )
 
 

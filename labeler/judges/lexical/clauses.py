@@ -8,6 +8,7 @@ enough. A cut that is missed costs a claim, one too many makes half a sentence o
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -53,4 +54,4 @@ def clauses(sentence: Sentence) -> list[Clause]:
 
 
 def _part(sentence: Sentence, start: int, end: int) -> Clause:
-    return whole(sentence.model_copy(update={"text": sentence.text[start:end]}))
+    return whole(replace(sentence, text=sentence.text[start:end]))
