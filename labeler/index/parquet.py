@@ -126,13 +126,12 @@ def _kind(name: str) -> np.dtype[np.integer[Any]]:
 
 
 def _batch_of(gathered: Gathering) -> pa.RecordBatch:
-    columns: list[pa.Array] = []
-    for name, texts in gathered.texts.items():
-        column = pa.array(texts, pa.string())
-        columns.append(column.dictionary_encode() if name in CODED else column)
+    # A dictionary column is made as one: encoding it afterwards would import pyarrow.compute.
+    schema = _schema()
+    columns = [pa.array(texts, schema.field(name).type) for name, texts in gathered.texts.items()]
     columns += [pa.array(np.frombuffer(column, np.int64)) for column in gathered.numbers.values()]
     columns += [_binary_array(name, lists) for name, lists in gathered.lists.items()]
-    return pa.record_batch(columns, schema=_schema())
+    return pa.record_batch(columns, schema=schema)
 
 
 def _binary_array(name: str, lists: Lists) -> pa.BinaryArray:

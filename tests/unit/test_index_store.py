@@ -91,6 +91,20 @@ def store(tmp_path: Path) -> Path:
     return tmp_path / "store"
 
 
+def test_an_index_is_made_without_what_takes_long_to_load(store: Path) -> None:
+    """Each run makes one at its end: functions that it does not call are not made for it."""
+    program = (
+        "import sys; from pathlib import Path; from labeler.index.stored import keep_up\n"
+        f"keep_up(Path({str(store)!r}), print)\n"
+        f"print(sorted(Path({str(store / FOLDER)!r}).iterdir()) != [])\n"
+        "print('pyarrow.compute' in sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == ["True", "False"]
+
+
 def test_the_index_gives_the_numbers_of_the_records(store: Path) -> None:
     """Means, counts, groups and intervals, and reasons in the order of the store."""
     assert assert_true(store) == []
