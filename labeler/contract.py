@@ -84,6 +84,7 @@ def check_label(answer: GPTLabelingOutput | VerbatimLabel, example: KeyedExample
 
 
 _Claim = TypeVar("_Claim", bound=ResponseClaim)
+_AnyClaim = TypeVar("_AnyClaim", bound=Frozen)
 
 
 class _Check:
@@ -165,6 +166,11 @@ class _Check:
         keys = self._keys(entry.supporting_sentence_keys, field, special_allowed=True)
         if supported and not keys:
             self._violate("supported_without_support", field, [key])
+        if isinstance(entry, SentenceSupport) and (key, keys) == (
+            entry.response_sentence_key,
+            entry.supporting_sentence_keys,
+        ):
+            return entry
         return SentenceSupport(
             response_sentence_key=key,
             explanation=entry.explanation,
@@ -207,12 +213,11 @@ class _Check:
             needed = {"entailment": supporting, "contradiction": contradicting}
             if not needed.get(claim.verdict, "none"):
                 self._violate("verdict_without_keys", field, [claim.verdict])
-            yield claim.model_copy(
-                update={
-                    "response_sentence_key": key,
-                    "supporting_sentence_keys": supporting,
-                    "contradicting_sentence_keys": contradicting,
-                }
+            yield _with(
+                claim,
+                response_sentence_key=key,
+                supporting_sentence_keys=supporting,
+                contradicting_sentence_keys=contradicting,
             )
 
     def _claims_agree(
@@ -280,9 +285,7 @@ class _Check:
             if not claim.claim.strip():
                 self._violate("blank_claim", field, [key])
             keys = self._keys(claim.supporting_sentence_keys, f"{field}.supporting_sentence_keys")
-            yield claim.model_copy(
-                update={"reference_sentence_key": key, "supporting_sentence_keys": keys}
-            )
+            yield _with(claim, reference_sentence_key=key, supporting_sentence_keys=keys)
 
     def _keys(
         self, given: Iterable[str], field: str, *, special_allowed: bool = False
@@ -319,6 +322,14 @@ class _Check:
             self.violations.append(
                 Violation(kind=kind, field=field, keys=tuple(dict.fromkeys(keys)))
             )
+
+
+def _with(claim: _AnyClaim, **keys: str | tuple[str, ...]) -> _AnyClaim:
+    """A claim with canonical keys: itself, nearly always, which spares a copy."""
+    given = vars(claim)
+    if all(given[field] == value for field, value in keys.items()):
+        return claim
+    return claim.model_copy(update=keys)
 
 
 _SEPARATOR = re.compile(r"[,;\s]+")

@@ -17,7 +17,7 @@ from typing import Any, Literal, TypedDict
 
 from labeler import resources
 from labeler.characters import inert_json
-from labeler.contract import Violation, check_label
+from labeler.contract import CheckedLabel, Violation, check_label
 from labeler.degenerate import overrule
 from labeler.errors import UsageError
 from labeler.example import Frozen, KeyedExample, Sentence
@@ -38,6 +38,7 @@ _VARIABLES = frozenset({"marker", "question", "documents", "response"})
 _REFERENCE = "reference"
 """The variable of prompts that show the reference answer too."""
 _VARIABLE = re.compile(r"\{\{([a-z_]+)\}\}")
+_JSON = json.JSONEncoder(ensure_ascii=False)
 
 
 class Message(TypedDict):
@@ -199,7 +200,7 @@ class JudgeRequest:
 
     def broken_by(self, answer: Frozen) -> tuple[Violation, ...]:
         """What an answer breaks of what it must keep; empty for one that may be stored."""
-        return check_label(_label(answer), self.example).violations
+        return self._checked(_label(answer)).violations
 
     def admit(
         self,
@@ -219,7 +220,7 @@ class JudgeRequest:
         """
         del tokens
         given = _label(answer)
-        checked = check_label(given, self.example)
+        checked = self._checked(given)
         if checked.violations:
             return checked.violations
         label, overruled = overrule(checked.label, self.example)
@@ -233,6 +234,18 @@ class JudgeRequest:
             reply=facts,
             scores=scores,
         )
+
+    def _checked(self, given: GPTLabelingOutput) -> CheckedLabel:
+        """A label held against the contract; once, though judges and whoever admits it ask."""
+        if self._latest and self._latest[-1][0] is given:
+            return self._latest[-1][1]
+        checked = check_label(given, self.example)
+        self._latest[:] = [(given, checked)]
+        return checked
+
+    @cached_property
+    def _latest(self) -> list[tuple[GPTLabelingOutput, CheckedLabel]]:
+        return []
 
     def renamed(self, record: AnyRecord) -> AnyRecord:
         """The stored record of this request's key under this row's name and columns."""
@@ -261,7 +274,8 @@ def marker(example: KeyedExample, *, reference: bool = False) -> str:
 
 def sentence_lines(sentences: Iterable[Sentence]) -> str:
     """Sentences as the lines of a data block."""
-    return "\n".join(sentence_line(sentence.key, sentence.text) for sentence in sentences)
+    # Written out as one text: what is escaped in it never spans two lines.
+    return inert_json("\n".join(f"{s.key} {_JSON.encode(s.text)}" for s in sentences))
 
 
 def sentence_line(key: str, text: str) -> str:
@@ -271,4 +285,4 @@ def sentence_line(key: str, text: str) -> str:
 
 def data_text(text: str) -> str:
     """A JSON string, in which nothing can pass for a line break or a model's control token."""
-    return inert_json(json.dumps(text, ensure_ascii=False))
+    return inert_json(_JSON.encode(text))

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 from labeler.errors import BadRow, UsageError
 from labeler.example import Example, KeyedExample
-from labeler.judges import Judge
+from labeler.judges import Judge, JudgeSpec
 from labeler.pricing import Price, price_of
 from labeler.profiles import AUTO, DEFAULT_PROFILE, PROFILES
 from labeler.prompting import (
@@ -81,21 +82,34 @@ class Recipe:
 
     def request_keyed(self, keyed: KeyedExample) -> JudgeRequest:
         """Name the judgement of an example that has its keys already."""
-        spec = self.judge.spec
         prompt, schema = self.prompt, self.schema
         if self.where_referenced is not None and keyed.reference:
             prompt, schema = self.where_referenced
-        signature = Signature(
-            judge=spec.judge,
-            model=spec.model,
-            sampling=spec.sampling(),
-            prompt=prompt.artifact,
-            response_schema=schema.artifact,
-            splitter=keyed.splitter,
-            trial=self.trial,
-        )
+        signature = self._signature(keyed.splitter, prompt, schema)
         key = label_key(keyed, signature)
         return JudgeRequest(key, keyed, signature, prompt, schema)
+
+    def _signature(self, splitter: str, prompt: Prompt, schema: ResponseSchema) -> Signature:
+        """What makes the labels of examples that are split and asked about in the same way."""
+        spec = self.judge.spec
+        made_for, made = self._signatures.get((splitter, prompt.name), (None, None))
+        if made is None or made_for is not spec:
+            made = Signature(
+                judge=spec.judge,
+                model=spec.model,
+                sampling=spec.sampling(),
+                prompt=prompt.artifact,
+                response_schema=schema.artifact,
+                splitter=splitter,
+                trial=self.trial,
+            )
+            self._signatures[splitter, prompt.name] = spec, made
+        return made
+
+    @cached_property
+    def _signatures(self) -> dict[tuple[str, str], tuple[JudgeSpec, Signature]]:
+        """One for all records: thousands of equal ones would be made and kept otherwise."""
+        return {}
 
     def windows_of(self, request: JudgeRequest, is_known: Callable[[str], bool]) -> Windowed | None:
         """The windows in which a request of this recipe is asked; ``None`` where it is not.

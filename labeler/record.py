@@ -10,7 +10,7 @@ from pydantic import Field, FiniteFloat, TypeAdapter
 from labeler.contract import Violation, check_label
 from labeler.errors import UsageError
 from labeler.example import Frozen, KeyedExample
-from labeler.keys import position
+from labeler.keys import is_key
 from labeler.labels import Label, Verbatim
 from labeler.profiles import PROFILES
 from labeler.questions import QuestionsAnswer, Similarity
@@ -340,11 +340,10 @@ def _fault_of_label(record: LabelRecord) -> str | None:
     family = record.signature.response_schema.name.partition("/")[0]
     if type(record.label) is not _OUTPUTS.get(family, type(record.label)):
         return "its label is not of the profile that the schema of its signature belongs to"
-    try:
-        for key in [*record.example.document_keys(), *record.example.response_keys()]:
-            position(key)
-    except ValueError as error:
-        return f"its sentences have other keys than can be: {error}"
+    keys = [*record.example.document_keys(), *record.example.response_keys()]
+    odd = next((key for key in keys if not is_key(key)), None)
+    if odd is not None:
+        return f"its sentences have other keys than can be, such as {odd!r:.80}"
     if check_label(record.label, record.example).label != record.label:
         return "its label names keys that its sentences do not have, or a key twice"
     return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from labeler.formats.presets import suggestion
 from labeler.lines import Line, read_lines
 from labeler.parsing import id_of, joined_id, metadata_of, refuse_surrogates, to_example
 from labeler.record import LabelFailure
-from labeler.signature import digest
+from labeler.signature import canonical_json
 
 
 class Row(NamedTuple):
@@ -193,7 +194,7 @@ def distinct(rows: Iterable[Row]) -> Iterator[Row]:
         if not isinstance(row.content, Example):
             yield row
             continue
-        content = digest(row.content.model_dump(mode="json"))
+        content = _content(row.content)
         if row.content.id not in seen:
             seen[row.content.id] = row.where, content
             yield row
@@ -203,6 +204,12 @@ def distinct(rows: Iterable[Row]) -> Iterator[Row]:
                 "with other content; ids name records: give each row its own, or name rows by "
                 "several columns (--id)"
             )
+
+
+def _content(example: Example) -> str:
+    """SHA-256 of every field of an example, whatever the order of its columns."""
+    fields = example.model_dump_json(exclude={"metadata"}).encode()
+    return hashlib.sha256(fields + canonical_json(example.metadata)).hexdigest()
 
 
 class Survey(NamedTuple):

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from labeler.keys import (
     document_key,
     index_of,
+    is_key,
     letters,
     position,
     reference_key,
@@ -57,6 +58,13 @@ def test_keys_round_trip(document: int, sentence: int) -> None:
     assert position(reference_key(sentence)) == (2, 0, sentence)
 
 
+@given(INDEX, INDEX)
+def test_what_is_written_is_a_key(document: int, sentence: int) -> None:
+    """Whatever part it names a sentence of."""
+    written = [document_key(document, sentence), response_key(sentence), reference_key(sentence)]
+    assert all(map(is_key, written))
+
+
 @given(st.lists(st.tuples(INDEX, INDEX), unique=True))
 def test_reading_order_is_sort_order(places: list[tuple[int, int]]) -> None:
     """Sorting keys by position puts them in reading order."""
@@ -82,10 +90,13 @@ def test_reading_order_is_sort_order(places: list[tuple[int, int]]) -> None:
         "ref.",
         "é",
         "٣a",
+        "1" * 5000 + "a",
+        "a" * 5000,
     ],
 )
 def test_no_second_spelling(text: str) -> None:
     """What is not the one spelling of a key is refused."""
+    assert not is_key(text)
     with pytest.raises(ValueError, match="not a sentence key"):
         position(text)
 

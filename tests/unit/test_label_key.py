@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import pytest
 
 import labeler.judges
+from labeler.estimating import Unasked
 from labeler.example import KeyedExample
 from labeler.judges import InKey, JudgeSpec, NotInKey
 from labeler.prompting import (
@@ -20,6 +21,7 @@ from labeler.prompting import (
     load_schema,
     parse_prompt,
 )
+from labeler.recipe import recipe
 from labeler.record import label_key
 from labeler.signature import Signature, canonical_json
 from samples import keyed_example, signature
@@ -199,3 +201,13 @@ def test_specs_are_frozen() -> None:
     """No one changes a judge while it runs."""
     assert inspect.isclass(JudgeSpec)
     assert JudgeSpec.model_config["frozen"]
+
+
+def test_a_recipe_does_not_remember_a_judge_that_changed() -> None:
+    """Requests of one recipe share their signature, as long as it is the same judge's."""
+    judge = Unasked(JudgeSpec(judge="fake", model="one"))
+    how = recipe(judge)
+    first, second = how.request_keyed(keyed_example()), how.request_keyed(keyed_example())
+    assert first.signature is second.signature
+    object.__setattr__(judge, "spec", JudgeSpec(judge="fake", model="two"))
+    assert how.request_keyed(keyed_example()).signature.model == "two"

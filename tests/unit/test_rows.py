@@ -164,6 +164,15 @@ def test_a_repeated_row_is_labelled_once(tmp_path: Path) -> None:
     assert [row.content.id for row in distinct(rows)] == ["1", "2"]
 
 
+def test_a_row_is_repeated_in_any_order_of_its_columns(tmp_path: Path) -> None:
+    """Columns have no order; values that differ are another content."""
+    one, two = {"team": "a", "run": 1}, {"run": 1, "team": "a"}
+    rows = row_file(tmp_path, line(metadata=one), line(metadata=two))
+    assert survey(rows) == (1, 1)
+    with pytest.raises(UsageError, match="stands already"):
+        survey(row_file(tmp_path, line(metadata=one), line(metadata={**two, "run": 2})))
+
+
 def test_one_id_for_two_contents_stops_before_any_spend(tmp_path: Path) -> None:
     """The error names both lines."""
     rows = row_file(tmp_path, line(), b"", line(response="Other."))
