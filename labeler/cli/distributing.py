@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
@@ -77,6 +77,19 @@ class Counters(NamedTuple):
 
     engine: str
     workers: int | None
+
+    def require_metrics(self, unknown: Iterable[str]) -> None:
+        """Refuse, for workers, names that may be of criteria: these are looked for in all scores.
+
+        Raises:
+            UsageError: there is one.
+        """
+        names = ", ".join(unknown)
+        if names and self.engine != "local":
+            raise UsageError(
+                f"--engine {self.engine} counts metrics of labels, and there is none by the name "
+                f"of {names}; if it is a criterion of scores, leave --engine out"
+            )
 
 
 def counters(engine: str, workers: int | None, *, alone: bool) -> Counters:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from labeler.lines import is_remote
+from labeler.errors import UsageError
+from labeler.lines import STDIO, is_remote
 
 if TYPE_CHECKING:
     from labeler.record import AnyOutcome
@@ -32,6 +35,28 @@ def located(names: Sequence[str]) -> list[str]:
         files = input_files(name) if is_remote(name) and not _is_lines(name) else [name]
         found += [file for file in files if not is_index(file)]
     return found
+
+
+def refuse_repeats(names: Sequence[str]) -> None:
+    """Refuse labels that are named twice, such as by a file's name and a pattern that it fits.
+
+    Raises:
+        UsageError: each of their rows would count twice.
+    """
+    if len(names) == 1:
+        return
+    from labeler.index import is_store
+    from labeler.label_files import parts_of
+
+    named: dict[str, str] = {}
+    for name in names:
+        alone = is_remote(name) or name == STDIO or is_store(Path(name))
+        for part in [name] if alone else parts_of(name) or [name]:
+            place = part if is_remote(part) or part == STDIO else os.path.realpath(part)
+            if place in named:
+                by = "" if named[place] == name else f", by {named[place]!r} and by {name!r}"
+                raise UsageError(f"{part} is named twice{by}: its rows would count twice")
+            named[place] = name
 
 
 def outcomes_at(labels: str) -> Iterator[AnyOutcome]:

@@ -101,6 +101,7 @@ def metrics(
         else None
     )
     if unknown:  # Which criteria have scores is known when all was read.
+        counters.require_metrics(unknown)
         outcomes = iter(list(outcomes))
         _check_criteria(unknown, scores, ", ".join(sources))
     asked = None if ids is None else chosen
@@ -135,9 +136,11 @@ def _sources(labels: list[str] | None, output: str | None) -> list[str]:
     if not labels:
         raise UsageError("name a label file or a store folder; --list shows the metrics")
     check_target(labels, output)
-    from labeler.cli.locating import located
+    from labeler.cli.locating import located, refuse_repeats
 
-    return located(labels)
+    sources = located(labels)
+    refuse_repeats(sources)
+    return sources
 
 
 def _check_group(group: str | None, *, alone: bool) -> None:

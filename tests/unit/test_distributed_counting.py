@@ -133,6 +133,10 @@ def test_folders_and_patterns_at_addresses_are_taken_apart(files: list[str], mem
         (["--workers", "2"], "--workers goes with --engine ray"),
         (["--engine", "ray", "--rows"], "it goes without --rows"),
         (["--engine", "ray", "--no-index"], "it goes without --rows, --list, --no-index"),
+        (
+            ["--engine", "ray", "--metrics", "tone"],
+            "none by the name of tone; if it is a criterion",
+        ),
     ],
 )
 def test_options_that_do_not_fit_the_engine_are_refused(
@@ -142,6 +146,19 @@ def test_options_that_do_not_fit_the_engine_are_refused(
     code, _, err = labeler_command("metrics", files[0], *options)
     assert code == 2
     assert says in " ".join(err.split())
+
+
+def test_labels_that_are_named_twice_are_refused(
+    labeler_command: Command, files: list[str], tmp_path: Path
+) -> None:
+    """By the same name, by another of the same file, or by a pattern that it fits."""
+    link = tmp_path / "link.parquet"
+    link.symlink_to(files[0])
+    pattern = str(Path(files[0]).parent / "*.parquet")
+    for named in (["-", "-"], [files[0], files[0]], [files[0], str(link)], [pattern, files[1]]):
+        code, _, err = labeler_command("metrics", *named)
+        assert (code, "is named twice" in " ".join(err.split())) == (2, True)
+    assert labeler_command("metrics", *files)[0] == 0
 
 
 def test_without_ray_it_says_what_to_install(

@@ -212,8 +212,8 @@ def test_several_files_print_what_their_records_give(
     if indexed:
         assert labeler_command("index", partitions)[0] == 0
     lines = written(partitions.parent / "l.jsonl", labels()[:7])
-    first = partitions / "day=1" / "a.parquet"
-    for names in ([partitions], [partitions / "*" / "a.parquet"], [first, lines, first]):
+    first, second = partitions / "day=1" / "a.parquet", partitions / "day=2" / "a.parquet"
+    for names in ([partitions], [partitions / "*" / "a.parquet"], [first, lines, second]):
         found = labeler_command("metrics", *names, "--json", *asked)
         assert found == labeler_command("metrics", *names, "--json", "--no-index", *asked)
         assert found[0] == 0
