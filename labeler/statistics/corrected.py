@@ -310,7 +310,7 @@ def _sample_warnings(labelled: int, *, random_sample: bool) -> Iterator[str]:
         )
     if labelled < FEWEST_LABELS:
         yield (
-            f"only {labelled} records have human labels; under {FEWEST_LABELS} the intervals "
+            f"records with human labels: only {labelled}; under {FEWEST_LABELS} the intervals "
             "cannot be relied on"
         )
 
@@ -350,8 +350,8 @@ def _proportion_warnings(errors: JudgeErrors, raw: float, *, random_sample: bool
     for count, verdict in ((errors.human_yes, "yes"), (errors.human_no, "no")):
         if count < FEWEST_OF_A_KIND:
             yield (
-                f"people said {verdict} to only {count} records: what the judge makes of such "
-                "records is hardly known"
+                f"records to which people said {verdict}: only {count}; what the judge makes of "
+                "such records is hardly known"
             )
     if not 0 <= raw <= 1:
         yield f"the formula gave {raw:.3f}, which is no proportion; it was cut to 0 or 1"

@@ -274,7 +274,7 @@ def test_means_stand_side_by_side(agree: Run) -> None:
     assert means["ppi"]["weight"] > 0
     assert (means["ppi"]["labelled"], means["ppi"]["unlabelled"]) == (20, 80)
     assert means["ppi"]["warnings"] == [
-        "only 20 records have human labels; under 100 the intervals cannot be relied on"
+        "records with human labels: only 20; under 100 the intervals cannot be relied on"
     ]
     _, out, _ = agree(a, "--human", h)
     for words in ("people's own", "judge's own", "PPI++", "error-corrected", "drawn at random"):
@@ -463,11 +463,11 @@ def test_a_warning_is_printed_once_with_its_methods_and_places(agree: Run) -> No
     said = [f"{n},{int(n[1] != '1')}" for n in names if n[1] in "0123" and n != "y3"]
     h = people("h.csv", "id,adherence", *said)
     _, out, _ = agree(labels("a.jsonl", made), "--human", h, "--by", "kind")
-    few = [line for line in out.splitlines() if "have human labels" in line]
-    assert [line.partition(" records")[0] for line in few] == [
-        "note on PPI++ and error-corrected of adherence: only 7",
-        "note on PPI++ of adherence in x: only 4",
-        "note on PPI++ of adherence in y: only 3",
+    few = [line for line in out.splitlines() if "with human labels" in line]
+    assert [line.partition(";")[0] for line in few] == [
+        "note on PPI++ and error-corrected of adherence: records with human labels: only 7",
+        "note on PPI++ of adherence in x: records with human labels: only 4",
+        "note on PPI++ of adherence in y: records with human labels: only 3",
     ]
     (drawn,) = [line for line in out.splitlines() if "drawn at random" in line]
     assert drawn.startswith("note on PPI++ and error-corrected of adherence in all, x, y: it is")

@@ -176,9 +176,9 @@ def test_an_unknown_way_of_sampling_is_said() -> None:
 def test_few_labels_are_said() -> None:
     """Under a hundred human labels the intervals cannot be relied on."""
     few = replace(ERRORS, human_no=9, both_no=9, human_yes=9, both_yes=8)
-    assert warned(ppi_mean(PEOPLE, JUDGE, ALONE), "only 10 records have human labels")
-    assert warned(corrected_proportion(8, 10, few), "only 18 records have human labels")
-    assert warned(corrected_proportion(8, 10, few), "people said no to only 9 records")
+    assert warned(ppi_mean(PEOPLE, JUDGE, ALONE), "records with human labels: only 10;")
+    assert warned(corrected_proportion(8, 10, few), "records with human labels: only 18;")
+    assert warned(corrected_proportion(8, 10, few), "records to which people said no: only 9;")
 
 
 def test_a_sample_unlike_the_rest_is_said() -> None:
