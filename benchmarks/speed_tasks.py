@@ -124,6 +124,23 @@ def decode_structs(path: str) -> int:
     return _decoded(path, decoding._DECODER.decode)  # noqa: SLF001 - to tell what the checks cost
 
 
+def decode_digests(path: str) -> int:
+    """The same, and what no check can do without: the JSON of the sentences, and its SHA-256."""
+    import hashlib  # noqa: PLC0415 - as above
+
+    import msgspec  # noqa: PLC0415 - as above
+
+    from labeler.index import decoding  # noqa: PLC0415 - as above
+
+    decode, encode = decoding._DECODER.decode, msgspec.json.Encoder().encode  # noqa: SLF001 - as above
+
+    def digest(line: bytes) -> str:
+        example = decode(line).example
+        return hashlib.sha256(encode([example.documents, example.response])).hexdigest()
+
+    return _decoded(path, digest)
+
+
 def decode_slim(path: str) -> int:
     """Decode of every line by msgspec what metrics count alone, and check nothing else."""
     import msgspec  # noqa: PLC0415 - as above
@@ -276,7 +293,8 @@ TASKS: dict[str, Callable[..., int]] = {
     task.__name__: task
     for task in (
         *(read_bytes, forget, index, multiply, metrics, stream, records),
-        *(decode_json, decode_msgspec, decode_structs, decode_slim, decode_labels),
+        *(decode_json, decode_msgspec, decode_structs, decode_digests, decode_slim),
+        decode_labels,
         *(fill_store, scan_raw, scan_columns, scan_rows, hash_values, scan_checksums),
         *(scan_unpacked, index_store, split),
     )
@@ -287,7 +305,9 @@ BARE = frozenset({"read_bytes", "forget", "scan_raw", "scan_columns", "split", "
 """Tasks that load nothing of the program first."""
 TELLING = frozenset({"split", "hash_values"})
 """Tasks that tell themselves how long a part of them took."""
-DECODING = frozenset({"decode_slim", "decode_msgspec", "decode_structs", "decode_labels"})
+DECODING = frozenset(
+    {"decode_slim", "decode_msgspec", "decode_structs", "decode_digests", "decode_labels"}
+)
 COLUMNS = frozenset({"index", "metrics", "stream", "multiply", "index_store"})
 """Tasks that load what decodes labels, and what counts by columns; the others load the rest."""
 

@@ -40,7 +40,8 @@ class Example(Frozen):
 
 
 # No model, as the other values are: there are dozens in each record, and a model is three objects
-# that the garbage collector walks through.
+# that the garbage collector walks through. Fields are held to their types where a sentence is read
+# as part of an example, not where it is made.
 @dataclass(frozen=True, slots=True)
 class Sentence:
     """The atom that labels point at."""

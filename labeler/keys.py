@@ -3,7 +3,7 @@
 A document sentence is named by the document's index and the sentence's position in bijective
 base-26 letters: ``0a`` … ``0z``, ``0aa`` … A response sentence is named by the letters alone, a
 sentence of the reference answer by ``ref.`` and the letters. The scheme is a bijection: every key
-names exactly one position, every position has exactly one key.
+names exactly one position, every position below 10 to the power of 18 has exactly one key.
 """
 
 from __future__ import annotations

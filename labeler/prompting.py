@@ -237,8 +237,9 @@ class JudgeRequest:
 
     def _checked(self, given: GPTLabelingOutput) -> CheckedLabel:
         """A label held against the contract; once, though judges and whoever admits it ask."""
-        if self._latest and self._latest[-1][0] is given:
-            return self._latest[-1][1]
+        for latest, checked in self._latest:
+            if latest is given:
+                return checked
         checked = check_label(given, self.example)
         self._latest[:] = [(given, checked)]
         return checked

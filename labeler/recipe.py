@@ -20,7 +20,7 @@ from labeler.prompting import (
     load_schema,
 )
 from labeler.record import label_key
-from labeler.signature import Signature
+from labeler.signature import Artifact, Signature
 from labeler.splitting import DEFAULT_SPLITTER, SPLITTERS, Splitter, key_example
 from labeler.windows import Room, Windowed, cut, room_in
 
@@ -91,8 +91,8 @@ class Recipe:
 
     def _signature(self, splitter: str, prompt: Prompt, schema: ResponseSchema) -> Signature:
         """What makes the labels of examples that are split and asked about in the same way."""
-        spec = self.judge.spec
-        made_for, made = self._signatures.get((splitter, prompt.name), (None, None))
+        spec, parts = self.judge.spec, (splitter, prompt.artifact, schema.artifact)
+        made_for, made = self._signatures.get(parts, (None, None))
         if made is None or made_for is not spec:
             made = Signature(
                 judge=spec.judge,
@@ -103,11 +103,11 @@ class Recipe:
                 splitter=splitter,
                 trial=self.trial,
             )
-            self._signatures[splitter, prompt.name] = spec, made
+            self._signatures[parts] = spec, made
         return made
 
     @cached_property
-    def _signatures(self) -> dict[tuple[str, str], tuple[JudgeSpec, Signature]]:
+    def _signatures(self) -> dict[tuple[str, Artifact, Artifact], tuple[JudgeSpec, Signature]]:
         """One for all records: thousands of equal ones would be made and kept otherwise."""
         return {}
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 import typer
 
 from labeler.cli.running import BUDGET_REACHED, SOME_FAILED
-from labeler.errors import UsageError
+from labeler.errors import UnknownName, UsageError
 
 if TYPE_CHECKING:
     from labeler.distributed.labelling import PartReport, Work
@@ -78,18 +78,18 @@ class Counters(NamedTuple):
     engine: str
     workers: int | None
 
-    def require_metrics(self, unknown: Iterable[str]) -> None:
+    def require_metrics(self, unknown: Iterable[UnknownName]) -> None:
         """Refuse, for workers, names that may be of criteria: these are looked for in all scores.
 
         Raises:
             UsageError: there is one.
         """
-        names = ", ".join(unknown)
-        if names and self.engine != "local":
-            raise UsageError(
-                f"--engine {self.engine} counts metrics of labels, and there is none by the name "
-                f"of {names}; if it is a criterion of scores, leave --engine out"
-            )
+        for error in unknown:
+            if self.engine != "local":
+                raise UsageError(
+                    f"{error}; --engine {self.engine} counts metrics of labels: leave it out for "
+                    "those of scores"
+                )
 
 
 def counters(engine: str, workers: int | None, *, alone: bool) -> Counters:

@@ -38,13 +38,11 @@ def located(names: Sequence[str]) -> list[str]:
 
 
 def refuse_repeats(names: Sequence[str]) -> None:
-    """Refuse labels that are named twice, such as by a file's name and a pattern that it fits.
+    """Refuse a file that is named twice, such as by its name and by a pattern that it fits.
 
     Raises:
         UsageError: each of their rows would count twice.
     """
-    if len(names) == 1:
-        return
     from labeler.index import is_store
     from labeler.label_files import parts_of
 
@@ -52,11 +50,14 @@ def refuse_repeats(names: Sequence[str]) -> None:
     for name in names:
         alone = is_remote(name) or name == STDIO or is_store(Path(name))
         for part in [name] if alone else parts_of(name) or [name]:
-            place = part if is_remote(part) or part == STDIO else os.path.realpath(part)
+            here = part.removeprefix("file://")
+            place = part if is_remote(here) or part == STDIO else os.path.realpath(here)
             if place in named:
-                by = "" if named[place] == name else f", by {named[place]!r} and by {name!r}"
-                raise UsageError(f"{part} is named twice{by}: its rows would count twice")
-            named[place] = name
+                raise UsageError(
+                    f"{part} and {named[place]} are the same file: its rows would count twice; "
+                    "name each file once"
+                )
+            named[place] = part
 
 
 def outcomes_at(labels: str) -> Iterator[AnyOutcome]:

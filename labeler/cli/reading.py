@@ -101,7 +101,7 @@ def metrics(
         else None
     )
     if unknown:  # Which criteria have scores is known when all was read.
-        counters.require_metrics(unknown)
+        counters.require_metrics(unknown.values())
         outcomes = iter(list(outcomes))
         _check_criteria(unknown, scores, ", ".join(sources))
     asked = None if ids is None else chosen

@@ -1,4 +1,4 @@
-"""Types that msgspec reads, made of the models that say what labels are.
+"""Types that msgspec reads, made of the models and values that say what labels are.
 
 They hold what they read to the same fields and types as pydantic does, several times as fast. What
 they do not know how to hold it to, a constraint say, is an error where they are made.

@@ -39,7 +39,14 @@ from labeler.judges.batch_service import (
 )
 from labeler.judges.exchange import EXCHANGE, Exchange, reader_of
 from labeler.judges.failures import Course, Failed, Symptom, diagnose, explain, plain_code
-from labeler.judges.openai_client import WIRE_ERRORS, open_client, symptom_of, text_of, usage_of
+from labeler.judges.openai_client import (
+    WIRE_ERRORS,
+    open_client,
+    public_names,
+    symptom_of,
+    text_of,
+    usage_of,
+)
 from labeler.judges.openai_request import request_body
 from labeler.judges.openai_spec import spec_of
 from labeler.record import Usage
@@ -513,9 +520,7 @@ def _completion(body: Mapping[str, Any] | None) -> ChatCompletion | None:
 
 def _made_of(kind: type[Model], body: Mapping[str, Any]) -> Model:
     """What the client library makes of a body, unchecked."""
-    # Names that begin so are arguments of the constructor, not fields.
-    fields = {name: value for name, value in body.items() if not name.startswith("_")}
-    return kind.construct(None, **fields)
+    return kind.construct(None, **json.loads(json.dumps(body), object_hook=public_names))
 
 
 def _symptom_of_line(status: int, body: Mapping[str, Any] | None) -> Symptom:

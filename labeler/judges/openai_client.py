@@ -98,22 +98,26 @@ async def send(client: AsyncOpenAI, body: Mapping[str, Any]) -> Response:
 
 
 def completion_of(response: Response) -> ChatCompletion | None:
-    """The completion that came back; ``None`` where it can be none.
+    """The completion that came back; ``None`` where it is no JSON, or can be none.
 
     What is not as it should be is passed on as it is: each server has ways of its own, and most
     of a completion is of no concern here.
-
-    Raises:
-        Exception: one of :data:`WIRE_ERRORS`: it is no JSON.
     """
     with suppress(ValidationError):
         return ChatCompletion.model_validate_json(response.content)
-    said = response.json()
-    if not isinstance(said, dict):
+    try:
+        said = response.json(object_hook=public_names)
+    except (
+        ValueError,
+        RecursionError,
+    ):  # no UTF-8, a number of too many digits, nested without end
         return None
-    return ChatCompletion.construct(
-        **{n: said[n] for n in ChatCompletion.model_fields if n in said}
-    )
+    return ChatCompletion.construct(None, **said) if isinstance(said, dict) else None
+
+
+def public_names(said: dict[str, Any]) -> dict[str, Any]:
+    """An object without names that the library's own constructors would take for theirs."""
+    return {name: value for name, value in said.items() if not name.startswith("_")}
 
 
 def symptom_of(error: Exception) -> Symptom:

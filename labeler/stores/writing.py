@@ -49,6 +49,7 @@ _LINGER = 0.005
 """Seconds that a few records wait for others to share their flush with, where that has paid off: a
 flush costs as much for one record as for many."""
 _FEW = 8
+"""Records up to which they wait: more have company already."""
 _LONGEST_HASTE = 63
 """Most groups that are written at once, one after the other, when waiting has brought nothing."""
 _PATIENCE = 1.0
@@ -174,7 +175,7 @@ class Writer:
         self._directory = database.directory
         self._lock_timeout = lock_timeout
         self._notice = notice
-        # Guards the four below, and is notified when one of them changes.
+        # Guards changes of the four below, and is notified when one of them changes.
         self._changed = threading.Condition()
         self._waiting: deque[_Waiting] = deque()
         self._held_up = 0

@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from functools import partial
 from typing import Any, cast
 
 import pytest
@@ -36,10 +37,12 @@ from wire.provider import (
     Provider,
     Script,
     answers,
+    changes,
     error,
     format_problems,
     label_for,
     late,
+    page,
     slow_body,
 )
 
@@ -630,8 +633,9 @@ def test_a_wait_that_is_too_long_ends_the_run() -> None:
     assert len(provider.calls) == 1
 
 
-def test_the_quotas_of_headers_set_the_pace() -> None:
-    """What the server says of its limits reaches the traffic, also with an error."""
+@pytest.mark.parametrize("sent", [partial(error, 500), partial(page, 200)])
+def test_the_quotas_of_headers_set_the_pace(sent: Callable[..., Behaviour]) -> None:
+    """What the server says of its limits reaches the traffic, also with an error or a page."""
     told: list[tuple[Quota | None, Quota | None]] = []
 
     class Listening(Hurried):
@@ -646,9 +650,24 @@ def test_the_quotas_of_headers_set_the_pace() -> None:
         "x-ratelimit-remaining-tokens": "29000",
         "x-ratelimit-reset-tokens": "20ms",
     }
-    with Provider([error(500, headers=headers)]) as provider:
+    with Provider([sent(headers=headers)]) as provider:
         reply_of(provider, traffic=Listening())
     assert told == [(Quota(500, 499, 60.12), Quota(30000, 29000, 0.02)), (None, None)]
+
+
+@pytest.mark.parametrize("name", ["_fields_set", "_BaseModel__cls", "__cls"])
+def test_names_of_a_server_are_nobodys_arguments(name: str) -> None:
+    """Where a completion is not as documented, the library makes it by calls with its names."""
+
+    def change(completion: dict[str, Any]) -> None:
+        (choice,) = completion["choices"]
+        choice["finish_reason"] = "eos"
+        for part in (completion, choice, choice["message"], completion["usage"]):
+            part[name] = "x"
+
+    with Provider([changes(change)]) as provider:
+        assert reply_of(provider).facts.usage
+        assert len(provider.calls) == 1
 
 
 @pytest.mark.parametrize("reset", ["", "soon", "1x", "-1s", "nan", "1s garbage"])
