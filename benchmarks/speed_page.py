@@ -51,11 +51,11 @@ A label file without an index is decoded and checked as strictly as ever, withou
 of each label: types, unknown fields, the key from the sentences and the signature, the profile, and
 every key that is named. What does not pass is left to the models. A decoder that checks nothing is
 several times as fast, and no reader that checks comes near it: to read every field and to take the
-SHA-256 of the sentences, without looking at a single key, takes longer already than the goal allows.
-Who recomputes often makes an index. Both that key and the checksum of
-a stored record are SHA-256: what it alone takes, on bytes that are in memory already, stands in the
-table of the store, and no scan with checksums is faster than that and SQLite together. From 10,000
-records on, intervals of more than 256 distinct values are drawn by narrow ranges of values.
+SHA-256 of the sentences, without looking at a single key, takes longer than the goal allows. Who
+recomputes often makes an index. Both that key and the checksum of a stored record are SHA-256: what
+it alone takes, on bytes that are in memory already, stands in the table of the store, and no scan
+with checksums is faster than that and SQLite together. From 10,000 records on, intervals of more
+than 256 distinct values are drawn by narrow ranges of values.
 """
 
 
