@@ -276,12 +276,16 @@ def marker(example: KeyedExample, *, reference: bool = False) -> str:
 def sentence_lines(sentences: Iterable[Sentence]) -> str:
     """Sentences as the lines of a data block."""
     # Written out as one text: what is escaped in it never spans two lines.
-    return inert_json("\n".join(f"{s.key} {_JSON.encode(s.text)}" for s in sentences))
+    return inert_json("\n".join(_line(s.key, s.text) for s in sentences))
 
 
 def sentence_line(key: str, text: str) -> str:
     """A sentence as a line of a data block, such as ``0a "Paris is the capital."``."""
-    return f"{key} {data_text(text)}"
+    return inert_json(_line(key, text))
+
+
+def _line(key: str, text: str) -> str:
+    return f"{key} {_JSON.encode(text)}"
 
 
 def data_text(text: str) -> str:

@@ -27,7 +27,7 @@ from labeler.prompting import (
 )
 from labeler.questions import QuestionsAnswer
 from labeler.record import QuestionsRecord, ReplyFacts, SentenceScores, questions_key
-from labeler.signature import Signature, digest
+from labeler.signature import digest
 from labeler.splitting import DEFAULT_SPLITTER, SPLITTERS, Splitter, key_example
 
 PROMPT = "questions/v1"
@@ -133,15 +133,7 @@ class QuestionsRecipe:
         keyed = key_example(example, self.splitter)
         _refuse_empty(keyed)
         spec, prompt, schema = self.judge.spec, load_questions_prompt(), load_schema(SCHEMA)
-        signature = Signature(
-            judge=spec.judge,
-            model=spec.model,
-            sampling=spec.sampling(),
-            prompt=prompt.artifact,
-            response_schema=schema.artifact,
-            splitter=keyed.splitter,
-            trial=self.trial,
-        )
+        signature = spec.signature(prompt, schema, keyed.splitter, trial=self.trial)
         return QuestionsRequest(questions_key(keyed, signature), keyed, signature, prompt, schema)
 
 

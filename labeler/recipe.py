@@ -94,15 +94,7 @@ class Recipe:
         spec, parts = self.judge.spec, (splitter, prompt.artifact, schema.artifact)
         made_for, made = self._signatures.get(parts, (None, None))
         if made is None or made_for is not spec:
-            made = Signature(
-                judge=spec.judge,
-                model=spec.model,
-                sampling=spec.sampling(),
-                prompt=prompt.artifact,
-                response_schema=schema.artifact,
-                splitter=splitter,
-                trial=self.trial,
-            )
+            made = spec.signature(prompt, schema, splitter, trial=self.trial)
             self._signatures[parts] = spec, made
         return made
 

@@ -120,16 +120,9 @@ class ScoreRecipe:
         Raises:
             Unanswerable: it lacks a part that the criterion shows.
         """
-        spec = self.judge.spec
         asked = {"logprobs": TOP_LOGPROBS} if self.logprobs else {}
-        signature = Signature(
-            judge=spec.judge,
-            model=spec.model,
-            sampling={**spec.sampling(), **asked},
-            prompt=self.prompt.artifact,
-            response_schema=self.schema.artifact,
-            splitter=keyed.splitter,
-            trial=self.trial,
+        signature = self.judge.spec.signature(
+            self.prompt, self.schema, keyed.splitter, trial=self.trial, asked=asked
         )
         _refuse_lacking(keyed, self.criterion, signature)
         key = key_of_score(keyed, self.criterion, signature)
@@ -150,15 +143,7 @@ class StepsRecipe:
         """The request for the steps of the criterion that an example is named after."""
         criterion = self.criteria[example.id]
         prompt, schema = _prompt(STEPS_PROMPT, criterion), load_schema(STEPS_SCHEMA)
-        spec = self.judge.spec
-        signature = Signature(
-            judge=spec.judge,
-            model=spec.model,
-            sampling=spec.sampling(),
-            prompt=prompt.artifact,
-            response_schema=schema.artifact,
-            splitter=_NO_SPLITTER,
-        )
+        signature = self.judge.spec.signature(prompt, schema, _NO_SPLITTER)
         keyed = KeyedExample(
             id=criterion.name,
             question=criterion.criteria,

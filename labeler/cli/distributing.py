@@ -84,12 +84,12 @@ class Counters(NamedTuple):
         Raises:
             UsageError: there is one.
         """
-        for error in unknown:
-            if self.engine != "local":
-                raise UsageError(
-                    f"{error}; --engine {self.engine} counts metrics of labels: leave it out for "
-                    "those of scores"
-                )
+        error = next(iter(unknown), None)
+        if error and self.engine != "local":
+            raise UsageError(
+                f"{error}; --engine {self.engine} counts metrics of labels: leave it out for those "
+                "of scores"
+            )
 
 
 def counters(engine: str, workers: int | None, *, alone: bool) -> Counters:

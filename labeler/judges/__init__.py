@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Annotated, Any, ClassVar, Generic, Protocol
 
 from pydantic import BaseModel, ConfigDict
@@ -14,8 +16,9 @@ from labeler.errors import JudgeError
 from labeler.example import Frozen
 from labeler.labels import GPTLabelingOutput
 from labeler.logprobs import Token
-from labeler.prompting import JudgeRequest
+from labeler.prompting import JudgeRequest, Prompt, ResponseSchema
 from labeler.record import ReplyFacts, SentenceScores, Usage
+from labeler.signature import Signature
 
 
 class InKey:
@@ -58,6 +61,34 @@ class JudgeSpec(BaseModel):
             if InKey in marks and name not in self.named and value is not None:
                 sampling[name] = value
         return dict(sorted(sampling.items()))
+
+    def signature(
+        self,
+        prompt: Prompt,
+        schema: ResponseSchema,
+        splitter: str,
+        *,
+        trial: int = 0,
+        asked: Mapping[str, Any] = MappingProxyType({}),
+    ) -> Signature:
+        """What makes the answers of this judge to one prompt.
+
+        Args:
+            prompt: what is asked.
+            schema: the shape that answers must have.
+            splitter: what makes the sentences.
+            trial: 0 for the first judgement, another number for a repeated one.
+            asked: what is sent, besides the judge's own parameters, that can change an answer.
+        """
+        return Signature(
+            judge=self.judge,
+            model=self.model,
+            sampling={**self.sampling(), **asked},
+            prompt=prompt.artifact,
+            response_schema=schema.artifact,
+            splitter=splitter,
+            trial=trial,
+        )
 
 
 Answer_co = TypeVar("Answer_co", bound=Frozen, default=GPTLabelingOutput, covariant=True)
