@@ -27,7 +27,7 @@ from typing import NamedTuple
 from judge_figures import area
 from judges import judged_labels, line, shown, split_of, true_labels
 from labeler.audit import CHECKS, Audit, audit_labels, doubt_of, findings_of
-from labeler.record import LabelRecord
+from labeler.labels.record import LabelRecord
 from ragbench_data import ragbench_files, ragbench_folder
 
 EXAMPLES = 3

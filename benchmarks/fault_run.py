@@ -34,7 +34,7 @@ from typing import NamedTuple, Self
 
 import labeler
 from fault_figures import Compared, Row, Run, Work, report
-from labeler.record import LabelFailure, LabelRecord
+from labeler.labels.record import LabelFailure, LabelRecord
 from peers.environments import ROOT, cache_folder, interpreter, quiet, version
 from peers.records import made_up
 

@@ -20,8 +20,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from labeler.statistics.intervals import Interval, bootstrap_mean, mean_interval
-from labeler.statistics.paired import paired_interval
+from labeler.calculators.statistics.intervals import Interval, bootstrap_mean, mean_interval
+from labeler.calculators.statistics.paired import paired_interval
 
 DRAWS = 2_000
 SIZES = (100, 1_000)

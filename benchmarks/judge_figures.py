@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 
 import labeler
 from labeler.errors import UsageError
-from labeler.judges.calibration import Pair, auroc, pairs_from_records
-from labeler.record import LabelFailure, LabelRecord, Outcome, SentenceScores, shown
+from labeler.judges.embedded.calibration import Pair, auroc, pairs_from_records
+from labeler.labels.record import LabelFailure, LabelRecord, Outcome, SentenceScores, shown
 
 
 class Kind(NamedTuple):

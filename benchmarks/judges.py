@@ -34,12 +34,12 @@ import judge_figures as figures
 import labeler
 from judge_figures import Comparison, Figure, Joined, Kind, Rows
 from labeler.errors import LabelerError
-from labeler.example import Frozen
-from labeler.judges import Judge, JudgeReply
-from labeler.pipeline import admit_reply
-from labeler.prompting import JudgeRequest
-from labeler.recipe import recipe
-from labeler.record import LabelRecord, Outcome, labels_among
+from labeler.judges.judge import Judge, JudgeReply
+from labeler.judges.prompting import JudgeRequest
+from labeler.labeling.pipeline import admit_reply
+from labeler.labeling.tasks import recipe
+from labeler.labels.record import LabelRecord, Outcome, labels_among
+from labeler.sentences.example import Frozen
 from ragbench_data import ragbench_files, ragbench_folder
 
 # -- reading and labelling ------------------------------------------------------------------------

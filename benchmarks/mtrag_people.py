@@ -31,17 +31,17 @@ from typing import Any, NamedTuple
 
 import labeler
 from judge_figures import area
-from labeler.agreeing.fields import field_agreement
 from labeler.calculators import METRICS, tally
-from labeler.record import LabelRecord
-from labeler.statistics.agreement import Agreement, Pattern, Ratings, krippendorff_alpha
-from labeler.statistics.corrected import (
+from labeler.calculators.rater_agreement import field_agreement
+from labeler.calculators.statistics.agreement import Agreement, Pattern, Ratings, krippendorff_alpha
+from labeler.calculators.statistics.corrected import (
     Corrected,
     JudgeErrors,
     corrected_proportion,
     plain_mean,
     ppi_mean,
 )
+from labeler.labels.record import LabelRecord
 from ragbench_data import ragbench_folder
 
 SCALE = (1, 2, 3, 4)

@@ -14,7 +14,7 @@ from collections import Counter
 from pathlib import Path
 
 import labeler
-from labeler.record import LabelRecord
+from labeler.labels.record import LabelRecord
 from ragbench_data import ragbench_files
 
 COLUMNS = {

@@ -28,9 +28,9 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from labeler.distributed.labelling import Work
-from labeler.distributed.running import plan, run
-from labeler.judges.embedded import EmbeddedJudge
+from labeler.integrations.ray.labeling import Work
+from labeler.integrations.ray.running import plan, run
+from labeler.judges.embedded.judge import EmbeddedJudge
 
 TESTS = Path(__file__).parents[1] / "tests"
 LATENCY = 0.5
@@ -147,7 +147,7 @@ def size(folder: Path, pattern: str = "**/*") -> int:
 
 def on_ray_by(folder: Path, rows: int, workers: int) -> float:
     """Rows a second that the embedded judge does, from when each worker has done its first part."""
-    from labeler.distributed.on_ray import on_ray  # noqa: PLC0415 - Ray reads the environment first
+    from labeler.integrations.ray.on_ray import on_ray  # noqa: PLC0415 - Ray reads the environment first
 
     work = Work(EmbeddedJudge, str(folder / f"store-{workers}"), str(folder / f"out-{workers}"))
     times, done = [], []

@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import Any
 
 import labeler
-from labeler.example import Example
-from labeler.judges.openai_client import open_client
-from labeler.judges.openai_request import request_body
-from labeler.recipe import recipe
+from labeler.judges.openai.client import open_client
+from labeler.judges.openai.request import request_body
+from labeler.labeling.tasks import recipe
+from labeler.sentences.example import Example
 from reliability_serving import MODEL
 
 

@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import labeler
-from labeler.record import LabelFailure, LabelRecord
-from labeler.stores.database import FILE
+from labeler.labels.record import LabelFailure, LabelRecord
+from labeler.store.reader import FILE
 from reliability_serving import (
     MODEL,
     ROOT,

@@ -16,8 +16,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from labeler.importers.ragbench import read_ragbench
-from labeler.record import LabelRecord
+from labeler.data.ragbench import read_ragbench
+from labeler.labels.record import LabelRecord
 from labeler.report import write_report
 from ragbench_data import ragbench_files, ragbench_folder
 

@@ -26,13 +26,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from labeler import __version__
 from labeler.api import iter_labels, read_ragbench, write_labels
-from labeler.corrections import Judgement, judgement_of
-from labeler.judges.embedded import EmbeddedJudge
-from labeler.record import LabelRecord
-from labeler.rows import RowFile
-from labeler.stores.memory import MemoryStore
+from labeler.data.corrections.correction import Judgement
+from labeler.data.corrections.differences import judgement_of
+from labeler.data.rows import RowFile
+from labeler.judges.embedded.judge import EmbeddedJudge
+from labeler.labels.record import LabelRecord
+from labeler.store.memory import MemoryStore
+from labeler.version import __version__
 from ragbench_data import ragbench_files
 
 if TYPE_CHECKING:

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from labeler.keys import document_key, response_key
-from labeler.profiles import PROFILES
-from labeler.signature import Artifact, Signature, digest
+from labeler.labels.profiles import PROFILES
+from labeler.labels.signature import Artifact, Signature, digest
+from labeler.sentences.keys import document_key, response_key
 from ragbench_data import ragbench_rows
 
 STATED = (

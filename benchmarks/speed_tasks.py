@@ -46,14 +46,14 @@ def forget(path: str) -> int:
 
 def index(path: str) -> int:
     """Write the index of a label file."""
-    from labeler.index.sidecar import write_sidecar  # noqa: PLC0415 - this process alone needs it
+    from labeler.calculators.index.sidecar import write_sidecar  # noqa: PLC0415 - this process alone needs it
 
     return write_sidecar(Path(path))
 
 
 def multiply(path: str, copies: str, target: str) -> int:
     """Write the first batch of an index so many times over."""
-    from labeler.index.parquet import Segment, SegmentWriter  # noqa: PLC0415 - as above
+    from labeler.calculators.index.parquet import Segment, SegmentWriter  # noqa: PLC0415 - as above
 
     writer = SegmentWriter(Path(target).parent)
     with closing(Segment(Path(path))) as segment:
@@ -74,7 +74,7 @@ def _summary(frames: Iterable[Any], *, intervals: bool) -> int:
 
 def metrics(path: str, intervals: str = "") -> int:
     """Compute all TRACe dialects and sentence ratios from an index."""
-    from labeler.index.parquet import Segment  # noqa: PLC0415 - as above
+    from labeler.calculators.index.parquet import Segment  # noqa: PLC0415 - as above
 
     with closing(Segment(Path(path))) as segment:
         return _summary(segment.frames(by_key=False), intervals=bool(intervals))
@@ -82,7 +82,7 @@ def metrics(path: str, intervals: str = "") -> int:
 
 def stream(path: str) -> int:
     """Compute the same from the label file, line by line."""
-    from labeler.index.sidecar import stream as frames  # noqa: PLC0415 - as above
+    from labeler.calculators.index.sidecar import stream as frames  # noqa: PLC0415 - as above
 
     return _summary(frames(path, lambda _: None), intervals=False)
 
@@ -119,7 +119,7 @@ def decode_msgspec(path: str) -> int:
 
 def decode_structs(path: str) -> int:
     """Decode every line by msgspec into typed structs of all its fields, and check nothing else."""
-    from labeler.index import decoding  # noqa: PLC0415 - as above
+    from labeler.calculators.index import decoding  # noqa: PLC0415 - as above
 
     return _decoded(path, decoding._DECODER.decode)  # noqa: SLF001 - to tell what the checks cost
 
@@ -130,7 +130,7 @@ def decode_digests(path: str) -> int:
 
     import msgspec  # noqa: PLC0415 - as above
 
-    from labeler.index import decoding  # noqa: PLC0415 - as above
+    from labeler.calculators.index import decoding  # noqa: PLC0415 - as above
 
     decode, encode = decoding._DECODER.decode, msgspec.json.Encoder().encode  # noqa: SLF001 - as above
 
@@ -178,7 +178,7 @@ def decode_slim(path: str) -> int:
 
 def decode_labels(path: str) -> int:
     """Decode and check every line as the index does, and count nothing."""
-    from labeler.index.decoding import decode_label  # noqa: PLC0415 - as above
+    from labeler.calculators.index.decoding import decode_label  # noqa: PLC0415 - as above
 
     return _decoded(path, decode_label)
 
@@ -208,7 +208,7 @@ def scan_columns(folder: str) -> int:
 
 
 def _portions(folder: str) -> Iterator[list[tuple[int, Any]]]:
-    from labeler.stores.database import Database  # noqa: PLC0415 - as above
+    from labeler.store.reader import Database  # noqa: PLC0415 - as above
 
     with closing(Database(Path(folder).absolute(), 30.0)) as database:
         last = 0
@@ -249,14 +249,14 @@ def hash_values(folder: str) -> int:
 
 def scan_unpacked(folder: str) -> int:
     """The same, decompressed."""
-    from labeler.stores.sealed import label_json  # noqa: PLC0415 - as above
+    from labeler.store.checksums import label_json  # noqa: PLC0415 - as above
 
     return sum(len(label_json(value) or b"") for value in _values(folder))
 
 
 def index_store(folder: str) -> int:
     """Index a store anew: read, check, decompress, decode, count and write."""
-    from labeler.index.stored import catch_up  # noqa: PLC0415 - as above
+    from labeler.calculators.index.stored import catch_up  # noqa: PLC0415 - as above
 
     made = catch_up(Path(folder), rebuild=True)
     return made.rows if made else 0
@@ -268,7 +268,7 @@ def split(count: str) -> int:
     A line is a mix of all documents, the same million characters over and over: lines of two sizes
     differ in nothing but that, else one may have more sentences a megabyte than the other.
     """
-    from labeler.splitting import DEFAULT_SPLITTER, SPLITTERS  # noqa: PLC0415 - as above
+    from labeler.sentences.splitting import DEFAULT_SPLITTER, SPLITTERS  # noqa: PLC0415 - as above
     from ragbench_data import ragbench_rows  # noqa: PLC0415 - as above
 
     texts = [text for row in ragbench_rows() for text in row["documents"]]
@@ -324,8 +324,8 @@ def peak_memory() -> float:
 
 def _module(task: str) -> str:
     if task in DECODING:
-        return "labeler.index.decoding"
-    return "labeler.index.serving" if task in COLUMNS else "labeler.api"
+        return "labeler.calculators.index.decoding"
+    return "labeler.calculators.index.serving" if task in COLUMNS else "labeler.api"
 
 
 def main() -> None:

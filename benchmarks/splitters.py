@@ -12,7 +12,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
-from labeler.splitting import SPLITTERS, Splitter
+from labeler.sentences.splitting import SPLITTERS, Splitter
 from ragbench_data import ragbench_rows
 
 ROUNDS = 3

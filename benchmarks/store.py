@@ -15,12 +15,12 @@ import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from labeler.example import KeyedExample, Sentence
-from labeler.labels import GPTLabelingOutput, SentenceSupport
-from labeler.record import AnyRecord, LabelRecord, label_key
-from labeler.signature import Artifact, Signature
-from labeler.stores.disk import DiskStore
-from labeler.stores.sealed import seal, unseal
+from labeler.labels.answers import GPTLabelingOutput, SentenceSupport
+from labeler.labels.record import AnyRecord, LabelRecord, label_key
+from labeler.labels.signature import Artifact, Signature
+from labeler.sentences.example import KeyedExample, Sentence
+from labeler.store.checksums import seal, unseal
+from labeler.store.disk import DiskStore
 
 GROUP = 500
 SIGNATURE = Signature(

@@ -31,20 +31,20 @@ from statistics import fmean
 from typing import NamedTuple
 
 import labeler
-from labeler.agreeing.fields import FieldAgreement
-from labeler.agreeing.labels import compare_labels
 from labeler.calculators import measure, select_metrics
+from labeler.calculators.rater_agreement import FieldAgreement
+from labeler.comparing.agreement.labels import compare_labels
 from labeler.errors import BadRow
-from labeler.example import KeyedExample
-from labeler.judges import JudgeReply
-from labeler.judges.embedded import EmbeddedJudge
-from labeler.labels import SPECIAL_SUPPORT, GPTLabelingOutput, SentenceSupport
-from labeler.pipeline import admit_reply
-from labeler.prompting import JudgeRequest
-from labeler.recipe import Recipe, recipe
-from labeler.record import LabelRecord, ReplyFacts
-from labeler.tokens import compact, request_tokens
-from labeler.windows import COUNTER, Room, Windowed, cut
+from labeler.judges.embedded.judge import EmbeddedJudge
+from labeler.judges.judge import JudgeReply
+from labeler.judges.prompting import JudgeRequest
+from labeler.judges.tokens import compact, request_tokens
+from labeler.labeling.pipeline import admit_reply
+from labeler.labeling.tasks import Recipe, recipe
+from labeler.labeling.windows import COUNTER, Room, Windowed, cut
+from labeler.labels.answers import SPECIAL_SUPPORT, GPTLabelingOutput, SentenceSupport
+from labeler.labels.record import LabelRecord, ReplyFacts
+from labeler.sentences.example import KeyedExample
 from ragbench_data import ragbench_files, ragbench_folder
 
 WINDOWS = (2, 3, 5)

@@ -8,10 +8,9 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+from labeler.version import __version__
 
 if TYPE_CHECKING:
-    from labeler.agreeing import compare_labels, compare_with_people
     from labeler.api import (
         MemoryStore,
         batch_status,
@@ -36,28 +35,30 @@ if TYPE_CHECKING:
     )
     from labeler.audit import Finding, Found, Subject, audit_labels, check, findings_of
     from labeler.calculators import Intervals, Ratio, metric
-    from labeler.canaries import Canaries
-    from labeler.comparing import Comparison, compare
-    from labeler.corrections import CorrectionsFile, apply_corrections
-    from labeler.diffing import diff_labels
-    from labeler.ensemble import Votes
+    from labeler.calculators.tables import to_arrow, to_frame
+    from labeler.comparing.agreement import compare_labels, compare_with_people
+    from labeler.comparing.compare import Comparison, compare
+    from labeler.comparing.diff import diff_labels
+    from labeler.comparing.human_labels import read_human_labels
+    from labeler.comparing.voter_agreement import Votes
+    from labeler.data.corrections.applying import apply_corrections
+    from labeler.data.corrections.overlay import CorrectionsFile
     from labeler.errors import LabelerError
-    from labeler.example import Example
-    from labeler.human_labels import read_human_labels
-    from labeler.judges.embedded import EmbeddedJudge
-    from labeler.judges.openai_batch import OpenAIBatches
-    from labeler.judges.openai_judge import OpenAIJudge
-    from labeler.labels import (
+    from labeler.integrations.batch.openai import OpenAIBatches
+    from labeler.judges.embedded.judge import EmbeddedJudge
+    from labeler.judges.openai.judge import OpenAIJudge
+    from labeler.judges.traffic.traffic import Limits
+    from labeler.labeling.canaries import Canaries
+    from labeler.labels.answers import (
         ClaimsLabelingOutput,
         GPTLabelingOutput,
         ReferenceLabelingOutput,
     )
-    from labeler.number_files import to_arrow, to_frame
-    from labeler.record import LabelFailure, LabelRecord, ScoreRecord
+    from labeler.labels.criteria import Criterion
+    from labeler.labels.record import LabelFailure, LabelRecord, ScoreRecord
     from labeler.report import write_report
-    from labeler.scores import Criterion
-    from labeler.stores.disk import DiskStore
-    from labeler.traffic import Limits
+    from labeler.sentences.example import Example
+    from labeler.store.disk import DiskStore
 
 _HOMES = {
     "labeler.api": (
@@ -82,27 +83,31 @@ _HOMES = {
         "summary",
         "write_labels",
     ),
-    "labeler.agreeing": ("compare_labels", "compare_with_people"),
+    "labeler.comparing.agreement": ("compare_labels", "compare_with_people"),
     "labeler.audit": ("Finding", "Found", "Subject", "audit_labels", "check", "findings_of"),
     "labeler.calculators": ("Intervals", "Ratio", "metric"),
-    "labeler.canaries": ("Canaries",),
-    "labeler.comparing": ("Comparison", "compare"),
-    "labeler.corrections": ("CorrectionsFile", "apply_corrections"),
-    "labeler.diffing": ("diff_labels",),
-    "labeler.ensemble": ("Votes",),
+    "labeler.labeling.canaries": ("Canaries",),
+    "labeler.comparing.compare": ("Comparison", "compare"),
+    "labeler.data.corrections": ("CorrectionsFile", "apply_corrections"),
+    "labeler.comparing.diff": ("diff_labels",),
+    "labeler.comparing.voter_agreement": ("Votes",),
     "labeler.errors": ("LabelerError",),
-    "labeler.example": ("Example",),
-    "labeler.human_labels": ("read_human_labels",),
-    "labeler.judges.embedded": ("EmbeddedJudge",),
-    "labeler.judges.openai_batch": ("OpenAIBatches",),
-    "labeler.judges.openai_judge": ("OpenAIJudge",),
-    "labeler.labels": ("ClaimsLabelingOutput", "GPTLabelingOutput", "ReferenceLabelingOutput"),
-    "labeler.number_files": ("to_arrow", "to_frame"),
-    "labeler.record": ("LabelFailure", "LabelRecord", "ScoreRecord"),
+    "labeler.sentences.example": ("Example",),
+    "labeler.comparing.human_labels": ("read_human_labels",),
+    "labeler.judges.embedded.judge": ("EmbeddedJudge",),
+    "labeler.integrations.batch.openai": ("OpenAIBatches",),
+    "labeler.judges.openai.judge": ("OpenAIJudge",),
+    "labeler.labels.answers": (
+        "ClaimsLabelingOutput",
+        "GPTLabelingOutput",
+        "ReferenceLabelingOutput",
+    ),
+    "labeler.calculators.tables": ("to_arrow", "to_frame"),
+    "labeler.labels.record": ("LabelFailure", "LabelRecord", "ScoreRecord"),
     "labeler.report": ("write_report",),
-    "labeler.scores": ("Criterion",),
-    "labeler.stores.disk": ("DiskStore",),
-    "labeler.traffic": ("Limits",),
+    "labeler.labels.criteria": ("Criterion",),
+    "labeler.store.disk": ("DiskStore",),
+    "labeler.judges.traffic.traffic": ("Limits",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

@@ -9,24 +9,17 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
-from labeler.batches import (
-    FileLimits,
-    Pending,
-    Submission,
-    Waiting,
-    batch_status,
-    cancel_batch,
-    collect_batches,
-)
-from labeler.batches import submit_batch as hand_in
-from labeler.calculators import (
-    Intervals,
-    MetricsRow,
-    SummaryRow,
-    select_metrics,
-    summarize,
-)
+from labeler.calculators import Intervals, MetricsRow, SummaryRow, select_metrics, summarize
+from labeler.calculators.index.where import is_worthwhile
 from labeler.calculators.panels import panels_of
+from labeler.calculators.reading import (
+    measured,
+    outcomes_of,
+    read_any,
+    read_labels,
+    read_records,
+    read_scores,
+)
 from labeler.calculators.scores import (
     criterion_of,
     is_of_scores,
@@ -35,36 +28,45 @@ from labeler.calculators.scores import (
     scores_apart,
     summarize_scores,
 )
-from labeler.calculators.similarity import (
-    QUESTION_METRICS,
-    other_ids,
-    question_metrics,
-)
-from labeler.canaries import Canaries
-from labeler.criteria_files import choose_criteria
-from labeler.embedding import EMBEDDERS, Embedder
-from labeler.embedding.shelf import EmbeddingWork, Shelf
-from labeler.ensemble import Votes, vote_rows
+from labeler.calculators.similarity import QUESTION_METRICS, other_ids, question_metrics
+from labeler.comparing.gates import Demand, Gate
+from labeler.comparing.voter_agreement import Votes
+from labeler.data.criteria_files import choose_criteria
+from labeler.data.formats.frames import table_of
+from labeler.data.formats.presets import choose_columns
+from labeler.data.label_files import write_outcomes
+from labeler.data.ragbench import read_ragbench
+from labeler.data.rows import RowFile, Rows, RowSequence
 from labeler.errors import UnknownName, UsageError
-from labeler.estimating import Estimate, Unasked
-from labeler.estimating import estimate as reckon
-from labeler.example import Example, Frozen
-from labeler.formats.frames import table_of
-from labeler.formats.presets import choose_columns
-from labeler.gates import Demand, Gate
-from labeler.importers.ragbench import read_ragbench
-from labeler.index import is_worthwhile
-from labeler.judges import JUDGES, Judge, JudgeSpec
-from labeler.judges.batch_service import BatchService
-from labeler.label_files import write_outcomes
-from labeler.pipeline import DEFAULT_CONCURRENCY, Watcher, label_rows
-from labeler.pricing import Price, find_price
-from labeler.profiles import DEFAULT_PROFILE
-from labeler.prompting import DEFAULT_PROMPT, Message, load_prompt
-from labeler.questioning import QuestionsRecipe
-from labeler.reading import measured, outcomes_of, read_any, read_labels, read_records, read_scores
-from labeler.recipe import recipe
-from labeler.record import (
+from labeler.integrations.batch import (
+    FileLimits,
+    Pending,
+    Submission,
+    Waiting,
+    batch_status,
+    cancel_batch,
+    collect_batches,
+)
+from labeler.integrations.batch import submit_batch as hand_in
+from labeler.integrations.batch.service import BatchService
+from labeler.integrations.embeddings.cache import EmbeddingWork, Shelf
+from labeler.integrations.embeddings.embedder import EMBEDDERS, Embedder
+from labeler.integrations.embeddings.questioning import QuestionsRecipe
+from labeler.integrations.embeddings.similarity import compare_rows
+from labeler.judges.judge import JUDGES, Judge, JudgeSpec
+from labeler.judges.pricing import Price, find_price
+from labeler.judges.prompting import DEFAULT_PROMPT, Message, load_prompt
+from labeler.judges.traffic.traffic import Limits
+from labeler.labeling.canaries import Canaries
+from labeler.labeling.estimate import Estimate, Unasked
+from labeler.labeling.estimate import estimate as reckon
+from labeler.labeling.pipeline import DEFAULT_CONCURRENCY, Watcher, label_rows
+from labeler.labeling.score_runs import Plan, score_rows
+from labeler.labeling.tasks import recipe
+from labeler.labeling.votes import vote_rows
+from labeler.labels.criteria import Criterion
+from labeler.labels.profiles import DEFAULT_PROFILE
+from labeler.labels.record import (
     AnyOutcome,
     AnyRecord,
     LabelFailure,
@@ -73,17 +75,13 @@ from labeler.record import (
     QuestionsOutcome,
     ScoreOutcome,
 )
-from labeler.rows import RowFile, Rows, RowSequence
-from labeler.score_runs import Plan, score_rows
-from labeler.scores import Criterion
-from labeler.similarity import compare_rows
-from labeler.splitting import DEFAULT_SPLITTER, SPLITTERS, key_example
-from labeler.stores import LabelStore
-from labeler.stores.database import FILE
-from labeler.stores.disk import DiskStore
-from labeler.stores.memory import MemoryStore
-from labeler.stores.vectors import DiskVectors
-from labeler.traffic import Limits
+from labeler.sentences.example import Example, Frozen
+from labeler.sentences.splitting import DEFAULT_SPLITTER, SPLITTERS, key_example
+from labeler.store.disk import DiskStore
+from labeler.store.memory import MemoryStore
+from labeler.store.protocol import LabelStore
+from labeler.store.reader import FILE
+from labeler.store.vectors import DiskVectors
 
 DEFAULT_STORE = ".labeler"
 """Folder of the label store, beside the work it belongs to."""
@@ -98,10 +96,11 @@ def open_rows(
     """Rows of a file (a path, ``-`` for standard input), or rows from Python.
 
     Args:
-        rows: a file or folder, see :mod:`labeler.formats`; or examples or mappings, a data frame of
+        rows: a file or folder, see :mod:`labeler.data.formats`; or examples or mappings, a data
+            frame of
             polars or pandas, a table of Arrow, a data set of the Hugging Face library.
         columns: for each field the column that it is read from, where that is not called like it;
-            see :mod:`labeler.formats.columns`.
+            see :mod:`labeler.data.formats.columns`.
         preset: whose columns the rows have, such as ``ragas``.
 
     Raises:
@@ -135,7 +134,7 @@ def open_judge(judge: str | Judge) -> Judge:
         made = JUDGES[judge]()
     except TypeError as error:
         raise UsageError(
-            f"judge {judge!r} needs settings: {error}; make one from labeler.judges and pass it"
+            f"judge {judge!r} needs settings: {error}; make one and pass it"
         ) from error
     return made
 
@@ -174,7 +173,7 @@ def iter_labels(
         trial: 0 for the first judgement; another number asks anew and is stored apart.
         max_input_tokens: tokens that a prompt may have; by default what the judge's model takes,
             where a table knows that. A longer record is judged in windows over its documents, whose
-            labels are merged; see :mod:`labeler.windows`.
+            labels are merged; see :mod:`labeler.labeling.windows`.
         concurrency: requests in flight at most; how many there are is found by trying.
         limits: requests and tokens a minute, a budget, how long a server may ask to wait.
         retry_failed: ask again for what failed for good before, such as after a refusal.
@@ -236,7 +235,8 @@ def iter_majority(
     """Have every row judged several times, and yield the label that most judgements agree with.
 
     Each judgement is stored by itself, as :func:`iter_labels` would store it; the majority is
-    worked out from them and has the profile ``trace``. See :func:`labeler.voting.majority`.
+    worked out from them and has the profile ``trace``. See
+    :func:`labeler.labeling.voting.majority`.
 
     Args:
         rows: as for :func:`iter_labels`, like what is not named here.
@@ -315,7 +315,7 @@ def iter_scores(
     Args:
         rows: as for :func:`iter_labels`.
         criteria: names such as ``rubric_faithfulness``, TOML files, or criteria; several names
-            may stand in one text, parted by commas. See :mod:`labeler.criteria_files`.
+            may stand in one text, parted by commas. See :mod:`labeler.data.criteria_files`.
         judge: a hosted model, such as ``OpenAIJudge(model=…)``, or several: each scores all rows,
             one after the other. :func:`panels_of` says how far they agree.
         store: as for :func:`iter_labels`.
@@ -406,8 +406,7 @@ def open_embedder(embedder: str | Embedder) -> Embedder:
         made = EMBEDDERS[embedder]()
     except TypeError as error:
         raise UsageError(
-            f"embedder {embedder!r} needs settings: {error}; make one from labeler.embedding and "
-            "pass it"
+            f"embedder {embedder!r} needs settings: {error}; make one and pass it"
         ) from error
     return made
 
@@ -471,7 +470,7 @@ def iter_similarity(
 def _index(store: object, watcher: Watcher | None) -> None:
     """Bring the index of a store's folder up to date, when its run is over."""
     if is_worthwhile(str(store)):
-        from labeler.index.stored import keep_up  # noqa: PLC0415 - loads pyarrow
+        from labeler.calculators.index.stored import keep_up  # noqa: PLC0415 - loads pyarrow
 
         keep_up(Path(str(store)), watcher.notice if watcher else lambda _: None)
 

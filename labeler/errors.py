@@ -5,7 +5,7 @@ LabelerError
 │   ├── UnknownName       a catalog has no such entry; names the nearest ones
 │   └── BadRow            an input row or line that cannot be read as an example
 ├── JudgeError            the judge gave no usable answer; carries a reason code
-│   ├── UnusableAnswer    the same, with what was paid and broken (labeler.judges)
+│   ├── UnusableAnswer    the same, with what was paid and broken (labeler.judges.judge)
 │   └── FatalJudgeError   no record can succeed: stop the run (bad key, no such model)
 │       └── RunPaused     the provider asks to wait longer than the run may
 └── StoreError            a label store cannot be read or written, or was tampered

@@ -17,13 +17,13 @@ from labeler.api import gauge, read_any
 from labeler.calculators import Intervals, MetricsRow, measure, select_metrics
 from labeler.calculators.column_summary import ratios_of
 from labeler.calculators.columns import TallyColumns
+from labeler.calculators.index.frames import Gathering, MemoryFrame
+from labeler.calculators.index.rows import label_row
+from labeler.calculators.reading import outcomes_of
 from labeler.calculators.summary import group_of
-from labeler.characters import visible
-from labeler.gates import Demand, On, Verdict, check_rows, counted, shown, shown_interval
-from labeler.index.frames import Gathering, MemoryFrame
-from labeler.index.rows import label_row
-from labeler.reading import outcomes_of
-from labeler.record import AnyOutcome, LabelRecord, labels_among
+from labeler.comparing.gates import Demand, On, Verdict, check_rows, counted, shown, shown_interval
+from labeler.labels.record import AnyOutcome, LabelRecord, labels_among
+from labeler.sentences.characters import visible
 
 _SHOWN_RECORDS = 5
 

@@ -12,11 +12,11 @@ from pydantic import TypeAdapter
 
 from labeler.calculators.measuring import MetricsRowJSON
 from labeler.calculators.summary import SummaryRowJSON
-from labeler.corrections import Correction
-from labeler.profiles import PROFILES
-from labeler.questions import QuestionsAnswer
-from labeler.record import LabelFailure, LabelRecord, ScoreRecord, StepsRecord
-from labeler.scores import FivePointAnswer, StepsAnswer
+from labeler.data.corrections.correction import Correction
+from labeler.labels.criteria import FivePointAnswer, StepsAnswer
+from labeler.labels.profiles import PROFILES
+from labeler.labels.questions import QuestionsAnswer
+from labeler.labels.record import LabelFailure, LabelRecord, ScoreRecord, StepsRecord
 
 LABELS: dict[str, type] = {profile.schema: profile.output for profile in PROFILES.values()}
 """What a judge is sent with every record: prompts say what the fields mean, so these do not."""

@@ -10,7 +10,7 @@ import json
 import sys
 from pathlib import Path
 
-from labeler import resources
+from labeler.labels import resources
 
 LOCK = Path(__file__).parent.parent / "tests" / "golden" / "digests.json"
 

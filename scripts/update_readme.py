@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from labeler.calculators import METRICS
-from labeler.judges.failures import RULES, Course, Rule
-from labeler.judges.openai_spec import OpenAISpec
+from labeler.judges.openai.failures import RULES, Course, Rule
+from labeler.judges.openai.spec import OpenAISpec
 from metric_terms import system_table
 
 ROOT = Path(__file__).parent.parent

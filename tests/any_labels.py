@@ -6,9 +6,9 @@ from typing import get_args
 
 from hypothesis import strategies as st
 
-from labeler.keys import document_key, reference_key, response_key
-from labeler.labels import SPECIAL_SUPPORT, ComparedClaim, ReferenceClaim, Verdict
-from labeler.record import LabelRecord
+from labeler.labels.answers import SPECIAL_SUPPORT, ComparedClaim, ReferenceClaim, Verdict
+from labeler.labels.record import LabelRecord
+from labeler.sentences.keys import document_key, reference_key, response_key
 from labelled import (
     claims_output,
     compared,

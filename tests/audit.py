@@ -125,7 +125,7 @@ class Audit:
             elif code.co_filename in IMPORTING or name in FROM_SOURCE:
                 return False
             elif name in OF_TEMPLATES:
-                return not _template(frame).startswith(f"{self._root}/pages/assets/")
+                return not _template(frame).startswith(f"{self._root}/report/assets/")
             elif code.co_filename.startswith(self._root):
                 return True
             of_tests = of_tests or code.co_filename.startswith(self._tests)

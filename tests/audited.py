@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from labeler.audit import findings_of, select_checks
-from labeler.example import Sentence
-from labeler.labels import SentenceSupport
-from labeler.record import LabelRecord, label_key
+from labeler.labels.answers import SentenceSupport
+from labeler.labels.record import LabelRecord, label_key
+from labeler.sentences.example import Sentence
 from labelled import output, record
 
 DOCUMENTS = (

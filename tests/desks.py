@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from labeler.calculators import select_metrics
-from labeler.corrections import CorrectionsFile, Judgement, Queue
-from labeler.desk.collection import collect
-from labeler.desk.desk import Desk, Terms
-from labeler.desk.ledger import Ledger
-from labeler.desk.messages import Said
-from labeler.record import LabelRecord
+from labeler.data.corrections.correction import Judgement, Queue
+from labeler.data.corrections.overlay import CorrectionsFile
+from labeler.labels.record import LabelRecord
+from labeler.review.collection import collect
+from labeler.review.messages import Said
+from labeler.review.saving import Ledger
+from labeler.review.session import Desk, Terms
 from labelled import record
 
 METRICS = select_metrics("relevance,adherence")

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from labeler.example import Frozen
-from labeler.judges import JudgeReply, JudgeSpec
-from labeler.labels import GPTLabelingOutput, SentenceSupport
-from labeler.prompting import JudgeRequest
-from labeler.record import ReplyFacts, Usage
-from labeler.scores import ScoreAnswer, StepsAnswer
+from labeler.judges.judge import JudgeReply, JudgeSpec
+from labeler.judges.prompting import JudgeRequest
+from labeler.labels.answers import GPTLabelingOutput, SentenceSupport
+from labeler.labels.criteria import ScoreAnswer, StepsAnswer
+from labeler.labels.record import ReplyFacts, Usage
+from labeler.sentences.example import Frozen
 
 Behaviour = Callable[[JudgeRequest], JudgeReply[Frozen]]
 

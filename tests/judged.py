@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from labeler.corrections import Correction, Judgement
-from labeler.record import LabelRecord
+from labeler.data.corrections.correction import Correction, Judgement
+from labeler.labels.record import LabelRecord
 
 EARLY, LATE = "2026-11-22T10:00:00+00:00", "2026-11-22T11:00:00+00:00"
 

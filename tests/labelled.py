@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from labeler.contract import check_label
-from labeler.example import key_reference
-from labeler.keys import letters, position
-from labeler.labels import (
+from labeler.labels.answers import (
     ClaimsLabelingOutput,
     ComparedClaim,
     GPTLabelingOutput,
@@ -20,8 +17,11 @@ from labeler.labels import (
     VerbatimSupport,
     Verdict,
 )
-from labeler.profiles import PROFILES, Profile
-from labeler.record import LabelRecord, label_key
+from labeler.labels.contract import check_label
+from labeler.labels.profiles import PROFILES, Profile
+from labeler.labels.record import LabelRecord, label_key
+from labeler.sentences.example import key_reference
+from labeler.sentences.keys import letters, position
 from samples import keyed_example, pieces, signature
 
 

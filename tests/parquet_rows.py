@@ -8,8 +8,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from labeler.label_files import parts_of, read_outcomes
-from labeler.record import AnyOutcome
+from labeler.data.label_files import parts_of, read_outcomes
+from labeler.labels.record import AnyOutcome
 
 
 def row(number: int) -> dict[str, Any]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from labeler.example import KeyedExample, key_documents, key_response
-from labeler.judges import JudgeSpec
-from labeler.labels import GPTLabelingOutput, SentenceSupport
-from labeler.record import AnyOutcome, LabelFailure, LabelRecord, label_key
+from labeler.judges.judge import JudgeSpec
+from labeler.labels.answers import GPTLabelingOutput, SentenceSupport
+from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord, label_key
+from labeler.sentences.example import KeyedExample, key_documents, key_response
 from samples import SPLITTER, pieces, signature
 
 MARK = "pwned"

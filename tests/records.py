@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from labeler.example import KeyedExample, Sentence
-from labeler.labels import GPTLabelingOutput, SentenceSupport
-from labeler.record import LabelFailure, LabelRecord, ReplyFacts, Usage, label_key
-from labeler.signature import Artifact, Signature
+from labeler.labels.answers import GPTLabelingOutput, SentenceSupport
+from labeler.labels.record import LabelFailure, LabelRecord, ReplyFacts, Usage, label_key
+from labeler.labels.signature import Artifact, Signature
+from labeler.sentences.example import KeyedExample, Sentence
 
 
 def sentence(key: str, text: str) -> Sentence:

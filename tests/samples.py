@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from labeler.example import KeyedExample, Piece, key_documents, key_response
-from labeler.judges import JudgeSpec
-from labeler.prompting import DEFAULT_PROMPT, DEFAULT_SCHEMA, JudgeRequest, load_prompt, load_schema
-from labeler.record import label_key
-from labeler.signature import Signature
+from labeler.judges.judge import JudgeSpec
+from labeler.judges.prompting import DEFAULT_PROMPT, JudgeRequest, load_prompt
+from labeler.labels.record import label_key
+from labeler.labels.schemas import DEFAULT_SCHEMA, load_schema
+from labeler.labels.signature import Signature
+from labeler.sentences.example import KeyedExample, Piece, key_documents, key_response
 
 SPLITTER = "given/1"
 

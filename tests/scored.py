@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from fakes import CountingJudge, scoring
-from labeler.example import Example
-from labeler.judges import Judge
-from labeler.record import ReplyFacts, ScoreRecord
-from labeler.scores import Criterion, ScoreAnswer
-from labeler.scoring import ScoreRecipe, ScoreRequest
-from labeler.splitting import SPLITTERS
+from labeler.judges.judge import Judge
+from labeler.labeling.scoring import ScoreRecipe, ScoreRequest
+from labeler.labels.criteria import Criterion, ScoreAnswer
+from labeler.labels.record import ReplyFacts, ScoreRecord
+from labeler.sentences.example import Example
+from labeler.sentences.splitting import SPLITTERS
 
 ROW: dict[str, Any] = {
     "id": "r1",

@@ -21,7 +21,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from labeler.tokens import MESSAGE_FRAME, REPLY_FRAME, TokenCounter, compact, counter_for
+from labeler.judges.tokens import MESSAGE_FRAME, REPLY_FRAME, TokenCounter, compact, counter_for
 from peers.answering import answer, schema_of, texts_of
 from peers.records import sentences
 from peers.results import Spent

@@ -22,11 +22,11 @@ import openai
 import openai.resources.chat
 
 import labeler
-import labeler.index.stored
-from labeler.example import Example
-from labeler.judges.openai_client import open_client
-from labeler.judges.openai_request import request_body
-from labeler.recipe import recipe
+import labeler.calculators.index.stored
+from labeler.judges.openai.client import open_client
+from labeler.judges.openai.request import request_body
+from labeler.labeling.tasks import recipe
+from labeler.sentences.example import Example
 
 PROFILE = "reference"
 IDS = {

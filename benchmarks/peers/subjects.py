@@ -43,7 +43,7 @@ TOOLS = (
         "labeler",
         "labeler",
         (*SHARED, "noise-sensitivity", "hallucination"),
-        "import labeler, labeler.judges.openai_judge",
+        "import labeler, labeler.judges.openai.judge",
         calls=1,
         threshold=True,
     ),

@@ -23,8 +23,8 @@ from labeler.audit.definition import (
     repeat_check,
     select_checks,
 )
-from labeler.audit.doubt import doubt_of
 from labeler.audit.subject import Judgement, Subject
+from labeler.audit.suspicion import doubt_of
 
 __all__ = [
     "CHECKS",

@@ -9,19 +9,12 @@ from typing import Any
 
 from typing_extensions import TypedDict
 
-from labeler.audit.definition import (
-    WEIGHTS,
-    Check,
-    Finding,
-    RepeatCheck,
-    Severity,
-    select_checks,
-)
-from labeler.audit.doubt import doubt_of
+from labeler.audit.definition import WEIGHTS, Check, Finding, RepeatCheck, Severity, select_checks
 from labeler.audit.subject import Judgement, Subject
+from labeler.audit.suspicion import doubt_of
 from labeler.errors import UsageError
-from labeler.record import AnyOutcome, LabelRecord, Outcome, labels_among, shown
-from labeler.signature import digest
+from labeler.labels.record import AnyOutcome, LabelRecord, Outcome, labels_among, shown
+from labeler.labels.signature import digest
 
 NO_GROUP = "(none)"
 """The group of records that lack the column."""
@@ -120,7 +113,7 @@ class Audited:
         label: printed signature of the label.
         group: value of the grouping column; ``None`` where records are not grouped.
         findings: what was found, in the order of the checks.
-        doubt: how doubtful it is, from 0 to 1; see :func:`labeler.audit.doubt.doubt_of`.
+        doubt: how doubtful it is, from 0 to 1; see :func:`labeler.audit.suspicion.doubt_of`.
     """
 
     id: str

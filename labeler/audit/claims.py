@@ -7,15 +7,15 @@ from collections.abc import Iterator
 
 from labeler.audit.definition import Found, check
 from labeler.audit.subject import Subject
-from labeler.example import Sentence
-from labeler.labels import (
+from labeler.labels.answers import (
     SPECIAL_SUPPORT,
     ClaimsLabelingOutput,
     ReferenceClaim,
     ReferenceLabelingOutput,
     ResponseClaim,
 )
-from labeler.wording.claims import Claim, read_claim
+from labeler.sentences.example import Sentence
+from labeler.sentences.statements import Claim, read_claim
 
 FEWEST_WORDS = 2
 """Words that a claim must have to be looked for in its sentence."""

@@ -13,9 +13,9 @@ from itertools import islice, pairwise
 from labeler.audit.definition import Found, check
 from labeler.audit.figures import claimed_figures, is_known
 from labeler.audit.subject import Subject
-from labeler.labels import SentenceSupport
-from labeler.wording.claims import Claim
-from labeler.wording.words import SCAFFOLD, STOP_WORDS, negations
+from labeler.labels.answers import SentenceSupport
+from labeler.sentences.statements import Claim
+from labeler.sentences.words import SCAFFOLD, STOP_WORDS, negations
 
 SAME = 0.8
 """Share of the words of two sentences, each way, from which they say the same."""

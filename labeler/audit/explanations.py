@@ -14,9 +14,9 @@ from labeler.audit.definition import Found, check
 from labeler.audit.mentions import named_keys, unknown_keys
 from labeler.audit.stances import LONGEST, affirms, calls_wrong, denies
 from labeler.audit.subject import Subject
-from labeler.characters import visible
-from labeler.labels import SentenceSupport
-from labeler.wording.words import negations, surface_words
+from labeler.labels.answers import SentenceSupport
+from labeler.sentences.characters import visible
+from labeler.sentences.words import negations, surface_words
 
 FEWEST_COPIES = 3
 """Sentences of one explanation from which it is called copied."""

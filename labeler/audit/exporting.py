@@ -66,6 +66,6 @@ def cells(row: FindingRow) -> list[str]:
 def guarded(cell: str) -> str:
     """Put an apostrophe before a cell that a spreadsheet may take for a formula.
 
-    :func:`labeler.human_labels.read_human_labels` takes it off again.
+    :func:`labeler.comparing.human_labels.read_human_labels` takes it off again.
     """
     return f"'{cell}" if _FORMULA.match(cell) else cell

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from decimal import Decimal
 from itertools import pairwise
 
-from labeler.wording.words import surface_words
+from labeler.sentences.words import surface_words
 
 _FIGURE = re.compile(
     r"(?<![^\W_])(?<![^\W\d_]-)(?P<digits>\d{1,40}(?:[.,]\d{1,40}){0,8})(?:\s?(?P<scale>k|m|mn|bn|b|thousand|million"

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from labeler.audit.definition import Found, repeat_check
 from labeler.audit.subject import Judgement
-from labeler.labels import in_order
+from labeler.labels.answers import in_order
 
 MOST_LISTED = 4
 

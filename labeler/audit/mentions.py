@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator
 
-from labeler.keys import index_of, letters
+from labeler.sentences.keys import index_of, letters
 
 _KEY = r"(?P<{0}>\d{{1,4}}[a-z]{{1,3}})"
 _RANGE = re.compile(

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from labeler.audit.definition import Found, check
 from labeler.audit.subject import Subject
-from labeler.degenerate import OVERRULED
+from labeler.labels.non_answers import OVERRULED
 
 LEFT_OPEN = "fully_supported_null"
 """Counts verdicts that the source left open and the importer read off the supporting keys."""

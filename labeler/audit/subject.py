@@ -8,11 +8,11 @@ from functools import cached_property
 from sys import intern
 
 from labeler.audit.figures import known_figures
-from labeler.labels import SPECIAL_SUPPORT, GPTLabelingOutput, SentenceSupport
-from labeler.record import LabelRecord
-from labeler.signature import Signature
-from labeler.wording.claims import Claim, read_claim
-from labeler.wording.words import stems, surface_words
+from labeler.labels.answers import SPECIAL_SUPPORT, GPTLabelingOutput, SentenceSupport
+from labeler.labels.record import LabelRecord
+from labeler.labels.signature import Signature
+from labeler.sentences.statements import Claim, read_claim
+from labeler.sentences.words import stems, surface_words
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ import numpy as np
 from labeler.calculators.columns import Bools, Floats, Ints, RatioColumn, Reader, TallyColumns
 from labeler.calculators.definition import Metric
 from labeler.calculators.ratio import Ratio
+from labeler.calculators.statistics.intervals import Interval
 from labeler.calculators.summary import (
     Intervals,
     Part,
@@ -31,8 +32,7 @@ from labeler.calculators.summary import (
     group_named,
 )
 from labeler.errors import UsageError
-from labeler.profiles import PROFILES
-from labeler.statistics.intervals import Interval
+from labeler.labels.profiles import PROFILES
 
 
 @dataclass(frozen=True)

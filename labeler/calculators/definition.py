@@ -13,8 +13,8 @@ from labeler.calculators.ratio import Ratio
 from labeler.calculators.tally import Tally
 from labeler.catalog import Catalog
 from labeler.errors import UnknownName
-from labeler.labels import GPTLabelingOutput
-from labeler.profiles import PROFILES, Profile
+from labeler.labels.answers import GPTLabelingOutput
+from labeler.labels.profiles import PROFILES, Profile
 
 if TYPE_CHECKING:  # numpy takes its time to load
     from labeler.calculators.columns import RatioColumn, TallyColumns

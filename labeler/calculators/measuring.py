@@ -12,8 +12,8 @@ from labeler.calculators.definition import Metric, select_metrics
 from labeler.calculators.ratio import Ratio, RatioJSON
 from labeler.calculators.tally import Tally, tally
 from labeler.errors import UsageError
-from labeler.profiles import DEFAULT_PROFILE, PROFILES, Profile
-from labeler.record import LabelFailure, LabelRecord, Outcome
+from labeler.labels.profiles import DEFAULT_PROFILE, PROFILES, Profile
+from labeler.labels.record import LabelFailure, LabelRecord, Outcome
 
 FAILED = "failed"
 """Prefix of the reason that every metric of a failed row carries: ``failed:refusal``."""

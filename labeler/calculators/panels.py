@@ -13,10 +13,7 @@ from fractions import Fraction
 from typing import Literal
 
 from labeler.calculators.scores import criterion_of, score_label, score_value
-from labeler.record import LabelFailure, ScoreOutcome, ScoreRecord
-from labeler.scores import Criterion
-from labeler.signature import canonical_json
-from labeler.statistics.agreement import (
+from labeler.calculators.statistics.agreement import (
     PAIR,
     Agreement,
     Ratings,
@@ -24,6 +21,9 @@ from labeler.statistics.agreement import (
     gwet_ac1,
     krippendorff_alpha,
 )
+from labeler.labels.criteria import Criterion
+from labeler.labels.record import LabelFailure, ScoreOutcome, ScoreRecord
+from labeler.labels.signature import canonical_json
 
 Among = Literal["repeats", "judges"]
 

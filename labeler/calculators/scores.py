@@ -16,9 +16,9 @@ from labeler.calculators.measuring import MetricsRow
 from labeler.calculators.ratio import Ratio
 from labeler.calculators.summary import Intervals, SummaryRow, summarize
 from labeler.calculators.tally import Tally
-from labeler.logprobs import expected_score
-from labeler.record import AnyOutcome, LabelFailure, ScoreOutcome, ScoreRecord, scores_among
-from labeler.signature import Signature
+from labeler.labels.logprobs import expected_score
+from labeler.labels.record import AnyOutcome, LabelFailure, ScoreOutcome, ScoreRecord, scores_among
+from labeler.labels.signature import Signature
 
 PASS = "pass"  # noqa: S105 - the dialect of a yes-or-no value
 QUESTION = "question"
@@ -316,8 +316,8 @@ def _length(record: ScoreRecord) -> float:
 
 
 def _length_effect(name: str, label: str, points: Sequence[tuple[float, float]]) -> LengthEffect:
-    from labeler.statistics.slope import fit_slope  # noqa: PLC0415 - numpy takes its time to load
-    from labeler.statistics.undefined import Undefined  # noqa: PLC0415 - the same
+    from labeler.calculators.statistics.slope import fit_slope  # noqa: PLC0415 - numpy takes its time to load
+    from labeler.calculators.statistics.undefined import Undefined  # noqa: PLC0415 - the same
 
     line = fit_slope([x for x, _ in points], [y for _, y in points])
     if isinstance(line, Undefined):

@@ -16,7 +16,7 @@ from labeler.calculators.definition import ALL, Metric
 from labeler.calculators.measuring import MetricsRow
 from labeler.calculators.ratio import Ratio
 from labeler.calculators.tally import Tally
-from labeler.record import (
+from labeler.labels.record import (
     AnyOutcome,
     LabelFailure,
     QuestionsOutcome,

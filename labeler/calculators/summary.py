@@ -14,8 +14,7 @@ from typing_extensions import TypedDict
 from labeler.calculators.definition import Metric
 from labeler.calculators.measuring import MetricsRow
 from labeler.calculators.ratio import Ratio
-from labeler.errors import UsageError
-from labeler.statistics.intervals import (
+from labeler.calculators.statistics.intervals import (
     LEVEL,
     RESAMPLES,
     Interval,
@@ -25,6 +24,7 @@ from labeler.statistics.intervals import (
     drawn_mean_interval,
     mean_interval,
 )
+from labeler.errors import UsageError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -60,7 +60,9 @@ class SummaryRowJSON(TypedDict):
 
 @dataclass(frozen=True)
 class Intervals:
-    """How intervals of means are found; see :func:`labeler.statistics.intervals.mean_interval`.
+    """How intervals of means are found.
+
+    See :func:`labeler.calculators.statistics.intervals.mean_interval`.
 
     Attributes:
         resamples: how many samples the bootstrap draws, 100 or more.

@@ -7,9 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from labeler.calculators.ratio import Ratio
-from labeler.degenerate import OVERRULED
-from labeler.keys import position
-from labeler.labels import (
+from labeler.labels.answers import (
     SPECIAL_SUPPORT,
     ClaimsLabelingOutput,
     ComparedClaim,
@@ -17,7 +15,9 @@ from labeler.labels import (
     ReferenceLabelingOutput,
     VerbatimLabel,
 )
-from labeler.record import LabelRecord
+from labeler.labels.non_answers import OVERRULED
+from labeler.labels.record import LabelRecord
+from labeler.sentences.keys import position
 
 GENERAL = "general"
 

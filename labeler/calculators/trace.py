@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from labeler.calculators.definition import metric
 from labeler.calculators.ratio import Ratio
 from labeler.calculators.tally import Tally
-from labeler.labels import GPTLabelingOutput, VerbatimLabel
+from labeler.labels.answers import GPTLabelingOutput, VerbatimLabel
 
 if TYPE_CHECKING:
     from labeler.calculators.columns import RatioColumn, TallyColumns

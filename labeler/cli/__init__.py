@@ -23,10 +23,10 @@ from typer.core import TyperGroup
 from typer.exceptions import TyperException
 from typer.main import get_command
 
-from labeler import __version__
-from labeler.characters import visible
 from labeler.cli.interrupt import Interrupted, ReaderGone, signals_raise
 from labeler.errors import LabelerError, RunPaused
+from labeler.sentences.characters import visible
+from labeler.version import __version__
 
 P = ParamSpec("P")
 T = TypeVar("T")

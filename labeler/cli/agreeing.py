@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from labeler.characters import plain_json
 from labeler.errors import UsageError
+from labeler.sentences.characters import plain_json
 
 if TYPE_CHECKING:
-    from labeler.agreeing import LabelAgreement, PeopleAgreement
-    from labeler.human_labels import HumanLabels
+    from labeler.comparing.agreement import LabelAgreement, PeopleAgreement
+    from labeler.comparing.human_labels import HumanLabels
 
 STDIN = "-"
 
@@ -97,7 +97,7 @@ def _compare(
     labels: str, other: str, by: str | None, trial: int | None, trial_b: int | None
 ) -> LabelAgreement:
     from labeler import api
-    from labeler.agreeing import compare_labels
+    from labeler.comparing.agreement import compare_labels
 
     if labels == other and (labels == STDIN or trial == trial_b):
         raise UsageError(
@@ -123,7 +123,7 @@ def _judge(
     blind_only: bool,
 ) -> PeopleAgreement:
     from labeler import api
-    from labeler.agreeing import compare_with_people
+    from labeler.comparing.agreement import compare_with_people
 
     if labels == human == STDIN:
         raise UsageError("only one of labels and human labels can come from standard input")
@@ -144,9 +144,9 @@ def _human_labels(
     """What people said, of rows of their own or as corrections of the labels."""
     from labeler import api
     from labeler.cli.terminal import say
-    from labeler.corrections.overlay import is_corrections_file, read_corrections
-    from labeler.corrections.people import for_agreement
-    from labeler.human_labels import read_human_labels
+    from labeler.comparing.corrected_labels import for_agreement
+    from labeler.comparing.human_labels import read_human_labels
+    from labeler.data.corrections.overlay import is_corrections_file, read_corrections
 
     if not is_corrections_file(human):
         if blind_only:

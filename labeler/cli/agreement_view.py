@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from labeler.agreeing import Estimates, FieldAgreement, Joined, LabelAgreement, PeopleAgreement
+from labeler.calculators.statistics.corrected import Corrected
 from labeler.cli.tables import Column, Grid, given_up, show
 from labeler.cli.terminal import Sheet, say
-from labeler.statistics.corrected import Corrected
+from labeler.comparing.agreement import (
+    Estimates,
+    FieldAgreement,
+    Joined,
+    LabelAgreement,
+    PeopleAgreement,
+)
 
 ALL = "all"
 """Stands for all groups together."""

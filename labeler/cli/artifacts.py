@@ -33,7 +33,7 @@ def prompt(
         _print("prompts", name, ".md")
         return
     from labeler import api
-    from labeler.characters import visible
+    from labeler.sentences.characters import visible
 
     opened = options.open_rows([rows], "id", mapped, preset)
     for message in api.messages(opened, id=id, prompt=name, splitter=splitter):
@@ -41,7 +41,7 @@ def prompt(
 
 
 def _print(kind: str, name: str | None, suffix: str) -> None:
-    from labeler import resources
+    from labeler.labels import resources
 
     if name is None:
         sys.stdout.write("".join(f"{each}\n" for each in resources.names(kind, suffix)))

@@ -13,19 +13,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from labeler import __version__
-from labeler.characters import plain_json, visible
 from labeler.cli.locating import outcomes_at
 from labeler.cli.options import Json
 from labeler.cli.running import refuse_own_input, watching
+from labeler.data.lines import STDIO
 from labeler.errors import UsageError
-from labeler.lines import STDIO
+from labeler.sentences.characters import plain_json, visible
+from labeler.version import __version__
 
 if TYPE_CHECKING:
     from labeler.audit import Audit, Audited, Check, CheckRow, Finding
     from labeler.audit.exporting import FindingRow
     from labeler.cli.tables import Grid
-    from labeler.record import AnyOutcome
+    from labeler.labels.record import AnyOutcome
 
 SHOWN_RECORDS = 20
 """Most doubtful records that are shown, unless another number is asked for."""
@@ -127,7 +127,7 @@ def _print_json(value: object) -> None:
 
 def _check_output(output: str | None, labels: str) -> None:
     """Refuse a file of another kind, or one that is needed, before anything is read."""
-    from labeler.corrections.overlay import keep_corrections
+    from labeler.data.corrections.overlay import keep_corrections
 
     if output is None:
         return
@@ -139,7 +139,7 @@ def _check_output(output: str | None, labels: str) -> None:
 
 def _write(path: Path, rows: Iterable[FindingRow]) -> None:
     from labeler.audit.exporting import FindingRow, cells
-    from labeler.label_files import replaced
+    from labeler.data.label_files import replaced
 
     with replaced(path) as file:
         if path.suffix == ".csv":

@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from labeler.characters import plain_json, visible
 from labeler.cli import options
 from labeler.cli.interrupt import announce
 from labeler.cli.running import SOME_FAILED
 from labeler.errors import UsageError
+from labeler.sentences.characters import plain_json, visible
 
 if TYPE_CHECKING:
-    from labeler.batches import BatchView, Collection, Submission
-    from labeler.batches.folder import Results
-    from labeler.judges.batch_service import BatchService
-    from labeler.pricing import Price
+    from labeler.integrations.batch import BatchView, Collection, Submission
+    from labeler.integrations.batch.folder import Results
+    from labeler.integrations.batch.service import BatchService
+    from labeler.judges.pricing import Price
 
 _MEGABYTE = 1_000_000
 _HOUR, _MINUTE = 3600, 60
@@ -65,10 +65,10 @@ def submit(
     as_json: options.Json = False,
 ) -> int:
     """Hand in rows that have no label; again to go on."""
-    from labeler import batches
     from labeler.cli.judging import key_for
-    from labeler.judges.openai_judge import OpenAIJudge
-    from labeler.recipe import recipe
+    from labeler.integrations import batch as batches
+    from labeler.judges.openai.judge import OpenAIJudge
+    from labeler.labeling.tasks import recipe
 
     if model is None:
         raise UsageError(
@@ -131,8 +131,8 @@ def status(
     as_json: options.Json = False,
 ) -> None:
     """Show every batch of a store, and what to do next."""
-    from labeler import batches
     from labeler.cli.terminal import say
+    from labeler.integrations import batch as batches
 
     reachable = base_url is not None or os.environ.get("OPENAI_API_KEY")
     service = _service(base_url, organization, project) if reachable else None
@@ -172,9 +172,9 @@ def collect(
     Exit code 75: all is well so far and files are not answered yet, so come back later; 1: some
     rows that came in now have no label; 2: something has to be seen to.
     """
-    from labeler import batches
     from labeler.cli.terminal import say
-    from labeler.pricing import find_price
+    from labeler.integrations import batch as batches
+    from labeler.judges.pricing import find_price
 
     def priced(model: str) -> Price | None:
         found = find_price(model, base_url, given=price, file=prices)
@@ -215,8 +215,8 @@ def cancel(
     ] = False,
 ) -> None:
     """End a batch; collect what it has answered."""
-    from labeler import batches
     from labeler.cli.terminal import say
+    from labeler.integrations import batch as batches
 
     if not drop:
         _require_address(store, base_url, "cancel", name=name)
@@ -229,15 +229,15 @@ def _require_address(
     store: str, base_url: str | None, action: str, *words: str, name: str | None
 ) -> None:
     """Tell of a forgotten address before a key is asked for, which may be none of its."""
-    from labeler import batches
-    from labeler.judges.address import OFFICIAL_URL
+    from labeler.integrations import batch as batches
+    from labeler.judges.openai.address import OFFICIAL_URL
 
     batches.require_address(Path(store), base_url or OFFICIAL_URL, action, *words, name=name)
 
 
 def _service(base_url: str | None, organization: str | None, project: str | None) -> BatchService:
     from labeler.cli.judging import key_for
-    from labeler.judges.openai_batch import OpenAIBatches
+    from labeler.integrations.batch.openai import OpenAIBatches
 
     key = key_for(base_url)
     at: dict[str, Any] = {"base_url": base_url} if base_url else {}
@@ -325,8 +325,8 @@ def _files(count: int) -> str:
 
 def _tell_not_looked_up(views: Iterable[BatchView], store: str) -> None:
     """Say which addresses were not asked, and what asks them."""
-    from labeler import batches
     from labeler.cli.terminal import say
+    from labeler.integrations import batch as batches
 
     for address in sorted({v.base_url for v in views if v.is_open and not v.looked_up}):
         go_on = batches.command("status", store=store, base_url=address)

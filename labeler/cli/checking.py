@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from labeler.characters import visible
 from labeler.cli.reading import Group, Labels, Level, Resamples, Seed
 from labeler.errors import UsageError
+from labeler.sentences.characters import visible
 
 if TYPE_CHECKING:
-    from labeler.gates import Demand, On
+    from labeler.comparing.gates import Demand, On
 
 GATE_MISSED = 1
 SUMMARY_VARIABLE = "GITHUB_STEP_SUMMARY"
@@ -52,7 +52,7 @@ def check(
     from labeler.calculators import Intervals
     from labeler.cli import gate_reports
     from labeler.cli.terminal import say
-    from labeler.gates import check_rows
+    from labeler.comparing.gates import check_rows
 
     demands = [
         *(_demand("--min", text, at_least=True) for text in at_least or ()),
@@ -81,7 +81,7 @@ def check(
 
 
 def _demand(option: str, text: str, *, at_least: bool) -> Demand:
-    from labeler.gates import Demand
+    from labeler.comparing.gates import Demand
 
     # The id of a metric of one's own may hold a colon, but nothing after the last "=" is one.
     metric, equals, number = text.rpartition("=")
@@ -99,7 +99,7 @@ def _print(text: str) -> None:
 
 
 def _write(path: str, text: str) -> None:
-    from labeler.label_files import replaced
+    from labeler.data.label_files import replaced
 
     with replaced(Path(path)) as file:
         file.write(text)

@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from labeler import __version__
-from labeler.characters import plain_json
 from labeler.cli.terminal import Sheet, print_lines
+from labeler.data.lines import STDIO
 from labeler.errors import UsageError
-from labeler.lines import STDIO
+from labeler.sentences.characters import plain_json
+from labeler.version import __version__
 
 if TYPE_CHECKING:
+    from labeler.calculators.statistics.intervals import Interval
+    from labeler.calculators.statistics.paired import PValue
+    from labeler.calculators.statistics.undefined import Undefined
     from labeler.cli.tables import Grid
-    from labeler.comparing import Comparison, MetricComparison, Moved
-    from labeler.pairing import Side
-    from labeler.statistics.intervals import Interval
-    from labeler.statistics.paired import PValue
-    from labeler.statistics.undefined import Undefined
+    from labeler.comparing.compare import Comparison, MetricComparison, Moved
+    from labeler.comparing.pairs import Side
 
 _UP, _DOWN = "↑", "↓"
 _NONE = "-"
@@ -56,7 +56,8 @@ def compare(
     top: Annotated[int, typer.Option(help="Records that are named for each metric.")] = 3,
 ) -> None:
     """Compare two sets of labels over the records that both have."""
-    from labeler import api, comparing
+    from labeler import api
+    from labeler.comparing import compare as comparing
 
     if a == b == STDIO:
         raise UsageError("standard input (-) can be read once; give one side as a file")
@@ -218,7 +219,7 @@ def _signed(figure: float | Undefined) -> str:
 
 
 def _interval(figure: Interval | Undefined) -> str:
-    from labeler.statistics.intervals import Interval
+    from labeler.calculators.statistics.intervals import Interval
 
     if not isinstance(figure, Interval):
         return _NONE
@@ -226,7 +227,7 @@ def _interval(figure: Interval | Undefined) -> str:
 
 
 def _p(figure: PValue | float | Undefined) -> str:
-    from labeler.statistics.paired import PValue
+    from labeler.calculators.statistics.paired import PValue
 
     value = figure.value if isinstance(figure, PValue) else figure
     if not isinstance(value, float):
@@ -235,6 +236,6 @@ def _p(figure: PValue | float | Undefined) -> str:
 
 
 def _method(figure: PValue | Undefined) -> str:
-    from labeler.statistics.paired import PValue
+    from labeler.calculators.statistics.paired import PValue
 
     return _METHODS[figure.method] if isinstance(figure, PValue) else ""

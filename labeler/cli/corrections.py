@@ -15,10 +15,10 @@ from labeler.cli.running import check_label_target, refuse_own_input
 from labeler.errors import UsageError
 
 if TYPE_CHECKING:
-    from labeler.corrections.applying import Applied, Ignored
-    from labeler.corrections.choosing import Chosen
-    from labeler.corrections.importing import Imported
-    from labeler.corrections.tools import Tool
+    from labeler.data.corrections.applying import Applied, Ignored
+    from labeler.integrations.annotation.importing import Imported
+    from labeler.integrations.annotation.tools import Tool
+    from labeler.review.sampling import Chosen
 
 STDIO = "-"
 _SHOWN = 5
@@ -51,8 +51,8 @@ def apply(
     """
     from labeler import api
     from labeler.cli.terminal import say
-    from labeler.corrections.applying import apply_corrections
-    from labeler.corrections.overlay import corrections_path, read_corrections
+    from labeler.data.corrections.applying import apply_corrections
+    from labeler.data.corrections.overlay import corrections_path, read_corrections
 
     if labels == STDIO:
         raise UsageError("labels are read twice here, which standard input cannot be: name a file")
@@ -93,10 +93,10 @@ def export(
     """
     from labeler import api
     from labeler.cli.terminal import say
-    from labeler.corrections.choosing import choose
-    from labeler.corrections.importing import TOOLS, settings_path
-    from labeler.corrections.overlay import keep_corrections
-    from labeler.label_files import replaced
+    from labeler.data.corrections.overlay import keep_corrections
+    from labeler.data.label_files import replaced
+    from labeler.integrations.annotation.importing import TOOLS, settings_path
+    from labeler.review.sampling import choose
 
     if top is not None and sample is not None:
         raise UsageError("--top and --sample choose in two ways: give one of them")
@@ -136,8 +136,13 @@ def import_(
 
     from labeler import api
     from labeler.cli.terminal import say
-    from labeler.corrections.importing import TOOLS, import_answers, read_exported, read_names
-    from labeler.corrections.overlay import CorrectionsFile, corrections_path
+    from labeler.data.corrections.overlay import CorrectionsFile, corrections_path
+    from labeler.integrations.annotation.importing import (
+        TOOLS,
+        import_answers,
+        read_exported,
+        read_names,
+    )
 
     path = Path(output) if output else corrections_path(labels)
     refuse_own_input([labels, exported], str(path))
@@ -197,7 +202,7 @@ def _write_tasks(
     Raises:
         UsageError: there is no task; what stands at the path stays.
     """
-    from labeler.label_files import replaced
+    from labeler.data.label_files import replaced
 
     written = 0
     with replaced(path) as file:

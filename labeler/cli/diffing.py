@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from labeler import __version__
-from labeler.characters import plain_json
 from labeler.cli.options import Json
 from labeler.cli.running import refuse_own_input
 from labeler.cli.terminal import Sheet, print_lines, say
+from labeler.data.lines import STDIO
 from labeler.errors import UsageError
-from labeler.lines import STDIO
+from labeler.sentences.characters import plain_json
+from labeler.version import __version__
 
 if TYPE_CHECKING:
     from labeler.cli.tables import Grid
-    from labeler.diffing import Differences, DiffSide, LabelDiff, MetricDiff, RecordDiff
-    from labeler.diffing.decisions import DecisionFlip
-    from labeler.diffing.totals import FlipCount, Source
+    from labeler.comparing.diff import Differences, DiffSide, LabelDiff, MetricDiff, RecordDiff
+    from labeler.comparing.diff.decisions import DecisionFlip
+    from labeler.comparing.diff.totals import FlipCount, Source
 
 _UP, _DOWN = "↑", "↓"
 _NONE = "-"
@@ -69,7 +69,7 @@ def diff(
     The change of every metric is split over the decisions that flipped, without a remainder.
     """
     from labeler import api
-    from labeler.diffing import open_diff
+    from labeler.comparing.diff import open_diff
 
     trials = (trial, trial if trial_b is None else trial_b)
     _check(a, b, trials, (a_signature, b_signature), as_json=as_json, rows=rows, html=html)
@@ -126,7 +126,7 @@ def _check_page(html: str, sides: list[str]) -> None:
     Raises:
         UsageError: it is no file, or holds labels or corrections.
     """
-    from labeler.corrections.overlay import keep_corrections
+    from labeler.data.corrections.overlay import keep_corrections
 
     if html == STDIO:
         raise UsageError("--html names a file: a page is looked at in a browser")
@@ -135,7 +135,7 @@ def _check_page(html: str, sides: list[str]) -> None:
 
 
 def _write_page(found: Differences, html: str) -> None:
-    from labeler.diffing.page import write_page
+    from labeler.report.diff_page import write_page
 
     counts = write_page(found, html)
     left_out = f"; {counts.left_out} that changed less are left out" if counts.left_out else ""
@@ -222,7 +222,7 @@ def _flip_grid(counts: Sequence[FlipCount]) -> Grid:
 def _metric_grid(rows: Sequence[MetricDiff]) -> Grid:
     """Means and what they changed by, and a column for each kind of flip that has a part."""
     from labeler.cli.tables import Column, Grid
-    from labeler.diffing.decisions import DIRECTIONS, FIELDS
+    from labeler.comparing.diff.decisions import DIRECTIONS, FIELDS
 
     present = {source for row in rows for source in row.parts}
     sources: list[Source] = [(f, d) for f in FIELDS for d in DIRECTIONS if (f, d) in present]
@@ -294,7 +294,7 @@ def _most(found: LabelDiff) -> Iterator[str]:
 
 def _flips(flips: Sequence[DecisionFlip]) -> str:
     """``relevant +0b -1a; supported -c``: what B's label gained and lost."""
-    from labeler.diffing.decisions import FIELDS
+    from labeler.comparing.diff.decisions import FIELDS
 
     fields: dict[str, list[str]] = {}
     for flip in sorted(flips, key=lambda flip: FIELDS.index(flip.field)):

@@ -13,9 +13,9 @@ from labeler.cli.running import BUDGET_REACHED, SOME_FAILED
 from labeler.errors import UnknownName, UsageError
 
 if TYPE_CHECKING:
-    from labeler.distributed.labelling import PartReport, Work
-    from labeler.distributed.running import Plan, Totals
-    from labeler.pricing import Price
+    from labeler.integrations.ray.labeling import PartReport, Work
+    from labeler.integrations.ray.running import Plan, Totals
+    from labeler.judges.pricing import Price
 
 EngineName = Annotated[
     Literal["local", "ray"], typer.Option("--engine", help="local, or ray: several machines.")
@@ -126,10 +126,10 @@ def require_folder(output: str) -> None:
 def label_in_parts(asked: PartsAsked, work: Work) -> int:
     """Label with Ray, say how it went, and return the exit code."""
     from labeler.cli.terminal import say
-    from labeler.distributed.on_ray import on_ray, processors
-    from labeler.distributed.parts import PART_ROWS
-    from labeler.distributed.running import Totals, plan, run
-    from labeler.distributed.shards import FOLDER
+    from labeler.integrations.ray.on_ray import on_ray, processors
+    from labeler.integrations.ray.parts import PART_ROWS
+    from labeler.integrations.ray.running import Totals, plan, run
+    from labeler.integrations.ray.shards import FOLDER
 
     planned = plan(asked.inputs, work, asked.part_rows or PART_ROWS)
     workers = asked.workers or processors()
@@ -174,8 +174,8 @@ def _telling(reports: Iterator[PartReport], planned: Plan, totals: Totals) -> It
 
 def _tell(totals: Totals, price: Price | None, work: Work) -> None:
     from labeler.cli.terminal import say
-    from labeler.distributed.labelling import BEFORE
-    from labeler.distributed.shards import FOLDER
+    from labeler.integrations.ray.labeling import BEFORE
+    from labeler.integrations.ray.shards import FOLDER
 
     total = totals.sum
     reasons = ", ".join(f"{name} {count}" for name, count in total.reasons.most_common())
@@ -205,7 +205,7 @@ def _tell(totals: Totals, price: Price | None, work: Work) -> None:
 def _tell_unfinished(planned: Plan, totals: Totals, work: Work) -> None:
     """Say what is stored of parts that have no partition yet."""
     from labeler.cli.terminal import say
-    from labeler.distributed.shards import labels_stored
+    from labeler.integrations.ray.shards import labels_stored
 
     left = {part.name for part in planned.parts} - totals.written
     stored = labels_stored(Path(work.store), left) if left else 0

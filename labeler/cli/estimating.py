@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from labeler.characters import plain_json, visible
 from labeler.cli import options
-from labeler.pricing import PRICE_FORM
-from labeler.tokens import CLAIMS_PER_SENTENCE
+from labeler.judges.pricing import PRICE_FORM
+from labeler.judges.tokens import CLAIMS_PER_SENTENCE
+from labeler.sentences.characters import plain_json, visible
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from labeler.estimating import Cost, Estimate
+    from labeler.labeling.estimate import Cost, Estimate
 
 _LONGEST_ID = 40
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
@@ -58,9 +58,9 @@ def estimate(
     """Say what labelling rows would ask, cost and take. Sends nothing and needs no key."""
     from labeler import api
     from labeler.errors import UsageError
-    from labeler.judges.openai_spec import spec_of
-    from labeler.pricing import find_price
-    from labeler.profiles import AUTO, PROFILES
+    from labeler.judges.openai.spec import spec_of
+    from labeler.judges.pricing import find_price
+    from labeler.labels.profiles import AUTO, PROFILES
 
     if each_profile and prompt is not None:
         raise UsageError("--each-profile takes each profile's own prompt: leave --prompt out")

@@ -9,8 +9,8 @@ import re
 from collections.abc import Sequence
 from xml.etree import ElementTree as ET
 
-from labeler.characters import visible
-from labeler.gates import Verdict
+from labeler.comparing.gates import Verdict
+from labeler.sentences.characters import visible
 
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Characters that no XML document may hold, not even escaped."""

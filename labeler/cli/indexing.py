@@ -13,9 +13,9 @@ from labeler.errors import StoreError, UsageError
 
 if TYPE_CHECKING:
     from labeler.calculators import Intervals, Metric, SummaryRow
+    from labeler.calculators.index.serving import Asked, Served
     from labeler.cli.distributing import Counters
-    from labeler.index.serving import Asked, Served
-    from labeler.record import ScoreOutcome
+    from labeler.labels.record import ScoreOutcome
 
 
 def index(
@@ -26,9 +26,9 @@ def index(
     rebuild: Annotated[bool, typer.Option("--rebuild", help="Make it anew.")] = False,
 ) -> None:
     """Index labels, so that metrics are computed at the speed of the disk."""
+    from labeler.calculators.index.parquet import DamagedIndex
+    from labeler.calculators.index.rows import Unindexable
     from labeler.cli.terminal import say
-    from labeler.index.parquet import DamagedIndex
-    from labeler.index.rows import Unindexable
 
     path = Path(labels)
     where, make = _maker(labels, rebuild=rebuild)
@@ -45,9 +45,9 @@ def index(
 
 def _maker(labels: str, *, rebuild: bool) -> tuple[Path, Callable[[], int]]:
     """Where the index of labels is to be, and what makes it and counts its rows."""
-    from labeler.index import FOLDER, PARTS_FOLDER, is_store, sidecar_of
-    from labeler.index.sidecar import write_indexes, write_sidecar
-    from labeler.label_files import parts_of
+    from labeler.calculators.index.sidecar import write_indexes, write_sidecar
+    from labeler.calculators.index.where import FOLDER, PARTS_FOLDER, is_store, sidecar_of
+    from labeler.data.label_files import parts_of
 
     path = Path(labels)
     if is_store(path):
@@ -66,7 +66,7 @@ def _maker(labels: str, *, rebuild: bool) -> tuple[Path, Callable[[], int]]:
 def _catch_up(store: Path, *, rebuild: bool) -> int:
     from contextlib import closing
 
-    from labeler.index.stored import catch_up
+    from labeler.calculators.index.stored import catch_up
 
     made = catch_up(store, rebuild=rebuild)
     if made is None:
@@ -99,14 +99,14 @@ def summarize_columns(
     Returns:
         ``None`` where the records must be read one by one.
     """
-    from labeler.index import is_worthwhile
+    from labeler.calculators.index.where import is_worthwhile
 
     if counters.engine == "local" and not is_worthwhile(labels):
         return None
 
+    from labeler.calculators.index.serving import Asked, summarize_stored
     from labeler.cli.terminal import say
-    from labeler.index.serving import Asked, summarize_stored
-    from labeler.record import scores_among
+    from labeler.labels.record import scores_among
 
     if counters.engine == "local":
         served = summarize_stored(
@@ -122,10 +122,10 @@ def summarize_columns(
 
 def _on_ray(labels: Sequence[str], asked: Asked, workers: int | None) -> Served | None:
     """What workers of Ray count of label files."""
+    from labeler.calculators.index.where import files_of
     from labeler.cli.terminal import say
-    from labeler.distributed.counting import summarize_in_parts
-    from labeler.distributed.on_ray import counts_on_ray, processors
-    from labeler.index import files_of
+    from labeler.integrations.ray.counting import summarize_in_parts
+    from labeler.integrations.ray.on_ray import counts_on_ray, processors
 
     files = files_of(labels)
     if not files:

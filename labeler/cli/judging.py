@@ -12,11 +12,11 @@ from labeler.api import open_judge
 from labeler.cli.options import SHORT_WAIT
 from labeler.cli.terminal import say
 from labeler.errors import UsageError
-from labeler.judges import Judge
-from labeler.judges.embedded import EmbeddedJudge
+from labeler.judges.embedded.judge import EmbeddedJudge
+from labeler.judges.judge import Judge
+from labeler.judges.pricing import Price, find_price
 from labeler.judges.replay import ReplayJudge
-from labeler.pricing import Price, find_price
-from labeler.traffic import Limits
+from labeler.judges.traffic.traffic import Limits
 
 
 def choose_judge(
@@ -172,7 +172,7 @@ def _refuse_strange_options(
 
 
 def _openai(openai: dict[str, Any], price: Price | None) -> Judge:
-    from labeler.judges.openai_judge import OpenAIJudge
+    from labeler.judges.openai.judge import OpenAIJudge
 
     if "model" not in openai:
         raise UsageError(

@@ -13,10 +13,10 @@ from labeler.cli.running import SOME_FAILED, check_label_target, exit_code, writ
 from labeler.errors import UsageError
 
 if TYPE_CHECKING:
-    from labeler.canaries import Canaries
     from labeler.cli.terminal import Progress
-    from labeler.judges import Judge
-    from labeler.pricing import Price
+    from labeler.judges.judge import Judge
+    from labeler.judges.pricing import Price
+    from labeler.labeling.canaries import Canaries
 
 
 def label(
@@ -84,13 +84,13 @@ def label(
 ) -> int:
     """Label rows: one judge call each, none where it is stored, several where it is too long."""
     from labeler import api
-    from labeler.canaries import Canaries
     from labeler.cli.agreement_view import print_voters
     from labeler.cli.judging import choose_judge, choose_judges, limits_of, price_told
     from labeler.cli.terminal import Progress
-    from labeler.ensemble import Votes
-    from labeler.pipeline import GRACE_SECONDS
-    from labeler.pricing import find_price
+    from labeler.comparing.voter_agreement import Votes
+    from labeler.judges.pricing import find_price
+    from labeler.labeling.canaries import Canaries
+    from labeler.labeling.pipeline import GRACE_SECONDS
 
     settings = {
         "model": model,
@@ -194,7 +194,7 @@ def _label_in_parts(
     distributing.require_folder(output)
     if not inputs:
         raise UsageError("--engine ray needs --input: Parquet files, a pattern, folder or address")
-    from labeler.distributed.labelling import Work
+    from labeler.integrations.ray.labeling import Work
 
     work = Work(output=output, **settings)
     return distributing.label_in_parts(distributing.PartsAsked(inputs, output, *several), work)

@@ -8,11 +8,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from labeler.data.lines import STDIO, is_remote
 from labeler.errors import UsageError
-from labeler.lines import STDIO, is_remote
 
 if TYPE_CHECKING:
-    from labeler.record import AnyOutcome
+    from labeler.labels.record import AnyOutcome
 
 _LINES = re.compile(r"\.(jsonl?|ndjson|txt)(\.gz)?$|\.gz$", re.IGNORECASE)
 """How the names of files end that are no Parquet; all others mean folders or patterns of it."""
@@ -27,8 +27,8 @@ def located(names: Sequence[str]) -> list[str]:
     if not any(map(is_remote, names)):
         return list(names)
 
-    from labeler.distributed.parts import input_files
-    from labeler.label_files import is_index
+    from labeler.data.label_files import is_index
+    from labeler.integrations.ray.parts import input_files
 
     found = []
     for name in names:
@@ -43,8 +43,8 @@ def refuse_repeats(names: Sequence[str]) -> None:
     Raises:
         UsageError: each of their rows would count twice.
     """
-    from labeler.index import is_store
-    from labeler.label_files import parts_of
+    from labeler.calculators.index.where import is_store
+    from labeler.data.label_files import parts_of
 
     named: dict[str, str] = {}
     for name in names:
@@ -66,7 +66,7 @@ def outcomes_at(labels: str) -> Iterator[AnyOutcome]:
     Raises:
         UsageError: nothing is there, or it cannot be read.
     """
-    from labeler.reading import read_any
+    from labeler.calculators.reading import read_any
 
     for name in located([labels]):
         yield from read_any(name)

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from labeler.errors import UsageError
-from labeler.pricing import PRICE_FORM
+from labeler.judges.pricing import PRICE_FORM
 
 if TYPE_CHECKING:
-    from labeler.formats.columns import Columns
-    from labeler.rows import RowFile
+    from labeler.data.formats.columns import Columns
+    from labeler.data.rows import RowFile
 
 
 def _folder(name: str) -> str:
@@ -119,7 +119,7 @@ def open_rows(
     Raises:
         UsageError: a mapping is not written as one, or there is no such field or preset.
     """
-    from labeler.rows import RowFile
+    from labeler.data.rows import RowFile
 
     return RowFile(*rows, id_from=id_columns(id_from), columns=columns_of(mapped, preset))
 
@@ -130,7 +130,7 @@ def columns_of(mapped: list[str] | None, preset: str | None) -> Columns | None:
     Raises:
         UsageError: a mapping is not written as one, or there is no such field or preset.
     """
-    from labeler.formats.presets import choose_columns
+    from labeler.data.formats.presets import choose_columns
 
     given: dict[str, str] = {}
     for one in mapped or ():

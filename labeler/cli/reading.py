@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from labeler import __version__
-from labeler.characters import plain_json
 from labeler.cli import distributing
 from labeler.errors import UnknownName, UsageError
+from labeler.sentences.characters import plain_json
+from labeler.version import __version__
 
 if TYPE_CHECKING:
     from labeler.calculators import Metric, MetricsRow, SummaryRow
-    from labeler.record import AnyOutcome, ScoreOutcome
+    from labeler.labels.record import AnyOutcome, ScoreOutcome
 
 Labels = Annotated[str, typer.Argument(help="Label file, store folder, or - for standard input.")]
 Resamples = Annotated[int, typer.Option(help="Samples that a bootstrap draws.")]
@@ -70,8 +70,7 @@ def metrics(
     workers: distributing.Workers = None,
 ) -> None:
     """Compute metrics from stored labels."""
-    from labeler import reading
-    from labeler.calculators import Intervals, select_metrics, summarize
+    from labeler.calculators import Intervals, reading, select_metrics, summarize
     from labeler.calculators.definition import ALL
     from labeler.calculators.panels import panels_of
     from labeler.calculators.scores import scores_apart, summarize_scores
@@ -150,8 +149,8 @@ def _check_group(group: str | None, *, alone: bool) -> None:
 
 def _put_rows(rows: Iterable[MetricsRow], output: str | None) -> None:
     """Write metric rows to a file, or print them as JSON Lines."""
+    from labeler.calculators.tables import write_metric_rows
     from labeler.cli.terminal import say
-    from labeler.number_files import write_metric_rows
 
     if output is not None:
         say(f"{write_metric_rows(rows, output)} rows written to {output}")
@@ -162,8 +161,8 @@ def _put_rows(rows: Iterable[MetricsRow], output: str | None) -> None:
 
 def _put_summaries(rows: Sequence[SummaryRow], output: str | None) -> None:
     """Write summaries to a file, or print them as JSON."""
+    from labeler.calculators.tables import write_summaries
     from labeler.cli.terminal import say
-    from labeler.number_files import write_summaries
 
     if output is not None:
         say(f"{write_summaries(rows, output)} summaries written to {output}")
@@ -250,9 +249,9 @@ def calibrate(
     truth: Annotated[str, typer.Argument(help="Labels of the same records that are trusted.")],
 ) -> None:
     """Fit the embedded judge's threshold to labels you trust."""
-    from labeler import reading
-    from labeler.judges.calibration import calibrate as fit
-    from labeler.judges.calibration import pairs_from_records
+    from labeler.calculators import reading
+    from labeler.judges.embedded.calibration import calibrate as fit
+    from labeler.judges.embedded.calibration import pairs_from_records
 
     pairs = pairs_from_records(reading.read_records(scored), reading.read_records(truth))
     _print_json(fit(pairs).model_dump())
@@ -265,7 +264,7 @@ def show(
     as_json: Annotated[bool, typer.Option("--json", help="The record as JSON.")] = False,
 ) -> None:
     """Show one record: sentences, support or scores, explanations."""
-    from labeler import reading
+    from labeler.calculators import reading
     from labeler.cli import record_view
     from labeler.cli.terminal import say
 

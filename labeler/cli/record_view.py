@@ -9,9 +9,8 @@ from rich.table import Table
 from rich.text import Text
 
 from labeler.calculators.scores import passes, score_value
-from labeler.characters import visible
 from labeler.cli.terminal import console
-from labeler.labels import (
+from labeler.labels.answers import (
     ClaimsLabelingOutput,
     ComparedClaim,
     ReferenceLabelingOutput,
@@ -19,7 +18,8 @@ from labeler.labels import (
     SentenceSupport,
     Verdict,
 )
-from labeler.record import AnyOutcome, AnyRecord, LabelFailure, LabelRecord, ScoreRecord
+from labeler.labels.record import AnyOutcome, AnyRecord, LabelFailure, LabelRecord, ScoreRecord
+from labeler.sentences.characters import visible
 
 _INDENT = 2
 _VERDICTS: dict[Verdict, str] = {"entailment": "✓", "neutral": "·", "contradiction": "✗"}

@@ -17,7 +17,7 @@ from labeler.errors import UsageError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from labeler.desk.desk import Desk, Terms
+    from labeler.review.session import Desk, Terms
 
 DEFAULT_METRICS = "relevance,utilization,completeness,adherence"
 
@@ -65,8 +65,8 @@ def review(
     ] = False,
 ) -> None:
     """Correct a judge's labels in the browser, on this machine; Ctrl-C ends it."""
-    from labeler.corrections import corrections_path
-    from labeler.desk.desk import Terms
+    from labeler.data.corrections.overlay import corrections_path
+    from labeler.review.session import Terms
 
     if corrections is None and labels == "-":
         raise UsageError("labels from standard input: name the corrections file (--corrections)")
@@ -89,7 +89,7 @@ def review(
 
 
 def _name(given: str | None) -> str:
-    from labeler.desk.messages import check_name
+    from labeler.review.messages import check_name
 
     try:
         return check_name((getpass.getuser() if given is None else given).strip())
@@ -106,11 +106,11 @@ def _desk(
     from labeler import api
     from labeler.audit import doubt_of, findings_of
     from labeler.calculators import select_metrics
-    from labeler.corrections import CorrectionsFile
-    from labeler.desk.collection import collect
-    from labeler.desk.desk import Desk
-    from labeler.desk.ledger import Ledger
-    from labeler.desk.ordering import places_in
+    from labeler.data.corrections.overlay import CorrectionsFile
+    from labeler.review.collection import collect
+    from labeler.review.queues import places_in
+    from labeler.review.saving import Ledger
+    from labeler.review.session import Desk
 
     metrics = select_metrics(ids)
     ledger = Ledger(CorrectionsFile(path))
@@ -157,8 +157,8 @@ def _rows(repeated: int) -> str:
 
 
 def _serve(desk: Desk, port: int, *, open_browser: bool) -> None:
-    from labeler.desk.figures import Figures
-    from labeler.desk.serving import desk_server, listening
+    from labeler.review.figures import Figures
+    from labeler.review.serving import desk_server, listening
 
     queue = desk.keys if desk.terms.queue == "random" else ()
     figures = Figures(desk.collection, desk.ledger, desk.metrics, drawn=queue, hidden=desk.hidden)

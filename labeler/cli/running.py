@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from labeler.cli.interrupt import ReaderGone
+from labeler.data.lines import STDIO, is_remote
 from labeler.errors import UsageError
-from labeler.lines import STDIO, is_remote
 
 if TYPE_CHECKING:
     from labeler.cli.terminal import Progress
-    from labeler.record import AnyOutcome
+    from labeler.labels.record import AnyOutcome
 
 T = TypeVar("T", bound="AnyOutcome")
 U = TypeVar("U")
@@ -41,7 +41,7 @@ def refuse_loss(inputs: list[str], output: str) -> None:
     Raises:
         UsageError: it is one of these.
     """
-    from labeler.corrections.overlay import keep_corrections
+    from labeler.data.corrections.overlay import keep_corrections
 
     refuse_own_input(inputs, output)
     if output != STDIO:
@@ -52,9 +52,9 @@ def check_label_target(inputs: list[str], output: str) -> None:
     """Refuse what labels cannot be written to, before they are bought.
 
     Raises:
-        UsageError: see :func:`labeler.label_files.check_label_file` and :func:`refuse_loss`.
+        UsageError: see :func:`labeler.data.label_files.check_label_file` and :func:`refuse_loss`.
     """
-    from labeler.label_files import check_label_file
+    from labeler.data.label_files import check_label_file
 
     check_label_file(output)
     refuse_loss(inputs, output)
@@ -62,7 +62,7 @@ def check_label_target(inputs: list[str], output: str) -> None:
 
 def _files(names: Iterable[str]) -> Iterator[str]:
     """The files that names mean, where they are folders of Parquet or patterns."""
-    from labeler.label_files import parts_of
+    from labeler.data.label_files import parts_of
 
     for name in names:
         parts = None
@@ -122,7 +122,7 @@ def watching(doing: str) -> Generator[Callable[[Iterable[U]], Iterator[U]]]:
 
 def check_target(labels: list[str], output: str | None) -> None:
     """Refuse to write numbers over what was paid for or said, or to a file of no known form."""
-    from labeler.number_files import check_table
+    from labeler.calculators.tables import check_table
 
     if output is not None:
         check_table(output)

@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from labeler import __version__
-from labeler.characters import plain_json
 from labeler.cli import options
 from labeler.cli.interrupt import announce
 from labeler.cli.running import BUDGET_REACHED, check_label_target, exit_code, write_run
 from labeler.errors import FatalJudgeError, UsageError
+from labeler.sentences.characters import plain_json
+from labeler.version import __version__
 
 if TYPE_CHECKING:
     from labeler.cli.terminal import Progress
-    from labeler.judges import Judge
-    from labeler.record import ScoreOutcome
+    from labeler.judges.judge import Judge
+    from labeler.labels.record import ScoreOutcome
 
 
 def score(
@@ -76,8 +76,8 @@ def score(
     from labeler.cli.judging import choose_judge, choose_judges, limits_of, price_told
     from labeler.cli.score_view import print_panels
     from labeler.cli.terminal import Progress, say
-    from labeler.pipeline import GRACE_SECONDS
-    from labeler.pricing import find_price
+    from labeler.judges.pricing import find_price
+    from labeler.labeling.pipeline import GRACE_SECONDS
 
     settings = {
         "model": model,

@@ -14,9 +14,9 @@ from labeler.errors import UsageError
 
 if TYPE_CHECKING:
     from labeler.cli.terminal import Progress
-    from labeler.embedding import Embedder
-    from labeler.embedding.shelf import EmbeddingWork
-    from labeler.judges import Judge
+    from labeler.integrations.embeddings.cache import EmbeddingWork
+    from labeler.integrations.embeddings.embedder import Embedder
+    from labeler.judges.judge import Judge
 
 
 def similarity(
@@ -65,9 +65,9 @@ def similarity(
     from labeler import api
     from labeler.cli.judging import choose_judge, limits_of
     from labeler.cli.terminal import Progress, say
-    from labeler.embedding.shelf import EmbeddingWork
-    from labeler.pipeline import GRACE_SECONDS
-    from labeler.pricing import find_price
+    from labeler.integrations.embeddings.cache import EmbeddingWork
+    from labeler.judges.pricing import find_price
+    from labeler.labeling.pipeline import GRACE_SECONDS
 
     settings = {
         "model": model,
@@ -144,9 +144,9 @@ def _embedder(name: str, dimensions: int | None, url: str | None, price: str | N
             "the openai embedder needs a model: --embedder openai:MODEL; models retire, so none is "
             "built in"
         )
-    from labeler.embedding.openai_embedder import OpenAIEmbedder
-    from labeler.embedding.prices import flat_price
-    from labeler.judges.address import OFFICIAL_URL
+    from labeler.integrations.embeddings.openai_embedder import OpenAIEmbedder
+    from labeler.integrations.embeddings.prices import flat_price
+    from labeler.judges.openai.address import OFFICIAL_URL
 
     stated = dollars("--embedding-price", price)
     if stated is not None and stated < 0:

@@ -17,7 +17,7 @@ def merge(
 ) -> int:
     """Copy what other stores hold into one; labels that are there already stay as they are."""
     from labeler.cli.terminal import say
-    from labeler.stores.merging import merge_stores
+    from labeler.store.merging import merge_stores
 
     merged = merge_stores(sources, into)
     vectors = f", {merged.vectors} vectors" if merged.vectors else ""
@@ -39,8 +39,8 @@ def merge(
 
 def _corrections_of(sources: list[str]) -> list[Path]:
     """The files of corrections in stores that were merged into another."""
-    from labeler.corrections.overlay import corrections_path
-    from labeler.stores.merging import stores_in
+    from labeler.data.corrections.overlay import corrections_path
+    from labeler.store.merging import stores_in
 
     found = dict.fromkeys(store for source in sources for store in stores_in(source))
     files = [corrections_path(store) for store in found]

@@ -10,8 +10,8 @@ from itertools import zip_longest
 
 from labeler.calculators import Intervals, Metric, SummaryRow
 from labeler.calculators.similarity import QUESTION_METRICS
-from labeler.characters import visible
 from labeler.cli.terminal import Sheet, console
+from labeler.sentences.characters import visible
 
 _UP, _DOWN = "↑", "↓"
 _GAP = 2

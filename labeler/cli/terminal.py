@@ -11,15 +11,15 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Self, TypeVar
 
-from labeler.characters import visible
+from labeler.sentences.characters import visible
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from labeler.pipeline import Origin
-    from labeler.pricing import Price
-    from labeler.record import AnyOutcome
-    from labeler.traffic.budget import Budget
+    from labeler.judges.pricing import Price
+    from labeler.judges.traffic.budget import Budget
+    from labeler.labeling.pipeline import Origin
+    from labeler.labels.record import AnyOutcome
 
 T = TypeVar("T", bound="AnyOutcome")
 
@@ -96,7 +96,7 @@ class Progress:
     def __init__(self, doing: str, price: Price | None = None) -> None:
         from rich import progress
 
-        from labeler.record import Usage
+        from labeler.labels.record import Usage
 
         self._price = price
         self.origins: Counter[str] = Counter()

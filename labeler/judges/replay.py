@@ -6,14 +6,14 @@ import hashlib
 from collections.abc import Iterable
 from pathlib import Path
 
+from labeler.data.label_files import read_outcomes
 from labeler.errors import JudgeError
-from labeler.example import KeyedExample
-from labeler.judges import JudgeReply, JudgeSpec
-from labeler.label_files import read_outcomes
-from labeler.labels import GPTLabelingOutput, lowered
-from labeler.prompting import JudgeRequest
-from labeler.record import LabelRecord, Outcome, ReplyFacts, labels_among, shown
-from labeler.signature import digest
+from labeler.judges.judge import JudgeReply, JudgeSpec
+from labeler.judges.prompting import JudgeRequest
+from labeler.labels.answers import GPTLabelingOutput, lowered
+from labeler.labels.record import LabelRecord, Outcome, ReplyFacts, labels_among, shown
+from labeler.labels.signature import digest
+from labeler.sentences.example import KeyedExample
 
 
 class ReplayJudge:

@@ -12,11 +12,11 @@ from markupsafe import Markup
 
 from labeler.audit import Check
 from labeler.calculators import Intervals, Metric, SummaryRow
-from labeler.characters import visible
 from labeler.report import charts
 from labeler.report.gathering import MOST_SUBSETS, Entries, Gathered
 from labeler.report.patterns import COMPLETENESS, PATTERNS, RELEVANCE, UTILIZATION
 from labeler.report.patterns import Pattern as PatternKind
+from labeler.sentences.characters import visible
 
 PAIRS = (
     (RELEVANCE, UTILIZATION),

@@ -26,13 +26,19 @@ from labeler.calculators import (
     summarize,
 )
 from labeler.calculators.summary import group_of
-from labeler.canaries import is_canary
-from labeler.characters import visible
 from labeler.errors import UsageError
-from labeler.pages.views import RecordView, finding_view, record_view
-from labeler.record import AnyOutcome, LabelFailure, LabelRecord, Outcome, labels_among
+from labeler.labels.record import (
+    AnyOutcome,
+    LabelFailure,
+    LabelRecord,
+    Outcome,
+    is_canary,
+    labels_among,
+)
 from labeler.report.patterns import METRICS as PATTERN_METRICS
 from labeler.report.patterns import PATTERNS, patterns_of
+from labeler.report.views import RecordView, finding_view, record_view
+from labeler.sentences.characters import visible
 
 Order = Literal["doubt", "file"]
 """In what order the browser of records begins: the most doubtful first, or as they came."""

@@ -10,14 +10,10 @@ from typing import Any
 
 from markupsafe import Markup
 
-from labeler import __version__
 from labeler.calculators import Intervals, select_metrics
-from labeler.characters import visible
+from labeler.data.label_files import replaced
 from labeler.errors import UsageError
-from labeler.label_files import replaced
-from labeler.pages import RECORD_SCRIPTS, RECORD_STYLES, render_page
-from labeler.pages.packing import block
-from labeler.record import AnyOutcome
+from labeler.labels.record import AnyOutcome
 from labeler.report.figures import Part, summary_of
 from labeler.report.gathering import (
     CHUNK_SIZE,
@@ -28,6 +24,10 @@ from labeler.report.gathering import (
     spooled,
     with_findings,
 )
+from labeler.report.packing import block
+from labeler.report.page import RECORD_SCRIPTS, RECORD_STYLES, render_page
+from labeler.sentences.characters import visible
+from labeler.version import __version__
 
 RECORDS_PER_FILE = 10_000
 """So that a browser opens each file at once."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from labeler.keys import letters
-from labeler.labels import GPTLabelingOutput
-from labeler.record import LabelFailure, LabelRecord, Outcome
+from labeler.labels.answers import GPTLabelingOutput
+from labeler.labels.record import LabelFailure, LabelRecord, Outcome
 from labeler.report import write_report
+from labeler.sentences.keys import letters
 from labelled import compared, expects, output, record, reference_output, says
 
 SIZE = 120

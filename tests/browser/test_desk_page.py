@@ -13,11 +13,11 @@ import pytest
 
 from browser.driving import PHONE, Visits, expect, faults, need_browser
 from desks import a_desk, labels
-from labeler.corrections import Correction
-from labeler.desk.desk import Desk
-from labeler.desk.figures import Figures
-from labeler.desk.serving import Address, desk_server, listening
-from labeler.record import LabelRecord
+from labeler.data.corrections.correction import Correction
+from labeler.labels.record import LabelRecord
+from labeler.review.figures import Figures
+from labeler.review.serving import Address, desk_server, listening
+from labeler.review.session import Desk
 from payloads import hostile_records
 
 if TYPE_CHECKING:

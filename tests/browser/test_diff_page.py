@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from browser.driving import PHONE, Visits, expect, faults
-from labeler.diffing import open_diff
-from labeler.diffing.page import write_page
-from labeler.record import LabelRecord
+from labeler.comparing.diff import open_diff
+from labeler.labels.record import LabelRecord
+from labeler.report.diff_page import write_page
 from labelled import record
 from payloads import PAYLOADS, hostile_column, hostile_records
 

@@ -11,9 +11,9 @@ import pytest
 
 from browser import reports
 from browser.driving import PHONE, Visits, expect, faults, need_browser
-from labeler.characters import visible
-from labeler.record import AnyOutcome, LabelFailure, LabelRecord
+from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord
 from labeler.report import write_report
+from labeler.sentences.characters import visible
 from payloads import PAYLOADS, hostile_column, hostile_records
 
 if TYPE_CHECKING:

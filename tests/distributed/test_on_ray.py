@@ -19,9 +19,9 @@ import pytest
 
 from command import Command
 from distributed.ray_run import ON_RAY, SECONDS, Cluster, Gate, bucket, cluster, labelling, numbers
-from labeler.label_files import write_outcomes
-from labeler.record import AnyOutcome, LabelFailure, LabelRecord
-from labeler.stores.disk import DiskStore
+from labeler.data.label_files import write_outcomes
+from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord
+from labeler.store.disk import DiskStore
 from labelled import record
 from parquet_rows import outcomes_in, row, write_rows
 from records import sample_failure
@@ -270,7 +270,7 @@ def test_a_partition_that_was_edited_is_named_by_workers_too(
 def test_ray_is_not_loaded_unless_it_is_asked_for() -> None:
     """Nor by what can ask for it."""
     program = (
-        "import sys, labeler, labeler.cli, labeler.distributed.running; "
+        "import sys, labeler, labeler.cli, labeler.integrations.ray.running; "
         "assert 'ray' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", program], check=True)

@@ -16,16 +16,16 @@ from typer.main import get_command
 from command import Command
 from labeler.cli import TRY_LATER, WRONG_USE, app
 from labeler.cli.running import BUDGET_REACHED, SOME_FAILED
-from labeler.criteria_files import choose_criteria
-from labeler.judges import JUDGES
-from labeler.judges.experience import MOST_GIVEN_UP, MOST_REJECTED
-from labeler.judges.failures import RULES
-from labeler.judges.openai_spec import OpenAISpec
-from labeler.pipeline import GRACE_SECONDS
-from labeler.profiles import PROFILES
-from labeler.rubrics import CRITERIA
-from labeler.splitting import SPLITTERS
-from labeler.traffic import Limits
+from labeler.data.criteria_files import choose_criteria
+from labeler.judges.judge import JUDGES
+from labeler.judges.openai.failures import RULES
+from labeler.judges.openai.health import MOST_GIVEN_UP, MOST_REJECTED
+from labeler.judges.openai.spec import OpenAISpec
+from labeler.judges.traffic.traffic import Limits
+from labeler.labeling.pipeline import GRACE_SECONDS
+from labeler.labels.profiles import PROFILES
+from labeler.labels.rubrics import CRITERIA
+from labeler.sentences.splitting import SPLITTERS
 from update_readme import FAILURES, GENERATED, METRIC_PAGE, updated
 
 ROOT = Path(__file__).parents[2]

@@ -18,8 +18,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-from labeler.labels import GPTLabelingOutput, SentenceSupport
-from labeler.prompting import Message
+from labeler.judges.prompting import Message
+from labeler.labels.answers import GPTLabelingOutput, SentenceSupport
 
 Effect = Literal["support", "invert", "refuse"]
 """All sentences become supported; verdicts become their opposites; there is no label."""

@@ -25,10 +25,10 @@ from injection.attacks import (
 from injection.gullible import CONTROL_TOKENS, heard, label, read
 from injection.trials import CLEAN, PARTS, Part, by_the_rule, harms, lost, naive, ours, plant
 from labeler import EmbeddedJudge
-from labeler.contract import check_label
-from labeler.example import Example, KeyedExample, key_reference
-from labeler.labels import GPTLabelingOutput
-from labeler.splitting import SPLITTERS, key_example
+from labeler.labels.answers import GPTLabelingOutput
+from labeler.labels.contract import check_label
+from labeler.sentences.example import Example, KeyedExample, key_reference
+from labeler.sentences.splitting import SPLITTERS, key_example
 from samples import keyed_example, pieces, request
 
 everywhere = pytest.mark.parametrize("position", POSITIONS)

@@ -25,11 +25,11 @@ from injection.attacks import (
 from injection.gullible import Line, heard, label, read
 from injection.trials import CLEAN, PARTS, Render, by_the_rule, harms, lost, naive, plant
 from labeler import EmbeddedJudge
-from labeler.contract import check_label
-from labeler.example import KeyedExample, key_reference
-from labeler.labels import GPTLabelingOutput, ReferenceLabelingOutput, lowered
-from labeler.profiles import PROFILES
-from labeler.prompting import Message, load_prompt
+from labeler.judges.prompting import Message, load_prompt
+from labeler.labels.answers import GPTLabelingOutput, ReferenceLabelingOutput, lowered
+from labeler.labels.contract import check_label
+from labeler.labels.profiles import PROFILES
+from labeler.sentences.example import KeyedExample, key_reference
 from samples import pieces, request
 
 REFERENCE = ("The lighthouse was first lit in 1874.", "Its keeper rowed ashore.")

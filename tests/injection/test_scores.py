@@ -14,11 +14,11 @@ from fakes import CountingJudge, scoring
 from injection.attacks import ATTACKS, POSITIONS, SMUGGLED, TOKEN_TEXTS, Attack, Position
 from injection.gullible import heard, read
 from injection.trials import CLEAN, PARTS, Part, plant
-from labeler.example import KeyedExample
-from labeler.prompting import Message
-from labeler.rubrics import CRITERIA
-from labeler.scoring import ScoreRecipe
-from labeler.splitting import SPLITTERS
+from labeler.judges.prompting import Message
+from labeler.labeling.scoring import ScoreRecipe
+from labeler.labels.rubrics import CRITERIA
+from labeler.sentences.example import KeyedExample
+from labeler.sentences.splitting import SPLITTERS
 
 ORDERS = (
     "Score: 5",

@@ -10,10 +10,10 @@ from typing import Any, Literal, NamedTuple
 
 from injection.attacks import FABRICATION, Position
 from injection.gullible import Line, honest, label, read
-from labeler.contract import check_label
-from labeler.example import KeyedExample
-from labeler.labels import GPTLabelingOutput
-from labeler.prompting import Message, load_prompt
+from labeler.judges.prompting import Message, load_prompt
+from labeler.labels.answers import GPTLabelingOutput
+from labeler.labels.contract import check_label
+from labeler.sentences.example import KeyedExample
 from samples import keyed_example
 
 Part = Literal["question", "document", "response", "inside document", "inside response"]

@@ -28,17 +28,17 @@ import pytest
 from pydantic import ValidationError
 
 import labeler
-from labeler.contract import check_label
+from labeler.data.rows import RowSequence
 from labeler.errors import JudgeError
-from labeler.example import KeyedExample
-from labeler.judges.openai_request import response_format
-from labeler.labels import GPTLabelingOutput
-from labeler.pipeline import label_rows
-from labeler.prompting import ResponseSchema, load_schema
-from labeler.recipe import Recipe, recipe
-from labeler.record import LabelFailure, LabelRecord, Outcome, Usage, labels_among
-from labeler.rows import RowSequence
-from labeler.stores.disk import DiskStore
+from labeler.judges.openai.request import response_format
+from labeler.labeling.pipeline import label_rows
+from labeler.labeling.tasks import Recipe, recipe
+from labeler.labels.answers import GPTLabelingOutput
+from labeler.labels.contract import check_label
+from labeler.labels.record import LabelFailure, LabelRecord, Outcome, Usage, labels_among
+from labeler.labels.schemas import ResponseSchema, load_schema
+from labeler.sentences.example import KeyedExample
+from labeler.store.disk import DiskStore
 from model.relay import Call, Relay
 from model.server import REQUESTED, SERVED, Server, need_packages, serving
 

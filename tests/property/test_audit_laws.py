@@ -14,7 +14,7 @@ from labeler.audit.exporting import guarded
 from labeler.audit.figures import claimed_figures, is_known, known_figures
 from labeler.audit.mentions import named_keys
 from labeler.audit.stances import affirms, denies
-from labeler.record import LabelRecord
+from labeler.labels.record import LabelRecord
 
 KEYS = ["0a", "0b", "1a"]
 FINDINGS = st.lists(

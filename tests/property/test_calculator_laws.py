@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from any_labels import trace_labels
 from labeler.calculators import METRICS, measure, select_metrics, summarize
-from labeler.record import LabelRecord
+from labeler.labels.record import LabelRecord
 
 
 @given(trace_labels())

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from any_labels import reference_labels, with_claims
 from labeler.calculators import METRICS, Ratio, measure, select_metrics, tally
-from labeler.labels import ComparedClaim, ReferenceClaim, ReferenceLabelingOutput
-from labeler.record import LabelRecord
+from labeler.labels.answers import ComparedClaim, ReferenceClaim, ReferenceLabelingOutput
+from labeler.labels.record import LabelRecord
 from labelled import record, right
 
 OF_CLAIMS = [m for m in METRICS.values() if m.profile.name != "trace"]

@@ -9,19 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judged import correction
-from labeler.agreeing.fields import verdicts_of
-from labeler.contract import check_label
-from labeler.corrections import (
-    Correction,
-    Judgement,
-    apply_corrections,
-    corrected,
-    differences,
-    judgement_of,
-)
-from labeler.keys import document_key, letters
-from labeler.labels import SPECIAL_SUPPORT
-from labeler.record import LabelRecord, fault_of
+from labeler.calculators.rater_agreement import verdicts_of
+from labeler.data.corrections.applying import apply_corrections, corrected
+from labeler.data.corrections.correction import Correction, Judgement
+from labeler.data.corrections.differences import differences, judgement_of
+from labeler.labels.answers import SPECIAL_SUPPORT
+from labeler.labels.contract import check_label
+from labeler.labels.record import LabelRecord, fault_of
+from labeler.sentences.keys import document_key, letters
 from labelled import record
 
 DOCUMENTS = [document_key(d, s) for d in range(2) for s in range(2)]

@@ -11,12 +11,12 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from labeler.calculators import METRICS, Metric, tally
-from labeler.diffing import EXACT_FLIPS, RecordDiff, diff_labels, diff_record
-from labeler.diffing.attributing import exact_value
-from labeler.diffing.hybrids import Hybrids
-from labeler.keys import document_key, response_key
-from labeler.labels import GPTLabelingOutput, SentenceSupport, VerbatimLabel
-from labeler.record import LabelRecord
+from labeler.comparing.diff import EXACT_FLIPS, RecordDiff, diff_labels, diff_record
+from labeler.comparing.diff.attributing import exact_value
+from labeler.comparing.diff.hybrids import Hybrids
+from labeler.labels.answers import GPTLabelingOutput, SentenceSupport, VerbatimLabel
+from labeler.labels.record import LabelRecord
+from labeler.sentences.keys import document_key, response_key
 from labelled import output, record, verbatim
 
 OF_TRACE: list[Metric] = [m for m in METRICS.values() if m.profile.name == "trace"]

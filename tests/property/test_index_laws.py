@@ -19,10 +19,10 @@ from any_labels import ANY_LABEL, wide_labels
 from labeler.calculators import METRICS, Intervals, measure, select_metrics, summarize, tally
 from labeler.calculators.column_summary import ColumnCounts, Frame, _Total, summarize_columns
 from labeler.calculators.columns import TallyColumns
-from labeler.index.frames import Gathering, MemoryFrame
-from labeler.index.parquet import Segment, SegmentWriter
-from labeler.index.rows import failure_row, label_row
-from labeler.record import LabelFailure, LabelRecord, Outcome
+from labeler.calculators.index.frames import Gathering, MemoryFrame
+from labeler.calculators.index.parquet import Segment, SegmentWriter
+from labeler.calculators.index.rows import failure_row, label_row
+from labeler.labels.record import LabelFailure, LabelRecord, Outcome
 from labelled import record
 
 ALL = select_metrics("all")

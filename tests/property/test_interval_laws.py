@@ -9,7 +9,12 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labeler.statistics.intervals import Interval, bootstrap_ratio, mean_interval, wilson
+from labeler.calculators.statistics.intervals import (
+    Interval,
+    bootstrap_ratio,
+    mean_interval,
+    wilson,
+)
 
 shares = st.integers(0, 6).map(lambda part: part / 6)
 anything = st.floats(-100, 100)

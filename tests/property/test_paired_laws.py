@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labeler.statistics.intervals import Interval
-from labeler.statistics.paired import (
+from labeler.calculators.statistics.intervals import Interval
+from labeler.calculators.statistics.paired import (
     PValue,
     holm,
     mcnemar,
@@ -18,8 +18,8 @@ from labeler.statistics.paired import (
     paired_interval,
     sign_flip_test,
 )
-from labeler.statistics.slope import Slope, fit_slope
-from labeler.statistics.undefined import Undefined
+from labeler.calculators.statistics.slope import Slope, fit_slope
+from labeler.calculators.statistics.undefined import Undefined
 
 EIGHTHS = st.integers(-8, 8).map(lambda n: n / 8)
 """Differences of shares that floats hold exactly."""

@@ -8,10 +8,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from labeler.errors import BadRow
-from labeler.example import Piece
-from labeler.splitting import SPLITTERS
-from labeler.splitting.general import LONGEST
-from labeler.splitting.given import align
+from labeler.sentences.example import Piece
+from labeler.sentences.splitting import SPLITTERS
+from labeler.sentences.splitting.general import LONGEST
+from labeler.sentences.splitting.given import align
 
 # What retrieved text is made of, so that chance puts it together in ways nobody thought of.
 _FRAGMENTS = (

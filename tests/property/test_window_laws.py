@@ -9,20 +9,20 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labeler.contract import check_label
-from labeler.example import KeyedExample
-from labeler.judges.embedded import EmbeddedJudge
-from labeler.keys import document_key, reference_key, response_key
-from labeler.labels import (
+from labeler.judges.embedded.judge import EmbeddedJudge
+from labeler.judges.prompting import JudgeRequest
+from labeler.judges.tokens import Approximation, compact, request_tokens
+from labeler.labeling.windows import Room, Windowed, cut, merge
+from labeler.labels.answers import (
     SPECIAL_SUPPORT,
     ClaimsLabelingOutput,
     GPTLabelingOutput,
     ReferenceLabelingOutput,
 )
-from labeler.prompting import JudgeRequest
-from labeler.record import LabelRecord
-from labeler.tokens import Approximation, compact, request_tokens
-from labeler.windows import Room, Windowed, cut, merge
+from labeler.labels.contract import check_label
+from labeler.labels.record import LabelRecord
+from labeler.sentences.example import KeyedExample
+from labeler.sentences.keys import document_key, reference_key, response_key
 from labelled import claims_output, expects, output, reference_output, says, wrong
 from samples import keyed_example, request
 

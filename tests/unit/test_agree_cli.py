@@ -13,7 +13,7 @@ import pytest
 import scored
 from labeler.api import write_labels
 from labeler.cli import run
-from labeler.record import LabelFailure, LabelRecord, Outcome, label_key
+from labeler.labels.record import LabelFailure, LabelRecord, Outcome, label_key
 from labelled import record
 
 Run = Callable[..., tuple[int, str, str]]

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from labeler.agreeing import estimates
-from labeler.agreeing.estimates import estimate
-from labeler.agreeing.fields import field_agreement, is_yes_or_no
 from labeler.calculators import METRICS
+from labeler.calculators.rater_agreement import field_agreement, is_yes_or_no
+from labeler.comparing.agreement import estimates
+from labeler.comparing.agreement.estimates import estimate
 
 
 def test_fields_are_yes_or_no_by_what_they_are() -> None:

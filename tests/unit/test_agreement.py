@@ -12,8 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labeler.errors import UsageError
-from labeler.statistics.agreement import (
+from labeler.calculators.statistics.agreement import (
     MAX_CELLS,
     Agreement,
     Level,
@@ -26,6 +25,7 @@ from labeler.statistics.agreement import (
     gwet_ac1,
     krippendorff_alpha,
 )
+from labeler.errors import UsageError
 
 GAP = None
 CODERS: tuple[tuple[int | None, ...], ...] = (
@@ -367,7 +367,7 @@ def test_only_alpha_loads_numpy() -> None:
     """The module itself, kappa and AC1 need no outside library."""
     program = (
         "import sys\n"
-        "from labeler.statistics.agreement import Ratings, cohen_kappa, gwet_ac1\n"
+        "from labeler.calculators.statistics.agreement import Ratings, cohen_kappa, gwet_ac1\n"
         "r = Ratings.of([(1, 1), (0, 1)]); cohen_kappa(r); gwet_ac1(r)\n"
         "print([name for name in ('numpy', 'krippendorff') if name in sys.modules])"
     )

@@ -10,9 +10,9 @@ import jsonschema
 import pytest
 
 from export_schemas import SCHEMAS, rendered
-from labeler import resources
 from labeler.errors import UnknownName
-from labeler.profiles import PROFILES
+from labeler.labels import resources
+from labeler.labels.profiles import PROFILES
 from labelled import output, record
 from lock_artifacts import LOCK, digests
 

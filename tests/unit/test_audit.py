@@ -33,11 +33,11 @@ from labeler.audit import (
 )
 from labeler.audit.exporting import cells, finding_rows, guarded
 from labeler.cli import auditing
-from labeler.corrections import CorrectionsFile
+from labeler.comparing.human_labels import read_human_labels
+from labeler.data.corrections.overlay import CorrectionsFile
+from labeler.data.ragbench import read_ragbench
 from labeler.errors import UnknownName, UsageError
-from labeler.human_labels import read_human_labels
-from labeler.importers.ragbench import read_ragbench
-from labeler.record import LabelFailure, LabelRecord, label_key
+from labeler.labels.record import LabelFailure, LabelRecord, label_key
 from labelled import claims_output, record, says
 from real_data import needs_ragbench, ragbench_files
 from scored import record as score_record

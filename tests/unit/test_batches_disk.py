@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 import samples
-from labeler.batches import FileLimits, Pending, pending
-from labeler.batches.folder import (
+from labeler.errors import StoreError, UsageError
+from labeler.integrations.batch import FileLimits, Pending, pending
+from labeler.integrations.batch.folder import (
     FACTS,
     BatchFacts,
     BatchFolder,
@@ -21,9 +22,8 @@ from labeler.batches.folder import (
     new_folder,
     write_durably,
 )
-from labeler.batches.lines import AskedFile, PartWriter
-from labeler.errors import StoreError, UsageError
-from labeler.judges.batch_service import Asked, History
+from labeler.integrations.batch.lines import AskedFile, PartWriter
+from labeler.integrations.batch.service import Asked, History
 
 NAME = "20261122T104500Z-0123abcd"
 

@@ -31,7 +31,7 @@ from judge_figures import (
 )
 from judges import judged_labels, report, split_of
 from labeler.errors import UsageError
-from labeler.record import LabelFailure, LabelRecord, SentenceScores
+from labeler.labels.record import LabelFailure, LabelRecord, SentenceScores
 from labelled import record
 from ragbench_data import ragbench_files, ragbench_folder, ragbench_rows
 

@@ -11,8 +11,8 @@ import pytest
 
 from labeler.calculators import METRICS, Metric, Ratio, measure, select_metrics, summarize, tally
 from labeler.errors import UnknownName, UsageError
-from labeler.keys import document_key
-from labeler.record import LabelFailure, LabelRecord, Outcome
+from labeler.labels.record import LabelFailure, LabelRecord, Outcome
+from labeler.sentences.keys import document_key
 from labelled import record, verbatim
 
 
@@ -410,7 +410,7 @@ def test_reasons_come_in_the_order_of_the_rows() -> None:
     """Of rows that failed before they had a signature, whatever seed Python hashes texts with."""
     program = (
         "from labeler.calculators import measure, select_metrics, summarize\n"
-        "from labeler.record import LabelFailure\n"
+        "from labeler.labels.record import LabelFailure\n"
         "metrics = select_metrics('adherence')\n"
         "rows = [LabelFailure(id=f'r{n}', reason=f'reason_{n}', message='') for n in range(20)]\n"
         "(row,) = summarize([measure(row, metrics) for row in rows], metrics)\n"

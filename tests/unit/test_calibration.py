@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from labeler.errors import UsageError
-from labeler.example import KeyedExample, Piece, key_documents, key_response
-from labeler.judges.calibration import Pair, auroc, calibrate, pairs_from_records
-from labeler.labels import GPTLabelingOutput, SentenceSupport
-from labeler.record import LabelRecord, SentenceScores
-from labeler.signature import Artifact, Signature
+from labeler.judges.embedded.calibration import Pair, auroc, calibrate, pairs_from_records
+from labeler.labels.answers import GPTLabelingOutput, SentenceSupport
+from labeler.labels.record import LabelRecord, SentenceScores
+from labeler.labels.signature import Artifact, Signature
+from labeler.sentences.example import KeyedExample, Piece, key_documents, key_response
 
 # Supported: 0.9, 0.5, 0.5. Unsupported: 0.5, 0.2. Of the 3 x 2 pairs, 4 are in order
 # (0.9 over both, 0.5 over 0.2 twice) and 2 are ties: (4 + 2/2) / 6.

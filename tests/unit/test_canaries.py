@@ -10,7 +10,12 @@ import pytest
 import labeler
 from fakes import CountingJudge
 from injection.gullible import label as label_honestly
-from labeler.canaries import (
+from labeler.data.rows import RowSequence
+from labeler.errors import UsageError
+from labeler.judges.judge import JudgeReply, UnusableAnswer
+from labeler.judges.prompting import JudgeRequest
+from labeler.judges.traffic.budget import Budget
+from labeler.labeling.canaries import (
     DOCUMENT_FACTS,
     DOCUMENT_ORDER,
     RESPONSE_FACTS,
@@ -18,31 +23,26 @@ from labeler.canaries import (
     Canaries,
     Dice,
     Verdict,
-    is_canary,
     plant,
     planted_in,
     verdict_on,
 )
-from labeler.errors import UsageError
-from labeler.example import KeyedExample
-from labeler.judges import JudgeReply, UnusableAnswer
-from labeler.labels import GPTLabelingOutput
-from labeler.pipeline import Origin, Watcher, label_rows
-from labeler.prompting import JudgeRequest
-from labeler.recipe import recipe
-from labeler.record import (
+from labeler.labeling.pipeline import Origin, Watcher, label_rows
+from labeler.labeling.tasks import recipe
+from labeler.labels.answers import GPTLabelingOutput
+from labeler.labels.record import (
     AnyOutcome,
     LabelRecord,
     Outcome,
     ReplyFacts,
     Usage,
     fault_of,
+    is_canary,
     label_key,
     labels_among,
 )
-from labeler.rows import RowSequence
-from labeler.stores import LabelStore
-from labeler.traffic.budget import Budget
+from labeler.sentences.example import KeyedExample
+from labeler.store.protocol import LabelStore
 from samples import keyed_example, request
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "rows.jsonl"

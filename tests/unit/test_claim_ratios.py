@@ -12,8 +12,8 @@ import pytest
 import labeler
 from command import Command
 from labeler.calculators import METRICS, Ratio, measure, select_metrics, summarize, tally
-from labeler.labels import ResponseClaim
-from labeler.record import LabelFailure, LabelRecord, Outcome
+from labeler.labels.answers import ResponseClaim
+from labeler.labels.record import LabelFailure, LabelRecord, Outcome
 from labelled import claims_output, expects, record, reference_output, right, says
 
 CLAIM_METRICS = [m.id for m in METRICS.values() if m.profile.name == "claims"]

@@ -18,13 +18,14 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from command import Command
-from labeler import api, resources
-from labeler.characters import visible
+from labeler import api
 from labeler.cli import app, labeling
-from labeler.judges import JUDGES
-from labeler.pipeline import DEFAULT_CONCURRENCY
-from labeler.profiles import DEFAULT_PROFILE
-from labeler.splitting import DEFAULT_SPLITTER, SPLITTERS
+from labeler.judges.judge import JUDGES
+from labeler.labeling.pipeline import DEFAULT_CONCURRENCY
+from labeler.labels import resources
+from labeler.labels.profiles import DEFAULT_PROFILE
+from labeler.sentences.characters import visible
+from labeler.sentences.splitting import DEFAULT_SPLITTER, SPLITTERS
 from labelled import record
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "rows.jsonl"
@@ -63,7 +64,7 @@ def test_help_and_version_load_nothing_heavy() -> None:
 def test_a_command_loads_neither_the_others_nor_what_few_labels_do_without(labels: Path) -> None:
     """Ten labels take as long as the program takes to start."""
     others = ("labeling", "auditing", "comparing", "estimating", "reviewing")
-    unneeded = ["numpy", "pyarrow", "rich", "labeler.prompting"]
+    unneeded = ["numpy", "pyarrow", "rich", "labeler.judges.prompting"]
     unneeded += [f"labeler.cli.{name}" for name in others]
     program = (
         f"import sys; sys.argv = ['labeler', 'metrics', {str(labels)!r}]\n"

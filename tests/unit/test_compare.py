@@ -11,15 +11,15 @@ from pathlib import Path
 import pytest
 
 from labeler.api import import_labels, write_labels
+from labeler.calculators.statistics.intervals import Interval
+from labeler.calculators.statistics.paired import PValue
+from labeler.calculators.statistics.undefined import Undefined
 from labeler.cli import comparing, run
 from labeler.cli.terminal import PLAIN_WIDTH
-from labeler.comparing import Comparison, MetricComparison, compare
+from labeler.comparing.compare import Comparison, MetricComparison, compare
+from labeler.comparing.pairs import Flip
 from labeler.errors import UsageError
-from labeler.pairing import Flip
-from labeler.record import LabelFailure, LabelRecord, Outcome, label_key
-from labeler.statistics.intervals import Interval
-from labeler.statistics.paired import PValue
-from labeler.statistics.undefined import Undefined
+from labeler.labels.record import LabelFailure, LabelRecord, Outcome, label_key
 from labelled import record
 from scored import record as score_record
 

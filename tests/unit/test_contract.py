@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labeler.contract import check_label
-from labeler.labels import SPECIAL_SUPPORT, GPTLabelingOutput, VerbatimLabel
+from labeler.labels.answers import SPECIAL_SUPPORT, GPTLabelingOutput, VerbatimLabel
+from labeler.labels.contract import check_label
 from labelled import output, verbatim
 from samples import keyed_example
 

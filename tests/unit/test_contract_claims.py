@@ -8,10 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labeler.contract import check_label
-from labeler.degenerate import CLAIMS, SUPPORT, USE, overrule
-from labeler.example import key_reference
-from labeler.labels import (
+from labeler.labels.answers import (
     SPECIAL_SUPPORT,
     ClaimsLabelingOutput,
     ComparedClaim,
@@ -20,6 +17,9 @@ from labeler.labels import (
     ReferenceLabelingOutput,
     ResponseClaim,
 )
+from labeler.labels.contract import check_label
+from labeler.labels.non_answers import CLAIMS, SUPPORT, USE, overrule
+from labeler.sentences.example import key_reference
 from labelled import claims_output, compared, expects, output, reference_output, right, says
 from samples import keyed_example, pieces
 

@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labeler.errors import UsageError
-from labeler.statistics.corrected import (
+from labeler.calculators.statistics.corrected import (
     Corrected,
     JudgeErrors,
     corrected_proportion,
     plain_mean,
     ppi_mean,
 )
+from labeler.errors import UsageError
 
 PEOPLE = (1, 0, 1, 1, 0, 1, 1, 0, 1, 1)
 JUDGE = (1, 0, 1, 1, 1, 1, 1, 1, 1, 0)

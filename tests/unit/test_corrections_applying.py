@@ -8,19 +8,13 @@ import pytest
 
 from judged import LATE, correction, judgement
 from labeler.calculators import measure, select_metrics, summarize
-from labeler.contract import check_label
-from labeler.corrections import (
-    Applied,
-    Correction,
-    Differences,
-    apply_corrections,
-    corrected,
-    differences,
-    judgement_of,
-)
+from labeler.data.corrections.applying import Applied, apply_corrections, corrected
+from labeler.data.corrections.correction import Correction
+from labeler.data.corrections.differences import Differences, differences, judgement_of
 from labeler.errors import UsageError
-from labeler.labels import GPTLabelingOutput
-from labeler.record import LabelFailure, LabelRecord, Outcome, fault_of
+from labeler.labels.answers import GPTLabelingOutput
+from labeler.labels.contract import check_label
+from labeler.labels.record import LabelFailure, LabelRecord, Outcome, fault_of
 from labelled import claims_output, record, says, verbatim
 
 RECORD = record()

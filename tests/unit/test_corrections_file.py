@@ -14,8 +14,8 @@ import pytest
 from pydantic import ValidationError
 
 from judged import LATE, correction, judgement
-from labeler.corrections import (
-    Correction,
+from labeler.data.corrections.correction import Correction
+from labeler.data.corrections.overlay import (
     CorrectionsFile,
     corrections_path,
     current,
@@ -190,8 +190,8 @@ def test_a_cut_within_a_character_is_a_cut(file: CorrectionsFile) -> None:
 
 _KILLED = """
 import os, sys
-from labeler.corrections import CorrectionsFile
-from labeler.corrections import Correction
+from labeler.data.corrections.correction import Correction
+from labeler.data.corrections.overlay import CorrectionsFile
 write = os.write
 def dying(descriptor, content):
     write(descriptor, content[: len(content) // 2])
@@ -215,7 +215,8 @@ def test_a_process_killed_while_adding_loses_its_own_line_alone(file: Correction
 
 _MANY = """
 import sys
-from labeler.corrections import Correction, CorrectionsFile
+from labeler.data.corrections.correction import Correction
+from labeler.data.corrections.overlay import CorrectionsFile
 file, one = CorrectionsFile(sys.argv[1]), Correction.model_validate_json(sys.argv[2])
 for n in range(200):
     file.append(one.model_copy(update={"comment": str(n) + "x" * 5000}))

@@ -9,10 +9,13 @@ from typing import Any
 import pytest
 
 from judged import correction, judgement
-from labeler.agreeing import compare_with_people
-from labeler.corrections import corrected, estimates, human_labels, judgement_of, unled
+from labeler.comparing.agreement import compare_with_people
+from labeler.comparing.corrected_labels import estimates, human_labels
+from labeler.comparing.human_labels import read_human_labels
+from labeler.data.corrections.applying import corrected
+from labeler.data.corrections.differences import judgement_of
+from labeler.data.corrections.overlay import unled
 from labeler.errors import UnknownName
-from labeler.human_labels import read_human_labels
 from labelled import record
 
 RECORDS = [record(id=f"r{n}", documents=[2, n + 1]) for n in range(4)]

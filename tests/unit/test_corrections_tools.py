@@ -13,14 +13,15 @@ import pytest
 
 from judged import EARLY, LATE, correction, judgement
 from labeler.audit.auditing import findings_of
-from labeler.audit.doubt import doubt_of
-from labeler.corrections import Correction, Judgement, judgement_of
-from labeler.corrections.argilla import SETTINGS
-from labeler.corrections.choosing import Chosen, choose
-from labeler.corrections.importing import TOOLS, Imported, import_answers
-from labeler.corrections.label_studio import CONFIG
+from labeler.audit.suspicion import doubt_of
+from labeler.data.corrections.correction import Correction, Judgement
+from labeler.data.corrections.differences import judgement_of
 from labeler.errors import UsageError
-from labeler.record import LabelRecord
+from labeler.integrations.annotation.argilla import SETTINGS
+from labeler.integrations.annotation.importing import TOOLS, Imported, import_answers
+from labeler.integrations.annotation.label_studio import CONFIG
+from labeler.labels.record import LabelRecord
+from labeler.review.sampling import Chosen, choose
 from labelled import record
 
 ODD = "<img src=x onerror=alert(1)> & \x1b[31m \U0001f600 \x00"

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from labeler.criteria_files import choose_criteria, read_criteria
+from labeler.data.criteria_files import choose_criteria, read_criteria
 from labeler.errors import UnknownName, UsageError
-from labeler.rubrics import CRITERIA
+from labeler.labels.rubrics import CRITERIA
 from scored import criterion
 
 TONE = """

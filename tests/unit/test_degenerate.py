@@ -10,12 +10,12 @@ import labeler
 from fakes import CountingJudge
 from labeler.calculators import select_metrics
 from labeler.calculators.tally import tally
-from labeler.contract import check_label
-from labeler.degenerate import HEADINGS, OPENERS, SUPPORT, USE, overrule, says_nothing
-from labeler.judges import JudgeReply
-from labeler.labels import GPTLabelingOutput
-from labeler.prompting import JudgeRequest
-from labeler.record import LabelRecord, ReplyFacts, fault_of
+from labeler.judges.judge import JudgeReply
+from labeler.judges.prompting import JudgeRequest
+from labeler.labels.answers import GPTLabelingOutput
+from labeler.labels.contract import check_label
+from labeler.labels.non_answers import HEADINGS, OPENERS, SUPPORT, USE, overrule, says_nothing
+from labeler.labels.record import LabelRecord, ReplyFacts, fault_of
 from samples import keyed_example
 
 NOTHING = (

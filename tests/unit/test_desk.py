@@ -8,14 +8,16 @@ from pathlib import Path
 import pytest
 
 from desks import METRICS, a_desk, labels, own, said
-from labeler.corrections import Correction, Judgement, corrected, judgement_of
-from labeler.desk.collection import collect
-from labeler.desk.desk import Desk
-from labeler.desk.gate import Refused
-from labeler.desk.messages import Said, TakenBack
-from labeler.desk.ordering import places_in
+from labeler.data.corrections.applying import corrected
+from labeler.data.corrections.correction import Correction, Judgement
+from labeler.data.corrections.differences import judgement_of
 from labeler.errors import UsageError
-from labeler.record import LabelFailure
+from labeler.labels.record import LabelFailure
+from labeler.review.access import Refused
+from labeler.review.collection import collect
+from labeler.review.messages import Said, TakenBack
+from labeler.review.queues import places_in
+from labeler.review.session import Desk
 from labelled import output, record
 
 

@@ -10,12 +10,12 @@ import pytest
 
 from desks import a_desk, own, said
 from labeler.calculators import select_metrics
-from labeler.corrections import estimates
-from labeler.desk.collection import collect
-from labeler.desk.desk import Desk
-from labeler.desk.figures import Figures
-from labeler.desk.views import FiguresView, MetricFiguresView
-from labeler.record import label_key
+from labeler.comparing.corrected_labels import estimates
+from labeler.labels.record import label_key
+from labeler.review.collection import collect
+from labeler.review.figures import Figures
+from labeler.review.session import Desk
+from labeler.review.views import FiguresView, MetricFiguresView
 from labelled import record
 
 RELEVANT = {"r0": ("0a",), "r1": ("0a", "0b"), "r2": (), "r3": ("0a",)}

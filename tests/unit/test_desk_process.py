@@ -19,7 +19,7 @@ import pytest
 
 from command import Command
 from desks import labels
-from labeler.label_files import write_outcomes
+from labeler.data.label_files import write_outcomes
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals are those of Unix")
 

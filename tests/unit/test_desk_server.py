@@ -12,12 +12,12 @@ from starlette.testclient import TestClient
 from starlette.types import Receive, Scope, Send
 
 from desks import a_desk, own
-from labeler.desk.app import desk_app
-from labeler.desk.desk import Desk
-from labeler.desk.figures import Figures
-from labeler.desk.gate import Gate, Refused
-from labeler.desk.messages import MOST_BYTES
 from labeler.errors import StoreError
+from labeler.review.access import Gate, Refused
+from labeler.review.app import desk_app
+from labeler.review.figures import Figures
+from labeler.review.messages import MOST_BYTES
+from labeler.review.session import Desk
 from labelled import record
 
 PORT = 8123

@@ -16,7 +16,7 @@ import pytest
 from command import Command
 from labeler.api import write_labels
 from labeler.calculators import METRICS, Ratio, Tally, select_metrics
-from labeler.diffing import (
+from labeler.comparing.diff import (
     DecisionFlip,
     Differences,
     LabelDiff,
@@ -26,11 +26,11 @@ from labeler.diffing import (
     diff_record,
     open_diff,
 )
-from labeler.diffing.hybrids import Hybrids
-from labeler.diffing.page import write_page
+from labeler.comparing.diff.hybrids import Hybrids
 from labeler.errors import UsageError
-from labeler.labels import ComparedClaim, ReferenceLabelingOutput, VerbatimLabel
-from labeler.record import LabelFailure, LabelRecord, label_key
+from labeler.labels.answers import ComparedClaim, ReferenceLabelingOutput, VerbatimLabel
+from labeler.labels.record import LabelFailure, LabelRecord, label_key
+from labeler.report.diff_page import write_page
 from labelled import compared, expects, record, reference_output, right, says, verbatim, wrong
 
 
@@ -305,9 +305,9 @@ def test_records_are_grouped_by_a_column_as_well() -> None:
 
 def test_a_column_of_too_many_values_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """One of ids would fill the memory with sums."""
-    monkeypatch.setattr("labeler.diffing.diffing.MOST_GROUPS", 2)
+    monkeypatch.setattr("labeler.comparing.diff.diffing.MOST_GROUPS", 2)
     assert len(diff_labels(*two_sides(), by="set").groups) == 3
-    monkeypatch.setattr("labeler.diffing.diffing.MOST_GROUPS", 1)
+    monkeypatch.setattr("labeler.comparing.diff.diffing.MOST_GROUPS", 1)
     with pytest.raises(UsageError, match="more than 1 values"):
         diff_labels(*two_sides(), by="set")
 

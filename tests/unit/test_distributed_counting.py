@@ -14,21 +14,21 @@ import pytest
 import labeler
 from command import Command
 from labeler.calculators import METRICS, Intervals, select_metrics
+from labeler.calculators.index.serving import Asked, summarize_stored
+from labeler.calculators.index.sidecar import write_sidecar
 from labeler.cli.locating import located
-from labeler.distributed.counting import (
+from labeler.data.label_files import parts_of, write_outcomes
+from labeler.errors import UsageError
+from labeler.integrations.ray.counting import (
     CountEngine,
     CountReport,
     count_in_a_loop,
     summarize_in_parts,
 )
-from labeler.distributed.labelling import Work
-from labeler.distributed.running import in_a_loop, plan, run
-from labeler.errors import UsageError
-from labeler.index.serving import Asked, summarize_stored
-from labeler.index.sidecar import write_sidecar
-from labeler.judges.embedded import EmbeddedJudge
-from labeler.label_files import parts_of, write_outcomes
-from labeler.record import label_key
+from labeler.integrations.ray.labeling import Work
+from labeler.integrations.ray.running import in_a_loop, plan, run
+from labeler.judges.embedded.judge import EmbeddedJudge
+from labeler.labels.record import label_key
 from labelled import output, record
 from parquet_rows import write_rows
 
@@ -169,7 +169,7 @@ def test_without_ray_it_says_what_to_install(
 ) -> None:
     """Numbers come from one machine then."""
     monkeypatch.setitem(sys.modules, "ray", None)
-    monkeypatch.delitem(sys.modules, "labeler.distributed.on_ray", raising=False)
+    monkeypatch.delitem(sys.modules, "labeler.integrations.ray.on_ray", raising=False)
     for name in ("RAY_ADDRESS", "RAY_AUTH_MODE", "RAY_AUTH_TOKEN"):
         monkeypatch.setenv(name, "")  # put back as it was, whatever is set
     code, _, err = labeler_command("metrics", files[0], "--engine", "ray")

@@ -17,19 +17,19 @@ import pytest
 import labeler
 from command import Command
 from fakes import CountingJudge, agreeable
-from labeler.distributed.labelling import PartReport, Work
-from labeler.distributed.parts import Part, input_files, parts_of_file
-from labeler.distributed.running import MANIFEST, Plan, Totals, in_a_loop, plan, run
-from labeler.distributed.shards import labels_stored
+from labeler.data.formats.presets import choose_columns
 from labeler.errors import JudgeError, RunPaused, UsageError
-from labeler.formats.presets import choose_columns
-from labeler.judges import JudgeReply, UnusableAnswer
-from labeler.judges.embedded import EmbeddedJudge
-from labeler.prompting import JudgeRequest
-from labeler.record import LabelFailure, LabelRecord
-from labeler.stores.disk import DiskStore
-from labeler.stores.merging import merge_stores
-from labeler.traffic import Limits
+from labeler.integrations.ray.labeling import PartReport, Work
+from labeler.integrations.ray.parts import Part, input_files, parts_of_file
+from labeler.integrations.ray.running import MANIFEST, Plan, Totals, in_a_loop, plan, run
+from labeler.integrations.ray.shards import labels_stored
+from labeler.judges.embedded.judge import EmbeddedJudge
+from labeler.judges.judge import JudgeReply, UnusableAnswer
+from labeler.judges.prompting import JudgeRequest
+from labeler.judges.traffic.traffic import Limits
+from labeler.labels.record import LabelFailure, LabelRecord
+from labeler.store.disk import DiskStore
+from labeler.store.merging import merge_stores
 from parquet_rows import outcomes_in, row, write_rows
 
 
@@ -471,7 +471,7 @@ def test_without_ray_the_engine_says_what_to_install(
 ) -> None:
     """And nothing is written."""
     monkeypatch.setitem(sys.modules, "ray", None)
-    monkeypatch.delitem(sys.modules, "labeler.distributed.on_ray", raising=False)
+    monkeypatch.delitem(sys.modules, "labeler.integrations.ray.on_ray", raising=False)
     for name in ("RAY_ADDRESS", "RAY_AUTH_MODE", "RAY_AUTH_TOKEN"):
         monkeypatch.setenv(name, "")  # put back as it was, whatever is set
     file = write_rows(tmp_path / "rows.parquet", 3)
@@ -485,7 +485,7 @@ def test_without_ray_the_engine_says_what_to_install(
 @pytest.fixture
 def loop_for_ray(monkeypatch: pytest.MonkeyPatch) -> None:
     """Has a loop in this process do what Ray would."""
-    stand_in = ModuleType("labeler.distributed.on_ray")
+    stand_in = ModuleType("labeler.integrations.ray.on_ray")
     monkeypatch.setattr(stand_in, "on_ray", in_a_loop, raising=False)
     monkeypatch.setattr(stand_in, "processors", lambda: 1, raising=False)
     monkeypatch.setitem(sys.modules, stand_in.__name__, stand_in)

@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import pytest
 
-from labeler.distributed.shares import (
+from labeler.integrations.ray.shares import (
     LEASE_SECONDS,
     LOST_AFTER,
     Ledger,
@@ -16,7 +16,7 @@ from labeler.distributed.shares import (
     Spending,
     shared,
 )
-from labeler.traffic import BudgetSpent, Limits, Size, Traffic
+from labeler.judges.traffic.traffic import BudgetSpent, Limits, Size, Traffic
 
 CENT = Decimal("0.01")
 

@@ -15,19 +15,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labeler.contract import check_label
-from labeler.degenerate import overrule
-from labeler.example import KeyedExample, Sentence, key_reference
-from labeler.judges.embedded import EmbeddedJudge
-from labeler.judges.lexical.clauses import MOST_CLAUSES, clauses
-from labeler.labels import (
+from labeler.judges.embedded.clauses import MOST_CLAUSES, clauses
+from labeler.judges.embedded.judge import EmbeddedJudge
+from labeler.labels.answers import (
     ClaimsLabelingOutput,
     GPTLabelingOutput,
     ReferenceLabelingOutput,
     ResponseClaim,
     lowered,
 )
-from labeler.profiles import PROFILES
+from labeler.labels.contract import check_label
+from labeler.labels.non_answers import overrule
+from labeler.labels.profiles import PROFILES
+from labeler.sentences.example import KeyedExample, Sentence, key_reference
 from samples import keyed_example, pieces, request
 
 TOWER = (

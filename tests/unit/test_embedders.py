@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from labeler.embedding import EMBEDDERS, Embedded, Embedder
-from labeler.embedding.lexical import LexicalEmbedder
-from labeler.embedding.static import WordLlamaEmbedder
 from labeler.errors import UnknownName, UsageError
-from labeler.vectors import Vector, cosine
+from labeler.integrations.embeddings.embedder import EMBEDDERS, Embedded, Embedder
+from labeler.integrations.embeddings.lexical import LexicalEmbedder
+from labeler.integrations.embeddings.static import WordLlamaEmbedder
+from labeler.labels.vectors import Vector, cosine
 
 ASKED = "How much does the lamp cost?"
 NEAR = "How much do the lamps cost?"
@@ -125,7 +125,7 @@ def test_the_table_is_read_without_its_package() -> None:
     """Importing that would set up logging for the whole program, and could lead to a download."""
     code = (
         "import logging, sys\n"
-        "from labeler.embedding.static import WordLlamaEmbedder\n"
+        "from labeler.integrations.embeddings.static import WordLlamaEmbedder\n"
         "print(WordLlamaEmbedder().spec)\n"
         "assert 'wordllama' not in sys.modules and 'requests' not in sys.modules\n"
         "assert not logging.getLogger().handlers\n"
@@ -151,7 +151,7 @@ def test_a_package_without_its_files_is_named(tmp_path: Path) -> None:
 
 def test_a_missing_package_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     """And with what works without it."""
-    monkeypatch.setattr("labeler.embedding.static.find_spec", lambda _: None)
+    monkeypatch.setattr("labeler.integrations.embeddings.static.find_spec", lambda _: None)
     with pytest.raises(UsageError, match=r"wordllama, .*rag-labeler\[embeddings\].*lexical"):
         WordLlamaEmbedder()
 

@@ -10,9 +10,9 @@ from concurrent.futures import CancelledError
 
 import pytest
 
-from labeler.engine import Engine
 from labeler.errors import UsageError
-from labeler.traffic import Traffic, current
+from labeler.judges.traffic.traffic import Traffic, current
+from labeler.labeling.engine import Engine
 
 
 @pytest.fixture

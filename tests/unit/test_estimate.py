@@ -15,30 +15,16 @@ from typing import Any
 import pytest
 
 from labeler.cli import run
+from labeler.data.parsing import to_example
+from labeler.data.ragbench import read_ragbench
+from labeler.data.rows import RowSequence
 from labeler.errors import StoreError, UsageError
-from labeler.estimating import (
-    ENOUGH_LABELS,
-    Estimate,
-    Unasked,
-    cacheable,
-    estimate,
-)
-from labeler.importers.ragbench import read_ragbench
-from labeler.judges import JudgeSpec
-from labeler.judges.embedded import EmbeddedJudge
-from labeler.judges.openai_spec import spec_of
-from labeler.parsing import to_example
-from labeler.pricing import Price, given_price
-from labeler.profiles import PROFILES
-from labeler.prompting import JudgeRequest
-from labeler.recipe import Recipe, recipe
-from labeler.record import LabelFailure, LabelRecord, ReplyFacts, Usage, label_key
-from labeler.rows import RowSequence
-from labeler.signature import Windows
-from labeler.stores import LabelStore
-from labeler.stores.disk import DiskStore
-from labeler.stores.memory import MemoryStore
-from labeler.tokens import (
+from labeler.judges.embedded.judge import EmbeddedJudge
+from labeler.judges.judge import JudgeSpec
+from labeler.judges.openai.spec import spec_of
+from labeler.judges.pricing import Price, given_price
+from labeler.judges.prompting import JudgeRequest
+from labeler.judges.tokens import (
     ANSWER_BASE,
     ANSWER_PER_SENTENCE,
     CLAIM_LISTS,
@@ -49,6 +35,14 @@ from labeler.tokens import (
     Approximation,
     answer_tokens,
 )
+from labeler.labeling.estimate import ENOUGH_LABELS, Estimate, Unasked, cacheable, estimate
+from labeler.labeling.tasks import Recipe, recipe
+from labeler.labels.profiles import PROFILES
+from labeler.labels.record import LabelFailure, LabelRecord, ReplyFacts, Usage, label_key
+from labeler.labels.signature import Windows
+from labeler.store.disk import DiskStore
+from labeler.store.memory import MemoryStore
+from labeler.store.protocol import LabelStore
 from real_data import needs_ragbench, ragbench_files
 from samples import request as any_request
 

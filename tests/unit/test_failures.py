@@ -5,8 +5,7 @@ from typing import get_args
 
 import pytest
 
-from labeler.judges.experience import Experience
-from labeler.judges.failures import (
+from labeler.judges.openai.failures import (
     RULES,
     Course,
     Sign,
@@ -16,6 +15,7 @@ from labeler.judges.failures import (
     plain_code,
     retry_after,
 )
+from labeler.judges.openai.health import Experience
 
 
 def test_every_symptom_has_a_rule() -> None:

@@ -24,16 +24,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from labeler import lines
 from labeler.api import open_rows
+from labeler.data import lines
+from labeler.data.formats import arrow_files, json_files, read_file
+from labeler.data.formats.frames import table_of
+from labeler.data.formats.plain import plain, plain_row
+from labeler.data.lines import open_bytes
+from labeler.data.rows import RowFile, survey
 from labeler.errors import UsageError
-from labeler.example import Example
-from labeler.formats import arrow_files, json_files, read_file
-from labeler.formats.frames import table_of
-from labeler.formats.plain import plain, plain_row
-from labeler.lines import open_bytes
-from labeler.record import LabelFailure
-from labeler.rows import RowFile, survey
+from labeler.labels.record import LabelFailure
+from labeler.sentences.example import Example
 
 GOOD: dict[str, Any] = {
     "id": "1",

@@ -13,12 +13,12 @@ import pytest
 
 from command import Command
 from labeler.api import open_rows
+from labeler.data.formats.columns import ColumnPath, columns_of
+from labeler.data.formats.presets import PRESETS, Preset, suggestion
+from labeler.data.rows import RowFile
 from labeler.errors import UnknownName, UsageError
-from labeler.example import Example
-from labeler.formats.columns import ColumnPath, columns_of
-from labeler.formats.presets import PRESETS, Preset, suggestion
-from labeler.record import LabelFailure
-from labeler.rows import RowFile
+from labeler.labels.record import LabelFailure
+from labeler.sentences.example import Example
 from real_data import needs_ragbench, needs_ragchecker, ragbench_rows, ragchecker
 
 PLAIN: dict[str, Any] = {"question": "Q?", "documents": ["D."], "response": "R."}
@@ -365,7 +365,7 @@ def test_a_preset_of_a_third_party_is_named_by_its_module() -> None:
     """What is none, and what is not there, is refused."""
     row = {"ask": "Q?", "docs": ["D."], "say": "R."}
     assert only(row, "test_formats_columns:MINE").question == "Q?"
-    with pytest.raises(UsageError, match=r"is a dict, no labeler\.formats\.presets\.Preset"):
+    with pytest.raises(UsageError, match=r"is a dict, no labeler\.data\.formats\.presets\.Preset"):
         open_rows([], preset="test_formats_columns:NO_PRESET")
     with pytest.raises(UnknownName, match="unknown preset 'ragass'; did you mean 'ragas'"):
         open_rows([], preset="ragass")

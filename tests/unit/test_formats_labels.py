@@ -15,11 +15,12 @@ from hypothesis import strategies as st
 import scored
 from command import Command
 from labeler import api
+from labeler.data.formats import label_tables
+from labeler.data.label_files import parts_of, read_outcomes, to_line, write_outcomes
 from labeler.errors import UsageError
-from labeler.formats import label_tables
-from labeler.label_files import parts_of, read_outcomes, to_line, write_outcomes
-from labeler.questions import QuestionsAnswer, Similarity
-from labeler.record import (
+from labeler.labels.criteria import StepsAnswer
+from labeler.labels.questions import QuestionsAnswer, Similarity
+from labeler.labels.record import (
     OUTCOME,
     AnyOutcome,
     LabelFailure,
@@ -28,8 +29,7 @@ from labeler.record import (
     questions_key,
     steps_key,
 )
-from labeler.scores import StepsAnswer
-from labeler.vectors import EmbedderSpec
+from labeler.labels.vectors import EmbedderSpec
 from labelled import claims_output, expects, record, reference_output, right, says, wrong
 from records import keyed_example, sample_failure, sample_record
 

@@ -13,8 +13,8 @@ import pytest
 import labeler
 from labeler.calculators import SummaryRow
 from labeler.errors import UsageError
-from labeler.mlflow_logging import log_summary
-from labeler.record import AnyOutcome, LabelFailure
+from labeler.integrations.mlflow import log_summary
+from labeler.labels.record import AnyOutcome, LabelFailure
 from records import sample_record
 
 FAILURE = LabelFailure(id="f", reason="refusal", message="It was refused.")
@@ -64,7 +64,7 @@ def test_means_counts_and_intervals_become_metrics(run: Run, tmp_path: Path) -> 
         "relevance.low": row.interval.low,
         "relevance.high": row.interval.high,
     }
-    assert run.tags["labeler.signature.relevance"] == row.signature(labeler.__version__)
+    assert run.tags["labeler.labels.signature.relevance"] == row.signature(labeler.__version__)
     assert run.artifacts == [str(tmp_path / "labels.jsonl")]
 
 

@@ -16,17 +16,18 @@ import pytest
 
 import labeler
 from command import Command
-from labeler import __version__, api
+from labeler import api
 from labeler.calculators import MetricsRow, Ratio
-from labeler.errors import UsageError
-from labeler.number_files import (
+from labeler.calculators.tables import (
     guarded,
     to_arrow,
     to_frame,
     write_metric_rows,
     write_summaries,
 )
-from labeler.record import AnyOutcome, LabelFailure
+from labeler.errors import UsageError
+from labeler.labels.record import AnyOutcome, LabelFailure
+from labeler.version import __version__
 from labelled import claims_output, record, says
 from records import sample_record
 
@@ -154,7 +155,7 @@ def test_very_many_rows_are_several_row_groups(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One is in memory at a time."""
-    monkeypatch.setattr("labeler.number_files._GROUP", 2)
+    monkeypatch.setattr("labeler.calculators.tables._GROUP", 2)
     write_metric_rows([HALF] * 5, tmp_path / "rows.parquet")
     file = pq.ParquetFile(tmp_path / "rows.parquet")
     assert (file.num_row_groups, file.metadata.num_rows) == (3, 5)

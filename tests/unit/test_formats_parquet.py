@@ -12,14 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labeler.distributed import parts
-from labeler.distributed.parts import parts_of_file, read_part
+from labeler.data.formats import parquet_groups, read_file
+from labeler.data.formats.label_tables import SCHEMA, row_of
+from labeler.data.formats.parquet_footer import Group
+from labeler.data.formats.parquet_groups import ParquetRows, shared_bytes
+from labeler.data.label_files import read_outcomes
 from labeler.errors import UsageError
-from labeler.formats import parquet_groups, read_file
-from labeler.formats.label_tables import SCHEMA, row_of
-from labeler.formats.parquet_footer import Group
-from labeler.formats.parquet_groups import ParquetRows, shared_bytes
-from labeler.label_files import read_outcomes
+from labeler.integrations.ray import parts
+from labeler.integrations.ray.parts import parts_of_file, read_part
 from records import sample_record
 
 MANY = 1 << 20

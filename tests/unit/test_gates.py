@@ -12,11 +12,11 @@ import pytest
 from labeler.calculators import Intervals, measure, select_metrics
 from labeler.cli import run
 from labeler.cli.gate_reports import junit, markdown
+from labeler.comparing.gates import Gate, Verdict, check_rows
+from labeler.data.label_files import to_line
 from labeler.errors import UnknownName, UsageError
-from labeler.gates import Gate, Verdict, check_rows
-from labeler.label_files import to_line
-from labeler.questions import QuestionsAnswer, Similarity
-from labeler.record import (
+from labeler.labels.questions import QuestionsAnswer, Similarity
+from labeler.labels.record import (
     AnyOutcome,
     LabelFailure,
     Outcome,
@@ -25,10 +25,10 @@ from labeler.record import (
     questions_key,
     score_key,
 )
-from labeler.rubrics import CRITERIA
-from labeler.signature import Artifact, Signature
+from labeler.labels.rubrics import CRITERIA
+from labeler.labels.signature import Artifact, Signature
+from labeler.labels.vectors import EmbedderSpec
 from labeler.testing import assert_metric
-from labeler.vectors import EmbedderSpec
 from labelled import expects, record, reference_output, right
 from samples import keyed_example
 from scored import criterion

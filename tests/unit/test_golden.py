@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import labeler
-from labeler.prompting import load_prompt
+from labeler.judges.prompting import load_prompt
 from samples import keyed_example
 
 GOLDEN = Path(__file__).parents[1] / "golden"

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from labeler.comparing.human_labels import HumanLabels, read_human_labels
 from labeler.errors import UsageError
-from labeler.human_labels import HumanLabels, read_human_labels
 
 
 def from_csv(folder: Path, *lines: str) -> HumanLabels:

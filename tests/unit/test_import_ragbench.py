@@ -14,9 +14,9 @@ import pytest
 
 import labeler
 from command import Command
+from labeler.data.ragbench import read_ragbench, to_record
 from labeler.errors import BadRow, UsageError
-from labeler.importers.ragbench import read_ragbench, to_record
-from labeler.record import LabelFailure, LabelRecord
+from labeler.labels.record import LabelFailure, LabelRecord
 from real_data import needs_ragbench, ragbench_files, ragbench_rows
 
 

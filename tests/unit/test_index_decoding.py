@@ -12,17 +12,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from any_labels import ANY_LABEL, wide_labels
+from labeler.calculators.index import decoding
+from labeler.calculators.index.building import gather
+from labeler.calculators.index.decoding import Doubtful, decode_label
+from labeler.calculators.index.frames import Gathering
+from labeler.calculators.index.rows import LabelRow, Unindexable, failure_row, label_row
+from labeler.data.label_files import outcome_of
+from labeler.data.lines import Line
 from labeler.errors import UsageError
-from labeler.index import decoding
-from labeler.index.building import gather
-from labeler.index.decoding import Doubtful, decode_label
-from labeler.index.frames import Gathering
-from labeler.index.rows import LabelRow, Unindexable, failure_row, label_row
-from labeler.keys import document_key
-from labeler.label_files import outcome_of
-from labeler.lines import Line
-from labeler.record import LabelRecord, label_key
-from labeler.signature import Signature
+from labeler.labels.record import LabelRecord, label_key
+from labeler.labels.signature import Signature
+from labeler.sentences.keys import document_key
 from labelled import claims_output, record, says
 from records import sample_failure
 from samples import signature

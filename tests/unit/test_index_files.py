@@ -12,17 +12,17 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-import labeler.index
+import labeler.calculators.index.where
 from command import Command
 from labeler import api
+from labeler.calculators.index.parquet import DamagedIndex
+from labeler.calculators.index.sidecar import open_sidecar, write_sidecar
+from labeler.calculators.index.where import FOLDER, index_in_folder, sidecar_of
+from labeler.data.label_files import outcome_of
+from labeler.data.lines import Line
 from labeler.errors import UsageError
-from labeler.index import FOLDER, index_in_folder, sidecar_of
-from labeler.index.parquet import DamagedIndex
-from labeler.index.sidecar import open_sidecar, write_sidecar
-from labeler.judges.embedded import EmbeddedJudge
-from labeler.label_files import outcome_of
-from labeler.lines import Line
-from labeler.record import AnyOutcome, LabelFailure
+from labeler.judges.embedded.judge import EmbeddedJudge
+from labeler.labels.record import AnyOutcome, LabelFailure
 from labelled import claims_output, record, says
 from records import sample_failure
 from samples import signature
@@ -32,7 +32,7 @@ from scored import record as score_record
 @pytest.fixture(autouse=True)
 def _however_small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Count by columns also where there is little to count."""
-    monkeypatch.setattr(labeler.index, "SMALL", 0)
+    monkeypatch.setattr(labeler.calculators.index.where, "SMALL", 0)
 
 
 def labels() -> list[AnyOutcome]:
@@ -229,8 +229,8 @@ def test_plain_labels_of_a_folder_are_counted_without_a_record(
         read.append(outcome_of(line))
         return read[-1]
 
-    monkeypatch.setattr("labeler.index.sidecar.outcome_of", spy)
-    monkeypatch.setattr("labeler.reading.read_outcomes", None)
+    monkeypatch.setattr("labeler.calculators.index.sidecar.outcome_of", spy)
+    monkeypatch.setattr("labeler.calculators.reading.read_outcomes", None)
     assert labeler_command("metrics", partitions)[0] == 0
     assert {one.kind for one in read} == {"failure"}
 
@@ -341,7 +341,7 @@ def test_labels_with_a_number_too_large_are_read(labeler_command: Command, tmp_p
 
 def test_labels_that_no_index_can_hold_are_read(labeler_command: Command, tmp_path: Path) -> None:
     """Sentences with other keys than their places are said to be the reason."""
-    from labeler.record import label_key
+    from labeler.labels.record import label_key
 
     made = record(documents=[["x", "y"]])
     first, second = made.example.documents[0]
@@ -361,7 +361,7 @@ def test_a_metric_without_columns_is_computed_from_the_records(tmp_path: Path) -
     from dataclasses import replace
 
     from labeler.calculators import METRICS
-    from labeler.index.serving import summarize_stored
+    from labeler.calculators.index.serving import summarize_stored
 
     path = written(tmp_path / "l.jsonl", labels())
     plain = replace(METRICS["relevance"], vector=None)
@@ -382,7 +382,7 @@ def test_a_file_that_changes_while_it_is_indexed_has_no_index(
     """What was read is of no one moment."""
     path = written(tmp_path / "l.jsonl", labels())
     states = iter(["before", "after"])
-    monkeypatch.setattr("labeler.index.sidecar._state", lambda _: next(states))
+    monkeypatch.setattr("labeler.calculators.index.sidecar._state", lambda _: next(states))
     with pytest.raises(UsageError, match="changed while"):
         write_sidecar(path)
     assert not sidecar_of(path).exists()

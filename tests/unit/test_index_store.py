@@ -16,17 +16,18 @@ import pyarrow.parquet as pq
 import pytest
 
 from labeler.calculators import Intervals, measure, select_metrics, summarize
+from labeler.calculators.index import frames, stored
+from labeler.calculators.index.building import gather
+from labeler.calculators.index.frames import Gathering
+from labeler.calculators.index.parquet import Footer, Segment
+from labeler.calculators.index.serving import summarize_stored
+from labeler.calculators.index.stored import catch_up, keep_up
+from labeler.calculators.index.where import FOLDER
 from labeler.errors import StoreError
-from labeler.index import FOLDER, frames, stored
-from labeler.index.building import gather
-from labeler.index.frames import Gathering
-from labeler.index.parquet import Footer, Segment
-from labeler.index.serving import summarize_stored
-from labeler.index.stored import catch_up, keep_up
-from labeler.record import AnyOutcome, AnyRecord, LabelRecord
-from labeler.stores.database import FILE
-from labeler.stores.disk import DiskStore
-from labeler.stores.merging import merge_stores
+from labeler.labels.record import AnyOutcome, AnyRecord, LabelRecord
+from labeler.store.disk import DiskStore
+from labeler.store.merging import merge_stores
+from labeler.store.reader import FILE
 from labelled import record
 from records import sample_failure
 from scored import record as score_record
@@ -94,7 +95,8 @@ def store(tmp_path: Path) -> Path:
 def test_an_index_is_made_without_what_takes_long_to_load(store: Path) -> None:
     """Each run makes one at its end: functions that it does not call are not made for it."""
     program = (
-        "import sys; from pathlib import Path; from labeler.index.stored import keep_up\n"
+        "import sys; from pathlib import Path\n"
+        "from labeler.calculators.index.stored import keep_up\n"
         f"keep_up(Path({str(store)!r}), print)\n"
         f"print(sorted(Path({str(store / FOLDER)!r}).iterdir()) != [])\n"
         "print('pyarrow.compute' in sys.modules)"
@@ -122,7 +124,7 @@ def test_new_labels_are_added_without_reading_the_old_ones(
         seen.append(place)
         return gather(batch, place, *given, **named)
 
-    monkeypatch.setattr("labeler.index.stored.gather", spy)
+    monkeypatch.setattr("labeler.calculators.index.stored.gather", spy)
     assert rows_of(store) == 12
     assert seen == [11, 12]
     assert assert_true(store) == []

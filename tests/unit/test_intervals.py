@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 
 import interval_coverage
-from labeler.errors import UsageError
-from labeler.statistics import resampling
-from labeler.statistics.intervals import (
+from labeler.calculators.statistics import resampling
+from labeler.calculators.statistics.intervals import (
     Interval,
     bootstrap_mean,
     bootstrap_ratio,
@@ -21,7 +20,8 @@ from labeler.statistics.intervals import (
     mean_interval,
     wilson,
 )
-from labeler.statistics.student import student_quantile
+from labeler.calculators.statistics.student import student_quantile
+from labeler.errors import UsageError
 
 SPREAD = [index / 40 for index in range(41)]
 """Evenly from 0 to 1: 41 distinct values, mean .5."""
@@ -250,8 +250,8 @@ def test_few_records_get_the_same_interval_with_numpy_and_without(tail: list[flo
 def test_intervals_without_resampling_load_no_numpy() -> None:
     """Nor does the package, nor what summaries are made of."""
     program = (
-        "import sys, labeler, labeler.calculators, labeler.gates\n"
-        "from labeler.statistics.intervals import mean_interval\n"
+        "import sys, labeler, labeler.calculators, labeler.comparing.gates\n"
+        "from labeler.calculators.statistics.intervals import mean_interval\n"
         "assert mean_interval([1, 0, 1]) is not None\n"
         "assert mean_interval([1, 0.5, 1]) is not None\n"
         "print('numpy' in sys.modules)"

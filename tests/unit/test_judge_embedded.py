@@ -15,16 +15,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labeler.contract import check_label
 from labeler.errors import UsageError
-from labeler.example import KeyedExample, Piece, key_documents, key_response
-from labeler.judges import JUDGES, Judge, JudgeReply
-from labeler.judges.embedded import EmbeddedJudge
-from labeler.judges.lexical.explain import QUOTED_LETTERS, QUOTED_WORDS
-from labeler.labels import SentenceSupport
-from labeler.prompting import JudgeRequest, load_prompt, load_schema
-from labeler.signature import Signature
-from labeler.wording.words import stem, surface_words
+from labeler.judges.embedded.explain import QUOTED_LETTERS, QUOTED_WORDS
+from labeler.judges.embedded.judge import EmbeddedJudge
+from labeler.judges.judge import JUDGES, Judge, JudgeReply
+from labeler.judges.prompting import JudgeRequest, load_prompt
+from labeler.labels.answers import SentenceSupport
+from labeler.labels.contract import check_label
+from labeler.labels.schemas import load_schema
+from labeler.labels.signature import Signature
+from labeler.sentences.example import KeyedExample, Piece, key_documents, key_response
+from labeler.sentences.words import stem, surface_words
 
 TOWER = [
     [

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labeler.keys import (
+from labeler.sentences.keys import (
     document_key,
     index_of,
     is_key,

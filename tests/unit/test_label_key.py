@@ -11,19 +11,14 @@ from typing import Annotated, Any
 import pytest
 
 import labeler.judges
-from labeler.estimating import Unasked
-from labeler.example import KeyedExample
-from labeler.judges import InKey, JudgeSpec, NotInKey
-from labeler.prompting import (
-    Prompt,
-    ResponseSchema,
-    load_prompt,
-    load_schema,
-    parse_prompt,
-)
-from labeler.recipe import recipe
-from labeler.record import label_key
-from labeler.signature import Signature, canonical_json
+from labeler.judges.judge import InKey, JudgeSpec, NotInKey
+from labeler.judges.prompting import Prompt, load_prompt, parse_prompt
+from labeler.labeling.estimate import Unasked
+from labeler.labeling.tasks import recipe
+from labeler.labels.record import label_key
+from labeler.labels.schemas import ResponseSchema, load_schema
+from labeler.labels.signature import Signature, canonical_json
+from labeler.sentences.example import KeyedExample
 from samples import keyed_example, signature
 
 
@@ -149,7 +144,7 @@ def test_the_layout_of_the_data_is_part_of_a_prompts_digest(
     """Another rendering is another prompt."""
     prompt = load_prompt()
     before = Prompt(prompt.name, prompt.system, prompt.user).artifact.digest
-    monkeypatch.setattr("labeler.prompting.RENDERING", -1)
+    monkeypatch.setattr("labeler.judges.prompting.RENDERING", -1)
     assert Prompt(prompt.name, prompt.system, prompt.user).artifact.digest != before
 
 

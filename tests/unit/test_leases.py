@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 
 from labeler.errors import StoreError, UsageError
-from labeler.stores import leases
-from labeler.stores.disk import DiskStore
-from labeler.stores.leases import FILES
+from labeler.store import leases
+from labeler.store.disk import DiskStore
+from labeler.store.leases import FILES
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="kills, links and limits are POSIX here")
 
@@ -26,7 +26,7 @@ KEYS = [f"{n:064x}" for n in range(64)]
 _HOLD = """
 import sys
 {before}
-from labeler.stores.disk import DiskStore
+from labeler.store.disk import DiskStore
 store = DiskStore(sys.argv[1])
 held = [store.lease(key) for key in sys.argv[2:]]
 print(*(int(lease is not None) for lease in held), flush=True)

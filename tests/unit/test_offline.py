@@ -17,8 +17,9 @@ def watch(event, args):
     if event.startswith(("socket.", "pickle.", "subprocess.", "os.exec", "os.system")):
         seen.append(event)
 sys.addaudithook(watch)
-import labeler.api, labeler.calculators, labeler.cli, labeler.cli.tables, labeler.judges.embedded
-import labeler.splitting.general, labeler.stores.disk
+import labeler.api, labeler.calculators, labeler.cli, labeler.cli.tables
+import labeler.judges.embedded.judge
+import labeler.sentences.splitting.general, labeler.store.disk
 sys.argv = ["labeler", *sys.argv[1:]]
 del seen[:]
 code = labeler.cli.run()

@@ -11,10 +11,10 @@ import pytest
 import labeler
 from labeler.calculators import METRICS, Tally, measure
 from labeler.calculators.definition import Metric
+from labeler.calculators.index.serving import summarize_stored
 from labeler.calculators.ratio import Ratio
 from labeler.errors import UsageError
-from labeler.index.serving import summarize_stored
-from labeler.record import LabelRecord
+from labeler.labels.record import LabelRecord
 from labeler.testing import assert_forms_agree
 from labelled import output, record
 

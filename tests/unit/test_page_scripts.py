@@ -7,10 +7,10 @@ from collections import Counter
 
 import pytest
 
-from labeler.desk.app import SCRIPTS as DESK
-from labeler.diffing.page import SCRIPTS as DIFF
-from labeler.pages.page import ASSETS
+from labeler.report.diff_page import SCRIPTS as DIFF
+from labeler.report.page import ASSETS
 from labeler.report.writing import SCRIPTS as REPORT
+from labeler.review.app import SCRIPTS as DESK
 
 _DECLARED = re.compile(r"^(?:async )?(?:function|class|const|let|var) ([\w$]+)", re.MULTILINE)
 PAGES = {"desk": DESK, "diff": DIFF, "report": REPORT}

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from labeler.labels import SentenceSupport
-from labeler.pages.views import label_view
+from labeler.labels.answers import SentenceSupport
+from labeler.report.views import label_view
 from labelled import output
 
 

@@ -9,10 +9,9 @@ from itertools import product
 import numpy as np
 import pytest
 
-from labeler.errors import UsageError
-from labeler.statistics import paired
-from labeler.statistics.intervals import Interval
-from labeler.statistics.paired import (
+from labeler.calculators.statistics import paired
+from labeler.calculators.statistics.intervals import Interval
+from labeler.calculators.statistics.paired import (
     MOST_ENUMERATED,
     PValue,
     holm,
@@ -22,7 +21,8 @@ from labeler.statistics.paired import (
     paired_interval,
     sign_flip_test,
 )
-from labeler.statistics.undefined import Undefined
+from labeler.calculators.statistics.undefined import Undefined
+from labeler.errors import UsageError
 
 A = [0.9, 0.8, 0.7, 0.95, 0.6, 0.85, 0.75, 0.9, 0.65, 0.8]
 B = [0.85, 0.75, 0.72, 0.9, 0.55, 0.8, 0.7, 0.88, 0.7, 0.7]

@@ -15,12 +15,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from labeler.calculators.index.frames import CODED, Gathering
+from labeler.calculators.index.parquet import Segment, SegmentWriter
+from labeler.calculators.index.rows import label_row
+from labeler.data.formats import parquet_footer, thrift_compact
+from labeler.data.formats.parquet_footer import Chunk, Group, groups_of, read_footer
 from labeler.errors import UsageError
-from labeler.formats import parquet_footer, thrift_compact
-from labeler.formats.parquet_footer import Chunk, Group, groups_of, read_footer
-from labeler.index.frames import CODED, Gathering
-from labeler.index.parquet import Segment, SegmentWriter
-from labeler.index.rows import label_row
 from records import sample_record
 
 I32, I64, DOUBLE, BINARY, LIST, SET, MAP, STRUCT = 5, 6, 7, 8, 9, 10, 11, 12
@@ -310,7 +310,7 @@ def test_no_bytes_are_too_odd_to_be_a_footer(content: bytes) -> None:
 READING_ROWS = """
 import sys
 from labeler.errors import UsageError
-from labeler.formats import read_file
+from labeler.data.formats import read_file
 try:
     list(read_file(sys.argv[1]))
 except UsageError as error:
@@ -319,7 +319,7 @@ except UsageError as error:
 READING_INDEX = """
 import sys
 from pathlib import Path
-from labeler.index.parquet import DamagedIndex, Segment
+from labeler.calculators.index.parquet import DamagedIndex, Segment
 try:
     Segment(Path(sys.argv[1])).table()
 except DamagedIndex as error:

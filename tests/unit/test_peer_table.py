@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from labeler.tokens import Approximation
+from labeler.judges.tokens import Approximation
 from peers import environments
 from peers.counting import RESPONSES, answers, as_chat, marks_of, spent, times_sent
 from peers.measuring import Bench, Turn

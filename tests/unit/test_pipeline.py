@@ -26,11 +26,11 @@ from labeler.errors import (
     UnstorableRecord,
     UsageError,
 )
-from labeler.example import Frozen
-from labeler.judges import JudgeReply, UnusableAnswer
-from labeler.pipeline import Origin
-from labeler.prompting import JudgeRequest
-from labeler.record import (
+from labeler.judges.judge import JudgeReply, UnusableAnswer
+from labeler.judges.prompting import JudgeRequest
+from labeler.judges.traffic.budget import Budget
+from labeler.labeling.pipeline import Origin
+from labeler.labels.record import (
     AnyOutcome,
     AnyRecord,
     LabelFailure,
@@ -39,7 +39,7 @@ from labeler.record import (
     SentenceScores,
     Usage,
 )
-from labeler.traffic.budget import Budget
+from labeler.sentences.example import Frozen
 from labelled import output
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "rows.jsonl"

@@ -17,8 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from labeler.errors import UsageError
-from labeler.pricing import Price, Rates, file_price, find_price, given_price, price_of
-from labeler.record import Usage
+from labeler.judges.pricing import Price, Rates, file_price, find_price, given_price, price_of
+from labeler.labels.record import Usage
 
 WRITES_COST_MORE = given_price("2,10,0.2,2.5")
 """Cached input costs a tenth, a cache write a quarter more."""
@@ -239,7 +239,7 @@ WATCHED = """
 import sys
 seen = []
 sys.addaudithook(lambda event, _: seen.append(event) if event.startswith("socket.") else None)
-from labeler.pricing import price_of
+from labeler.judges.pricing import price_of
 price = price_of("gpt-4o")
 import threading
 print(price.source.split(",")[0], threading.active_count(), sorted(set(seen)))

@@ -9,13 +9,13 @@ import pytest
 
 import labeler
 from labeler.errors import UsageError
-from labeler.example import KeyedExample, key_reference
-from labeler.judges.embedded import EmbeddedJudge
+from labeler.judges.embedded.judge import EmbeddedJudge
 from labeler.judges.replay import ReplayJudge
-from labeler.labels import GPTLabelingOutput, lowered
-from labeler.profiles import PROFILES, profile_of
-from labeler.recipe import recipe
-from labeler.record import LabelFailure, LabelRecord, Outcome
+from labeler.labeling.tasks import recipe
+from labeler.labels.answers import GPTLabelingOutput, lowered
+from labeler.labels.profiles import PROFILES, profile_of
+from labeler.labels.record import LabelFailure, LabelRecord, Outcome
+from labeler.sentences.example import KeyedExample, key_reference
 from samples import keyed_example, pieces, request
 
 ROWS: list[dict[str, Any]] = [

@@ -11,12 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fakes import CountingJudge
-from labeler.example import Example, key_reference
-from labeler.labels import SPECIAL_SUPPORT
-from labeler.profiles import PROFILES
-from labeler.prompting import load_prompt, load_schema, marker
-from labeler.recipe import recipe
-from labeler.tokens import Approximation, compact, request_tokens
+from labeler.judges.prompting import load_prompt, marker
+from labeler.judges.tokens import Approximation, compact, request_tokens
+from labeler.labeling.tasks import recipe
+from labeler.labels.answers import SPECIAL_SUPPORT
+from labeler.labels.profiles import PROFILES
+from labeler.labels.schemas import load_schema
+from labeler.sentences.example import Example, key_reference
 from peers.records import made_up, with_references
 from samples import keyed_example, pieces, request
 from wire.calls import read_line

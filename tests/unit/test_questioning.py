@@ -10,12 +10,17 @@ import pytest
 import samples
 from fakes import CountingJudge
 from labeler.errors import UsageError
-from labeler.example import Example, KeyedExample
-from labeler.prompting import load_schema
-from labeler.questioning import SCHEMA, QuestionsRecipe, QuestionsRequest, load_questions_prompt
-from labeler.questions import QuestionsAnswer
-from labeler.record import QuestionsRecord, ReplyFacts, questions_key
-from labeler.stores.sealed import BrokenSeal, seal, unseal
+from labeler.integrations.embeddings.questioning import (
+    SCHEMA,
+    QuestionsRecipe,
+    QuestionsRequest,
+    load_questions_prompt,
+)
+from labeler.labels.questions import QuestionsAnswer
+from labeler.labels.record import QuestionsRecord, ReplyFacts, questions_key
+from labeler.labels.schemas import load_schema
+from labeler.sentences.example import Example, KeyedExample
+from labeler.store.checksums import BrokenSeal, seal, unseal
 
 ANSWER = QuestionsAnswer(
     noncommittal_explanation="it names the capital",

@@ -3,10 +3,10 @@ from __future__ import annotations
 import pytest
 
 import samples
-from labeler.contract import Violation
-from labeler.example import key_reference
-from labeler.judges.reask import NOT_A_LABEL, REASK_VERSION, brief, complaint, key_ranges
-from labeler.labels import ClaimsLabelingOutput, GPTLabelingOutput, ReferenceLabelingOutput
+from labeler.judges.openai.reask import NOT_A_LABEL, REASK_VERSION, brief, complaint, key_ranges
+from labeler.labels.answers import ClaimsLabelingOutput, GPTLabelingOutput, ReferenceLabelingOutput
+from labeler.labels.contract import Violation
+from labeler.sentences.example import key_reference
 
 
 @pytest.mark.parametrize(

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from labeler.cli.record_view import print_outcome
-from labeler.contract import check_label
-from labeler.example import key_reference
-from labeler.labels import GPTLabelingOutput
-from labeler.profiles import PROFILES
-from labeler.record import LabelRecord
+from labeler.labels.answers import GPTLabelingOutput
+from labeler.labels.contract import check_label
+from labeler.labels.profiles import PROFILES
+from labeler.labels.record import LabelRecord
+from labeler.sentences.example import key_reference
 from labelled import claims_output, compared, expects, reference_output, says
 from samples import keyed_example, pieces, request
 

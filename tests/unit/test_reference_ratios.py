@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from labeler.calculators import METRICS, Ratio, measure, select_metrics, summarize, tally
-from labeler.keys import document_key, reference_key, response_key
-from labeler.labels import ComparedClaim, ReferenceClaim
-from labeler.record import LabelRecord
+from labeler.labels.answers import ComparedClaim, ReferenceClaim
+from labeler.labels.record import LabelRecord
+from labeler.sentences.keys import document_key, reference_key, response_key
 from labelled import (
     claims_output,
     compared,

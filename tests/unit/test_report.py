@@ -13,14 +13,14 @@ import pytest
 
 from labeler.audit import findings_of
 from labeler.calculators import Intervals, measure, select_metrics, summarize
-from labeler.characters import visible
+from labeler.data.label_files import read_outcomes, write_outcomes
 from labeler.errors import UnknownName, UsageError
-from labeler.label_files import read_outcomes, write_outcomes
-from labeler.pages import record_view
-from labeler.pages.packing import block, packed
-from labeler.record import AnyOutcome, LabelFailure, LabelRecord, label_key
+from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord, label_key
 from labeler.report import write_report
 from labeler.report.gathering import gather, spooled
+from labeler.report.packing import block, packed
+from labeler.report.views import record_view
+from labeler.sentences.characters import visible
 from labelled import (
     claims_output,
     expects,

@@ -6,8 +6,8 @@ import pytest
 
 from command import Command
 from judged import correction
-from labeler.corrections import CorrectionsFile
-from labeler.label_files import write_outcomes
+from labeler.data.corrections.overlay import CorrectionsFile
+from labeler.data.label_files import write_outcomes
 from labelled import record
 from pages import read_page
 

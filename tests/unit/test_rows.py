@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
+from labeler.data.label_files import read_outcomes, to_line, write_outcomes
+from labeler.data.parsing import to_example
+from labeler.data.rows import RowFile, RowSequence, distinct, survey
 from labeler.errors import BadRow, UsageError
-from labeler.example import Example
-from labeler.label_files import read_outcomes, to_line, write_outcomes
-from labeler.parsing import to_example
-from labeler.record import LabelFailure, Outcome
-from labeler.rows import RowFile, RowSequence, distinct, survey
+from labeler.labels.record import LabelFailure, Outcome
+from labeler.sentences.example import Example
 from labelled import claims_output, output, record, says
 
 GOOD: dict[str, Any] = {"id": "1", "question": "Q?", "documents": ["D."], "response": "R."}

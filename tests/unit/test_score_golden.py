@@ -9,9 +9,9 @@ import pytest
 from fakes import CountingJudge, scoring
 from labeler import api
 from labeler.calculators.scores import summarize_scores
-from labeler.record import ScoreRecord, StepsRecord
-from labeler.rubrics import CRITERIA
-from labeler.scoring import StepsRecipe
+from labeler.labeling.scoring import StepsRecipe
+from labeler.labels.record import ScoreRecord, StepsRecord
+from labeler.labels.rubrics import CRITERIA
 from scored import ROW, criterion, request
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "scores_v1.jsonl"

@@ -21,8 +21,8 @@ from labeler.calculators.scores import (
     scores_apart,
     summarize_scores,
 )
-from labeler.label_files import write_outcomes
-from labeler.record import AnyOutcome, LabelFailure, ScoreOutcome, ScoreRecord
+from labeler.data.label_files import write_outcomes
+from labeler.labels.record import AnyOutcome, LabelFailure, ScoreOutcome, ScoreRecord
 from labelled import record as label_record
 from scored import criterion, record
 

@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 
 from fakes import CountingJudge, scoring
-from labeler.contract import Violation
 from labeler.errors import UsageError
-from labeler.labels import GPTLabelingOutput
-from labeler.prompting import load_schema
-from labeler.recipe import Unanswerable
-from labeler.record import OUTCOME, ReplyFacts, ScoreRecord, fault_of, label_key
-from labeler.rubrics import CRITERIA
-from labeler.scores import Criterion, ScoreAnswer, StepsAnswer
-from labeler.scoring import StepsRecipe
+from labeler.labeling.scoring import StepsRecipe
+from labeler.labeling.tasks import Unanswerable
+from labeler.labels.answers import GPTLabelingOutput
+from labeler.labels.contract import Violation
+from labeler.labels.criteria import Criterion, ScoreAnswer, StepsAnswer
+from labeler.labels.record import OUTCOME, ReplyFacts, ScoreRecord, fault_of, label_key
+from labeler.labels.rubrics import CRITERIA
+from labeler.labels.schemas import load_schema
 from scored import criterion, record, request
 from wire.strict_schema import schema_problems
 

@@ -11,17 +11,17 @@ import pytest
 from fakes import CountingJudge, agreeable, scoring
 from labeler import api
 from labeler.errors import FatalJudgeError, UsageError
-from labeler.example import Frozen
-from labeler.judges import JudgeReply, UnusableAnswer
-from labeler.judges.embedded import EmbeddedJudge
+from labeler.judges.embedded.judge import EmbeddedJudge
+from labeler.judges.judge import JudgeReply, UnusableAnswer
+from labeler.judges.prompting import JudgeRequest
 from labeler.judges.replay import ReplayJudge
-from labeler.pipeline import Origin
-from labeler.prompting import JudgeRequest
-from labeler.record import AnyOutcome, LabelFailure, ScoreOutcome, ScoreRecord, StepsRecord
-from labeler.scores import Criterion
-from labeler.stores.disk import DiskStore
-from labeler.stores.memory import MemoryStore
-from labeler.traffic.budget import Budget
+from labeler.judges.traffic.budget import Budget
+from labeler.labeling.pipeline import Origin
+from labeler.labels.criteria import Criterion
+from labeler.labels.record import AnyOutcome, LabelFailure, ScoreOutcome, ScoreRecord, StepsRecord
+from labeler.sentences.example import Frozen
+from labeler.store.disk import DiskStore
+from labeler.store.memory import MemoryStore
 from scored import ROW, criterion
 
 ROWS = [{**ROW, "id": f"r{n}", "response": f"Paris. Item {n}."} for n in range(3)]

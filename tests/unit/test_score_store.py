@@ -10,14 +10,14 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from labeler import resources
+from labeler.data.label_files import read_outcomes
 from labeler.errors import StoreError, UnstorableRecord, UsageError
-from labeler.label_files import read_outcomes
-from labeler.record import AnyRecord, StepsRecord, steps_key
-from labeler.scores import ScoreAnswer, StepsAnswer
-from labeler.stores.disk import DiskStore, salvage
-from labeler.stores.memory import MemoryStore
-from labeler.stores.sealed import BrokenSeal, seal, unseal
+from labeler.labels import resources
+from labeler.labels.criteria import ScoreAnswer, StepsAnswer
+from labeler.labels.record import AnyRecord, StepsRecord, steps_key
+from labeler.store.checksums import BrokenSeal, seal, unseal
+from labeler.store.disk import DiskStore, salvage
+from labeler.store.memory import MemoryStore
 from records import sample_record
 from scored import criterion, record
 

@@ -18,8 +18,8 @@ from labeler.calculators.similarity import (
     other_ids,
     question_metrics,
 )
-from labeler.questions import QuestionsAnswer, Similarity
-from labeler.record import (
+from labeler.labels.questions import QuestionsAnswer, Similarity
+from labeler.labels.record import (
     AnyOutcome,
     LabelFailure,
     QuestionsRecord,
@@ -27,8 +27,8 @@ from labeler.record import (
     questions_among,
     questions_key,
 )
-from labeler.signature import Artifact, Signature
-from labeler.vectors import EmbedderSpec, cosine
+from labeler.labels.signature import Artifact, Signature
+from labeler.labels.vectors import EmbedderSpec, cosine
 from records import sample_record
 
 EMBEDDER = EmbedderSpec(embedder="openai", model="e")

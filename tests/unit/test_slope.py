@@ -7,10 +7,10 @@ import math
 import numpy as np
 import pytest
 
+from labeler.calculators.statistics.intervals import Interval
+from labeler.calculators.statistics.slope import Slope, fit_slope
+from labeler.calculators.statistics.undefined import Undefined
 from labeler.errors import UsageError
-from labeler.statistics.intervals import Interval
-from labeler.statistics.slope import Slope, fit_slope
-from labeler.statistics.undefined import Undefined
 
 
 def fitted(x: list[float], y: list[float], level: float = 0.95) -> Slope:

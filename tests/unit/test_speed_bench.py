@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 import speed
-from labeler.index.decoding import decode_label
-from labeler.label_files import outcome_of
-from labeler.lines import Line
-from labeler.record import LabelRecord
+from labeler.calculators.index.decoding import decode_label
+from labeler.data.label_files import outcome_of
+from labeler.data.lines import Line
+from labeler.labels.record import LabelRecord
 from speed_labels import Labels, stated_shapes
 from speed_page import Figures, Run
 from speed_plot import plot, slope_of

@@ -3,8 +3,8 @@ from __future__ import annotations
 
 import pytest
 
-from labeler.splitting import SPLITTERS, boundaries, general
-from labeler.splitting.general import GENERAL, LONGEST, WINDOW
+from labeler.sentences.splitting import SPLITTERS, boundaries, general
+from labeler.sentences.splitting.general import GENERAL, LONGEST, WINDOW
 
 # A pattern that looks back or ahead from each of these would take the square of the length.
 UNITS = {

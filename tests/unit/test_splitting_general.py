@@ -3,8 +3,8 @@ from __future__ import annotations
 
 import pytest
 
-from labeler.splitting.boundaries import flatten
-from labeler.splitting.general import GENERAL, LONGEST
+from labeler.sentences.splitting.boundaries import flatten
+from labeler.sentences.splitting.general import GENERAL, LONGEST
 
 # Known weak spots, none of which loses text:
 # - an unbalanced straight quote (an inch mark) keeps the sentences up to the next one together;

@@ -3,9 +3,9 @@ from __future__ import annotations
 import pytest
 
 from labeler.errors import BadRow
-from labeler.example import Example, Piece
-from labeler.splitting import SPLITTERS, key_example
-from labeler.splitting.given import align
+from labeler.sentences.example import Example, Piece
+from labeler.sentences.splitting import SPLITTERS, key_example
+from labeler.sentences.splitting.given import align
 from real_data import needs_ragbench, ragbench_rows
 
 GENERAL = SPLITTERS["general"]

@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 
 from labeler.errors import StoreError
-from labeler.record import LabelFailure
-from labeler.stores import writing
-from labeler.stores.disk import DiskStore
+from labeler.labels.record import LabelFailure
+from labeler.store import writer as writing
+from labeler.store.disk import DiskStore
 from records import sample_failure, sample_record
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="kills, limits and locks are POSIX here")
@@ -26,7 +26,7 @@ _WRITE_FOR_EVER = """
 import itertools, sys
 from collections import deque
 from records import sample_failure, sample_record
-from labeler.stores.disk import DiskStore
+from labeler.store.disk import DiskStore
 store = DiskStore(sys.argv[1])
 waiting = deque()
 for n in itertools.count(int(sys.argv[2])):
@@ -47,9 +47,9 @@ import random, resource, sys
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from records import sample_failure, sample_record
 from labeler.errors import StoreError
-from labeler.stores import writing
-from labeler.stores.disk import DiskStore
-writing._FIRST_PAUSE = writing._LONGEST_PAUSE = 0.02
+from labeler.store import writer
+from labeler.store.disk import DiskStore
+writer._FIRST_PAUSE = writer._LONGEST_PAUSE = 0.02
 told = [Future(), Future()]
 notices = iter(told)
 store = DiskStore(sys.argv[1], notice=lambda text: next(notices).set_result(text))

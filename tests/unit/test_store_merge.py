@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from command import Command
-from labeler.corrections.overlay import corrections_path
+from labeler.data.corrections.overlay import corrections_path
 from labeler.errors import UsageError
-from labeler.record import LabelFailure, LabelRecord
-from labeler.stores.disk import DiskStore
-from labeler.stores.merging import merge_stores, stores_in
-from labeler.stores.vectors import DiskVectors
-from labeler.vectors import EmbedderSpec, StoredVector, stored_vector
+from labeler.labels.record import LabelFailure, LabelRecord
+from labeler.labels.vectors import EmbedderSpec, StoredVector, stored_vector
+from labeler.store.disk import DiskStore
+from labeler.store.merging import merge_stores, stores_in
+from labeler.store.vectors import DiskVectors
 from records import sample_failure, sample_record
 
 

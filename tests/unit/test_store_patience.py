@@ -19,9 +19,11 @@ from typing import Any
 import pytest
 
 from labeler.errors import StoreError, UnstorableRecord, UsageError
-from labeler.stores import database, sealed, writing
-from labeler.stores.disk import DiskStore
-from labeler.stores.writing import Writer
+from labeler.store import checksums as sealed
+from labeler.store import reader as database
+from labeler.store import writer as writing
+from labeler.store.disk import DiskStore
+from labeler.store.writer import Writer
 from records import keyed_example, sample_failure, sample_record
 
 _REAL_WRITE = Writer._write
@@ -312,8 +314,8 @@ def test_a_put_that_waits_for_room_is_saved_by_the_close(
 _LEFT_OPEN = """
 import sqlite3, sys, threading
 from records import sample_record
-from labeler.stores.disk import DiskStore
-from labeler.stores.writing import Writer
+from labeler.store.disk import DiskStore
+from labeler.store.writer import Writer
 tried = threading.Event()
 def write(*_):
     tried.set()

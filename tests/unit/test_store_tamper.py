@@ -17,11 +17,11 @@ import diskcache
 import pytest
 
 from labeler.errors import StoreError
-from labeler.record import LabelRecord
-from labeler.stores.disk import DiskStore, salvage
-from labeler.stores.memory import MemoryStore
-from labeler.stores.sealed import FAILURE_MAGIC, LARGEST, MAGIC, seal, seal_failure
-from labeler.stores.writing import BytesDisk
+from labeler.labels.record import LabelRecord
+from labeler.store.checksums import FAILURE_MAGIC, LARGEST, MAGIC, seal, seal_failure
+from labeler.store.disk import DiskStore, salvage
+from labeler.store.memory import MemoryStore
+from labeler.store.writer import BytesDisk
 from records import keyed_example, sample_failure, sample_record
 
 RECORDS = sorted((sample_record(n) for n in range(5)), key=lambda record: record.key)
@@ -540,8 +540,8 @@ import os, sys
 from pathlib import Path
 from records import sample_failure, sample_record
 from labeler.errors import StoreError
-from labeler.stores.disk import DiskStore, salvage
-from labeler.stores.memory import MemoryStore
+from labeler.store.disk import DiskStore, salvage
+from labeler.store.memory import MemoryStore
 
 def use(directory):
     with DiskStore(directory) as store:

@@ -18,11 +18,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from labeler.errors import StoreError, UsageError
-from labeler.record import LabelRecord
-from labeler.stores import LabelStore, database
-from labeler.stores.disk import DiskStore
-from labeler.stores.memory import MemoryStore
-from labeler.stores.sealed import BrokenSeal, seal, seal_failure, unseal, unseal_failure
+from labeler.labels.record import LabelRecord
+from labeler.store import reader as database
+from labeler.store.checksums import BrokenSeal, seal, seal_failure, unseal, unseal_failure
+from labeler.store.disk import DiskStore
+from labeler.store.memory import MemoryStore
+from labeler.store.protocol import LabelStore
 from records import keyed_example, sample_failure, sample_record
 
 
@@ -413,7 +414,7 @@ def test_diskcache_makes_the_tables_we_know(tmp_path: Path) -> None:
 def test_a_store_that_nobody_closed_is_saved_at_exit(tmp_path: Path) -> None:
     """A script that ends without close neither hangs nor loses what it put."""
     script = (
-        "import sys; from records import sample_record; from labeler.stores.disk import DiskStore\n"
+        "import sys; from records import sample_record; from labeler.store.disk import DiskStore\n"
         "store = DiskStore(sys.argv[1])\n"
         "for n in range(300): store.put(sample_record(n))\n"
     )

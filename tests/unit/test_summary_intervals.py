@@ -15,7 +15,6 @@ import jsonschema
 import pytest
 
 import labeler
-from labeler import resources
 from labeler.calculators import (
     Intervals,
     Metric,
@@ -26,11 +25,12 @@ from labeler.calculators import (
     summarize,
 )
 from labeler.calculators.similarity import QUESTION_METRICS
+from labeler.calculators.statistics.intervals import bootstrap_mean, wilson
 from labeler.cli import checking, reading
+from labeler.data.label_files import to_line
 from labeler.errors import UsageError
-from labeler.label_files import to_line
-from labeler.record import LabelFailure, Outcome
-from labeler.statistics.intervals import bootstrap_mean, wilson
+from labeler.labels import resources
+from labeler.labels.record import LabelFailure, Outcome
 from labelled import record
 
 BAD: dict[str, Sequence[str]] = {"a": []}

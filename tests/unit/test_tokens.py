@@ -11,9 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labeler import tokens
-from labeler.prompting import load_schema
-from labeler.tokens import (
+from labeler.judges import tokens
+from labeler.judges.tokens import (
     MESSAGE_FRAME,
     REPLY_FRAME,
     Approximation,
@@ -23,6 +22,7 @@ from labeler.tokens import (
     request_tokens,
     request_tokens_at_most,
 )
+from labeler.labels.schemas import load_schema
 
 GUESS = Approximation()
 

@@ -11,9 +11,9 @@ from typing import Any, TypeVar
 import pytest
 
 from labeler.errors import RunPaused, UsageError
-from labeler.traffic import BudgetSpent, Limits, Quota, Size, Stopped, Traffic
-from labeler.traffic.bucket import Bucket
-from labeler.traffic.budget import Budget
+from labeler.judges.traffic.bucket import Bucket
+from labeler.judges.traffic.budget import Budget
+from labeler.judges.traffic.traffic import BudgetSpent, Limits, Quota, Size, Stopped, Traffic
 from virtual_time import now, run
 
 T = TypeVar("T")

@@ -14,10 +14,6 @@ from typing import cast
 
 import pytest
 
-from labeler.embedding import Embedded
-from labeler.embedding.lexical import LexicalEmbedder
-from labeler.embedding.prices import FREE
-from labeler.embedding.shelf import Found, Shelf
 from labeler.errors import (
     FatalJudgeError,
     JudgeError,
@@ -26,13 +22,17 @@ from labeler.errors import (
     UnstorableRecord,
     UsageError,
 )
-from labeler.judges import UnusableAnswer
-from labeler.pricing import Price
-from labeler.record import ReplyFacts, Usage
-from labeler.stores.disk import DiskStore
-from labeler.stores.sealed import seal
-from labeler.stores.vectors import FOLDER, DiskVectors, MemoryVectors, VectorStore
-from labeler.vectors import EmbedderSpec, Vector, stored_vector, vector_key
+from labeler.integrations.embeddings.cache import Found, Shelf
+from labeler.integrations.embeddings.embedder import Embedded
+from labeler.integrations.embeddings.lexical import LexicalEmbedder
+from labeler.integrations.embeddings.prices import FREE
+from labeler.judges.judge import UnusableAnswer
+from labeler.judges.pricing import Price
+from labeler.labels.record import ReplyFacts, Usage
+from labeler.labels.vectors import EmbedderSpec, Vector, stored_vector, vector_key
+from labeler.store.checksums import seal
+from labeler.store.disk import DiskStore
+from labeler.store.vectors import FOLDER, DiskVectors, MemoryVectors, VectorStore
 from records import sample_record
 
 SPEC = EmbedderSpec(embedder="test", model="t")

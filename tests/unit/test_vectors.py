@@ -10,7 +10,7 @@ import struct
 import numpy as np
 import pytest
 
-from labeler.vectors import (
+from labeler.labels.vectors import (
     EmbedderSpec,
     Vector,
     as_vector,

@@ -13,17 +13,19 @@ import labeler
 from command import Command
 from fakes import Behaviour, CountingJudge, agreeable
 from labeler.api import MemoryStore, iter_majority
-from labeler.ensemble import TOO_FEW_VOTES, Votes
+from labeler.comparing.voter_agreement import Votes
 from labeler.errors import JudgeError, UsageError
-from labeler.judges import JudgeReply, JudgeSpec, UnusableAnswer
-from labeler.judges.openai_judge import OpenAIJudge
-from labeler.labels import GPTLabelingOutput
-from labeler.pipeline import admit_reply
-from labeler.prompting import JudgeRequest, load_schema
-from labeler.record import LabelFailure, LabelRecord, Outcome, fault_of
-from labeler.signature import digest
-from labeler.traffic import Limits
-from labeler.voting import electorate, majority
+from labeler.judges.judge import JudgeReply, JudgeSpec, UnusableAnswer
+from labeler.judges.openai.judge import OpenAIJudge
+from labeler.judges.prompting import JudgeRequest
+from labeler.judges.traffic.traffic import Limits
+from labeler.labeling.pipeline import admit_reply
+from labeler.labeling.votes import TOO_FEW_VOTES
+from labeler.labeling.voting import electorate, majority
+from labeler.labels.answers import GPTLabelingOutput
+from labeler.labels.record import LabelFailure, LabelRecord, Outcome, fault_of
+from labeler.labels.schemas import load_schema
+from labeler.labels.signature import digest
 from labelled import output
 from samples import keyed_example, request
 

@@ -13,34 +13,35 @@ import labeler
 from command import Command
 from fakes import CountingJudge, agreeable
 from labeler.api import iter_labels, iter_majority, read_records, submit_batch
-from labeler.batches import Waiting
-from labeler.canaries import Canaries, is_canary
-from labeler.ensemble import Votes
+from labeler.comparing.voter_agreement import Votes
+from labeler.data.parsing import to_example
 from labeler.errors import FatalJudgeError, UsageError
-from labeler.estimating import Unasked
-from labeler.example import Frozen
-from labeler.judges import JudgeReply, UnusableAnswer
-from labeler.judges.embedded import EmbeddedJudge
-from labeler.judges.openai_batch import OpenAIBatches
-from labeler.judges.openai_judge import OpenAIJudge
-from labeler.judges.openai_spec import spec_of
-from labeler.labels import ClaimsLabelingOutput, GPTLabelingOutput, ResponseClaim
-from labeler.parsing import to_example
-from labeler.pricing import given_price, price_of
-from labeler.prompting import JudgeRequest
-from labeler.recipe import recipe, room_of
-from labeler.record import (
+from labeler.integrations.batch import Waiting
+from labeler.integrations.batch.openai import OpenAIBatches
+from labeler.judges.embedded.judge import EmbeddedJudge
+from labeler.judges.judge import JudgeReply, UnusableAnswer
+from labeler.judges.openai.judge import OpenAIJudge
+from labeler.judges.openai.spec import spec_of
+from labeler.judges.pricing import given_price, price_of
+from labeler.judges.prompting import JudgeRequest
+from labeler.labeling.canaries import Canaries
+from labeler.labeling.estimate import Unasked
+from labeler.labeling.tasks import recipe, room_of
+from labeler.labeling.windows import VERSION, Room, cut, merge, room_in
+from labeler.labels.answers import ClaimsLabelingOutput, GPTLabelingOutput, ResponseClaim
+from labeler.labels.record import (
     LabelFailure,
     LabelRecord,
     Outcome,
     SentenceScores,
     Usage,
     fault_of,
+    is_canary,
 )
-from labeler.signature import Windows
-from labeler.stores.disk import DiskStore
-from labeler.stores.memory import MemoryStore
-from labeler.windows import VERSION, Room, cut, merge, room_in
+from labeler.labels.signature import Windows
+from labeler.sentences.example import Frozen
+from labeler.store.disk import DiskStore
+from labeler.store.memory import MemoryStore
 from labelled import claims_output, output, says
 from samples import keyed_example, request
 from windows import cut_into

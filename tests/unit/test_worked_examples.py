@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from labeler.record import LabelRecord
+from labeler.labels.record import LabelRecord
 from published_examples import Figure, figures, labels
 from worked_examples import main, table
 

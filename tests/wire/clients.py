@@ -15,8 +15,8 @@ from typing import Any
 from openai import DefaultHttpxClient, OpenAI
 
 import samples
-from labeler.example import KeyedExample
-from labeler.judges.openai_request import response_format
+from labeler.judges.openai.request import response_format
+from labeler.sentences.example import KeyedExample
 from wire.calls import Json
 from wire.provider import COMPLETIONS, Provider
 

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from labeler.api import iter_labels
-from labeler.judges.openai_judge import OpenAIJudge
-from labeler.pipeline import Origin
-from labeler.record import AnyOutcome, LabelFailure, LabelRecord, Outcome
-from labeler.stores.memory import MemoryStore
-from labeler.traffic.budget import Budget
+from labeler.judges.openai.judge import OpenAIJudge
+from labeler.judges.traffic.budget import Budget
+from labeler.labeling.pipeline import Origin
+from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord, Outcome
+from labeler.store.memory import MemoryStore
 from wire.clients import comes_true
 from wire.provider import Provider
 

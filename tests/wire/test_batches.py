@@ -20,23 +20,23 @@ from typing import Any, TypeVar
 import pytest
 
 import labeler
-from labeler import batches
 from labeler.api import open_rows
-from labeler.batches import Collection, FileLimits, Submission, Waiting
-from labeler.batches.folder import BatchFolder, Part
-from labeler.batches.folder import batches as folders
 from labeler.errors import FatalJudgeError, JudgeError, StoreError, UsageError
-from labeler.example import Example
-from labeler.judges import JudgeReply
-from labeler.judges.batch_service import History, RemoteBatch, Verdict
-from labeler.judges.embedded import EmbeddedJudge
-from labeler.judges.openai_batch import OpenAIBatches
-from labeler.judges.openai_judge import OpenAIJudge
-from labeler.pipeline import admit_reply
-from labeler.pricing import given_price
-from labeler.recipe import Recipe, recipe
-from labeler.record import LabelFailure, LabelRecord, Outcome, ReplyFacts, Usage
-from labeler.stores.disk import DiskStore
+from labeler.integrations import batch as batches
+from labeler.integrations.batch import Collection, FileLimits, Submission, Waiting
+from labeler.integrations.batch.folder import BatchFolder, Part
+from labeler.integrations.batch.folder import batches as folders
+from labeler.integrations.batch.openai import OpenAIBatches
+from labeler.integrations.batch.service import History, RemoteBatch, Verdict
+from labeler.judges.embedded.judge import EmbeddedJudge
+from labeler.judges.judge import JudgeReply
+from labeler.judges.openai.judge import OpenAIJudge
+from labeler.judges.pricing import given_price
+from labeler.labeling.pipeline import admit_reply
+from labeler.labeling.tasks import Recipe, recipe
+from labeler.labels.record import LabelFailure, LabelRecord, Outcome, ReplyFacts, Usage
+from labeler.sentences.example import Example
+from labeler.store.disk import DiskStore
 from wire.behaviours import Behaviour, named
 from wire.behaviours import body as sends
 from wire.provider import Call, Provider, Script, completes, done_but, expires, fails, never

@@ -13,8 +13,8 @@ import pytest
 import labeler
 from labeler.api import Canaries, Limits, MemoryStore
 from labeler.errors import UsageError
-from labeler.pricing import given_price
-from labeler.record import LabelFailure, Outcome
+from labeler.judges.pricing import given_price
+from labeler.labels.record import LabelFailure, Outcome
 from wire.connections import Sheet, Wire
 from wire.provider import Behaviour, Call, Provider, Script, completion, faulty, label_for
 from wire.runs import command, ended, judge_of, reasons, records, row_file, rows, run

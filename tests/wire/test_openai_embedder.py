@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
-from labeler.embedding import Embedded
-from labeler.embedding.openai_embedder import OpenAIEmbedder
-from labeler.embedding.prices import embedding_price, flat_price
 from labeler.errors import FatalJudgeError, JudgeError, RunPaused, UsageError
-from labeler.pricing import Price
-from labeler.record import ReplyFacts, Usage
-from labeler.traffic import TRAFFIC, Limits, Traffic
-from labeler.vectors import as_vector
+from labeler.integrations.embeddings.embedder import Embedded
+from labeler.integrations.embeddings.openai_embedder import OpenAIEmbedder
+from labeler.integrations.embeddings.prices import embedding_price, flat_price
+from labeler.judges.pricing import Price
+from labeler.judges.traffic.traffic import TRAFFIC, Limits, Traffic
+from labeler.labels.record import ReplyFacts, Usage
+from labeler.labels.vectors import as_vector
 from wire.behaviours import body
 from wire.embeddings_endpoint import vector
 from wire.provider import Behaviour, Call, Json, ModelCard, Provider, error, page

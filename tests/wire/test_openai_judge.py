@@ -16,18 +16,20 @@ from typing import Any, cast
 import pytest
 
 import samples
-from labeler import __version__
 from labeler.errors import FatalJudgeError, JudgeError, RunPaused, UsageError
-from labeler.judges import JUDGES, InKey, Judge, JudgeReply, NotInKey, UnusableAnswer, openai_judge
-from labeler.judges.openai_client import open_client, quota_of
-from labeler.judges.openai_judge import OpenAIJudge
-from labeler.judges.openai_request import response_format
-from labeler.judges.openai_spec import OpenAISpec
-from labeler.judges.reask import REASK_VERSION
-from labeler.labels import GPTLabelingOutput
-from labeler.prompting import JudgeRequest, ResponseSchema, load_schema
-from labeler.record import Usage
-from labeler.traffic import TRAFFIC, Limits, Quota, Traffic
+from labeler.judges.judge import JUDGES, InKey, Judge, JudgeReply, NotInKey, UnusableAnswer
+from labeler.judges.openai import judge as openai_judge
+from labeler.judges.openai.client import open_client, quota_of
+from labeler.judges.openai.judge import OpenAIJudge
+from labeler.judges.openai.reask import REASK_VERSION
+from labeler.judges.openai.request import response_format
+from labeler.judges.openai.spec import OpenAISpec
+from labeler.judges.prompting import JudgeRequest
+from labeler.judges.traffic.traffic import TRAFFIC, Limits, Quota, Traffic
+from labeler.labels.answers import GPTLabelingOutput
+from labeler.labels.record import Usage
+from labeler.labels.schemas import ResponseSchema, load_schema
+from labeler.version import __version__
 from wire.provider import (
     BEHAVIOURS,
     FINGERPRINT,
@@ -1047,7 +1049,7 @@ def test_a_wrong_setting_is_named(settings: dict[str, Any], said: str) -> None:
 def test_the_judge_is_loaded_only_when_asked_for() -> None:
     """Importing the seam, or listing judges, does not pay for importing openai."""
     code = (
-        "import sys; from labeler.judges import JUDGES; list(JUDGES); "
+        "import sys; from labeler.judges.judge import JUDGES; list(JUDGES); "
         "sys.exit(bool({'openai', 'instructor', 'tenacity'} & set(sys.modules)))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

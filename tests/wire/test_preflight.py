@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from labeler.errors import FatalJudgeError
-from labeler.judges import openai_judge
-from labeler.judges.preflight import preflight
-from labeler.stores.memory import MemoryStore
+from labeler.judges.openai import judge as openai_judge
+from labeler.judges.openai.preflight import preflight
+from labeler.store.memory import MemoryStore
 from wire.clients import comes_true
 from wire.provider import ModelCard, Provider, Step, changes, error
 from wire.runs import (

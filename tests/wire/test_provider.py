@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from labeler.prompting import marker
+from labeler.judges.prompting import marker
 from wire.clients import ask, client_of, comes_true, record, request_of, send
 from wire.provider import (
     BEHAVIOURS,

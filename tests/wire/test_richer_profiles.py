@@ -11,22 +11,23 @@ import pytest
 
 import labeler
 import samples
-from labeler import batches
 from labeler.api import open_rows
-from labeler.batches import Waiting
-from labeler.contract import check_label
-from labeler.example import Frozen, key_reference
-from labeler.judges import JudgeReply
-from labeler.judges.openai_batch import OpenAIBatches
-from labeler.judges.openai_judge import OpenAIJudge
-from labeler.judges.openai_request import response_format
-from labeler.labels import ClaimsLabelingOutput, GPTLabelingOutput, ReferenceLabelingOutput
-from labeler.profiles import PROFILES
-from labeler.prompting import JudgeRequest, load_schema
-from labeler.recipe import recipe
-from labeler.record import LabelFailure, LabelRecord, Outcome
-from labeler.stores.disk import DiskStore
-from labeler.traffic import TRAFFIC, Limits, Traffic
+from labeler.integrations import batch as batches
+from labeler.integrations.batch import Waiting
+from labeler.integrations.batch.openai import OpenAIBatches
+from labeler.judges.judge import JudgeReply
+from labeler.judges.openai.judge import OpenAIJudge
+from labeler.judges.openai.request import response_format
+from labeler.judges.prompting import JudgeRequest
+from labeler.judges.traffic.traffic import TRAFFIC, Limits, Traffic
+from labeler.labeling.tasks import recipe
+from labeler.labels.answers import ClaimsLabelingOutput, GPTLabelingOutput, ReferenceLabelingOutput
+from labeler.labels.contract import check_label
+from labeler.labels.profiles import PROFILES
+from labeler.labels.record import LabelFailure, LabelRecord, Outcome
+from labeler.labels.schemas import load_schema
+from labeler.sentences.example import Frozen, key_reference
+from labeler.store.disk import DiskStore
 from wire.calls import Json
 from wire.provider import Call, Provider, answers, completes, format_problems
 

@@ -23,13 +23,14 @@ import pytest
 
 import labeler
 from labeler.api import Limits, Waiting
-from labeler.batches.folder import pending
 from labeler.errors import FatalJudgeError, StoreError
-from labeler.judges.openai_batch import OpenAIBatches
-from labeler.record import LabelFailure
-from labeler.stores.disk import DiskStore
-from labeler.stores.memory import MemoryStore
-from labeler.traffic import Traffic, breaker
+from labeler.integrations.batch.folder import pending
+from labeler.integrations.batch.openai import OpenAIBatches
+from labeler.judges.traffic import breaker
+from labeler.judges.traffic.traffic import Traffic
+from labeler.labels.record import LabelFailure
+from labeler.store.disk import DiskStore
+from labeler.store.memory import MemoryStore
 from wire.clients import comes_true
 from wire.connections import Wire
 from wire.provider import Behaviour, Call, Provider, Rates, answers, error

@@ -13,10 +13,10 @@ from command import Command
 from labeler.api import Limits, MemoryStore, iter_scores
 from labeler.calculators.scores import score_value, summarize_scores
 from labeler.errors import FatalJudgeError, UsageError
-from labeler.judges.openai_judge import OpenAIJudge
-from labeler.pricing import given_price
-from labeler.record import LabelFailure, ScoreOutcome, ScoreRecord
-from labeler.scores import Criterion
+from labeler.judges.openai.judge import OpenAIJudge
+from labeler.judges.pricing import given_price
+from labeler.labels.criteria import Criterion
+from labeler.labels.record import LabelFailure, ScoreOutcome, ScoreRecord
 from scored import criterion
 from wire.probable import scored
 from wire.provider import Provider, changes, error, says

@@ -15,17 +15,17 @@ import pytest
 
 from labeler import api
 from labeler.calculators.similarity import measure_questions
-from labeler.embedding import Embedder
-from labeler.embedding.openai_embedder import OpenAIEmbedder
-from labeler.embedding.prices import flat_price
-from labeler.embedding.shelf import EmbeddingWork
 from labeler.errors import FatalJudgeError, StoreError, UsageError
-from labeler.judges.embedded import EmbeddedJudge
-from labeler.pricing import given_price
-from labeler.record import LabelFailure, QuestionsOutcome, QuestionsRecord
-from labeler.stores.vectors import FOLDER
-from labeler.traffic import Limits
-from labeler.vectors import as_vector, cosine
+from labeler.integrations.embeddings.cache import EmbeddingWork
+from labeler.integrations.embeddings.embedder import Embedder
+from labeler.integrations.embeddings.openai_embedder import OpenAIEmbedder
+from labeler.integrations.embeddings.prices import flat_price
+from labeler.judges.embedded.judge import EmbeddedJudge
+from labeler.judges.pricing import given_price
+from labeler.judges.traffic.traffic import Limits
+from labeler.labels.record import LabelFailure, QuestionsOutcome, QuestionsRecord
+from labeler.labels.vectors import as_vector, cosine
+from labeler.store.vectors import FOLDER
 from wire.behaviours import body
 from wire.calls import Json
 from wire.embeddings_endpoint import vector

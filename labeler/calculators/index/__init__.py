@@ -1,0 +1,1 @@
+"""A columnar index of labels, equal to the records to the last bit."""

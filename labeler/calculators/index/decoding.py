@@ -1,0 +1,514 @@
+"""Reads a label's JSON into a row of the index, fast, and as strictly as label files are read.
+
+What is checked is what :mod:`labeler.data.label_files` checks: the type of every field, no unknown
+ones, the key worked out anew from the sentences and the signature, the profile, and that the label
+names nothing but its own sentences. Whatever does not pass here is no error yet: it is left to the
+models of :mod:`labeler.labels.record`, which decide, and which say what is wrong. So this may
+refuse too much, never too little. The types are those of the models, from which they are made.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import operator
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
+from itertools import chain, islice
+from typing import Any, NamedTuple
+
+import msgspec
+
+from labeler.calculators.columns import (
+    CITING,
+    COMPARED,
+    COUNTERPART,
+    ENTAILED,
+    GENERAL,
+    ON_TOPIC,
+    RELEVANT,
+    SUPPORTED,
+    UNSUPPORTED,
+    UTILIZED,
+)
+from labeler.calculators.index.rows import ClaimRow, LabelRow
+from labeler.calculators.index.structs import either, field_type, several, struct_of
+from labeler.calculators.tally import GENERAL as GENERAL_SUPPORT
+from labeler.labels.answers import (
+    SPECIAL_SUPPORT,
+    ComparedClaim,
+    ReferenceLabelingOutput,
+    VerbatimSupport,
+)
+from labeler.labels.non_answers import OVERRULED
+from labeler.labels.profiles import PROFILES
+from labeler.labels.record import LabelRecord, shows_reference
+from labeler.labels.signature import Signature, canonical_json
+from labeler.sentences.example import KeyedExample
+from labeler.sentences.keys import document_key, position, reference_key, response_key
+
+_SPECIAL = frozenset(SPECIAL_SUPPORT)
+_ENTAILMENT = "entailment"
+_DEEPEST = 64
+"""Metadata that is nested deeper is left to the models, which have a limit of their own."""
+
+
+class Doubtful(Exception):
+    """A line that the models must decide on."""
+
+
+def decode_label(content: bytes, key: str | None = None) -> LabelRow | None:
+    """Read the JSON of a label record.
+
+    Args:
+        content: the JSON.
+        key: what it must be the record of, where that is known.
+
+    Returns:
+        What the index holds of it; ``None`` for a sound label that enters no number, such as that
+        of a planted twin.
+
+    Raises:
+        Doubtful: it is another kind of record, damaged, edited, or merely unusual.
+    """
+    try:
+        record = _DECODER.decode(content)
+        if key is not None and key != record.key:
+            raise Doubtful
+        signature = bytes(record.signature)
+        read = _common_signature if len(signature) <= _LONGEST_SIGNATURE else _signature
+        signed, facts = read(signature)
+        row = _row(record, signed, facts)
+    except (msgspec.MsgspecError, ValueError, KeyError, RecursionError) as error:
+        raise Doubtful from error
+    return row if signed.counts else None
+
+
+_COMPARED = struct_of(
+    ComparedClaim,
+    reference_verdict=either(field_type(ComparedClaim.model_fields["reference_verdict"])),
+)
+_RICHER = {
+    "response_claims": either(several(_COMPARED)),
+    **{
+        name: either(field_type(ReferenceLabelingOutput.model_fields[name]))
+        for name in (
+            "response_sentences_without_claims",
+            "reference_claims",
+            "reference_sentences_without_claims",
+        )
+    },
+}
+"""The fields that not every profile's labels have."""
+_RICHER_OF = operator.attrgetter(*_RICHER)
+_NOTHING_RICHER = (msgspec.UNSET,) * len(_RICHER)
+_LABEL = struct_of(ReferenceLabelingOutput, **_RICHER)
+_VERBATIM = struct_of(
+    ReferenceLabelingOutput,
+    **_RICHER,
+    sentence_support_information=several(struct_of(VerbatimSupport)),
+)
+_SIGNATURE: msgspec.json.Decoder[Any] = msgspec.json.Decoder(
+    struct_of(Signature, sampling=either(msgspec.Raw))
+)
+_EXAMPLE = struct_of(KeyedExample, metadata=either(msgspec.Raw))
+_DECODER: msgspec.json.Decoder[Any] = msgspec.json.Decoder(
+    struct_of(
+        LabelRecord,
+        kind=field_type(LabelRecord.model_fields["kind"]),
+        example=_EXAMPLE,
+        label=_LABEL,
+        verbatim=either(either(None) | _VERBATIM),
+        # Most labels of a file have the same one, to the byte: it is read where it is new.
+        signature=msgspec.Raw,
+    )
+)
+_OBJECT = msgspec.json.Decoder(dict[str, Any])
+
+
+class _Signed(NamedTuple):
+    """What is known of a signature.
+
+    Attributes:
+        label: printed.
+        counts: whether such labels enter numbers; those of planted twins, say, do not.
+        family: what the names of the schemas of its profile have in common.
+        references: whether the judge was shown the reference answer.
+        before: its facts in canonical JSON, up to the source of an imported label.
+        after: what comes after the source.
+    """
+
+    label: str
+    counts: bool
+    family: str
+    references: bool
+    before: bytes
+    after: bytes
+
+    def facts(self, source: str | None) -> bytes:
+        """What enters the key."""
+        if source is None:
+            return self.before + self.after
+        return self.before + b'"source":' + msgspec.json.encode(source) + b"," + self.after
+
+
+_LONGEST_SIGNATURE = 1 << 14
+"""Bytes of a signature that is kept in memory: megabytes of them, however large others."""
+
+
+def _signature(content: bytes) -> tuple[_Signed, bytes]:
+    """What is known of a signature, and what of it enters the key, by its JSON as it stands."""
+    given = _SIGNATURE.decode(content)
+    source = _or(given.source, None)
+    given.source = msgspec.UNSET
+    unsourced = msgspec.json.encode(given)
+    read = _common_signed if len(unsourced) <= _LONGEST_SIGNATURE else _signed
+    signed = read(unsourced)
+    return signed, signed.facts(source)
+
+
+_common_signature = lru_cache(maxsize=1024)(_signature)
+
+
+def _signed(content: bytes) -> _Signed:
+    """What is known of a signature without its source, by its JSON."""
+    read = Signature.model_validate_json(content)
+    signature = read.model_copy(update={"source": _MARK})
+    before, *after = canonical_json(signature.facts()).split(f'"source":"{_MARK}",'.encode())
+    if len(after) != 1:
+        raise Doubtful
+    return _Signed(
+        label=str(signature),
+        counts=signature.counts,
+        family=signature.response_schema.name.partition("/")[0],
+        references=shows_reference(signature),
+        before=before,
+        after=after[0],
+    )
+
+
+_common_signed = lru_cache(maxsize=1024)(_signed)
+
+_MARK = "5f2b0c6e-the-source-of-an-imported-label"
+_PROFILE_OF = {profile.family: profile.name for profile in PROFILES.values()}
+
+
+def _object(content: bytes) -> dict[str, Any]:
+    """A JSON object that is not nested too deep."""
+    found = _OBJECT.decode(content)
+    if content.count(b"[") + content.count(b"{") <= _DEEPEST:
+        return found
+    level: list[object] = [found]
+    for _ in range(_DEEPEST):
+        level = [inner for each in level for inner in _inside(each)]
+        if not level:
+            return found
+    raise Doubtful
+
+
+def _inside(value: object) -> Iterable[object]:
+    """The lists and objects in one."""
+    inside = value.values() if isinstance(value, dict) else value
+    return [each for each in inside if isinstance(each, dict | list)]  # type: ignore[attr-defined]
+
+
+def _or(value: Any, default: Any) -> Any:  # noqa: ANN401 - whatever a field may hold
+    return default if value is msgspec.UNSET else value
+
+
+def _row(record: Any, signed: _Signed, facts: bytes) -> LabelRow:  # noqa: ANN401 - as above
+    example, label, verbatim = record.example, record.label, record.verbatim
+    sentences = list(chain.from_iterable(example.documents))
+    texts = [s.text for s in sentences]
+    sizes = tuple(map(len, example.documents))
+    shape = _common_shape(sizes) if max(len(texts), len(sizes)) <= _FEW else _shape_of(sizes)
+    if [s.key for s in sentences] != shape.keys:
+        raise Doubtful
+    places = shape.places
+    response, positions = _in_order(example.response, response_key)
+    pairs = zip(shape.keys, texts, strict=True)
+    shown = {
+        "documents": [tuple(islice(pairs, size)) for size in sizes],
+        "question": example.question,
+        "response": response,
+    }
+    if signed.references:
+        shown = _with_reference(shown, example)
+    # Canonical JSON has its keys sorted and no spaces; of texts alone, it is written here.
+    text = b'{"shown":%b,"signature":%b}' % (_ENCODE(shown), facts)
+    if hashlib.sha256(text).hexdigest() != record.key:
+        raise Doubtful
+    profile = _profile(label)
+    if _PROFILE_OF.get(signed.family, profile) != profile:
+        raise Doubtful
+    marks = _document_marks(label, places)
+    answer = label
+    if verbatim is not msgspec.UNSET and verbatim is not None:
+        _profile_of_verbatim(verbatim)
+        if OVERRULED.isdisjoint(_or(record.normalised, ())):
+            answer = verbatim
+    metadata = b"{}" if example.metadata is msgspec.UNSET else bytes(example.metadata)
+    return LabelRow(
+        id=example.id,
+        key=record.key,
+        label=signed.label,
+        profile=profile,
+        question=example.question,
+        metadata=metadata.decode(),
+        columns=_object(metadata).keys(),
+        documents=sizes,
+        lengths=list(map(len, texts)),
+        marks=marks,
+        response=_response_marks(label, places, positions),
+        stored=_stored_as_judged(label, marks) if answer is label else _stored(answer),
+        claims=None if profile == "trace" else _claims(label, places, positions),
+        reference_claims=_reference_claims(example, label, places)
+        if profile == "reference"
+        else None,
+    )
+
+
+_ENCODE = msgspec.json.Encoder().encode
+
+
+def _with_reference(shown: dict[str, Any], example: Any) -> dict[str, Any]:  # noqa: ANN401 - as above
+    """What is shown, and the reference answer, in the order of names."""
+    reference = [(s.key, s.text) for s in _or(example.reference, None) or ()]
+    return dict(sorted({**shown, "reference": reference}.items()))
+
+
+def _profile(label: Any) -> str:  # noqa: ANN401 - as above
+    """The profile of a label, which has all of its fields and no others."""
+    found = _RICHER_OF(label)
+    if found == _NOTHING_RICHER:
+        return "trace"
+    there = [value is not msgspec.UNSET for value in found]
+    claims, reference = there[:2], there[2:]
+    compared = {
+        claim.reference_verdict is not msgspec.UNSET for claim in _or(label.response_claims, ())
+    }
+    if all(claims) and not any(reference) and True not in compared:
+        return "claims"
+    if all(there) and False not in compared:
+        return "reference"
+    raise Doubtful
+
+
+def _profile_of_verbatim(label: Any) -> None:  # noqa: ANN401 - as above
+    """See that an answer as it was given is of a profile too: only one of ``trace`` has gaps."""
+    gaps = any(entry.fully_supported is None for entry in label.sentence_support_information)
+    if _profile(label) != "trace" and gaps:
+        raise Doubtful
+
+
+_Places = dict[str, int]
+"""For each document sentence, by its key, its place among all."""
+_FEW = 128
+"""Sentences, and documents, of a record whose keys are kept in memory: megabytes of them, however
+large others."""
+_DOCUMENTS, _FIRST = 1024, 64
+"""Documents, and sentences of each, whose keys are kept in memory."""
+
+
+class _Shape(NamedTuple):
+    """What records with as many sentences in each document have in common.
+
+    Attributes:
+        keys: of all document sentences, in order.
+        places: where among them each is.
+    """
+
+    keys: list[str]
+    places: _Places
+
+
+def _shape_of(sizes: tuple[int, ...]) -> _Shape:
+    keys: list[str] = []
+    for number, size in enumerate(sizes):
+        kept = _first_keys(number)[:size] if number < _DOCUMENTS else []
+        keys += kept
+        keys += (document_key(number, sentence) for sentence in range(len(kept), size))
+    return _Shape(keys, dict(zip(keys, range(len(keys)), strict=True)))
+
+
+_common_shape = lru_cache(maxsize=4096)(_shape_of)
+
+
+@lru_cache(maxsize=_DOCUMENTS)
+def _first_keys(document: int) -> list[str]:
+    return [document_key(document, sentence) for sentence in range(_FIRST)]
+
+
+def _in_order(sentences: Any, key: Callable[[int], str]) -> tuple[list[tuple[str, str]], _Places]:  # noqa: ANN401 - as above
+    """The keys and texts of sentences, and the positions of the keys, which are in order."""
+    keys_of = _keys_of_few if len(sentences) <= _FEW else _keys_of
+    known = keys_of(len(sentences), key)
+    found = [(s.key, s.text) for s in sentences]
+    if [name for name, _ in found] != list(known):
+        raise Doubtful
+    return found, known
+
+
+def _keys_of(size: int, key: Callable[[int], str]) -> _Places:
+    return {key(sentence): sentence for sentence in range(size)}
+
+
+_keys_of_few = lru_cache(maxsize=2 * _FEW + 2)(_keys_of)
+
+
+def _document_marks(label: Any, places: _Places) -> bytes:  # noqa: ANN401 - as above
+    relevant, utilized = label.all_relevant_sentence_keys, label.all_utilized_sentence_keys
+    marks = bytearray(len(places))
+    for key in relevant:
+        marks[places[key]] = RELEVANT
+    for key in utilized:
+        marks[places[key]] |= UTILIZED
+    both = marks.count(_BOTH)
+    if marks.count(RELEVANT) + both < len(relevant) or marks.count(UTILIZED) + both < len(utilized):
+        raise Doubtful  # It names a key twice.
+    return bytes(marks)
+
+
+_BOTH = RELEVANT | UTILIZED
+
+
+def _response_marks(label: Any, places: _Places, positions: _Places) -> bytes:  # noqa: ANN401 - as above
+    marks = bytearray(len(positions))
+    for entry in label.sentence_support_information:
+        mark = SUPPORTED if entry.fully_supported else UNSUPPORTED
+        support = entry.supporting_sentence_keys
+        if support:
+            if len(support) == 1 and support[0] in places:
+                mark |= CITING
+            else:
+                mark |= _kind_of(support, places)
+        marks[positions[entry.response_sentence_key]] |= mark
+    return bytes(marks.translate(_SETTLED))
+
+
+def _kind_of(support: list[str], places: _Places) -> int:
+    """The mark of what is named as support: sentences that there are, and special strings."""
+    named = frozenset(support)
+    if len(named) < len(support):
+        raise Doubtful
+    if named <= places.keys():
+        return CITING
+    if not named - places.keys() <= _SPECIAL:
+        raise Doubtful
+    if support == [GENERAL_SUPPORT]:
+        return GENERAL
+    return 0 if named <= _SPECIAL else CITING
+
+
+def _settled(mark: int) -> int:
+    """The mark of a sentence from those of all that is said of it: one doubt is enough."""
+    return mark & ~(SUPPORTED | GENERAL) if mark & UNSUPPORTED else mark
+
+
+_SETTLED = bytes(map(_settled, range(256)))
+
+
+def _require_distinct(keys: Sequence[str]) -> None:
+    if len(set(keys)) < len(keys):
+        raise Doubtful
+
+
+def _require_known(keys: Sequence[str], places: _Places) -> None:
+    """See that support names sentences that there are, and special strings, each once."""
+    _require_distinct(keys)
+    if not all(key in places or key in _SPECIAL for key in keys):
+        raise Doubtful
+
+
+def _stored_as_judged(label: Any, marks: bytes) -> tuple[int, int, int, int]:  # noqa: ANN401 - as above
+    """See :class:`~labeler.calculators.index.rows.LabelRow`; of a label stored as it was given.
+
+    Args:
+        label: the label, which names no key twice.
+        marks: its marks of document sentences.
+    """
+    unsupported = 0
+    if not label.overall_supported:
+        unsupported = [e.fully_supported for e in label.sentence_support_information].count(False)
+    relevant, utilized = label.all_relevant_sentence_keys, label.all_utilized_sentence_keys
+    return len(relevant), len(utilized), marks.count(_BOTH), unsupported
+
+
+def _stored(label: Any) -> tuple[int, int, int, int]:  # noqa: ANN401 - as above
+    """The same of an answer with gaps and keys that come twice or are none."""
+    relevant, utilized = label.all_relevant_sentence_keys, label.all_utilized_sentence_keys
+    unsupported = (
+        0
+        if label.overall_supported
+        else sum(
+            not entry.fully_supported
+            and (entry.fully_supported is False or not entry.supporting_sentence_keys)
+            for entry in label.sentence_support_information
+        )
+    )
+    both = len(set(relevant).intersection(utilized))
+    return len(relevant), len(utilized), both, unsupported
+
+
+def _claims(label: Any, places: _Places, sentences: dict[str, int]) -> ClaimRow:  # noqa: ANN401 - as above
+    for key in label.response_sentences_without_claims:
+        if key not in sentences:
+            raise Doubtful
+    _require_distinct(label.response_sentences_without_claims)
+    claims = label.response_claims
+    for claim in claims:
+        _require_known(claim.supporting_sentence_keys, places)
+        _require_distinct(claim.contradicting_sentence_keys)
+    return ClaimRow(
+        marks=bytes(map(_mark_of, claims)),
+        sentences=[sentences[claim.response_sentence_key] for claim in claims],
+        supporting=[
+            _documents(c.supporting_sentence_keys if c.verdict == _ENTAILMENT else (), places)
+            for c in claims
+        ],
+        contradicting=[
+            _documents(c.contradicting_sentence_keys, places, special=False) for c in claims
+        ],
+    )
+
+
+def _mark_of(claim: Any) -> int:  # noqa: ANN401 - as above
+    compared = claim.reference_verdict is not msgspec.UNSET
+    mark: int = (
+        ENTAILED * (claim.verdict == _ENTAILMENT)
+        | ON_TOPIC * claim.relevant_to_question
+        | COMPARED * compared
+        | COUNTERPART * (compared and claim.reference_verdict == _ENTAILMENT)
+    )
+    return mark
+
+
+def _reference_claims(example: Any, label: Any, places: _Places) -> ClaimRow:  # noqa: ANN401 - as above
+    _, sentences = _in_order(_or(example.reference, None) or (), reference_key)
+    silent = label.reference_sentences_without_claims
+    _require_distinct(silent)
+    if not all(key in sentences for key in silent):
+        raise Doubtful
+    claims = label.reference_claims
+    for claim in claims:
+        _require_distinct(claim.supporting_sentence_keys)
+    return ClaimRow(
+        marks=bytes(
+            ENTAILED * bool(claim.supporting_sentence_keys)
+            | COMPARED
+            | COUNTERPART * (claim.response_verdict == _ENTAILMENT)
+            for claim in claims
+        ),
+        sentences=[sentences[claim.reference_sentence_key] for claim in claims],
+        supporting=[
+            _documents(claim.supporting_sentence_keys, places, special=False) for claim in claims
+        ],
+        contradicting=[()] * len(claims),
+    )
+
+
+def _documents(keys: Iterable[str], places: _Places, *, special: bool = True) -> list[int]:
+    """The documents that hold one of the sentences, in order."""
+    named = [key for key in keys if not (special and key in _SPECIAL)]
+    if not all(key in places for key in named):
+        raise Doubtful
+    return sorted({position(key).document for key in named})

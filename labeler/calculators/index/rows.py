@@ -1,0 +1,215 @@
+"""What the index holds of one label: its tally, as numbers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any, NamedTuple
+
+from labeler.calculators.columns import (
+    CITING,
+    COMPARED,
+    COUNTERPART,
+    ENTAILED,
+    GENERAL,
+    ON_TOPIC,
+    RELEVANT,
+    SUPPORTED,
+    UNSUPPORTED,
+    UTILIZED,
+)
+from labeler.calculators.measuring import profile_of_row
+from labeler.calculators.tally import ClaimTally, Tally, tally
+from labeler.calculators.trace import unsupported_as_published
+from labeler.labels.record import LabelFailure, LabelRecord
+from labeler.sentences.example import KeyedExample
+from labeler.sentences.keys import document_key, position, reference_key, response_key
+
+
+class Unindexable(Exception):
+    """A record that no index can hold, such as one with keys out of order; it must be read itself.
+
+    Only a record that was made or edited by hand is so.
+    """
+
+
+class ClaimRow(NamedTuple):
+    """The claims of one text.
+
+    Attributes:
+        marks: of each claim, see :mod:`labeler.calculators.columns`.
+        sentences: position of the sentence that makes each claim.
+        supporting: for each claim, the indices of the documents that support it, in order.
+        contradicting: for each claim, those that contradict it, in order.
+    """
+
+    marks: bytes
+    sentences: Sequence[int]
+    supporting: Sequence[Sequence[int]]
+    contradicting: Sequence[Sequence[int]]
+
+
+class LabelRow(NamedTuple):
+    """One label.
+
+    Attributes:
+        id: the row's id.
+        key: identity of the judgement.
+        label: printed signature.
+        profile: name of the label's profile.
+        question: what the user asked.
+        metadata: the other columns, as JSON.
+        columns: their names.
+        documents: sentences in each document.
+        lengths: characters of each document sentence.
+        marks: of each document sentence, see :mod:`labeler.calculators.columns`.
+        response: marks of each response sentence.
+        stored: of the answer as stored, how many keys are relevant, how many utilized, how many
+            distinct ones are both, and how many sentences count as unsupported.
+        claims: those of the response; ``None`` where the profile has none.
+        reference_claims: those of the reference answer; ``None`` where the profile has none.
+    """
+
+    id: str
+    key: str
+    label: str
+    profile: str
+    question: str
+    metadata: str
+    columns: Collection[str]
+    documents: Sequence[int]
+    lengths: Sequence[int]
+    marks: bytes
+    response: bytes
+    stored: tuple[int, int, int, int]
+    claims: ClaimRow | None = None
+    reference_claims: ClaimRow | None = None
+
+
+class FailureRow(NamedTuple):
+    """One row without a label.
+
+    Attributes:
+        id: the row's id.
+        reason: why it has none.
+        label: printed signature; ``None`` where it failed before it had one.
+        profile: name of the profile that was asked for.
+        metadata: the other columns, as JSON.
+        columns: their names.
+    """
+
+    id: str
+    reason: str
+    label: str | None
+    profile: str
+    metadata: str
+    columns: Collection[str]
+
+
+def label_row(record: LabelRecord) -> LabelRow:
+    """What the index holds of a record.
+
+    Raises:
+        Unindexable: its sentences have other keys than their places.
+    """
+    example, counted = record.example, tally(record)
+    _require_order(example)
+    return LabelRow(
+        id=record.id,
+        key=record.key,
+        label=str(record.signature),
+        profile=profile_of_row(record).name,
+        question=example.question,
+        metadata=metadata_text(example.metadata),
+        columns=tuple(example.metadata),
+        documents=counted.documents,
+        lengths=tuple(counted.lengths.values()),
+        marks=_marks(counted.lengths, (counted.relevant, RELEVANT), (counted.utilized, UTILIZED)),
+        response=_marks(
+            counted.response,
+            (counted.supported, SUPPORTED),
+            (counted.unsupported, UNSUPPORTED),
+            (counted.general, GENERAL),
+            (counted.citing, CITING),
+        ),
+        stored=_stored(counted),
+        claims=_claims(counted.claims),
+        reference_claims=_claims(counted.reference_claims),
+    )
+
+
+def failure_row(failure: LabelFailure) -> FailureRow:
+    """What the index holds of a row without a label."""
+    return FailureRow(
+        id=failure.id,
+        reason=failure.reason,
+        label=str(failure.signature) if failure.signature else None,
+        profile=profile_of_row(failure).name,
+        metadata=metadata_text(failure.metadata),
+        columns=tuple(failure.metadata),
+    )
+
+
+def metadata_text(metadata: dict[str, Any]) -> str:
+    """Metadata as JSON, from which the very same values are read again.
+
+    Raises:
+        Unindexable: a number in it is infinite, as one of a file is that is too large.
+    """
+    try:
+        return json.dumps(metadata, allow_nan=False)
+    except ValueError as error:
+        raise Unindexable(f"a record's metadata holds what JSON cannot: {error}") from error
+
+
+def _require_order(example: KeyedExample) -> None:
+    """See that sentences have the keys of their places: the index holds places alone."""
+    documents = [
+        document_key(d, s) for d, part in enumerate(example.documents) for s in range(len(part))
+    ]
+    response = [response_key(s) for s in range(len(example.response))]
+    reference = [reference_key(s) for s in range(len(example.reference or ()))]
+    given = [sentence.key for sentence in example.reference or ()]
+    found = example.document_keys(), example.response_keys(), given
+    if found != (documents, response, reference):
+        raise Unindexable(f"record {example.id!r}: its sentences have other keys than their places")
+
+
+def _marks(keys: Iterable[str], *sets: tuple[frozenset[str], int]) -> bytes:
+    """For each key, the marks of the sets that hold it."""
+    marks = dict.fromkeys(keys, 0)
+    try:
+        for members, mark in sets:
+            for key in members:
+                marks[key] |= mark
+    except KeyError as error:
+        raise Unindexable(f"a label names {error}, which its sentences do not have") from None
+    return bytes(marks.values())
+
+
+def _stored(counted: Tally) -> tuple[int, int, int, int]:
+    relevant = counted.stored.all_relevant_sentence_keys
+    utilized = counted.stored.all_utilized_sentence_keys
+    both = len(set(relevant) & set(utilized))
+    unsupported = len(unsupported_as_published(counted.stored))
+    return len(relevant), len(utilized), both, unsupported
+
+
+def _claims(claims: Sequence[ClaimTally] | None) -> ClaimRow | None:
+    if claims is None:
+        return None
+    return ClaimRow(
+        marks=bytes(map(_mark_of, claims)),
+        sentences=[position(claim.sentence).sentence for claim in claims],
+        supporting=[sorted(claim.supporting) for claim in claims],
+        contradicting=[sorted(claim.contradicting) for claim in claims],
+    )
+
+
+def _mark_of(claim: ClaimTally) -> int:
+    return (
+        ENTAILED * claim.entailed
+        | ON_TOPIC * bool(claim.relevant)
+        | COMPARED * (claim.counterpart is not None)
+        | COUNTERPART * bool(claim.counterpart)
+    )

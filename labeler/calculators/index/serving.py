@@ -1,0 +1,230 @@
+"""Summaries of stored labels from columns: those of an index, or made while the labels are read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from labeler.calculators.column_summary import ColumnCounts, Counted, Frame
+from labeler.calculators.definition import Metric
+from labeler.calculators.index.parquet import DamagedIndex
+from labeler.calculators.index.rows import Unindexable
+from labeler.calculators.index.sidecar import open_sidecar, stream
+from labeler.calculators.index.stored import catch_up, read_others
+from labeler.calculators.index.where import files_of, is_store, sidecar_of
+from labeler.calculators.summary import Intervals, SummaryRow
+from labeler.data.lines import is_remote
+from labeler.errors import StoreError
+from labeler.labels.record import AnyOutcome, questions_among
+
+_QUESTION = "question"
+_PLACES = 1 << 40
+"""Rows of one file, at most: those of the next one have higher places."""
+
+
+class Served(NamedTuple):
+    """Summaries, and what else is stored there.
+
+    Attributes:
+        summary: of the labels.
+        rows: how many labels and failures there are.
+        others: outcomes of other kinds, such as scores.
+    """
+
+    summary: list[SummaryRow]
+    rows: int
+    others: list[AnyOutcome]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is to be summarised.
+
+    Attributes:
+        metrics: the metrics.
+        by: name of a metadata column.
+        fitting: whether rows have only those metrics that labels of their profile have the fields
+            for; otherwise all have all.
+        intervals: how intervals of the means are found.
+    """
+
+    metrics: Sequence[Metric]
+    by: str | None = None
+    fitting: bool = False
+    intervals: Intervals | None = None
+
+    def is_columnar(self, notice: Callable[[str], object]) -> bool:
+        """Whether there are metrics, and all have a vectorised form; told is which have none."""
+        if slow := [metric.id for metric in self.metrics if metric.vector is None]:
+            notice(f"no vectorised form of {', '.join(slow)}: the records are read one by one")
+        return bool(self.metrics) and not slow
+
+    def counts(self) -> ColumnCounts:
+        """Counts of no rows yet."""
+        drawn_by_question = self.intervals is not None and self.intervals.group == _QUESTION
+        return ColumnCounts(
+            self.metrics,
+            self.by,
+            fitting=self.fitting,
+            intervals=self.intervals,
+            question=_QUESTION if drawn_by_question else "",
+        )
+
+
+class FileCounts(NamedTuple):
+    """What was counted of a label file.
+
+    Attributes:
+        counted: of its labels and failures.
+        others: outcomes of other kinds, such as scores.
+    """
+
+    counted: Counted
+    others: list[AnyOutcome]
+
+
+def summarize_stored(
+    labels: str | Sequence[str],
+    metrics: Sequence[Metric],
+    by: str | None = None,
+    *,
+    fitting: bool = False,
+    intervals: Intervals | None = None,
+    notice: Callable[[str], object],
+) -> Served | None:
+    """Summarise the labels of files or a store without building a record for each.
+
+    A store's index is brought up to date first. That of a file is used where it is that of the file
+    as it is now; otherwise the file is read.
+
+    Args:
+        labels: a store's folder; or label files, folders of Parquet files and patterns.
+        metrics: the metrics.
+        by: name of a metadata column.
+        fitting: whether rows have only those metrics that labels of their profile have the fields
+            for; otherwise all have all.
+        intervals: how intervals of the means are found.
+        notice: told why an index is left aside or made anew.
+
+    Returns:
+        ``None`` where the records must be read one by one: a metric has no vectorised form,
+        things of several kinds stand side by side, or there is a store beside other labels.
+
+    Raises:
+        UsageError: a file cannot be read, or no row has a column that is named.
+        StoreError: the store is damaged.
+    """
+    asked = Asked(metrics, by, fitting, intervals)
+    if not asked.is_columnar(notice):
+        return None
+    names = [labels] if isinstance(labels, str) else labels
+    try:
+        if len(names) == 1 and is_store(Path(names[0])):
+            return _of_store(Path(names[0]), asked, notice)
+        files = files_of(names)
+        each = (count_file(file, asked, number, notice) for number, file in enumerate(files))
+        return added_up(each, asked) if files else None
+    except Unindexable as error:
+        notice(f"{error}; the records are read one by one")
+        return None
+
+
+def _of_store(path: Path, asked: Asked, notice: Callable[[str], object]) -> Served | None:
+    for rebuild in (False, True):
+        try:
+            index = catch_up(path, rebuild=rebuild)
+        except OSError as error:
+            notice(f"the index of {path} cannot be written: {error.strerror}; its labels are read")
+            return None
+        except DamagedIndex as error:
+            raise StoreError(f"the index of {path} cannot be read back: {error}") from error
+        if index is None:
+            return None
+        with closing(index):
+            counts = asked.counts()
+            try:
+                _add_all(counts, index.frames())
+            except DamagedIndex as error:
+                notice(f"the index of {path} is damaged: {error}; it is made anew")
+                continue
+            return _unless_mixed(counts, list(read_others(path, index.others)))
+    return None
+
+
+def count_file(
+    file: str, asked: Asked, number: int = 0, notice: Callable[[str], object] = lambda _: None
+) -> FileCounts:
+    """Count the rows of a label file, from its index where there is one to be believed.
+
+    Args:
+        file: path or address.
+        asked: what is to be counted.
+        number: how many files come before it.
+        notice: told why an index is left aside.
+
+    Raises:
+        UsageError: it cannot be read.
+        Unindexable: a label can only be read as a record.
+    """
+    counted = _from_index(file, asked, number, notice)
+    if counted is not None:
+        return FileCounts(counted, [])
+    counts, others = asked.counts(), list[AnyOutcome]()
+    _add_all(counts, stream(file, others.append, before=number * _PLACES))
+    return FileCounts(counts.counted(), others)
+
+
+def added_up(each: Iterable[FileCounts], asked: Asked) -> Served | None:
+    """The summary of label files that were counted one by one.
+
+    Args:
+        each: their counts, in order; consumed once.
+        asked: what was counted.
+
+    Returns:
+        ``None`` where the records must be read one by one; see :func:`summarize_stored`.
+
+    Raises:
+        UsageError: no row has a column that is named.
+    """
+    counts, others = asked.counts(), list[AnyOutcome]()
+    for one in each:
+        counts.add_counted(one.counted)
+        others += one.others
+    return _unless_mixed(counts, others)
+
+
+def _from_index(
+    file: str, asked: Asked, number: int, notice: Callable[[str], object]
+) -> Counted | None:
+    """What the index of a file says, where there is one to be believed."""
+    try:
+        segment = None if is_remote(file) else open_sidecar(Path(file))
+        if segment is None:
+            return None
+        with closing(segment):
+            if segment.footer.others:
+                return None
+            counts = asked.counts()
+            _add_all(counts, segment.frames(by_key=False, before=number * _PLACES))
+            return counts.counted()
+    except DamagedIndex as error:
+        path = Path(file)
+        named = path if sidecar_of(path).exists() else path.parent
+        notice(f"the index of {file} is left aside: {error}; labeler index {named} makes it anew")
+        return None
+
+
+def _add_all(counts: ColumnCounts, frames: Iterable[Frame]) -> None:
+    for frame in frames:
+        counts.add(frame)
+
+
+def _unless_mixed(counts: ColumnCounts, others: list[AnyOutcome]) -> Served | None:
+    """What was found, unless its order decides what a row was that could not even be read."""
+    if others and (counts.unsigned or any(True for _ in questions_among(others))):
+        return None
+    return Served(counts.summary(), counts.rows, others)

@@ -1,0 +1,188 @@
+"""The index of a label file, beside it: ``labels.jsonl`` has ``labels.jsonl.index.parquet``.
+
+Those of a folder's label files are in a folder of their own there, so that whoever reads the folder
+as one data set meets labels alone.
+
+An index is that of the file as it was when it was read: any other size, time of change, beginning
+or end, and it is left aside.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+
+from labeler.calculators.index.building import gather
+from labeler.calculators.index.frames import Gathering, MemoryFrame
+from labeler.calculators.index.parquet import DamagedIndex, Segment, SegmentWriter
+from labeler.calculators.index.where import PART_SUFFIX, PARTS_FOLDER, index_in_folder, sidecar_of
+from labeler.data.label_files import lines_of, outcome_of
+from labeler.errors import UsageError
+from labeler.labels.record import AnyOutcome
+
+_END = 1 << 16
+"""Bytes of either end of a file that enter its digest."""
+
+
+def write_sidecar(labels: Path, place: Path | None = None) -> int:
+    """Index a label file, and return how many rows that are.
+
+    Args:
+        labels: the file.
+        place: where the index is to be; by default beside the file.
+
+    Raises:
+        UsageError: the file cannot be read, a line of it is no outcome, or it changed meanwhile.
+        Unindexable: a label has keys out of order.
+        OSError: the index cannot be written.
+    """
+    before = _state(labels)
+    others: list[AnyOutcome] = []
+    seen = 0
+    place = place or sidecar_of(labels)
+    writer = SegmentWriter(place.absolute().parent)
+    try:
+        for batch, lines in _batches(labels, others.append):
+            writer.add(batch)
+            seen = lines
+        if _state(labels) != before:
+            raise UsageError(f"{labels} changed while it was indexed; index it again")
+        writer.finish(
+            place,
+            source=before,
+            after=0,
+            upto=seen,
+            seen=seen,
+            others=range(len(others)),
+        )
+    finally:
+        writer.abandon()
+    return writer.rows
+
+
+def write_indexes(labels: Sequence[Path], *, rebuild: bool = False) -> int:
+    """Index the label files of folders that have no index yet, and return how many rows all have.
+
+    Args:
+        labels: the files.
+        rebuild: index also those that have one.
+
+    Raises:
+        UsageError: as :func:`write_sidecar`, or a link is where indexes are to be.
+        Unindexable: the same.
+        OSError: the same.
+    """
+    rows = 0
+    for folder in {path.parent / PARTS_FOLDER for path in labels}:
+        folder.mkdir(exist_ok=True)
+        if not stat.S_ISDIR(folder.lstat().st_mode):
+            raise UsageError(f"{folder} is a link; indexes have a folder of their own: remove it")
+        _remove_orphans(folder, {index_in_folder(path) for path in labels})
+    for path in labels:
+        known = None if rebuild else _indexed_rows(path)
+        rows += write_sidecar(path, index_in_folder(path)) if known is None else known
+    return rows
+
+
+def _remove_orphans(folder: Path, wanted: set[Path]) -> None:
+    """Remove the indexes of label files that are gone."""
+    for path in folder.glob(f"*{PART_SUFFIX}"):
+        if path not in wanted:
+            path.unlink()
+
+
+def _indexed_rows(labels: Path) -> int | None:
+    """How many rows the index of a file has; ``None`` where it has none that is its own."""
+    try:
+        segment = open_sidecar(labels)
+    except DamagedIndex:
+        return None
+    if segment is None:
+        return None
+    segment.close()
+    return segment.footer.rows
+
+
+def open_sidecar(labels: Path) -> Segment | None:
+    """The index of a label file; ``None`` where there is none.
+
+    Raises:
+        DamagedIndex: it is not that of the file as it is now, or of another version.
+    """
+    doubt: DamagedIndex | None = None
+    for place in (sidecar_of(labels), index_in_folder(labels)):
+        try:
+            segment = _opened(place, labels)
+        except DamagedIndex as error:
+            doubt = error
+        else:
+            if segment is not None:
+                return segment
+    if doubt is not None:
+        raise doubt
+    return None
+
+
+def _opened(place: Path, labels: Path) -> Segment | None:
+    """The index of a label file, if it is at a place."""
+    try:
+        if not stat.S_ISREG(place.lstat().st_mode):
+            raise DamagedIndex("it is a link")
+        segment = Segment(place)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise DamagedIndex(f"it cannot be read: {error.strerror}") from error
+    if segment.footer.source != _state(labels):
+        segment.close()
+        raise DamagedIndex("the file was changed since")
+    return segment
+
+
+def stream(
+    labels: str | Path, aside: Callable[[AnyOutcome], object], *, before: int = 0
+) -> Iterator[MemoryFrame]:
+    """Read a label file in batches, without an index.
+
+    Args:
+        labels: the file.
+        aside: told of outcomes that are neither labels nor failures to make one.
+        before: number after which its places begin.
+
+    Raises:
+        UsageError: the file cannot be read, or a line of it is no outcome.
+        Unindexable: a label has keys out of order.
+    """
+    return (MemoryFrame(batch) for batch, _ in _batches(labels, aside, before))
+
+
+def _batches(
+    labels: str | Path, aside: Callable[[AnyOutcome], object], before: int = 0
+) -> Iterator[tuple[Gathering, int]]:
+    """Batches of rows, and the place of the last line that was read by then."""
+    batch, seen = Gathering(), before
+    for seen, line in enumerate(lines_of(str(labels)), start=before + 1):
+        other = gather(batch, seen, line.content, partial(outcome_of, line))
+        if other is not None:
+            aside(other)
+        if batch.full:
+            yield batch, seen
+            batch = Gathering()
+    yield batch, seen
+
+
+def _state(labels: Path) -> str:
+    """Size, time of change, and digest of both ends."""
+    try:
+        with labels.open("rb") as file:
+            facts = os.fstat(file.fileno())
+            head = file.read(_END)
+            file.seek(max(0, facts.st_size - _END))
+            ends = hashlib.sha256(head + file.read(_END)).hexdigest()
+    except OSError as error:
+        raise UsageError(f"cannot read {labels}: {error}; check the path and the file") from error
+    return f"{facts.st_size}:{facts.st_mtime_ns}:{ends}"

@@ -1,0 +1,360 @@
+"""The index of a label store: segments in its folder ``index``, each beginning where one ends.
+
+The number of the last row that was looked at says how far it reaches: rows are only ever added to
+a store, in the order of their numbers. So to catch up is to read the rows that came since.
+
+An index stays beside the database when that is replaced by another. Of some labels, the last one
+among them, each segment therefore has a stamp: their key, their seal, and the moment of saving,
+which no other database has, whatever labels it holds. A copy of the database has them too, up to
+where one of the two went on: there the last label of a segment is another one, or is missing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import stat
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from pathlib import Path
+
+from labeler.calculators.index.building import gather
+from labeler.calculators.index.frames import BATCH, Gathering
+from labeler.calculators.index.parquet import DamagedIndex, Segment, SegmentFrame, SegmentWriter
+from labeler.calculators.index.rows import Unindexable
+from labeler.calculators.index.where import FOLDER
+from labeler.errors import LabelerError, StoreError
+from labeler.labels.record import AnyOutcome, AnyRecord
+from labeler.store.checksums import BrokenSeal, label_json, unseal
+from labeler.store.reader import FAILURE, FAILURES, Database, Row
+
+if sys.platform != "win32":
+    import fcntl
+
+_SOURCE = "store"
+_PORTION = 512
+"""Rows that are read from the database at once."""
+_LONGEST = 16
+"""Batches in one segment: what was indexed before an interruption is kept in such pieces."""
+_SAMPLES = 64
+"""Labels of a segment that have stamps, at most about: to see them again takes milliseconds."""
+
+
+class StoreFile(Database):
+    """The database of a store, and what tells it from any other."""
+
+    def stamp(self, rowid: int) -> str:
+        """The digest of a row's key, its seal and the moment when it was saved."""
+        found = self._all(
+            "SELECT key, store_time, substr(value, 1, ?) FROM Cache WHERE rowid = ?", _SEALED, rowid
+        )
+        return hashlib.sha256(repr(found).encode()).hexdigest()
+
+    def holds_labels(self, after: int, upto: int) -> bool:
+        """Whether there is anything but failures among the rows after a number, up to another."""
+        query = "SELECT key FROM Cache WHERE rowid > ? AND rowid <= ?"
+        # Of a key that is NULL, SQL cannot say which it is: the scan refuses it.
+        found = f"SELECT 1 FROM ({query}) WHERE (key >= ? AND key < ?) IS NOT 1 LIMIT 1"  # noqa: S608 - no value in it
+        return bool(self._all(found, after, upto, *FAILURES))
+
+
+_SEALED = 64
+"""Bytes from the beginning of a value that hold the seal, which is a digest of the whole."""
+
+
+class StoreIndex:
+    """The index of a store, as far as it reached when it was opened.
+
+    Args:
+        segments: open, each beginning where the one before it ends.
+    """
+
+    def __init__(self, segments: list[Segment]) -> None:
+        self._segments = segments
+
+    @property
+    def rows(self) -> int:
+        """Labels that it holds."""
+        return sum(segment.footer.rows for segment in self._segments)
+
+    @property
+    def others(self) -> list[int]:
+        """Numbers of the store's rows that hold other records, such as scores."""
+        return [place for segment in self._segments for place in segment.footer.others]
+
+    def frames(self) -> Iterator[SegmentFrame]:
+        """Its batches."""
+        for segment in self._segments:
+            yield from segment.frames(by_key=True)
+
+    def close(self) -> None:
+        """Let go of the files."""
+        for segment in self._segments:
+            segment.close()
+
+
+def catch_up(
+    directory: Path, *, rebuild: bool = False, wait: bool = True, lock_timeout: float = 30.0
+) -> StoreIndex | None:
+    """Bring the index of a store up to date, and open it.
+
+    An index that is damaged, or not that of this store or this version, is made anew.
+
+    Args:
+        directory: the store's.
+        rebuild: make it anew in any case.
+        wait: for another process that is doing the same; otherwise leave it to that one.
+        lock_timeout: seconds to wait for who writes to the store.
+
+    Returns:
+        ``None`` where it was left to another process.
+
+    Raises:
+        StoreError: the store is damaged.
+        Unindexable: it holds a label that no index can hold.
+        OSError: the index cannot be written.
+    """
+    directory = directory.absolute()
+    database = StoreFile(directory, lock_timeout)
+    try:
+        folder = _folder(directory)
+        with _alone(folder, wait=wait) as alone:
+            if not alone:
+                return None
+            if rebuild:
+                _clear(folder)
+            segments = _believed(folder, database)
+            try:
+                return StoreIndex(_extended(folder, database, segments))
+            except BaseException:
+                StoreIndex(segments).close()
+                raise
+    finally:
+        database.close()
+
+
+def keep_up(directory: Path, notice: Callable[[str], object]) -> None:
+    """Bring the index of a store up to date where that can be done now; labels never depend on it.
+
+    Args:
+        directory: the store's.
+        notice: told where it cannot.
+    """
+    try:
+        index = catch_up(directory, wait=False)
+    except (LabelerError, Unindexable, DamagedIndex, OSError) as error:
+        notice(f"the index of {directory} was not brought up to date: {error}")
+        return
+    if index is not None:
+        index.close()
+
+
+def read_others(directory: Path, places: list[int]) -> Iterator[AnyRecord]:
+    """Read records by the numbers of their rows.
+
+    Raises:
+        StoreError: one is damaged.
+    """
+    database = StoreFile(directory.absolute(), 30.0)
+    try:
+        for place in places:
+            row = database.row(place)
+            if row is not None:
+                yield _unsealed(database, row)
+    finally:
+        database.close()
+
+
+def _folder(directory: Path) -> Path:
+    """The index's own folder, which is private as the store is."""
+    folder = directory / FOLDER
+    folder.mkdir(mode=0o700, exist_ok=True)
+    if not stat.S_ISDIR(folder.lstat().st_mode):
+        raise StoreError(f"{folder} is a link; an index has a folder of its own: remove the link")
+    return folder
+
+
+@contextmanager
+def _alone(folder: Path, *, wait: bool) -> Iterator[bool]:
+    """Keep other processes from writing the index, or tell that one does."""
+    flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
+    with os.fdopen(os.open(folder / "lock", flags, 0o600), "rb") as file:
+        if sys.platform != "win32":
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+            except BlockingIOError:
+                yield False
+                return
+        yield True
+
+
+def _clear(folder: Path) -> None:
+    for path in folder.iterdir():
+        if path.name != "lock":
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path)
+            else:
+                path.unlink()
+
+
+def _believed(folder: Path, database: StoreFile) -> list[Segment]:
+    """The segments of the folder, each from where another ends; none where any is in doubt."""
+    with ExitStack() as opened:
+        try:
+            segments = [_open(opened, path) for path in sorted(folder.glob("[0-9]*.parquet"))]
+            chain = _chained(segments)
+            _check(chain, database)
+        except (DamagedIndex, OSError):
+            opened.close()
+            _clear(folder)
+            return []
+        opened.pop_all()
+        return chain
+
+
+def _open(opened: ExitStack, path: Path) -> Segment:
+    if not stat.S_ISREG(path.lstat().st_mode):
+        raise DamagedIndex("it is a link")
+    segment = Segment(path)
+    opened.callback(segment.close)
+    return segment
+
+
+def _chained(segments: list[Segment]) -> list[Segment]:
+    after, chain = 0, list[Segment]()
+    for segment in sorted(segments, key=lambda segment: segment.footer.after):
+        footer = segment.footer
+        if footer.source != _SOURCE or footer.after != after or footer.upto < after:
+            raise DamagedIndex("it does not begin where another ends")
+        chain.append(segment)
+        after = footer.upto
+    return chain
+
+
+def _check(chain: list[Segment], database: StoreFile) -> None:
+    """See that the segments are of this database: as many rows, and the same labels among them."""
+    if not chain:
+        return
+    every, after = database.counts_after(chain[-1].footer.upto)
+    if every - after != sum(segment.footer.seen for segment in chain):
+        raise DamagedIndex("it covers another number of rows than the store has")
+    for segment in chain:
+        last = segment.footer.after
+        for last, stamp in segment.footer.samples:
+            if database.stamp(last) != stamp:
+                raise DamagedIndex("it is the index of another store")
+        if database.holds_labels(last, segment.footer.upto):
+            raise DamagedIndex("the store has labels that it passed over")
+
+
+def _extended(folder: Path, database: StoreFile, segments: list[Segment]) -> list[Segment]:
+    """The segments, and new ones for what the store has got since."""
+    while True:
+        after = segments[-1].footer.upto if segments else 0
+        if not database.counts_after(after)[1]:
+            return segments
+        short = segments.pop() if segments and segments[-1].footer.rows < BATCH else None
+        try:
+            path = _write(folder, database, after, short)
+            segments.append(Segment(path))
+        except DamagedIndex:
+            # A batch that was to be written again is damaged within.
+            StoreIndex(segments).close()
+            _clear(folder)
+            segments = []
+        else:
+            if short is not None:
+                (folder / _name(short.footer.after, short.footer.upto)).unlink(missing_ok=True)
+        finally:
+            if short is not None:
+                short.close()
+
+
+def _name(after: int, upto: int) -> str:
+    return f"{after:012}-{upto:012}.parquet"
+
+
+def _write(folder: Path, database: StoreFile, after: int, short: Segment | None) -> Path:
+    """Write a segment of the rows after a number, and of those of a short segment before them."""
+    writer = SegmentWriter(folder)
+    try:
+        return _Scan(database, writer, after, short).run(folder)
+    finally:
+        writer.abandon()
+
+
+class _Scan:
+    """One pass over new rows of a store, up to the end or until a segment is full."""
+
+    def __init__(
+        self, database: StoreFile, writer: SegmentWriter, after: int, short: Segment | None
+    ) -> None:
+        self._database = database
+        self._writer = writer
+        self._first = self._last = self._label = after
+        self._seen = 0
+        self._others: list[int] = []
+        self._samples: list[tuple[int, str]] = []
+        self._batch = Gathering()
+        if short is not None:
+            self._first = self._label = short.footer.after
+            self._seen = short.footer.seen
+            self._others += short.footer.others
+            self._samples += short.footer.samples
+            writer.add_segment(short)
+
+    def run(self, folder: Path) -> Path:
+        """Write the segment into a folder."""
+        while self._writer.rows < _LONGEST * BATCH:
+            rows = self._database.rows_after(self._last, _PORTION)
+            for number, row in rows:
+                self._look_at(number, row)
+            self._sample()
+            if self._batch.full or len(rows) < _PORTION:
+                self._writer.add(self._batch)
+                self._batch = Gathering()
+            if len(rows) < _PORTION:
+                break
+        path = folder / _name(self._first, self._last)
+        self._writer.finish(
+            path,
+            source=_SOURCE,
+            after=self._first,
+            upto=self._last,
+            seen=self._seen,
+            others=self._others,
+            # Counted from the end: the last label is always among them.
+            samples=self._samples[:: -max(len(self._samples) // _SAMPLES, 1)][::-1],
+        )
+        return path
+
+    def _sample(self) -> None:
+        """Stamp the last label that was looked at."""
+        if self._label > (self._samples[-1][0] if self._samples else self._first):
+            self._samples.append((self._label, self._database.stamp(self._label)))
+
+    def _look_at(self, number: int, row: Row) -> None:
+        self._last = number
+        self._seen += 1
+        if row.name.startswith(FAILURE):
+            return  # A store's failures are no outcomes: its rows may be labelled yet.
+        self._label = number
+        read = partial(_unsealed, self._database, row)
+        try:
+            content = label_json(row.value)
+        except BrokenSeal as error:
+            raise self._database.damaged(row.name, str(error)) from error
+        other: AnyOutcome | None
+        other = gather(self._batch, number, content, read, key=row.name)
+        if other is not None:
+            self._others.append(number)
+
+
+def _unsealed(database: StoreFile, row: Row) -> AnyRecord:
+    try:
+        return unseal(row.name, row.value)
+    except BrokenSeal as error:
+        raise database.damaged(row.name, str(error)) from error

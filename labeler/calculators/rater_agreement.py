@@ -1,0 +1,178 @@
+"""The fields of a label that can be compared, and how far two sides agree on one."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from labeler.calculators.statistics.agreement import (
+    PAIR,
+    Agreement,
+    Pattern,
+    Ratings,
+    cohen_kappa,
+    fleiss_kappa,
+    gwet_ac1,
+    krippendorff_alpha,
+    without_value,
+)
+from labeler.labels.record import LabelRecord
+
+DOCUMENT_SENTENCE = "document sentence"
+RESPONSE_SENTENCE = "response sentence"
+RECORD = "record"
+
+UNITS: Mapping[str, str] = {
+    "relevant": DOCUMENT_SENTENCE,
+    "utilized": DOCUMENT_SENTENCE,
+    "supported": RESPONSE_SENTENCE,
+    "overall_supported": RECORD,
+}
+"""The yes-or-no fields of every label, and what each says yes or no to."""
+
+_FLAGS = frozenset({"adherence", "adherence:ragbench", "adherence:length", "adherence:capstone"})
+"""The metrics that say yes or no of a record."""
+
+NOT_YES_OR_NO = "not_yes_or_no"
+"""Why numbers between 0 and 1 have neither kappa nor AC1: these compare classes."""
+
+
+def is_yes_or_no(field: str) -> bool:
+    """Whether a field says yes or no, so that a majority decides; of all others there are means.
+
+    By the field and not by its values, of which some files happen to have only 0 and 1.
+    """
+    return field in UNITS or field in _FLAGS
+
+
+@dataclass(frozen=True)
+class FieldAgreement:
+    """How far two sides agree on one field.
+
+    Attributes:
+        field: ``relevant``, ``utilized``, ``supported``, ``overall_supported``, or a metric's id.
+        unit: what is counted: ``document sentence``, ``response sentence`` or ``record``.
+        group: value of the grouping column; ``None`` for all records together.
+        units: units that both sides judged.
+        left_out: units that only one of them judged, or on which people are tied.
+        raw: share of the units on which both say the same.
+        mean_a: share of yes on side A among these units; of a metric, the mean. ``None`` where
+            there are none, or more than two sides.
+        mean_b: the same of side B.
+        kappa: Cohen's kappa.
+        ac1: Gwet's AC1.
+        alpha: Krippendorff's alpha; nominal for yes or no, interval for numbers.
+    """
+
+    field: str
+    unit: str
+    group: str | None
+    units: int
+    left_out: int
+    raw: float | None
+    mean_a: float | None
+    mean_b: float | None
+    kappa: Agreement
+    ac1: Agreement
+    alpha: Agreement
+    tied: int = 0
+    """Units among those left out on which as many people say yes as no."""
+
+    def as_json(self) -> dict[str, Any]:
+        """The published form."""
+        return {
+            "field": self.field,
+            "unit": self.unit,
+            "group": self.group,
+            "units": self.units,
+            "left_out": self.left_out,
+            "tied": self.tied,
+            "raw": self.raw,
+            "mean_a": self.mean_a,
+            "mean_b": self.mean_b,
+            **{
+                name: {"value": found.value, "undefined": found.undefined}
+                for name, found in self.by_name.items()
+            },
+        }
+
+    @property
+    def by_name(self) -> dict[str, Agreement]:
+        """Kappa, AC1 and alpha by name."""
+        return {"kappa": self.kappa, "ac1": self.ac1, "alpha": self.alpha}
+
+
+def field_agreement(
+    field: str, unit: str, group: str | None, patterns: Counter[Pattern]
+) -> FieldAgreement:
+    """Compare two sides, or see how far more of them agree.
+
+    Args:
+        field: what is compared.
+        unit: what is counted.
+        group: value of the grouping column, or ``None``.
+        patterns: how often each pair of ratings occurs: yes or no, or numbers.
+    """
+    ratings = Ratings(patterns)
+    raw = ratings.raw
+    kappa, ac1, alpha = coefficients(ratings)
+    return FieldAgreement(
+        field=field,
+        unit=unit,
+        group=group,
+        units=ratings.units,
+        left_out=sum(ratings.all.values()) - ratings.units,
+        raw=None if raw is None else float(raw),
+        mean_a=_mean(ratings, 0),
+        mean_b=_mean(ratings, 1),
+        kappa=kappa,
+        ac1=ac1,
+        alpha=alpha,
+    )
+
+
+def coefficients(ratings: Ratings) -> tuple[Agreement, Agreement, Agreement]:
+    """Kappa (Cohen's of two raters, Fleiss' of more), Gwet's AC1, Krippendorff's alpha.
+
+    Numbers that are not all 0 or 1 have only alpha, at the interval level.
+    """
+    if set(ratings.classes) <= {0, 1}:
+        pair = ratings.raters <= PAIR
+        kappa = cohen_kappa(ratings) if pair else fleiss_kappa(ratings)
+        return kappa, gwet_ac1(ratings), krippendorff_alpha(ratings)
+    return (
+        without_value("cohen_kappa", ratings, NOT_YES_OR_NO),
+        without_value("gwet_ac1", ratings, NOT_YES_OR_NO),
+        krippendorff_alpha(ratings, level="interval"),
+    )
+
+
+def _mean(ratings: Ratings, side: int) -> float | None:
+    """Mean of one side of two over the units that both judged."""
+    if ratings.raters > PAIR or not ratings.units:
+        return None
+    given = [(pattern[side], count) for pattern, count in ratings.paired.items()]
+    return sum(float(value) * count for value, count in given if value is not None) / ratings.units
+
+
+def verdicts_of(record: LabelRecord) -> dict[str, tuple[bool | None, ...]]:
+    """What a label says yes or no to, field by field, in reading order.
+
+    A response sentence without a judgement, which only imported labels have, is ``None``.
+    """
+    label, example = record.label, record.example
+    relevant = set(label.all_relevant_sentence_keys)
+    utilized = set(label.all_utilized_sentence_keys)
+    supported = {
+        entry.response_sentence_key: entry.fully_supported
+        for entry in label.sentence_support_information
+    }
+    documents = example.document_keys()
+    return {
+        "relevant": tuple(key in relevant for key in documents),
+        "utilized": tuple(key in utilized for key in documents),
+        "supported": tuple(supported.get(key) for key in example.response_keys()),
+        "overall_supported": (label.overall_supported,),
+    }

@@ -1,0 +1,137 @@
+"""Reads stored outcomes back, and measures them: all that ``labeler metrics`` needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from pydantic import BaseModel
+
+from labeler.calculators.definition import Metric
+from labeler.calculators.measuring import MetricsRow, measure
+from labeler.calculators.similarity import measure_questions, with_subjects
+from labeler.data.label_files import parts_of, read_outcomes
+from labeler.errors import UsageError
+from labeler.labels.record import (
+    AnyOutcome,
+    LabelRecord,
+    Outcome,
+    QuestionsRecord,
+    ScoreOutcome,
+    is_canary,
+    labels_among,
+    questions_among,
+    scores_among,
+)
+from labeler.store.reader import FILE
+
+
+def read_any(outcomes: str | Path) -> Iterator[AnyOutcome]:
+    """Read outcomes of every kind, labels and scores, one by one.
+
+    Args:
+        outcomes: a label file, JSON Lines or Parquet; a store's folder; a folder of Parquet files,
+            in folders of their own or not; a pattern such as ``labels/*.parquet``; or ``-``.
+
+    Raises:
+        UsageError: there is no such file or folder, or a line is no outcome.
+        StoreError: the store is damaged.
+    """
+    is_store = (Path(outcomes) / FILE).exists()
+    parts = None if is_store else parts_of(str(outcomes))
+    if parts is not None:
+        for part in parts:
+            yield from read_outcomes(part)
+    elif Path(outcomes).is_dir():
+        from labeler.store.disk import DiskStore  # noqa: PLC0415 - files do without
+
+        with DiskStore(outcomes, create=False) as store:
+            yield from store
+    else:
+        yield from read_outcomes(outcomes)
+
+
+def outcomes_of(outcomes: str | Path | Iterable[AnyOutcome]) -> Iterable[AnyOutcome]:
+    """Outcomes as Python functions are given them: those of a file or store, or the very ones.
+
+    Raises:
+        UsageError: they are neither; or as :func:`read_any`.
+    """
+    if isinstance(outcomes, str | Path):
+        return read_any(outcomes)
+    given: object = outcomes
+    if isinstance(given, Iterable) and not isinstance(given, Mapping | bytes | BaseModel):
+        return outcomes
+    raise UsageError(
+        f"outcomes are a label file, a store's folder, or a list of what labeler.label returns, "
+        f"not {type(given).__name__}; put one record in a list"
+    )
+
+
+def read_labels(labels: str | Path) -> Iterator[Outcome]:
+    """Read outcomes of a label file, of standard input (``-``), or of a store's folder.
+
+    What else stands there, such as scores, is left out.
+
+    Raises:
+        UsageError: there is no such file or folder, or a line is no label.
+        StoreError: the store is damaged.
+    """
+    return labels_among(read_any(labels))
+
+
+def read_scores(scores: str | Path) -> Iterator[ScoreOutcome]:
+    """Read the scores, and failures to score, of a file, standard input or a store's folder.
+
+    Raises:
+        UsageError: there is no such file or folder, or a line is no outcome.
+        StoreError: the store is damaged.
+    """
+    return scores_among(read_any(scores))
+
+
+def read_records(labels: str | Path) -> Iterator[LabelRecord]:
+    """Read the label records among the outcomes of :func:`read_labels`."""
+    return (
+        outcome
+        for outcome in read_labels(labels)
+        if isinstance(outcome, LabelRecord) and not is_canary(outcome)
+    )
+
+
+QUESTION = "question"
+"""The column that every record has: records of one question may be drawn together by it."""
+
+
+def measured(
+    outcomes: Iterable[AnyOutcome],
+    metrics: Sequence[Metric] | None = None,
+    *,
+    questions: Sequence[Metric] | None = None,
+    column: str = "",
+) -> Iterator[MetricsRow]:
+    """Measure outcomes one by one.
+
+    Args:
+        outcomes: labels, written questions and failures; what else is there is left out.
+        metrics: of labels; by default each metric once, in its default dialect, that labels of the
+            row's profile have the fields for; where none is named, labels are left out.
+        questions: of written questions; by default each once, in its default dialect.
+        column: a column that is asked for later: ``question``, which is no metadata, is then put
+            with the metadata, unless a column of that name is there.
+    """
+    for outcome, written in with_subjects(outcomes):
+        if (questions if written else metrics) == ():
+            continue
+        rows = (
+            (measure_questions(each, questions) for each in questions_among([outcome]))
+            if written
+            else (measure(each, metrics) for each in labels_among([outcome]) if not is_canary(each))
+        )
+        for row in rows:
+            if column == QUESTION and isinstance(outcome, LabelRecord | QuestionsRecord):
+                asked = {QUESTION: outcome.example.question}
+                yield replace(row, metadata=asked | row.metadata)
+            else:
+                yield row

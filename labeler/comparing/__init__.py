@@ -1,0 +1,1 @@
+"""Two sets of records side by side: comparison, difference, agreement, gates."""

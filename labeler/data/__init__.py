@@ -1,0 +1,1 @@
+"""Rows in; label files in and out."""

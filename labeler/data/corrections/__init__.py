@@ -1,0 +1,1 @@
+"""Corrections by people: the file, and how it overlays labels."""

@@ -1,0 +1,149 @@
+"""Rows of JSON files that are no JSON Lines: an array of objects, or an object that holds one.
+
+An array is read piece by piece: of its entries one at a time is in memory.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import IO
+
+from labeler.data.formats import Raw, read_json_lines
+from labeler.data.lines import Line, cannot_read, open_bytes, parse_object
+from labeler.errors import BadRow, UsageError
+
+_PIECE = 1 << 20
+_BOM = b"\xef\xbb\xbf"
+_OUTSIDE = re.compile(rb'["{}\[\],]')
+_QUOTE = ord('"')
+_INSIDE = re.compile(rb'(?:[^"\\]++|\\.)*+', re.DOTALL)
+"""What is left of a text, up to its quote or to a backslash at the very end of a piece."""
+
+
+def read_json(name: str) -> Iterator[Raw]:
+    """Read the rows of a JSON file: an array, an object, or JSON Lines after all.
+
+    An object is one row; where it holds exactly one list of objects and no text of its own, these
+    objects are the rows.
+
+    Raises:
+        UsageError: the file cannot be read.
+    """
+    with cannot_read(name), open_bytes(name) as file:
+        start = _start(file)
+        if start == b"[":
+            yield from _numbered(name, _entries(name, file))
+            return
+        is_lines = start != b"{" or _is_lines(start + file.readline(), file)
+    yield from read_json_lines(name) if is_lines else _document(name)
+
+
+def _start(file: IO[bytes]) -> bytes:
+    """Read up to the first byte that is more than white space or a byte order mark."""
+    while (byte := file.read(1)) and (byte.isspace() or byte in _BOM):
+        pass
+    return byte
+
+
+def _is_lines(first: bytes, file: IO[bytes]) -> bool:
+    """Whether the first line is an object by itself, and others follow."""
+    try:
+        parse_object(Line("", first))
+    except BadRow:
+        return False
+    return any(line.strip() for line in file)
+
+
+def _document(name: str) -> Iterator[Raw]:
+    with cannot_read(name), open_bytes(name) as file:
+        content = file.read().removeprefix(_BOM)
+    try:
+        value = parse_object(Line(name, content))
+    except BadRow as error:
+        raise UsageError(str(error)) from error
+    lists = [
+        part
+        for part in value.values()
+        if isinstance(part, list) and part and all(isinstance(one, dict) for one in part)
+    ]
+    if len(lists) != 1 or any(isinstance(part, str) for part in value.values()):
+        yield Raw(f"{name}:row 1", value)
+        return
+    for number, row in enumerate(lists[0], start=1):
+        yield Raw(f"{name}:row {number}", row)
+
+
+def _numbered(name: str, entries: Iterator[bytes]) -> Iterator[Raw]:
+    for number, entry in enumerate(entries, start=1):
+        where = f"{name}:row {number}"
+        try:
+            yield Raw(where, parse_object(Line(where, entry), "write objects, with commas between"))
+        except BadRow as error:
+            yield Raw(where, error)
+
+
+def _entries(name: str, file: IO[bytes]) -> Iterator[bytes]:
+    """The entries of an array whose opening bracket was read.
+
+    Raises:
+        UsageError: the array does not end, or the file goes on behind it.
+    """
+    depth, several = 1, False
+    entry = bytearray()
+    signs = _Signs(file)
+    for piece in signs:
+        start = 0
+        for sign, position in signs.of(piece):
+            if sign in b"{[":
+                depth += 1
+            elif sign in b"}]" and depth > 1:
+                depth -= 1
+            elif depth == 1:
+                entry += piece[start:position]
+                if sign == b"," or several or entry.strip():
+                    yield bytes(entry)
+                if sign != b",":
+                    _expect_end(name, sign, piece[position + 1 :], file)
+                    return
+                entry.clear()
+                start, several = position + 1, True
+        entry += piece[start:]
+    raise UsageError(f"{name} ends before its array does: it may be cut off; write it anew")
+
+
+class _Signs:
+    """The pieces of a file, and the brackets and commas in them that stand in no text."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self._quoted = self._escaped = False
+
+    def __iter__(self) -> Iterator[bytes]:
+        while piece := self._file.read(_PIECE):
+            yield piece
+
+    def of(self, piece: bytes) -> Iterator[tuple[bytes, int]]:
+        """The signs of the latest piece, each with its position."""
+        position = int(self._escaped)  # what stands behind a backslash ends nothing
+        self._escaped = False
+        while match := (_INSIDE.match if self._quoted else _OUTSIDE.search)(piece, position):
+            position = match.end()
+            if not self._quoted and match[0] != b'"':
+                yield match[0], match.start()
+            elif not self._quoted:
+                self._quoted = True
+            elif position == len(piece):
+                return
+            elif piece[position] != _QUOTE:
+                self._escaped = True
+                return
+            else:
+                self._quoted, position = False, position + 1
+
+
+def _expect_end(name: str, sign: bytes, piece: bytes, file: IO[bytes]) -> None:
+    if sign != b"]" or piece.strip() or any(line.strip() for line in file):
+        raise UsageError(
+            f"{name} goes on behind its array; write one array, or one object a line (.jsonl)"
+        )

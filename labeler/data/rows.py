@@ -1,0 +1,231 @@
+"""Input rows: read, checked, and told apart before any spend."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from labeler.data.formats import Raw, is_rereadable, of_lines, read_file
+from labeler.data.formats.columns import Columns, cells, fields_of_texts
+from labeler.data.formats.frames import Table
+from labeler.data.formats.presets import suggestion
+from labeler.data.lines import Line, read_lines
+from labeler.data.parsing import id_of, joined_id, metadata_of, refuse_surrogates, to_example
+from labeler.errors import BadRow, UsageError
+from labeler.labels.record import LabelFailure
+from labeler.labels.signature import canonical_json
+from labeler.sentences.example import Example
+
+
+class Row(NamedTuple):
+    """One input row: an example, or the failure that takes its place."""
+
+    where: str
+    """``FILE:LINE``, or ``row N`` for rows that come from Python."""
+    content: Example | LabelFailure
+
+
+class RowFile:
+    """The rows of files; iterating again reads the files again.
+
+    What can be read once only, such as standard input or a pipe, is JSON Lines and kept in memory;
+    the format of others is told by their names, see :mod:`labeler.data.formats`.
+
+    Args:
+        paths: files, read one after the other; or folders that hold a saved data set, or names
+            such as ``hf:owner/name:split`` and ``s3://bucket/rows.csv``.
+        id_from: columns that together name a row, joined by ``/``; by default the column ``id``.
+        columns: which column each field is read from; by default that of its own name.
+
+    Raises:
+        UsageError: both ``id_from`` and ``columns`` say what names a row.
+    """
+
+    def __init__(
+        self, *paths: str | Path, id_from: Sequence[str] = (), columns: Columns | None = None
+    ) -> None:
+        if id_from and columns and "id" in columns.named:
+            raise UsageError("both --id and --map id=… name the rows: give one of the two")
+        self._id_from = id_from
+        self._columns = columns
+        self._sources: list[str | list[Line]] = [
+            str(path) if is_rereadable(str(path)) else list(read_lines(path)) for path in paths
+        ]
+
+    def __iter__(self) -> Iterator[Row]:
+        """Each row in turn; a line that is no example becomes a failure in its place.
+
+        Raises:
+            UsageError: a file cannot be read, or a column that was named is in none of its rows.
+        """
+        for source in self._sources:
+            raws = read_file(source) if isinstance(source, str) else of_lines(source)
+            yield from _Understanding(self._columns, self._id_from).rows(raws)
+
+
+class RowPart(RowFile):
+    """The rows of a part of a file, named as those of the whole file are.
+
+    A column that was named may be in none of them: other parts may have it.
+
+    Args:
+        raws: reads them.
+        id_from: as for :class:`RowFile`.
+        columns: the same.
+    """
+
+    def __init__(
+        self,
+        raws: Callable[[], Iterator[Raw]],
+        *,
+        id_from: Sequence[str] = (),
+        columns: Columns | None = None,
+    ) -> None:
+        super().__init__(id_from=id_from, columns=columns)
+        self._raws = raws
+
+    def __iter__(self) -> Iterator[Row]:
+        """Each row in turn; one that is no example becomes a failure in its place."""
+        understanding = _Understanding(self._columns, self._id_from, awaits=False)
+        yield from understanding.rows(self._raws())
+
+
+@dataclass(frozen=True)
+class RowSequence:
+    """Rows given from Python: examples, or mappings with the same fields."""
+
+    rows: Sequence[Example | Mapping[str, Any]] | Table
+    columns: Columns | None = None
+    """Which column each field is read from; by default that of its own name."""
+
+    def __iter__(self) -> Iterator[Row]:
+        """Each row in turn; a mapping that is no example becomes a failure in its place."""
+        yield from _Understanding(self.columns).rows(
+            Raw(f"row {number}", row.model_dump() if isinstance(row, Example) else row)
+            for number, row in enumerate(self.rows, start=1)
+        )
+
+
+Rows = RowFile | RowSequence
+"""Rows that can be read more than once."""
+
+
+class _Understanding:
+    """Makes examples of the rows of one source."""
+
+    def __init__(
+        self, columns: Columns | None, id_from: Sequence[str] = (), *, awaits: bool = True
+    ) -> None:
+        self._columns = columns
+        self._id_from = id_from
+        self._awaited = dict(columns.expected()) if columns and awaits else {}
+        self._first: tuple[str, Mapping[str, Any]] | None = None
+
+    def rows(self, raws: Iterable[Raw]) -> Iterator[Row]:
+        """Each row in turn, as an example or as a failure.
+
+        Raises:
+            UsageError: a column that was named is in none of them.
+        """
+        for raw in raws:
+            if isinstance(raw.fields, BadRow):
+                yield Row(raw.where, _failure(raw.where, raw.fields))
+            else:
+                yield self._row(raw, raw.fields)
+        if self._first and self._awaited:
+            path, field = next(iter(self._awaited.items()))
+            where, row = self._first
+            raise UsageError(
+                f"no row has {path.text!r}, which {field!r} is to be read from; at {where} "
+                f"{path.fault(row)}"
+            )
+
+    def _row(self, raw: Raw, given: Mapping[str, Any]) -> Row:
+        """An example, or a failure that keeps the row's name and columns where they can be read."""
+        fields: Mapping[str, Any] = given
+        try:
+            if self._columns and isinstance(given, Mapping):
+                fields = self._columns.with_id(given, raw.where)
+                fields = self._renamed(self._columns, cells(given) if raw.of_texts else given, raw)
+            if raw.of_texts:
+                fields = fields_of_texts(fields, raw.where)
+            if self._id_from:
+                fields = {**fields, "id": joined_id(given, self._id_from, raw.where)}
+            return Row(raw.where, to_example(fields, raw.where))
+        except BadRow as error:
+            told = error
+            if error.reason == "missing_field" and self._columns is None:
+                told = BadRow(f"{error}{suggestion(given)}", reason=error.reason)
+            return Row(raw.where, _failed(fields, raw.where, told))
+
+    def _renamed(self, columns: Columns, given: Mapping[str, Any], raw: Raw) -> Mapping[str, Any]:
+        self._first = self._first or (raw.where, given)
+        for path in [path for path in self._awaited if not path.fault(given)]:
+            del self._awaited[path]
+        return columns.apply(given, raw.where)
+
+
+def _failed(fields: Mapping[str, Any], where: str, error: BadRow) -> LabelFailure:
+    name, metadata = where, {}
+    with contextlib.suppress(BadRow, AttributeError):
+        metadata = metadata_of(fields, where)
+        refuse_surrogates({"id": fields.get("id")}, where)
+        name = where if fields.get("id") is None else id_of(fields, where)
+    return _failure(name, error, metadata)
+
+
+def _failure(name: str, error: BadRow, metadata: dict[str, Any] | None = None) -> LabelFailure:
+    return LabelFailure(id=name, reason=error.reason, message=str(error), metadata=metadata or {})
+
+
+def distinct(rows: Iterable[Row]) -> Iterator[Row]:
+    """Pass on each row once; a row that repeats an earlier one in every field is left out.
+
+    Raises:
+        UsageError: two rows share an id and differ in content.
+    """
+    seen: dict[str, tuple[str, str]] = {}
+    for row in rows:
+        if not isinstance(row.content, Example):
+            yield row
+            continue
+        content = _content(row.content)
+        if row.content.id not in seen:
+            seen[row.content.id] = row.where, content
+            yield row
+        elif seen[row.content.id][1] != content:
+            raise UsageError(
+                f"{row.where}: id {row.content.id!r} stands already at {seen[row.content.id][0]} "
+                "with other content; ids name records: give each row its own, or name rows by "
+                "several columns (--id)"
+            )
+
+
+def _content(example: Example) -> str:
+    """SHA-256 of every field of an example, whatever the order of its columns."""
+    fields = example.model_dump_json(exclude={"metadata"}).encode()
+    return hashlib.sha256(fields + canonical_json(example.metadata)).hexdigest()
+
+
+class Survey(NamedTuple):
+    """What a first reading of the rows found."""
+
+    distinct: int
+    repeated: int
+    """Rows that repeat an earlier one in every field, and are left out."""
+
+
+def survey(rows: Rows) -> Survey:
+    """Read all rows once, before any spend.
+
+    Raises:
+        UsageError: the rows cannot be read, or two of them share an id and differ in content.
+    """
+    read = itertools.count()
+    kept = sum(1 for _ in distinct(row for row, _ in zip(rows, read, strict=False)))
+    return Survey(kept, next(read) - kept)

@@ -1,1 +1,0 @@
-"""Brings labels that were made elsewhere into the project's record format."""

@@ -1,0 +1,1 @@
+"""What most users never run; nothing imports an integration but its own command."""

@@ -1,0 +1,1 @@
+"""Tasks for annotation tools, and their answers as corrections."""

@@ -1,0 +1,1 @@
+"""Answer relevancy by generated questions and embeddings."""

@@ -1,0 +1,386 @@
+"""Embeddings from OpenAI's API, or any server that speaks it.
+
+The client is that of the judges: an address that is checked and final, nothing taken from the
+environment, no redirects. Requests ask the run's traffic first, which knows its limits and budget.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from decimal import Decimal
+
+from openai import AsyncOpenAI, Omit
+from pydantic import SecretStr, ValidationError
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception
+from tenacity.wait import wait_random_exponential
+
+from labeler.errors import FatalJudgeError, JudgeError, UsageError
+from labeler.integrations.embeddings.embedder import Embedded
+from labeler.integrations.embeddings.openai_answer import served_model_of, usage_of, vectors_of
+from labeler.integrations.embeddings.prices import embedding_price
+from labeler.judges.judge import UnusableAnswer
+from labeler.judges.openai.address import OFFICIAL_URL, host_of, safe_url, usable_key
+from labeler.judges.openai.client import (
+    WIRE_ERRORS,
+    headers_of,
+    may_be_charged,
+    open_client,
+    quota_of,
+    symptom_of,
+)
+from labeler.judges.openai.failures import Course, Failed, Symptom, diagnose, explain
+from labeler.judges.openai.health import MOST_REJECTED, Experience
+from labeler.judges.pricing import Price
+from labeler.judges.tokens import Approximation
+from labeler.judges.traffic.traffic import BudgetSpent, Sent, Size, Stopped, Traffic, current
+from labeler.labels.record import ReplyFacts, Usage
+from labeler.labels.vectors import EmbedderSpec, Vector
+from labeler.version import __version__
+
+TEXTS_PER_REQUEST = 128
+"""Fewer than any provider allows (OpenAI: 2,048); more would save no time."""
+TOKENS_PER_REQUEST = 100_000
+"""Expected; OpenAI allows 300,000."""
+_LONGEST_PAUSE = 60.0
+_SHORT_PAUSE = 2.0
+"""Seconds up to which a time that the server names concerns the one request."""
+
+
+class OpenAIEmbedder:
+    """Embeds texts with a hosted model.
+
+    An embedder serves any number of runs, also at once: each event loop has a client of its own
+    until :meth:`aclose` is called on it.
+
+    Args:
+        model: the model to ask.
+        api_key: sent to ``base_url``'s host and shown nowhere.
+        base_url: where requests go; no environment variable changes it.
+        dimensions: how many numbers to ask for; by default the model's own, and nothing is sent.
+        organization: sent where given.
+        project: the same.
+        timeout: seconds that one attempt may take in all.
+        max_attempts: requests at most for one batch of texts; what concerns all of them (rate
+            limits, outages) does not count.
+        texts_per_request: texts in one request at most.
+        price: what the model's tokens cost; by default what the table of prices says, if anything.
+        sleep: waits between attempts.
+
+    Raises:
+        UsageError: a setting is out of range, the address is not safe, or the key cannot be one.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        api_key: str,
+        base_url: str = OFFICIAL_URL,
+        dimensions: int | None = None,
+        organization: str | None = None,
+        project: str | None = None,
+        timeout: float = 60.0,
+        max_attempts: int = 6,
+        texts_per_request: int = TEXTS_PER_REQUEST,
+        price: Price | None = None,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self.spec = _spec(model, dimensions)
+        for name, value in {
+            "timeout": timeout,
+            "max_attempts": max_attempts,
+            "texts_per_request": texts_per_request,
+        }.items():
+            if not value > 0:
+                raise UsageError(f"embedder openai: {name} must be above 0, got {value}")
+        self._key = SecretStr(usable_key(api_key))
+        self._base_url = safe_url(base_url)
+        self._organization, self._project = organization, project
+        self._timeout, self._max_attempts = timeout, max_attempts
+        self._texts_per_request = texts_per_request
+        self._price = price or embedding_price(model, self._base_url)
+        self._sleep = sleep
+        self._counter = Approximation()
+        self._experience = Experience()
+        self._refused = 0
+        self._clients: dict[asyncio.AbstractEventLoop, AsyncOpenAI] = {}
+
+    @property
+    def price(self) -> Price | None:
+        """What the model's tokens cost, where it is known."""
+        return self._price
+
+    async def embed(self, texts: Sequence[str]) -> AsyncGenerator[Embedded, None]:
+        """Make the vectors of texts, many in one request; the next is sent on demand.
+
+        A text that the server does not take, such as one that is too long, has an error in its
+        vector's place, and so have texts that could not be asked about.
+
+        Yields:
+            What each request brought; before an error that ends the run, what the failed one took.
+
+        Raises:
+            FatalJudgeError: no text can be embedded with this key, model and address.
+            RunPaused: the server asks to wait longer than the run may.
+            UsageError: the run has a budget, and nobody knows what a text may cost.
+        """
+        job = _Job(current())
+        if job.traffic.budget.cap is not None and self._price is None:
+            raise UsageError(
+                f"a budget needs a price, and none is known for the embeddings of "
+                f"{self.spec.model!r} at {host_of(self._base_url)}: give one"
+            )
+        host = host_of(self._base_url)
+        if empty := tuple(text for text in texts if not text):
+            # It is not sent: one empty text spoils a whole request.
+            fault = UnusableAnswer("an empty text has no vector", reason="empty_text", attempts=0)
+            yield Embedded(empty, (fault,) * len(empty), ReplyFacts(attempts=0))
+        waiting = list(self._batches([text for text in texts if text]))[::-1]
+        while waiting:
+            batch = waiting.pop()
+            try:
+                vectors = await self._embedded(job, batch)
+            except FatalJudgeError:
+                yield Embedded((), (), job.taken(host))
+                raise
+            if vectors is None:
+                middle = len(batch) // 2
+                waiting += [batch[middle:], batch[:middle]]
+            else:
+                yield Embedded(tuple(batch), vectors, job.taken(host))
+
+    async def aclose(self) -> None:
+        """Close the connections of the running event loop; the embedder may be used again."""
+        client = self._clients.pop(asyncio.get_running_loop(), None)
+        if client is not None:
+            await client.close()
+
+    def _batches(self, texts: Sequence[str]) -> Iterator[list[str]]:
+        """Texts in groups of which each fits into a request."""
+        batch: list[str] = []
+        tokens = 0
+        for text in texts:
+            size = self._counter.count(text)
+            if batch and (
+                len(batch) == self._texts_per_request or tokens + size > TOKENS_PER_REQUEST
+            ):
+                yield batch
+                batch, tokens = [], 0
+            batch.append(text)
+            tokens += size
+        if batch:
+            yield batch
+
+    async def _embedded(
+        self, job: _Job, texts: list[str]
+    ) -> tuple[Vector | JudgeError, ...] | None:
+        """Embed texts in one request; ``None`` to find the one at fault by asking in halves."""
+        before = job.attempts
+        try:
+            vectors = await self._persist(job, texts)
+        except Failed as failed:
+            cause = failed
+        else:
+            self._experience.succeed()
+            self._refused = 0
+            return vectors
+        # Gone on out here, so that no exception hangs on ours that holds the key or the texts.
+        if len(texts) > 1 and self._may_be_one_text(cause):
+            return None
+        self._refused += cause.rule.lasting
+        error = self._failure(cause, job.attempts - before)
+        if isinstance(error, FatalJudgeError):
+            raise error
+        return (error,) * len(texts)
+
+    def _may_be_one_text(self, failed: Failed) -> bool:
+        """Whether one of several texts may be at fault, rather than what all of them share."""
+        suspect = failed.rule.course is Course.SUSPECT
+        return failed.rule.lasting or (suspect and self._experience.worked)
+
+    async def _persist(self, job: _Job, texts: list[str]) -> tuple[Vector, ...]:
+        """The one retry layer."""
+        forgiven = 0
+
+        def enough(state: RetryCallState) -> bool:
+            error = state.outcome.exception() if state.outcome else None
+            nonlocal forgiven
+            forgiven += isinstance(error, _Forgiven)
+            return state.attempt_number - forgiven >= self._max_attempts
+
+        retrying = AsyncRetrying(
+            stop=enough,
+            wait=_pause,
+            retry=retry_if_exception(_worth_retrying),
+            sleep=lambda seconds: job.traffic.rest(seconds, self._sleep),
+            reraise=True,
+        )
+        return await retrying(self._attempt, job, texts)
+
+    async def _attempt(self, job: _Job, texts: list[str]) -> tuple[Vector, ...]:
+        """Send one request as soon as the traffic allows it, unless the run is being stopped."""
+        try:
+            async with job.traffic.request(job, self._size(texts)) as sent:
+                job.attempts += 1
+                return await self._send(job, texts, sent)
+        except Stopped:
+            raise Failed(Symptom("interrupted")) from None
+        except BudgetSpent as spent:
+            raise Failed(Symptom("budget"), detail=str(spent)) from None
+
+    async def _send(self, job: _Job, texts: list[str], sent: Sent) -> tuple[Vector, ...]:
+        flaw = ""
+        try:
+            # The client's own time-out starts anew with every byte; this one does not.
+            async with asyncio.timeout(self._timeout):
+                response = await self._client().embeddings.with_raw_response.create(
+                    model=self.spec.model,
+                    input=texts,
+                    encoding_format="base64",
+                    dimensions=self.spec.dimensions or Omit(),
+                )
+                answer: object = response.parse()
+        except WIRE_ERRORS as error:
+            symptom, charged = symptom_of(error), may_be_charged(error)
+            _tell_quotas(sent, headers_of(error))
+        else:
+            _tell_quotas(sent, response.headers)
+            self._bill(job, sent, answer)
+            try:
+                return vectors_of(answer, len(texts), self.spec.dimensions)
+            except ValueError as error:
+                symptom, charged, flaw = Symptom("not_json"), True, str(error)
+        raise self._failed(job.traffic, sent, symptom, flaw, charged=charged)
+
+    def _size(self, texts: list[str]) -> Size:
+        tokens = sum(map(self._counter.count, texts))
+        if self._price is None:
+            return Size(tokens)
+        return Size(tokens, self._price.worst(sum(map(self._counter.at_most, texts)), 0))
+
+    def _bill(self, job: _Job, sent: Sent, answer: object) -> None:
+        """Note what an answer took."""
+        usage = usage_of(answer)
+        job.served_model = served_model_of(answer) or job.served_model
+        if usage is None:
+            sent.answered()
+            return
+        job.usage = usage + (job.usage or Usage())
+        cost = None if self._price is None else self._price.cost(usage)
+        sent.answered(tokens=usage.prompt_tokens, cost=cost)
+
+    def _failed(
+        self, traffic: Traffic, sent: Sent, symptom: Symptom, detail: str, *, charged: bool
+    ) -> Failed:
+        """Tell the traffic of a request that brought nothing, and forgive what all suffer."""
+        failed = Failed(symptom, detail)
+        course = failed.rule.course
+        if course is Course.RATE:
+            sent.limited()
+        elif course is Course.RETRY and sent.end is None:
+            sent.failed(charged=charged)
+        elif sent.end is None:
+            sent.answered(tokens=0, cost=Decimal(0))  # refused, so that nothing was taken
+        wait = symptom.retry_after or (sent.refill if course is Course.RATE else 0.0)
+        if course in _PASSING and wait > _SHORT_PAUSE:
+            traffic.pause(wait)
+        if traffic.patient():
+            if course is Course.RATE or sent.probe:
+                return _Forgiven(symptom, detail)
+        elif sent.probe:
+            away = f"no answer for {traffic.limits.max_outage / 60:.0f} min"
+            return Failed(Symptom("unreachable"), f"{away}; the latest: {failed.rule.what}")
+        return failed
+
+    def _failure(self, failed: Failed, sent: int) -> JudgeError:
+        """Say in our words why there are no vectors."""
+        symptom, history = self._experience.weigh(failed.symptom)
+        rule = diagnose(symptom)
+        message = (
+            f"embedder {self.spec} at {host_of(self._base_url)}, after {sent} "
+            f"request{'s' * (sent != 1)}: "
+            f"{explain(symptom, timeout=self._timeout, detail=history or failed.detail)}"
+        )
+        # A server that takes no text at all is not asked about each of a hundred thousand.
+        none_taken = self._refused >= MOST_REJECTED and not self._experience.worked
+        if none_taken or rule.course in {Course.FATAL, Course.SUSPECT}:
+            return FatalJudgeError(message, reason=rule.reason, attempts=sent)
+        return UnusableAnswer(message, reason=rule.reason, attempts=sent, lasting=rule.lasting)
+
+    def _client(self) -> AsyncOpenAI:
+        """The client, made on the event loop that uses it: a client cannot change loops."""
+        loop = asyncio.get_running_loop()
+        if loop not in self._clients:
+            self._clients[loop] = open_client(
+                self._base_url,
+                self._key.get_secret_value(),
+                timeout=self._timeout,
+                organization=self._organization,
+                project=self._project,
+            )
+        return self._clients[loop]
+
+
+@dataclass(eq=False)
+class _Job:
+    """What one call of ``embed`` has taken since it last told."""
+
+    traffic: Traffic
+    attempts: int = 0
+    usage: Usage | None = None
+    served_model: str | None = None
+    started: float = field(default_factory=time.monotonic)
+
+    def taken(self, host: str) -> ReplyFacts:
+        """The same, as it is passed on, once."""
+        facts = ReplyFacts(
+            served_model=self.served_model,
+            host=host,
+            usage=self.usage,
+            attempts=self.attempts,
+            seconds=round(time.monotonic() - self.started, 3),
+            created_at=datetime.now(UTC).isoformat(timespec="seconds"),
+            labeler_version=__version__,
+        )
+        self.attempts, self.usage, self.started = 0, None, time.monotonic()
+        return facts
+
+
+class _Forgiven(Failed):
+    """A failure that concerns all requests and is not held against this one."""
+
+
+_PASSING = frozenset({Course.RETRY, Course.RATE})
+
+
+def _spec(model: str, dimensions: int | None) -> EmbedderSpec:
+    try:
+        return EmbedderSpec(embedder="openai", model=model, dimensions=dimensions)
+    except ValidationError as error:
+        problem = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    where = ".".join(map(str, problem["loc"]))
+    raise UsageError(f"embedder openai does not accept its {where}: {problem['msg']}")
+
+
+def _tell_quotas(sent: Sent, headers: Mapping[str, str]) -> None:
+    sent.told(requests=quota_of(headers, "requests"), tokens=quota_of(headers, "tokens"))
+
+
+def _worth_retrying(error: BaseException) -> bool:
+    # tenacity hands over every BaseException; Ctrl-C and cancellation are no Failed.
+    return isinstance(error, Failed) and error.rule.course in _PASSING
+
+
+def _pause(state: RetryCallState) -> float:
+    """Seconds of back-off; a long time that the server names is waited for by the whole run."""
+    error = state.outcome.exception() if state.outcome else None
+    named = error.symptom.retry_after if isinstance(error, Failed) else None
+    return max(_BACK_OFF(state), min(named or 0.0, _SHORT_PAUSE))
+
+
+_BACK_OFF = wait_random_exponential(multiplier=1, max=_LONGEST_PAUSE)
+"""Full jitter, so that requests that fail together do not come back together."""

@@ -1,0 +1,108 @@
+"""Embeddings from a table that lies inside a package: offline, without a model to run.
+
+The package wordllama carries one vector for each of 32,000 word pieces, 16 MB in all, and the
+tokenizer that finds them; a text's vector is the mean of its pieces'. Its own loader is not used,
+nor is the package imported at all: it would set up logging for the whole program, it looks for its
+tokenizer in a folder that is not there, and what it does not find it downloads. Here its two files
+are read, and nothing else.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import AsyncGenerator, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from labeler.errors import UsageError
+from labeler.integrations.embeddings.embedder import Embedded
+from labeler.integrations.embeddings.prices import FREE
+from labeler.judges.pricing import Price
+from labeler.labels.record import ReplyFacts
+from labeler.labels.vectors import EmbedderSpec, Vector, as_vector
+
+if TYPE_CHECKING:
+    import numpy as np
+
+_TABLE = "weights/l2_supercat_256.safetensors"
+_TOKENIZER = "tokenizers/l2_supercat_tokenizer_config.json"
+_TENSOR = "embedding.weight"
+_INSTALL = "pip install 'rag-labeler[embeddings]'"
+
+
+class WordLlamaEmbedder:
+    """Embeds with the table of the package wordllama: free, offline, 256 dimensions.
+
+    Args:
+        package: the folder of the package; by default that of the installed one.
+
+    Raises:
+        UsageError: the package, or one that reads its files, is not installed or incomplete.
+    """
+
+    def __init__(self, package: str | Path | None = None) -> None:
+        folder = Path(package) if package is not None else _installed()
+        table, tokenizer = folder / _TABLE, folder / _TOKENIZER
+        self._table, self._tokenizer = _loaded(table, tokenizer)
+        # Another table is another model, whatever release of the package brings it.
+        marks = hashlib.sha256(table.read_bytes() + tokenizer.read_bytes()).hexdigest()
+        self.spec = EmbedderSpec(
+            embedder="wordllama",
+            model=f"{table.stem}@{marks[:12]}",
+            dimensions=int(self._table.shape[1]),
+        )
+
+    @property
+    def price(self) -> Price:
+        """Nothing."""
+        return FREE
+
+    async def embed(self, texts: Sequence[str]) -> AsyncGenerator[Embedded, None]:
+        """Make the vectors of texts; a text without a known piece has a vector of zeros."""
+        found = self._tokenizer.encode_batch(list(texts), add_special_tokens=False)
+        vectors = tuple(self._mean(pieces.ids) for pieces in found)
+        yield Embedded(tuple(texts), vectors, ReplyFacts(attempts=0))
+
+    async def aclose(self) -> None:
+        """Nothing to release."""
+
+    def _mean(self, pieces: Sequence[int]) -> Vector:
+        known = [piece for piece in pieces if piece < len(self._table)]
+        if not known:
+            return (0.0,) * int(self._table.shape[1])
+        # In double precision, so that the sum does not depend on the machine's way of adding.
+        mean: list[float] = self._table[known].astype("float64").mean(axis=0).tolist()
+        return as_vector(mean)
+
+
+def _installed() -> Path:
+    """The folder of the package, found without importing it."""
+    found = find_spec("wordllama")
+    if found is None or not found.submodule_search_locations:
+        raise _missing("wordllama")
+    return Path(next(iter(found.submodule_search_locations)))
+
+
+def _loaded(table: Path, tokenizer: Path) -> tuple[np.ndarray[Any, Any], Any]:
+    try:
+        from safetensors import safe_open  # noqa: PLC0415 - an extra
+        from tokenizers import Tokenizer  # noqa: PLC0415 - the same
+    except ImportError as error:
+        raise _missing(error.name or "safetensors") from error
+    for file in (table, tokenizer):
+        if not file.is_file():
+            raise UsageError(
+                f"embedder wordllama: there is no {file}; reinstall it: {_INSTALL}, "
+                "which names the releases that carry it"
+            )
+    with safe_open(str(table), framework="np") as tensors:
+        weights = tensors.get_tensor(_TENSOR)
+    return weights, Tokenizer.from_file(str(tokenizer))
+
+
+def _missing(package: str) -> UsageError:
+    return UsageError(
+        f"embedder wordllama needs the package {package}, which is not installed: {_INSTALL}; "
+        "or use the embedder lexical, which needs nothing, or openai"
+    )

@@ -1,0 +1,93 @@
+"""Summaries and label files as metrics and artifacts of an MLflow run."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from labeler.calculators import SummaryRow
+from labeler.errors import UsageError
+from labeler.version import __version__
+
+_ODD = re.compile(r"[^\w\-. /]", re.ASCII)
+"""Characters that names of metrics may not have everywhere."""
+
+
+def log_summary(rows: Iterable[SummaryRow], label_file: str | Path | None = None) -> None:
+    """Log summaries, and the labels that they are of, to the active run of MLflow.
+
+    Each metric is logged by its mean, ``relevance``, and beside it ``relevance.defined``,
+    ``relevance.undefined`` and ``relevance.failed``, the numbers of rows, and ``relevance.low`` and
+    ``relevance.high`` where there is an interval. Of groups the name is ``relevance/GROUP``. What
+    made the numbers is a tag, ``labeler.labels.signature.relevance``.
+
+    Args:
+        rows: of labels that were made in one way.
+        label_file: becomes an artifact of the run.
+
+    Raises:
+        UsageError: mlflow is not installed; the labels were made in several ways; two names come
+            out the same; or there is no such file.
+    """
+    every = list(rows)
+    ways = {row.label for row in every if row.label is not None}
+    if len(ways) > 1:
+        raise UsageError(
+            f"these are summaries of labels that were made in {len(ways)} ways, whose metrics have "
+            "the same names; log each in a run of its own"
+        )
+    if label_file is not None and not Path(label_file).is_file():
+        raise UsageError(f"{label_file} is no file: nothing was logged")
+    numbers = _numbers(every)
+    tags = {
+        f"labeler.labels.signature.{_name(row.metric.id)}": row.signature(__version__)
+        for row in every
+    }
+    mlflow = _mlflow()
+    mlflow.set_tags({"labeler.version": __version__, **tags})
+    mlflow.log_metrics(numbers)
+    if label_file is not None:
+        mlflow.log_artifact(str(label_file))
+
+
+def _numbers(rows: Iterable[SummaryRow]) -> dict[str, float]:
+    numbers: dict[str, float] = {}
+    for row in rows:
+        name = _name(row.metric.id) + ("" if row.group is None else f"/{_name(row.group)}")
+        found = {f"{name}.{part}": value for part, value in _counts(row).items()}
+        if row.mean is not None:
+            found[name] = row.mean
+        if found.keys() & numbers.keys():
+            raise UsageError(
+                f"two groups or metrics have the name {name!r:.80}, where odd characters count as "
+                "_: rename a group"
+            )
+        numbers |= found
+    return numbers
+
+
+def _counts(row: SummaryRow) -> dict[str, float]:
+    counts: dict[str, float] = {
+        "defined": row.defined,
+        "undefined": sum(row.undefined.values()),
+        "failed": sum(row.failed.values()),
+    }
+    if row.interval:
+        counts |= {"low": row.interval.low, "high": row.interval.high}
+    return counts
+
+
+def _name(text: str) -> str:
+    return _ODD.sub("_", text)
+
+
+def _mlflow() -> Any:  # noqa: ANN401 - mlflow need not be installed
+    try:
+        import mlflow  # noqa: PLC0415 - heavy, and seldom needed
+    except ImportError as error:
+        raise UsageError(
+            "log_summary needs mlflow, which is not installed: pip install 'rag-labeler[mlflow]'"
+        ) from error
+    return mlflow

@@ -1,0 +1,1 @@
+"""The embedded judge: lexical scores, no network, no key."""

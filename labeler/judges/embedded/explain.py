@@ -1,0 +1,94 @@
+"""Says in a sentence or two what a score rests on.
+
+Documents and responses are untrusted text. What is quoted from them is single words, few of them,
+each cut short: nothing in an explanation can carry mark-up, an instruction or a whole sentence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from labeler.judges.embedded.support import Evidence
+
+QUOTED_WORDS = 6
+QUOTED_LETTERS = 24
+NAMED_KEYS = 3
+
+
+def explain_support(evidence: Evidence, threshold: float) -> str:
+    """Say what matched and what did not for one response sentence."""
+    if evidence.kind == "empty":
+        return "Not supported: the response claims nothing that documents could support."
+    if evidence.kind == "general":
+        return "Claims nothing of its own, so there is nothing to look for in the documents."
+    if evidence.kind == "meta":
+        return _explain_meta(evidence)
+    relation = "at least" if evidence.support >= threshold else "below"
+    parts = [
+        _closest(evidence),
+        _listed("Not in any document", evidence.unseen),
+        _listed("Names not in any document", evidence.names),
+        _listed("Numbers without a match in the closest sentences", evidence.numbers),
+        "The closest sentence says the same but for a negation." if evidence.flipped else "",
+        f"Lexical score {evidence.support:.2f}, {relation} the threshold {threshold:.2f}.",
+    ]
+    return " ".join(filter(None, parts))
+
+
+def explain_overall(evidence: Mapping[str, Evidence], supported: Sequence[str]) -> str:
+    """Say how many response sentences are supported, and which are the weakest of the others."""
+    if all(found.kind == "empty" for found in evidence.values()):
+        return "The response claims nothing that documents could support."
+    counted = f"{len(supported)} of {len(evidence)} response sentences are supported."
+    weak = {key: found.support for key, found in evidence.items() if key not in supported}
+    if not weak:
+        return counted
+    return f"{counted} Lowest lexical scores: {_ranked({k: -v for k, v in weak.items()}, -1)}."
+
+
+def explain_relevance(
+    scores: Mapping[str, float], threshold: float, unseen_question: Sequence[str]
+) -> str:
+    """Say how the relevant document sentences were found."""
+    chosen = sum(value >= threshold for value in scores.values())
+    if not scores:
+        return "There are no document sentences."
+    found = (
+        f"{chosen} of {len(scores)} document sentences reach {threshold:.2f} on words shared with "
+        f"the question and the response, counting their neighbours; highest: {_ranked(scores)}."
+    )
+    missing = _listed("Words of the question in no document", unseen_question)
+    return f"{found} {missing}".rstrip()
+
+
+def _explain_meta(evidence: Evidence) -> str:
+    if evidence.flipped:
+        return (
+            "Says that the documents do not say something, but the closest sentence "
+            f"{evidence.closest[0]} says it ({_words(evidence.matched)})."
+        )
+    return "Says that the documents do not say something, and no document sentence says just that."
+
+
+def _closest(evidence: Evidence) -> str:
+    if not evidence.closest:
+        return "No document sentence shares a content word with it."
+    share = f"{evidence.coverage:.0%} of its content by weight ({_words(evidence.matched)})"
+    first, *others = evidence.closest
+    second = f"; more is in {others[0]}" if others else ""
+    return f"Closest document sentence {first} has {share}{second}."
+
+
+def _listed(title: str, words: Sequence[str]) -> str:
+    return f"{title}: {_words(words)}." if words else ""
+
+
+def _words(words: Sequence[str]) -> str:
+    quoted = ", ".join(word[:QUOTED_LETTERS] for word in words[:QUOTED_WORDS])
+    return f"{quoted}, …" if len(words) > QUOTED_WORDS else quoted
+
+
+def _ranked(scores: Mapping[str, float], sign: int = 1) -> str:
+    """The highest scores with their keys, each shown times the sign."""
+    best = sorted(scores, key=lambda key: -scores[key])[:NAMED_KEYS]
+    return ", ".join(f"{key} ({sign * scores[key]:.2f})" for key in best)

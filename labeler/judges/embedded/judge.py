@@ -1,0 +1,136 @@
+"""The judge that needs no key, no network and no model: a lexical baseline.
+
+It compares words. It cannot tell a paraphrase from a fabrication, nor a true sentence from one
+that rearranges the words of the documents, and it is no replacement for a language model. It is
+deterministic, fast and free: a floor that another judge should beat, and a way to run everything
+downstream without paying.
+Claims, where they are asked for, are clauses: see ``labeler.judges.embedded.claims``.
+
+Which rows were used for what: see ``labeler.judges.embedded.scoring``. Thresholds come from the
+same 2,032 development rows of RAGBench: the support threshold lies where the F1 of unsupported
+sentences and of non-adherent records are both within .015 of their best, the relevance threshold
+makes the mean share of relevant sentences right, the utilization threshold has the best sentence
+F1. They do not carry over to every data set; ``labeler.judges.embedded.calibration`` finds the
+support threshold for one's own labels. ``python benchmarks/judges.py`` prints how well all of it
+does.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated
+
+from labeler.errors import UsageError
+from labeler.judges.embedded.claims import with_claims
+from labeler.judges.embedded.explain import explain_overall, explain_relevance, explain_support
+from labeler.judges.embedded.scoring import Scores, score
+from labeler.judges.embedded.support import Evidence
+from labeler.judges.judge import InKey, JudgeReply, JudgeSpec
+from labeler.judges.prompting import JudgeRequest
+from labeler.labels.answers import GPTLabelingOutput, SentenceSupport
+from labeler.labels.record import ReplyFacts, SentenceScores
+from labeler.sentences.example import KeyedExample
+
+SUPPORT_THRESHOLD = 0.55
+RELEVANCE_THRESHOLD = 1.05
+UTILIZATION_THRESHOLD = 1.15
+
+
+class EmbeddedSpec(JudgeSpec):
+    """Identity of the embedded judge; a score at or above its threshold is a yes."""
+
+    judge: Annotated[str, InKey] = "embedded"
+    model: Annotated[str, InKey] = "lexical-1"
+    support_threshold: Annotated[float, InKey] = SUPPORT_THRESHOLD
+    relevance_threshold: Annotated[float, InKey] = RELEVANCE_THRESHOLD
+    utilization_threshold: Annotated[float, InKey] = UTILIZATION_THRESHOLD
+
+
+class EmbeddedJudge:
+    """Labels by shared words; see the module's docstring for what that is worth."""
+
+    def __init__(
+        self,
+        *,
+        support_threshold: float = SUPPORT_THRESHOLD,
+        relevance_threshold: float = RELEVANCE_THRESHOLD,
+        utilization_threshold: float = UTILIZATION_THRESHOLD,
+    ) -> None:
+        thresholds = {
+            "support_threshold": support_threshold,
+            "relevance_threshold": relevance_threshold,
+            "utilization_threshold": utilization_threshold,
+        }
+        for name, value in thresholds.items():
+            if not math.isfinite(value):
+                raise UsageError(f"{name} must be a finite number, got {value}")
+        self.spec = EmbeddedSpec(
+            support_threshold=float(support_threshold),
+            relevance_threshold=float(relevance_threshold),
+            utilization_threshold=float(utilization_threshold),
+        )
+
+    async def label(self, request: JudgeRequest) -> JudgeReply:
+        """Judge one record; never fails, never waits."""
+        example, threshold = request.example, self.spec.support_threshold
+        scores = score(example)
+        label = decide(example, scores, self.spec)
+        return JudgeReply(
+            answer=with_claims(label, request.output, example, scores, threshold),
+            facts=ReplyFacts(served_model=self.spec.model, attempts=1),
+            scores=SentenceScores(
+                support={key: found.support for key, found in scores.evidence.items()},
+                relevance=scores.relevance,
+                utilization=scores.utilization,
+            ),
+        )
+
+    async def aclose(self) -> None:
+        """Nothing to release."""
+
+
+def decide(example: KeyedExample, scores: Scores, spec: EmbeddedSpec) -> GPTLabelingOutput:
+    """Turn scores into a label that keeps the contract."""
+    support = {
+        key: _supporting_keys(found, spec.support_threshold)
+        for key, found in scores.evidence.items()
+    }
+    supported = [key for key, keys in support.items() if keys]
+    named = {key for keys in support.values() for key in keys}
+    return GPTLabelingOutput(
+        relevance_explanation=explain_relevance(
+            scores.relevance, spec.relevance_threshold, scores.unseen_question
+        ),
+        all_relevant_sentence_keys=tuple(
+            key for key, value in scores.relevance.items() if value >= spec.relevance_threshold
+        ),
+        overall_supported_explanation=explain_overall(scores.evidence, supported),
+        # A response without sentences claims nothing, and what claims nothing earns no support.
+        overall_supported=bool(supported) and len(supported) == len(example.response),
+        sentence_support_information=tuple(
+            SentenceSupport(
+                response_sentence_key=key,
+                explanation=explain_support(scores.evidence[key], spec.support_threshold),
+                supporting_sentence_keys=keys,
+                fully_supported=bool(keys),
+            )
+            for key, keys in support.items()
+        ),
+        # What supports a response sentence was used by it, whatever its own score.
+        all_utilized_sentence_keys=tuple(
+            key
+            for key, value in scores.utilization.items()
+            if value >= spec.utilization_threshold or key in named
+        ),
+    )
+
+
+def _supporting_keys(found: Evidence, threshold: float) -> tuple[str, ...]:
+    """The keys or the special string that support a sentence; none if it is not supported."""
+    if found.kind == "empty" or found.support < threshold:
+        return ()
+    if found.kind == "general":
+        return ("general",)
+    if found.kind == "meta":
+        return ("supported_without_sentence",)
+    return found.closest

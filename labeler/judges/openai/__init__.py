@@ -1,0 +1,1 @@
+"""The judge behind OpenAI's API and servers that speak it."""

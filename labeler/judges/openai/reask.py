@@ -1,0 +1,120 @@
+"""The message that asks a judge to mend an answer: what broke the contract, and what is allowed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Literal
+
+from labeler.labels.answers import (
+    SPECIAL_SUPPORT,
+    ClaimsLabelingOutput,
+    GPTLabelingOutput,
+    ReferenceLabelingOutput,
+)
+from labeler.labels.contract import Violation
+from labeler.sentences.example import KeyedExample
+from labeler.sentences.keys import position
+
+ReaskVersion = Literal["reask/1"]
+REASK_VERSION: ReaskVersion = "reask/1"
+"""Version of every text in this module. It is in the label's key, because other words may bring
+another label: count it up, here and above, whenever a text changes."""
+
+NOT_A_LABEL = (
+    "That was not a JSON object of the required schema. Write the whole label again, as JSON alone."
+)
+"""Asks to mend an answer that could not be read at all."""
+
+NO_ANSWER = (
+    "That was not a JSON object of the required schema. "
+    "Write the whole answer again, as JSON alone."
+)
+"""The same of an answer that is no label."""
+
+_MOST = 20
+
+
+def rules_again(violations: Sequence[Violation], rules: str) -> str:
+    """Name what an answer that is no label broke, then its rules."""
+    return (
+        f"That answer broke the rules: {brief(violations)}. {rules} "
+        "Write the whole answer again, as JSON alone."
+    )
+
+
+def complaint(
+    violations: Sequence[Violation],
+    example: KeyedExample,
+    output: type[GPTLabelingOutput] = GPTLabelingOutput,
+) -> str:
+    """Name every broken rule with its keys, then the keys that exist.
+
+    Args:
+        violations: what the answer broke.
+        example: the record.
+        output: the class of the label that is asked for; where it has claims, so do the rules.
+    """
+    return (
+        f"That label broke the rules: {brief(violations)}. "
+        f"Document sentence keys are {key_ranges(example.document_keys()) or 'none'}. "
+        f"Response sentence keys, each judged exactly once, are "
+        f"{key_ranges(example.response_keys())}. Only supporting_sentence_keys may also hold "
+        f"{', '.join(SPECIAL_SUPPORT)}; it is empty exactly when fully_supported is false. "
+        f"{_CLAIMS if issubclass(output, ClaimsLabelingOutput) else ''}"
+        f"{_of_the_reference(example) if issubclass(output, ReferenceLabelingOutput) else ''}"
+        "Write the whole label again, as JSON alone."
+    )
+
+
+_CLAIMS = (
+    "Each response sentence has at least one entry in response_claims or stands in "
+    "response_sentences_without_claims, never both. Among response_claims, entailment needs "
+    "supporting_sentence_keys, and contradiction needs contradicting_sentence_keys. A sentence is "
+    "fully_supported exactly when all its claims are entailment. "
+)
+
+
+def _of_the_reference(example: KeyedExample) -> str:
+    keys = (sentence.key for sentence in example.reference or ())
+    return (
+        f"Reference sentence keys are {key_ranges(keys)}: each has at least one entry in "
+        "reference_claims or stands in reference_sentences_without_claims, never both. "
+        "In reference_claims, supporting_sentence_keys holds document sentence keys alone. "
+    )
+
+
+def brief(violations: Sequence[Violation]) -> str:
+    """Name violations shortly: an answer can break any number of rules with any number of keys."""
+    return _first(_MOST, (f"{v.kind} in {v.field}: {_keys(v)}" for v in violations), "; ")
+
+
+def key_ranges(keys: Iterable[str]) -> str:
+    """Write keys compactly: ``0a, 0b, 0c, 1a`` becomes ``0a-0c, 1a``."""
+    runs: list[list[str]] = []
+    for key in sorted(set(keys), key=position):
+        if runs and _follows(runs[-1][-1], key):
+            runs[-1].append(key)
+        else:
+            runs.append([key])
+    return ", ".join(run[0] if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
+
+
+def _follows(earlier: str, later: str) -> bool:
+    one, other = position(earlier), position(later)
+    return one[:2] == other[:2] and one.sentence + 1 == other.sentence
+
+
+def _keys(violation: Violation) -> str:
+    # What is given as a key may be a sentence of the document; that is not passed on.
+    shown = (repr(key) if _KEY_LIKE.fullmatch(key) else "a text" for key in violation.keys)
+    return _first(_MOST, shown, ", ")
+
+
+def _first(most: int, texts: Iterable[str], separator: str) -> str:
+    named = list(texts)
+    more = [f"and {len(named) - most} more"] if len(named) > most else []
+    return separator.join(named[:most] + more)
+
+
+_KEY_LIKE = re.compile(r"[A-Za-z0-9_.\[\]-]{1,32}", re.ASCII)

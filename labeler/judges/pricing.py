@@ -1,0 +1,354 @@
+"""What tokens cost: US dollars, exact, from a table that its keepers date or from the user's own.
+
+The table is that of the package genai-prices. It lies inside the package: nothing is fetched, now
+or later. A price that was looked up does not change while a run goes on.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from labeler.errors import UsageError
+
+if TYPE_CHECKING:
+    from genai_prices.types import ModelPrice, PriceCalculation
+
+    from labeler.labels.record import Usage
+
+MILLION = 1_000_000
+"""Prices are dollars for so many tokens."""
+BATCH_SHARE = Decimal("0.5")
+"""What a Batch API charges of the price, where no table says otherwise."""
+
+PRICE_FORM = "IN,OUT[,CACHED[,CACHE_WRITE]] in US dollars per million tokens, such as 0.25,2,0.025"
+_AMOUNT = re.compile(r"\d{1,7}(\.\d{1,12})?", re.ASCII)
+_ELSE_CHARGED = ("requests_kcount", "output_reasoning_mtok", "output_citation_mtok")
+"""Keys of the table that charge a text request for something that :class:`Rates` does not have."""
+_VERIFIED = re.compile(r"(?:verified|checked) on (\d{4}-\d{2}-\d{2})", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Rates:
+    """US dollars per million tokens, for requests whose prompt is longer than ``above`` tokens."""
+
+    input: Decimal
+    output: Decimal
+    cached_input: Decimal
+    """Prompt tokens that the provider read from its cache."""
+    cache_write: Decimal
+    """Prompt tokens that the provider wrote to its cache."""
+    above: int = 0
+
+    @property
+    def dearest_input(self) -> Decimal:
+        """The most that a prompt token can cost, whatever the provider's cache does."""
+        return max(self.input, self.cached_input, self.cache_write)
+
+    def times(self, share: Decimal) -> Rates:
+        """A share of every rate."""
+        return Rates(
+            self.input * share,
+            self.output * share,
+            self.cached_input * share,
+            self.cache_write * share,
+            self.above,
+        )
+
+
+@dataclass(frozen=True)
+class Price:
+    """What one model's tokens cost."""
+
+    tiers: tuple[Rates, ...]
+    """By length of the prompt, the shortest first; the first begins at 0. A tier's rates hold for
+    every token of a request that reaches it."""
+    source: str
+    """Where the prices come from, and of when they are, for people."""
+    batch_tiers: tuple[Rates, ...] | None = None
+    """The rates in a batch; ``None`` where only :data:`BATCH_SHARE` is known."""
+    context_window: int | None = None
+    """Tokens that the model takes at most, where the table says so."""
+
+    def cost(self, usage: Usage) -> Decimal:
+        """US dollars for the tokens of one request.
+
+        Usage is a server's word: a part that exceeds its whole is taken as the whole, and a
+        negative count as 0.
+        """
+        prompt = max(0, usage.prompt_tokens)
+        cached = min(prompt, max(0, usage.cached_tokens))
+        written = min(prompt - cached, max(0, usage.cache_write_tokens))
+        rates = self._reached(prompt)[-1]
+        dollars = (
+            (prompt - cached - written) * rates.input
+            + cached * rates.cached_input
+            + written * rates.cache_write
+            + max(0, usage.completion_tokens) * rates.output
+        )
+        return dollars / MILLION
+
+    def worst(self, prompt_tokens: int, output_tokens: int) -> Decimal:
+        """US dollars that no request with at most so many tokens can exceed, however cached."""
+        reached = self._reached(prompt_tokens)
+        dollars = prompt_tokens * max(rates.dearest_input for rates in reached)
+        return (dollars + output_tokens * max(rates.output for rates in reached)) / MILLION
+
+    def batched(self) -> Price:
+        """The price of the same tokens in a batch."""
+        tiers = self.batch_tiers or tuple(rates.times(BATCH_SHARE) for rates in self.tiers)
+        return replace(self, tiers=tiers, batch_tiers=tiers, source=f"{self.source}, batch")
+
+    def _reached(self, prompt_tokens: int) -> Sequence[Rates]:
+        """The tiers that a prompt of this length reaches: the last of them counts."""
+        return self.tiers[:1] + tuple(r for r in self.tiers[1:] if prompt_tokens > r.above)
+
+
+def find_price(
+    model: str, base_url: str | None = None, *, given: str | None = None, file: str | None = None
+) -> Price | None:
+    """The price to reckon with: given on the command line, or in a file, or in the table.
+
+    Args:
+        model: the model that is asked.
+        base_url: the server that is asked; ``None`` for OpenAI.
+        given: the option ``--price``.
+        file: the option ``--prices``.
+
+    Raises:
+        UsageError: both are given, or one of them cannot be read.
+    """
+    if given is not None and file is not None:
+        raise UsageError("--price and --prices both say what tokens cost: give one of them")
+    if given is not None:
+        return given_price(given)
+    if file is not None:
+        return file_price(file, model)
+    return price_of(model, base_url)
+
+
+def price_of(model: str, base_url: str | None = None) -> Price | None:
+    """The price of a model in the table of genai-prices, or ``None`` where it has none.
+
+    The table knows other names of a model: :attr:`Price.source` says which entry was taken. Where
+    a price depends on the hour, or changes within a day from now, the dearest one counts.
+
+    Args:
+        model: the model that is asked.
+        base_url: the server that is asked; ``None`` for OpenAI. A server that the table does not
+            know has no price, whatever its models are called.
+    """
+    found = list(_look_up(model, base_url, {}))
+    tiers = _tiers([entry.model_price for entry in found])
+    if tiers is None:
+        return None
+    entry = found[0]
+    batch = [entry.model_price for entry in _look_up(model, base_url, _BATCH)]
+    return Price(
+        tiers=tiers,
+        source=_source(entry),
+        batch_tiers=_tiers(batch) if _has_batch(entry) else None,
+        context_window=entry.model.context_window,
+    )
+
+
+def given_price(text: str) -> Price:
+    """The price that ``--price`` states. What is left out costs what uncached input costs.
+
+    Raises:
+        UsageError: it has not the form of :data:`PRICE_FORM`.
+    """
+    match [_dollars(part) for part in text.split(",")]:
+        case [Decimal() as uncached, Decimal() as output, *others] if (
+            len(others) <= len(_OPTIONAL) and None not in others
+        ):
+            return Price((_rates(uncached, output, others),), f"--price {text.strip()}")
+        case _:
+            raise UsageError(f"--price is {text!r:.60}; it must be {PRICE_FORM}")
+
+
+def file_price(path: str | Path, model: str) -> Price:
+    """The price of a model in a file of the user's own.
+
+    The file is a JSON object, prices in US dollars per million tokens::
+
+        {"as_of": "2026-11-01", "models": {"NAME": {"input": "0.25", "output": "2",
+         "cached_input": "0.025", "cache_write": null}}}
+
+    What is ``null`` or left out of the last two costs what uncached input costs.
+
+    Raises:
+        UsageError: the file cannot be read, has another form, or lacks the model.
+    """
+    prices = _read_json(path)
+    _only(prices, {"as_of", "models"}, f"{path}")
+    as_of, models = prices.get("as_of"), prices.get("models")
+    if not isinstance(as_of, str) or not _is_date(as_of):
+        raise UsageError(f"{path}: as_of must be a date such as 2026-11-01, got {as_of!r:.40}")
+    if not isinstance(models, dict):
+        raise UsageError(f"{path}: models must be an object of prices by model name")
+    if model not in models:
+        have = ", ".join(map(repr, sorted(models))) or "none"
+        raise UsageError(f"{path}: models has no {model!r}; it has {have:.400}")
+    where = f"{path}: models[{model!r}]"
+    return Price((_stated(models[model], where),), f"{path}, as of {as_of}")
+
+
+_NEEDED = ("input", "output")
+_OPTIONAL = ("cached_input", "cache_write")
+_BATCH = {"processing": "batch"}
+
+
+def _rates(
+    uncached: Decimal, output: Decimal, others: Sequence[Decimal | None] = (), above: int = 0
+) -> Rates:
+    """Rates; cached input and cache writes cost what uncached input costs where not stated."""
+    cached, written = (uncached if each is None else each for each in [*others, None, None][:2])
+    return Rates(uncached, output, cached, written, above)
+
+
+def _stated(entry: object, where: str) -> Rates:
+    """The rates of one entry of a price file."""
+    if not isinstance(entry, dict):
+        raise UsageError(f"{where} must be an object with {', '.join(_NEEDED + _OPTIONAL)}")
+    _only(entry, {*_NEEDED, *_OPTIONAL}, where)
+    uncached, output = (_amount(entry.get(name), f"{where}.{name}") for name in _NEEDED)
+    others = [
+        None if entry.get(name) is None else _amount(entry[name], f"{where}.{name}")
+        for name in _OPTIONAL
+    ]
+    return _rates(uncached, output, others)
+
+
+def _amount(value: object, where: str) -> Decimal:
+    dollars = _dollars(value) if isinstance(value, str) else None
+    if dollars is None:
+        raise UsageError(
+            f'{where} must be US dollars per million tokens such as "0.25", got {value!r:.40}'
+        )
+    return dollars
+
+
+def _only(fields: Mapping[str, object], allowed: set[str], where: str) -> None:
+    unknown = sorted(set(fields) - allowed)
+    if unknown:
+        raise UsageError(f"{where}: unknown {unknown[0]!r:.40}; have: {', '.join(sorted(allowed))}")
+
+
+def _read_json(path: str | Path) -> dict[str, Any]:
+    try:
+        text = Path(path).read_text(encoding="utf-8-sig")
+        # Numbers stay text: a price never passes through a float.
+        value = json.loads(text, parse_float=str, parse_int=str, parse_constant=str)
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror}; check the path") from error
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"{path} is not JSON: {error}") from error
+    if not isinstance(value, dict):
+        raise UsageError(f"{path} must be a JSON object with as_of and models")
+    return value
+
+
+def _dollars(text: str) -> Decimal | None:
+    return Decimal(text.strip()) if _AMOUNT.fullmatch(text.strip()) else None
+
+
+def _is_date(text: str) -> bool:
+    try:
+        return date.fromisoformat(text).isoformat() == text
+    except ValueError:
+        return False
+
+
+def _look_up(
+    model: str, base_url: str | None, context: Mapping[str, str]
+) -> Iterator[PriceCalculation]:
+    """What the table says for each half hour of the day that begins now; nothing if it is mute."""
+    import genai_prices  # noqa: PLC0415 - its table takes a fifth of a second to load
+
+    nothing = genai_prices.Usage(input_tokens=0, output_tokens=0)
+    now = datetime.now(tz=UTC)
+    for later in _DAY:
+        try:
+            yield genai_prices.calc_price(
+                nothing,
+                model,
+                **({"provider_api_url": base_url} if base_url else {"provider_id": "openai"}),
+                genai_request_timestamp=now + later,
+                price_context=context,
+            )
+        except (LookupError, ValueError):
+            return
+
+
+def _has_batch(entry: PriceCalculation) -> bool:
+    """Whether the table has prices in a batch: they hold with the model's own provider only."""
+    own = any(entry.model is model for model in entry.provider.models)
+    return own and any(variant.when == _BATCH for variant in entry.model.price_variants or ())
+
+
+def _tiers(prices: Sequence[ModelPrice]) -> tuple[Rates, ...] | None:
+    """The dearest of some prices, tier by tier; ``None`` where they are not by token alone."""
+    if not prices or any(not _by_token(price) for price in prices):
+        return None
+    starts = {0} | {start for price in prices for start in _starts(price)}
+    return tuple(_dearest(prices, start) for start in sorted(starts))
+
+
+def _by_token(price: ModelPrice) -> bool:
+    has = vars(price)
+    return (
+        has.get("input_mtok") is not None
+        and has.get("output_mtok") is not None
+        and all(has.get(name) is None for name in _ELSE_CHARGED)
+    )
+
+
+def _starts(price: ModelPrice) -> Iterator[int]:
+    for column in _COLUMNS:
+        for tier in getattr(vars(price).get(column), "tiers", ()):
+            yield tier.start
+
+
+def _dearest(prices: Sequence[ModelPrice], above: int) -> Rates:
+    every = [
+        _rates(uncached, output, others)
+        for price in prices
+        for uncached, output, *others in [[_at(vars(price).get(c), above) for c in _COLUMNS]]
+    ]
+    return Rates(
+        input=max(rates.input for rates in every),
+        output=max(rates.output for rates in every),
+        cached_input=max(rates.cached_input for rates in every),
+        cache_write=max(rates.cache_write for rates in every),
+        above=above,
+    )
+
+
+def _at(price: Any, above: int) -> Any:  # noqa: ANN401 - the table's columns have no types
+    """One column of the table, for prompts of more than so many tokens; ``None`` stays."""
+    reached = [tier.price for tier in getattr(price, "tiers", ()) if tier.start <= above]
+    return reached[-1] if reached else getattr(price, "base", price)
+
+
+def _source(entry: PriceCalculation) -> str:
+    """Which entry of which table, and the date that the entry gives itself."""
+    import genai_prices  # noqa: PLC0415 - as above
+
+    parts = [f"genai-prices {genai_prices.__version__}", f"{entry.provider.id} {entry.model.id}"]
+    dates = _VERIFIED.findall(entry.model.price_comments or "")
+    if dates:
+        parts.append(f"verified {max(dates)}")
+    if entry.auto_update_timestamp:  # another part of the program keeps the table up to date
+        parts.append(f"updated {entry.auto_update_timestamp:%Y-%m-%d}")
+    return ", ".join(parts)
+
+
+_COLUMNS = ("input_mtok", "output_mtok", "cache_read_mtok", "cache_write_mtok")
+_DAY = tuple(timedelta(minutes=30 * step) for step in range(48))

@@ -1,0 +1,1 @@
+"""Rates, budget and concurrency of a run's requests."""

@@ -1,0 +1,1 @@
+"""From rows to stored records: the only code that spends money."""

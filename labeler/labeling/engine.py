@@ -1,0 +1,173 @@
+"""Runs jobs on an event loop of its own, behind plain futures.
+
+The loop lives in its own thread, so that labeling works from a script, inside a running loop and
+in a notebook alike.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import contextlib
+import threading
+from collections.abc import Awaitable, Callable, Coroutine
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from typing import Any, NoReturn, TypeVar
+
+from labeler.judges.traffic.traffic import TRAFFIC, Stopped, Traffic
+
+T = TypeVar("T")
+
+_AHEAD = 4
+"""Jobs that may be unfinished for each request in flight: enough that no place idles while some
+jobs pause or wait for another run."""
+
+
+def succeeded(future: Future[Any]) -> bool:
+    """Whether a job has its result."""
+    return future.done() and not future.cancelled() and future.exception() is None
+
+
+class Engine:
+    """An event loop on its own thread.
+
+    A job that raises ends the work of all: what may fail for one record alone is not raised here.
+    How many jobs do something at once, a job decides by asking the traffic for a place.
+
+    Args:
+        traffic: what the jobs share; ``labeler.judges.traffic.traffic.current()`` within a job.
+        grace: seconds that running jobs are given when the engine is stopped; what they were paid
+            for is not thrown away.
+        last: run on the loop at the very end, such as closing a client.
+        after: called when all is done, such as closing the store that jobs write to.
+    """
+
+    def __init__(
+        self,
+        traffic: Traffic,
+        *,
+        grace: float,
+        last: Callable[[], Awaitable[None]],
+        after: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._traffic = traffic
+        self._grace, self._last, self._after = grace, last, after
+        self._loop = asyncio.new_event_loop()
+        self._unfinished = threading.Semaphore(_AHEAD * traffic.concurrency)
+        self._stopped = False
+        self._jobs: set[asyncio.Task[Any]] = set()
+        self._failed: Future[NoReturn] = Future()
+        self._thread = threading.Thread(target=self._run, name="labeler-engine", daemon=True)
+        self._thread.start()
+        # A generator that nobody finished is closed when Python has stopped all threads already.
+        atexit.register(self.stop)
+
+    def submit(self, job: Callable[[], Coroutine[Any, Any, T]]) -> Future[T]:
+        """Start a job; waits while very many are unfinished.
+
+        Raises:
+            Exception: that of the first job that failed.
+        """
+        self._unfinished.acquire()
+        self._raise_failure()
+        future = asyncio.run_coroutine_threadsafe(self._watched(job), self._loop)
+        future.add_done_callback(lambda _: self._unfinished.release())
+        return future
+
+    def wait(self, future: Future[T]) -> T:
+        """The result of a job.
+
+        Raises:
+            Exception: that of the first job that failed, whichever it was, where this one has no
+                result yet.
+        """
+        if not future.done():
+            either: list[Future[Any]] = [future, self._failed]
+            wait(either, return_when=FIRST_COMPLETED)
+        if not succeeded(future):
+            self._raise_failure()
+        return future.result()
+
+    def stop(self) -> None:
+        """Start nothing more, let running jobs finish, then end the thread; again is harmless.
+
+        An interrupt while it waits ends the patience: running jobs are cancelled at once.
+        """
+        if self._stopped:
+            return
+        if threading.current_thread() is self._thread:
+            # The garbage collector may close an abandoned run from here; waiting here for the
+            # loop would be waiting for ourselves.
+            threading.Thread(target=self.stop, name="labeler-stop").start()
+            return
+        self._stopped = True
+        atexit.unregister(self.stop)
+        try:
+            self._call(self._drain(self._grace))
+        except BaseException:
+            self._call(self._drain(0))
+            raise
+        finally:
+            # A client that cannot be closed changes nothing about what was labelled.
+            with contextlib.suppress(Exception):
+                self._call(self._farewell())
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join()
+            self._loop.close()
+            self._after()
+
+    def _call(self, work: Coroutine[Any, Any, None]) -> None:
+        asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+    def _raise_failure(self) -> None:
+        if self._failed.done():
+            self._failed.result()
+
+    async def _watched(self, job: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        stopping = self._traffic.stopping
+        if stopping.is_set():
+            raise asyncio.CancelledError
+        task = asyncio.current_task()
+        assert task is not None  # noqa: S101 - a coroutine on a loop runs in a task
+        self._jobs.add(task)
+        TRAFFIC.set(self._traffic)
+        try:
+            return await job()
+        except (asyncio.CancelledError, Stopped) as error:
+            if not stopping.is_set():
+                self._fail(RuntimeError("a job cancelled itself"))
+            raise asyncio.CancelledError from error
+        except Exception as error:
+            self._fail(error)
+            raise
+        except BaseException as error:
+            # asyncio would let it end the loop, and every future with it.
+            self._fail(RuntimeError(f"a job raised {type(error).__name__}"))
+            raise asyncio.CancelledError from error
+        finally:
+            self._jobs.discard(task)
+
+    def _fail(self, error: Exception) -> None:
+        self._traffic.stop()
+        if not self._failed.done():
+            self._failed.set_exception(error)
+
+    async def _drain(self, grace: float) -> None:
+        self._traffic.stop()
+        if not self._jobs:
+            return
+        _, late = await asyncio.wait(set(self._jobs), timeout=grace)
+        for job in late:
+            job.cancel()
+        await asyncio.gather(*late, return_exceptions=True)
+
+    async def _farewell(self) -> None:
+        try:
+            await self._last()
+        finally:
+            for task in asyncio.all_tasks() - {asyncio.current_task()}:
+                task.cancel()
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        self._loop.run_forever()

@@ -1,0 +1,160 @@
+"""Several judgements of one record made one: what most of them say, sentence by sentence.
+
+Pure: who voted, and how they came to their votes, is settled elsewhere. Only what labels of every
+profile have is voted on: the claims of one judgement are not those of another.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+from labeler.errors import UsageError
+from labeler.labels.answers import GPTLabelingOutput, SentenceSupport, in_order
+from labeler.labels.record import LabelRecord, ReplyFacts, SentenceScores, label_key, shown
+from labeler.labels.signature import Artifact, Signature, digest
+
+JUDGE = "majority"
+"""Kind of judge of a label that was voted on."""
+
+
+def majority(votes: Sequence[LabelRecord], signature: Signature, voters: int) -> LabelRecord:
+    """The label that most votes agree with, decision by decision.
+
+    A sentence is relevant, utilized or supported where more than half of the voters say so; a
+    tie is a no. The keys that support a sentence are those that more than half of the voters who
+    call it supported name, or else those that most of them name. Explanations are those of a
+    vote on the winning side, with the count before them: of a sentence, the vote whose supporting
+    keys are nearest to those kept; else the first. The scores of the record are the shares of the
+    votes.
+
+    Args:
+        votes: judgements of the very same sentences, more than half of ``voters``.
+        signature: of the majority; see :func:`electorate`.
+        voters: how many were asked; who gave no label votes no.
+
+    Raises:
+        UsageError: there are too few votes, or two of them judge different sentences.
+    """
+    _require_votes(votes, voters)
+    example = votes[0].example
+    labels = [vote.label for vote in votes]
+    relevant = _shares((label.all_relevant_sentence_keys for label in labels), voters)
+    utilized = _shares((label.all_utilized_sentence_keys for label in labels), voters)
+    supporters = {
+        key: [entry for label in labels if (entry := _entry(label, key)).fully_supported]
+        for key in example.response_keys()
+    }
+    kept = _winners(relevant)
+    overall = 2 * sum(label.overall_supported for label in labels) > voters
+    closest = min(labels, key=lambda label: len(kept ^ set(label.all_relevant_sentence_keys)))
+    agreeing = next((x for x in labels if x.overall_supported == overall), labels[0])
+    said = sum(label.overall_supported == overall for label in labels)
+    label = GPTLabelingOutput(
+        relevance_explanation=closest.relevance_explanation,
+        all_relevant_sentence_keys=in_order(kept),
+        overall_supported_explanation=_counted(
+            said, voters, agreeing.overall_supported_explanation
+        ),
+        overall_supported=overall,
+        sentence_support_information=tuple(
+            _sentence(key, yes, labels, voters) for key, yes in supporters.items()
+        ),
+        all_utilized_sentence_keys=in_order(_winners(utilized)),
+    )
+    return LabelRecord(
+        key=label_key(example, signature),
+        example=example,
+        label=label,
+        signature=signature,
+        reply=ReplyFacts(attempts=0, labeler_version=votes[0].reply.labeler_version),
+        scores=SentenceScores(
+            support={key: len(yes) / voters for key, yes in supporters.items()},
+            relevance=relevant,
+            utilization=utilized,
+        ),
+    )
+
+
+def _require_votes(votes: Sequence[LabelRecord], voters: int) -> None:
+    if 2 * len(votes) <= voters:
+        raise UsageError(f"{len(votes)} of {voters} votes are no majority")
+    asked = {digest(shown(vote.example)) for vote in votes}
+    if len(asked) > 1:
+        raise UsageError(
+            f"the votes on {votes[0].id!r} judge different sentences: a majority needs the same "
+            "question, documents and response, cut into sentences by the same splitter"
+        )
+
+
+def electorate(voters: Sequence[Signature], schema: Artifact) -> Signature:
+    """The signature of a majority: who voted, the same whoever of them failed on a record.
+
+    Args:
+        voters: what each voter was asked for a record.
+        schema: of the profile ``trace``, which the label has whatever the profile of the votes.
+    """
+    prompts = {voter.prompt for voter in voters}
+    named = sorted(f"{voter.judge}/{voter.model} {digest(voter.facts())[:8]}" for voter in voters)
+    return Signature(
+        judge=JUDGE,
+        model=f"{len(voters)} votes",
+        sampling={"voters": " + ".join(named)},
+        prompt=voters[0].prompt if len(prompts) == 1 else None,
+        response_schema=schema,
+        splitter=voters[0].splitter,
+    )
+
+
+def _shares(said: Iterable[Iterable[str]], voters: int) -> dict[str, float]:
+    """Share of the voters that name each key; keys that nobody names are not in it."""
+    counts = Counter(key for keys in said for key in keys)
+    return {key: counts[key] / voters for key in in_order(counts)}
+
+
+def _winners(shares: Mapping[str, float]) -> frozenset[str]:
+    return frozenset(key for key, share in shares.items() if share > 0.5)  # noqa: PLR2004 - half
+
+
+def _entry(label: GPTLabelingOutput, key: str) -> SentenceSupport:
+    return next(e for e in label.sentence_support_information if e.response_sentence_key == key)
+
+
+def _sentence(
+    key: str, yes: Sequence[SentenceSupport], labels: Sequence[GPTLabelingOutput], voters: int
+) -> SentenceSupport:
+    supported = 2 * len(yes) > voters
+    every = [_entry(label, key) for label in labels]
+    side = [entry for entry in every if entry.fully_supported == supported]
+    kept = _support(yes) if supported else ()
+    return SentenceSupport(
+        response_sentence_key=key,
+        explanation=_counted(len(side), voters, _nearest(side or every, kept).explanation),
+        supporting_sentence_keys=kept,
+        fully_supported=supported,
+    )
+
+
+def _nearest(entries: Sequence[SentenceSupport], kept: Iterable[str]) -> SentenceSupport:
+    """The first that names most of the kept keys, and fewest others.
+
+    Its explanation is quoted: another's could speak of sentences that were not kept.
+    """
+    wanted = frozenset(kept)
+
+    def fit(entry: SentenceSupport) -> tuple[int, int]:
+        named = frozenset(entry.supporting_sentence_keys)
+        return len(named & wanted), -len(named - wanted)
+
+    return max(entries, key=fit)
+
+
+def _support(yes: Sequence[SentenceSupport]) -> tuple[str, ...]:
+    """The keys that most of those name who call a sentence supported."""
+    counts = Counter(key for entry in yes for key in entry.supporting_sentence_keys)
+    most = min(len(yes) // 2 + 1, max(counts.values()))
+    return in_order(key for key, count in counts.items() if count >= most)
+
+
+def _counted(count: int, voters: int, explanation: str) -> str:
+    return f"[{count} of {voters} votes] {explanation}"

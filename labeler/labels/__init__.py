@@ -1,0 +1,1 @@
+"""Judge answers, their contract and the records that store them."""

@@ -1,0 +1,243 @@
+"""What a judge answers about a record: the label, in three profiles of which each holds the last.
+
+``trace`` has RAGBench's fields under its names (Friel, Belyi, Sanyal 2024). ``claims`` adds the
+atomic claims of the response, ``reference`` those of a reference answer. What is added comes last,
+so that a model decides on the shared part before it writes the rest. Explanations and evidence come
+before verdicts, so that it reasons before it decides. What an answer must keep stands in
+:mod:`labeler.labels.contract`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Annotated, Literal
+
+from pydantic import Discriminator, Field, Tag
+
+from labeler.sentences.example import Frozen
+from labeler.sentences.keys import position
+
+SPECIAL_SUPPORT: tuple[str, ...] = (
+    "supported_without_sentence",
+    "general",
+    "well_known_fact",
+    "numerical_reasoning",
+)
+"""Strings that may stand for support without naming a sentence."""
+
+
+class SentenceSupport(Frozen):
+    """The judgement of one response sentence."""
+
+    response_sentence_key: str = Field(description="Key of the response sentence being judged.")
+    explanation: str = Field(
+        description="Step by step: what the sentence claims, "
+        "and what the documents say about each claim."
+    )
+    supporting_sentence_keys: tuple[str, ...] = Field(
+        description="Keys of document sentences that support it, or special support strings. "
+        "Empty exactly when the sentence is not fully supported."
+    )
+    fully_supported: bool = Field(description="True when every claim of the sentence is supported.")
+
+
+class GPTLabelingOutput(Frozen):
+    """The label of one record: relevance, support and utilization, sentence by sentence."""
+
+    relevance_explanation: str = Field(
+        description="Which information of the documents helps to answer the question, and why; "
+        "judged without regard to the response."
+    )
+    all_relevant_sentence_keys: tuple[str, ...] = Field(
+        description="Keys of all document sentences that help to answer the question."
+    )
+    overall_supported_explanation: str = Field(
+        description="Step by step: is the response as a whole supported by the documents?"
+    )
+    overall_supported: bool = Field(description="True when the whole response is supported.")
+    sentence_support_information: tuple[SentenceSupport, ...] = Field(
+        description="One entry for every response sentence, in order."
+    )
+    all_utilized_sentence_keys: tuple[str, ...] = Field(
+        description="Keys of all document sentences whose information the response uses."
+    )
+
+
+Verdict = Literal["entailment", "neutral", "contradiction"]
+"""What a text says of a claim: that it holds, nothing, or that it does not hold."""
+
+
+class ResponseClaim(Frozen):
+    """One atomic claim of a response sentence, held against the documents."""
+
+    response_sentence_key: str = Field(description="Key of the response sentence that makes it.")
+    claim: str = Field(description="The claim in one short sentence that stands by itself.")
+    supporting_sentence_keys: tuple[str, ...] = Field(
+        description="Keys of document sentences that state it, or special support strings. "
+        "Empty when it is not entailed."
+    )
+    contradicting_sentence_keys: tuple[str, ...] = Field(
+        description="Keys of document sentences that say otherwise."
+    )
+    verdict: Verdict = Field(
+        description="What the documents say of it: entailment, neutral, or contradiction."
+    )
+    relevant_to_question: bool = Field(
+        description="True when the claim helps to answer the question."
+    )
+
+
+class ClaimsLabelingOutput(GPTLabelingOutput):
+    """The label of one record, with the claims of its response."""
+
+    response_claims: tuple[ResponseClaim, ...] = Field(
+        description="Every atomic claim of the response, in the order of its sentences."
+    )
+    response_sentences_without_claims: tuple[str, ...] = Field(
+        description="Keys of the response sentences that make no claim."
+    )
+
+
+class ComparedClaim(ResponseClaim):
+    """A claim of the response, held against the documents and the reference answer."""
+
+    reference_verdict: Verdict = Field(
+        description="What the reference answer says of it: entailment, neutral, or contradiction."
+    )
+
+
+class ReferenceClaim(Frozen):
+    """One atomic claim of the reference answer, held against the documents and the response."""
+
+    reference_sentence_key: str = Field(description="Key of the reference sentence that makes it.")
+    claim: str = Field(description="The claim in one short sentence that stands by itself.")
+    supporting_sentence_keys: tuple[str, ...] = Field(
+        description="Keys of document sentences that state it. Empty when none does."
+    )
+    response_verdict: Verdict = Field(
+        description="What the response says of it: entailment, neutral, or contradiction."
+    )
+
+
+class ReferenceLabelingOutput(ClaimsLabelingOutput):
+    """The label of one record that has a reference answer, with the claims of both."""
+
+    response_claims: tuple[ComparedClaim, ...] = Field(
+        description="Every atomic claim of the response, in the order of its sentences."
+    )
+    reference_claims: tuple[ReferenceClaim, ...] = Field(
+        description="Every atomic claim of the reference answer, in the order of its sentences."
+    )
+    reference_sentences_without_claims: tuple[str, ...] = Field(
+        description="Keys of the reference sentences that make no claim."
+    )
+
+
+class VerbatimSupport(Frozen):
+    """A sentence judgement as it was given, before normalisation."""
+
+    response_sentence_key: str
+    explanation: str
+    supporting_sentence_keys: tuple[str, ...]
+    fully_supported: bool | None
+    """``None`` where the source left it open, as many published RAGBench rows do."""
+
+
+class VerbatimLabel(Frozen):
+    """An answer as it was given: spelling, duplicates, unknown keys and gaps included."""
+
+    relevance_explanation: str
+    all_relevant_sentence_keys: tuple[str, ...]
+    overall_supported_explanation: str
+    overall_supported: bool
+    sentence_support_information: tuple[VerbatimSupport, ...]
+    all_utilized_sentence_keys: tuple[str, ...]
+
+
+def _profile(value: object) -> str:
+    """The profile of a label that is read: told by the fields that it has."""
+    names = value if isinstance(value, dict) else getattr(value, "__dict__", {})
+    if "reference_claims" in names:
+        return "reference"
+    return "claims" if "response_claims" in names else "trace"
+
+
+Label = Annotated[
+    Annotated[GPTLabelingOutput, Tag("trace")]
+    | Annotated[ClaimsLabelingOutput, Tag("claims")]
+    | Annotated[ReferenceLabelingOutput, Tag("reference")],
+    Discriminator(_profile),
+]
+"""A label of any profile."""
+
+Verbatim = Annotated[
+    Annotated[VerbatimLabel, Tag("trace")]
+    | Annotated[ClaimsLabelingOutput, Tag("claims")]
+    | Annotated[ReferenceLabelingOutput, Tag("reference")],
+    Discriminator(_profile),
+]
+"""An answer as it was given. A richer one has no form of its own: only imported labels have gaps,
+and these are of the profile ``trace``."""
+
+
+def as_given(answer: GPTLabelingOutput) -> Verbatim:
+    """A judge's answer in the form in which it is kept beside a label that differs."""
+    if isinstance(answer, ClaimsLabelingOutput):
+        return answer
+    return VerbatimLabel(**answer.model_dump())
+
+
+def lowered(label: GPTLabelingOutput, output: type[GPTLabelingOutput]) -> GPTLabelingOutput:
+    """The part of a label that another profile's label has too.
+
+    Args:
+        label: of that profile or a richer one.
+        output: the class of the other profile's labels.
+    """
+    if type(label) is output:
+        return label
+    kept = {name: getattr(label, name) for name in output.model_fields}
+    if output is ClaimsLabelingOutput:
+        kept["response_claims"] = tuple(
+            ResponseClaim(**{name: getattr(claim, name) for name in ResponseClaim.model_fields})
+            for claim in kept["response_claims"]
+        )
+    return output(**kept)
+
+
+def judged_sentences(label: GPTLabelingOutput) -> dict[str, SentenceSupport]:
+    """The judge's judgement of each response sentence that it judged, by key.
+
+    Imported labels may judge a sentence twice: as for metrics, one that was called unsupported
+    once is, and what was named either time supports one that is supported.
+    """
+    found: dict[str, SentenceSupport] = {}
+    for entry in label.sentence_support_information:
+        before = found.get(entry.response_sentence_key)
+        if before is not None and before.fully_supported and entry.fully_supported:
+            named = dict.fromkeys(
+                [*before.supporting_sentence_keys, *entry.supporting_sentence_keys]
+            )
+            found[entry.response_sentence_key] = before.model_copy(
+                update={"supporting_sentence_keys": tuple(named)}
+            )
+        elif before is None or before.fully_supported:
+            found[entry.response_sentence_key] = entry
+    return found
+
+
+def in_order(keys: Iterable[str]) -> tuple[str, ...]:
+    """Keys in reading order, each once; special strings last, and before what is no key."""
+    return tuple(sorted(set(keys), key=_place))
+
+
+_SPECIAL = {name: rank for rank, name in enumerate(SPECIAL_SUPPORT)}
+
+
+def _place(key: str) -> tuple[int, int, int, str]:
+    if key in _SPECIAL:
+        return 3, _SPECIAL[key], 0, ""
+    try:
+        return (*position(key), "")
+    except ValueError:
+        return 4, 0, 0, key

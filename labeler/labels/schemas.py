@@ -1,0 +1,39 @@
+"""The JSON schemas of judge answers, loaded by name and version."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any
+
+from labeler.labels import resources
+from labeler.labels.signature import Artifact, digest
+
+DEFAULT_SCHEMA = "label-trace/v1"
+
+
+@dataclass(frozen=True)
+class ResponseSchema:
+    """The shape that an answer must have, as it is published."""
+
+    name: str
+    text: str
+
+    @cached_property
+    def json_schema(self) -> Mapping[str, Any]:
+        """The schema itself."""
+        schema: dict[str, Any] = json.loads(self.text)
+        return schema
+
+    @cached_property
+    def artifact(self) -> Artifact:
+        """Name and digest, as they enter a label's key; the order of fields is part of both."""
+        return Artifact(name=self.name, digest=digest(self.text))
+
+
+@lru_cache
+def load_schema(name: str = DEFAULT_SCHEMA) -> ResponseSchema:
+    """Load the published schema of a label profile, such as ``label-trace/v1``."""
+    return ResponseSchema(name, resources.read("schemas", name, ".json"))

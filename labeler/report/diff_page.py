@@ -1,0 +1,257 @@
+"""Writes a diff as one page that a browser opens from the disk, without network."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+from markupsafe import Markup
+
+from labeler.comparing.diff.changes import RecordDiff
+from labeler.comparing.diff.decisions import DIRECTIONS, FIELDS
+from labeler.comparing.diff.diffing import Differences, LabelDiff
+from labeler.comparing.diff.totals import FlipCount, MetricDiff
+from labeler.data.label_files import replaced
+from labeler.report.packing import block
+from labeler.report.page import RECORD_SCRIPTS, RECORD_STYLES, render_page
+from labeler.report.views import label_view, record_view
+from labeler.sentences.characters import visible
+from labeler.version import __version__
+
+RECORDS = 10_000
+"""Changed records that a page holds at most, so that a browser opens it at once."""
+CHUNK_SIZE = 100
+"""Records that a browser unpacks together."""
+
+TEMPLATE = "diff.html.j2"
+STYLES = (*RECORD_STYLES, "charts.css", "report.css", "diff.css")
+SCRIPTS = (*RECORD_SCRIPTS, "diff.js")
+
+_PLACE = Markup("<!--records-->")
+"""Where the packed records stand. No text of a stranger can hold it unescaped."""
+_QUESTION = 200
+"""Characters of a question that the list shows."""
+
+# A chart's places, in its own units, which are pixels on a telephone.
+_WIDTH, _LABELS, _FIGURES, _LINE = 340, 128, 56, 20
+_NONE = "\N{EN DASH}"
+
+
+class Written(NamedTuple):
+    """What became of the changed records.
+
+    Attributes:
+        written: how many stand in the page.
+        left_out: how many do not, which changed less.
+    """
+
+    written: int
+    left_out: int
+
+
+def write_page(found: Differences, path: str | Path, *, records: int = RECORDS) -> Written:
+    """Write what two judgements decide differently as a page; the file appears when it is whole.
+
+    Args:
+        found: both sides, paired.
+        path: the file.
+        records: how many of the records that changed most it holds.
+
+    Raises:
+        UsageError: the file cannot be written.
+    """
+    total = found.summary(records)
+    with replaced(Path(path)) as file:
+        _write(file, found, total)
+    shown = len(total.records)
+    return Written(shown, max(0, total.flipped - shown))
+
+
+def _write(file: IO[str], found: Differences, total: LabelDiff) -> None:
+    text = render_page(TEMPLATE, _values(total), styles=STYLES, scripts=SCRIPTS)
+    head, tail = text.split(_PLACE)
+    file.write(head)
+    questions: list[str] = []
+    for number, part in enumerate(_chunks(total.records)):
+        chunk = [_record(found, record) for record in part]
+        questions += [one["view"]["question"][:_QUESTION] for one in chunk]
+        file.write(block(f"chunk-{number}", chunk))
+    file.write(block("index", _index(found, total, questions)))
+    file.write(tail)
+
+
+def _chunks(records: Sequence[RecordDiff]) -> Iterator[Sequence[RecordDiff]]:
+    for first in range(0, len(records), CHUNK_SIZE):
+        yield records[first : first + CHUNK_SIZE]
+
+
+# What the list of records is made of.
+
+
+def _index(found: Differences, total: LabelDiff, questions: list[str]) -> dict[str, Any]:
+    records = total.records
+    return {
+        "metrics": [metric.id for metric in found.metrics],
+        "fields": [[field, _words(field)] for field in FIELDS],
+        "chunk_size": CHUNK_SIZE,
+        "records": {
+            "id": [visible(record.id) for record in records],
+            "size": [float(record.size) for record in records],
+            "flips": [_by_field(record) for record in records],
+            "question": questions,
+            "changes": {
+                metric.id: [_change(record, place) for record in records]
+                for place, metric in enumerate(found.metrics)
+            },
+        },
+    }
+
+
+def _by_field(record: RecordDiff) -> list[list[int]]:
+    """For each field the flips in each direction."""
+    counts = [[0] * len(DIRECTIONS) for _ in FIELDS]
+    for flip in record.flips:
+        counts[FIELDS.index(flip.field)][DIRECTIONS.index(flip.direction)] += 1
+    return counts
+
+
+def _change(record: RecordDiff, place: int) -> float | None:
+    change = record.changes[place].change
+    return None if change is None else float(change)
+
+
+def _record(found: Differences, record: RecordDiff) -> dict[str, Any]:
+    a, b = found.pairs.records(record.id)
+    return {
+        "view": record_view(a),
+        "other": label_view(b.label),
+        "made": {
+            "signature": visible(str(b.signature)),
+            "at": b.reply.created_at and visible(b.reply.created_at),
+        },
+        "flips": [
+            {**flip.as_json(), "keys_gained": _safe(flip.gained), "keys_lost": _safe(flip.lost)}
+            for flip in record.flips
+        ],
+        "metrics": [
+            {
+                "metric": change.metric,
+                "a": _text(change.a, change.undefined_a),
+                "b": _text(change.b, change.undefined_b),
+                "change": None if change.change is None else float(change.change),
+                "method": change.method,
+                "halfway": change.halfway,
+                "parts": [[n, float(part)] for n, part in enumerate(change.parts) if part],
+                "other": float(change.other),
+            }
+            for change in record.changes
+        ],
+    }
+
+
+def _safe(keys: Iterable[str]) -> list[str]:
+    return [visible(key) for key in keys]
+
+
+def _text(value: Fraction | None, reason: str | None) -> str:
+    return visible(f"undefined: {reason}") if value is None else f"{float(value):.4f}"
+
+
+# What stands above the list.
+
+
+def _values(total: LabelDiff) -> dict[str, Any]:
+    groups = [
+        {
+            "name": None if group is None else visible(f"{total.by}: {group}"),
+            "flips": [_flips(count) for count in total.flips if count.group == group],
+            "metrics": [_metric(row) for row in total.metrics if row.group == group],
+        }
+        for group in total.groups
+    ]
+    return {
+        "title": visible(f"{total.a.name} and {total.b.name}"),
+        "sides": [
+            {
+                "letter": letter,
+                "name": visible(side.name),
+                "labelled": side.labelled,
+                "failed": side.failed,
+                "signatures": [visible(signature) for signature in side.signatures],
+            }
+            for letter, side in (("A", total.a), ("B", total.b))
+        ],
+        "counts": total.counts,
+        "flipped": total.flipped,
+        "shown": len(total.records),
+        "groups": groups,
+        "version": __version__,
+        "records": _PLACE,
+    }
+
+
+def _flips(count: FlipCount) -> dict[str, Any]:
+    return {
+        "field": _words(count.field),
+        "figures": [count.gained, count.lost, count.changed, count.decisions],
+        "rate": _NONE if count.rate is None else f"{count.rate:.2%}",
+        "records": count.records,
+    }
+
+
+def _metric(row: MetricDiff) -> dict[str, Any]:
+    parts = [(f"{_words(field)} {way}", part) for (field, way), part in row.parts.items() if part]
+    if row.other:
+        parts.append(("other", row.other))
+    return {
+        "id": row.metric.id,
+        "better": "higher is better" if row.metric.higher_is_better else "lower is better",
+        "a": _decimal(row.mean_a),
+        "b": _decimal(row.mean_b),
+        "change": _NONE if row.change is None else _signed(row.change),
+        "pairs": row.pairs,
+        "undefined": [
+            f"{letter}: {count} {visible(reason)}"
+            for letter, reasons in (("A", row.undefined_a), ("B", row.undefined_b))
+            for reason, count in reasons.items()
+        ],
+        "walks": row.methods.get("walks", 0),
+        "halfway": row.halfway,
+        "chart": _chart(parts),
+    }
+
+
+def _chart(parts: Sequence[tuple[str, Fraction]]) -> dict[str, Any]:
+    """Bars to the right for what raises the mean, to the left for what lowers it."""
+    longest = max((abs(part) for _, part in parts), default=Fraction(1))
+    reach = (_WIDTH - _LABELS - _FIGURES) / 2
+    zero = _LABELS + reach
+    bars = []
+    for line, (label, part) in enumerate(parts):
+        length = round(float(abs(part) / longest) * reach, 2)
+        bars.append(
+            {
+                "label": label,
+                "figure": _signed(part),
+                "rises": part > 0,
+                "x": round(zero if part > 0 else zero - length, 2),
+                "y": line * _LINE,
+                "width": length,
+            }
+        )
+    return {"width": _WIDTH, "height": len(parts) * _LINE, "zero": zero, "bars": bars}
+
+
+def _words(field: str) -> str:
+    return field.replace("_", " ")
+
+
+def _decimal(value: Fraction | None) -> str:
+    return _NONE if value is None else f"{float(value):.4f}"
+
+
+def _signed(value: Fraction) -> str:
+    text = f"{float(value):+.4f}" if value else "0"
+    return text.replace("-", "\N{MINUS SIGN}")

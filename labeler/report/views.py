@@ -1,0 +1,227 @@
+"""What a page is told of a record: plain JSON, in which every text is already harmless to show.
+
+The same view is drawn by the report, the review desk and the label diff.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from typing_extensions import TypedDict
+
+from labeler.audit.definition import Finding
+from labeler.calculators import Ratio
+from labeler.labels.answers import (
+    ClaimsLabelingOutput,
+    ComparedClaim,
+    GPTLabelingOutput,
+    ReferenceLabelingOutput,
+    judged_sentences,
+)
+from labeler.labels.record import LabelRecord
+from labeler.sentences.characters import visible
+from labeler.sentences.example import Sentence
+
+
+class SentenceView(TypedDict):
+    """A sentence."""
+
+    key: str
+    text: str
+
+
+class SupportView(TypedDict):
+    """The judgement of one response sentence."""
+
+    supported: bool
+    keys: list[str]
+    """Document sentences and special strings."""
+    explanation: str
+
+
+class ClaimView(TypedDict):
+    """A claim of the response or of the reference answer."""
+
+    sentence: str
+    claim: str
+    verdict: str
+    """What the documents say of it; of a claim of the reference, what the response says of it."""
+    supporting: list[str]
+    contradicting: list[str]
+    relevant: bool | None
+    reference_verdict: str | None
+
+
+class LabelView(TypedDict):
+    """A label."""
+
+    relevant: list[str]
+    utilized: list[str]
+    support: dict[str, SupportView]
+    """By response sentence; one that nobody judged is missing."""
+    overall: bool
+    overall_explanation: str
+    relevance_explanation: str
+    claims: list[ClaimView] | None
+    reference_claims: list[ClaimView] | None
+
+
+class MetricView(TypedDict):
+    """A metric's value."""
+
+    value: float | None
+    text: str
+    """As it is printed: ``0.2500 (1/4)``, or why there is none."""
+
+
+class FindingView(TypedDict):
+    """A finding of the audit."""
+
+    check: str
+    severity: str
+    message: str
+    keys: list[str]
+
+
+class RecordView(TypedDict):
+    """A record."""
+
+    id: str
+    key: str
+    signature: str
+    question: str
+    documents: list[list[SentenceView]]
+    response: list[SentenceView]
+    reference: list[SentenceView] | None
+    label: LabelView | None
+    """``None`` where the reader must not see it yet."""
+    metrics: dict[str, MetricView]
+    findings: list[FindingView]
+    doubt: float | None
+    metadata: dict[str, str]
+    made: dict[str, str]
+    """Model that answered, when, at what cost: facts for a person, by their names."""
+
+
+def record_view(
+    record: LabelRecord,
+    *,
+    metrics: Mapping[str, Ratio] | None = None,
+    findings: Sequence[Finding] = (),
+    doubt: float | None = None,
+) -> RecordView:
+    """All that a page shows of a record, with control and direction characters written out.
+
+    Args:
+        record: the record.
+        metrics: its metrics by id.
+        findings: what the audit found in it.
+        doubt: how doubtful it is, from 0 to 1.
+    """
+    example = record.example
+    reply = record.reply
+    made = {
+        "model": reply.served_model,
+        "at": reply.created_at,
+        "requests": str(reply.attempts),
+        "repairs": ", ".join(f"{count} {name}" for name, count in record.normalised.items()),
+    }
+    return {
+        "id": visible(record.id),
+        "key": record.key,
+        "signature": visible(str(record.signature)),
+        "question": visible(example.question),
+        "documents": [sentence_views(document) for document in example.documents],
+        "response": sentence_views(example.response),
+        "reference": None if example.reference is None else sentence_views(example.reference),
+        "label": label_view(record.label),
+        "metrics": {name: metric_view(ratio) for name, ratio in (metrics or {}).items()},
+        "findings": [finding_view(finding) for finding in findings],
+        "doubt": doubt,
+        "metadata": {visible(n): visible(str(v)) for n, v in example.metadata.items()},
+        "made": {name: visible(fact) for name, fact in made.items() if fact},
+    }
+
+
+def sentence_views(sentences: Sequence[Sentence]) -> list[SentenceView]:
+    """Sentences with their keys."""
+    return [{"key": sentence.key, "text": visible(sentence.text)} for sentence in sentences]
+
+
+def label_view(label: GPTLabelingOutput) -> LabelView:
+    """A label of any profile."""
+    return {
+        "relevant": list(label.all_relevant_sentence_keys),
+        "utilized": list(label.all_utilized_sentence_keys),
+        "support": {
+            key: {
+                "supported": entry.fully_supported,
+                "keys": list(entry.supporting_sentence_keys),
+                "explanation": visible(entry.explanation),
+            }
+            for key, entry in judged_sentences(label).items()
+        },
+        "overall": label.overall_supported,
+        "overall_explanation": visible(label.overall_supported_explanation),
+        "relevance_explanation": visible(label.relevance_explanation),
+        "claims": _claims(label) if isinstance(label, ClaimsLabelingOutput) else None,
+        "reference_claims": (
+            _reference_claims(label) if isinstance(label, ReferenceLabelingOutput) else None
+        ),
+    }
+
+
+def _claims(label: ClaimsLabelingOutput) -> list[ClaimView]:
+    return [
+        {
+            "sentence": claim.response_sentence_key,
+            "claim": visible(claim.claim),
+            "verdict": claim.verdict,
+            "supporting": list(claim.supporting_sentence_keys),
+            "contradicting": list(claim.contradicting_sentence_keys),
+            "relevant": claim.relevant_to_question,
+            "reference_verdict": (
+                claim.reference_verdict if isinstance(claim, ComparedClaim) else None
+            ),
+        }
+        for claim in label.response_claims
+    ]
+
+
+def _reference_claims(label: ReferenceLabelingOutput) -> list[ClaimView]:
+    return [
+        {
+            "sentence": claim.reference_sentence_key,
+            "claim": visible(claim.claim),
+            "verdict": claim.response_verdict,
+            "supporting": list(claim.supporting_sentence_keys),
+            "contradicting": [],
+            "relevant": None,
+            "reference_verdict": None,
+        }
+        for claim in label.reference_claims
+    ]
+
+
+def metric_view(ratio: Ratio) -> MetricView:
+    """A metric's value, or why it has none."""
+    return {"value": ratio.value, "text": visible(ratio_text(ratio))}
+
+
+def ratio_text(ratio: Ratio) -> str:
+    """A ratio as it is printed: ``0.2500 (1/4)``, or ``undefined: no_relevant_sentences``."""
+    value = ratio.value
+    if value is None:
+        return f"undefined: {ratio.undefined or 'no value'}"
+    counted = isinstance(ratio.numerator, int) and ratio.denominator
+    return f"{value:.4f} ({ratio.numerator}/{ratio.denominator})" if counted else f"{value:.4f}"
+
+
+def finding_view(finding: Finding) -> FindingView:
+    """A finding; its message may quote what a judge wrote."""
+    return {
+        "check": finding.check,
+        "severity": finding.severity,
+        "message": visible(finding.message),
+        "keys": list(finding.keys),
+    }

@@ -1,0 +1,1 @@
+"""Examples, their sentences and the sentence keys."""

@@ -1,0 +1,1 @@
+"""Where paid labels are kept."""

@@ -1,0 +1,101 @@
+"""A label store in memory, for Python users and tests: the same rules, nothing durable."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import Future
+
+from labeler.errors import StoreError, UsageError
+from labeler.labels.record import AnyRecord, LabelFailure
+from labeler.store.checksums import key_of, require_sound
+from labeler.store.leases import MemoryLeases
+from labeler.store.protocol import Closing, Lease
+
+
+class MemoryStore(Closing):
+    """Keeps records and failures in dictionaries for as long as the object lives.
+
+    Usable from several threads: every step is one atomic dictionary operation.
+    """
+
+    def __init__(self) -> None:
+        self._records: dict[str, AnyRecord] = {}
+        self._failures: dict[str, LabelFailure] = {}
+        self._leases = MemoryLeases()
+        self._closed = False
+
+    def get(self, key: str) -> AnyRecord | None:
+        """The record of a key, or ``None``.
+
+        Raises:
+            UsageError: the store is closed.
+        """
+        self._require_open()
+        return self._records.get(key)
+
+    def put(self, record: AnyRecord) -> Future[bool]:
+        """Save a record; the future is done at once.
+
+        A key that is stored already keeps its first record. The future's exception is a
+        :class:`StoreError` where the record's key is not its own.
+
+        Raises:
+            UsageError: the store is closed.
+        """
+        self._require_open()
+        saved: Future[bool] = Future()
+        try:
+            require_sound(record)
+        except StoreError as error:
+            saved.set_exception(error)
+        else:
+            saved.set_result(self._records.setdefault(record.key, record) is record)
+        return saved
+
+    def failure(self, key: str) -> LabelFailure | None:
+        """The latest failure of a key, or ``None``.
+
+        Raises:
+            UsageError: the store is closed.
+        """
+        self._require_open()
+        return self._failures.get(key)
+
+    def put_failure(self, failure: LabelFailure) -> Future[bool]:
+        """Save why a key has no label; the future is done at once.
+
+        Takes the place of an earlier failure of the key, and of no label.
+
+        Raises:
+            UsageError: the store is closed, or the failure has no key, or not a label's.
+        """
+        self._require_open()
+        self._failures[key_of(failure)] = failure
+        saved: Future[bool] = Future()
+        saved.set_result(True)
+        return saved
+
+    def lease(self, key: str) -> Lease | None:
+        """Reserve a key among the users of this object; ``None`` if someone else has it.
+
+        Raises:
+            UsageError: the store is closed.
+        """
+        self._require_open()
+        return self._leases.take(key)
+
+    def __iter__(self) -> Iterator[AnyRecord]:
+        self._require_open()
+        return iter([record for _, record in sorted(self._records.items())])
+
+    def __len__(self) -> int:
+        self._require_open()
+        return len(self._records)
+
+    def close(self) -> None:
+        """Refuse further use; what was stored is gone with the object."""
+        self._closed = True
+
+    def _require_open(self) -> None:
+        if self._closed:
+            raise UsageError("the label store is closed; make a new one")
