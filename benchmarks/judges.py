@@ -38,7 +38,7 @@ from labeler.judges.judge import Judge, JudgeReply
 from labeler.judges.prompting import JudgeRequest
 from labeler.labeling.pipeline import admit_reply
 from labeler.labeling.tasks import recipe
-from labeler.labels.record import LabelRecord, Outcome, labels_among
+from labeler.labels.record import LabelRecord, Outcome, records_of
 from labeler.sentences.example import Frozen
 from ragbench_data import ragbench_files, ragbench_folder
 
@@ -74,7 +74,7 @@ def judged_labels(file: str | None, truth: Iterable[Outcome]) -> Judged:
     how = recipe(judge)
     requests = [how.request_keyed(t.example) for t in truth if isinstance(t, LabelRecord)]
     replies, cpu_seconds = asyncio.run(ask(judge, requests))
-    return Judged(list(labels_among(map(admit_reply, requests, replies))), cpu_seconds)
+    return Judged(list(records_of(map(admit_reply, requests, replies), "label")), cpu_seconds)
 
 
 async def ask(

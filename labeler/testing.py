@@ -22,7 +22,7 @@ from labeler.calculators.index.rows import label_row
 from labeler.calculators.reading import outcomes_of
 from labeler.calculators.summary import group_of
 from labeler.comparing.gates import Demand, On, Verdict, check_rows, counted, shown, shown_interval
-from labeler.labels.record import AnyOutcome, LabelRecord, labels_among
+from labeler.labels.record import AnyOutcome, LabelRecord, records_of
 from labeler.sentences.characters import visible
 
 _SHOWN_RECORDS = 5
@@ -89,7 +89,7 @@ def assert_forms_agree(labels: str | Path | Iterable[AnyOutcome], metric: str) -
         UsageError: a form fails, or the labels cannot be read.
     """
     __tracebackhide__ = True
-    records = [o for o in labels_among(outcomes_of(labels)) if isinstance(o, LabelRecord)]
+    records = [o for o in records_of(outcomes_of(labels), "label") if isinstance(o, LabelRecord)]
     for chosen in select_metrics(metric):
         if chosen.vector is None:
             raise AssertionError(f"{chosen.id} has no vectorised form")

@@ -13,7 +13,7 @@ from labeler.audit.definition import WEIGHTS, Check, Finding, RepeatCheck, Sever
 from labeler.audit.subject import Judgement, Subject
 from labeler.audit.suspicion import doubt_of
 from labeler.errors import UsageError
-from labeler.labels.record import AnyOutcome, LabelRecord, Outcome, labels_among, shown
+from labeler.labels.record import AnyOutcome, LabelRecord, Outcome, records_of, shown
 from labeler.labels.signature import digest
 
 NO_GROUP = "(none)"
@@ -245,7 +245,7 @@ def audit_labels(
             findings.
     """
     running = _Running(select_checks(checks), by)
-    for outcome in labels_among(outcomes):
+    for outcome in records_of(outcomes, "label"):
         if outcome.signature is None or outcome.signature.counts:
             running.add(outcome)
     return running.audit()

@@ -20,9 +20,7 @@ from labeler.labels.record import (
     QuestionsRecord,
     ScoreOutcome,
     is_canary,
-    labels_among,
-    questions_among,
-    scores_among,
+    records_of,
 )
 from labeler.store.reader import FILE
 
@@ -78,7 +76,7 @@ def read_labels(labels: str | Path) -> Iterator[Outcome]:
         UsageError: there is no such file or folder, or a line is no label.
         StoreError: the store is damaged.
     """
-    return labels_among(read_any(labels))
+    return records_of(read_any(labels), "label")
 
 
 def read_scores(scores: str | Path) -> Iterator[ScoreOutcome]:
@@ -88,7 +86,7 @@ def read_scores(scores: str | Path) -> Iterator[ScoreOutcome]:
         UsageError: there is no such file or folder, or a line is no outcome.
         StoreError: the store is damaged.
     """
-    return scores_among(read_any(scores))
+    return records_of(read_any(scores), "score")
 
 
 def read_records(labels: str | Path) -> Iterator[LabelRecord]:
@@ -125,9 +123,13 @@ def measured(
         if (questions if written else metrics) == ():
             continue
         rows = (
-            (measure_questions(each, questions) for each in questions_among([outcome]))
+            (measure_questions(each, questions) for each in records_of([outcome], "questions"))
             if written
-            else (measure(each, metrics) for each in labels_among([outcome]) if not is_canary(each))
+            else (
+                measure(each, metrics)
+                for each in records_of([outcome], "label")
+                if not is_canary(each)
+            )
         )
         for row in rows:
             if column == QUESTION and isinstance(outcome, LabelRecord | QuestionsRecord):

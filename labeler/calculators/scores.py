@@ -17,7 +17,7 @@ from labeler.calculators.ratio import Ratio
 from labeler.calculators.summary import Intervals, SummaryRow, summarize
 from labeler.calculators.tally import Tally
 from labeler.labels.logprobs import expected_score
-from labeler.labels.record import AnyOutcome, LabelFailure, ScoreOutcome, ScoreRecord, scores_among
+from labeler.labels.record import AnyOutcome, LabelFailure, ScoreOutcome, ScoreRecord, records_of
 from labeler.labels.signature import Signature
 
 PASS = "pass"  # noqa: S105 - the dialect of a yes-or-no value
@@ -86,7 +86,7 @@ def scores_apart(
         if isinstance(outcome, LabelFailure) and outcome.signature is None:
             unread.append(outcome)
             continue
-        found = list(scores_among([outcome]))
+        found = list(records_of([outcome], "score"))
         scored = bool(found) if scored is None else scored
         scores += found
         if not found:

@@ -21,7 +21,7 @@ from labeler.labels.record import (
     LabelFailure,
     QuestionsOutcome,
     QuestionsRecord,
-    questions_among,
+    records_of,
 )
 
 _PAPER = "RAGAS, arXiv 2309.15217"
@@ -174,7 +174,7 @@ def with_subjects(outcomes: Iterable[AnyOutcome]) -> Iterator[tuple[AnyOutcome, 
 def _of_questions(outcome: AnyOutcome) -> bool | None:
     if isinstance(outcome, LabelFailure) and outcome.signature is None:
         return None
-    return any(True for _ in questions_among([outcome]))
+    return any(True for _ in records_of([outcome], "questions"))
 
 
 def measure_questions(

@@ -106,7 +106,7 @@ def summarize_columns(
 
     from labeler.calculators.index.serving import Asked, summarize_stored
     from labeler.cli.terminal import say
-    from labeler.labels.record import scores_among
+    from labeler.labels.record import records_of
 
     if counters.engine == "local":
         served = summarize_stored(
@@ -116,7 +116,7 @@ def summarize_columns(
         served = _on_ray(labels, Asked(metrics, by, fitting, intervals), counters.workers)
     if served is None:
         return None
-    scores += scores_among(served.others)
+    scores += records_of(served.others, "score")
     return served.summary, served.rows
 
 

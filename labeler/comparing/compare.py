@@ -28,7 +28,7 @@ from labeler.calculators.statistics.paired import (
 from labeler.calculators.statistics.undefined import Undefined
 from labeler.comparing.pairs import Counts, Flip, Pair, Side, join, read_side
 from labeler.errors import UsageError
-from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord, Outcome, labels_among
+from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord, Outcome, records_of
 
 POWER = 0.8
 """Chance of seeing the minimum detectable effect where it is there."""
@@ -305,7 +305,7 @@ def _labels(outcomes: Iterable[AnyOutcome], name: str) -> Iterator[Outcome]:
         labels += isinstance(outcome, LabelRecord)
         if not isinstance(outcome, LabelRecord | LabelFailure):
             others[outcome.kind] += 1
-        yield from labels_among([outcome])
+        yield from records_of([outcome], "label")
     if others and not labels:
         held = ", ".join(f"{count} of kind {kind!r}" for kind, count in others.items())
         raise UsageError(

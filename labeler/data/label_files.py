@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from labeler.data.lines import STDIO, Line, is_remote, parse_object, read_lines
 from labeler.errors import BadRow, UsageError
-from labeler.labels.record import OUTCOME, AnyOutcome, LabelFailure, fault_of
+from labeler.labels.record import OUTCOME, AnyOutcome, LabelFailure
 from labeler.sentences.characters import plain_json
 
 T = TypeVar("T", bound=AnyOutcome)
@@ -121,7 +121,7 @@ def outcome_of(line: Line) -> AnyOutcome:
             f"{line.where}: not a label record: {_faults(error)}; rows are labelled first: label "
             "files are written by 'labeler label' and 'labeler import'"
         ) from error
-    fault = None if isinstance(outcome, LabelFailure) else fault_of(outcome)
+    fault = None if isinstance(outcome, LabelFailure) else outcome.fault()
     if fault:
         raise UsageError(
             f"{line.where}: record {outcome.id!r} was damaged or edited: {fault}; "

@@ -11,7 +11,7 @@ from labeler.errors import JudgeError
 from labeler.judges.judge import JudgeReply, JudgeSpec
 from labeler.judges.prompting import JudgeRequest
 from labeler.labels.answers import GPTLabelingOutput, lowered
-from labeler.labels.record import LabelRecord, Outcome, ReplyFacts, labels_among, shown
+from labeler.labels.record import LabelRecord, Outcome, ReplyFacts, records_of, shown
 from labeler.labels.signature import digest
 from labeler.sentences.example import KeyedExample
 
@@ -40,7 +40,7 @@ class ReplayJudge:
         Raises:
             UsageError: the file cannot be read or is not a label file.
         """
-        outcomes = list(labels_among(read_outcomes(path)))
+        outcomes = list(records_of(read_outcomes(path), "label"))
         content = hashlib.sha256(Path(path).read_bytes()).hexdigest()
         return cls(outcomes, name=f"records-{content[:12]}")
 

@@ -1,9 +1,9 @@
-"""What is stored: labels, scores and what else judges answer, failures in their place, and keys."""
+"""Stored records: labels, scores and other answers of judges, failures, and their keys."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, Literal, TypeVar, overload
 
 from pydantic import Field, FiniteFloat, TypeAdapter
 
@@ -17,6 +17,8 @@ from labeler.labels.signature import Signature, digest
 from labeler.sentences.example import Frozen, KeyedExample
 from labeler.sentences.keys import is_key
 
+AnswerT = TypeVar("AnswerT", bound=Frozen)
+
 
 class Usage(Frozen):
     """Tokens that the provider charged for, summed over every attempt of one record."""
@@ -29,7 +31,7 @@ class Usage(Frozen):
     """Part of the prompt tokens that the provider wrote to its prompt cache, where it says so."""
 
     def __add__(self, other: Usage) -> Usage:
-        """Both together."""
+        """Return the sum of both."""
         mine, theirs = self.model_dump(), other.model_dump()
         return Usage(**{name: count + theirs[name] for name, count in mine.items()})
 
@@ -64,22 +66,66 @@ class SentenceScores(Frozen):
     utilization: dict[str, FiniteFloat] = Field(default_factory=dict)
 
 
-class LabelRecord(Frozen):
-    """A label with everything that is needed to read, recompute and audit it again."""
+class Record(Frozen, Generic[AnswerT]):
+    """Base of every stored answer of a judge.
 
-    kind: Literal["label"] = "label"
+    Each kind declares its remaining fields itself: their order is that of the stored JSON.
+    """
+
+    kind: str
     version: Literal[1] = 1
     key: str
-    """Identity of the judgement: :func:`label_key` of the sentences and the signature."""
+    """Identity of the judgment; see :meth:`compute_key`."""
+
+    keyed_by: ClassVar[str]
+    """Fields that the key is computed from, for error messages."""
+
+    if TYPE_CHECKING:
+        signature: Signature
+        reply: ReplyFacts = ReplyFacts()
+
+        @property
+        def answer(self) -> AnswerT:
+            """The judge's answer."""
+
+    @property
+    def id(self) -> str:
+        """The row's id."""
+        raise NotImplementedError
+
+    def compute_key(self) -> str:
+        """Compute the key from the record's content: 64 hexadecimal digits."""
+        raise NotImplementedError
+
+    def fault(self) -> str | None:
+        """Return why the record cannot be what was stored, or ``None`` for a sound one.
+
+        Finds damage and careless edits. A careful forger can make an edited file sound again.
+        """
+        if self.compute_key() != self.key:
+            return f"its key is not that of its {self.keyed_by}"
+        return self._content_fault()
+
+    def _content_fault(self) -> str | None:
+        """Return what contradicts itself in a record with the right key."""
+        return None
+
+
+class LabelRecord(Record[Label]):
+    """A label with everything that is needed to read, recompute and audit it again."""
+
+    keyed_by: ClassVar[str] = "question, sentences and signature (see label_key)"
+
+    kind: Literal["label"] = "label"
     example: KeyedExample
     label: Label
     """The answer with canonical keys."""
     verbatim: Verbatim | None = None
-    """The answer as it was given, where normalisation changed it."""
+    """The answer as given, if normalization changed it."""
     normalised: dict[str, int] = Field(default_factory=dict)
     """Trivial repairs by kind."""
     violations: tuple[Violation, ...] = ()
-    """Broken contracts that an importer kept; a judge's record has none."""
+    """Contract violations that an importer kept. Records of a judge have none."""
     signature: Signature
     reply: ReplyFacts = ReplyFacts()
     scores: SentenceScores | None = None
@@ -89,24 +135,44 @@ class LabelRecord(Frozen):
         """The row's id."""
         return self.example.id
 
+    @property
+    def answer(self) -> Label:
+        """The label."""
+        return self.label
 
-class ScoreRecord(Frozen):
+    def compute_key(self) -> str:
+        """Compute the key from the sentences and the signature."""
+        return label_key(self.example, self.signature)
+
+    def _content_fault(self) -> str | None:
+        family = _family(self.signature)
+        if type(self.label) is not _OUTPUTS.get(family, type(self.label)):
+            return "its label is not of the profile that the schema of its signature belongs to"
+        keys = [*self.example.document_keys(), *self.example.response_keys()]
+        odd = next((key for key in keys if not is_key(key)), None)
+        if odd is not None:
+            return f"its sentences have other keys than can be, such as {odd!r:.80}"
+        if check_label(self.label, self.example).label != self.label:
+            return "its label names keys that its sentences do not have, or a key twice"
+        return None
+
+
+class ScoreRecord(Record[ScoreAnswer]):
     """A score with everything that is needed to read, recompute and audit it again."""
 
+    keyed_by: ClassVar[str] = "sentences, criterion and signature (see score_key)"
+
     kind: Literal["score"] = "score"
-    version: Literal[1] = 1
-    key: str
-    """Identity of the judgement: :func:`score_key` of what was shown, criterion and signature."""
     example: KeyedExample
-    """The whole row, also what the criterion did not show."""
+    """The whole row, including parts that the criterion does not show."""
     criterion: Criterion
     answer: ScoreAnswer
     distribution: dict[int, FiniteFloat] | None = None
-    """Probability of each score, as far as the log-probabilities tell; ``None`` without them."""
+    """Probability of each score by the log-probabilities; ``None`` without them."""
     method: ScoreMethod = "answer"
-    """What the score is computed from: the answer alone, or the distribution."""
+    """Source of the score: the answer alone, or the distribution."""
     samples: int = Field(default=1, ge=1)
-    """How many trials the run that wrote this took together for one score."""
+    """Trials that the run combined into one score."""
     signature: Signature
     reply: ReplyFacts = ReplyFacts()
 
@@ -115,14 +181,27 @@ class ScoreRecord(Frozen):
         """The row's id."""
         return self.example.id
 
+    def compute_key(self) -> str:
+        """Compute the key from the shown parts, the criterion and the signature."""
+        return score_key(self.example, self.criterion, self.signature)
 
-class StepsRecord(Frozen):
+    def _content_fault(self) -> str | None:
+        if self.answer.score not in self.criterion.scale:
+            return "its score is not on the scale of its criterion"
+        if (self.method == "logprobs") is not bool(self.distribution):
+            return "its method does not fit its distribution"
+        known = self.distribution or {}
+        if not all(score in self.criterion.scale and 0 < p <= 1 for score, p in known.items()):
+            return "its distribution holds a score off the scale, or what is no probability"
+        return None
+
+
+class StepsRecord(Record[StepsAnswer]):
     """Evaluation steps that a judge wrote for a criterion, once."""
 
+    keyed_by: ClassVar[str] = "criterion and signature (see steps_key)"
+
     kind: Literal["steps"] = "steps"
-    version: Literal[1] = 1
-    key: str
-    """Identity of the judgement: :func:`steps_key` of criterion and signature."""
     criterion: Criterion
     """Without the steps."""
     answer: StepsAnswer
@@ -134,22 +213,25 @@ class StepsRecord(Frozen):
         """The criterion's name."""
         return self.criterion.name
 
+    def compute_key(self) -> str:
+        """Compute the key from the criterion and the signature."""
+        return steps_key(self.criterion, self.signature)
 
-class QuestionsRecord(Frozen):
-    """Questions that a response would reply to, with everything that is needed to read them again.
 
-    A file may say besides how like the row's question they are; a store need not.
+class QuestionsRecord(Record[QuestionsAnswer]):
+    """Generated questions that a response would answer.
+
+    The similarity to the row's own question is present in files and optional in a store.
     """
 
+    keyed_by: ClassVar[str] = "response and signature (see questions_key)"
+
     kind: Literal["questions"] = "questions"
-    version: Literal[1] = 1
-    key: str
-    """Identity of the judgement: :func:`questions_key` of the response and the signature."""
     example: KeyedExample
-    """The whole row, also what the judge was not shown."""
+    """The whole row, including parts that the judge did not see."""
     answer: QuestionsAnswer
     similarity: Similarity | None = None
-    """By the embedder of the run that wrote this; ``None`` where nobody embedded anything."""
+    """By the embedder of the run that wrote the record; ``None`` without an embedder."""
     signature: Signature
     reply: ReplyFacts = ReplyFacts()
 
@@ -157,6 +239,13 @@ class QuestionsRecord(Frozen):
     def id(self) -> str:
         """The row's id."""
         return self.example.id
+
+    def compute_key(self) -> str:
+        """Compute the key from the response and the signature."""
+        return questions_key(self.example, self.signature)
+
+    def _content_fault(self) -> str | None:
+        return self.similarity.fault() if self.similarity else None
 
 
 class LabelFailure(Frozen):
@@ -171,89 +260,96 @@ class LabelFailure(Frozen):
     message: str
     """What, where, got, allowed, and what to do."""
     attempts: int = 0
-    """Requests that were sent for it."""
+    """Requests sent for it."""
     reasks: int = 0
-    """Answers that were sent back to be mended."""
+    """Answers sent back to the judge for correction."""
     usage: Usage | None = None
-    """Tokens that were charged all the same."""
+    """Tokens charged in spite of the failure."""
     violations: tuple[Violation, ...] = ()
-    """What the last answer broke, where the reason is ``contract``."""
+    """Violations of the last answer, if the reason is ``contract``."""
     lasting: bool = False
-    """Whether asking the same again would most likely end the same, as after a refusal: then it is
-    stored, and asked again only on request. ``False`` where the network or the server failed."""
+    """True if a retry would most likely fail again, such as after a refusal. Lasting failures are
+    stored and retried only on request. ``False`` for failures of the network or the server."""
     key: str | None = None
-    """Identity of the judgement that was asked for in vain; ``None`` where nothing was asked."""
+    """Identity of the requested judgment; ``None`` without a request."""
     signature: Signature | None = None
     metadata: dict[str, Any] = Field(default_factory=dict)
 
 
 AnyRecord = LabelRecord | ScoreRecord | StepsRecord | QuestionsRecord
-"""Whatever a judge's answer became: what a store keeps."""
+"""A record of any kind: what a store keeps."""
 Outcome = LabelRecord | LabelFailure
-"""What becomes of a row that is labelled."""
+"""The outcome of labeling a row."""
 ScoreOutcome = ScoreRecord | LabelFailure
-"""What becomes of a row that is scored."""
+"""The outcome of scoring a row."""
 QuestionsOutcome = QuestionsRecord | LabelFailure
-"""What becomes of a row for whose response questions are written."""
+"""The outcome of generating questions for a row's response."""
 AnyOutcome = AnyRecord | LabelFailure
 OUTCOME: TypeAdapter[AnyOutcome] = TypeAdapter(Annotated[AnyOutcome, Field(discriminator="kind")])
-"""Reads a line of any kind back."""
+"""Reads a line of any kind."""
+
+RecordKind = Literal["label", "score", "steps", "questions"]
 
 
-def labels_among(outcomes: Iterable[AnyOutcome]) -> Iterator[Outcome]:
-    """The labels among outcomes of any kind, and the failures of rows that were to be labelled.
+@overload
+def records_of(
+    outcomes: Iterable[AnyOutcome], kind: Literal["label"]
+) -> Iterator[LabelRecord | LabelFailure]: ...
+
+
+@overload
+def records_of(
+    outcomes: Iterable[AnyOutcome], kind: Literal["score"]
+) -> Iterator[ScoreRecord | LabelFailure]: ...
+
+
+@overload
+def records_of(
+    outcomes: Iterable[AnyOutcome], kind: Literal["questions"]
+) -> Iterator[QuestionsRecord | LabelFailure]: ...
+
+
+def records_of(outcomes: Iterable[AnyOutcome], kind: RecordKind) -> Iterator[AnyOutcome]:
+    """Select the records of one kind and the failures of requests for that kind.
+
+    A row that could not be read counts as a failure of every kind.
 
     Raises:
-        UsageError: it is a path; nothing is read here.
+        UsageError: ``outcomes`` is a path; this function reads no files.
     """
     if isinstance(outcomes, str):
         raise UsageError(f"{outcomes!r} is a path: pass labeler.read_labels({outcomes!r})")
     for outcome in outcomes:
-        if isinstance(outcome, LabelRecord) or (
-            isinstance(outcome, LabelFailure) and _of_family(outcome, _LABELS)
-        ):
+        if requested_kind(outcome) in {kind, None}:
             yield outcome
 
 
-def scores_among(outcomes: Iterable[AnyOutcome]) -> Iterator[ScoreOutcome]:
-    """The scores among outcomes of any kind, and the failures of rows that were to be scored."""
-    for outcome in outcomes:
-        if isinstance(outcome, ScoreRecord) or (
-            isinstance(outcome, LabelFailure) and _of_family(outcome, _SCORES)
-        ):
-            yield outcome
+def requested_kind(outcome: AnyOutcome) -> str | None:
+    """Return the kind of a record, or the kind that a failed request would have become.
 
-
-def questions_among(outcomes: Iterable[AnyOutcome]) -> Iterator[QuestionsOutcome]:
-    """The written questions among outcomes of any kind, and the failures of rows without them."""
-    for outcome in outcomes:
-        if isinstance(outcome, QuestionsRecord) or (
-            isinstance(outcome, LabelFailure) and _of_family(outcome, _QUESTIONS)
-        ):
-            yield outcome
-
-
-def _of_family(failure: LabelFailure, families: frozenset[str]) -> bool:
-    """Whether a failure is that of a request for such an answer.
-
-    That of a row that could not even be read is that of every request.
+    ``None`` for a row that could not be read.
     """
-    if failure.signature is None:
-        return True
-    return failure.signature.response_schema.name.partition("/")[0] in families
+    if not isinstance(outcome, LabelFailure):
+        return outcome.kind
+    if outcome.signature is None:
+        return None
+    family = _family(outcome.signature)
+    return "label" if family in _OUTPUTS else family
 
 
-_LABELS = frozenset(profile.family for profile in PROFILES.values())
-_SCORES = frozenset({"score"})
-_QUESTIONS = frozenset({"questions"})
+def _family(signature: Signature) -> str:
+    """Return a schema's name without its version."""
+    return signature.response_schema.name.partition("/")[0]
+
+
+_OUTPUTS = {profile.family: profile.output for profile in PROFILES.values()}
 
 
 def label_key(example: KeyedExample, signature: Signature) -> str:
-    """Name a judgement by all that can change it and nothing else.
+    """Compute the key of a label from all that can change it and nothing else.
 
-    In it: the question, every keyed sentence, and the signature. Not in it: the row's id and
-    metadata, offsets, and a reference answer that the judge is not shown, which is one of the
-    profile that the signature's schema belongs to.
+    Included: the question, every keyed sentence, and the signature. Excluded: the row's id and
+    metadata, offsets, and the reference answer unless the profile shows it to the judge.
 
     Returns:
         64 hexadecimal digits.
@@ -263,9 +359,9 @@ def label_key(example: KeyedExample, signature: Signature) -> str:
 
 
 def score_key(example: KeyedExample, criterion: Criterion, signature: Signature) -> str:
-    """Name a score by all that can change it: what is shown, the criterion, and the signature.
+    """Compute the key of a score from the shown parts, the criterion, and the signature.
 
-    Not in it: what the criterion does not show, its threshold, the row's id and metadata.
+    Excluded: parts that the criterion does not show, its threshold, the row's id and metadata.
 
     Returns:
         64 hexadecimal digits.
@@ -277,7 +373,7 @@ def score_key(example: KeyedExample, criterion: Criterion, signature: Signature)
 
 
 def steps_key(criterion: Criterion, signature: Signature) -> str:
-    """Name evaluation steps by the criterion's text, its scale, and the signature.
+    """Compute the key of evaluation steps from the criterion's text, its scale, and the signature.
 
     Returns:
         64 hexadecimal digits.
@@ -290,7 +386,7 @@ _NOT_OF_STEPS = frozenset({"name", "steps"})
 
 
 def questions_key(example: KeyedExample, signature: Signature) -> str:
-    """Name written questions by the response, which is all that is shown, and the signature.
+    """Compute the key of generated questions from the response and the signature.
 
     Returns:
         64 hexadecimal digits.
@@ -299,61 +395,8 @@ def questions_key(example: KeyedExample, signature: Signature) -> str:
     return digest({"questions_for": seen, "signature": signature.facts()})
 
 
-def fault_of(record: AnyRecord) -> str | None:
-    """Why a record cannot be what was stored, or ``None`` for a sound one.
-
-    Whoever edits a file can also make it sound again: this finds damage and careless edits.
-    """
-    if isinstance(record, LabelRecord):
-        return _fault_of_label(record)
-    if isinstance(record, ScoreRecord):
-        return _fault_of_score(record)
-    if isinstance(record, QuestionsRecord):
-        return _fault_of_questions(record)
-    if steps_key(record.criterion, record.signature) != record.key:
-        return "its key is not that of its criterion and signature (see steps_key)"
-    return None
-
-
-def _fault_of_score(record: ScoreRecord) -> str | None:
-    if score_key(record.example, record.criterion, record.signature) != record.key:
-        return "its key is not that of its sentences, criterion and signature (see score_key)"
-    if record.answer.score not in record.criterion.scale:
-        return "its score is not on the scale of its criterion"
-    if (record.method == "logprobs") is not bool(record.distribution):
-        return "its method does not fit its distribution"
-    known = record.distribution or {}
-    if not all(score in record.criterion.scale and 0 < p <= 1 for score, p in known.items()):
-        return "its distribution holds a score off the scale, or what is no probability"
-    return None
-
-
-def _fault_of_questions(record: QuestionsRecord) -> str | None:
-    if questions_key(record.example, record.signature) != record.key:
-        return "its key is not that of its response and signature (see questions_key)"
-    return record.similarity.fault() if record.similarity else None
-
-
-def _fault_of_label(record: LabelRecord) -> str | None:
-    if label_key(record.example, record.signature) != record.key:
-        return "its key is not that of its question, sentences and signature (see label_key)"
-    family = record.signature.response_schema.name.partition("/")[0]
-    if type(record.label) is not _OUTPUTS.get(family, type(record.label)):
-        return "its label is not of the profile that the schema of its signature belongs to"
-    keys = [*record.example.document_keys(), *record.example.response_keys()]
-    odd = next((key for key in keys if not is_key(key)), None)
-    if odd is not None:
-        return f"its sentences have other keys than can be, such as {odd!r:.80}"
-    if check_label(record.label, record.example).label != record.label:
-        return "its label names keys that its sentences do not have, or a key twice"
-    return None
-
-
-_OUTPUTS = {profile.family: profile.output for profile in PROFILES.values()}
-
-
 def shows_reference(signature: Signature) -> bool:
-    """Whether the judge was shown the reference answer."""
+    """Return whether the judge saw the reference answer."""
     return signature.response_schema.name.startswith(_SHOWS_REFERENCE)
 
 
@@ -361,11 +404,11 @@ _SHOWS_REFERENCE = tuple(f"{p.family}/" for p in PROFILES.values() if p.shows_re
 
 
 def shown(example: KeyedExample, *, reference: bool = False) -> dict[str, Any]:
-    """What a judge is shown of an example, as a JSON value.
+    """Return the parts of an example that a judge sees, as a JSON value.
 
     Args:
-        example: the sentences.
-        reference: whether the reference answer is shown too.
+        example: the keyed sentences.
+        reference: whether to include the reference answer.
     """
     value: dict[str, Any] = {
         "question": example.question,
@@ -378,6 +421,6 @@ def shown(example: KeyedExample, *, reference: bool = False) -> dict[str, Any]:
 
 
 def is_canary(outcome: AnyOutcome) -> bool:
-    """Whether an outcome is that of a twin, or of one window of a record: both enter no number."""
-    made_by = outcome.signature
-    return made_by is not None and not made_by.counts
+    """Return whether an outcome belongs to a canary or to one window; neither enters a number."""
+    signature = outcome.signature
+    return signature is not None and not signature.counts

@@ -71,6 +71,18 @@ class StoredVector(Frozen):
         """
         return decoded(self.numbers)
 
+    def fault(self) -> str | None:
+        """Return why the vector cannot be what was stored, or ``None`` for a sound one."""
+        if vector_key(self.text, self.embedder) != self.key:
+            return "its key is not that of its text and embedder (see vector_key)"
+        try:
+            size = len(self.vector)
+        except ValueError as error:
+            return f"its numbers are no vector: {error}"
+        if self.embedder.dimensions not in {None, size}:
+            return f"it has {size} numbers, and its embedder gives {self.embedder.dimensions}"
+        return None
+
 
 def stored_vector(
     text: str, embedder: EmbedderSpec, vector: Vector, *, served_model: str | None = None
@@ -93,19 +105,6 @@ def vector_key(text: str, embedder: EmbedderSpec) -> str:
     """
     facts = embedder.model_dump(mode="json", exclude_defaults=True)
     return digest({"embedded": text, "embedder": facts})
-
-
-def fault_of_vector(stored: StoredVector) -> str | None:
-    """Why a vector cannot be what was stored, or ``None`` for a sound one."""
-    if vector_key(stored.text, stored.embedder) != stored.key:
-        return "its key is not that of its text and embedder (see vector_key)"
-    try:
-        size = len(stored.vector)
-    except ValueError as error:
-        return f"its numbers are no vector: {error}"
-    if stored.embedder.dimensions not in {None, size}:
-        return f"it has {size} numbers, and its embedder gives {stored.embedder.dimensions}"
-    return None
 
 
 def as_vector(numbers: Sequence[object]) -> Vector:

@@ -33,7 +33,7 @@ from labeler.labels.record import (
     LabelRecord,
     Outcome,
     is_canary,
-    labels_among,
+    records_of,
 )
 from labeler.report.patterns import METRICS as PATTERN_METRICS
 from labeler.report.patterns import PATTERNS, patterns_of
@@ -217,7 +217,7 @@ class _Gathering:
 
     def passing(self, outcomes: Iterable[AnyOutcome]) -> Iterator[Outcome]:
         """Take note of outcomes while passing them on."""
-        for outcome in labels_among(outcomes):
+        for outcome in records_of(outcomes, "label"):
             if not is_canary(outcome):
                 self._add(outcome)
                 yield outcome

@@ -31,9 +31,8 @@ from labeler.labels.record import (
     QuestionsRecord,
     ScoreRecord,
     StepsRecord,
-    fault_of,
 )
-from labeler.labels.vectors import StoredVector, fault_of_vector
+from labeler.labels.vectors import StoredVector
 from labeler.sentences.example import Frozen
 
 VERSION = b"1"
@@ -94,7 +93,7 @@ def unseal(key: str, data: bytes) -> AnyRecord:
     """
     record: AnyRecord = _unsealed(_RECORDS.get(data[:4], LabelRecord), data)
     _require_own(record, key)
-    fault = fault_of(record)
+    fault = record.fault()
     if fault:
         raise BrokenSeal(fault)
     return record
@@ -131,7 +130,7 @@ def seal_vector(vector: StoredVector) -> bytes:
     Raises:
         UnstorableRecord: it could not be read back, or is not that of its text and embedder.
     """
-    fault = fault_of_vector(vector)
+    fault = vector.fault()
     if fault:
         raise UnstorableRecord(f"{_named(vector)} cannot be stored: {fault}")
     return _sealed(vector)
@@ -145,7 +144,7 @@ def unseal_vector(key: str, data: bytes) -> StoredVector:
     """
     vector = _unsealed(StoredVector, data)
     _require_own(vector, key)
-    fault = fault_of_vector(vector)
+    fault = vector.fault()
     if fault:
         raise BrokenSeal(fault)
     return vector
@@ -155,10 +154,10 @@ def require_sound(record: AnyRecord) -> None:
     """Refuse a record that stands under another key, or whose answer nobody can have given.
 
     Raises:
-        UnstorableRecord: it is not sound; see :func:`labeler.labels.record.fault_of`.
+        UnstorableRecord: it is not sound; see :meth:`labeler.labels.record.Record.fault`.
     """
     try:
-        fault = fault_of(record)
+        fault = record.fault()
     except ValueError as error:
         raise _no_json(record, error) from error
     if fault:

@@ -35,7 +35,7 @@ from labeler.labeling.pipeline import label_rows
 from labeler.labeling.tasks import Recipe, recipe
 from labeler.labels.answers import GPTLabelingOutput
 from labeler.labels.contract import check_label
-from labeler.labels.record import LabelFailure, LabelRecord, Outcome, Usage, labels_among
+from labeler.labels.record import LabelFailure, LabelRecord, Outcome, Usage, records_of
 from labeler.labels.schemas import ResponseSchema, load_schema
 from labeler.sentences.example import KeyedExample
 from labeler.store.disk import DiskStore
@@ -121,7 +121,7 @@ def bounded_recipe(relay: Relay) -> Recipe:
 def labelled(how: Recipe, rows: Sequence[Mapping[str, Any]], folder: Path) -> list[Outcome]:
     """Label rows one after the other into a store of their own."""
     with DiskStore(folder) as store:
-        return list(labels_among(label_rows(RowSequence(rows), how, store, concurrency=1)))
+        return list(records_of(label_rows(RowSequence(rows), how, store, concurrency=1), "label"))
 
 
 def keyed(row: Mapping[str, Any]) -> KeyedExample:

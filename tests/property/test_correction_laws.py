@@ -15,7 +15,7 @@ from labeler.data.corrections.correction import Correction, Judgement
 from labeler.data.corrections.differences import differences, judgement_of
 from labeler.labels.answers import SPECIAL_SUPPORT
 from labeler.labels.contract import check_label
-from labeler.labels.record import LabelRecord, fault_of
+from labeler.labels.record import LabelRecord
 from labeler.sentences.keys import document_key, letters
 from labelled import record
 
@@ -68,7 +68,7 @@ def test_every_corrected_label_is_sound(judged: LabelRecord, said: list[Judgemen
     made = corrected(judged, people(judged, said))
     assert check_label(made.label, made.example).violations == ()
     assert made.violations == ()
-    assert fault_of(made) is None
+    assert made.fault() is None
 
 
 @given(labels(), SAID, st.randoms(use_true_random=False))

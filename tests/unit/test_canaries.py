@@ -36,10 +36,9 @@ from labeler.labels.record import (
     Outcome,
     ReplyFacts,
     Usage,
-    fault_of,
     is_canary,
     label_key,
-    labels_among,
+    records_of,
 )
 from labeler.sentences.example import KeyedExample
 from labeler.store.protocol import LabelStore
@@ -236,7 +235,7 @@ def run(
     """Label twenty rows."""
     how = recipe(judge)
     run = label_rows(RowSequence(rows()), how, store, canaries=canaries, watcher=watcher)
-    return list(labels_among(run))
+    return list(records_of(run, "label"))
 
 
 def test_a_sober_judge_is_fooled_by_nothing() -> None:
@@ -345,7 +344,7 @@ def test_twins_are_stored_and_yielded_to_nobody() -> None:
     assert [outcome.id for outcome in outcomes] == [str(n) for n in range(20)]
     assert not any(map(is_canary, outcomes))
     assert sum(map(is_canary, store)) == 20
-    assert all(fault_of(record) is None for record in store)
+    assert all(record.fault() is None for record in store)
     assert len(judge.asked) == 40
     again = Canaries(1)
     assert run(judge, again, store) == outcomes

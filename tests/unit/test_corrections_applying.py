@@ -14,7 +14,7 @@ from labeler.data.corrections.differences import Differences, differences, judge
 from labeler.errors import UsageError
 from labeler.labels.answers import GPTLabelingOutput
 from labeler.labels.contract import check_label
-from labeler.labels.record import LabelFailure, LabelRecord, Outcome, fault_of
+from labeler.labels.record import LabelFailure, LabelRecord, Outcome
 from labelled import claims_output, record, says, verbatim
 
 RECORD = record()
@@ -31,7 +31,7 @@ def applied(outcomes: Iterable[Outcome], *corrections: Correction) -> tuple[Appl
 def label(*corrections: Correction, of: LabelRecord = RECORD) -> GPTLabelingOutput:
     """The corrected label, which is sound."""
     made = corrected(of, corrections)
-    assert fault_of(made) is None
+    assert made.fault() is None
     assert check_label(made.label, made.example).violations == ()
     return made.label
 
@@ -190,7 +190,7 @@ def test_a_corrected_label_has_no_claims() -> None:
         made = corrected(judged, said)
         assert type(made.label) is GPTLabelingOutput
         assert made.signature.response_schema.name == "label-trace/v1"
-        assert fault_of(made) is None
+        assert made.fault() is None
 
 
 def test_a_sentence_that_the_judge_left_out_is_decided_by_people() -> None:
@@ -312,7 +312,7 @@ def test_to_agree_leaves_open_what_the_judge_left_out() -> None:
     said = judgement_of(judged.label)
     agreed = corrected(judged, [correction(judged, said, opinion="agree")])
     assert agreed.label == judged.label
-    assert fault_of(agreed) is None
+    assert agreed.fault() is None
     (both,) = select_metrics("adherence")
     assert measure(agreed, [both]).metrics["adherence"].value is None
     found, (made,) = applied([judged], correction(judged, said))
@@ -327,7 +327,7 @@ def test_a_confirmed_label_is_kept_as_it_was_given() -> None:
     said = correction(judged, judgement_of(judged.label), opinion="agree", comment="Right.")
     found, (made,) = applied([judged], said)
     assert isinstance(made, LabelRecord)
-    assert (found.confirmed, fault_of(made)) == (1, None)
+    assert (found.confirmed, made.fault()) == (1, None)
     metrics = select_metrics("all")
     assert measure(made, metrics).metrics == measure(judged, metrics).metrics
     assert "Right." in made.label.overall_supported_explanation

@@ -15,7 +15,7 @@ from labeler.judges.prompting import JudgeRequest
 from labeler.labels.answers import GPTLabelingOutput
 from labeler.labels.contract import check_label
 from labeler.labels.non_answers import HEADINGS, OPENERS, SUPPORT, USE, overrule, says_nothing
-from labeler.labels.record import LabelRecord, ReplyFacts, fault_of
+from labeler.labels.record import LabelRecord, ReplyFacts
 from samples import keyed_example
 
 NOTHING = (
@@ -154,7 +154,7 @@ def test_what_was_overruled_is_counted_and_kept() -> None:
     assert record.verbatim.sentence_support_information[0].fully_supported
     assert record.verbatim.all_relevant_sentence_keys == ("0A",)
     assert check_label(record.label, record.example).violations == ()
-    assert fault_of(record) is None
+    assert record.fault() is None
 
 
 def test_an_answer_keeps_what_a_judge_gave_it() -> None:

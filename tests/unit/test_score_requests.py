@@ -14,7 +14,7 @@ from labeler.labeling.tasks import Unanswerable
 from labeler.labels.answers import GPTLabelingOutput
 from labeler.labels.contract import Violation
 from labeler.labels.criteria import Criterion, ScoreAnswer, StepsAnswer
-from labeler.labels.record import OUTCOME, ReplyFacts, ScoreRecord, fault_of, label_key
+from labeler.labels.record import OUTCOME, ReplyFacts, ScoreRecord, label_key
 from labeler.labels.rubrics import CRITERIA
 from labeler.labels.schemas import load_schema
 from scored import criterion, record, request
@@ -272,8 +272,8 @@ def test_who_only_labels_is_told_what_to_use() -> None:
 )
 def test_a_damaged_record_is_noticed(change: dict[str, Any], said: str) -> None:
     """Whether its key, its criterion or its number was changed."""
-    assert fault_of(record()) is None
-    assert said in str(fault_of(record().model_copy(update=change)))
+    assert record().fault() is None
+    assert said in str(record().model_copy(update=change).fault())
 
 
 def test_a_record_reads_back_as_it_was() -> None:
@@ -282,7 +282,7 @@ def test_a_record_reads_back_as_it_was() -> None:
     again = OUTCOME.validate_json(stored.model_dump_json())
     assert again == stored
     assert isinstance(again, ScoreRecord)
-    assert fault_of(again) is None
+    assert again.fault() is None
 
 
 def test_a_record_of_an_older_threshold_takes_the_new_one() -> None:
@@ -291,7 +291,7 @@ def test_a_record_of_an_older_threshold_takes_the_new_one() -> None:
     renamed = strict.renamed(record())
     assert isinstance(renamed, ScoreRecord)
     assert (renamed.id, renamed.criterion.threshold, renamed.samples) == ("other", 5, 2)
-    assert fault_of(renamed) is None
+    assert renamed.fault() is None
 
 
 # Steps

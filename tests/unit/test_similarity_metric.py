@@ -23,9 +23,8 @@ from labeler.labels.record import (
     AnyOutcome,
     LabelFailure,
     QuestionsRecord,
-    fault_of,
-    questions_among,
     questions_key,
+    records_of,
 )
 from labeler.labels.signature import Artifact, Signature
 from labeler.labels.vectors import EmbedderSpec, cosine
@@ -150,7 +149,7 @@ def test_numbers_by_two_embedders_are_never_averaged() -> None:
         questions_record(0.1, 0.1, 0.1, id="a", embedder=other),
         LabelFailure(id="f", reason="refusal", message="m", signature=SIGNATURE),
     ]
-    rows = [measure_questions(outcome) for outcome in questions_among(outcomes)]
+    rows = [measure_questions(outcome) for outcome in records_of(outcomes, "questions")]
     summary = [s for s in summarize(rows, question_metrics()) if s.metric.id == MEAN]
     assert [round(s.mean or 0, 6) for s in summary] == [0.9, 0.1]
     assert [s.failed for s in summary] == [{"refusal": 1}] * 2
@@ -243,8 +242,8 @@ def test_a_key_is_made_of_the_response_and_the_signature_alone() -> None:
 def test_an_edited_record_has_a_fault(change: dict[str, object], fault: str) -> None:
     """Another key, a cosine too few, a cosine that is none."""
     record = questions_record(0.1, 0.2, 0.3)
-    assert fault_of(record) is None
-    assert fault in str(fault_of(record.model_copy(update=change)))
+    assert record.fault() is None
+    assert fault in str(record.model_copy(update=change).fault())
 
 
 @pytest.mark.parametrize(

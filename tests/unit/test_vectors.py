@@ -17,7 +17,6 @@ from labeler.labels.vectors import (
     cosine,
     decoded,
     encoded,
-    fault_of_vector,
     stored_vector,
     vector_key,
 )
@@ -124,7 +123,7 @@ def test_the_key_is_made_of_the_text_and_the_embedder() -> None:
 
 def test_a_sound_vector_has_no_fault() -> None:
     """As it was made."""
-    assert fault_of_vector(stored_vector("a", SPEC, (1.0, 2.0))) is None
+    assert stored_vector("a", SPEC, (1.0, 2.0)).fault() is None
 
 
 @pytest.mark.parametrize(
@@ -138,10 +137,10 @@ def test_a_sound_vector_has_no_fault() -> None:
 def test_a_changed_vector_has_a_fault(change: dict[str, object], fault: str) -> None:
     """Another text or embedder, or numbers that are none."""
     changed = stored_vector("a", SPEC, (1.0, 2.0)).model_copy(update=change)
-    assert fault in str(fault_of_vector(changed))
+    assert fault in str(changed.fault())
 
 
 def test_a_vector_of_another_size_than_was_asked_for_has_a_fault() -> None:
     """Its embedder gives another one."""
     spec = EmbedderSpec(embedder="openai", model="m", dimensions=3)
-    assert "has 2 numbers" in str(fault_of_vector(stored_vector("a", spec, (1.0, 2.0))))
+    assert "has 2 numbers" in str(stored_vector("a", spec, (1.0, 2.0)).fault())

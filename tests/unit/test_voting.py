@@ -23,7 +23,7 @@ from labeler.labeling.pipeline import admit_reply
 from labeler.labeling.votes import TOO_FEW_VOTES
 from labeler.labeling.voting import electorate, majority
 from labeler.labels.answers import GPTLabelingOutput
-from labeler.labels.record import LabelFailure, LabelRecord, Outcome, fault_of
+from labeler.labels.record import LabelFailure, LabelRecord, Outcome
 from labeler.labels.schemas import load_schema
 from labeler.labels.signature import digest
 from labelled import output
@@ -128,7 +128,7 @@ def test_the_quoted_voter_names_the_keys_that_are_kept() -> None:
 def test_a_majority_is_a_sound_record_that_names_its_voters() -> None:
     """Its key follows from its sentences and its voters; nobody was asked for it."""
     record = elect(output(), output(), output())
-    assert fault_of(record) is None
+    assert record.fault() is None
     assert str(record.signature).startswith("judge:majority/3 votes|")
     assert "test/m0" in str(record.signature)
     assert record.reply.attempts == 0

@@ -35,7 +35,6 @@ from labeler.labels.record import (
     Outcome,
     SentenceScores,
     Usage,
-    fault_of,
     is_canary,
 )
 from labeler.labels.signature import Windows
@@ -181,7 +180,7 @@ def test_a_long_record_gets_one_label_of_its_windows() -> None:
     assert found.reply.usage == Usage(
         prompt_tokens=10 * facts.number, completion_tokens=2 * facts.number
     )
-    assert fault_of(found) is None
+    assert found.fault() is None
 
 
 def test_the_printed_signature_tells_of_windows_but_not_of_how_many() -> None:
@@ -204,7 +203,7 @@ def test_the_windows_of_a_record_are_stored_as_parts() -> None:
         assert part.signature.part == "1"
         assert str(part.signature).endswith("|part:1")
         assert is_canary(part)
-        assert fault_of(part) is None
+        assert part.fault() is None
     assert not is_canary(merged)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from labeler.calculators.index.decoding import Doubtful, decode_label
 from labeler.calculators.index.frames import Gathering
 from labeler.calculators.index.rows import failure_row, label_row
-from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord, is_canary, labels_among
+from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord, is_canary, records_of
 
 
 def gather(
@@ -47,7 +47,7 @@ def gather(
 
 
 def _add(batch: Gathering, place: int, outcome: AnyOutcome) -> AnyOutcome | None:
-    if not any(True for _ in labels_among([outcome])):
+    if not any(True for _ in records_of([outcome], "label")):
         return outcome
     if not is_canary(outcome):
         if isinstance(outcome, LabelRecord):

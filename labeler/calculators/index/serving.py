@@ -18,7 +18,7 @@ from labeler.calculators.index.where import files_of, is_store, sidecar_of
 from labeler.calculators.summary import Intervals, SummaryRow
 from labeler.data.lines import is_remote
 from labeler.errors import StoreError
-from labeler.labels.record import AnyOutcome, questions_among
+from labeler.labels.record import AnyOutcome, records_of
 
 _QUESTION = "question"
 _PLACES = 1 << 40
@@ -225,6 +225,6 @@ def _add_all(counts: ColumnCounts, frames: Iterable[Frame]) -> None:
 
 def _unless_mixed(counts: ColumnCounts, others: list[AnyOutcome]) -> Served | None:
     """What was found, unless its order decides what a row was that could not even be read."""
-    if others and (counts.unsigned or any(True for _ in questions_among(others))):
+    if others and (counts.unsigned or any(True for _ in records_of(others, "questions"))):
         return None
     return Served(counts.summary(), counts.rows, others)

@@ -15,7 +15,7 @@ from labeler.labels.record import (
     Outcome,
     ScoreRecord,
     is_canary,
-    labels_among,
+    records_of,
 )
 
 T = TypeVar("T")
@@ -74,7 +74,7 @@ def labels_by_id(
     failed: set[str] = set()
     columns: set[str] = set()
     contents = _Contents()
-    for outcome in labels_among(contents.noted(outcomes)):
+    for outcome in records_of(contents.noted(outcomes), "label"):
         if is_canary(outcome) or not _of_trial(outcome, trial):
             continue
         if isinstance(outcome, LabelFailure):

@@ -12,7 +12,7 @@ from labeler.calculators import Metric
 from labeler.comparing.agreement.sides import LabelsById, labels_by_id
 from labeler.errors import UsageError
 from labeler.labels.answers import GPTLabelingOutput
-from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord, labels_among, shown
+from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord, records_of, shown
 from labeler.labels.signature import digest
 from labeler.sentences.example import KeyedExample
 
@@ -203,7 +203,7 @@ def _of_signature(outcomes: Iterable[AnyOutcome], choice: Choice) -> Iterator[An
         return
     others: Counter[str] = Counter()
     found = False
-    for outcome in labels_among(outcomes):
+    for outcome in records_of(outcomes, "label"):
         signature = outcome.signature
         if signature is None or wanted in str(signature):
             found = found or isinstance(outcome, LabelRecord)

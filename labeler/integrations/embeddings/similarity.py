@@ -38,7 +38,7 @@ from labeler.labels.record import (
     LabelFailure,
     QuestionsOutcome,
     QuestionsRecord,
-    questions_among,
+    records_of,
 )
 from labeler.labels.vectors import Vector, cosine
 from labeler.store.protocol import LabelStore
@@ -102,7 +102,7 @@ def compare_rows(
         ) as asking:
             written.writelines(to_line(outcome) + "\n" for outcome in asking)
         written.seek(0)
-        outcomes = questions_among(map(OUTCOME.validate_json, written))
+        outcomes = records_of(map(OUTCOME.validate_json, written), "questions")
         yield from _compared(outcomes, shelf, meter.left(limits), meter.notice)
 
 
