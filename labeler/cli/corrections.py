@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from labeler.data.corrections.applying import Applied, Ignored
     from labeler.integrations.annotation.importing import Imported
     from labeler.integrations.annotation.tools import Tool
-    from labeler.review.sampling import Chosen
+    from labeler.review.queue import Chosen
 
 STDIO = "-"
 _SHOWN = 5
@@ -96,7 +96,7 @@ def export(
     from labeler.data.corrections.overlay import keep_corrections
     from labeler.data.label_files import replaced
     from labeler.integrations.annotation.importing import TOOLS, settings_path
-    from labeler.review.sampling import choose
+    from labeler.review.queue import choose
 
     if top is not None and sample is not None:
         raise UsageError("--top and --sample choose in two ways: give one of them")

@@ -1,4 +1,4 @@
-"""The command that opens the review desk."""
+"""The command that opens the review app."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from labeler.errors import UsageError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from labeler.review.session import Desk, Terms
+    from labeler.review.session import ReviewSession, ReviewSettings
 
 DEFAULT_METRICS = "relevance,utilization,completeness,adherence"
 
@@ -66,11 +66,11 @@ def review(
 ) -> None:
     """Correct a judge's labels in the browser, on this machine; Ctrl-C ends it."""
     from labeler.data.corrections.overlay import corrections_path
-    from labeler.review.session import Terms
+    from labeler.review.session import ReviewSettings
 
     if corrections is None and labels == "-":
         raise UsageError("labels from standard input: name the corrections file (--corrections)")
-    terms = Terms(
+    settings = ReviewSettings(
         name=labels,
         annotator=_name(annotator),
         fixed=annotator is not None or blind,
@@ -78,13 +78,13 @@ def review(
         blind=blind,
     )
     path = corrections_path(labels) if corrections is None else corrections
-    desk = _desk(labels, path, terms, ids=ids, sample=sample, seed=seed)
+    session = _session(labels, path, settings, ids=ids, sample=sample, seed=seed)
     code = 0
     try:
-        _serve(desk, port, open_browser=open_browser)
+        _serve(session, port, open_browser=open_browser)
     except Interrupted as interrupt:
         code = interrupt.exit_code
-    _conclude(desk, labels)
+    _conclude(session, labels)
     raise typer.Exit(code)
 
 
@@ -100,55 +100,63 @@ def _name(given: str | None) -> str:
         ) from error
 
 
-def _desk(
-    labels: str, path: str | Path, terms: Terms, *, ids: str, sample: int | None, seed: int
-) -> Desk:
+def _session(
+    labels: str,
+    path: str | Path,
+    settings: ReviewSettings,
+    *,
+    ids: str,
+    sample: int | None,
+    seed: int,
+) -> ReviewSession:
     from labeler import api
     from labeler.audit import doubt_of, findings_of
     from labeler.calculators import select_metrics
     from labeler.data.corrections.overlay import CorrectionsFile
-    from labeler.review.collection import collect
-    from labeler.review.queues import places_in
-    from labeler.review.saving import Ledger
-    from labeler.review.session import Desk
+    from labeler.review.corrections_log import CorrectionsLog
+    from labeler.review.label_set import LabelSet
+    from labeler.review.queue import queue_places
+    from labeler.review.session import ReviewSession
 
     metrics = select_metrics(ids)
-    ledger = Ledger(CorrectionsFile(path))
-    ledger.file.check_unpacked()
-    if not ledger.file.path.parent.is_dir():
+    log = CorrectionsLog(CorrectionsFile(path))
+    log.file.check_unpacked()
+    if not log.file.path.parent.is_dir():
         raise UsageError(f"{path}: there is no such folder to keep corrections in; make it first")
-    if terms.queue == "doubtful":
+    if settings.queue == "doubtful":
         say("auditing all labels, to rank them")
-    standing = ledger.standing()  # a file that cannot be read is told of before the work
-    collection = collect(
+    snapshot = log.snapshot()  # a file that cannot be read is told of before the work
+    label_set = LabelSet(
         api.read_labels(labels),
         metrics,
-        doubt=(lambda record: doubt_of(findings_of(record))) if terms.queue == "doubtful" else None,
+        doubt=(lambda record: doubt_of(findings_of(record)))
+        if settings.queue == "doubtful"
+        else None,
         name=labels,
     )
-    places = places_in(
-        terms.queue, collection.keys, size=sample, seed=seed, doubts=collection.doubts
+    places = queue_places(
+        settings.queue, label_set.keys, size=sample, seed=seed, doubts=label_set.doubts
     )
-    desk = Desk(collection, places, ledger, terms, metrics)
-    known = sum(key in collection.known for key, _ in standing.current)
-    _describe(desk, known)
-    return desk
+    session = ReviewSession(label_set, places, log, settings, metrics)
+    known = sum(key in label_set.places for key, _ in snapshot.current)
+    _describe(session, known)
+    return session
 
 
-def _describe(desk: Desk, known: int) -> None:
+def _describe(session: ReviewSession, known: int) -> None:
     """Say what is to be reviewed, and what to know of it."""
-    size, labels = len(desk.places), len(desk.collection)
+    size, labels = len(session.places), len(session.labels)
     drawn = {"random": "drawn at random", "doubtful": "the most doubtful first"}
-    how = drawn.get(desk.terms.queue, "in the order of the file")
-    failed = f", {desk.collection.failed} rows failed" if desk.collection.failed else ""
-    repeated = len(desk.collection.rows) - labels
+    how = drawn.get(session.settings.queue, "in the order of the file")
+    failed = f", {session.labels.failed} rows failed" if session.labels.failed else ""
+    repeated = len(session.labels.rows) - labels
     twice = f", {_rows(repeated)} the judgement of another" if repeated else ""
     say(f"{size} of {labels} labels to review, {how}{twice}{failed}")
     if known:
-        say(f"{known} judgements are stored already in {desk.ledger.file.path}")
-    if desk.terms.blind:
-        say(f"verdicts are hidden until {desk.terms.annotator} has judged")
-    if desk.terms.blind and desk.terms.queue == "doubtful":
+        say(f"{known} judgements are stored already in {session.log.file.path}")
+    if session.settings.blind:
+        say(f"verdicts are hidden until {session.settings.annotator} has judged")
+    if session.settings.blind and session.settings.queue == "doubtful":
         say("but that a record comes early tells that the audit found something in its label")
 
 
@@ -156,18 +164,15 @@ def _rows(repeated: int) -> str:
     return "1 row repeats" if repeated == 1 else f"{repeated} rows repeat"
 
 
-def _serve(desk: Desk, port: int, *, open_browser: bool) -> None:
-    from labeler.review.figures import Figures
-    from labeler.review.serving import desk_server, listening
+def _serve(session: ReviewSession, port: int, *, open_browser: bool) -> None:
+    from labeler.review.serving import listening, review_server
 
-    queue = desk.keys if desk.terms.queue == "random" else ()
-    figures = Figures(desk.collection, desk.ledger, desk.metrics, drawn=queue, hidden=desk.hidden)
     with listening(port) as (taken, address):
         say(f"open {address}")
         say("this address is for you alone; Ctrl-C ends the desk")
         if open_browser:
             _open(str(address))
-        desk_server(desk, figures, address=address, complain=say).run(sockets=[taken])
+        review_server(session, address=address, on_error=say).run(sockets=[taken])
 
 
 def _open(address: str) -> None:
@@ -177,10 +182,10 @@ def _open(address: str) -> None:
         say("no browser could be opened: open the address yourself")
 
 
-def _conclude(desk: Desk, labels: str) -> None:
+def _conclude(session: ReviewSession, labels: str) -> None:
     """Say what was stored, and what to do with it."""
-    path = desk.ledger.file.path
-    count = "1 judgement" if desk.stored == 1 else f"{desk.stored} judgements"
+    path = session.log.file.path
+    count = "1 judgement" if session.saved == 1 else f"{session.saved} judgements"
     say(f"\n{count} stored in {path}")
     if path.exists():
         of, by = shlex.quote(labels), shlex.quote(str(path))

@@ -1,8 +1,9 @@
-"""Who may speak to the desk: the page that it handed out itself, on this machine, and nobody else.
+"""Access control of the review app: only its own page, on this machine, gets an answer.
 
-Any page that a browser has open can send requests to this machine. So a request is answered only
-where it names us by our own address (a name that was made to point here is refused), comes from our
-own page, and, but for the page itself, brings the token that stands in the address we printed.
+Any page that a browser has open can send requests to this machine. A request is therefore answered
+only if it names this server by its own address (a rebound DNS name is rejected), comes from the
+page that this server sent, and, except for the page itself, carries the token of the printed
+address.
 """
 
 from __future__ import annotations
@@ -11,20 +12,21 @@ import hmac
 from collections.abc import Callable, Mapping
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 API = "/api/"
-"""Where the paths begin that need the token."""
+"""Prefix of the paths that need the token."""
 
 LONGEST_PATH = 200
-"""Characters of a path at most: ours are far shorter, and thousands of digits are no number."""
+"""Maximum characters of a path; a path of the app is far shorter."""
 
 METHODS = ("GET", "POST")
 
 LOCAL_NAMES = ("127.0.0.1", "localhost")
 
-_USUAL_PORT = 80
+_HTTP_PORT = 80
 
 _HEADERS: Mapping[str, str] = {
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
@@ -35,53 +37,39 @@ _HEADERS: Mapping[str, str] = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
-"""What every answer carries; a page brings a policy of its own."""
+"""Headers of every response; the page replaces the policy with its own."""
 
 
-class Refused(Exception):
-    """A request that is not answered.
-
-    Attributes:
-        status: HTTP status.
-        headers: what the answer carries besides.
-    """
-
-    def __init__(self, status: int, message: str, headers: Mapping[str, str] | None = None) -> None:
-        super().__init__(message)
-        self.status = status
-        self.headers = dict(headers or {})
-
-
-class Gate:
-    """Refuses what is not ours before anything else sees it, and guards every answer.
+class AccessControl:
+    """ASGI middleware that rejects foreign requests and adds security headers to every response.
 
     Args:
-        app: what lies behind.
-        port: where the desk listens.
-        token: what a request to the API must bring.
-        complain: told of what went wrong inside, which no answer repeats.
+        app: the protected application.
+        port: port that the server listens on.
+        token: token that a request to the API must carry.
+        on_error: called with each internal error; responses never contain its details.
     """
 
     def __init__(
-        self, app: ASGIApp, *, port: int, token: str, complain: Callable[[str], None]
+        self, app: ASGIApp, *, port: int, token: str, on_error: Callable[[str], None]
     ) -> None:
         self._app = app
-        named = {f"{name}:{port}" for name in LOCAL_NAMES}
-        # Browsers leave out the port that every address without one means.
-        self._hosts = frozenset(named.union(LOCAL_NAMES) if port == _USUAL_PORT else named)
+        hosts = {f"{name}:{port}" for name in LOCAL_NAMES}
+        # Browsers omit the default port from the Host header.
+        self._hosts = hosts.union(LOCAL_NAMES) if port == _HTTP_PORT else hosts
         self._token = token.encode()
-        self._complain = complain
+        self._on_error = on_error
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, or refuse it."""
+        """Answer or reject one request."""
         if scope["type"] != "http":
-            return  # there is nothing but HTTP here, and no more than this to say to anything else
-        begun = False
+            return  # the app speaks HTTP only
+        started = False
 
-        async def guarded(message: Message) -> None:
-            nonlocal begun
+        async def send_guarded(message: Message) -> None:
+            nonlocal started
             if message["type"] == "http.response.start":
-                begun = True
+                started = True
                 headers = MutableHeaders(scope=message)
                 for name, value in _HEADERS.items():
                     headers.setdefault(name, value)
@@ -89,40 +77,40 @@ class Gate:
 
         try:
             self._check(scope)
-            await self._app(scope, receive, guarded)
-        except Refused as refused:
-            answer = _error(refused.status, str(refused), refused.headers)
-            await answer(scope, receive, guarded)
-        except Exception as error:  # noqa: BLE001 - nothing of an error may reach the answer
-            self._complain(f"the desk failed to answer: {type(error).__name__}: {error}")
-            if not begun:
+            await self._app(scope, receive, send_guarded)
+        except HTTPException as rejection:
+            response = _error(rejection.status_code, rejection.detail, rejection.headers)
+            await response(scope, receive, send_guarded)
+        except Exception as error:  # noqa: BLE001 - no detail of an error may reach the response
+            self._on_error(f"the desk failed to answer: {type(error).__name__}: {error}")
+            if not started:
                 message = "the desk failed; its terminal says why. What was saved before is safe"
-                await _error(500, message)(scope, receive, guarded)
+                await _error(500, message)(scope, receive, send_guarded)
 
     def _check(self, scope: Scope) -> None:
-        """See that a request is ours.
+        """Check that the app's own page sent a request.
 
         Raises:
-            Refused: it is not.
+            HTTPException: another page or program sent it.
         """
         headers = Headers(scope=scope)
-        host = _only(headers, "host")
+        host = _single(headers, "host")
         if host is None or host.lower() not in self._hosts:
-            raise Refused(421, "open the desk at the address that it printed")
+            raise HTTPException(421, "open the desk at the address that it printed")
         method: str = scope["method"]
         if method not in METHODS:
             allowed = ", ".join(METHODS)
-            raise Refused(405, f"the desk knows no method but {allowed}", {"Allow": allowed})
+            raise HTTPException(405, f"the desk knows no method but {allowed}", {"Allow": allowed})
         _check_origin(headers, host.lower(), writes=method == "POST")
         if scope["path"].startswith(API):
             self._check_token(headers)
         if len(scope["path"]) > LONGEST_PATH:
-            raise Refused(404, "there is nothing here")
+            raise HTTPException(404, "there is nothing here")
 
     def _check_token(self, headers: Headers) -> None:
-        given = (_only(headers, "authorization") or "").encode("utf-8", "replace")
-        if not hmac.compare_digest(given, b"Bearer " + self._token):
-            raise Refused(
+        sent = (_single(headers, "authorization") or "").encode("utf-8", "replace")
+        if not hmac.compare_digest(sent, b"Bearer " + self._token):
+            raise HTTPException(
                 401,
                 "the address lacks the desk's token; open the whole address that the terminal "
                 "shows",
@@ -130,25 +118,25 @@ class Gate:
             )
 
 
-def _only(headers: Headers, name: str) -> str | None:
-    """A header that stands once; twice is as good as not at all."""
-    found = headers.getlist(name)
-    return found[0] if len(found) == 1 else None
+def _single(headers: Headers, name: str) -> str | None:
+    """Return a header's value; ``None`` if it is missing or repeated."""
+    values = headers.getlist(name)
+    return values[0] if len(values) == 1 else None
 
 
 def _check_origin(headers: Headers, host: str, *, writes: bool) -> None:
-    """Refuse what a page of another origin asks for.
+    """Reject requests from pages of another origin.
 
     Raises:
-        Refused: it is not our own page that asks.
+        HTTPException: the request comes from another origin, or writes without naming one.
     """
     site = headers.get("sec-fetch-site")
     sites = ("same-origin",) if writes else ("same-origin", "none")
-    own = "origin" not in headers if not writes else False
+    own = not writes and "origin" not in headers
     if not own:
-        own = _only(headers, "origin") == f"http://{host}"
+        own = _single(headers, "origin") == f"http://{host}"
     if not own or (site is not None and site not in sites):
-        raise Refused(
+        raise HTTPException(
             403,
             "another site asks for this; copy the address that the terminal shows into the "
             "browser's address bar",

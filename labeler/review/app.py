@@ -1,4 +1,4 @@
-"""The desk as a web application: one page, and the few requests that it sends."""
+"""The routes of the review app: one page and the requests that it sends."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 
 from pydantic import ValidationError
 from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route, Router
@@ -16,91 +17,92 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from labeler.errors import LabelerError
 from labeler.report.page import RECORD_SCRIPTS, RECORD_STYLES, render_page
-from labeler.review.access import API, Gate, Refused
-from labeler.review.figures import Figures
-from labeler.review.messages import Said, TakenBack, check_name, read_message
-from labeler.review.session import Desk
+from labeler.review.access import API, AccessControl
+from labeler.review.messages import ReviewAnswer, Withdrawal, check_name, read_message
+from labeler.review.session import ReviewSession
+from labeler.review.statistics import ReviewStatistics
 
 STYLES = (*RECORD_STYLES, "desk.css")
 SCRIPTS = (*RECORD_SCRIPTS, "desk.js")
 
 _POLICY = re.compile(r'Content-Security-Policy" content="([^"]*)"')
-_HARDER = "frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
-"""What a page's own tag cannot ask for, or need not where it is a file."""
+_HEADER_POLICY = "frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+"""Rules that only a header can set, or that a page opened from a file does not need."""
 
 
-def desk_app(
-    desk: Desk, figures: Figures, *, port: int, token: str, complain: Callable[[str], None]
+def review_app(
+    session: ReviewSession, *, port: int, token: str, on_error: Callable[[str], None]
 ) -> ASGIApp:
-    """The application behind its gate.
+    """Return the application behind its access control.
 
     Args:
-        desk: what it shows and stores.
-        figures: what follows from all that was said.
-        port: where it will listen; requests that name another are refused.
-        token: what every request but that for the page must bring.
-        complain: told, on the terminal, of what went wrong inside.
+        session: the labels under review and the corrections.
+        port: port that the server listens on; requests that name another are rejected.
+        token: token that every request except that for the page must carry.
+        on_error: called with each internal error.
     """
-    handlers = _Handlers(desk, figures, complain)
+    handlers = _Handlers(session, on_error)
+    record = f"{API}records/{{position:int}}"
     routes = [
         Route("/", handlers.page, methods=["GET"]),
-        Route(f"{API}desk", handlers.overview, methods=["GET"]),
-        Route(f"{API}figures", handlers.figures, methods=["GET"]),
-        Route(f"{API}records/{{position:int}}", handlers.turn, methods=["GET"]),
-        Route(f"{API}records/{{position:int}}", handlers.judge, methods=["POST"]),
-        Route(f"{API}records/{{position:int}}/withdrawal", handlers.take_back, methods=["POST"]),
+        Route(f"{API}overview", handlers.overview, methods=["GET"]),
+        Route(f"{API}statistics", handlers.statistics, methods=["GET"]),
+        Route(record, handlers.show, methods=["GET"]),
+        Route(record, handlers.save, methods=["POST"]),
+        Route(f"{record}/withdrawal", handlers.withdraw, methods=["POST"]),
     ]
-    # No application around the router: it would answer errors itself, before the gate can.
-    router = Router(routes, redirect_slashes=False, default=_nothing)
-    return Gate(router, port=port, token=token, complain=complain)
+    # A Starlette application around the router would answer errors before the access control.
+    router = Router(routes, redirect_slashes=False, default=_not_found)
+    return AccessControl(router, port=port, token=token, on_error=on_error)
 
 
 class _Handlers:
-    """Translates requests to what the desk does, and its answers to JSON."""
+    """Translate requests to calls of the session, and results to JSON."""
 
-    def __init__(self, desk: Desk, figures: Figures, complain: Callable[[str], None]) -> None:
-        self._desk, self._figures, self._complain = desk, figures, complain
+    def __init__(self, session: ReviewSession, on_error: Callable[[str], None]) -> None:
+        self._session, self._on_error = session, on_error
+        self._statistics = ReviewStatistics(session)
         self._page = render_page(
             "desk.html.j2",
-            {"title": f"Review {desk.terms.name}"},
+            {"title": f"Review {session.settings.name}"},
             styles=STYLES,
             scripts=SCRIPTS,
             connect="'self'",
         )
-        self._policy = f"{_policy_of(self._page)}; {_HARDER}"
+        self._policy = f"{_policy_of(self._page)}; {_HEADER_POLICY}"
 
     async def page(self, _: Request) -> Response:
         return HTMLResponse(self._page, headers={"Content-Security-Policy": self._policy})
 
     async def overview(self, _: Request) -> Response:
-        return await self._answer(self._desk.overview)
+        return await self._respond(self._session.overview)
 
-    async def figures(self, _: Request) -> Response:
-        return await self._answer(self._figures.view)
+    async def statistics(self, _: Request) -> Response:
+        return await self._respond(self._statistics.view)
 
-    async def turn(self, request: Request) -> Response:
+    async def show(self, request: Request) -> Response:
         annotator = _annotator(request)
         position = request.path_params["position"]
-        return await self._answer(lambda: self._desk.turn(position, annotator))
+        return await self._respond(lambda: self._session.show(position, annotator))
 
-    async def judge(self, request: Request) -> Response:
-        said = await read_message(request, Said)
+    async def save(self, request: Request) -> Response:
+        answer = await read_message(request, ReviewAnswer)
         position = request.path_params["position"]
-        return await self._answer(lambda: self._desk.judge(position, said))
+        return await self._respond(lambda: self._session.save(position, answer))
 
-    async def take_back(self, request: Request) -> Response:
-        taken = await read_message(request, TakenBack)
+    async def withdraw(self, request: Request) -> Response:
+        withdrawal = await read_message(request, Withdrawal)
         position = request.path_params["position"]
-        return await self._answer(lambda: self._desk.take_back(position, taken))
+        return await self._respond(lambda: self._session.withdraw(position, withdrawal))
 
-    async def _answer(self, work: Callable[[], Mapping[str, Any]]) -> Response:
-        """Do the work in a thread of its own, so that one request holds up no other."""
+    async def _respond(self, work: Callable[[], Mapping[str, Any]]) -> Response:
+        """Run blocking work in a thread, so one request does not delay another."""
         try:
             return JSONResponse(await run_in_threadpool(work))
         except (LabelerError, OSError) as error:
-            # It may name a path: that is for the terminal.
-            self._complain(str(error))
-            raise Refused(
+            # The message may name a path, so only the terminal shows it.
+            self._on_error(str(error))
+            raise HTTPException(
                 500,
                 "the file of corrections could not be read or written; the desk's terminal says "
                 "why. Nothing that you entered here is lost: try again",
@@ -108,22 +110,22 @@ class _Handlers:
 
 
 def _annotator(request: Request) -> str:
-    given = request.query_params.getlist("annotator")
-    if len(given) != 1 or len(request.query_params.multi_items()) != 1:
-        raise Refused(422, "name one annotator")
+    names = request.query_params.getlist("annotator")
+    if len(names) != 1 or len(request.query_params.multi_items()) != 1:
+        raise HTTPException(422, "name one annotator")
     try:
-        return check_name(given[0])
+        return check_name(names[0])
     except ValidationError:
-        raise Refused(422, "an annotator's name is a short text in one line") from None
+        raise HTTPException(422, "an annotator's name is a short text in one line") from None
 
 
 def _policy_of(page: str) -> str:
-    """The policy that a page brings in its own tag."""
+    """Return the Content-Security-Policy of a page's meta tag."""
     found = _POLICY.search(page)
     if found is None:
         raise LookupError("the page has no policy")
     return html.unescape(found[1])
 
 
-async def _nothing(_scope: Scope, _receive: Receive, _send: Send) -> None:
-    raise Refused(404, "there is nothing here")
+async def _not_found(_scope: Scope, _receive: Receive, _send: Send) -> None:
+    raise HTTPException(404, "there is nothing here")

@@ -1,4 +1,4 @@
-"""Serves the desk on this machine until it is interrupted."""
+"""Serve the review app on this machine until it is interrupted."""
 
 from __future__ import annotations
 
@@ -12,51 +12,50 @@ from dataclasses import dataclass
 import uvicorn
 
 from labeler.errors import UsageError
-from labeler.review.app import desk_app
-from labeler.review.figures import Figures
-from labeler.review.session import Desk
+from labeler.review.app import review_app
+from labeler.review.session import ReviewSession
 
 HOST = "127.0.0.1"
 
 TOKEN_BYTES = 32
 
-_PATIENCE = 5
-"""Seconds that answers under way may take after a signal."""
+_SHUTDOWN_TIMEOUT = 5
+"""Seconds that open requests may take after a signal."""
 
 
 @dataclass(frozen=True)
 class Address:
-    """Where a desk listens.
+    """The address of a review app.
 
     Attributes:
-        port: on this machine.
-        token: what every request must bring.
+        port: port on this machine.
+        token: token that every request must carry.
     """
 
     port: int
     token: str
 
     def __str__(self) -> str:
-        """What a person opens: browsers send nothing behind the ``#``."""
+        """Return the address to open: browsers never send the part after ``#``."""
         return f"http://{HOST}:{self.port}/#token={self.token}"
 
 
 @contextlib.contextmanager
 def listening(port: int = 0) -> Iterator[tuple[socket.socket, Address]]:
-    """Take a port of this machine, which no other can reach.
+    """Listen on a loopback port, which no other machine can reach.
 
     Args:
-        port: 0 takes any that is free.
+        port: the port; 0 takes any free one.
 
     Raises:
-        UsageError: the port is taken, or not ours to take.
+        UsageError: the port is taken, or may not be used.
     """
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as taken:
-        if os.name == "posix":  # elsewhere it would let others take the port too
+        if os.name == "posix":  # elsewhere it lets other programs take the port too
             taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             taken.bind((HOST, port))
-            taken.listen()  # from here on whoever opens the address is answered, if late
+            taken.listen()  # a page opened from now on is answered, if late
         except (OSError, OverflowError) as error:
             raise UsageError(
                 f"cannot listen on port {port}: {error}; choose another with --port, or leave it "
@@ -66,18 +65,17 @@ def listening(port: int = 0) -> Iterator[tuple[socket.socket, Address]]:
         yield taken, Address(found, secrets.token_urlsafe(TOKEN_BYTES))
 
 
-def desk_server(
-    desk: Desk, figures: Figures, *, address: Address, complain: Callable[[str], None]
+def review_server(
+    session: ReviewSession, *, address: Address, on_error: Callable[[str], None]
 ) -> uvicorn.Server:
-    """What answers requests until a signal comes; what is under way then is finished first.
+    """Return a server that runs until a signal, and then finishes open requests.
 
     Args:
-        desk: what is shown and stored.
-        figures: what follows from all that was said.
-        address: where it will listen.
-        complain: told of what went wrong inside.
+        session: the review session.
+        address: the address to listen on.
+        on_error: called with each internal error.
     """
-    app = desk_app(desk, figures, port=address.port, token=address.token, complain=complain)
+    app = review_app(session, port=address.port, token=address.token, on_error=on_error)
     config = uvicorn.Config(
         app,
         http="h11",
@@ -90,6 +88,6 @@ def desk_server(
         access_log=False,
         server_header=False,
         proxy_headers=False,
-        timeout_graceful_shutdown=_PATIENCE,
+        timeout_graceful_shutdown=_SHUTDOWN_TIMEOUT,
     )
     return uvicorn.Server(config)

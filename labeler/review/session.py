@@ -1,7 +1,7 @@
-"""The review desk: which record comes next, what a person may see of it, and what they said.
+"""A review session: the records in review order, who may see what, and the saved corrections.
 
-Blindness is kept here and not in the page: as long as a person has not judged a record, nothing of
-the judge's label leaves the desk, nor anything that was worked out from it.
+Blind review is enforced here and not in the page: until a person has judged a record, no response
+contains the judge's label or anything computed from it.
 """
 
 from __future__ import annotations
@@ -12,6 +12,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import chain
+from typing import Any
+
+from starlette.exceptions import HTTPException
+from typing_extensions import TypedDict
 
 from labeler.audit import CHECKS, doubt_of, findings_of
 from labeler.calculators import Metric, measure
@@ -20,23 +24,21 @@ from labeler.data.corrections.differences import differences, judgement_of
 from labeler.labels.answers import in_order, judged_sentences
 from labeler.labels.record import LabelRecord
 from labeler.report.views import RecordView, record_view
-from labeler.review.access import Refused
-from labeler.review.collection import Collection
-from labeler.review.messages import Said, TakenBack
-from labeler.review.saving import Ledger, Standing, Who
-from labeler.review.views import CountsView, JudgementView, MineView, OverviewView, TurnView
+from labeler.review.corrections_log import CorrectionsLog, KeyAndAnnotator, Snapshot
+from labeler.review.label_set import LabelSet
+from labeler.review.messages import ReviewAnswer, Withdrawal
 
 
 @dataclass(frozen=True)
-class Terms:
-    """How a desk is run.
+class ReviewSettings:
+    """Settings of a review session.
 
     Attributes:
-        name: what is reviewed.
-        annotator: who judges.
-        fixed: whether nobody else may; so it is where verdicts are hidden.
-        queue: how records come.
-        blind: whether the judge's verdicts are hidden until a person has judged.
+        name: name of the labels under review.
+        annotator: the person who reviews.
+        fixed: whether nobody else may review in this session; always true if ``blind``.
+        queue: order of the records.
+        blind: whether the judge's verdicts are hidden until the person has judged.
     """
 
     name: str
@@ -46,204 +48,257 @@ class Terms:
     blind: bool = False
 
 
-class Desk:
-    """Records in the order in which they are judged, and the file that keeps what people say.
+class CountsView(TypedDict):
+    """Progress of one person."""
+
+    size: int
+    """Records to review."""
+    agree: int
+    disagree: int
+    unsure: int
+    next_open: int | None
+    """Position of the next record without an answer; ``null`` if there is none."""
+
+
+class OverviewView(TypedDict):
+    """The settings and progress that the page starts with."""
+
+    annotator: str
+    fixed: bool
+    queue: Queue
+    labels: int
+    blind: bool
+    checks: dict[str, dict[str, str]]
+    """Title and explanation (``why``) of each audit check, by id."""
+    counts: CountsView
+
+
+class OwnAnswerView(TypedDict):
+    """A person's saved answer to a record."""
+
+    opinion: Opinion
+    judgement: dict[str, Any] | None
+    comment: str
+    at: str
+    blind: bool
+
+
+class PositionView(TypedDict):
+    """A record at its position in the queue."""
+
+    position: int
+    key: str
+    hidden: bool
+    """Whether the judge's verdicts are hidden."""
+    record: RecordView
+    judge: dict[str, Any] | None
+    """The judge's label as a judgement; ``null`` if hidden."""
+    mine: OwnAnswerView | None
+    counts: CountsView
+
+
+class ReviewSession:
+    """Labels in review order, and the log of corrections to them.
 
     Args:
-        collection: the labels.
-        places: those to judge, in order.
-        ledger: where corrections are kept.
-        terms: how the desk is run.
-        metrics: what is shown of each record.
+        labels: the labels.
+        places: places of the labels to review, in order.
+        log: corrections so far; new ones are added to it.
+        settings: settings of the session.
+        metrics: metrics shown with each record.
     """
 
     def __init__(
         self,
-        collection: Collection,
+        labels: LabelSet,
         places: Sequence[int],
-        ledger: Ledger,
-        terms: Terms,
+        log: CorrectionsLog,
+        settings: ReviewSettings,
         metrics: Sequence[Metric],
     ) -> None:
-        self.collection = collection
+        self.labels = labels
         self.places = tuple(places)
-        self.ledger = ledger
-        self.terms = terms
+        self.log = log
+        self.settings = settings
         self.metrics = tuple(metrics)
-        self.stored = 0
-        """Corrections that were stored since the desk was opened."""
-        self.keys = tuple(collection.keys[place] for place in self.places)
-        """Of the labels to judge, in order."""
+        self.saved = 0
+        """Number of corrections saved in this session."""
+        self.keys = tuple(labels.keys[place] for place in self.places)
+        """Keys of the labels to review, in order."""
         self._writing = threading.Lock()
 
     def overview(self) -> OverviewView:
-        """What the page is told first."""
-        terms = self.terms
+        """Return the settings and the progress."""
+        settings = self.settings
         return {
-            "annotator": terms.annotator,
-            "fixed": terms.fixed,
-            "queue": terms.queue,
-            "labels": len(self.collection),
-            "blind": terms.blind,
+            "annotator": settings.annotator,
+            "fixed": settings.fixed,
+            "queue": settings.queue,
+            "labels": len(self.labels),
+            "blind": settings.blind,
             "checks": {one.id: {"title": one.title, "why": one.why} for one in CHECKS.values()},
-            "counts": self._counts(self.ledger.standing(), terms.annotator, len(self.places) - 1),
+            "counts": self._counts(self.log.snapshot(), settings.annotator, len(self.places) - 1),
         }
 
-    def turn(self, position: int, annotator: str) -> TurnView:
-        """A record, as far as a person may see it.
+    def show(self, position: int, annotator: str) -> PositionView:
+        """Return a record without what the annotator must not see yet.
 
         Raises:
-            Refused: there is no such position, or the desk is somebody else's.
+            HTTPException: the position does not exist, or the session is another annotator's.
         """
         self._check_annotator(annotator)
-        return self._turn(position, annotator, self._record(position))
+        return self._view(position, annotator, self._record(position))
 
-    def judge(self, position: int, said: Said) -> TurnView:
-        """Store what a person says of a record; it is durable when this returns.
+    def save(self, position: int, answer: ReviewAnswer) -> PositionView:
+        """Save an answer to a record; it is durable when this method returns.
 
         Raises:
-            Refused: it does not fit the record, or the desk is somebody else's.
+            HTTPException: the answer does not fit the record, or the session is another
+                annotator's.
         """
-        self._check_annotator(said.annotator)
-        record = self._named(position, said.key)
+        self._check_annotator(answer.annotator)
+        record = self._record(position, answer.key)
         with self._writing:
-            standing = self.ledger.standing()
-            who = (record.key, said.annotator)
-            hidden = self._hides(standing, who)
-            opinion, judgement = _opinion(said, record, hidden=hidden)
-            self._store(
+            snapshot = self.log.snapshot()
+            key = (record.key, answer.annotator)
+            hidden = self._hides(snapshot, key)
+            opinion, judgement = _opinion(answer, record, hidden=hidden)
+            self._add(
                 Correction(
                     key=record.key,
                     id=record.id,
-                    annotator=said.annotator,
+                    annotator=answer.annotator,
                     at=_now(),
                     opinion=opinion,
                     judgement=judgement,
-                    comment=said.comment,
+                    comment=answer.comment,
                     blind=hidden,
-                    queue=self._came_by(standing.current.get(who)),
+                    queue=self._queue(snapshot.current.get(key)),
                 )
             )
-        return self._turn(position, said.annotator, record)
+        return self._view(position, answer.annotator, record)
 
-    def take_back(self, position: int, taken: TakenBack) -> TurnView:
-        """Withdraw what a person said of a record.
+    def withdraw(self, position: int, withdrawal: Withdrawal) -> PositionView:
+        """Withdraw a person's answer to a record.
 
         Raises:
-            Refused: they said nothing of it.
+            HTTPException: there is no answer to withdraw.
         """
-        self._check_annotator(taken.annotator)
-        record = self._named(position, taken.key)
+        self._check_annotator(withdrawal.annotator)
+        record = self._record(position, withdrawal.key)
         with self._writing:
-            said = self.ledger.standing().current.get((record.key, taken.annotator))
-            if said is None:
-                raise Refused(409, "there is nothing to take back here")
-            taken_back = {"at": _now(), "judgement": None, "comment": "", "withdrawn": True}
-            self._store(said.model_copy(update=taken_back))
-        return self._turn(position, taken.annotator, record)
+            key = (record.key, withdrawal.annotator)
+            latest = self.log.snapshot().current.get(key)
+            if latest is None:
+                raise HTTPException(409, "there is nothing to take back here")
+            changes = {"at": _now(), "judgement": None, "comment": "", "withdrawn": True}
+            self._add(latest.model_copy(update=changes))
+        return self._view(position, withdrawal.annotator, record)
 
-    def hidden(self, standing: Standing) -> frozenset[str]:
-        """Keys of the labels to judge whose verdicts are kept from the desk's person still."""
-        name = self.terms.annotator
-        return frozenset(key for key in self.keys if self._hides(standing, (key, name)))
+    def hidden_keys(self, snapshot: Snapshot) -> frozenset[str]:
+        """Return keys of the labels whose verdicts the session's annotator must not see yet."""
+        name = self.settings.annotator
+        return frozenset(key for key in self.keys if self._hides(snapshot, (key, name)))
 
-    def _hides(self, standing: Standing, who: Who) -> bool:
-        """Whether the judge's verdicts are kept from a person; one who has seen them, has."""
-        return self.terms.blind and who not in standing.seen
+    def _hides(self, snapshot: Snapshot, key: KeyAndAnnotator) -> bool:
+        """Return whether verdicts are hidden; once seen, they stay visible."""
+        return self.settings.blind and key not in snapshot.seen
 
-    def _came_by(self, before: Correction | None) -> Queue:
-        """How a record came before a person: what was drawn at random once, stays so."""
-        return before.queue if before and before.queue == "random" else self.terms.queue
+    def _queue(self, latest: Correction | None) -> Queue:
+        """Return the queue of a correction; a record once drawn at random stays so."""
+        return latest.queue if latest and latest.queue == "random" else self.settings.queue
 
-    def _is_done(self, said: Correction | None) -> bool:
-        """Whether a person has judged a record in its turn.
+    def _is_done(self, correction: Correction) -> bool:
+        """Return whether a correction answers a record in this queue.
 
-        Who judged it as one of the most doubtful judges it again where it is drawn at random: left
-        out of the sample, the doubtful would be missing from it.
+        A record that was reviewed as suspicious is reviewed again if it is drawn at random:
+        otherwise the sample would lack suspicious records.
         """
-        return said is not None and (self.terms.queue != "random" or said.queue == "random")
+        return self.settings.queue != "random" or correction.queue == "random"
 
-    def _store(self, correction: Correction) -> None:
-        self.ledger.add(correction)
-        self.stored += 1
+    def _add(self, correction: Correction) -> None:
+        self.log.add(correction)
+        self.saved += 1
 
-    def _record(self, position: int) -> LabelRecord:
+    def _record(self, position: int, key: str | None = None) -> LabelRecord:
+        """Return the record at a position, and check its key if one is given."""
         if not 0 <= position < len(self.places):
-            raise Refused(404, f"there is no such record; there are {len(self.places)}")
-        return self.collection.record(self.places[position])
-
-    def _named(self, position: int, key: str) -> LabelRecord:
-        record = self._record(position)
-        if record.key != key:
-            raise Refused(409, "another label stands at this place now; load the page anew")
+            raise HTTPException(404, f"there is no such record; there are {len(self.places)}")
+        record = self.labels.record(self.places[position])
+        if key not in {None, record.key}:
+            raise HTTPException(409, "another label stands at this place now; load the page anew")
         return record
 
     def _check_annotator(self, annotator: str) -> None:
-        if self.terms.fixed and annotator != self.terms.annotator:
-            raise Refused(
+        if self.settings.fixed and annotator != self.settings.annotator:
+            raise HTTPException(
                 403,
                 "this desk is opened for one annotator; somebody else opens their own with "
                 "--annotator",
             )
 
-    def _turn(self, position: int, annotator: str, record: LabelRecord) -> TurnView:
-        standing = self.ledger.standing()
-        who = (record.key, annotator)
-        hidden = self._hides(standing, who)
+    def _view(self, position: int, annotator: str, record: LabelRecord) -> PositionView:
+        snapshot = self.log.snapshot()
+        key = (record.key, annotator)
+        hidden = self._hides(snapshot, key)
+        judge = None if hidden else judgement_of(record.label).model_dump(mode="json")
         return {
             "position": position,
             "key": record.key,
             "hidden": hidden,
-            "record": _bare(record) if hidden else self._whole(record),
-            "judge": None if hidden else _judgement_view(judgement_of(record.label)),
-            "mine": _mine(standing.current.get(who), record),
-            "counts": self._counts(standing, annotator, position),
+            "record": _without_verdicts(record) if hidden else self._record_view(record),
+            "judge": judge,
+            "mine": _own_answer(snapshot.current.get(key), record),
+            "counts": self._counts(snapshot, annotator, position),
         }
 
-    def _whole(self, record: LabelRecord) -> RecordView:
+    def _record_view(self, record: LabelRecord) -> RecordView:
         findings = findings_of(record)
         metrics = measure(record, self.metrics).metrics
         return record_view(record, metrics=metrics, findings=findings, doubt=doubt_of(findings))
 
-    def _counts(self, standing: Standing, annotator: str, position: int) -> CountsView:
-        found = (standing.current.get((key, annotator)) for key in self.keys)
-        said = [one.opinion if one and self._is_done(one) else None for one in found]
-        counted = Counter(said)
-        after = chain(range(position + 1, len(said)), range(position + 1))
+    def _counts(self, snapshot: Snapshot, annotator: str, position: int) -> CountsView:
+        latest = (snapshot.current.get((key, annotator)) for key in self.keys)
+        opinions = [one.opinion if one and self._is_done(one) else None for one in latest]
+        counts = Counter(opinions)
+        following = chain(range(position + 1, len(opinions)), range(position + 1))
         return {
-            "size": len(said),
-            "agree": counted["agree"],
-            "disagree": counted["disagree"],
-            "unsure": counted["unsure"],
-            "next_open": next((place for place in after if said[place] is None), None),
+            "size": len(opinions),
+            "agree": counts["agree"],
+            "disagree": counts["disagree"],
+            "unsure": counts["unsure"],
+            "next_open": next((place for place in following if opinions[place] is None), None),
         }
 
 
-def _opinion(said: Said, record: LabelRecord, *, hidden: bool) -> tuple[Opinion, Judgement | None]:
-    """What a person thinks of the label, by what they say, and their judgement in reading order.
+def _opinion(
+    answer: ReviewAnswer, record: LabelRecord, *, hidden: bool
+) -> tuple[Opinion, Judgement | None]:
+    """Return a person's opinion of the label, and their judgement in reading order.
 
     Raises:
-        Refused: the judgement is missing, or does not fit the record.
+        HTTPException: the judgement is missing, or does not fit the record.
     """
-    if (said.judgement is not None) != (said.answer == "judged"):
-        raise Refused(422, "a judgement goes with the answer 'judged', and with no other")
-    if said.answer == "unsure":
+    if (answer.judgement is not None) != (answer.answer == "judged"):
+        raise HTTPException(422, "a judgement goes with the answer 'judged', and with no other")
+    if answer.answer == "unsure":
         return "unsure", None
-    if said.judgement is None:
+    if answer.judgement is None:
         if hidden:
-            raise Refused(409, "nobody can agree with verdicts that are hidden; judge yourself")
+            raise HTTPException(
+                409, "nobody can agree with verdicts that are hidden; judge yourself"
+            )
         return "agree", judgement_of(record.label)
-    if faults := said.judgement.check_against(record):
-        raise Refused(422, f"the judgement does not fit the record: {'; '.join(faults)}")
-    mine = _in_order(said.judgement)
-    # Whoever judges decides on every sentence, also on one that the judge left out.
+    if faults := answer.judgement.check_against(record):
+        raise HTTPException(422, f"the judgement does not fit the record: {'; '.join(faults)}")
+    own = _in_reading_order(answer.judgement)
+    # A person's judgement decides every sentence, including those that the judge left out.
     judge_left_out = len(judged_sentences(record.label)) < len(record.example.response)
-    differs = judge_left_out or differences(record.label, mine)
-    return ("disagree" if differs else "agree"), mine
+    differs = judge_left_out or differences(record.label, own)
+    return ("disagree" if differs else "agree"), own
 
 
-def _in_order(judgement: Judgement) -> Judgement:
-    """The same judgement with its keys in reading order."""
+def _in_reading_order(judgement: Judgement) -> Judgement:
     return Judgement(
         relevant=in_order(judgement.relevant),
         utilized=in_order(judgement.utilized),
@@ -256,20 +311,15 @@ def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
-def _bare(record: LabelRecord) -> RecordView:
-    """The question and the texts alone.
+def _without_verdicts(record: LabelRecord) -> RecordView:
+    """Return the question and the texts only.
 
-    Whatever else there is may tell of the verdicts: published rows carry scores in other columns.
+    Anything else may reveal the verdicts: published rows have scores in other columns.
     """
     view = record_view(record)
     return {
-        "id": view["id"],
-        "key": view["key"],
+        **view,
         "signature": "",
-        "question": view["question"],
-        "documents": view["documents"],
-        "response": view["response"],
-        "reference": view["reference"],
         "label": None,
         "metrics": {},
         "findings": [],
@@ -279,24 +329,15 @@ def _bare(record: LabelRecord) -> RecordView:
     }
 
 
-def _judgement_view(judgement: Judgement) -> JudgementView:
-    return {
-        "relevant": list(judgement.relevant),
-        "utilized": list(judgement.utilized),
-        "support": {key: list(keys) for key, keys in judgement.support.items()},
-        "overall_supported": judgement.overall_supported,
-    }
-
-
-def _mine(said: Correction | None, record: LabelRecord) -> MineView | None:
-    """What a person said of a record; a judgement that was brought from elsewhere may not fit."""
-    if said is None:
+def _own_answer(correction: Correction | None, record: LabelRecord) -> OwnAnswerView | None:
+    """Return a person's saved answer; the judgement of an imported one may not fit the record."""
+    if correction is None:
         return None
-    fits = said.judgement is not None and not said.check_against(record)
+    judgement = None if correction.check_against(record) else correction.judgement
     return {
-        "opinion": said.opinion,
-        "judgement": _judgement_view(said.judgement) if said.judgement and fits else None,
-        "comment": said.comment,
-        "at": said.at,
-        "blind": said.blind,
+        "opinion": correction.opinion,
+        "judgement": None if judgement is None else judgement.model_dump(mode="json"),
+        "comment": correction.comment,
+        "at": correction.at,
+        "blind": correction.blind,
     }

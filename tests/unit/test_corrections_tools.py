@@ -21,7 +21,7 @@ from labeler.integrations.annotation.argilla import SETTINGS
 from labeler.integrations.annotation.importing import TOOLS, Imported, import_answers
 from labeler.integrations.annotation.label_studio import CONFIG
 from labeler.labels.record import LabelRecord
-from labeler.review.sampling import Chosen, choose
+from labeler.review.queue import Chosen, choose
 from labelled import record
 
 ODD = "<img src=x onerror=alert(1)> & \x1b[31m \U0001f600 \x00"

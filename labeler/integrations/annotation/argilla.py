@@ -24,7 +24,7 @@ from labeler.integrations.annotation.tools import (
 )
 from labeler.labels.answers import SPECIAL_SUPPORT
 from labeler.labels.record import LabelRecord
-from labeler.review.sampling import Chosen
+from labeler.review.queue import Chosen
 from labeler.sentences.characters import visible
 from labeler.sentences.example import KeyedExample, Sentence
 

@@ -25,7 +25,7 @@ from labeler.integrations.annotation.tools import (
 )
 from labeler.labels.answers import GPTLabelingOutput, in_order
 from labeler.labels.record import LabelRecord
-from labeler.review.sampling import Chosen
+from labeler.review.queue import Chosen
 from labeler.sentences.characters import visible
 from labeler.sentences.example import Sentence
 

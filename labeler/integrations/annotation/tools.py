@@ -9,7 +9,7 @@ from typing import Any, Literal, Protocol
 from labeler.data.corrections.correction import Judgement, Queue
 from labeler.labels.answers import SPECIAL_SUPPORT, in_order, judged_sentences
 from labeler.labels.record import LabelRecord
-from labeler.review.sampling import Chosen
+from labeler.review.queue import Chosen
 
 Verdict = Literal["supported", "not_supported", "unsure"]
 """What a person says of the response as a whole; it also tells that the person has judged."""

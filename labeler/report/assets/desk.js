@@ -545,7 +545,7 @@ async function refreshFigures() {
   const box = $("#figures");
   try {
     if (box.childElementCount === 0) box.replaceChildren(el("p", { class: "muted" }, "Working them out…"));
-    box.replaceChildren(...drawFigures(await ask("figures")));
+    box.replaceChildren(...drawFigures(await ask("statistics")));
   } catch (error) {
     if (!(error instanceof Trouble)) console.error(error);
     box.replaceChildren(el("p", {}, error instanceof Trouble ? error.message : "The figures cannot be shown."));
@@ -577,8 +577,8 @@ function drawFields(figures) {
     field.field.replaceAll("_", " "),
     grouped(field.units),
     field.raw === null ? "–" : `${(100 * field.raw).toFixed(1)} %`,
-    coefficient(field.kappa),
-    coefficient(field.ac1),
+    coefficient(field.kappa.value),
+    coefficient(field.ac1.value),
   ]);
   return drawTable(
     `The judge against people, on ${counted(figures.judged, "judged record")}`,
@@ -609,7 +609,7 @@ function drawMeans(figures) {
 
 function drawPeople(figures) {
   const rows = figures.annotators.map((one) => [shownText(one.annotator), ...[one.agree, one.disagree, one.unsure].map(grouped)]);
-  const among = figures.among.map((one) => [one.field.replaceAll("_", " "), grouped(one.units), coefficient(one.alpha), coefficient(one.ac1)]);
+  const among = figures.among.map((one) => [one.field.replaceAll("_", " "), grouped(one.units), coefficient(one.alpha.value), coefficient(one.ac1.value)]);
   return el(
     "div",
     {},
@@ -699,7 +699,7 @@ function takeToken() {
 /** Open the desk where the person left it, else where the first record waits. */
 function begin(place = null) {
   return attempt(async () => {
-    const overview = await ask("desk");
+    const overview = await ask("overview");
     desk.overview = overview;
     desk.annotator = overview.fixed ? overview.annotator : (sessionStorage.getItem(STORED_NAME) ?? overview.annotator);
     desk.saved = null;

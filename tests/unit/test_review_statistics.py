@@ -1,4 +1,4 @@
-"""The desk's figures, on files so small that they can be worked out by hand."""
+"""The session's figures, on files so small that they can be worked out by hand."""
 
 from __future__ import annotations
 
@@ -8,15 +8,13 @@ from typing import Any
 
 import pytest
 
-from desks import a_desk, own, said
 from labeler.calculators import select_metrics
 from labeler.comparing.corrected_labels import estimates
 from labeler.labels.record import label_key
-from labeler.review.collection import collect
-from labeler.review.figures import Figures
-from labeler.review.session import Desk
-from labeler.review.views import FiguresView, MetricFiguresView
+from labeler.review.session import ReviewSession
+from labeler.review.statistics import MetricMeansView, ReviewStatistics, StatisticsView
 from labelled import record
+from review_sessions import a_session, own, said
 
 RELEVANT = {"r0": ("0a",), "r1": ("0a", "0b"), "r2": (), "r3": ("0a",)}
 """Relevance of 1/3, 2/3, 0 and 1/3: each record has three document sentences."""
@@ -28,31 +26,29 @@ RECORDS = [
 AS_JUDGED: dict[str, Any] = {"support": {"a": ("0a",), "b": ("0b",)}, "overall_supported": True}
 
 
-def figures_of(desk: Desk) -> FiguresView:
+def statistics_of(session: ReviewSession) -> StatisticsView:
     """What a page would be told."""
-    drawn = desk.keys if desk.terms.queue == "random" else ()
-    figures = Figures(desk.collection, desk.ledger, desk.metrics, drawn=drawn, hidden=desk.hidden)
-    return figures.view()
+    return ReviewStatistics(session).view()
 
 
-def means(view: FiguresView, metric: str) -> MetricFiguresView:
+def means(view: StatisticsView, metric: str) -> MetricMeansView:
     """The figures of one metric."""
     return next(one for one in view["metrics"] if one["metric"] == metric)
 
 
 @pytest.fixture
-def drawn(tmp_path: Path) -> Desk:
+def drawn(tmp_path: Path) -> ReviewSession:
     """Two of four records are drawn: the first is agreed with, the second all relevant."""
-    desk = a_desk(tmp_path, records=RECORDS, queue="random")
-    desk.judge(0, said(desk, 0))
+    session = a_session(tmp_path, records=RECORDS, queue="random")
+    session.save(0, said(session, 0))
     wholly = own(relevant=("0a", "0b", "1a"), **AS_JUDGED)
-    desk.judge(1, said(desk, 1, judgement=wholly))
-    return desk
+    session.save(1, said(session, 1, judgement=wholly))
+    return session
 
 
 def test_before_the_first_judgement_there_is_the_judge_alone(tmp_path: Path) -> None:
     """Its means over all rows: relevance (1/3 + 2/3 + 0 + 1/3) / 4."""
-    view = figures_of(a_desk(tmp_path, records=RECORDS))
+    view = statistics_of(a_session(tmp_path, records=RECORDS))
     assert view["judged"] == 0
     assert view["rows"] == 4
     assert view["fields"] == []
@@ -62,27 +58,27 @@ def test_before_the_first_judgement_there_is_the_judge_alone(tmp_path: Path) -> 
     assert relevance["overlaid"] == pytest.approx(1 / 3)
 
 
-def test_agreement_counts_what_was_judged(drawn: Desk) -> None:
+def test_agreement_counts_what_was_judged(drawn: ReviewSession) -> None:
     """Of 6 document sentences, one is relevant to the person alone; the rest is the same."""
-    fields = {one["field"]: one for one in figures_of(drawn)["fields"]}
+    fields = {one["field"]: one for one in statistics_of(drawn)["fields"]}
     assert list(fields) == ["relevant", "utilized", "supported", "overall_supported"]
     assert fields["relevant"]["units"] == 6
     assert fields["relevant"]["raw"] == pytest.approx(5 / 6)
     # Both say yes to 3, the judge no and the person yes to 1, both no to 2: by chance they agree on
     # 3/6 * 4/6 + 3/6 * 2/6 = 1/2.
-    assert fields["relevant"]["kappa"] == pytest.approx((5 / 6 - 1 / 2) / (1 - 1 / 2))
+    assert fields["relevant"]["kappa"]["value"] == pytest.approx((5 / 6 - 1 / 2) / (1 - 1 / 2))
     # AC1: yes is said in 7 of 12 cases, so chance is 2 * 7/12 * 5/12 = 35/72.
-    assert fields["relevant"]["ac1"] == pytest.approx((5 / 6 - 35 / 72) / (1 - 35 / 72))
+    assert fields["relevant"]["ac1"]["value"] == pytest.approx((5 / 6 - 35 / 72) / (1 - 35 / 72))
     assert fields["supported"]["raw"] == 1
 
 
-def test_ppi_sets_the_judge_right_by_what_was_drawn(drawn: Desk) -> None:
+def test_ppi_sets_the_judge_right_by_what_was_drawn(drawn: ReviewSession) -> None:
     """People 1/3 and 1 beside the judge's 1/3 and 2/3; the judge alone 0 and 1/3.
 
     The covariance is 1/18, the judge's variance 2/27, n = N = 2: the weight is 1/18 over 4/27, or
     3/8. The mean is 2/3 - 3/8 * 1/2 + 3/8 * 1/6 = 13/24.
     """
-    view = figures_of(drawn)
+    view = statistics_of(drawn)
     assert view["drawn"] == 2
     estimate = means(view, "relevance")["estimate"]
     assert estimate is not None
@@ -92,15 +88,15 @@ def test_ppi_sets_the_judge_right_by_what_was_drawn(drawn: Desk) -> None:
     assert estimate["interval"] == pytest.approx([13 / 24 - half, 13 / 24 + half])
 
 
-def test_the_overlay_puts_people_in_the_place_of_the_judge(drawn: Desk) -> None:
+def test_the_overlay_puts_people_in_the_place_of_the_judge(drawn: ReviewSession) -> None:
     """Relevance (1/3 + 1 + 0 + 1/3) / 4."""
-    assert means(figures_of(drawn), "relevance")["overlaid"] == pytest.approx(5 / 12)
+    assert means(statistics_of(drawn), "relevance")["overlaid"] == pytest.approx(5 / 12)
 
 
-def test_the_figures_are_those_of_the_other_commands(drawn: Desk) -> None:
+def test_the_figures_are_those_of_the_other_commands(drawn: ReviewSession) -> None:
     """The same means as from the file of corrections."""
-    view = figures_of(drawn)
-    found = estimates(lambda: RECORDS, drawn.ledger.standing().events)
+    view = statistics_of(drawn)
+    found = estimates(lambda: RECORDS, drawn.log.snapshot().events)
     for one in found:
         if one.metric in {"relevance", "adherence", "overall_supported"}:
             shown = means(view, one.metric)
@@ -111,31 +107,31 @@ def test_the_figures_are_those_of_the_other_commands(drawn: Desk) -> None:
 
 def test_what_was_not_drawn_at_random_sets_no_mean_right(tmp_path: Path) -> None:
     """The figures say why, and the agreement is there all the same."""
-    desk = a_desk(tmp_path, records=RECORDS, queue="doubtful")
-    desk.judge(0, said(desk, 0, judgement=own()))
-    view = figures_of(desk)
+    session = a_session(tmp_path, records=RECORDS, queue="doubtful")
+    session.save(0, said(session, 0, judgement=own()))
+    view = statistics_of(session)
     assert view["drawn"] == 0
     assert means(view, "adherence")["estimate"] is None
     assert means(view, "adherence")["overlaid"] == pytest.approx(3 / 4)
     assert "--queue random" in view["notes"][0]
 
 
-def test_what_was_drawn_and_passed_over_is_told(drawn: Desk) -> None:
+def test_what_was_drawn_and_passed_over_is_told(drawn: ReviewSession) -> None:
     """As long as it lies before the last that was judged."""
-    assert not [note for note in figures_of(drawn)["notes"] if "not judged" in note]
-    drawn.judge(3, said(drawn, 3))
-    assert "1 record was drawn before" in figures_of(drawn)["notes"][0]
-    drawn.judge(2, said(drawn, 2))
-    assert not [note for note in figures_of(drawn)["notes"] if "not judged" in note]
+    assert not [note for note in statistics_of(drawn)["notes"] if "not judged" in note]
+    drawn.save(3, said(drawn, 3))
+    assert "1 record was drawn before" in statistics_of(drawn)["notes"][0]
+    drawn.save(2, said(drawn, 2))
+    assert not [note for note in statistics_of(drawn)["notes"] if "not judged" in note]
 
 
 def test_who_judged_how_often_is_told_by_name(tmp_path: Path) -> None:
     """With what they agreed on among themselves: one of two response sentences."""
-    desk = a_desk(tmp_path, records=RECORDS)
-    desk.judge(0, said(desk, 0, "ann", own()))
-    desk.judge(0, said(desk, 0, "bob"))
-    desk.judge(1, said(desk, 1, "bob"))
-    view = figures_of(desk)
+    session = a_session(tmp_path, records=RECORDS)
+    session.save(0, said(session, 0, "ann", own()))
+    session.save(0, said(session, 0, "bob"))
+    session.save(1, said(session, 1, "bob"))
+    view = statistics_of(session)
     assert view["judged"] == 2
     assert view["annotators"] == [
         {"annotator": "ann", "agree": 0, "disagree": 1, "unsure": 0},
@@ -146,56 +142,56 @@ def test_who_judged_how_often_is_told_by_name(tmp_path: Path) -> None:
     assert among["relevant"]["units"] == 3
 
 
-def test_figures_follow_what_is_stored(drawn: Desk) -> None:
+def test_figures_follow_what_is_stored(drawn: ReviewSession) -> None:
     """They are worked out anew only where the file has changed."""
-    figures = Figures(drawn.collection, drawn.ledger, drawn.metrics)
-    before = figures.view()
-    assert figures.view() is before
-    drawn.judge(2, said(drawn, 2))
-    assert figures.view()["judged"] == 3
+    statistics = ReviewStatistics(drawn)
+    before = statistics.view()
+    assert statistics.view() is before
+    drawn.save(2, said(drawn, 2))
+    assert statistics.view()["judged"] == 3
 
 
 def test_rows_that_share_a_label_count_each(tmp_path: Path) -> None:
     """A correction of the one is a correction of the other."""
     first = RECORDS[1]
     twin = first.model_copy(update={"example": first.example.model_copy(update={"id": "twin"})})
-    desk = a_desk(tmp_path, records=[RECORDS[0], first, twin], queue="random")
-    desk.judge(1, said(desk, 1, judgement=own(relevant=(), **AS_JUDGED)))
-    relevance = means(figures_of(desk), "relevance")
+    session = a_session(tmp_path, records=[RECORDS[0], first, twin], queue="random")
+    session.save(1, said(session, 1, judgement=own(relevant=(), **AS_JUDGED)))
+    relevance = means(statistics_of(session), "relevance")
     assert relevance["judge"]["value"] == pytest.approx((1 / 3 + 2 / 3 + 2 / 3) / 3)
     assert relevance["overlaid"] == pytest.approx(1 / 9)
 
 
 def test_corrections_of_other_labels_count_for_nothing(tmp_path: Path) -> None:
     """One file may hold those of several."""
-    other = a_desk(tmp_path)
-    other.judge(0, said(other, 0))
-    view = figures_of(a_desk(tmp_path, records=RECORDS))
+    other = a_session(tmp_path)
+    other.save(0, said(other, 0))
+    view = statistics_of(a_session(tmp_path, records=RECORDS))
     assert view["judged"] == 0
     assert view["annotators"] == []
 
 
 def test_no_mean_is_told_while_verdicts_are_hidden(tmp_path: Path) -> None:
     """Of one record left it would be the verdict itself; what others said of it stays out too."""
-    open_desk = a_desk(tmp_path, records=RECORDS, annotator="bob")
-    open_desk.judge(3, said(open_desk, 3, "bob", own()))
-    desk = a_desk(tmp_path, records=RECORDS, blind=True)
+    open_page = a_session(tmp_path, records=RECORDS, annotator="bob")
+    open_page.save(3, said(open_page, 3, "bob", own()))
+    session = a_session(tmp_path, records=RECORDS, blind=True)
     for place in range(3):
-        desk.judge(place, said(desk, place, judgement=own()))
-    view = figures_of(desk)
+        session.save(place, said(session, place, judgement=own()))
+    view = statistics_of(session)
     assert (view["judged"], view["metrics"]) == (3, [])
     assert [one["annotator"] for one in view["annotators"]] == ["ann"]
     assert "hidden" in view["notes"][0]
-    desk.judge(3, said(desk, 3, judgement=own()))
-    assert means(figures_of(desk), "relevance")["judge"]["value"] == pytest.approx(1 / 3)
+    session.save(3, said(session, 3, judgement=own()))
+    assert means(statistics_of(session), "relevance")["judge"]["value"] == pytest.approx(1 / 3)
 
 
 def test_what_was_judged_blind_is_compared_and_the_last_word_corrects(tmp_path: Path) -> None:
     """Who follows the judge after the reveal has judged it by themselves before."""
-    desk = a_desk(tmp_path, records=RECORDS[:1], blind=True, queue="random")
-    desk.judge(0, said(desk, 0, judgement=own(relevant=(), **AS_JUDGED)))
-    desk.judge(0, said(desk, 0))
-    view = figures_of(desk)
+    session = a_session(tmp_path, records=RECORDS[:1], blind=True, queue="random")
+    session.save(0, said(session, 0, judgement=own(relevant=(), **AS_JUDGED)))
+    session.save(0, said(session, 0))
+    view = statistics_of(session)
     fields = {one["field"]: one for one in view["fields"]}
     assert fields["relevant"]["raw"] == pytest.approx(2 / 3)
     assert means(view, "relevance")["overlaid"] == pytest.approx(1 / 3)
@@ -204,16 +200,17 @@ def test_what_was_judged_blind_is_compared_and_the_last_word_corrects(tmp_path: 
 
 def test_notes_name_their_metrics_and_equal_values_have_no_interval(tmp_path: Path) -> None:
     """People said the same of the adherence of both records, and not of their relevance."""
-    desk = a_desk(tmp_path, records=RECORDS, queue="random")
-    desk.judge(0, said(desk, 0))
-    desk.judge(1, said(desk, 1))
-    view = figures_of(desk)
+    session = a_session(tmp_path, records=RECORDS, queue="random")
+    session.save(0, said(session, 0))
+    session.save(1, said(session, 1))
+    view = statistics_of(session)
     assert any(
         note.startswith("adherence, overall_supported: people gave 1 to all 2")
         for note in view["notes"]
     )
     adherence, relevance = (means(view, name)["estimate"] for name in ("adherence", "relevance"))
-    assert adherence == {"value": 1.0, "interval": None}
+    assert adherence is not None
+    assert (adherence["value"], adherence["interval"]) == (1.0, None)
     assert relevance is not None
     assert relevance["interval"] is not None
 
@@ -221,15 +218,16 @@ def test_notes_name_their_metrics_and_equal_values_have_no_interval(tmp_path: Pa
 def test_a_disputed_record_counts_by_halves_in_every_metric(tmp_path: Path) -> None:
     """In those that labeler agree has, and in those that follow from the corrected labels."""
     metrics = select_metrics("adherence,adherence:ragbench,completeness")
-    desk = a_desk(tmp_path, records=RECORDS[:2], queue="random")
-    collection = collect(RECORDS[:2], metrics)
+    session = a_session(tmp_path, records=RECORDS[:2], queue="random", metrics=metrics)
     for place in range(2):
-        desk.judge(place, said(desk, place))
-        desk.judge(place, said(desk, place, "bob", own()))
-    view = Figures(collection, desk.ledger, metrics).view()
+        session.save(place, said(session, place))
+        session.save(place, said(session, place, "bob", own()))
+    view = statistics_of(session)
     estimates_of = {one["metric"]: one["estimate"] for one in view["metrics"]}
     for name in ("adherence", "adherence:ragbench", "overall_supported"):
-        assert estimates_of[name] == {"value": 0.5, "interval": None}
+        found = estimates_of[name]
+        assert found is not None
+        assert (found["value"], found["interval"]) == (0.5, None)
 
 
 def test_labels_made_in_several_ways_are_told_of(tmp_path: Path) -> None:
@@ -238,6 +236,6 @@ def test_labels_made_in_several_ways_are_told_of(tmp_path: Path) -> None:
     again = RECORDS[0].model_copy(
         update={"signature": other, "key": label_key(RECORDS[0].example, other)}
     )
-    assert not figures_of(a_desk(tmp_path, records=RECORDS))["notes"]
-    view = figures_of(a_desk(tmp_path, records=[*RECORDS, again]))
+    assert not statistics_of(a_session(tmp_path, records=RECORDS))["notes"]
+    view = statistics_of(a_session(tmp_path, records=[*RECORDS, again]))
     assert "made in 2 ways" in view["notes"][0]

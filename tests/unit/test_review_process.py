@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from command import Command
-from desks import labels
 from labeler.data.label_files import write_outcomes
+from review_sessions import labels
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals are those of Unix")
 
@@ -27,7 +27,7 @@ ADDRESS = re.compile(r"open http://127\.0\.0\.1:(\d+)/#token=(\S+)")
 
 
 class Running(NamedTuple):
-    """A desk that listens."""
+    """A session that listens."""
 
     process: subprocess.Popen[str]
     port: int
@@ -61,7 +61,7 @@ class Running(NamedTuple):
 
 @contextmanager
 def opened(folder: Path, *options: str) -> Iterator[Running]:
-    """Open a desk over four labels in a folder."""
+    """Open a session over four labels in a folder."""
     path = folder / "labels.jsonl"
     if not path.exists():
         list(write_outcomes(labels(), path))
@@ -77,36 +77,36 @@ def opened(folder: Path, *options: str) -> Iterator[Running]:
             if found := ADDRESS.search(line):
                 yield Running(process, int(found[1]), found[2])
                 return
-        pytest.fail(f"the desk gave no address and left with {process.wait()}")
+        pytest.fail(f"the session gave no address and left with {process.wait()}")
     finally:
         process.kill()
         process.communicate()
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_ends_the_desk_and_tells_what_to_do_next(
+def test_a_signal_ends_the_session_and_tells_what_to_do_next(
     tmp_path: Path, number: signal.Signals
 ) -> None:
     """How much was stored, where, and which commands make use of it."""
-    with opened(tmp_path) as desk:
-        assert desk.agree(0) == 200
-        said = desk.end(number)
-    assert desk.process.returncode == 128 + number
+    with opened(tmp_path) as session:
+        assert session.agree(0) == 200
+        said = session.end(number)
+    assert session.process.returncode == 128 + number
     assert "1 judgement stored in labels.corrections.jsonl" in said
     assert "labeler corrections apply labels.jsonl labels.corrections.jsonl" in said
     assert "labeler agree labels.jsonl --human labels.corrections.jsonl" in said
     assert "Traceback" not in said
 
 
-def test_what_was_answered_survives_a_killed_desk(tmp_path: Path) -> None:
-    """And the next desk, on the same port, goes on from there."""
-    with opened(tmp_path, "--annotator", "ann") as desk:
-        assert desk.agree(0) == 200
-        desk.end(signal.SIGKILL)
-    with opened(tmp_path, "--annotator", "ann", "--port", str(desk.port)) as again:
-        assert again.port == desk.port
-        assert again.token != desk.token
-        status, overview = again.ask("GET", "/api/desk")
+def test_what_was_answered_survives_a_killed_session(tmp_path: Path) -> None:
+    """And the next session, on the same port, goes on from there."""
+    with opened(tmp_path, "--annotator", "ann") as session:
+        assert session.agree(0) == 200
+        session.end(signal.SIGKILL)
+    with opened(tmp_path, "--annotator", "ann", "--port", str(session.port)) as again:
+        assert again.port == session.port
+        assert again.token != session.token
+        status, overview = again.ask("GET", "/api/overview")
     assert status == 200
     assert overview["counts"]["agree"] == 1
     assert overview["counts"]["next_open"] == 1
@@ -114,8 +114,8 @@ def test_what_was_answered_survives_a_killed_desk(tmp_path: Path) -> None:
 
 def test_the_server_does_not_tell_what_it_is(tmp_path: Path) -> None:
     """Nor does a path that a browser would not send lead anywhere."""
-    with opened(tmp_path) as desk:
-        connection = http.client.HTTPConnection("127.0.0.1", desk.port, timeout=60)
+    with opened(tmp_path) as session:
+        connection = http.client.HTTPConnection("127.0.0.1", session.port, timeout=60)
         for path in ("/../../../../etc/passwd", "//etc/passwd", "/%2e%2e/%2e%2e/etc/passwd"):
             connection.request("GET", path)
             answer = connection.getresponse()
@@ -127,8 +127,8 @@ def test_the_server_does_not_tell_what_it_is(tmp_path: Path) -> None:
 
 def test_a_port_that_is_taken_is_named(tmp_path: Path) -> None:
     """With what to do about it."""
-    with opened(tmp_path) as desk:
-        port = str(desk.port)
+    with opened(tmp_path) as session:
+        port = str(session.port)
         second = subprocess.run(
             [sys.executable, "-m", "labeler", "review", "labels.jsonl", "--port", port],
             cwd=tmp_path,

@@ -1,18 +1,18 @@
-"""Review desks over a few records, for tests."""
+"""Review sessions over a few records, for tests."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
 
-from labeler.calculators import select_metrics
+from labeler.calculators import Metric, select_metrics
 from labeler.data.corrections.correction import Judgement, Queue
 from labeler.data.corrections.overlay import CorrectionsFile
 from labeler.labels.record import LabelRecord
-from labeler.review.collection import collect
-from labeler.review.messages import Said
-from labeler.review.saving import Ledger
-from labeler.review.session import Desk, Terms
+from labeler.review.corrections_log import CorrectionsLog
+from labeler.review.label_set import LabelSet
+from labeler.review.messages import ReviewAnswer
+from labeler.review.session import ReviewSession, ReviewSettings
 from labelled import record
 
 METRICS = select_metrics("relevance,adherence")
@@ -25,7 +25,7 @@ def labels(count: int = 4) -> list[LabelRecord]:
     ]
 
 
-def a_desk(
+def a_session(
     folder: Path,
     *,
     records: Sequence[LabelRecord] | None = None,
@@ -33,12 +33,13 @@ def a_desk(
     queue: Queue = "order",
     blind: bool = False,
     name: str = "labels.jsonl",
-) -> Desk:
-    """A desk over a few records, with its corrections in a folder."""
-    collection = collect(records or labels(), METRICS)
-    terms = Terms(name, annotator, fixed=blind, queue=queue, blind=blind)
-    ledger = Ledger(CorrectionsFile(folder / "labels.corrections.jsonl"))
-    return Desk(collection, range(len(collection)), ledger, terms, METRICS)
+    metrics: Sequence[Metric] = METRICS,
+) -> ReviewSession:
+    """A session over a few records, with its corrections in a folder."""
+    label_set = LabelSet(records or labels(), metrics)
+    settings = ReviewSettings(name, annotator, fixed=blind, queue=queue, blind=blind)
+    log = CorrectionsLog(CorrectionsFile(folder / "labels.corrections.jsonl"))
+    return ReviewSession(label_set, range(len(label_set)), log, settings, metrics)
 
 
 def own(**changes: object) -> Judgement:
@@ -53,11 +54,14 @@ def own(**changes: object) -> Judgement:
 
 
 def said(
-    desk: Desk, position: int, annotator: str = "ann", judgement: Judgement | None = None
-) -> Said:
+    session: ReviewSession,
+    position: int,
+    annotator: str = "ann",
+    judgement: Judgement | None = None,
+) -> ReviewAnswer:
     """An answer: agreement, or a judgement."""
-    key = desk.collection.keys[desk.places[position]]
+    key = session.labels.keys[session.places[position]]
     kind = "agree" if judgement is None else "judged"
-    return Said.model_validate(
+    return ReviewAnswer.model_validate(
         {"key": key, "annotator": annotator, "answer": kind, "judgement": judgement}
     )

@@ -1,4 +1,4 @@
-"""The review desk in a browser: judging by click and key, blindly, and when its server ends."""
+"""The review app in a browser: judging by click and key, blindly, and when its server ends."""
 
 from __future__ import annotations
 
@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from browser.driving import PHONE, Visits, expect, faults, need_browser
-from desks import a_desk, labels
 from labeler.data.corrections.correction import Correction
 from labeler.labels.record import LabelRecord
-from labeler.review.figures import Figures
-from labeler.review.serving import Address, desk_server, listening
-from labeler.review.session import Desk
+from labeler.review.serving import Address, listening, review_server
+from labeler.review.session import ReviewSession
 from payloads import hostile_records
+from review_sessions import a_session, labels
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -27,12 +26,11 @@ need_browser()
 
 
 @contextmanager
-def served(desk: Desk, port: int = 0) -> Iterator[Address]:
-    """A desk that answers until the block ends."""
+def served(session: ReviewSession, port: int = 0) -> Iterator[Address]:
+    """A session that answers until the block ends."""
     complaints: list[str] = []
     with listening(port) as (taken, address):
-        figures = Figures(desk.collection, desk.ledger, desk.metrics, hidden=desk.hidden)
-        server = desk_server(desk, figures, address=address, complain=complaints.append)
+        server = review_server(session, address=address, on_error=complaints.append)
         running = threading.Thread(target=server.run, kwargs={"sockets": [taken]})
         running.start()
         try:
@@ -44,10 +42,10 @@ def served(desk: Desk, port: int = 0) -> Iterator[Address]:
 
 
 class Opener:
-    """Opens desks whose corrections lie in one folder, each with a server of its own."""
+    """Opens sessions whose corrections lie in one folder, each with a server of its own."""
 
     def __init__(self, visits: Visits, folder: Path, servers: ExitStack) -> None:
-        self.desk: Desk
+        self.session: ReviewSession
         self._visits, self._folder, self._servers = visits, folder, servers
 
     def __call__(self, settings: dict[str, Any] | None = None, **options: Any) -> Page:
@@ -55,10 +53,10 @@ class Opener:
 
         Args:
             settings: of the browser.
-            options: of the desk.
+            options: of the session.
         """
-        self.desk = a_desk(self._folder, **options)
-        address = self._servers.enter_context(served(self.desk))
+        self.session = a_session(self._folder, **options)
+        address = self._servers.enter_context(served(self.session))
         own = f"http://127.0.0.1:{address.port}/"
         page = self._visits.open(str(address), own=own, **(settings or {}))
         expect(page.locator(".record")).to_be_visible()
@@ -66,12 +64,12 @@ class Opener:
 
     def stored(self) -> tuple[Correction, ...]:
         """What stands in the file."""
-        return self.desk.ledger.file.read().events
+        return self.session.log.file.read().events
 
 
 @pytest.fixture
-def open_desk(visits: Visits, tmp_path: Path) -> Iterator[Opener]:
-    """Opens the pages of desks in the test's folder."""
+def open_page(visits: Visits, tmp_path: Path) -> Iterator[Opener]:
+    """Opens the pages of sessions in the test's folder."""
     with ExitStack() as servers:
         yield Opener(visits, tmp_path, servers)
 
@@ -91,29 +89,29 @@ def sentence(page: Page, key: str) -> Any:
     return page.locator(f'.sentence[data-key="{key}"]')
 
 
-def test_the_token_leaves_the_address_at_once(open_desk: Opener) -> None:
+def test_the_token_leaves_the_address_at_once(open_page: Opener) -> None:
     """It could be copied from there; loading the page anew works without it."""
-    page = open_desk()
+    page = open_page()
     assert "token" not in page.url
     page.reload()
     expect(page.locator(".record")).to_be_visible()
 
 
-def test_one_key_agrees_and_goes_on(open_desk: Opener) -> None:
+def test_one_key_agrees_and_goes_on(open_page: Opener) -> None:
     """What the button says is stored, and the next record comes."""
-    page = open_desk()
+    page = open_page()
     page.keyboard.press("a")
     place(page, 2)
     status(page, "Saved record 1: you agree")
     expect(page.locator("#counts")).to_contain_text("1 of 4 judged")
     page.get_by_role("button", name="Agree").click()
     place(page, 3)
-    assert [event.opinion for event in open_desk.stored()] == ["agree", "agree"]
+    assert [event.opinion for event in open_page.stored()] == ["agree", "agree"]
 
 
-def test_marks_are_turned_by_click_and_by_key(open_desk: Opener) -> None:
+def test_marks_are_turned_by_click_and_by_key(open_page: Opener) -> None:
     """And what is stored is what the page shows."""
-    page = open_desk()
+    page = open_page()
     sentence(page, "b").click()
     page.keyboard.press("s")
     expect(page.locator(".overall-button")).to_contain_text("not supported")
@@ -124,7 +122,7 @@ def test_marks_are_turned_by_click_and_by_key(open_desk: Opener) -> None:
     page.locator("#comment").fill("b goes too far")
     page.keyboard.press("Control+Enter")
     place(page, 2)
-    [event] = open_desk.stored()
+    [event] = open_page.stored()
     assert event.opinion == "disagree"
     assert event.comment == "b goes too far"
     assert event.judgement is not None
@@ -136,22 +134,22 @@ def test_marks_are_turned_by_click_and_by_key(open_desk: Opener) -> None:
     }
 
 
-def test_a_document_sentence_is_linked_to_the_chosen_one(open_desk: Opener) -> None:
+def test_a_document_sentence_is_linked_to_the_chosen_one(open_page: Opener) -> None:
     """By its button, and off again by Enter."""
-    page = open_desk()
+    page = open_page()
     sentence(page, "a").click()
     sentence(page, "1a").get_by_role("button", name="supports a").click()
     sentence(page, "0a").press("Enter")
     page.keyboard.press("d")
     place(page, 2)
-    judgement = open_desk.stored()[0].judgement
+    judgement = open_page.stored()[0].judgement
     assert judgement is not None
     assert judgement.support["a"] == ("1a",)
 
 
-def test_what_was_saved_is_taken_back_by_one_key(open_desk: Opener) -> None:
+def test_what_was_saved_is_taken_back_by_one_key(open_page: Opener) -> None:
     """The record comes back, not judged."""
-    page = open_desk()
+    page = open_page()
     page.keyboard.press("n")
     status(page, "not sure")
     place(page, 2)
@@ -161,18 +159,18 @@ def test_what_was_saved_is_taken_back_by_one_key(open_desk: Opener) -> None:
     expect(page.locator("#counts")).to_contain_text("0 of 4 judged")
 
 
-def test_keys_do_nothing_where_one_writes(open_desk: Opener) -> None:
+def test_keys_do_nothing_where_one_writes(open_page: Opener) -> None:
     """A comment may hold any letter."""
-    page = open_desk()
+    page = open_page()
     page.locator("#comment").press_sequentially("a dank zany jaunt")
     assert page.locator("#comment").input_value() == "a dank zany jaunt"
     place(page, 1)
-    assert open_desk.stored() == ()
+    assert open_page.stored() == ()
 
 
-def test_unsaved_marks_survive_moving_on(open_desk: Opener) -> None:
+def test_unsaved_marks_survive_moving_on(open_page: Opener) -> None:
     """They stand there until they are saved or thrown away."""
-    page = open_desk()
+    page = open_page()
     sentence(page, "b").click()
     page.keyboard.press("s")
     page.keyboard.press("j")
@@ -184,9 +182,9 @@ def test_unsaved_marks_survive_moving_on(open_desk: Opener) -> None:
     expect(page.locator("#differences")).to_contain_text("You changed nothing")
 
 
-def test_a_blind_person_judges_first_and_then_sees_the_judge(open_desk: Opener) -> None:
+def test_a_blind_person_judges_first_and_then_sees_the_judge(open_page: Opener) -> None:
     """Nothing of the label is in the page before; every response sentence must be decided."""
-    page = open_desk(blind=True)
+    page = open_page(blind=True)
     assert "because" not in page.content()
     expect(page.get_by_role("button", name="Agree")).to_be_hidden()
     expect(page.locator(".overall-button")).to_have_text("? not judged as a whole")
@@ -200,33 +198,33 @@ def test_a_blind_person_judges_first_and_then_sees_the_judge(open_desk: Opener) 
     expect(page.locator(".overall-button")).to_contain_text("not supported")
     page.keyboard.press("d")
     status(page, "No sentence is marked relevant (R) or utilized (U). Press d again")
-    assert open_desk.stored() == ()
+    assert open_page.stored() == ()
     page.keyboard.press("d")
     expect(page.locator("#lead")).to_contain_text("you disagree with the judge")
     expect(page.locator("#differences")).to_contain_text("not supported")
     assert "because" in page.content()
-    assert open_desk.stored()[0].blind
+    assert open_page.stored()[0].blind
     page.keyboard.press("Enter")
     place(page, 2)
     assert "because" not in page.content()
 
 
-def test_a_blind_person_who_marked_a_sentence_is_not_asked_again(open_desk: Opener) -> None:
+def test_a_blind_person_who_marked_a_sentence_is_not_asked_again(open_page: Opener) -> None:
     """One mark tells that the person knows of marks."""
-    page = open_desk(blind=True)
+    page = open_page(blind=True)
     sentence(page, "a").press("s")
     sentence(page, "b").press("s")
     sentence(page, "0a").press("u")
     page.keyboard.press("d")
     expect(page.locator("#differences")).to_contain_text("not relevant")
-    (stored,) = open_desk.stored()
+    (stored,) = open_page.stored()
     assert stored.judgement is not None
     assert (stored.judgement.relevant, stored.judgement.utilized) == ((), ("0a",))
 
 
-def test_figures_follow_each_judgement(open_desk: Opener) -> None:
+def test_figures_follow_each_judgement(open_page: Opener) -> None:
     """While they are shown."""
-    page = open_desk(queue="random")
+    page = open_page(queue="random")
     page.keyboard.press("f")
     expect(page.locator("#figures")).to_contain_text("Nothing is judged yet")
     page.keyboard.press("a")
@@ -236,14 +234,14 @@ def test_figures_follow_each_judgement(open_desk: Opener) -> None:
     expect(page.locator("#figures table").nth(1)).to_contain_text("1.000")
 
 
-def test_hostile_texts_stay_texts(open_desk: Opener) -> None:
+def test_hostile_texts_stay_texts(open_page: Opener) -> None:
     """Before and after they are judged, and as one's own comment; the fixture sees what runs.
 
     The tests of the report open a record of every payload; of these, each sixth is enough.
     """
     by_key = {one.key: one for one in hostile_records() if isinstance(one, LabelRecord)}
     records = [*by_key.values()][::6]
-    page = open_desk(records=records, name=records[0].example.question)
+    page = open_page(records=records, name=records[0].example.question)
     for number, one in enumerate(records, start=1):
         place(page, number)
         sentence(page, "a").click()
@@ -256,9 +254,9 @@ def test_hostile_texts_stay_texts(open_desk: Opener) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_no_serious_fault(open_desk: Opener, scheme: str) -> None:
+def test_axe_finds_no_serious_fault(open_page: Opener, scheme: str) -> None:
     """With figures and changes in sight, and in the help."""
-    page = open_desk({"color_scheme": scheme, "reduced_motion": "reduce"}, queue="random")
+    page = open_page({"color_scheme": scheme, "reduced_motion": "reduce"}, queue="random")
     page.keyboard.press("a")
     place(page, 2)
     sentence(page, "b").click()
@@ -271,15 +269,15 @@ def test_axe_finds_no_serious_fault(open_desk: Opener, scheme: str) -> None:
     assert faults(page) == []
 
 
-def test_a_phone_shows_all_without_scrolling_sideways(open_desk: Opener) -> None:
+def test_a_phone_shows_all_without_scrolling_sideways(open_page: Opener) -> None:
     """And one can judge there by tapping."""
-    page = open_desk({"viewport": PHONE, "has_touch": True})
+    page = open_page({"viewport": PHONE, "has_touch": True})
     sentence(page, "b").locator(".mark.verdict").tap()
     page.get_by_role("button", name="Save mine").tap()
     place(page, 2)
     width = page.evaluate("document.documentElement.scrollWidth")
     assert width <= PHONE["width"]
-    assert [event.opinion for event in open_desk.stored()] == ["disagree"]
+    assert [event.opinion for event in open_page.stored()] == ["disagree"]
 
 
 def test_work_survives_a_server_that_ends(browser: Browser, tmp_path: Path) -> None:
@@ -287,8 +285,8 @@ def test_work_survives_a_server_that_ends(browser: Browser, tmp_path: Path) -> N
     context = browser.new_context()
     page = context.new_page()
     page.on("dialog", lambda dialog: dialog.accept())
-    desk = a_desk(tmp_path)
-    with served(desk) as address:
+    session = a_session(tmp_path)
+    with served(session) as address:
         page.goto(str(address))
         sentence(page, "b").click()
         page.keyboard.press("d")
@@ -301,8 +299,8 @@ def test_work_survives_a_server_that_ends(browser: Browser, tmp_path: Path) -> N
     page.keyboard.press("d")
     expect(page.get_by_role("alert")).to_contain_text(f"--port {address.port}")
     expect(page.locator("#differences")).to_contain_text("You differ in 2 places")
-    assert len(desk.ledger.file.read().events) == 1
-    with served(a_desk(tmp_path), address.port) as again:
+    assert len(session.log.file.read().events) == 1
+    with served(a_session(tmp_path), address.port) as again:
         page.goto(str(again))
         expect(page.get_by_role("alert")).to_be_hidden()
         expect(page.locator("#counts")).to_contain_text("1 of 4 judged")
@@ -311,14 +309,14 @@ def test_work_survives_a_server_that_ends(browser: Browser, tmp_path: Path) -> N
         page.keyboard.press("d")
         place(page, 3)
     context.close()
-    assert [event.opinion for event in desk.ledger.file.read().events] == ["agree", "disagree"]
+    assert [event.opinion for event in session.log.file.read().events] == ["agree", "disagree"]
 
 
 def test_the_page_of_an_old_token_says_what_to_do(browser: Browser, tmp_path: Path) -> None:
     """The address of the terminal opens it."""
     context = browser.new_context()
     page = context.new_page()
-    with served(a_desk(tmp_path, records=labels(1))) as address:
+    with served(a_session(tmp_path, records=labels(1))) as address:
         page.goto(re.sub("token=.*", "token=old", str(address)))
         expect(page.get_by_role("alert")).to_contain_text("open the address that the terminal")
         page.goto(str(address))

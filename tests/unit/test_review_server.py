@@ -1,4 +1,4 @@
-"""Who gets an answer from the desk's server, and what no answer holds."""
+"""Who gets an answer from the session's server, and what no answer holds."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from starlette.exceptions import HTTPException
 from starlette.testclient import TestClient
 from starlette.types import Receive, Scope, Send
 
-from desks import a_desk, own
 from labeler.errors import StoreError
-from labeler.review.access import Gate, Refused
-from labeler.review.app import desk_app
-from labeler.review.figures import Figures
+from labeler.review.access import AccessControl
+from labeler.review.app import review_app
 from labeler.review.messages import MOST_BYTES
-from labeler.review.session import Desk
+from labeler.review.session import ReviewSession
 from labelled import record
+from review_sessions import a_session, own
 
 PORT = 8123
 TOKEN = "a-token-of-this-test"  # noqa: S105 - opens nothing
@@ -27,20 +27,19 @@ OURS = {"Authorization": f"Bearer {TOKEN}", "Origin": HOME, "Sec-Fetch-Site": "s
 HOSTILE = '</script><script>alert(1)</script>"><img src=x onerror=alert(1)>'
 
 
-class House:
-    """A desk, and a client of its server."""
+class Harness:
+    """A session, and a client of its server."""
 
-    def __init__(self, desk: Desk) -> None:
-        self.desk = desk
+    def __init__(self, session: ReviewSession) -> None:
+        self.session = session
         self.complaints: list[str] = []
-        figures = Figures(desk.collection, desk.ledger, desk.metrics, hidden=desk.hidden)
-        app = desk_app(desk, figures, port=PORT, token=TOKEN, complain=self.complaints.append)
+        app = review_app(session, port=PORT, token=TOKEN, on_error=self.complaints.append)
         self.client = TestClient(app, base_url=HOME)
 
     def body(self, **changes: object) -> dict[str, Any]:
         """An answer to the first record."""
         facts: dict[str, object] = {
-            "key": self.desk.collection.keys[0],
+            "key": self.session.labels.keys[0],
             "annotator": "ann",
             "answer": "judged",
             "judgement": own().model_dump(mode="json"),
@@ -56,19 +55,19 @@ class House:
 
     def events(self) -> int:
         """How many corrections are stored."""
-        return len(self.desk.ledger.file.read().events)
+        return len(self.session.log.file.read().events)
 
 
 @pytest.fixture
-def house(tmp_path: Path) -> House:
-    """A desk over four records, of which nothing is judged."""
-    return House(a_desk(tmp_path))
+def harness(tmp_path: Path) -> Harness:
+    """A session over four records, of which nothing is judged."""
+    return Harness(a_session(tmp_path))
 
 
-def test_our_own_page_is_served_and_answered(house: House) -> None:
+def test_our_own_page_is_served_and_answered(harness: Harness) -> None:
     """The page without a token, everything else with it."""
-    assert house.client.get("/").status_code == 200
-    overview = house.client.get("/api/desk", headers=OURS)
+    assert harness.client.get("/").status_code == 200
+    overview = harness.client.get("/api/overview", headers=OURS)
     assert overview.status_code == 200
     assert overview.json()["counts"]["size"] == 4
 
@@ -89,19 +88,21 @@ def test_our_own_page_is_served_and_answered(house: House) -> None:
         "",
     ],
 )
-@pytest.mark.parametrize("path", ["/", "/api/desk"])
-def test_a_name_that_was_made_to_point_here_is_refused(house: House, host: str, path: str) -> None:
+@pytest.mark.parametrize("path", ["/", "/api/overview"])
+def test_a_name_that_was_made_to_point_here_is_refused(
+    harness: Harness, host: str, path: str
+) -> None:
     """The page too: a rebound name would be its origin."""
-    answer = house.client.get(path, headers={**OURS, "Host": host, "Origin": f"http://{host}"})
+    answer = harness.client.get(path, headers={**OURS, "Host": host, "Origin": f"http://{host}"})
     assert answer.status_code == 421
     assert "labels.jsonl" not in answer.text
 
 
-def test_both_names_of_this_machine_are_ours(house: House) -> None:
+def test_both_names_of_this_machine_are_ours(harness: Harness) -> None:
     """In either case of their letters."""
     for host in (f"localhost:{PORT}", f"LOCALHOST:{PORT}"):
         headers = {"Authorization": f"Bearer {TOKEN}", "Host": host}
-        assert house.client.get("/api/desk", headers=headers).status_code == 200
+        assert harness.client.get("/api/overview", headers=headers).status_code == 200
 
 
 @pytest.mark.parametrize(
@@ -119,20 +120,20 @@ def test_both_names_of_this_machine_are_ours(house: House) -> None:
     ],
 )
 @pytest.mark.parametrize(
-    "path", ["/api/desk", "/api/figures", "/api/records/0?annotator=ann", "/api/x"]
+    "path", ["/api/overview", "/api/statistics", "/api/records/0?annotator=ann", "/api/x"]
 )
 def test_without_the_token_nothing_is_told(
-    house: House, headers: Mapping[str, str], path: str
+    harness: Harness, headers: Mapping[str, str], path: str
 ) -> None:
     """Not even which paths there are."""
-    answer = house.client.get(path, headers=dict(headers))
+    answer = harness.client.get(path, headers=dict(headers))
     assert answer.status_code == 401
     assert "terminal" in answer.json()["error"]
 
 
-def test_a_token_in_the_query_opens_nothing(house: House) -> None:
+def test_a_token_in_the_query_opens_nothing(harness: Harness) -> None:
     """It would stand in logs and histories."""
-    assert house.client.get(f"/api/desk?token={TOKEN}").status_code == 401
+    assert harness.client.get(f"/api/overview?token={TOKEN}").status_code == 401
 
 
 @pytest.mark.parametrize(
@@ -148,49 +149,49 @@ def test_a_token_in_the_query_opens_nothing(house: House) -> None:
         ("Sec-Fetch-Site", "same-site"),
     ],
 )
-def test_what_another_page_asks_for_is_refused(house: House, name: str, value: str) -> None:
+def test_what_another_page_asks_for_is_refused(harness: Harness, name: str, value: str) -> None:
     """Reading as well as writing, with the right token too."""
     headers = {**OURS, name: value}
-    assert house.client.get("/api/desk", headers=headers).status_code == 403
-    assert house.client.get("/", headers=headers).status_code == 403
-    assert house.post(json.dumps(house.body()), **{name: value})[0] == 403
-    assert house.events() == 0
+    assert harness.client.get("/api/overview", headers=headers).status_code == 403
+    assert harness.client.get("/", headers=headers).status_code == 403
+    assert harness.post(json.dumps(harness.body()), **{name: value})[0] == 403
+    assert harness.events() == 0
 
 
-def test_writing_needs_an_origin(house: House) -> None:
+def test_writing_needs_an_origin(harness: Harness) -> None:
     """Browsers send one with every such request; reading goes without."""
     headers = {"Authorization": f"Bearer {TOKEN}"}
-    assert house.client.get("/api/desk", headers=headers).status_code == 200
-    answer = house.client.post("/api/records/0", json=house.body(), headers=headers)
+    assert harness.client.get("/api/overview", headers=headers).status_code == 200
+    answer = harness.client.post("/api/records/0", json=harness.body(), headers=headers)
     assert answer.status_code == 403
-    assert house.events() == 0
+    assert harness.events() == 0
 
 
-def test_an_address_that_was_typed_in_may_only_read(house: House) -> None:
+def test_an_address_that_was_typed_in_may_only_read(harness: Harness) -> None:
     """Browsers call such a request of no site."""
-    assert house.client.get("/", headers={"Sec-Fetch-Site": "none"}).status_code == 200
-    assert house.post(json.dumps(house.body()), **{"Sec-Fetch-Site": "none"})[0] == 403
+    assert harness.client.get("/", headers={"Sec-Fetch-Site": "none"}).status_code == 200
+    assert harness.post(json.dumps(harness.body()), **{"Sec-Fetch-Site": "none"})[0] == 403
 
 
 @pytest.mark.parametrize(
     "method", ["OPTIONS", "HEAD", "PUT", "DELETE", "PATCH", "TRACE", "CONNECT"]
 )
-@pytest.mark.parametrize("path", ["/", "/api/desk", "/api/records/0"])
-def test_other_methods_are_refused(house: House, method: str, path: str) -> None:
+@pytest.mark.parametrize("path", ["/", "/api/overview", "/api/records/0"])
+def test_other_methods_are_refused(harness: Harness, method: str, path: str) -> None:
     """And no answer allows another origin anything."""
     asked = {
         "Access-Control-Request-Method": "POST",
         "Access-Control-Request-Headers": "authorization",
     }
-    answer = house.client.request(method, path, headers={**OURS, **asked})
+    answer = harness.client.request(method, path, headers={**OURS, **asked})
     assert answer.status_code == 405
     assert not [name for name in answer.headers if name.startswith("access-control")]
 
 
-def test_a_preflight_of_another_page_allows_nothing(house: House) -> None:
+def test_a_preflight_of_another_page_allows_nothing(harness: Harness) -> None:
     """So the browser never sends what was asked for."""
     asked = {"Origin": "http://evil.example", "Access-Control-Request-Method": "POST"}
-    answer = house.client.options("/api/records/0", headers=asked)
+    answer = harness.client.options("/api/records/0", headers=asked)
     assert answer.status_code == 405
     assert not [name for name in answer.headers if name.startswith("access-control")]
 
@@ -199,22 +200,22 @@ def test_a_preflight_of_another_page_allows_nothing(house: House) -> None:
     "content",
     ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", "text/json", ""],
 )
-def test_only_json_is_read(house: House, content: str) -> None:
+def test_only_json_is_read(harness: Harness, content: str) -> None:
     """What a form can send without asking is not."""
-    status, _ = house.post(json.dumps(house.body()), **{"Content-Type": content})
+    status, _ = harness.post(json.dumps(harness.body()), **{"Content-Type": content})
     assert status == 415
-    assert house.events() == 0
+    assert harness.events() == 0
 
 
-def test_a_request_may_not_be_endless(house: House) -> None:
+def test_a_request_may_not_be_endless(harness: Harness) -> None:
     """Whether or not it says how long it is."""
-    text = json.dumps(house.body(comment="x" * MOST_BYTES))
-    assert house.post(text)[0] == 413
+    text = json.dumps(harness.body(comment="x" * MOST_BYTES))
+    assert harness.post(text)[0] == 413
     sent = {**OURS, "Content-Type": "application/json"}
     parts = (text[n : n + 65536].encode() for n in range(0, len(text), 65536))
-    assert house.client.post("/api/records/0", content=parts, headers=sent).status_code == 413
-    assert house.post("{}", **{"Content-Length": "-1"})[0] == 413
-    assert house.events() == 0
+    assert harness.client.post("/api/records/0", content=parts, headers=sent).status_code == 413
+    assert harness.post("{}", **{"Content-Length": "-1"})[0] == 413
+    assert harness.events() == 0
 
 
 @pytest.mark.parametrize(
@@ -231,9 +232,9 @@ def test_a_request_may_not_be_endless(house: House) -> None:
     ],
     ids=["empty", "torn", "no utf-8", "twice", "nan", "infinity", "deep", "long number"],
 )
-def test_what_is_no_sound_json_is_refused(house: House, text: str | bytes) -> None:
+def test_what_is_no_sound_json_is_refused(harness: Harness, text: str | bytes) -> None:
     """Nothing is guessed."""
-    assert house.post(text)[0] == 400
+    assert harness.post(text)[0] == 400
 
 
 @pytest.mark.parametrize(
@@ -261,27 +262,27 @@ def test_what_is_no_sound_json_is_refused(house: House, text: str | bytes) -> No
     ],
 )
 def test_what_the_page_would_not_send_is_refused(
-    house: House, changes: Mapping[str, object]
+    harness: Harness, changes: Mapping[str, object]
 ) -> None:
     """And nothing is stored."""
-    status, answer = house.post(json.dumps(house.body(**changes)))
+    status, answer = harness.post(json.dumps(harness.body(**changes)))
     assert status == 422
     assert answer["error"]
-    assert house.events() == 0
+    assert harness.events() == 0
 
 
-def test_a_text_that_cannot_be_written_is_refused(house: House) -> None:
+def test_a_text_that_cannot_be_written_is_refused(harness: Harness) -> None:
     """Half a character, which JSON can spell and a file cannot hold."""
-    text = json.dumps(house.body()).replace('"comment": ""', '"comment": "\\ud800"')
-    assert house.post(text)[0] in {400, 422}
-    assert house.events() == 0
+    text = json.dumps(harness.body()).replace('"comment": ""', '"comment": "\\ud800"')
+    assert harness.post(text)[0] in {400, 422}
+    assert harness.events() == 0
 
 
-def test_a_label_of_another_place_is_refused(house: House) -> None:
-    """The page and the desk may be out of step."""
-    assert house.post(json.dumps(house.body(key=house.desk.collection.keys[1])))[0] == 409
-    assert house.post(json.dumps(house.body(key="f" * 64)))[0] == 409
-    assert house.events() == 0
+def test_a_label_of_another_place_is_refused(harness: Harness) -> None:
+    """The page and the session may be out of step."""
+    assert harness.post(json.dumps(harness.body(key=harness.session.labels.keys[1])))[0] == 409
+    assert harness.post(json.dumps(harness.body(key="f" * 64)))[0] == 409
+    assert harness.events() == 0
 
 
 @pytest.mark.parametrize(
@@ -298,17 +299,17 @@ def test_a_label_of_another_place_is_refused(house: House) -> None:
         "/api/records/%2e%2e/%2e%2e?annotator=ann",
         "/..%2f..%2fetc/passwd",
         "/etc/passwd",
-        "/desk.js",
-        "/static/desk.js",
+        "/review.js",
+        "/static/review.js",
         "/labels.jsonl",
         "/labels.corrections.jsonl",
         "/docs",
         "/index.html",
     ],
 )
-def test_nothing_else_is_served(house: House, path: str) -> None:
+def test_nothing_else_is_served(harness: Harness, path: str) -> None:
     """No file, no folder, no place beyond the queue."""
-    answer = house.client.get(path, headers=OURS, follow_redirects=False)
+    answer = harness.client.get(path, headers=OURS, follow_redirects=False)
     assert answer.status_code == 404
     assert "root:" not in answer.text
 
@@ -316,19 +317,19 @@ def test_nothing_else_is_served(house: House, path: str) -> None:
 @pytest.mark.parametrize(
     "query", ["", "?annotator=", "?annotator=a&annotator=b", "?annotator=a&x=1"]
 )
-def test_reading_a_record_names_one_annotator(house: House, query: str) -> None:
+def test_reading_a_record_names_one_annotator(harness: Harness, query: str) -> None:
     """Nothing else belongs there."""
-    assert house.client.get(f"/api/records/0{query}", headers=OURS).status_code == 422
+    assert harness.client.get(f"/api/records/0{query}", headers=OURS).status_code == 422
 
 
-def test_every_answer_carries_its_guards(house: House) -> None:
+def test_every_answer_carries_its_guards(harness: Harness) -> None:
     """Refusals too; and none says what serves it."""
     answers = [
-        house.client.get("/"),
-        house.client.get("/api/desk", headers=OURS),
-        house.client.get("/api/desk"),
-        house.client.get("/", headers={"Host": "evil.example"}),
-        house.client.get("/nothing"),
+        harness.client.get("/"),
+        harness.client.get("/api/overview", headers=OURS),
+        harness.client.get("/api/overview"),
+        harness.client.get("/", headers={"Host": "evil.example"}),
+        harness.client.get("/nothing"),
     ]
     for answer in answers:
         headers = answer.headers
@@ -341,9 +342,9 @@ def test_every_answer_carries_its_guards(house: House) -> None:
         assert "server" not in headers
 
 
-def test_the_page_may_run_nothing_but_its_own_script(house: House) -> None:
+def test_the_page_may_run_nothing_but_its_own_script(harness: Harness) -> None:
     """The header says what the page's own tag says, and more."""
-    policy = house.client.get("/").headers["Content-Security-Policy"]
+    policy = harness.client.get("/").headers["Content-Security-Policy"]
     rules = dict(rule.strip().split(" ", 1) for rule in policy.split(";"))
     assert rules["script-src"].startswith("'sha256-")
     assert "unsafe" not in policy
@@ -351,17 +352,17 @@ def test_the_page_may_run_nothing_but_its_own_script(house: House) -> None:
     assert rules["require-trusted-types-for"] == "'script'"
 
 
-def test_the_page_holds_no_record_and_no_token(house: House) -> None:
+def test_the_page_holds_no_record_and_no_token(harness: Harness) -> None:
     """It is given to whoever asks on this machine."""
-    page = house.client.get("/").text
+    page = harness.client.get("/").text
     assert "Fact 0." not in page
     assert TOKEN not in page
 
 
 def test_a_hostile_name_of_a_file_stays_text(tmp_path: Path) -> None:
     """It stands in the page's title."""
-    desk = a_desk(tmp_path, name=HOSTILE)
-    page = House(desk).client.get("/").text
+    session = a_session(tmp_path, name=HOSTILE)
+    page = Harness(session).client.get("/").text
     assert "<img" not in page
     assert page.count("<script>") == 1
 
@@ -369,76 +370,78 @@ def test_a_hostile_name_of_a_file_stays_text(tmp_path: Path) -> None:
 def test_blind_answers_hold_no_verdict(tmp_path: Path) -> None:
     """Searched as the bytes that leave the server; and afterwards it is all there."""
     told = [record(id="r0", documents=[["Fact.", "More."]], metadata={"secret": "gold"})]
-    house = House(a_desk(tmp_path, records=told, blind=True))
-    answer = house.client.get("/api/records/0?annotator=ann", headers=OURS)
+    harness = Harness(a_session(tmp_path, records=told, blind=True))
+    answer = harness.client.get("/api/records/0?annotator=ann", headers=OURS)
     for secret in ("because", "gold", "adherence", 'doubt":0'):
         assert secret not in answer.text
-    assert house.client.get("/api/records/0?annotator=bob", headers=OURS).status_code == 403
-    refused = house.post(json.dumps(house.body(answer="agree", judgement=None)))
+    assert harness.client.get("/api/records/0?annotator=bob", headers=OURS).status_code == 403
+    refused = harness.post(json.dumps(harness.body(answer="agree", judgement=None)))
     assert refused[0] == 409
     assert "because" not in json.dumps(refused[1])
-    status, shown = house.post(json.dumps(house.body()))
+    status, shown = harness.post(json.dumps(harness.body()))
     assert status == 200
     assert "because" in json.dumps(shown)
 
 
 def test_a_correction_is_in_the_file_before_the_answer(
-    house: House, monkeypatch: pytest.MonkeyPatch
+    harness: Harness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And where it cannot be stored, the answer is no success and names no path."""
-    status, _ = house.post(json.dumps(house.body()))
+    status, _ = harness.post(json.dumps(harness.body()))
     assert status == 200
-    assert house.events() == 1
+    assert harness.events() == 1
 
     def full(*_: object) -> None:
-        raise StoreError(f"{house.desk.ledger.file.path}: no space is left")
+        raise StoreError(f"{harness.session.log.file.path}: no space is left")
 
-    monkeypatch.setattr(house.desk.ledger.file, "append", full)
-    status, answer = house.post(json.dumps(house.body()))
+    monkeypatch.setattr(harness.session.log.file, "append", full)
+    status, answer = harness.post(json.dumps(harness.body()))
     assert status == 500
     assert "try again" in answer["error"]
-    assert str(house.desk.ledger.file.path.parent) not in json.dumps(answer)
-    assert "no space is left" in house.complaints[0]
-    assert house.events() == 1
+    assert str(harness.session.log.file.path.parent) not in json.dumps(answer)
+    assert "no space is left" in harness.complaints[0]
+    assert harness.events() == 1
 
 
-def test_no_answer_tells_of_a_fault_inside(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_answer_tells_of_a_fault_inside(
+    harness: Harness, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The terminal does, in one line."""
 
     def broken(*_: object) -> None:
         raise RuntimeError("secret of /home")
 
-    monkeypatch.setattr(house.desk, "overview", broken)
-    answer = house.client.get("/api/desk", headers=OURS)
+    monkeypatch.setattr(harness.session, "overview", broken)
+    answer = harness.client.get("/api/overview", headers=OURS)
     assert answer.status_code == 500
     assert "secret" not in answer.text
-    assert house.complaints == ["the desk failed to answer: RuntimeError: secret of /home"]
+    assert harness.complaints == ["the desk failed to answer: RuntimeError: secret of /home"]
 
 
-def test_a_restarted_desk_shows_what_was_saved(house: House, tmp_path: Path) -> None:
+def test_a_restarted_session_shows_what_was_saved(harness: Harness, tmp_path: Path) -> None:
     """Nothing is kept in memory alone."""
-    house.post(json.dumps(house.body(comment="so it is")))
-    again = House(a_desk(tmp_path))
+    harness.post(json.dumps(harness.body(comment="so it is")))
+    again = Harness(a_session(tmp_path))
     answer = again.client.get("/api/records/0?annotator=ann", headers=OURS).json()
     assert answer["mine"]["comment"] == "so it is"
     assert answer["mine"]["opinion"] == "disagree"
 
 
-def test_what_was_saved_can_be_taken_back(house: House) -> None:
+def test_what_was_saved_can_be_taken_back(harness: Harness) -> None:
     """Once."""
-    house.post(json.dumps(house.body()))
-    key = {"key": house.desk.collection.keys[0], "annotator": "ann"}
+    harness.post(json.dumps(harness.body()))
+    key = {"key": harness.session.labels.keys[0], "annotator": "ann"}
     path = "/api/records/0/withdrawal"
-    answer = house.client.post(path, json=key, headers=OURS)
+    answer = harness.client.post(path, json=key, headers=OURS)
     assert answer.status_code == 200
     assert answer.json()["mine"] is None
-    assert house.client.post(path, json=key, headers=OURS).status_code == 409
+    assert harness.client.post(path, json=key, headers=OURS).status_code == 409
 
 
 def test_texts_of_records_leave_as_json_alone(tmp_path: Path) -> None:
     """Whatever they hold; no browser would take it for a page."""
     told = [record(id="r0", documents=[[HOSTILE, "More.\u202e"]])]
-    answer = House(a_desk(tmp_path, records=told)).client.get(
+    answer = Harness(a_session(tmp_path, records=told)).client.get(
         "/api/records/0?annotator=ann", headers=OURS
     )
     assert answer.headers["Content-Type"] == "application/json"
@@ -446,11 +449,11 @@ def test_texts_of_records_leave_as_json_alone(tmp_path: Path) -> None:
     assert texts == [HOSTILE, "More.<U+202E>"]
 
 
-def test_the_figures_come_by_the_api(house: House) -> None:
+def test_the_figures_come_by_the_api(harness: Harness) -> None:
     """They begin with the first judgement."""
-    assert house.client.get("/api/figures", headers=OURS).json()["judged"] == 0
-    house.post(json.dumps(house.body()))
-    assert house.client.get("/api/figures", headers=OURS).json()["judged"] == 1
+    assert harness.client.get("/api/statistics", headers=OURS).json()["judged"] == 0
+    harness.post(json.dumps(harness.body()))
+    assert harness.client.get("/api/statistics", headers=OURS).json()["judged"] == 1
 
 
 def test_the_usual_port_may_be_left_out() -> None:
@@ -459,9 +462,9 @@ def test_the_usual_port_may_be_left_out() -> None:
 
     async def behind(_scope: Scope, _receive: Receive, _send: Send) -> None:
         reached.append(True)
-        raise Refused(404, "nothing")
+        raise HTTPException(404, "nothing")
 
-    gate = Gate(behind, port=80, token=TOKEN, complain=print)
+    gate = AccessControl(behind, port=80, token=TOKEN, on_error=print)
     client = TestClient(gate, base_url="http://127.0.0.1")
     assert client.get("/").status_code == 404
     written = client.post("/", headers={"Origin": "http://127.0.0.1"})

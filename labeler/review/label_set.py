@@ -1,0 +1,111 @@
+"""The labels under review, compressed: a hundred thousand of them fit into memory."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Iterable, Sequence
+
+from labeler.calculators import Metric, measure
+from labeler.comparing.human_labels import OVERALL
+from labeler.data.corrections.applying import corrected_signature
+from labeler.errors import UsageError
+from labeler.labels.record import LabelFailure, LabelRecord, Outcome, is_canary
+
+_LEVEL = 1
+"""The fastest compression level comes within a tenth of the smallest size here."""
+
+
+class LabelSet:
+    """Distinct label records in the order of the file; canaries are skipped, failures counted.
+
+    Args:
+        outcomes: labels and failures, consumed once.
+        metrics: metrics computed for each label.
+        doubt: computes the suspicion score of a label, if the review order depends on it.
+        name: name of the outcomes in errors.
+
+    Attributes:
+        keys: label keys.
+        rows: for every labeled row of the file, the place of its label: rows with the same
+            sentences share one.
+        values: the judge's values by metric and by ``overall_supported``, one per label; ``None``
+            where undefined.
+        doubts: suspicion score of each label; empty if ``doubt`` is ``None``.
+        failed: number of rows without a label.
+        signatures: the distinct signatures of the labels.
+
+    Raises:
+        UsageError: there is no label, two different labels share a key, or the labels contain
+            people's corrections already.
+    """
+
+    def __init__(
+        self,
+        outcomes: Iterable[Outcome],
+        metrics: Sequence[Metric],
+        *,
+        doubt: Callable[[LabelRecord], float] | None = None,
+        name: str = "labels",
+    ) -> None:
+        self._metrics, self._doubt, self._name = metrics, doubt, name
+        self.places: dict[str, int] = {}
+        """The place of each label by key."""
+        self.rows: list[int] = []
+        ids = [*(metric.id for metric in metrics), OVERALL]
+        self.values: dict[str, list[float | None]] = {each: [] for each in ids}
+        self.doubts: list[float] = []
+        self.failed = 0
+        self.signatures: set[str] = set()
+        self._compressed: list[bytes] = []
+        self._label_hashes: list[int] = []
+        for outcome in outcomes:
+            if not is_canary(outcome):
+                self._add(outcome)
+        if not self.places:
+            failed = f": all {self.failed} rows failed" if self.failed else ""
+            raise UsageError(f"{name}: no label is there{failed}; label rows first: labeler label")
+        self.keys = tuple(self.places)
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def record(self, place: int) -> LabelRecord:
+        """Return the record at a place."""
+        return LabelRecord.model_validate_json(zlib.decompress(self._compressed[place]))
+
+    def _add(self, outcome: Outcome) -> None:
+        if isinstance(outcome, LabelFailure):
+            self.failed += 1
+            return
+        place = self.places.setdefault(outcome.key, len(self.places))
+        self.rows.append(place)
+        if place < len(self._compressed):
+            self._check_same(place, outcome)
+            return
+        corrected_signature(outcome.signature, "")  # rejects labels that people corrected already
+        self._compressed.append(zlib.compress(outcome.model_dump_json().encode(), _LEVEL))
+        self.signatures.add(str(outcome.signature))
+        self._label_hashes.append(_label_hash(outcome))
+        for name, value in metric_values(outcome, self._metrics).items():
+            self.values[name].append(value)
+        if self._doubt is not None:
+            self.doubts.append(self._doubt(outcome))
+
+    def _check_same(self, place: int, record: LabelRecord) -> None:
+        if self._label_hashes[place] != _label_hash(record):
+            raise UsageError(
+                f"{self._name}: record {record.id!r:.80} stands there twice under one key with "
+                "different labels, and a correction could not say which it means; review files "
+                "that hold one label of each"
+            )
+
+
+def _label_hash(record: LabelRecord) -> int:
+    return hash(record.label.model_dump_json())
+
+
+def metric_values(record: LabelRecord, metrics: Sequence[Metric]) -> dict[str, float | None]:
+    """Return a record's values by metric, and 1 or 0 for ``overall_supported``."""
+    measured = measure(record, metrics).metrics
+    values = {name: ratio.value for name, ratio in measured.items()}
+    return {**values, OVERALL: float(record.label.overall_supported)}

@@ -1,0 +1,311 @@
+"""Statistics of a review: agreement of judge and people, and means corrected by people.
+
+The functions of ``labeler agree`` and ``labeler corrections apply`` compute the numbers. Values
+that depend on the judge alone are computed once, so each further judgement costs little.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from statistics import fmean
+from typing import Any
+
+from typing_extensions import TypedDict
+
+from labeler.calculators.rater_agreement import UNITS, is_yes_or_no
+from labeler.calculators.statistics.corrected import Corrected, plain_mean
+from labeler.comparing.agreement import compare_with_people
+from labeler.comparing.agreement.estimates import estimate
+from labeler.comparing.agreement.matching import People, judged, record_fields, together
+from labeler.comparing.agreement.sides import labels_by_id
+from labeler.comparing.corrected_labels import RANDOM, human_labels
+from labeler.comparing.human_labels import OVERALL, HumanLabels
+from labeler.data.corrections.applying import corrected
+from labeler.data.corrections.correction import Correction
+from labeler.data.corrections.overlay import unled
+from labeler.labels.answers import GPTLabelingOutput
+from labeler.labels.record import LabelRecord
+from labeler.review.label_set import metric_values
+from labeler.review.session import ReviewSession
+from labeler.sentences.characters import visible
+
+ByKey = Mapping[str, list[Correction]]
+"""Corrections by label key."""
+
+
+class MetricMeansView(TypedDict):
+    """Means of one metric."""
+
+    metric: str
+    judge: dict[str, Any]
+    """The judge's mean over all rows."""
+    estimate: dict[str, Any] | None
+    """The PPI++ mean; ``null`` if nothing was drawn at random, or if the metric is of claims."""
+    overlaid: float | None
+    """The mean over all rows, with people's verdicts where they judged."""
+
+
+class StatisticsView(TypedDict):
+    """All statistics; means and agreements in the form that ``labeler agree`` publishes."""
+
+    judged: int
+    """Labels judged by people."""
+    drawn: int
+    """Judged labels that were drawn at random."""
+    rows: int
+    fields: list[dict[str, Any]]
+    """Judge against people, by field."""
+    metrics: list[MetricMeansView]
+    annotators: list[dict[str, str | int]]
+    among: list[dict[str, Any]]
+    """People against each other, by field."""
+    notes: list[str]
+    """Notes on the numbers."""
+
+
+class ReviewStatistics:
+    """The statistics of a session, computed again only after the corrections have changed.
+
+    While verdicts are hidden from the annotator, there are no means, which would include them, and
+    no statistics of the hidden labels.
+
+    Args:
+        session: the review session.
+    """
+
+    def __init__(self, session: ReviewSession) -> None:
+        self._session, self._labels = session, session.labels
+        self._drawn = session.keys if session.settings.queue == RANDOM else ()
+        # People do not correct claims.
+        self._correctable = [
+            metric for metric in session.metrics if metric.profile.output is GPTLabelingOutput
+        ]
+        self._names = [*(metric.id for metric in session.metrics), OVERALL]
+        self._correctable_names = frozenset([*(m.id for m in self._correctable), OVERALL])
+        self._lock = threading.Lock()
+        self._latest: tuple[int, StatisticsView] | None = None
+        """Version of the corrections, and their statistics."""
+        self._records: dict[str, LabelRecord] = {}
+        self._values: dict[
+            tuple[str, str | None], tuple[list[Correction], dict[str, float | None]]
+        ] = {}
+
+    def view(self) -> StatisticsView:
+        """Return the statistics as of now."""
+        snapshot = self._session.log.snapshot()
+        with self._lock:
+            if self._latest is None or self._latest[0] != snapshot.version:
+                hidden = self._session.hidden_keys(snapshot)
+                latest = [one for one in snapshot.current.values() if one.key not in hidden]
+                unaided = [one for one in unled(snapshot.events) if one.key not in hidden]
+                view = self._view(latest, unaided, is_blind=bool(hidden))
+                self._latest = snapshot.version, view
+            return self._latest[1]
+
+    def _view(
+        self, latest: Sequence[Correction], unaided: Sequence[Correction], *, is_blind: bool
+    ) -> StatisticsView:
+        """Compute the statistics.
+
+        Args:
+            latest: each person's latest answer, which corrects the labels.
+            unaided: each person's answer without knowing the verdicts, compared with the judge.
+            is_blind: whether means must not be shown yet.
+        """
+        corrections, compared = self._by_key(latest), self._by_key(unaided)
+        drawn = {
+            key: [one for one in some if one.queue == RANDOM]
+            for key, some in compared.items()
+            if any(one.queue == RANDOM for one in some)
+        }
+        records = [self._record(key) for key in compared]
+        agreement = compare_with_people(records, self._human(compared)) if records else None
+        estimates = {} if is_blind else self._estimates(drawn)
+        notes = [_BLIND] if is_blind else _notes(len(corrections), estimates)
+        return {
+            "judged": len(corrections),
+            "drawn": len(drawn),
+            "rows": len(self._labels.rows),
+            "fields": [one.as_json() for one in agreement.fields if one.field in UNITS]
+            if agreement
+            else [],
+            "metrics": [] if is_blind else self._metric_means(corrections, estimates),
+            "annotators": _annotators([one for one in latest if one.key in self._labels.places]),
+            "among": [one.as_json() for one in agreement.among] if agreement else [],
+            "notes": [*self._mixed(), *self._skipped(drawn), *notes],
+        }
+
+    def _by_key(self, corrections: Sequence[Correction]) -> dict[str, list[Correction]]:
+        """Return the judgements of these labels, by label key."""
+        by_key: dict[str, list[Correction]] = defaultdict(list)
+        for one in corrections:
+            if (
+                one.key in self._labels.places
+                and one.verdict is not None
+                and not one.check_against(self._record(one.key))
+            ):
+                by_key[one.key].append(one)
+        return by_key
+
+    def _mixed(self) -> Iterator[str]:
+        """Note that the labels have several signatures."""
+        signatures = len(self._labels.signatures)
+        if signatures > 1:
+            yield (
+                f"these labels were made in {signatures} ways, and every figure is over "
+                "all of them together: review a file of one way for figures of that way"
+            )
+
+    def _skipped(self, judged: ByKey) -> Iterator[str]:
+        """Note that drawn records were skipped, so the judged ones are not a random sample."""
+        last = max((n for n, key in enumerate(self._drawn) if key in judged), default=0)
+        skipped = sum(key not in judged for key in self._drawn[:last])
+        if skipped:
+            noun = "record was" if skipped == 1 else "records were"
+            yield (
+                f"{skipped} {noun} drawn before the last judged one and not judged, left for later "
+                "or unsure: if those are the hard ones, what is carried over is off"
+            )
+
+    def _record(self, key: str) -> LabelRecord:
+        """Return a record with its key as id: rows may share an id."""
+        if key not in self._records:
+            record = self._labels.record(self._labels.places[key])
+            example = record.example.model_copy(update={"id": key})
+            self._records[key] = record.model_copy(update={"example": example})
+        return self._records[key]
+
+    def _human(self, by_key: ByKey) -> HumanLabels:
+        corrections = [one for some in by_key.values() for one in some]
+        return human_labels(corrections, [self._record(key) for key in by_key])
+
+    # Means.
+
+    @cached_property
+    def _judge_means(self) -> dict[str, dict[str, Any]]:
+        """The judge's means; their intervals take long, and no judgement changes them."""
+        return {
+            name: plain_mean(_defined([*self._of_rows(name).values()])).as_json()
+            for name in self._names
+        }
+
+    def _of_rows(self, name: str) -> dict[str, float | None]:
+        """Return a metric's values by row number."""
+        values = self._labels.values[name]
+        return {str(row): values[place] for row, place in enumerate(self._labels.rows)}
+
+    def _metric_means(
+        self, by_key: ByKey, estimates: Mapping[str, Corrected]
+    ) -> list[MetricMeansView]:
+        changed = {key: self._corrected(key, some) for key, some in by_key.items()}
+        return [
+            {
+                "metric": name,
+                "judge": self._judge_means[name],
+                "estimate": estimates[name].as_json() if name in estimates else None,
+                "overlaid": self._overlaid(name, changed),
+            }
+            for name in self._names
+        ]
+
+    def _corrected(
+        self, key: str, corrections: list[Correction], by: str | None = None
+    ) -> dict[str, float | None]:
+        """Return a record's values as all people or one of them corrected it, from a cache."""
+        known = self._values.get((key, by))
+        if known is None or known[0] != corrections:
+            record = corrected(self._record(key), corrections)
+            known = corrections, metric_values(record, self._correctable)
+            self._values[key, by] = known
+        return known[1]
+
+    def _overlaid(
+        self, name: str, changed: Mapping[str, Mapping[str, float | None]]
+    ) -> float | None:
+        if name not in self._correctable_names:
+            return None
+        values = [*self._labels.values[name]]
+        for key, found in changed.items():
+            values[self._labels.places[key]] = found[name]
+        defined = _defined([values[place] for place in self._labels.rows])
+        return fmean(defined) if defined else None
+
+    def _estimates(self, drawn: ByKey) -> dict[str, Corrected]:
+        """Return PPI++ means by metric from the randomly drawn labels; empty without any."""
+        if not drawn:
+            return {}
+        human = self._human(drawn)
+        fields = record_fields(human)
+        records = [self._record(key) for key in drawn]
+        side = labels_by_id(
+            records, lambda record: judged(record, fields, None, in_full=True), name="labels"
+        )
+        people = People(human, side)
+        keys, found = self._labels.keys, {}
+        for name in self._names:
+            if name not in self._correctable_names:
+                continue
+            # From people's own verdicts where these define the metric, as labeler agree has it;
+            # otherwise from each person's corrected labels.
+            verdicts = people.of_records(name) if name in fields else self._of_people(name, drawn)
+            by_row = {
+                str(row): verdicts[keys[place]]
+                for row, place in enumerate(self._labels.rows)
+                if keys[place] in verdicts
+            }
+            found[name] = estimate(name, None, self._of_rows(name), by_row, random_sample=True).ppi
+        return found
+
+    def _of_people(self, name: str, drawn: ByKey) -> dict[str, float | None]:
+        found = {}
+        for key, some in drawn.items():
+            own = [self._corrected(key, [one], one.annotator)[name] for one in some]
+            if defined := _defined(own):
+                found[key] = together(defined, yes_or_no=is_yes_or_no(name))
+        return found
+
+
+def _defined(values: Sequence[float | None]) -> list[float]:
+    return [value for value in values if value is not None]
+
+
+def _annotators(corrections: Sequence[Correction]) -> list[dict[str, str | int]]:
+    """Count each annotator's opinions."""
+    counted: dict[str, Counter[str]] = defaultdict(Counter)
+    for one in corrections:
+        counted[one.annotator][one.opinion] += 1
+    return [
+        {
+            "annotator": visible(name),
+            "agree": counts["agree"],
+            "disagree": counts["disagree"],
+            "unsure": counts["unsure"],
+        }
+        for name, counts in sorted(counted.items())
+    ]
+
+
+def _notes(judged_labels: int, estimates: Mapping[str, Corrected]) -> list[str]:
+    """Return each warning of the estimates once, with the metrics that it concerns."""
+    if not judged_labels:
+        return []
+    if not estimates:
+        return [_NOT_DRAWN]
+    concerned: dict[str, list[str]] = defaultdict(list)
+    for name, one in estimates.items():
+        for warning in one.warnings:
+            concerned[warning].append(name)
+    return [f"{', '.join(names)}: {warning}" for warning, names in concerned.items()]
+
+
+_BLIND = (
+    "Means follow when you have judged every record of this desk: they are made of verdicts that "
+    "are hidden from you still."
+)
+_NOT_DRAWN = (
+    "What people judged here was not drawn at random, so it cannot set the judge's means right for "
+    "the records that nobody judged: open the desk with --queue random for that."
+)
