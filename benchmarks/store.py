@@ -19,7 +19,7 @@ from labeler.labels.answers import GPTLabelingOutput, SentenceSupport
 from labeler.labels.record import AnyRecord, LabelRecord, label_key
 from labeler.labels.signature import Artifact, Signature
 from labeler.sentences.example import KeyedExample, Sentence
-from labeler.store.checksums import seal, unseal
+from labeler.store.checksums import decode_record, encode
 from labeler.store.disk import DiskStore
 
 GROUP = 500
@@ -41,7 +41,7 @@ def main() -> None:
         times = measure(records, Path(folder))
         size = Path(folder, "store", "cache.db").stat().st_size
     report(times, count)
-    sealed = sum(len(seal(record)) for record in records)
+    sealed = sum(len(encode(record)) for record in records)
     json = sum(len(record.model_dump_json()) for record in records)
     print(f"\nbytes a record: JSON {json / count:.0f}, sealed {sealed / count:.0f}, ", end="")
     print(f"on disk {size / count:.0f} ({size / sealed:.2f} x sealed)")
@@ -56,16 +56,19 @@ def measure(records: list[LabelRecord], folder: Path) -> dict[str, float]:
         act()
         times[name] = time.perf_counter() - began
 
-    sealed = [seal(record) for record in records]
+    sealed = [encode(record) for record in records]
     plain = folder / "plain"
     timed("write: plain file, flush per group", lambda: write_plain(plain, sealed))
-    timed("write: seal only, no disk", lambda: [seal(record) for record in records])
+    timed("write: seal only, no disk", lambda: [encode(record) for record in records])
     with DiskStore(folder / "store") as store:
         timed("write: store.put, all durable", lambda: put_all(store, records))
         timed("write: store.put, one at a time", lambda: put_one_by_one(store, records[:200]))
     timed("read: plain file", plain.read_bytes)
     keyed = [(record.key, data) for record, data in zip(records, sealed, strict=True)]
-    timed("read: unseal only, no disk", lambda: [unseal(key, data) for key, data in keyed])
+    timed(
+        "read: decode_record only, no disk",
+        lambda: [decode_record(key, data) for key, data in keyed],
+    )
     with DiskStore(folder / "store", create=False) as store:
         shuffled = random.Random(2).sample(records, len(records))  # noqa: S311
         timed("read: store.get, random keys", lambda: [store.get(r.key) for r in shuffled])

@@ -17,7 +17,7 @@ def merge(
 ) -> int:
     """Copy what other stores hold into one; labels that are there already stay as they are."""
     from labeler.cli.terminal import say
-    from labeler.store.merging import merge_stores
+    from labeler.store.merge import merge_stores
 
     merged = merge_stores(sources, into)
     vectors = f", {merged.vectors} vectors" if merged.vectors else ""
@@ -40,7 +40,7 @@ def merge(
 def _corrections_of(sources: list[str]) -> list[Path]:
     """The files of corrections in stores that were merged into another."""
     from labeler.data.corrections.overlay import corrections_path
-    from labeler.store.merging import stores_in
+    from labeler.store.merge import stores_in
 
     found = dict.fromkeys(store for source in sources for store in stores_in(source))
     files = [corrections_path(store) for store in found]

@@ -1,16 +1,16 @@
-"""A record or a failure as sealed bytes: what a store keeps, and how damage to it is noticed.
+"""Checksummed bytes of records, failures and vectors, as a store keeps them.
 
-Layout: four bytes of magic, the last of them the version; the SHA-256 of the rest; the rest, which
-is its JSON compressed by zlib. Nothing but JSON is ever read back. Each kind of record and failures
-have magic of their own, so that none is ever taken for another.
+Layout: four bytes of magic, whose last byte is the version; the SHA-256 of the rest; then the JSON
+of the value, compressed with zlib. Only JSON is ever parsed. Failures, vectors and each kind of
+record have their own magic, so one is never read as another.
 
-The seal shows damage and careless edits, not forgery: whoever can write the store can also write
-a matching checksum. What a forger cannot do is move a label under another question, because the
-key is worked out anew from the sentences and the signature on every read.
+The checksum detects damage and careless edits, not forgery: anyone who can write to the store can
+write a matching checksum. A forger cannot move a label to another question, because every read
+derives the key again from the sentences and the signature.
 
-Cost of one record of about 8 KB (one core at 2 to 3 GHz): sealing 0.33 ms, of which reading it back
-as a check 0.15 and zlib 0.08; unsealing 0.30 ms, of which pydantic 0.2 and the key 0.05. zlib makes
-2.7 KB of it; level 6 would save another 9 % of the bytes for 65 % more time.
+Cost of a record of about 8 KB (one core at 2 to 3 GHz): encoding 0.33 ms, including 0.15 to read it
+back as a check and 0.08 for zlib; decoding 0.30 ms, including 0.2 for pydantic and 0.05 for the
+key. zlib reduces it to 2.7 KB; level 6 would save another 9 % of the bytes for 65 % more time.
 """
 
 from __future__ import annotations
@@ -44,131 +44,111 @@ _RECORDS: dict[bytes, type[AnyRecord]] = {
     b"LBE" + VERSION: StepsRecord,
     b"LBQ" + VERSION: QuestionsRecord,
 }
-"""How the bytes of each kind of record begin."""
+"""Record classes by magic."""
 _MAGIC: dict[type[Frozen], bytes] = {
     **{model: magic for magic, model in _RECORDS.items()},
     LabelFailure: FAILURE_MAGIC,
     StoredVector: b"LBV" + VERSION,
 }
 LARGEST = 64 * 2**20
-"""Bytes of JSON in one record: far above any real one, and a lid on decompression bombs."""
+"""Bytes of JSON in one record: far above any real one, and a limit on decompression bombs."""
 
 _LEVEL = 1
 _DIGEST = 32
 _KEY = re.compile("[0-9a-f]{64}")
 
+Storable = AnyOutcome | StoredVector
+"""Values that a store keeps."""
 _Value = TypeVar("_Value", bound=Frozen)
-_Sealable = AnyOutcome | StoredVector
 
 
-class BrokenSeal(Exception):
-    """The bytes are not sound, or not of this key; the message says in what way."""
+class DamagedRecord(Exception):
+    """The bytes are damaged or belong to another key; the message names the defect."""
 
 
-def seal(record: AnyRecord) -> bytes:
-    """Write a record as sealed bytes.
-
-    Raises:
-        UnstorableRecord: the record could not be read back: it is not sound, it holds a lone
-            surrogate or a thing that JSON has no form for, or it is too large.
-    """
-    require_sound(record)
-    return _sealed(record)
-
-
-def seal_failure(failure: LabelFailure) -> bytes:
-    """Write a failure as sealed bytes.
+def encode(value: Storable) -> bytes:
+    """Encode a value as checksummed bytes.
 
     Raises:
-        UnstorableRecord: it could not be read back; see :func:`seal`.
+        UnstorableRecord: the value could not be read back: it contradicts itself, contains a lone
+            surrogate or an object without a JSON form, or is too large.
     """
-    return _sealed(failure)
+    require_valid(value)
+    try:
+        text = value.model_dump_json().encode()
+    except ValueError as error:
+        raise _not_json(value, error) from error
+    if len(text) > LARGEST:
+        raise UnstorableRecord(
+            f"{_named(value)} is {len(text)} bytes of JSON; a store takes up to {LARGEST}; "
+            "shorten its texts or its metadata"
+        )
+    _require_round_trip(value, text)
+    body = zlib.compress(text, _LEVEL)
+    return _MAGIC[type(value)] + hashlib.sha256(body).digest() + body
 
 
-def unseal(key: str, data: bytes) -> AnyRecord:
-    """Read sealed bytes that are stored under a key.
+def decode_record(key: str, data: bytes) -> AnyRecord:
+    """Decode the record stored under a key.
 
     Raises:
-        BrokenSeal: they are damaged, of another version, or not the record of this key.
+        DamagedRecord: the bytes are damaged, of another version, or of another key.
     """
-    record: AnyRecord = _unsealed(_RECORDS.get(data[:4], LabelRecord), data)
-    _require_own(record, key)
-    fault = record.fault()
-    if fault:
-        raise BrokenSeal(fault)
+    record: AnyRecord = _decode(_RECORDS.get(data[:4], LabelRecord), key, data)
     return record
 
 
-def label_json(data: bytes) -> bytes | None:
-    """The JSON of a sealed label, whole as it was sealed but not yet understood.
-
-    Returns:
-        ``None`` where the bytes are sealed as another kind of record.
+def decode_failure(key: str, data: bytes) -> LabelFailure:
+    """Decode the failure stored for a key.
 
     Raises:
-        BrokenSeal: they are damaged, or of another version.
+        DamagedRecord: the bytes are damaged, of another version, or of another key.
+    """
+    return _decode(LabelFailure, key, data)
+
+
+def decode_vector(key: str, data: bytes) -> StoredVector:
+    """Decode the vector stored under a key.
+
+    Raises:
+        DamagedRecord: the bytes are damaged, of another version, or of another key.
+    """
+    return _decode(StoredVector, key, data)
+
+
+def label_json(data: bytes) -> bytes | None:
+    """Return the JSON of a label whose checksum matches, without parsing it.
+
+    Returns:
+        ``None`` if the bytes hold another kind of record.
+
+    Raises:
+        DamagedRecord: the bytes are damaged, or of another version.
     """
     if data[:4] != MAGIC and data[:4] in _RECORDS:
         return None
     return _inflate(_body(LabelRecord, data))
 
 
-def unseal_failure(key: str, data: bytes) -> LabelFailure:
-    """Read sealed bytes that are stored as the failure of a key.
+def require_valid(value: Storable) -> None:
+    """Reject a value whose key is not its own, or whose answer breaks the contract.
 
     Raises:
-        BrokenSeal: they are damaged, of another version, or not a failure of this key.
-    """
-    failure = _unsealed(LabelFailure, data)
-    _require_own(failure, key)
-    return failure
-
-
-def seal_vector(vector: StoredVector) -> bytes:
-    """Write a vector as sealed bytes.
-
-    Raises:
-        UnstorableRecord: it could not be read back, or is not that of its text and embedder.
-    """
-    fault = vector.fault()
-    if fault:
-        raise UnstorableRecord(f"{_named(vector)} cannot be stored: {fault}")
-    return _sealed(vector)
-
-
-def unseal_vector(key: str, data: bytes) -> StoredVector:
-    """Read sealed bytes that are stored as the vector of a key.
-
-    Raises:
-        BrokenSeal: they are damaged, of another version, or not the vector of this key.
-    """
-    vector = _unsealed(StoredVector, data)
-    _require_own(vector, key)
-    fault = vector.fault()
-    if fault:
-        raise BrokenSeal(fault)
-    return vector
-
-
-def require_sound(record: AnyRecord) -> None:
-    """Refuse a record that stands under another key, or whose answer nobody can have given.
-
-    Raises:
-        UnstorableRecord: it is not sound; see :meth:`labeler.labels.record.Record.fault`.
+        UnstorableRecord: see :meth:`labeler.labels.record.Record.fault`.
     """
     try:
-        fault = record.fault()
+        fault = _fault(value)
     except ValueError as error:
-        raise _no_json(record, error) from error
+        raise _not_json(value, error) from error
     if fault:
-        raise UnstorableRecord(f"{_named(record)} cannot be stored: {fault}")
+        raise UnstorableRecord(f"{_named(value)} cannot be stored: {fault}")
 
 
-def key_of(failure: LabelFailure) -> str:
-    """The key that a failure is stored under.
+def failure_key(failure: LabelFailure) -> str:
+    """Return the label key of a failure.
 
     Raises:
-        UsageError: it has none, or one that no label can have.
+        UsageError: the failure has no key, or one that no label can have.
     """
     if not _KEY.fullmatch(failure.key or ""):
         raise UsageError(
@@ -178,35 +158,26 @@ def key_of(failure: LabelFailure) -> str:
     return str(failure.key)
 
 
-def _sealed(value: _Sealable) -> bytes:
-    try:
-        text = value.model_dump_json().encode()
-    except ValueError as error:
-        raise _no_json(value, error) from error
-    if len(text) > LARGEST:
-        raise UnstorableRecord(
-            f"{_named(value)} is {len(text)} bytes of JSON; a store takes up to {LARGEST}; "
-            "shorten its texts or its metadata"
-        )
-    _require_readable(value, text)
-    body = zlib.compress(text, _LEVEL)
-    return _MAGIC[type(value)] + hashlib.sha256(body).digest() + body
-
-
-def _unsealed(model: type[_Value], data: bytes) -> _Value:
-    return _parse(model, _inflate(_body(model, data)))
-
-
-def _require_own(value: _Sealable, key: str) -> None:
+def _decode(model: type[_Value], key: str, data: bytes) -> _Value:
+    value = _parse(model, _inflate(_body(model, data)))
+    assert isinstance(value, Storable)  # noqa: S101 - one of the models that have a magic
     if value.key != key:
-        raise BrokenSeal(f"it holds the {_noun(type(value))} of another key, {value.key!r:.80}")
+        raise DamagedRecord(f"it holds the {_noun(model)} of another key, {value.key!r:.80}")
+    fault = _fault(value)
+    if fault:
+        raise DamagedRecord(fault)
+    return value
 
 
-def _require_readable(value: _Sealable, text: bytes) -> None:
-    """Refuse what JSON would not give back as it is: a NaN, or nesting without end."""
+def _fault(value: Storable) -> str | None:
+    return None if isinstance(value, LabelFailure) else value.fault()
+
+
+def _require_round_trip(value: Storable, text: bytes) -> None:
+    """Reject values that JSON does not preserve, such as NaN or very deep nesting."""
     try:
         same = _parse(type(value), text).model_dump_json().encode() == text
-    except BrokenSeal as error:
+    except DamagedRecord as error:
         raise UnstorableRecord(f"{_named(value)} could not be read back: {error}") from error
     if not same:
         raise UnstorableRecord(
@@ -215,7 +186,7 @@ def _require_readable(value: _Sealable, text: bytes) -> None:
         )
 
 
-def _no_json(value: _Sealable, error: ValueError) -> UnstorableRecord:
+def _not_json(value: Storable, error: ValueError) -> UnstorableRecord:
     return UnstorableRecord(
         f"{_named(value)} cannot be written as JSON: {error}; take lone surrogates and "
         "objects that are no JSON out of its texts and metadata"
@@ -226,7 +197,7 @@ def _noun(model: type[Frozen]) -> str:
     return {LabelFailure: "failure", StoredVector: "vector"}.get(model, "record")
 
 
-def _named(value: _Sealable) -> str:
+def _named(value: Storable) -> str:
     return f"{_noun(type(value))} {value.id!r}"
 
 
@@ -235,12 +206,12 @@ def _body(model: type[Frozen], data: bytes) -> bytes:
     start, checksum, body = data[:4], data[4 : 4 + _DIGEST], data[4 + _DIGEST :]
     if start != magic:
         if start[:3] == magic[:3]:
-            raise BrokenSeal(
+            raise DamagedRecord(
                 f"it has format {start[3:]!r}, this version of labeler reads {VERSION!r}"
             )
-        raise BrokenSeal(f"it does not begin as a sealed {_noun(model)} does")
+        raise DamagedRecord(f"it does not begin as a sealed {_noun(model)} does")
     if hashlib.sha256(body).digest() != checksum:
-        raise BrokenSeal("its checksum does not match: bytes were lost or changed")
+        raise DamagedRecord("its checksum does not match: bytes were lost or changed")
     return body
 
 
@@ -249,9 +220,9 @@ def _inflate(body: bytes) -> bytes:
     try:
         text = inflater.decompress(body, LARGEST)
     except zlib.error as error:
-        raise BrokenSeal(f"it cannot be decompressed: {error}") from error
+        raise DamagedRecord(f"it cannot be decompressed: {error}") from error
     if not inflater.eof or inflater.unused_data:
-        raise BrokenSeal("its compressed bytes do not end where they should")
+        raise DamagedRecord("its compressed bytes do not end where they should")
     return text
 
 
@@ -261,4 +232,4 @@ def _parse(model: type[_Value], text: bytes) -> _Value:
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
         where = ".".join(map(str, first["loc"])) or "the whole"
-        raise BrokenSeal(f"it is not a label {_noun(model)}: {where}: {first['msg']}") from error
+        raise DamagedRecord(f"it is not a label {_noun(model)}: {where}: {first['msg']}") from error

@@ -1,6 +1,12 @@
-"""The label store on disk: one SQLite file, durable before acknowledged.
+"""The label store on disk: one SQLite file, written durably before a save is acknowledged.
 
-:mod:`labeler.store.writer` writes its rows, :mod:`labeler.store.reader` reads them.
+:mod:`labeler.store.writer` writes rows, :mod:`labeler.store.reader` reads them.
+
+Durability: ``put`` queues a record in memory and returns a future. The writer thread commits queued
+records in groups, one transaction each, with SQLite's ``synchronous = FULL``: when a future is
+done, its record survives a kill of the process and a loss of power. A process that is killed loses
+only records whose futures were not done. ``close`` and the interpreter's exit wait until the queue
+is empty.
 """
 
 from __future__ import annotations
@@ -18,37 +24,46 @@ from typing import TypeVar
 
 from labeler.errors import StoreError, UsageError
 from labeler.labels.record import AnyRecord, LabelFailure
-from labeler.store.checksums import BrokenSeal, key_of, unseal, unseal_failure
+from labeler.store.checksums import DamagedRecord, decode_failure, decode_record, failure_key
 from labeler.store.leases import FileLeases
-from labeler.store.protocol import Closing, LabelStore, Lease
-from labeler.store.reader import FAILURE, FILE, Database, Row, mark, require_private, store_error
+from labeler.store.protocol import Closing, Lease
+from labeler.store.reader import (
+    FAILURE,
+    FILE,
+    Database,
+    Row,
+    require_private,
+    store_error,
+    write_header,
+)
 from labeler.store.writer import Writer, open_cache
 
-_Value = TypeVar("_Value", AnyRecord, LabelFailure)
+_Value = TypeVar("_Value")
 
 _LOG = logging.getLogger(__name__)
 
 
-class DiskStore(Closing):
-    """Keeps labels and scores in a directory, under checksums, for ever, and failures beside them.
+class DiskFile(Closing):
+    """A directory with one SQLite file, its writer and its lease files.
 
-    Usable from several threads, and by several processes at once; of two that save the same key,
-    the first wins. Not usable across ``fork``: open it in the child. A lease that one holds is held
-    against all the others, but only on one machine, or on a network disk that passes locks on.
+    Usable from several threads and several processes at once. Not usable across ``fork``: open it
+    in the child.
 
     Args:
-        directory: taken literally; made with mode 700 where it is missing.
-        create: ``False`` opens an existing store for reading only; it must be there.
-        lock_timeout: seconds to wait for another process that is writing: to open, to read, and to
-            close; a label that was put waits for as long as the store is open.
-        notice: told, on another thread, that labels wait because the file cannot be written, and
-            when that is over; by default it is logged as a warning.
+        directory: taken literally; created with mode 700 if missing.
+        create: ``False`` opens an existing file for reading only.
+        lock_timeout: seconds to wait for another process that is writing: to open, to read and to
+            close. Queued values wait as long as the store is open.
+        notice: called on the writer's thread when values have to wait because the file cannot be
+            written, and when that ends; by default logged as a warning.
 
     Raises:
-        UsageError: there is no store to read, or the path cannot be a store's.
-        StoreError: the store is not private to its owner, not a label store of this format, was
-            tampered with, or cannot be read or written.
+        UsageError: the directory has no store to read, or the path cannot be a store's.
+        StoreError: the directory is not private to its owner, the file is not a label store of
+            this format, was tampered with, or cannot be read or written.
     """
+
+    _database_class = Database
 
     def __init__(
         self,
@@ -60,9 +75,9 @@ class DiskStore(Closing):
     ) -> None:
         self.directory = Path(directory).absolute()
         if create:
-            make_store(self.directory)
-        _require_store_file(self.directory)
-        self._database = Database(self.directory, lock_timeout)
+            _create_file(self.directory)
+        _require_file(self.directory)
+        self._database = self._database_class(self.directory, lock_timeout)
         self._writer: Writer | None = None
         if create:
             try:
@@ -70,100 +85,34 @@ class DiskStore(Closing):
             except BaseException:
                 self._database.close()
                 raise
-        # A store that is let go or alive when Python exits still writes all that it was given.
         self._leases = FileLeases(self.directory)
-        self._finalizer = weakref.finalize(self, shut, self._writer, self._leases, self._database)
-
-    def get(self, key: str) -> AnyRecord | None:
-        """The record of a key, or ``None``.
-
-        Raises:
-            StoreError: the stored bytes are damaged or were tampered with.
-            UsageError: the store is closed.
-        """
-        row = self._database.row_of(key)
-        return None if row is None else self._read(row)
-
-    def put(self, record: AnyRecord) -> Future[bool]:
-        """Save a record; the future is done once it is flushed to the disk.
-
-        A key that is stored already keeps its first record; the future tells whether that is this
-        one. Where the file is locked, the disk is full or gives errors, the record waits until it
-        can be written, for as long as the store is open. The future's exception is an
-        :class:`UnstorableRecord` where this record alone is at fault, and a :class:`StoreError`
-        where the store is damaged, may not be written, or was closed before it could be.
-
-        Waits where 2,000 records are under way, whatever keeps them from the disk; but not on the
-        thread of an event loop once the notice was given, as that would stop all that it does.
-
-        Raises:
-            UsageError: the store is closed, or was opened for reading only.
-        """
-        return self._open_writer().put(record)
-
-    def failure(self, key: str) -> LabelFailure | None:
-        """The latest failure of a key, or ``None``.
-
-        Raises:
-            StoreError: the stored bytes are damaged or were tampered with.
-            UsageError: the store is closed.
-        """
-        row = self._database.row_of(FAILURE + key)
-        return None if row is None else self._read_failure(row)
-
-    def put_failure(self, failure: LabelFailure) -> Future[bool]:
-        """Save why a key has no label; the future is done once it is flushed to the disk.
-
-        Takes the place of an earlier failure of the key, and of no label. Otherwise like
-        :meth:`put`.
-
-        Raises:
-            UsageError: the failure has no key, or not a label's; or the store is closed, or was
-                opened for reading only.
-        """
-        key_of(failure)
-        return self._open_writer().put(failure)
+        # A store that is garbage-collected or open at exit still writes everything queued.
+        self._finalizer = weakref.finalize(self, _close, self._writer, self._leases, self._database)
 
     def lease(self, key: str) -> Lease | None:
-        """Reserve a key, so that nobody else pays for its label; ``None`` if someone else has it.
+        """Reserve a key so that nobody else pays for it; ``None`` if someone else holds it.
 
-        Never waits. Held against every other user of the store, in this process and in others, and
-        let go when it is released, when the store is closed, or when the process ends in any way.
+        Never waits. Excludes every other user of the store on this machine (or on a network disk
+        that forwards locks), in this process and others. Ends when it is released, when the store
+        is closed, or when the process ends in any way.
 
         Raises:
-            StoreError: the file system gives no locks.
+            StoreError: the file system does not support locks.
             UsageError: the store is closed, or was opened for reading only.
         """
         self._open_writer()
-        return self._leases.take(key)
-
-    def failures(self) -> Iterator[LabelFailure | StoreError]:
-        """Every failure in the order of the keys; an error in the place of a damaged one."""
-        return self._each(self._read_failure, self._database.rowids(failures=True))
-
-    def __iter__(self) -> Iterator[AnyRecord]:
-        for row in self.rows():
-            if isinstance(row, StoreError):
-                raise row
-            yield row
-
-    def rows(self) -> Iterator[AnyRecord | StoreError]:
-        """Every record in the order of the keys; an error in the place of a damaged one.
-
-        The rows are those that were stored when the iteration began.
-        """
-        return self._each(self._read, self._database.rowids())
+        return self._leases.acquire(key)
 
     def __len__(self) -> int:
         return self._database.count()
 
     def close(self) -> None:
-        """Save all that was put, let go of leases and files; again is harmless.
+        """Save everything queued and release leases and files; calling it again has no effect.
 
-        Where the file cannot be written now, what waits is lost, and its futures and the notice
-        say so. That takes ``lock_timeout`` and a few seconds, unless the disk does not answer.
+        If the file cannot be written now, queued values are lost, and their futures and the notice
+        report it. That takes ``lock_timeout`` and a few seconds, unless the disk hangs.
         """
-        shut(self._writer, self._leases, self._database)
+        _close(self._writer, self._leases, self._database)
         self._finalizer.detach()
 
     def _open_writer(self) -> Writer:
@@ -173,6 +122,96 @@ class DiskStore(Closing):
                 "open it with create=True to save labels"
             )
         return self._writer
+
+    def _find(self, name: str, key: str, decode: Callable[[str, bytes], _Value]) -> _Value | None:
+        row = self._database.row_of(name)
+        return None if row is None else self._decoded(row, key, decode)
+
+    def _decoded(self, row: Row, key: str, decode: Callable[[str, bytes], _Value]) -> _Value:
+        try:
+            return decode(key, row.value)
+        except DamagedRecord as error:
+            raise self._database.damaged(row.name, str(error)) from error
+
+
+class DiskStore(DiskFile):
+    """Keeps labels, scores and failures in a directory with checksums; nothing ever expires.
+
+    If several processes save the same key, the first one wins. See :class:`DiskFile` for arguments
+    and errors.
+    """
+
+    def get(self, key: str) -> AnyRecord | None:
+        """Return the record of a key, or ``None``.
+
+        Raises:
+            StoreError: the stored bytes are damaged or were tampered with.
+            UsageError: the store is closed.
+        """
+        return self._find(key, key, decode_record)
+
+    def put(self, record: AnyRecord) -> Future[bool]:
+        """Queue a record; the future is done once the record is flushed to the disk.
+
+        A key that is stored already keeps its first record; the result is true if that is this
+        one. If the file is locked, the disk is full or fails, the record waits until it can be
+        written, as long as the store is open. The future's exception is an
+        :class:`UnstorableRecord` if only this record is at fault, and a :class:`StoreError` if the
+        store is damaged, must not be written, or was closed before the write succeeded.
+
+        Blocks while 2,000 records are queued. It does not block an event loop's thread after the
+        notice was given, because that would stop everything on the loop.
+
+        Raises:
+            UsageError: the store is closed, or was opened for reading only.
+        """
+        return self._open_writer().put(record)
+
+    def failure(self, key: str) -> LabelFailure | None:
+        """Return the latest failure of a key, or ``None``.
+
+        Raises:
+            StoreError: the stored bytes are damaged or were tampered with.
+            UsageError: the store is closed.
+        """
+        return self._find(FAILURE + key, key, decode_failure)
+
+    def put_failure(self, failure: LabelFailure) -> Future[bool]:
+        """Queue a failure; the future is done once the failure is flushed to the disk.
+
+        Replaces an earlier failure of the key, never a label. Otherwise like :meth:`put`.
+
+        Raises:
+            UsageError: the failure has no valid label key; or the store is closed, or was opened
+                for reading only.
+        """
+        failure_key(failure)
+        return self._open_writer().put(failure)
+
+    def failures(self) -> Iterator[LabelFailure | StoreError]:
+        """Yield every failure by key; an error in place of a damaged one."""
+
+        def read(row: Row) -> LabelFailure:
+            return self._decoded(row, row.name.removeprefix(FAILURE), decode_failure)
+
+        return self._each(read, self._database.rowids(failures=True))
+
+    def __iter__(self) -> Iterator[AnyRecord]:
+        for row in self.rows():
+            if isinstance(row, StoreError):
+                raise row
+            yield row
+
+    def rows(self) -> Iterator[AnyRecord | StoreError]:
+        """Yield every record by key; an error in place of a damaged one.
+
+        The rows are those stored when the iteration began.
+        """
+
+        def read(row: Row) -> AnyRecord:
+            return self._decoded(row, row.name, decode_record)
+
+        return self._each(read, self._database.rowids())
 
     def _each(
         self, read: Callable[[Row], _Value], rowids: Iterable[int]
@@ -185,69 +224,28 @@ class DiskStore(Closing):
             except StoreError as error:
                 yield error
 
-    def _read(self, row: Row) -> AnyRecord:
-        return self._unsealed(row, row.name, unseal)
 
-    def _read_failure(self, row: Row) -> LabelFailure:
-        return self._unsealed(row, row.name.removeprefix(FAILURE), unseal_failure)
-
-    def _unsealed(self, row: Row, key: str, unsealed: Callable[[str, bytes], _Value]) -> _Value:
-        try:
-            return unsealed(key, row.value)
-        except BrokenSeal as error:
-            raise self._database.damaged(row.name, str(error)) from error
-
-
-def salvage(directory: str | Path, into: LabelStore) -> list[StoreError]:
-    """Copy every sound record and failure of a store into another; the source is left as it is.
-
-    Reads a store whose settings or rows were tampered with.
-
-    Returns:
-        One error for each record or failure that is left behind.
-
-    Raises:
-        StoreError: the source cannot be read at all, or the target cannot be written.
-    """
-    damaged: list[StoreError] = []
-    saved: list[Future[bool]] = []
-    with DiskStore(directory, create=False) as store:
-        for row in store.rows():
-            if isinstance(row, StoreError):
-                damaged.append(row)
-            else:
-                saved.append(into.put(row))
-        for failure in store.failures():
-            if isinstance(failure, StoreError):
-                damaged.append(failure)
-            else:
-                saved.append(into.put_failure(failure))
-    for future in saved:
-        future.result()
-    return damaged
-
-
-def shut(writer: Writer | None, leases: FileLeases, database: Database) -> None:
-    """Save all that waits, then let go of leases and file."""
+def _close(writer: Writer | None, leases: FileLeases, database: Database) -> None:
+    """Save everything queued, then release leases and file."""
     if writer is None:
         database.close()
     else:
-        writer.close()  # Which closes the database when all is written.
+        writer.close()  # It closes the database after the last write.
     leases.close()
 
 
-def _require_store_file(directory: Path) -> None:
+def _require_file(directory: Path) -> None:
     if not (directory / FILE).exists():
         raise UsageError(
             f"there is no label store in {directory}; give the directory that labels were saved to"
         )
 
 
-def make_store(directory: Path) -> None:
-    """Make an empty store where there is none.
+def _create_file(directory: Path) -> None:
+    """Create an empty store unless there is one.
 
-    The file is made aside and put in place whole, so that a store is there completely or not at
-    all, whenever the process is killed and however many processes do this at once.
+    The file is written in a temporary directory and then moved into place, so a store exists
+    completely or not at all, even if the process is killed or several processes create it at once.
     """
     if os.path.expandvars(directory) != str(directory):
         raise UsageError(
@@ -268,22 +266,22 @@ def make_store(directory: Path) -> None:
 
 
 def _place_new_file(directory: Path) -> None:
-    with TemporaryDirectory(prefix=".new-", dir=directory) as aside:
-        open_cache(Path(aside), 0).close()
-        made = Path(aside, FILE)
-        mark(made)
+    with TemporaryDirectory(prefix=".new-", dir=directory) as temporary:
+        open_cache(Path(temporary), 0).close()
+        created = Path(temporary, FILE)
+        write_header(created)
         try:
-            os.link(made, directory / FILE)
+            os.link(created, directory / FILE)
         except FileExistsError:
-            return  # Another process was first; its store is as good.
+            return  # Another process was first; its store is equally good.
         except OSError:
-            made.rename(directory / FILE)  # A file system without hard links.
-    _flush_directory(directory)
-    _flush_directory(directory.parent)
+            created.rename(directory / FILE)  # The file system has no hard links.
+    flush_directory(directory)
+    flush_directory(directory.parent)
 
 
-def _flush_directory(directory: Path) -> None:
-    """Make new names in a directory survive a loss of power, where the system can."""
+def flush_directory(directory: Path) -> None:
+    """Make new names in a directory survive a power loss, if the system supports it."""
     with suppress(OSError):
         descriptor = os.open(directory, os.O_RDONLY)
         try:

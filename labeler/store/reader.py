@@ -1,15 +1,16 @@
 """The SQLite file of a label store: checked before it is trusted, and read without diskcache.
 
-diskcache believes what its file says: it runs the file's settings as pragmas and constructor
-arguments, drops rows past their expiry, unpickles, and opens and deletes files that rows name.
-So nothing is handed to it before :func:`require_store` and :func:`require_settings` have found the
-file to be exactly what this package writes, and no stored row is read through it at all.
+diskcache trusts its file: it runs the file's settings as pragmas and constructor arguments, drops
+rows past their expiry, unpickles, and opens and deletes files that rows name. So diskcache opens a
+file only after :func:`require_store` and :meth:`Database.require_settings` have verified that it is
+exactly what this package writes, and it never reads a stored row.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import shlex
 import sqlite3
 import stat
 import threading
@@ -24,7 +25,7 @@ from labeler.errors import StoreError, UsageError
 FILE = "cache.db"
 """The name that diskcache gives its file."""
 APPLICATION_ID = int.from_bytes(b"LBLS")
-"""Marks the file as a label store, in the header field that SQLite keeps for that."""
+"""Marks the file as a label store, in the header field that SQLite reserves for that."""
 FORMAT = 1
 
 SETTINGS: dict[str, int | str] = {
@@ -44,28 +45,28 @@ SETTINGS: dict[str, int | str] = {
     "disk_min_file_size": 2**62,
     "disk_pickle_protocol": 0,
 }
-"""Every setting that diskcache 5.6 knows, none left to its defaults."""
+"""Every setting of diskcache 5.6; none is left to its default."""
 
 FAILURE = "failure:"
-"""What the names of failures begin with; a label's name is its key, which is hexadecimal."""
+"""Prefix of the names of failures; the name of a record is its key, which is hexadecimal."""
 FAILURES = (FAILURE, "failure;")
-"""All names of failures are from the first on and before the second."""
+"""Names of failures sort from the first to before the second."""
 
 _COUNTERS = frozenset({"count", "size", "hits", "misses"})
 _SCHEMA = "94a0aa613577db0dd25ca54a422aff6771371d7eb2a4002656250c985b813fdc"
 """SHA-256 of the text of the tables, indexes and triggers that diskcache 5.6.3 makes."""
 
-# The beginning of a column, as SQL writes it: what is in it may be too large to be written out.
+# The beginning of a column as an SQL literal: the whole value may be too large to print.
 _QUOTED = "quote(CASE WHEN typeof({0}) IN ('blob', 'text') THEN substr({0}, 1, 39) ELSE {0} END)"
-# In what way a row is not one that a label store writes; NULL for one that is.
-_ODDITY = f"""CASE
+# How a row differs from those that a label store writes; NULL if it does not.
+_DEFECT = f"""CASE
   WHEN typeof(key) IS NOT 'text' OR raw IS NOT 1 THEN printf(
     'its key is a pickle or no text (type %s, raw %s)', typeof(key), {_QUOTED.format("raw")})
   WHEN mode IS NOT 1 OR filename IS NOT NULL OR typeof(value) IS NOT 'blob' THEN printf(
     'its value is not plain bytes (mode %s, %s)',
     {_QUOTED.format("mode")}, CASE WHEN filename IS NULL THEN 'inline' ELSE 'in a file' END)
 END"""
-_SELECT = f"SELECT key, value, {_ODDITY} FROM Cache"  # noqa: S608 - of our own words
+_SELECT = f"SELECT key, value, {_DEFECT} FROM Cache"  # noqa: S608 - made of constants
 _REMEDIES = {
     "SQLITE_FULL": "free some space on its disk",
     "SQLITE_IOERR": "check its disk: free space, quota, limit on file sizes",
@@ -76,34 +77,34 @@ _REMEDIES = {
     "SQLITE_CANTOPEN": "make the directory and its files readable and writable for you",
 }
 
-_MAY_PASS = ("SQLITE_BUSY", "SQLITE_FULL", "SQLITE_IOERR", "SQLITE_CANTOPEN")
-"""What can be mended while a run waits; a full disk can also keep a log from being opened."""
+_TRANSIENT = ("SQLITE_BUSY", "SQLITE_FULL", "SQLITE_IOERR", "SQLITE_CANTOPEN")
+"""Errors that can be fixed while a run waits; a full disk can also prevent opening the log."""
 
 
 class Row(NamedTuple):
-    """A stored row as it lies in the file; nothing in it is trusted yet.
+    """A stored row as it is in the file; nothing in it is trusted yet.
 
     Attributes:
-        key: what it is stored under, as it is in the file.
-        value: the sealed bytes.
-        oddity: in what way it is not one that a label store writes; ``None`` for one that is.
+        key: its name in the file.
+        value: the checksummed bytes.
+        defect: how it differs from rows that a label store writes; ``None`` if it does not.
     """
 
     key: Any
     value: Any
-    oddity: bytes | None
+    defect: bytes | None
 
     @property
     def name(self) -> str:
-        """The key, for people: as it is where it is text, escaped and shortened where not."""
+        """The key for messages: text as it is, anything else escaped; at most 80 characters."""
         return str(_text(self.key))[:80]
 
 
 class Database:
-    """A connection that only reads, shared by the threads of this process.
+    """A read-only connection, shared by the threads of this process.
 
-    Each query ends before the lock is let go, so that no open read keeps the writer's log from
-    being folded in.
+    Each query ends before the lock is released, because an open read would keep SQLite from
+    checkpointing the writer's log.
     """
 
     def __init__(self, directory: Path, lock_timeout: float) -> None:
@@ -112,17 +113,17 @@ class Database:
         require_plain_files(directory)
         self._lock = threading.Lock()
         self._connection: sqlite3.Connection | None = None
-        with reading(directory):
+        with translated_errors(directory):
             self._connection = _connect(directory / FILE, _reading_mode(directory), lock_timeout)
         try:
-            with reading(directory):
+            with translated_errors(directory):
                 require_store(self._connection, directory)
         except BaseException:
             self.close()
             raise
 
     def require_settings(self) -> None:
-        """Refuse the file where its settings are not exactly this package's.
+        """Reject a file whose settings are not exactly this package's.
 
         Raises:
             StoreError: a setting is unknown or has another value.
@@ -131,63 +132,64 @@ class Database:
         stored = {_text(key): (kind, _text(value)) for key, kind, value in rows}
         for name in sorted(stored.keys() | SETTINGS.keys() | _COUNTERS, key=repr):
             kind, value = stored.get(name, (None, None))
-            if not (kind == b"integer" if name in _COUNTERS else (kind, value) == _setting(name)):
+            if not (
+                kind == b"integer" if name in _COUNTERS else (kind, value) == _stored_setting(name)
+            ):
                 raise StoreError(
                     f"label store {self.directory}: its setting {name!r} is {value!r}, a label "
                     f"store has {SETTINGS.get(name, 'a count' if name in _COUNTERS else None)!r}; "
-                    f"something else wrote to it; {salvage_remedy(self.directory)}"
+                    f"something else wrote to it; {rescue_remedy(self.directory)}"
                 )
 
     def contains(self, key: str) -> bool:
-        """Say whether any row has the key, expired or not."""
+        """Return true if any row has the key, expired or not."""
         return bool(self._all("SELECT 1 FROM Cache WHERE key = ? LIMIT 1", key))
 
     def row_of(self, name: str) -> Row | None:
-        """The row of a name.
+        """Return the row of a name, or ``None``.
 
         Raises:
-            StoreError: it has several, or one that a label store does not write.
+            StoreError: there are several, or the row is not one that a label store writes.
         """
         rows = self._all(f"{_SELECT} WHERE key = ?", name)
         if len(rows) > 1:
             raise self.damaged(name, "it is stored more than once")
-        return self._plain(Row(*rows[0])) if rows else None
+        return self._require_plain(Row(*rows[0])) if rows else None
 
     def rowids(self, *, failures: bool = False) -> array[int]:
-        """The numbers of all labels' rows, or failures', in the order of keys, 8 bytes each."""
+        """Return the row numbers of all records or failures by key, 8 bytes each."""
         query = (
             "SELECT rowid FROM Cache WHERE key >= ? AND key < ? ORDER BY key"
             if failures
-            # Of a key that is NULL, SQL cannot say which it is; among the labels it is refused.
+            # A NULL key compares as neither; it is listed with the records, where it is rejected.
             else "SELECT rowid FROM Cache WHERE (key >= ? AND key < ?) IS NOT 1 ORDER BY key"
         )
         return array("q", (number for (number,) in self._all(query, *FAILURES)))
 
     def row(self, rowid: int) -> Row | None:
-        """One row by its number.
+        """Return a row by its number, or ``None``.
 
         Raises:
-            StoreError: it is not one that a label store writes.
+            StoreError: the row is not one that a label store writes.
         """
         found = self._all(f"{_SELECT} WHERE rowid = ?", rowid)
-        return self._plain(Row(*found[0])) if found else None
+        return self._require_plain(Row(*found[0])) if found else None
 
     def rows_after(self, rowid: int, limit: int) -> list[tuple[int, Row]]:
-        """The next rows by their numbers, labels and failures alike, in the order of saving.
+        """Return the next rows by number, records and failures alike, in the order of saving.
 
         Raises:
-            StoreError: one is not one that a label store writes.
+            StoreError: a row is not one that a label store writes.
         """
         query = _SELECT.replace("SELECT ", "SELECT rowid, ", 1)
         found = self._all(f"{query} WHERE rowid > ? ORDER BY rowid LIMIT ?", rowid, limit)
-        rows = [(number, Row(key, value, oddity)) for number, key, value, oddity in found]
+        rows = [(number, Row(key, value, defect)) for number, key, value, defect in found]
         for _, row in rows:
-            if row.oddity:
-                self._plain(row)
+            self._require_plain(row)
         return rows
 
     def counts_after(self, rowid: int) -> tuple[int, int]:
-        """Count all rows, and those with higher numbers, at one moment."""
+        """Count all rows and the rows with higher numbers, in one transaction."""
         ((every, after),) = self._all(
             "SELECT (SELECT COUNT(*) FROM Cache), (SELECT COUNT(*) FROM Cache WHERE rowid > ?)",
             rowid,
@@ -195,41 +197,41 @@ class Database:
         return int(every), int(after)
 
     def count(self) -> int:
-        """Count the labels' rows themselves; diskcache's counter could be tampered with too."""
+        """Count the records' rows; diskcache's counter could have been tampered with."""
         ((every,),) = self._all("SELECT COUNT(*) FROM Cache")
         ((failed,),) = self._all("SELECT COUNT(*) FROM Cache WHERE key >= ? AND key < ?", *FAILURES)
         return int(every) - int(failed)
 
     def damaged(self, name: str, reason: str) -> StoreError:
-        """Name a row that cannot be read, in what way, and what to do."""
+        """Return an error that names an unreadable row, its defect and the remedy."""
         return StoreError(
             f"label store {self.directory}: key {name}: the stored record was damaged or tampered "
-            f"with: {reason}; {salvage_remedy(self.directory)}"
+            f"with: {reason}; {rescue_remedy(self.directory)}"
         )
 
     def close(self) -> None:
-        """Close the connection; again is harmless."""
+        """Close the connection; calling it again has no effect."""
         with self._lock:
             connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()
 
-    def _plain(self, row: Row) -> Row:
-        if row.oddity is not None:
-            raise self.damaged(row.name, str(_text(row.oddity)))
+    def _require_plain(self, row: Row) -> Row:
+        if row.defect is not None:
+            raise self.damaged(row.name, str(_text(row.defect)))
         return row
 
     def _all(self, query: str, *values: str | int) -> list[tuple[Any, ...]]:
         with self._lock:
             if self._connection is None:
                 raise UsageError(f"label store {self.directory} is closed; open it again")
-            with reading(self.directory):
+            with translated_errors(self.directory):
                 return self._connection.execute(query, values).fetchall()
 
 
 @contextmanager
-def reading(directory: Path) -> Iterator[None]:
-    """Turn what SQLite raises into a :class:`StoreError` with a remedy."""
+def translated_errors(directory: Path) -> Iterator[None]:
+    """Turn SQLite's errors into a :class:`StoreError` with a remedy."""
     try:
         yield
     except sqlite3.Error as error:
@@ -237,19 +239,19 @@ def reading(directory: Path) -> Iterator[None]:
 
 
 def store_error(directory: Path, error: sqlite3.Error) -> StoreError:
-    """Name the store, what SQLite says of it, and what to do."""
+    """Return an error that names the store, SQLite's message and the remedy."""
     longer = ", or wait longer with lock_timeout=SECONDS" if is_locked(error) else ""
-    return StoreError(f"label store {directory}: {said(error)}; {advice(error)}{longer}")
+    return StoreError(f"label store {directory}: {describe(error)}; {remedy(error)}{longer}")
 
 
-def said(error: sqlite3.Error) -> str:
-    """What SQLite says of an error, and its code."""
+def describe(error: sqlite3.Error) -> str:
+    """Return SQLite's message and error code."""
     code = _code(error)
     return f"{error} ({code})" if code else str(error)
 
 
-def advice(error: sqlite3.Error) -> str:
-    """What to do about an error."""
+def remedy(error: sqlite3.Error) -> str:
+    """Return the remedy for an SQLite error."""
     code = _code(error)
     return next(
         (text for start, text in _REMEDIES.items() if code.startswith(start)),
@@ -258,46 +260,50 @@ def advice(error: sqlite3.Error) -> str:
 
 
 def is_locked(error: sqlite3.Error) -> bool:
-    """Say whether another connection's lock is all that is in the way."""
+    """Return true if another connection's lock caused the error."""
     return _code(error).startswith("SQLITE_BUSY")
 
 
-def may_pass(error: sqlite3.Error) -> bool:
-    """Say whether the same write may succeed later, with nothing about the store changed."""
-    return _code(error).startswith(_MAY_PASS)
+def is_transient(error: sqlite3.Error) -> bool:
+    """Return true if the same write may succeed later, without a change to the store."""
+    return _code(error).startswith(_TRANSIENT)
 
 
-def salvage_remedy(directory: Path) -> str:
-    """Say how to go on with a store that holds sound records beside damage."""
+def rescue_remedy(directory: Path) -> str:
+    """Return the remedy for a store that holds sound and damaged records."""
     return (
         "copy its sound records to a new store with "
-        f"labeler.store.disk.salvage({str(directory)!r}, NEW_STORE) and go on with that one"
+        f"`labeler store merge {shlex.quote(str(directory))} --into NEW_STORE` and go on with that "
+        "one"
     )
 
 
-def await_write_lock(directory: Path, lock_timeout: float) -> None:
+def wait_for_write_lock(directory: Path, lock_timeout: float) -> None:
     """Wait until the file can be written.
 
     Raises:
-        StoreError: it cannot; the message holds SQLite's reason.
+        StoreError: it cannot be written; the message contains SQLite's reason.
     """
-    with reading(directory), closing(_connect(directory / FILE, "rw", lock_timeout)) as connection:
+    with (
+        translated_errors(directory),
+        closing(_connect(directory / FILE, "rw", lock_timeout)) as connection,
+    ):
         connection.execute("BEGIN IMMEDIATE")
         connection.execute("ROLLBACK")
 
 
-def mark(file: Path) -> None:
-    """Write into a new file's header that it is a label store, and of which format."""
+def write_header(file: Path) -> None:
+    """Write the application id and the format version to a new file's header."""
     with closing(_connect(file, "rw", 0)) as connection:
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {FORMAT}")
 
 
 def require_store(connection: sqlite3.Connection, directory: Path) -> None:
-    """Refuse a file that is not a label store of this format.
+    """Reject a file that is not a label store of this format.
 
     Raises:
-        StoreError: it is another program's, of another format, or its tables were changed.
+        StoreError: the file belongs to another program, has another format or changed tables.
     """
     ((identity,),) = connection.execute("PRAGMA application_id")
     ((version,),) = connection.execute("PRAGMA user_version")
@@ -319,16 +325,16 @@ def require_store(connection: sqlite3.Connection, directory: Path) -> None:
 
 
 def schema_digest(connection: sqlite3.Connection) -> str:
-    """SHA-256 of everything that the file declares: tables, views, indexes, triggers."""
+    """Return the SHA-256 of the file's schema: tables, views, indexes, triggers."""
     declared = connection.execute("SELECT type, name, tbl_name, sql FROM sqlite_master").fetchall()
     return hashlib.sha256(repr(sorted(declared, key=repr)).encode()).hexdigest()
 
 
 def require_private(directory: Path) -> None:
-    """Refuse a directory in which others could have planted or changed rows.
+    """Reject a directory in which other users could have added or changed rows.
 
     Raises:
-        StoreError: it belongs to someone else, or group or others may write to it (POSIX only).
+        StoreError: someone else owns it, or group or others may write to it (POSIX only).
     """
     if os.name != "posix":
         return
@@ -346,13 +352,13 @@ def require_private(directory: Path) -> None:
 
 
 def require_plain_files(directory: Path) -> None:
-    """Refuse a database that is a link to elsewhere, and a rollback journal beside it.
+    """Reject a database that is a link, and a rollback journal next to it.
 
     SQLite follows links, plays a journal back into the file, and deletes a file that a journal
-    names. A label store uses a write-ahead log from birth, so a journal was put there.
+    names. A label store always uses a write-ahead log, so someone else put the journal there.
 
     Raises:
-        StoreError: one of the files is not a plain file, or there is a journal.
+        StoreError: one of the files is not a regular file, or there is a journal.
     """
     for suffix in ("", "-wal", "-shm", "-journal"):
         file = directory / (FILE + suffix)
@@ -368,7 +374,7 @@ def require_plain_files(directory: Path) -> None:
 
 
 def _reading_mode(directory: Path) -> str:
-    """Read a store on read-only media as unchanging: SQLite cannot put its log beside it there."""
+    """Open a store on read-only media as immutable: SQLite cannot create its log there."""
     log = directory / f"{FILE}-wal"
     if os.access(directory, os.W_OK) or (log.exists() and log.stat().st_size):
         return "ro"
@@ -383,7 +389,7 @@ def _connect(file: Path, mode: str, lock_timeout: float) -> sqlite3.Connection:
         isolation_level=None,
         check_same_thread=False,
     )
-    # Texts of a tampered file may be no UTF-8; they are decoded where they are used.
+    # Texts of a tampered file may not be UTF-8; they are decoded where they are used.
     connection.text_factory = bytes
     connection.execute("PRAGMA trusted_schema = OFF")
     return connection
@@ -393,13 +399,13 @@ def _code(error: sqlite3.Error) -> str:
     return getattr(error, "sqlite_errorname", "")
 
 
-def _text(value: object) -> Any:  # noqa: ANN401 - whatever a file may hold
-    """Text as text; everything else as it is."""
+def _text(value: object) -> Any:  # noqa: ANN401 - a file may hold anything
+    """Decode text; return everything else unchanged."""
     return value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else value
 
 
-def _setting(name: str) -> tuple[bytes, int | str] | None:
-    """A setting as SQLite holds it: its type and its value."""
+def _stored_setting(name: str) -> tuple[bytes, int | str] | None:
+    """Return a setting's SQLite type and value."""
     if name not in SETTINGS:
         return None
     value = SETTINGS[name]

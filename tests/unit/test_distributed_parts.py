@@ -29,7 +29,7 @@ from labeler.judges.prompting import JudgeRequest
 from labeler.judges.traffic.traffic import Limits
 from labeler.labels.record import LabelFailure, LabelRecord
 from labeler.store.disk import DiskStore
-from labeler.store.merging import merge_stores
+from labeler.store.merge import merge_stores
 from parquet_rows import outcomes_in, row, write_rows
 
 

@@ -26,7 +26,7 @@ from labeler.calculators.index.where import FOLDER
 from labeler.errors import StoreError
 from labeler.labels.record import AnyOutcome, AnyRecord, LabelRecord
 from labeler.store.disk import DiskStore
-from labeler.store.merging import merge_stores
+from labeler.store.merge import merge_stores
 from labeler.store.reader import FILE
 from labelled import record
 from records import sample_failure

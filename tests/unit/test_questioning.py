@@ -20,7 +20,7 @@ from labeler.labels.questions import QuestionsAnswer
 from labeler.labels.record import QuestionsRecord, ReplyFacts, questions_key
 from labeler.labels.schemas import load_schema
 from labeler.sentences.example import Example, KeyedExample
-from labeler.store.checksums import BrokenSeal, seal, unseal
+from labeler.store.checksums import DamagedRecord, decode_record, encode
 
 ANSWER = QuestionsAnswer(
     noncommittal_explanation="it names the capital",
@@ -97,9 +97,9 @@ def test_an_answer_becomes_a_record_that_a_store_keeps() -> None:
     assert request.broken_by(ANSWER) == ()
     record = request.admit(ANSWER, ReplyFacts(attempts=1))
     assert isinstance(record, QuestionsRecord)
-    assert unseal(record.key, seal(record)) == record
-    with pytest.raises(BrokenSeal, match="another key"):
-        unseal("0" * 64, seal(record))
+    assert decode_record(record.key, encode(record)) == record
+    with pytest.raises(DamagedRecord, match="another key"):
+        decode_record("0" * 64, encode(record))
 
 
 def test_an_answer_of_another_kind_is_the_judges_fault() -> None:

@@ -15,9 +15,10 @@ from labeler.errors import StoreError, UnstorableRecord, UsageError
 from labeler.labels import resources
 from labeler.labels.criteria import ScoreAnswer, StepsAnswer
 from labeler.labels.record import AnyRecord, StepsRecord, steps_key
-from labeler.store.checksums import BrokenSeal, seal, unseal
-from labeler.store.disk import DiskStore, salvage
+from labeler.store.checksums import DamagedRecord, decode_record, encode
+from labeler.store.disk import DiskStore
 from labeler.store.memory import MemoryStore
+from labeler.store.merge import merge_stores
 from records import sample_record
 from scored import criterion, record
 
@@ -35,24 +36,24 @@ def steps_record() -> StepsRecord:
 @pytest.mark.parametrize("stored", [SCORE, steps_record(), sample_record()], ids=lambda r: r.kind)
 def test_every_kind_reads_back_as_it_was(stored: AnyRecord) -> None:
     """Through its seal."""
-    assert unseal(stored.key, seal(stored)) == stored
+    assert decode_record(stored.key, encode(stored)) == stored
 
 
 def test_labels_are_sealed_as_ever() -> None:
     """Four bytes, a checksum, compressed JSON: what an earlier version wrote is read."""
     label = sample_record()
     body = zlib.compress(label.model_dump_json().encode(), 1)
-    assert seal(label) == b"LBL1" + hashlib.sha256(body).digest() + body
+    assert encode(label) == b"LBL1" + hashlib.sha256(body).digest() + body
 
 
 def test_one_kind_is_never_taken_for_another() -> None:
     """Though someone writes another mark before it."""
-    sealed = seal(SCORE)
+    sealed = encode(SCORE)
     assert sealed[:4] == b"LBS1"
-    with pytest.raises(BrokenSeal, match="it is not a label record"):
-        unseal(SCORE.key, b"LBL1" + sealed[4:])
-    with pytest.raises(BrokenSeal, match="another key"):
-        unseal("0" * 64, sealed)
+    with pytest.raises(DamagedRecord, match="it is not a label record"):
+        decode_record(SCORE.key, b"LBL1" + sealed[4:])
+    with pytest.raises(DamagedRecord, match="another key"):
+        decode_record("0" * 64, sealed)
 
 
 def test_a_score_off_its_scale_is_not_stored() -> None:
@@ -61,11 +62,11 @@ def test_a_score_off_its_scale_is_not_stored() -> None:
     strange = SCORE.model_copy(update={"key": "0" * 64})
     for broken in (off, strange):
         with pytest.raises(UnstorableRecord):
-            seal(broken)
+            encode(broken)
         assert isinstance(MemoryStore().put(broken).exception(), UnstorableRecord)
 
 
-def test_a_store_keeps_every_kind_and_salvages_it(tmp_path: Path) -> None:
+def test_a_store_keeps_every_kind_and_merges_it(tmp_path: Path) -> None:
     """In the order of keys; the first record of a key stays."""
     every: list[AnyRecord] = [SCORE, steps_record(), sample_record()]
     stored = sorted(every, key=lambda one: one.key)
@@ -78,9 +79,9 @@ def test_a_store_keeps_every_kind_and_salvages_it(tmp_path: Path) -> None:
         assert list(store) == stored
         assert store.get(SCORE.key) == SCORE
         assert len(store) == 3
-    rescued = MemoryStore()
-    assert salvage(tmp_path / "s", rescued) == []
-    assert list(rescued) == stored
+    assert merge_stores([tmp_path / "s"], tmp_path / "new").new == 3
+    with DiskStore(tmp_path / "new") as rescued:
+        assert list(rescued) == stored
 
 
 def test_a_tampered_score_is_refused(tmp_path: Path) -> None:
@@ -89,7 +90,7 @@ def test_a_tampered_score_is_refused(tmp_path: Path) -> None:
         store.put(SCORE).result()
     path = tmp_path / "s" / "cache.db"
     content = path.read_bytes()
-    sealed = seal(SCORE)
+    sealed = encode(SCORE)
     at = content.index(sealed[:60])
     path.write_bytes(content[: at + 50] + b"\x00\x01" + content[at + 52 :])
     with DiskStore(tmp_path / "s", create=False) as store, pytest.raises(StoreError):

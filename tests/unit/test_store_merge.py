@@ -15,7 +15,7 @@ from labeler.errors import UsageError
 from labeler.labels.record import LabelFailure, LabelRecord
 from labeler.labels.vectors import EmbedderSpec, StoredVector, stored_vector
 from labeler.store.disk import DiskStore
-from labeler.store.merging import merge_stores, stores_in
+from labeler.store.merge import merge_stores, stores_in
 from labeler.store.vectors import DiskVectors
 from records import sample_failure, sample_record
 

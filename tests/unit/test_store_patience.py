@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from labeler.errors import StoreError, UnstorableRecord, UsageError
-from labeler.store import checksums as sealed
+from labeler.store import checksums
 from labeler.store import reader as database
 from labeler.store import writer as writing
 from labeler.store.disk import DiskStore
@@ -293,7 +293,7 @@ def test_a_put_that_waits_for_room_is_saved_by_the_close(
     disk: Disk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where too many wait, puts wait too; a close lets those in that came before it."""
-    monkeypatch.setattr(writing, "_WAITING", 2)
+    monkeypatch.setattr(writing, "_QUEUE_LIMIT", 2)
     disk.once = ["SQLITE_FULL"]
     store = DiskStore(tmp_path / "s", notice=lambda _: None)
     waiting = [store.put(sample_record(0))]
@@ -302,7 +302,7 @@ def test_a_put_that_waits_for_room_is_saved_by_the_close(
     with ThreadPoolExecutor(1) as pool:
         late = pool.submit(store.put, sample_record(3))
         assert store._writer is not None
-        reached(lambda: store._writer is not None and store._writer._held_up == 1)
+        reached(lambda: store._writer is not None and store._writer._blocked == 1)
         assert not late.done()
         store.close()
         assert late.result(10).result(10)
@@ -348,7 +348,7 @@ def test_a_full_queue_stops_no_event_loop(
     disk: Disk, store: DiskStore, told: queue.Queue[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A put on a loop's thread returns while the disk is full: the loop must hear of a stop."""
-    monkeypatch.setattr(writing, "_WAITING", 2)
+    monkeypatch.setattr(writing, "_QUEUE_LIMIT", 2)
     disk.failing = "SQLITE_FULL"
     waiting = [store.put(sample_record(0))]
     told.get(timeout=10)
@@ -436,7 +436,7 @@ def test_a_store_that_cannot_be_read_for_a_while_loses_no_failure(
     real = database.Database.row_of
 
     def row_of(self: database.Database, name: str) -> database.Row | None:
-        with database.reading(self.directory):
+        with database.translated_errors(self.directory):
             if failing:
                 raise sqlite_error(failing.pop())
         return real(self, name)
@@ -491,7 +491,7 @@ def test_a_record_that_is_too_large_is_unstorable(
     store: DiskStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The limit on one record's size is that record's fault."""
-    monkeypatch.setattr(sealed, "LARGEST", 5_000)
+    monkeypatch.setattr(checksums, "LARGEST", 5_000)
     with pytest.raises(UnstorableRecord, match="bytes of JSON"):
         store.put(sample_record(explanation="x" * 9_000)).result(10)
 
@@ -503,15 +503,15 @@ def test_a_failure_alone_at_fault_is_unstorable(store: DiskStore) -> None:
         store.put_failure(broken).result(10)
 
 
-def test_a_fault_in_sealing_stays_with_its_record(
+def test_an_encoding_error_stays_with_its_record(
     store: DiskStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever sealing raises is that record's failure, by its name and not its text."""
+    """Whatever the encoding raises is that record's failure, by its name and not its text."""
 
-    def seal(record: object) -> bytes:
+    def encode(record: object) -> bytes:
         raise RecursionError(repr(record))
 
-    monkeypatch.setattr(writing, "seal", seal)
+    monkeypatch.setattr(writing, "encode", encode)
     with pytest.raises(UnstorableRecord, match=r"'row-1' cannot be stored: RecursionError;"):
         store.put(sample_record(1)).result(10)
 

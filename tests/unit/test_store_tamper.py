@@ -18,9 +18,9 @@ import pytest
 
 from labeler.errors import StoreError
 from labeler.labels.record import LabelRecord
-from labeler.store.checksums import FAILURE_MAGIC, LARGEST, MAGIC, seal, seal_failure
-from labeler.store.disk import DiskStore, salvage
-from labeler.store.memory import MemoryStore
+from labeler.store.checksums import FAILURE_MAGIC, LARGEST, MAGIC, encode
+from labeler.store.disk import DiskStore
+from labeler.store.merge import merge_stores
 from labeler.store.writer import BytesDisk
 from records import keyed_example, sample_failure, sample_record
 
@@ -65,7 +65,7 @@ def resealed(text: bytes) -> bytes:
 
 def flipped() -> bytes:
     """The victim's sealed bytes with one bit changed in the middle."""
-    sealed = bytearray(seal(VICTIM))
+    sealed = bytearray(encode(VICTIM))
     sealed[len(sealed) // 2] ^= 1
     return bytes(sealed)
 
@@ -78,10 +78,10 @@ def moved_under_another_question() -> bytes:
 
 VALUES: dict[str, tuple[Callable[[], object], str]] = {
     "one bit flipped": (flipped, "checksum"),
-    "cut short": (lambda: seal(VICTIM)[:-1], "checksum"),
+    "cut short": (lambda: encode(VICTIM)[:-1], "checksum"),
     "cut to nothing": (lambda: b"", "sealed record"),
-    "another record's bytes": (lambda: seal(OTHER), "another key"),
-    "a newer version": (lambda: b"LBL2" + seal(VICTIM)[4:], "format"),
+    "another record's bytes": (lambda: encode(OTHER), "another key"),
+    "a newer version": (lambda: b"LBL2" + encode(VICTIM)[4:], "format"),
     "no magic": (lambda: b"\x80\x05N.", "sealed record"),
     "a question of another key": (
         moved_under_another_question,
@@ -113,7 +113,7 @@ def test_changed_bytes_are_refused(
     with DiskStore(directory) as store:
         with pytest.raises(StoreError, match=reason) as caught:
             store.get(VICTIM.key)
-        for part in (str(directory), VICTIM.key, "salvage("):
+        for part in (str(directory), VICTIM.key, "store merge"):
             assert part in str(caught.value)
         with pytest.raises(StoreError, match=reason):
             list(store)
@@ -139,11 +139,11 @@ def label_as_failure() -> bytes:
 
 
 FAILURE_VALUES: dict[str, tuple[Callable[[], object], str]] = {
-    "cut short": (lambda: seal_failure(FAILED)[:-1], "checksum"),
-    "another key's failure": (lambda: seal_failure(sample_failure(2)), "another key"),
-    "the key's own label": (lambda: seal(sample_record(1)), "sealed failure"),
+    "cut short": (lambda: encode(FAILED)[:-1], "checksum"),
+    "another key's failure": (lambda: encode(sample_failure(2)), "another key"),
+    "the key's own label": (lambda: encode(sample_record(1)), "sealed failure"),
     "the label under a failure's magic": (label_as_failure, "not a label failure"),
-    "a newer version": (lambda: b"LBF2" + seal_failure(FAILED)[4:], "format"),
+    "a newer version": (lambda: b"LBF2" + encode(FAILED)[4:], "format"),
     "text": (lambda: "text", "plain bytes"),
     "null": (lambda: None, "plain bytes"),
 }
@@ -159,7 +159,7 @@ def test_changed_failures_are_refused(
     with DiskStore(directory) as store:
         with pytest.raises(StoreError, match=reason) as caught:
             store.failure(str(FAILED.key))
-        for part in (str(directory), str(FAILED.key), "salvage("):
+        for part in (str(directory), str(FAILED.key), "store merge"):
             assert part in str(caught.value)
         assert store.failure(sample_record(2).key) == sample_failure(2)
         assert store.get(str(FAILED.key)) == sample_record(1)
@@ -171,7 +171,7 @@ def test_a_failure_under_a_labels_name_is_refused(tmp_path: Path) -> None:
     """A failure's bytes in the place of a label are damage to the label, and count as its row."""
     directory = make_failed_store(tmp_path / "s")
     key = str(FAILED.key)
-    change(directory, "UPDATE Cache SET value = ? WHERE key = ?", seal_failure(FAILED), key)
+    change(directory, "UPDATE Cache SET value = ? WHERE key = ?", encode(FAILED), key)
     with DiskStore(directory) as store:
         with pytest.raises(StoreError, match="does not begin as a sealed record"):
             store.get(key)
@@ -180,7 +180,7 @@ def test_a_failure_under_a_labels_name_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_label_under_a_failures_name_is_no_label(tmp_path: Path) -> None:
-    """A row that was given a failure's name is not read as a label, and salvage reports it."""
+    """A row that was given a failure's name is not read as a label, and a merge reports it."""
     directory = make_store(tmp_path / "s")
     change(directory, "UPDATE Cache SET key = ? WHERE key = ?", f"failure:{OTHER.key}", OTHER.key)
     with DiskStore(directory) as store:
@@ -188,7 +188,7 @@ def test_a_label_under_a_failures_name_is_no_label(tmp_path: Path) -> None:
         assert list(store) == [record for record in RECORDS if record is not OTHER]
         with pytest.raises(StoreError, match="sealed failure"):
             store.failure(OTHER.key)
-    (error,) = salvage(directory, MemoryStore())
+    (error,) = merge_stores([directory], tmp_path / "new").damaged
     assert OTHER.key in str(error)
 
 
@@ -373,13 +373,14 @@ def test_changed_settings_are_refused_before_diskcache_sees_them(
     directory = make_store(tmp_path / "s")
     change(directory, statement)
     opened: list[object] = []
-    monkeypatch.setattr(diskcache, "Cache", lambda *args, **_: opened.append(args))
-    with pytest.raises(StoreError, match=r"its setting .*salvage\("):
-        DiskStore(directory)
+    with monkeypatch.context() as patch:
+        patch.setattr(diskcache, "Cache", lambda *args, **_: opened.append(args))
+        with pytest.raises(StoreError, match=r"its setting .*store merge"):
+            DiskStore(directory)
     assert not opened
-    rescued = MemoryStore()
-    assert salvage(directory, rescued) == []
-    assert list(rescued) == RECORDS
+    assert not merge_stores([directory], tmp_path / "new").damaged
+    with DiskStore(tmp_path / "new") as rescued:
+        assert list(rescued) == RECORDS
 
 
 SCHEMAS: dict[str, list[str]] = {
@@ -448,7 +449,7 @@ def test_damaged_pages_never_give_a_wrong_record(tmp_path: Path) -> None:
 
 
 def test_a_damaged_page_costs_its_record_alone(tmp_path: Path) -> None:
-    """Where SQLite itself finds one row's pages broken, get and salvage lose that row only."""
+    """Where SQLite itself finds one row's pages broken, get and merge lose that row only."""
     long = sample_record(7, explanation=hashlib.shake_256(b"long").hexdigest(20_000))
     directory = make_store(tmp_path / "s")
     with DiskStore(directory) as store:
@@ -456,7 +457,7 @@ def test_a_damaged_page_costs_its_record_alone(tmp_path: Path) -> None:
     file = directory / "cache.db"
     content = bytearray(file.read_bytes())
     # An overflow page begins with the number of the next one: send it beyond the end.
-    page = content.index(seal(long)[8_000:8_040]) // 4096 * 4096
+    page = content.index(encode(long)[8_000:8_040]) // 4096 * 4096
     content[page : page + 4] = b"\x7f\xff\xff\xff"
     file.write_bytes(content)
     with DiskStore(directory) as store:
@@ -464,10 +465,10 @@ def test_a_damaged_page_costs_its_record_alone(tmp_path: Path) -> None:
             store.get(long.key)
         assert store.get(VICTIM.key) == VICTIM
         store.put(sample_record(8)).result(10)
-    rescued = MemoryStore()
-    (error,) = salvage(directory, rescued)
+    (error,) = merge_stores([directory], tmp_path / "new").damaged
     assert "SQLITE_CORRUPT" in str(error)
-    assert {record.key for record in rescued} == {r.key for r in (*RECORDS, sample_record(8))}
+    with DiskStore(tmp_path / "new") as rescued:
+        assert {record.key for record in rescued} == {r.key for r in (*RECORDS, sample_record(8))}
 
 
 @pytest.mark.skipif(os.name != "posix", reason="links need rights elsewhere")
@@ -496,23 +497,23 @@ def test_a_rollback_journal_is_refused(tmp_path: Path) -> None:
         DiskStore(directory)
 
 
-def test_salvage_leaves_the_damaged_behind(tmp_path: Path) -> None:
+def test_a_merge_leaves_the_damaged_behind(tmp_path: Path) -> None:
     """Sound records are copied to a new store; each other one is returned as an error."""
     directory = make_store(tmp_path / "s")
     set_value(directory, flipped())
+    (error,) = merge_stores([directory], tmp_path / "new").damaged
+    assert VICTIM.key in str(error)
     with DiskStore(tmp_path / "new") as new:
-        (error,) = salvage(directory, new)
-        assert VICTIM.key in str(error)
         assert list(new) == [record for record in RECORDS if record is not VICTIM]
 
 
-def test_salvage_carries_failures(tmp_path: Path) -> None:
+def test_a_merge_carries_failures(tmp_path: Path) -> None:
     """Sound failures are copied beside the sound records; a damaged one is returned."""
     directory = make_failed_store(tmp_path / "s")
     change(directory, "UPDATE Cache SET value = x'00' WHERE key = ?", FAILED_NAME)
+    (error,) = merge_stores([directory], tmp_path / "new").damaged
+    assert FAILED_NAME in str(error)
     with DiskStore(tmp_path / "new") as new:
-        (error,) = salvage(directory, new)
-        assert FAILED_NAME in str(error)
         assert list(new) == RECORDS
         assert list(new.failures()) == [sample_failure(2)]
 
@@ -540,8 +541,8 @@ import os, sys
 from pathlib import Path
 from records import sample_failure, sample_record
 from labeler.errors import StoreError
-from labeler.store.disk import DiskStore, salvage
-from labeler.store.memory import MemoryStore
+from labeler.store.disk import DiskStore
+from labeler.store.merge import merge_stores
 
 def use(directory):
     with DiskStore(directory) as store:
@@ -558,7 +559,7 @@ def use(directory):
             except StoreError as error:
                 str(error)
         len(store)
-    salvage(directory, MemoryStore())
+    merge_stores([directory], sys.argv[1] + "-new")
 
 with DiskStore(sys.argv[1] + "-warm") as store:
     store.put(sample_record(1)).result()

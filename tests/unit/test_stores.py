@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from labeler.errors import StoreError, UsageError
 from labeler.labels.record import LabelRecord
 from labeler.store import reader as database
-from labeler.store.checksums import BrokenSeal, seal, seal_failure, unseal, unseal_failure
+from labeler.store.checksums import DamagedRecord, decode_failure, decode_record, encode
 from labeler.store.disk import DiskStore
 from labeler.store.memory import MemoryStore
 from labeler.store.protocol import LabelStore
@@ -426,7 +426,7 @@ def test_a_store_that_nobody_closed_is_saved_at_exit(tmp_path: Path) -> None:
         assert len(store) == 300
 
 
-# The seal.
+# Checksums.
 
 
 @settings(max_examples=60, deadline=None)
@@ -435,7 +435,7 @@ def test_any_text_survives_the_seal(text: str, number: int) -> None:
     """Any Unicode text and any whole number come back from the sealed bytes."""
     example = keyed_example(question=text, metadata={text: number})
     record = sample_record(example=example, explanation=text)
-    assert unseal(record.key, seal(record)) == record
+    assert decode_record(record.key, encode(record)) == record
 
 
 @settings(max_examples=100, deadline=None)
@@ -443,8 +443,8 @@ def test_any_text_survives_the_seal(text: str, number: int) -> None:
 def test_no_flipped_bit_goes_unnoticed(data: st.DataObject, failed: bool) -> None:
     """One changed bit anywhere in the sealed bytes is refused, of a label or a failure."""
     key = sample_record().key
-    sealed = bytearray(seal_failure(sample_failure()) if failed else seal(sample_record()))
+    sealed = bytearray(encode(sample_failure()) if failed else encode(sample_record()))
     place = data.draw(st.integers(0, len(sealed) * 8 - 1))
     sealed[place // 8] ^= 1 << place % 8
-    with pytest.raises(BrokenSeal):
-        (unseal_failure if failed else unseal)(key, bytes(sealed))
+    with pytest.raises(DamagedRecord):
+        (decode_failure if failed else decode_record)(key, bytes(sealed))

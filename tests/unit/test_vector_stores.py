@@ -30,7 +30,7 @@ from labeler.judges.judge import UnusableAnswer
 from labeler.judges.pricing import Price
 from labeler.labels.record import ReplyFacts, Usage
 from labeler.labels.vectors import EmbedderSpec, Vector, stored_vector, vector_key
-from labeler.store.checksums import seal
+from labeler.store.checksums import encode
 from labeler.store.disk import DiskStore
 from labeler.store.vectors import FOLDER, DiskVectors, MemoryVectors, VectorStore
 from records import sample_record
@@ -166,7 +166,7 @@ TAMPERED: dict[str, tuple[Callable[[bytes], object], str]] = {
     "cut short": (cut, "checksum"),
     "a bit turned": (lambda b: b[:-1] + bytes([b[-1] ^ 1]), "checksum"),
     "a newer version": (lambda b: b"LBV2" + b[4:], "format"),
-    "a label": (lambda _: seal(sample_record(1)), "sealed vector"),
+    "a label": (lambda _: encode(sample_record(1)), "sealed vector"),
     "another text": (forged(text="other"), "its key is not that"),
     "another embedder": (forged(embedder=SPEC.model_copy(update={"model": "u"})), "its key is not"),
     "another key": (forged(key=TWO.key), "another key"),

@@ -28,7 +28,7 @@ from labeler.calculators.index.rows import Unindexable
 from labeler.calculators.index.where import FOLDER
 from labeler.errors import LabelerError, StoreError
 from labeler.labels.record import AnyOutcome, AnyRecord
-from labeler.store.checksums import BrokenSeal, label_json, unseal
+from labeler.store.checksums import DamagedRecord, decode_record, label_json
 from labeler.store.reader import FAILURE, FAILURES, Database, Row
 
 if sys.platform != "win32":
@@ -345,7 +345,7 @@ class _Scan:
         read = partial(_unsealed, self._database, row)
         try:
             content = label_json(row.value)
-        except BrokenSeal as error:
+        except DamagedRecord as error:
             raise self._database.damaged(row.name, str(error)) from error
         other: AnyOutcome | None
         other = gather(self._batch, number, content, read, key=row.name)
@@ -355,6 +355,6 @@ class _Scan:
 
 def _unsealed(database: StoreFile, row: Row) -> AnyRecord:
     try:
-        return unseal(row.name, row.value)
-    except BrokenSeal as error:
+        return decode_record(row.name, row.value)
+    except DamagedRecord as error:
         raise database.damaged(row.name, str(error)) from error

@@ -1,0 +1,163 @@
+"""Merge label stores: every sound record, failure and vector is copied once."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from labeler.errors import StoreError, UnstorableRecord, UsageError
+from labeler.labels.record import AnyRecord, LabelFailure, LabelRecord
+from labeler.labels.vectors import StoredVector
+from labeler.store.checksums import DamagedRecord, decode_vector
+from labeler.store.disk import DiskStore
+from labeler.store.reader import FILE, Database
+from labeler.store.vectors import FOLDER as VECTORS
+from labeler.store.vectors import DiskVectors
+
+_QUEUED = 1000
+"""Most records that are being saved at a time."""
+_VECTORS_READ = 500
+_LOCK_TIMEOUT = 30.0
+
+
+@dataclass
+class MergeResult:
+    """Counts of a merge.
+
+    Attributes:
+        stores: stores that were read.
+        new: records that were saved.
+        present: records that the target already had.
+        failures: failures that were saved.
+        vectors: vectors that were saved.
+        differing: ids of records whose key has another answer in the target, which was kept.
+        damaged: an error for each record, failure or vector that was not copied.
+    """
+
+    stores: int = 0
+    new: int = 0
+    present: int = 0
+    failures: int = 0
+    vectors: int = 0
+    differing: list[str] = field(default_factory=list)
+    damaged: list[StoreError] = field(default_factory=list)
+
+
+def stores_in(path: str | Path) -> list[Path]:
+    """Return the label store in a folder, or those in its subfolders.
+
+    Raises:
+        UsageError: there is none.
+    """
+    folder = Path(path)
+    if (folder / FILE).exists():
+        return [folder]
+    inside = sorted(folder.iterdir()) if folder.is_dir() else []
+    found = [one for one in inside if (one / FILE).exists()]
+    if not found:
+        raise UsageError(f"there is no label store in {folder}, nor in the folders inside it")
+    return found
+
+
+def merge_stores(sources: Sequence[str | Path], into: str | Path) -> MergeResult:
+    """Copy the content of other stores into one; the sources are not changed.
+
+    A key that the target already has keeps its first record, and its failure. Merging again changes
+    nothing. Damaged records are skipped. Sources whose settings or rows were tampered with can be
+    read, so merging a damaged store into a new one rescues its sound records.
+
+    Args:
+        sources: stores, or folders of stores.
+        into: the target store's folder; created if missing.
+
+    Raises:
+        UsageError: one of the sources is the target, or no store.
+        StoreError: a store cannot be read at all, or the target cannot be written.
+    """
+    found = [store for source in sources for store in stores_in(source)]
+    target = Path(into)
+    if any(one.resolve() == target.resolve() for one in found):
+        raise UsageError(f"{target} is the store to merge into: name the others")
+    result = MergeResult()
+    with DiskStore(target) as store:
+        for source in dict.fromkeys(found):
+            result.stores += 1
+            with DiskStore(source, create=False) as opened:
+                _copy_records(opened.rows(), store, result)
+                _copy_failures(opened.failures(), store, result)
+            if (source / VECTORS / FILE).exists():
+                _copy_vectors(source / VECTORS, target, result)
+    return result
+
+
+def _copy_records(
+    rows: Iterable[AnyRecord | StoreError], store: DiskStore, result: MergeResult
+) -> None:
+    queued: deque[tuple[AnyRecord, Future[bool]]] = deque()
+    for row in rows:
+        if isinstance(row, StoreError):
+            result.damaged.append(row)
+            continue
+        queued.append((row, store.put(row)))
+        if len(queued) >= _QUEUED:
+            _count(*queued.popleft(), store, result)
+    while queued:
+        _count(*queued.popleft(), store, result)
+
+
+def _count(record: AnyRecord, saved: Future[bool], store: DiskStore, result: MergeResult) -> None:
+    try:
+        new = saved.result()
+    except UnstorableRecord as error:
+        result.damaged.append(error)
+        return
+    if new:
+        result.new += 1
+        return
+    result.present += 1
+    kept = store.get(record.key)
+    if kept is not None and _answer(kept) != _answer(record):
+        result.differing.append(record.id)
+
+
+def _answer(record: AnyRecord) -> object:
+    return record.label if isinstance(record, LabelRecord) else record.answer
+
+
+def _copy_failures(
+    rows: Iterable[LabelFailure | StoreError], store: DiskStore, result: MergeResult
+) -> None:
+    for row in rows:
+        if isinstance(row, StoreError):
+            result.damaged.append(row)
+        elif row.key is not None and store.failure(row.key) is None:
+            store.put_failure(row).result()
+            result.failures += 1
+
+
+def _copy_vectors(source: Path, target: Path, result: MergeResult) -> None:
+    queued: deque[Future[bool]] = deque()
+    with DiskVectors(target) as vectors:
+        for vector in _vectors_of(source, result):
+            queued.append(vectors.put(vector))
+            if len(queued) >= _QUEUED:
+                result.vectors += queued.popleft().result()
+        while queued:
+            result.vectors += queued.popleft().result()
+
+
+def _vectors_of(source: Path, result: MergeResult) -> Iterator[StoredVector]:
+    with closing(Database(source, _LOCK_TIMEOUT)) as database:
+        last = -1
+        while rows := database.rows_after(last, _VECTORS_READ):
+            for last, row in rows:  # noqa: B007 - the next read starts there
+                try:
+                    yield decode_vector(row.name, row.value)
+                except DamagedRecord as error:
+                    result.damaged.append(
+                        StoreError(f"vector store {source}: key {row.name}: {error}")
+                    )
