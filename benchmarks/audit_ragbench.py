@@ -26,7 +26,7 @@ from typing import NamedTuple
 
 from judge_figures import area
 from judges import judged_labels, line, shown, split_of, true_labels
-from labeler.audit import CHECKS, Audit, audit_labels, doubt_of, findings_of
+from labeler.audit import CHECKS, Audit, audit_labels, findings_of, suspicion_score
 from labeler.labels.record import LabelRecord
 from ragbench_data import ragbench_files, ragbench_folder
 
@@ -143,7 +143,7 @@ def _among(rows: Sequence[Ranked]) -> list[float | None]:
 
 
 def _doubt(record: LabelRecord) -> float:
-    return doubt_of(findings_of(record))
+    return suspicion_score(findings_of(record))
 
 
 def _lowest(record: LabelRecord) -> float:

@@ -34,7 +34,7 @@ from judge_figures import area
 from labeler.calculators import METRICS, tally
 from labeler.calculators.rater_agreement import field_agreement
 from labeler.calculators.statistics.agreement import Agreement, Pattern, Ratings, krippendorff_alpha
-from labeler.calculators.statistics.corrected import (
+from labeler.calculators.statistics.bias_correction import (
     Corrected,
     JudgeErrors,
     corrected_proportion,

@@ -53,7 +53,7 @@ def index(path: str) -> int:
 
 def multiply(path: str, copies: str, target: str) -> int:
     """Write the first batch of an index so many times over."""
-    from labeler.calculators.index.parquet import Segment, SegmentWriter  # noqa: PLC0415 - as above
+    from labeler.calculators.index.segments import Segment, SegmentWriter  # noqa: PLC0415 - as above
 
     writer = SegmentWriter(Path(target).parent)
     with closing(Segment(Path(path))) as segment:
@@ -74,7 +74,7 @@ def _summary(frames: Iterable[Any], *, intervals: bool) -> int:
 
 def metrics(path: str, intervals: str = "") -> int:
     """Compute all TRACe dialects and sentence ratios from an index."""
-    from labeler.calculators.index.parquet import Segment  # noqa: PLC0415 - as above
+    from labeler.calculators.index.segments import Segment  # noqa: PLC0415 - as above
 
     with closing(Segment(Path(path))) as segment:
         return _summary(segment.frames(by_key=False), intervals=bool(intervals))
@@ -187,7 +187,7 @@ def fill_store(folder: str, path: str, count: str) -> int:
     """Put labels of a file into a store."""
     from labeler import api  # noqa: PLC0415 - as above
 
-    return api.import_labels(islice(api.read_any(path), int(count)), folder).new
+    return api.import_labels(islice(api.stored_outcomes(path), int(count)), folder).new
 
 
 def _select(folder: str, columns: str) -> Iterator[tuple[Any, ...]]:
@@ -256,9 +256,9 @@ def scan_unpacked(folder: str) -> int:
 
 def index_store(folder: str) -> int:
     """Index a store anew: read, check, decompress, decode, count and write."""
-    from labeler.calculators.index.stored import catch_up  # noqa: PLC0415 - as above
+    from labeler.calculators.index.store_index import update_index  # noqa: PLC0415 - as above
 
-    made = catch_up(Path(folder), rebuild=True)
+    made = update_index(Path(folder), rebuild=True)
     return made.rows if made else 0
 
 
@@ -325,7 +325,7 @@ def peak_memory() -> float:
 def _module(task: str) -> str:
     if task in DECODING:
         return "labeler.calculators.index.decoding"
-    return "labeler.calculators.index.serving" if task in COLUMNS else "labeler.api"
+    return "labeler.calculators.index.summaries" if task in COLUMNS else "labeler.api"
 
 
 def main() -> None:

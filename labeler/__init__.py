@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     )
     from labeler.audit import Finding, Found, Subject, audit_labels, check, findings_of
     from labeler.calculators import Intervals, Ratio, metric
-    from labeler.calculators.tables import to_arrow, to_frame
+    from labeler.calculators.export import to_arrow, to_frame
     from labeler.comparing.agreement import compare_labels, compare_with_people
     from labeler.comparing.compare import Comparison, compare
     from labeler.comparing.diff import diff_labels
@@ -102,7 +102,7 @@ _HOMES = {
         "GPTLabelingOutput",
         "ReferenceLabelingOutput",
     ),
-    "labeler.calculators.tables": ("to_arrow", "to_frame"),
+    "labeler.calculators.export": ("to_arrow", "to_frame"),
     "labeler.labels.record": ("LabelFailure", "LabelRecord", "ScoreRecord"),
     "labeler.report": ("write_report",),
     "labeler.labels.criteria": ("Criterion",),

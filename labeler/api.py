@@ -10,25 +10,29 @@ from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 from labeler.calculators import Intervals, MetricsRow, SummaryRow, select_metrics, summarize
-from labeler.calculators.index.where import is_worthwhile
-from labeler.calculators.panels import panels_of
-from labeler.calculators.reading import (
-    measured,
-    outcomes_of,
-    read_any,
+from labeler.calculators.index.paths import is_worthwhile
+from labeler.calculators.outcomes import (
+    as_outcomes,
+    measure_outcomes,
     read_labels,
     read_records,
     read_scores,
+    stored_outcomes,
 )
+from labeler.calculators.score_agreement import compare_raters
 from labeler.calculators.scores import (
-    criterion_of,
-    is_of_scores,
+    criterion_name,
+    is_score_metric,
     length_effects,
     measure_scores,
-    scores_apart,
+    split_scores,
     summarize_scores,
 )
-from labeler.calculators.similarity import QUESTION_METRICS, other_ids, question_metrics
+from labeler.calculators.similarity import (
+    QUESTION_METRICS,
+    label_metric_ids,
+    question_metrics,
+)
 from labeler.comparing.gates import Demand, Gate
 from labeler.comparing.voter_agreement import Votes
 from labeler.data.criteria_files import choose_criteria
@@ -317,7 +321,7 @@ def iter_scores(
         criteria: names such as ``rubric_faithfulness``, TOML files, or criteria; several names
             may stand in one text, parted by commas. See :mod:`labeler.data.criteria_files`.
         judge: a hosted model, such as ``OpenAIJudge(model=…)``, or several: each scores all rows,
-            one after the other. :func:`panels_of` says how far they agree.
+            one after the other. :func:`compare_raters` says how far they agree.
         store: as for :func:`iter_labels`.
         splitter: the same.
         samples: how many trials make one score, which is their mean; each is an outcome of its
@@ -470,9 +474,9 @@ def iter_similarity(
 def _index(store: object, watcher: Watcher | None) -> None:
     """Bring the index of a store's folder up to date, when its run is over."""
     if is_worthwhile(str(store)):
-        from labeler.calculators.index.stored import keep_up  # noqa: PLC0415 - loads pyarrow
+        from labeler.calculators.index.store_index import try_update_index  # noqa: PLC0415 - loads pyarrow
 
-        keep_up(Path(str(store)), watcher.notice if watcher else lambda _: None)
+        try_update_index(Path(str(store)), watcher.notice if watcher else lambda _: None)
 
 
 def _open_store(folder: str | Path, watcher: Watcher | None) -> DiskStore:
@@ -715,7 +719,7 @@ def gauge(outcomes: Iterable[AnyOutcome], demands: Sequence[Demand], *, column: 
         UsageError: an id names several metrics, or a threshold is no finite number.
     """
     scores: list[ScoreOutcome] = []
-    others = scores_apart(outcomes, scores)
+    others = split_scores(outcomes, scores)
     # Labels pass by one at a time, unless a name can only be that of a criterion further on.
     first: list[AnyOutcome] = list(islice(others, 1))
     try:
@@ -724,17 +728,17 @@ def gauge(outcomes: Iterable[AnyOutcome], demands: Sequence[Demand], *, column: 
         first += others
         gates = [demand.gate(_criteria(scores)) for demand in demands]
     asked = tuple(dict.fromkeys(gate.metric for gate in gates))
-    of_scores = {metric.id for metric in asked if is_of_scores(metric)}
+    of_scores = {metric.id for metric in asked if is_score_metric(metric)}
     written = tuple(metric for metric in asked if metric in QUESTION_METRICS)
     of_labels = tuple(m for m in asked if m not in written and m.id not in of_scores)
-    rows = measured(chain(first, others), of_labels, questions=written, column=column)
+    rows = measure_outcomes(chain(first, others), of_labels, questions=written, column=column)
     return Gauged(gates, chain(rows, _measured_scores(scores, of_scores)))
 
 
 def _criteria(scores: Iterable[ScoreOutcome]) -> list[str]:
     """Names of the criteria that scores, or failures to score, are there for."""
     signed = (outcome.signature for outcome in scores if outcome.signature)
-    return list(dict.fromkeys(name for one in signed if (name := criterion_of(one))))
+    return list(dict.fromkeys(name for one in signed if (name := criterion_name(one))))
 
 
 def _measured_scores(scores: Sequence[ScoreOutcome], ids: set[str]) -> Iterator[MetricsRow]:
@@ -759,8 +763,8 @@ def metrics(
     Returns:
         One row an outcome; each metric is a :class:`~labeler.calculators.Ratio`.
     """
-    chosen = None if ids is None else select_metrics(other_ids(ids))
-    return list(measured(outcomes_of(outcomes), chosen, questions=question_metrics(ids)))
+    chosen = None if ids is None else select_metrics(label_metric_ids(ids))
+    return list(measure_outcomes(as_outcomes(outcomes), chosen, questions=question_metrics(ids)))
 
 
 def summary(
@@ -783,10 +787,10 @@ def summary(
         intervals: ``Intervals()`` gives each mean a confidence interval;
             ``Intervals(group="question")`` where several records share a question.
     """
-    chosen, questions = select_metrics(other_ids(ids)), question_metrics(ids)
+    chosen, questions = select_metrics(label_metric_ids(ids)), question_metrics(ids)
     column = (intervals.group if intervals else None) or ""
     asked = None if ids is None else chosen
-    rows = measured(outcomes_of(outcomes), asked, questions=questions, column=column)
+    rows = measure_outcomes(as_outcomes(outcomes), asked, questions=questions, column=column)
     return summarize(rows, (*chosen, *questions), by, intervals=intervals)
 
 
@@ -803,6 +807,7 @@ __all__ = [
     "batch_status",
     "cancel_batch",
     "collect_batches",
+    "compare_raters",
     "estimate",
     "find_price",
     "gauge",
@@ -813,18 +818,17 @@ __all__ = [
     "iter_similarity",
     "label",
     "length_effects",
-    "measured",
+    "measure_outcomes",
     "metrics",
     "open_embedder",
     "open_judge",
     "open_rows",
-    "panels_of",
-    "read_any",
     "read_labels",
     "read_ragbench",
     "read_records",
     "read_scores",
     "score",
+    "stored_outcomes",
     "submit_batch",
     "summarize_scores",
     "summary",

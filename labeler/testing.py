@@ -13,14 +13,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from labeler.api import gauge, read_any
+from labeler.api import gauge, stored_outcomes
 from labeler.calculators import Intervals, MetricsRow, measure, select_metrics
-from labeler.calculators.column_summary import ratios_of
+from labeler.calculators.column_summary import compute_column
 from labeler.calculators.columns import TallyColumns
-from labeler.calculators.index.frames import Gathering, MemoryFrame
+from labeler.calculators.index.frames import MemoryFrame, RowBatch
 from labeler.calculators.index.rows import label_row
-from labeler.calculators.reading import outcomes_of
-from labeler.calculators.summary import group_of
+from labeler.calculators.outcomes import as_outcomes
+from labeler.calculators.summary import group_name
 from labeler.comparing.gates import Demand, On, Verdict, check_rows, counted, shown, shown_interval
 from labeler.labels.record import AnyOutcome, LabelRecord, records_of
 from labeler.sentences.characters import visible
@@ -64,7 +64,7 @@ def assert_metric(
         for threshold, lower in ((at_least, True), (at_most, False))
         if threshold is not None
     ]
-    outcomes = read_any(labels) if isinstance(labels, str | Path) else labels
+    outcomes = stored_outcomes(labels) if isinstance(labels, str | Path) else labels
     gates, measured = gauge(outcomes, demands, column=intervals.group or "")
     rows = list(measured)
     missed = [
@@ -89,14 +89,14 @@ def assert_forms_agree(labels: str | Path | Iterable[AnyOutcome], metric: str) -
         UsageError: a form fails, or the labels cannot be read.
     """
     __tracebackhide__ = True
-    records = [o for o in records_of(outcomes_of(labels), "label") if isinstance(o, LabelRecord)]
+    records = [o for o in records_of(as_outcomes(labels), "label") if isinstance(o, LabelRecord)]
     for chosen in select_metrics(metric):
         if chosen.vector is None:
             raise AssertionError(f"{chosen.id} has no vectorised form")
         for record in records:
-            batch = Gathering()
+            batch = RowBatch()
             batch.add_label(0, label_row(record))
-            (served,) = ratios_of(chosen, TallyColumns(MemoryFrame(batch)), 1)
+            (served,) = compute_column(chosen, TallyColumns(MemoryFrame(batch)), 1)
             own = measure(record, [chosen]).metrics[chosen.id]
             if served != own:
                 raise AssertionError(
@@ -123,7 +123,7 @@ def _worst(verdict: Verdict, rows: Sequence[MetricsRow], by: str | None) -> list
     gate, summary = verdict.gate, verdict.row
     found: list[tuple[str, float]] = []
     for row in rows:
-        if summary is None or (row.label, group_of(row, by)) != (summary.label, summary.group):
+        if summary is None or (row.label, group_name(row, by)) != (summary.label, summary.group):
             continue
         ratio = row.metrics.get(gate.metric.id)
         value = ratio.value if ratio else None

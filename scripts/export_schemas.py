@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from labeler.calculators.measuring import MetricsRowJSON
+from labeler.calculators.metrics_row import MetricsRowJSON
 from labeler.calculators.summary import SummaryRowJSON
 from labeler.data.corrections.correction import Correction
 from labeler.labels.criteria import FivePointAnswer, StepsAnswer

@@ -14,7 +14,7 @@ from fractions import Fraction
 
 from labeler.calculators import METRICS, Ratio, tally
 from labeler.calculators.scores import passes
-from labeler.calculators.similarity import mean_likeness
+from labeler.calculators.similarity import mean_cosine
 from labeler.labels.criteria import ScoreAnswer
 from labeler.labels.record import LabelRecord, ScoreRecord
 from labeler.labels.rubrics import CRITERIA
@@ -285,7 +285,7 @@ _WRITTEN: tuple[Vector, ...] = ((0.85, 0.38, 0.09), (0.88, 0.39, 0.11), (0.87, 0
 
 
 def _likeness(*cosines: float | None) -> float:
-    value = mean_likeness(cosines).value
+    value = mean_cosine(cosines).value
     return float("nan") if value is None else value
 
 

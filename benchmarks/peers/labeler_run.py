@@ -22,7 +22,7 @@ import openai
 import openai.resources.chat
 
 import labeler
-import labeler.calculators.index.stored
+import labeler.calculators.index.store_index
 from labeler.judges.openai.client import open_client
 from labeler.judges.openai.request import request_body
 from labeler.labeling.tasks import recipe

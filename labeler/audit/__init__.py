@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 # The catalog lists checks in the order of these imports: labels against themselves first.
-from labeler.audit import contradictions  # isort: skip
+from labeler.audit import consistency  # isort: skip
 from labeler.audit import evidence  # isort: skip
 from labeler.audit import explanations  # isort: skip
 from labeler.audit import claims  # isort: skip
-from labeler.audit import repairs  # isort: skip
+from labeler.audit import provenance  # isort: skip
 from labeler.audit import scores  # isort: skip
-from labeler.audit import flips  # isort: skip
-from labeler.audit.auditing import Audit, Audited, CheckRow, audit_labels, findings_of
-from labeler.audit.definition import (
+from labeler.audit import disagreements  # isort: skip
+from labeler.audit.auditing import (
+    Audit,
+    Audited,
+    CheckRow,
+    audit_labels,
+    findings_of,
+    suspicion_score,
+)
+from labeler.audit.registry import (
     CHECKS,
     WEIGHTS,
     Check,
@@ -23,8 +30,7 @@ from labeler.audit.definition import (
     repeat_check,
     select_checks,
 )
-from labeler.audit.subject import Judgement, Subject
-from labeler.audit.suspicion import doubt_of
+from labeler.audit.subject import Judgment, Subject
 
 __all__ = [
     "CHECKS",
@@ -35,21 +41,21 @@ __all__ = [
     "CheckRow",
     "Finding",
     "Found",
-    "Judgement",
+    "Judgment",
     "RepeatCheck",
     "Severity",
     "Subject",
     "audit_labels",
     "check",
     "claims",
-    "contradictions",
-    "doubt_of",
+    "consistency",
+    "disagreements",
     "evidence",
     "explanations",
     "findings_of",
-    "flips",
-    "repairs",
+    "provenance",
     "repeat_check",
     "scores",
     "select_checks",
+    "suspicion_score",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -9,9 +10,16 @@ from typing import Any
 
 from typing_extensions import TypedDict
 
-from labeler.audit.definition import WEIGHTS, Check, Finding, RepeatCheck, Severity, select_checks
-from labeler.audit.subject import Judgement, Subject
-from labeler.audit.suspicion import doubt_of
+from labeler.audit.registry import (
+    CHECKS,
+    WEIGHTS,
+    Check,
+    Finding,
+    RepeatCheck,
+    Severity,
+    select_checks,
+)
+from labeler.audit.subject import Judgment, Subject
 from labeler.errors import UsageError
 from labeler.labels.record import AnyOutcome, LabelRecord, Outcome, records_of, shown
 from labeler.labels.signature import digest
@@ -61,6 +69,31 @@ class AuditJSON(TypedDict):
     checks: list[CheckRowJSON]
     doubtful: list[AuditedJSON]
     """The most doubtful first."""
+
+
+def suspicion_score(findings: Iterable[Finding]) -> float:
+    """Return the suspicion score of a record, a number to rank by; it is not a probability.
+
+    Each check with a finding counts once, as independent evidence with the check's weight:
+    1 - (1 - w1)(1 - w2)... The order of findings does not matter, and another finding never lowers
+    the score.
+
+    Returns:
+        0 without findings, at most 1; rounded to 6 digits, since the last ones depend on the
+        machine.
+    """
+    weights = {finding.check: _weight(finding) for finding in findings}
+    rest = math.prod(1 - weight for weight in sorted(weights.values()))
+    return round(1 - rest, _SCORE_DIGITS)
+
+
+_SCORE_DIGITS = 6
+
+
+def _weight(finding: Finding) -> float:
+    # A stored finding may come from a third party's check that is not imported here.
+    known = finding.check in CHECKS
+    return CHECKS[finding.check].weight if known else WEIGHTS[finding.severity]
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +146,7 @@ class Audited:
         label: printed signature of the label.
         group: value of the grouping column; ``None`` where records are not grouped.
         findings: what was found, in the order of the checks.
-        doubt: how doubtful it is, from 0 to 1; see :func:`labeler.audit.suspicion.doubt_of`.
+        doubt: how doubtful it is, from 0 to 1; see :func:`labeler.audit.auditing.suspicion_score`.
     """
 
     id: str
@@ -301,12 +334,12 @@ class _Running:
     def _with(self, record: Audited, more: Sequence[Finding]) -> Audited:
         order = {check.id: place for place, check in enumerate(self.checks)}
         findings = sorted((*record.findings, *more), key=lambda finding: order[finding.check])
-        return replace(record, findings=tuple(findings), doubt=doubt_of(findings))
+        return replace(record, findings=tuple(findings), doubt=suspicion_score(findings))
 
     def _audited(self, record: LabelRecord, findings: tuple[Finding, ...]) -> Audited:
         label = str(record.signature)
         group = self._group(record)
-        return Audited(record.id, record.key, label, group, findings, doubt_of(findings))
+        return Audited(record.id, record.key, label, group, findings, suspicion_score(findings))
 
     def _group(self, record: LabelRecord) -> str | None:
         if self.by is None:
@@ -346,13 +379,13 @@ class _Repeats:
 
     def __init__(self, checks: Iterable[RepeatCheck]) -> None:
         self._checks = tuple(checks)
-        self._same: dict[str, list[tuple[int, str, Judgement]]] = {}
+        self._same: dict[str, list[tuple[int, str, Judgment]]] = {}
         """By what was shown under which id: the record's place, its key, and its verdicts."""
 
     def add(self, place: int, record: LabelRecord) -> None:
         if self._checks:
             same = digest({"id": record.id, "shown": shown(record.example)})
-            kept = (place, record.key, Judgement.of(record))
+            kept = (place, record.key, Judgment.of(record))
             self._same.setdefault(same, []).append(kept)
 
     def findings(self) -> Iterator[tuple[int, Check, list[Finding]]]:

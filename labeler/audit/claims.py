@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 
-from labeler.audit.definition import Found, check
+from labeler.audit.registry import Found, check
 from labeler.audit.subject import Subject
 from labeler.labels.answers import (
     SPECIAL_SUPPORT,

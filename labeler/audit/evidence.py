@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice, pairwise
 
-from labeler.audit.definition import Found, check
-from labeler.audit.figures import claimed_figures, is_known
+from labeler.audit.numerals import claimed_figures, is_known
+from labeler.audit.registry import Found, check
 from labeler.audit.subject import Subject
 from labeler.labels.answers import SentenceSupport
 from labeler.sentences.statements import Claim

@@ -10,8 +10,8 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator
 
-from labeler.audit.definition import Found, check
 from labeler.audit.mentions import named_keys, unknown_keys
+from labeler.audit.registry import Found, check
 from labeler.audit.stances import LONGEST, affirms, calls_wrong, denies
 from labeler.audit.subject import Subject
 from labeler.labels.answers import SentenceSupport

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from labeler.audit.definition import Found, check
+from labeler.audit.registry import Found, check
 from labeler.audit.subject import Subject
 
 MARGIN = 0.1

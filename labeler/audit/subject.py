@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from sys import intern
 
-from labeler.audit.figures import known_figures
+from labeler.audit.numerals import known_figures
 from labeler.labels.answers import SPECIAL_SUPPORT, GPTLabelingOutput, SentenceSupport
 from labeler.labels.record import LabelRecord
 from labeler.labels.signature import Signature
@@ -16,7 +16,7 @@ from labeler.sentences.words import stems, surface_words
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
+class Judgment:
     """The verdicts of a record without its texts: what is kept of it until all were seen.
 
     Attributes:
@@ -36,7 +36,7 @@ class Judgement:
     utilized: tuple[str, ...]
 
     @classmethod
-    def of(cls, record: LabelRecord) -> Judgement:
+    def of(cls, record: LabelRecord) -> Judgment:
         """The verdicts of a record."""
         label = record.label
         entries = label.sentence_support_information

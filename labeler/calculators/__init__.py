@@ -7,9 +7,9 @@ from labeler.calculators import trace  # isort: skip
 from labeler.calculators import sentence_ratios  # isort: skip
 from labeler.calculators import claim_ratios  # isort: skip
 from labeler.calculators import reference_ratios  # isort: skip
-from labeler.calculators.definition import METRICS, Metric, metric, select_metrics
-from labeler.calculators.measuring import MetricsRow, measure
+from labeler.calculators.metrics_row import MetricsRow, measure
 from labeler.calculators.ratio import Ratio
+from labeler.calculators.registry import METRICS, Metric, metric, select_metrics
 from labeler.calculators.summary import Intervals, SummaryRow, summarize
 from labeler.calculators.tally import Tally, tally
 

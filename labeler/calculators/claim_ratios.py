@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from labeler.calculators.definition import metric
 from labeler.calculators.ratio import Ratio
+from labeler.calculators.registry import metric
 from labeler.calculators.tally import Tally
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ _ON_TOPIC = ("response_claims.relevant_to_question",)
 
 @metric(
     "faithfulness",
-    dialect="claim",
+    definition="claim",
     needs=_VERDICT,
     source="RAGAS and DeepEval faithfulness",
     formula="claims that the documents entail / claims of the response",
@@ -37,7 +37,7 @@ def faithfulness_claim(tally: Tally) -> Ratio:
 
 @metric(
     "faithfulness",
-    dialect="ragchecker",
+    definition="ragchecker",
     needs=_SUPPORTING,
     source="RAGChecker faithfulness",
     formula="claims that a document entails / claims of the response",
@@ -56,7 +56,7 @@ def faithfulness_ragchecker(tally: Tally) -> Ratio:
 
 @metric(
     "hallucination_rate",
-    dialect="claim",
+    definition="claim",
     higher_is_better=False,
     needs=_VERDICT,
     source="generator-metrics guide, hallucination",
@@ -81,7 +81,7 @@ def _hallucination_contexts(columns: TallyColumns) -> RatioColumn:
 
 @metric(
     "hallucination_contexts",
-    dialect="document",
+    definition="document",
     default=True,
     higher_is_better=False,
     needs=_CONTRADICTING,
@@ -104,7 +104,7 @@ def hallucination_contexts(tally: Tally) -> Ratio:
 
 @metric(
     "answer_relevancy",
-    dialect="claim",
+    definition="claim",
     default=True,
     needs=_ON_TOPIC,
     source="DeepEval answer relevancy; generator-metrics guide, response relevancy",

@@ -19,8 +19,8 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from labeler.calculators.columns import Bools, Floats, Ints, RatioColumn, Reader, TallyColumns
-from labeler.calculators.definition import Metric
 from labeler.calculators.ratio import Ratio
+from labeler.calculators.registry import Metric
 from labeler.calculators.statistics.intervals import Interval
 from labeler.calculators.summary import (
     Intervals,
@@ -29,14 +29,14 @@ from labeler.calculators.summary import (
     SummaryRow,
     Sums,
     drawn_with,
-    group_named,
+    group_label,
 )
 from labeler.errors import UsageError
 from labeler.labels.profiles import PROFILES
 
 
 @dataclass(frozen=True)
-class Coded:
+class Categorical:
     """A column of few distinct texts.
 
     Attributes:
@@ -62,7 +62,7 @@ class Frame(Reader, Protocol):
     columns: frozenset[str]
     """Names of the metadata columns that rows of the batch or of others beside it have."""
 
-    def coded(self, name: str) -> Coded:
+    def coded(self, name: str) -> Categorical:
         """One of the texts ``label``, ``failed`` and ``profile``."""
         ...
 
@@ -248,14 +248,14 @@ def _add(
             measured = measured[failed.codes[measured] < 0]
             if len(measured):
                 if metric.id not in ratios:
-                    ratios[metric.id] = ratios_of(metric, tallies, frame.rows)
+                    ratios[metric.id] = compute_column(metric, tallies, frame.rows)
                 whole = len(measured) == frame.rows
                 column = ratios[metric.id] if whole else ratios[metric.id].take(measured)
                 own = None if drawn is None else drawn[measured]
                 sums.of[metric.id].add(column, order[measured], own)
 
 
-def ratios_of(metric: Metric, tallies: TallyColumns, rows: int) -> RatioColumn:
+def compute_column(metric: Metric, tallies: TallyColumns, rows: int) -> RatioColumn:
     """A metric of many rows; one of a user's own may raise anything, and return anything."""
     if metric.vector is None:
         raise TypeError(f"metric {metric.id!r} has no vectorised form")
@@ -276,16 +276,18 @@ def ratios_of(metric: Metric, tallies: TallyColumns, rows: int) -> RatioColumn:
     return ratios
 
 
-def _groups(frame: Frame, by: str | None, question: str) -> Coded | None:
+def _groups(frame: Frame, by: str | None, question: str) -> Categorical | None:
     if by is None:
         return None
     numbers: dict[str, int] = {}
-    names = map(group_named, frame.metadata(by, question=by == question))
+    names = map(group_label, frame.metadata(by, question=by == question))
     codes = [numbers.setdefault(name, len(numbers)) for name in names]
-    return Coded(np.array(codes, np.int64), list(numbers))
+    return Categorical(np.array(codes, np.int64), list(numbers))
 
 
-def _parted(labels: Coded, groups: Coded | None) -> Iterable[tuple[str | None, str | None, Ints]]:
+def _parted(
+    labels: Categorical, groups: Categorical | None
+) -> Iterable[tuple[str | None, str | None, Ints]]:
     """The rows of each way of labelling and group, in order."""
     grouped = np.zeros_like(labels.codes) if groups is None else groups.codes
     width = 1 if groups is None else len(groups.names)
@@ -316,7 +318,7 @@ def _fitting(frame: Frame, rows: Ints, metrics: Sequence[Metric]) -> dict[Metric
 
 
 def _add_failed(
-    frame: Frame, sums: Sums[ColumnSum], rows: Ints, failed: Coded, *, unlabelled: bool
+    frame: Frame, sums: Sums[ColumnSum], rows: Ints, failed: Categorical, *, unlabelled: bool
 ) -> None:
     if not len(rows):
         return

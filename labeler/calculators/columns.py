@@ -131,7 +131,7 @@ class RatioColumn:
         code = np.uint8(reasons.index(reason) + 1)
         return replace(self, undefined=np.where(holds, code, self.undefined), reasons=reasons)
 
-    def where_undefined(self, other: RatioColumn) -> RatioColumn:
+    def undefined_like(self, other: RatioColumn) -> RatioColumn:
         """The same, undefined also where another one is, and there for its reason."""
         made = self
         for code, reason in enumerate(other.reasons, start=1):

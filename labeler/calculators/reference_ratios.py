@@ -11,8 +11,8 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from labeler.calculators.definition import metric
 from labeler.calculators.ratio import Ratio
+from labeler.calculators.registry import metric
 from labeler.calculators.tally import Tally
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ _IN_RESPONSE = ("reference_claims.response_verdict",)
 
 @metric(
     "context_recall",
-    dialect="claim",
+    definition="claim",
     default=True,
     needs=_IN_CONTEXT,
     source="DeepEval contextual recall; RAGAS context recall; RAGChecker claim recall",
@@ -45,7 +45,7 @@ def context_recall(tally: Tally) -> Ratio:
 
 @metric(
     "context_precision_claims",
-    dialect="claim",
+    definition="claim",
     default=True,
     needs=_IN_CONTEXT,
     source="RAGChecker context precision: of a set, not of a ranking",
@@ -77,7 +77,7 @@ def _context_utilization_claims(columns: TallyColumns) -> RatioColumn:
 
 @metric(
     "context_utilization_claims",
-    dialect="claim",
+    definition="claim",
     default=True,
     needs=(*_IN_CONTEXT, *_IN_RESPONSE),
     source="RAGChecker context utilization",
@@ -102,7 +102,7 @@ def context_utilization_claims(tally: Tally) -> Ratio:
 
 @metric(
     "claim_precision",
-    dialect="claim",
+    definition="claim",
     default=True,
     needs=_CORRECT,
     source="RAGChecker precision",
@@ -121,7 +121,7 @@ def claim_precision(tally: Tally) -> Ratio:
 
 @metric(
     "claim_recall",
-    dialect="claim",
+    definition="claim",
     default=True,
     needs=_IN_RESPONSE,
     source="RAGChecker recall",
@@ -145,12 +145,12 @@ def _claim_f1(columns: TallyColumns) -> RatioColumn:
     top = 2 * precision.numerator * recall.numerator
     bottom = precision.numerator * recall.denominator + recall.numerator * precision.denominator
     f1 = columns.plain(top, 1, parts=bottom.clip(min=1))
-    return f1.where_undefined(recall).where_undefined(precision)
+    return f1.undefined_like(recall).undefined_like(precision)
 
 
 @metric(
     "claim_f1",
-    dialect="claim",
+    definition="claim",
     default=True,
     needs=(*_CORRECT, *_IN_RESPONSE),
     source="RAGChecker F1",
@@ -174,7 +174,7 @@ def claim_f1(tally: Tally) -> Ratio:
 
 @metric(
     "noise_sensitivity_relevant",
-    dialect="claim",
+    definition="claim",
     default=True,
     higher_is_better=False,
     needs=(*_CORRECT, *_SUPPORTING, *_IN_CONTEXT),
@@ -197,7 +197,7 @@ def noise_sensitivity_relevant(tally: Tally) -> Ratio:
 
 @metric(
     "noise_sensitivity_irrelevant",
-    dialect="claim",
+    definition="claim",
     default=True,
     higher_is_better=False,
     needs=(*_CORRECT, *_SUPPORTING, *_IN_CONTEXT),
@@ -223,7 +223,7 @@ def noise_sensitivity_irrelevant(tally: Tally) -> Ratio:
 
 @metric(
     "hallucination_incorrect",
-    dialect="claim",
+    definition="claim",
     default=True,
     higher_is_better=False,
     needs=(*_CORRECT, *_SUPPORTING),
@@ -243,7 +243,7 @@ def hallucination_incorrect(tally: Tally) -> Ratio:
 
 @metric(
     "self_knowledge",
-    dialect="claim",
+    definition="claim",
     default=True,
     higher_is_better=False,
     needs=(*_CORRECT, *_SUPPORTING),

@@ -1,7 +1,7 @@
 """Numbers of scores: means, passes, and whether length earns anything.
 
 Scores of one criterion that were given in different ways, by two judges say, are never averaged;
-what several raters have in common is told by :mod:`labeler.calculators.panels`.
+what several raters have in common is told by :mod:`labeler.calculators.score_agreement`.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, TypedDict
 
-from labeler.calculators.definition import Metric
-from labeler.calculators.measuring import MetricsRow
+from labeler.calculators.metrics_row import MetricsRow
 from labeler.calculators.ratio import Ratio
+from labeler.calculators.registry import Metric
 from labeler.calculators.summary import Intervals, SummaryRow, summarize
 from labeler.calculators.tally import Tally
 from labeler.labels.logprobs import expected_score
@@ -39,7 +39,7 @@ def passes(score: Fraction, record: ScoreRecord) -> bool:
     return score >= Fraction(record.criterion.threshold)
 
 
-def criterion_of(signature: Signature) -> str:
+def criterion_name(signature: Signature) -> str:
     """The name of the criterion that a score's signature speaks of."""
     return signature.prompt.name.partition("+")[2] if signature.prompt else ""
 
@@ -64,12 +64,12 @@ def score_metrics(criterion: str) -> tuple[Metric, Metric]:
     )
 
 
-def is_of_scores(metric: Metric) -> bool:
+def is_score_metric(metric: Metric) -> bool:
     """Whether a metric is one of :func:`score_metrics`."""
     return metric.compute is _of_no_label
 
 
-def scores_apart(
+def split_scores(
     outcomes: Iterable[AnyOutcome], scores: list[ScoreOutcome]
 ) -> Iterator[AnyOutcome]:
     """Pass on what is no score, and put the scores on a list.
@@ -248,7 +248,7 @@ class _Sheet:
             if outcome.signature is None:
                 self._unread += [outcome] if isinstance(outcome, LabelFailure) else []
                 continue
-            name = criterion_of(outcome.signature)
+            name = criterion_name(outcome.signature)
             made_by = str(outcome.signature.model_copy(update={"trial": 0}))
             way = self._ways.setdefault((name, made_by), _Way(name, made_by))
             way.outcomes.append((outcome.signature.trial, outcome))
@@ -316,8 +316,8 @@ def _length(record: ScoreRecord) -> float:
 
 
 def _length_effect(name: str, label: str, points: Sequence[tuple[float, float]]) -> LengthEffect:
+    from labeler.calculators.statistics.intervals import Undefined  # noqa: PLC0415 - the same
     from labeler.calculators.statistics.slope import fit_slope  # noqa: PLC0415 - numpy takes its time to load
-    from labeler.calculators.statistics.undefined import Undefined  # noqa: PLC0415 - the same
 
     line = fit_slope([x for x, _ in points], [y for _, y in points])
     if isinstance(line, Undefined):
@@ -329,10 +329,10 @@ def _length_effect(name: str, label: str, points: Sequence[tuple[float, float]])
     return LengthEffect(name, label, len(points), line.slope, *ends)
 
 
-def _metric(name: str, dialect: str, formula: str, *, default: bool) -> Metric:
+def _metric(name: str, definition: str, formula: str, *, default: bool) -> Metric:
     return Metric(
         name=name,
-        dialect=dialect,
+        definition=definition,
         version=1,
         higher_is_better=True,
         needs=("score",),
@@ -340,7 +340,7 @@ def _metric(name: str, dialect: str, formula: str, *, default: bool) -> Metric:
         formula=formula,
         compute=_of_no_label,
         default=default,
-        bounded=dialect == PASS,
+        bounded=definition == PASS,
     )
 
 

@@ -6,8 +6,8 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from labeler.calculators.definition import metric
 from labeler.calculators.ratio import Ratio
+from labeler.calculators.registry import metric
 from labeler.calculators.tally import Tally
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ _SUPPORT = ("sentence_support_information",)
 
 @metric(
     "faithfulness",
-    dialect="sentence",
+    definition="sentence",
     default=True,
     needs=_SUPPORT,
     source="RAGAS and DeepEval faithfulness, with sentences for claims",
@@ -46,7 +46,7 @@ def _without_general(columns: TallyColumns) -> RatioColumn:
 
 @metric(
     "faithfulness",
-    dialect="without_general",
+    definition="without_general",
     needs=_SUPPORT,
     source="faithfulness over the sentences that make a claim",
     formula="supported response sentences, general ones left out / |A| without general ones",
@@ -70,7 +70,7 @@ def faithfulness_without_general(tally: Tally) -> Ratio:
 
 @metric(
     "hallucination_rate",
-    dialect="sentence",
+    definition="sentence",
     default=True,
     higher_is_better=False,
     needs=_SUPPORT,
@@ -89,7 +89,7 @@ def hallucination_rate(tally: Tally) -> Ratio:
 
 @metric(
     "context_precision",
-    dialect="rank",
+    definition="rank",
     default=True,
     needs=_RELEVANT,
     source="DeepEval contextual precision; RAGAS context precision",
@@ -108,7 +108,7 @@ def context_precision(tally: Tally) -> Ratio:
 
 @metric(
     "context_utilization_precision",
-    dialect="rank",
+    definition="rank",
     default=True,
     needs=_UTILIZED,
     source="RAGAS context precision without reference",
@@ -146,7 +146,7 @@ def _of_utilized(hits: tuple[bool, ...]) -> Ratio:
 
 @metric(
     "context_relevancy",
-    dialect="sentence",
+    definition="sentence",
     default=True,
     needs=_RELEVANT,
     source="DeepEval contextual relevancy, with sentences for statements",
@@ -164,7 +164,7 @@ def context_relevancy(tally: Tally) -> Ratio:
 
 @metric(
     "document_relevance",
-    dialect="document",
+    definition="document",
     default=True,
     needs=_RELEVANT,
     source="precision of retrieval, with documents as the unit",
@@ -185,7 +185,7 @@ def document_relevance(tally: Tally) -> Ratio:
 
 @metric(
     "citation_coverage",
-    dialect="sentence",
+    definition="sentence",
     default=True,
     needs=_SUPPORT,
     source="share of sentences that can be traced to a document sentence",

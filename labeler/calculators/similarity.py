@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from labeler.calculators.definition import ALL, Metric
-from labeler.calculators.measuring import MetricsRow
+from labeler.calculators.metrics_row import MetricsRow
 from labeler.calculators.ratio import Ratio
+from labeler.calculators.registry import ALL, Metric
 from labeler.calculators.tally import Tally
 from labeler.labels.record import (
     AnyOutcome,
@@ -29,7 +29,7 @@ NEEDS = "needs_questions"
 """Why a label has no such metric."""
 
 
-def mean_likeness(cosines: Sequence[float | None]) -> Ratio:
+def mean_cosine(cosines: Sequence[float | None]) -> Ratio:
     """Mean cosine of the written questions to the one that was asked.
 
     Counts: the sum of the cosines over how many questions were written; it lies between -1 and 1.
@@ -47,7 +47,7 @@ def mean_likeness(cosines: Sequence[float | None]) -> Ratio:
 def _similarity(record: QuestionsRecord) -> Ratio:
     if record.similarity is None:
         return Ratio.missing("no_vectors")
-    return mean_likeness(record.similarity.cosines)
+    return mean_cosine(record.similarity.cosines)
 
 
 def _ragas(record: QuestionsRecord) -> Ratio:
@@ -74,7 +74,7 @@ def _metric(
     name: str,
     of: Callable[[QuestionsRecord], Ratio],
     *,
-    dialect: str,
+    definition: str,
     default: bool,
     needs: tuple[str, ...],
     formula: str,
@@ -83,7 +83,7 @@ def _metric(
 ) -> Metric:
     return Metric(
         name=name,
-        dialect=dialect,
+        definition=definition,
         version=1,
         higher_is_better=higher_is_better,
         needs=needs,
@@ -99,7 +99,7 @@ QUESTION_METRICS: tuple[Metric, ...] = (
     _metric(
         "answer_relevancy_similarity",
         _similarity,
-        dialect="mean",
+        definition="mean",
         default=True,
         needs=("questions",),
         formula="(1/n) Σ cos(E(question_i), E(question))",
@@ -107,7 +107,7 @@ QUESTION_METRICS: tuple[Metric, ...] = (
     _metric(
         "answer_relevancy_similarity",
         _ragas,
-        dialect="ragas",
+        definition="ragas",
         default=False,
         needs=("questions", "noncommittal"),
         formula="0 if noncommittal, else (1/n) Σ cos(E(question_i), E(question))",
@@ -115,7 +115,7 @@ QUESTION_METRICS: tuple[Metric, ...] = (
     _metric(
         "noncommittal",
         _noncommittal,
-        dialect="flag",
+        definition="flag",
         default=True,
         needs=("noncommittal",),
         formula="1 if the answer evades, else 0",
@@ -136,10 +136,10 @@ def question_metrics(ids: str | Iterable[str] | None = None) -> tuple[Metric, ..
     if ids is None:
         return tuple(metric for metric in QUESTION_METRICS if metric.default)
     wanted = set(_names(ids))
-    return tuple(m for m in QUESTION_METRICS if wanted & {m.id, f"{m.name}:{m.dialect}", ALL})
+    return tuple(m for m in QUESTION_METRICS if wanted & {m.id, f"{m.name}:{m.definition}", ALL})
 
 
-def other_ids(ids: str | Iterable[str] | None) -> list[str] | None:
+def label_metric_ids(ids: str | Iterable[str] | None) -> list[str] | None:
     """The given ids without those of metrics of written questions; ``None`` stays."""
     if ids is None:
         return None
@@ -150,7 +150,7 @@ def _names(ids: str | Iterable[str]) -> list[str]:
     return [name.strip() for name in (ids.split(",") if isinstance(ids, str) else ids)]
 
 
-def with_subjects(outcomes: Iterable[AnyOutcome]) -> Iterator[tuple[AnyOutcome, bool]]:
+def flag_questions(outcomes: Iterable[AnyOutcome]) -> Iterator[tuple[AnyOutcome, bool]]:
     """Tell of each outcome whether it is about written questions.
 
     A row that could not even be read is about whatever the first of the others is about; those

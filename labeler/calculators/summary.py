@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from typing_extensions import TypedDict
 
-from labeler.calculators.definition import Metric
-from labeler.calculators.measuring import MetricsRow
+from labeler.calculators.metrics_row import MetricsRow
 from labeler.calculators.ratio import Ratio
+from labeler.calculators.registry import Metric
 from labeler.calculators.statistics.intervals import (
     LEVEL,
     RESAMPLES,
@@ -211,7 +211,7 @@ def summarize(
     parts: Parts[RowSum] = Parts(metrics, RowSum)
     for row in rows:
         parts.columns.update(row.metadata)
-        sums = parts.of(row.label, group_of(row, by))
+        sums = parts.of(row.label, group_name(row, by))
         sums.add(row, None if column is None else drawn_with(row.metadata.get(column)))
     return parts.rows(by, intervals)
 
@@ -328,12 +328,12 @@ def drawn_with(value: object) -> str | None:
     return None if value is None else str(value)
 
 
-def group_of(row: MetricsRow, by: str | None) -> str | None:
+def group_name(row: MetricsRow, by: str | None) -> str | None:
     """The group that a row is summarised in; ``None`` where rows are not grouped."""
-    return None if by is None else group_named(row.metadata.get(by))
+    return None if by is None else group_label(row.metadata.get(by))
 
 
-def group_named(value: object) -> str:
+def group_label(value: object) -> str:
     """The group of rows that have a value in the grouping column."""
     return "(none)" if value is None else str(value)
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from labeler.calculators.definition import metric
 from labeler.calculators.ratio import Ratio
+from labeler.calculators.registry import metric
 from labeler.calculators.tally import Tally
 from labeler.labels.answers import GPTLabelingOutput, VerbatimLabel
 
@@ -34,7 +34,7 @@ _CAPSTONE_SENTENCES = 20
 
 @metric(
     "relevance",
-    dialect="set",
+    definition="set",
     default=True,
     needs=_RELEVANT,
     source=_PAPER,
@@ -52,7 +52,7 @@ def relevance(tally: Tally) -> Ratio:
 
 @metric(
     "utilization",
-    dialect="set",
+    definition="set",
     default=True,
     needs=_UTILIZED,
     source=_PAPER,
@@ -70,7 +70,7 @@ def utilization(tally: Tally) -> Ratio:
 
 @metric(
     "completeness",
-    dialect="set",
+    definition="set",
     default=True,
     needs=_BOTH,
     source=_PAPER,
@@ -98,7 +98,7 @@ def _adherence_capstone(columns: TallyColumns) -> RatioColumn:
 
 @metric(
     "adherence",
-    dialect="set",
+    definition="set",
     default=True,
     needs=_SUPPORT,
     source=_PAPER,
@@ -121,7 +121,7 @@ def adherence(tally: Tally) -> Ratio:
 
 @metric(
     "adherence_fraction",
-    dialect="set",
+    definition="set",
     default=True,
     needs=_SUPPORT,
     source="adherence without its all-or-nothing step",
@@ -139,7 +139,7 @@ def adherence_fraction(tally: Tally) -> Ratio:
 
 @metric(
     "relevance",
-    dialect="ragbench",
+    definition="ragbench",
     needs=_RELEVANT,
     source=_COLUMNS,
     formula="len(R as stored) / N",
@@ -158,7 +158,7 @@ def relevance_ragbench(tally: Tally) -> Ratio:
 
 @metric(
     "utilization",
-    dialect="ragbench",
+    definition="ragbench",
     needs=_UTILIZED,
     source=_COLUMNS,
     formula="len(U as stored) / N",
@@ -177,7 +177,7 @@ def utilization_ragbench(tally: Tally) -> Ratio:
 
 @metric(
     "completeness",
-    dialect="ragbench",
+    definition="ragbench",
     needs=_BOTH,
     source=_COLUMNS,
     formula="|set(R)∩set(U)| / len(R as stored); 1 if R is empty",
@@ -196,7 +196,7 @@ def completeness_ragbench(tally: Tally) -> Ratio:
 
 @metric(
     "adherence",
-    dialect="ragbench",
+    definition="ragbench",
     needs=("overall_supported", *_SUPPORT),
     source=_COLUMNS,
     formula="1 if the list of unsupported sentences is empty, else 0",
@@ -230,7 +230,7 @@ def unsupported_as_published(stored: GPTLabelingOutput | VerbatimLabel) -> list[
 
 @metric(
     "relevance",
-    dialect="length",
+    definition="length",
     needs=_RELEVANT,
     source=_PAPER,
     formula="Σ chars of R / Σ chars of S",
@@ -248,7 +248,7 @@ def relevance_length(tally: Tally) -> Ratio:
 
 @metric(
     "utilization",
-    dialect="length",
+    definition="length",
     needs=_UTILIZED,
     source=_PAPER,
     formula="Σ chars of U / Σ chars of S",
@@ -266,7 +266,7 @@ def utilization_length(tally: Tally) -> Ratio:
 
 @metric(
     "completeness",
-    dialect="length",
+    definition="length",
     needs=_BOTH,
     source=_PAPER,
     formula="Σ chars of R∩U / Σ chars of R",
@@ -286,7 +286,7 @@ def completeness_length(tally: Tally) -> Ratio:
 
 @metric(
     "adherence",
-    dialect="length",
+    definition="length",
     needs=_SUPPORT,
     source=_PAPER,
     formula="1 if every response sentence is fully supported, else 0",
@@ -307,7 +307,7 @@ def _relevance_capstone(columns: TallyColumns) -> RatioColumn:
 
 @metric(
     "relevance",
-    dialect="capstone",
+    definition="capstone",
     needs=_RELEVANT,
     source=_GUIDE,
     formula="min(1, |R| / 20); 0 if R is empty",
@@ -329,7 +329,7 @@ def _utilization_capstone(columns: TallyColumns) -> RatioColumn:
 
 @metric(
     "utilization",
-    dialect="capstone",
+    definition="capstone",
     needs=_BOTH,
     source=_GUIDE,
     formula="min(1, |U| / |R|); 0 if R is empty",
@@ -352,7 +352,7 @@ def _completeness_capstone(columns: TallyColumns) -> RatioColumn:
 
 @metric(
     "completeness",
-    dialect="capstone",
+    definition="capstone",
     needs=_BOTH,
     source=_GUIDE,
     formula="|R∩U| / |R|; if R is empty: 1 if U is empty too, else 0",
@@ -370,7 +370,7 @@ def completeness_capstone(tally: Tally) -> Ratio:
 
 @metric(
     "adherence",
-    dialect="capstone",
+    definition="capstone",
     needs=_SUPPORT,
     source=_GUIDE,
     formula="1 if every response sentence is fully supported or there is none, else 0",
@@ -393,12 +393,12 @@ def _trace_mean_capstone(columns: TallyColumns) -> RatioColumn:
     of_relevant = columns.utilized.clip(max=columns.relevant) + columns.relevant_and_utilized + none
     total = relevance + _CAPSTONE_SENTENCES * (of_relevant + adherence.numerator * some)
     mean = columns.plain(total, 4, parts=_CAPSTONE_SENTENCES * some)
-    return mean.where_undefined(adherence)
+    return mean.undefined_like(adherence)
 
 
 @metric(
     "trace_mean",
-    dialect="capstone",
+    definition="capstone",
     needs=(*_BOTH, *_SUPPORT),
     source=_GUIDE,
     formula="(relevance + utilization + completeness + adherence) / 4, all of this dialect",

@@ -105,8 +105,8 @@ def _compare(
             "(--trial 0 --trial-b 1)"
         )
     return compare_labels(
-        api.read_any(labels),
-        api.read_any(other),
+        api.stored_outcomes(labels),
+        api.stored_outcomes(other),
         names=(labels, other),
         trials=(trial, trial_b),
         by=by,
@@ -128,7 +128,7 @@ def _judge(
     if labels == human == STDIN:
         raise UsageError("only one of labels and human labels can come from standard input")
     return compare_with_people(
-        api.read_any(labels),
+        api.stored_outcomes(labels),
         _human_labels(labels, human, trial, random_sample=random_sample, blind_only=blind_only),
         name=labels,
         human_name=human,
@@ -162,7 +162,7 @@ def _human_labels(
         say(f"{where}: cut off, as by a crash, and left out")
     found = for_agreement(
         read.events,
-        api.read_any(labels),
+        api.stored_outcomes(labels),
         trial=trial,
         random_sample=random_sample,
         blind_only=blind_only,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from labeler.calculators.statistics.corrected import Corrected
+from labeler.calculators.statistics.bias_correction import Corrected
 from labeler.cli.tables import Column, Grid, given_up, show
 from labeler.cli.terminal import Sheet, say
 from labeler.comparing.agreement import (

@@ -23,7 +23,7 @@ from labeler.version import __version__
 
 if TYPE_CHECKING:
     from labeler.audit import Audit, Audited, Check, CheckRow, Finding
-    from labeler.audit.exporting import FindingRow
+    from labeler.audit.export import FindingRow
     from labeler.cli.tables import Grid
     from labeler.labels.record import AnyOutcome
 
@@ -68,7 +68,7 @@ def audit(
 ) -> None:
     """Find labels that contradict themselves or the texts."""
     from labeler.audit import audit_labels, select_checks
-    from labeler.audit.exporting import finding_rows
+    from labeler.audit.export import finding_rows
 
     if (rows and as_json) or (listing and (rows or as_json or by or output)):
         raise UsageError("--rows goes without --json, --list without --rows, --json, --by and -o")
@@ -138,7 +138,7 @@ def _check_output(output: str | None, labels: str) -> None:
 
 
 def _write(path: Path, rows: Iterable[FindingRow]) -> None:
-    from labeler.audit.exporting import FindingRow, cells
+    from labeler.audit.export import FindingRow, cells
     from labeler.data.label_files import replaced
 
     with replaced(path) as file:
@@ -323,10 +323,10 @@ def _headline(found: Audit) -> str:
 
 def _worst(record: Audited) -> str:
     """The finding of a record that weighs most, on one line, and how many more there are."""
-    from labeler.audit import WEIGHTS, doubt_of
+    from labeler.audit import WEIGHTS, suspicion_score
 
     order = list(WEIGHTS)
-    worst = min(record.findings, key=lambda f: (-doubt_of([f]), order.index(f.severity)))
+    worst = min(record.findings, key=lambda f: (-suspicion_score([f]), order.index(f.severity)))
     more = f" (and {len(record.findings) - 1} more)" if len(record.findings) > 1 else ""
     return f"{worst.severity}{more} {_line(worst)}"
 

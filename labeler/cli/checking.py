@@ -61,7 +61,7 @@ def check(
     if group and on != "interval":
         raise UsageError("--group is for intervals: it goes with --on interval")
     step_summary = _step_summary() if github else None
-    gates, rows = api.gauge(api.read_any(labels), demands, column=group or "")
+    gates, rows = api.gauge(api.stored_outcomes(labels), demands, column=group or "")
     verdicts = check_rows(
         rows,
         gates,

@@ -16,9 +16,8 @@ from labeler.sentences.characters import plain_json
 from labeler.version import __version__
 
 if TYPE_CHECKING:
-    from labeler.calculators.statistics.intervals import Interval
+    from labeler.calculators.statistics.intervals import Interval, Undefined
     from labeler.calculators.statistics.paired import PValue
-    from labeler.calculators.statistics.undefined import Undefined
     from labeler.cli.tables import Grid
     from labeler.comparing.compare import Comparison, MetricComparison, Moved
     from labeler.comparing.pairs import Side
@@ -62,8 +61,8 @@ def compare(
     if a == b == STDIO:
         raise UsageError("standard input (-) can be read once; give one side as a file")
     comparison = comparing.compare(
-        api.read_any(a),
-        api.read_any(b),
+        api.stored_outcomes(a),
+        api.stored_outcomes(b),
         ids,
         by=by,
         a_signature=a_signature,

@@ -107,7 +107,7 @@ def export(
     for path in (output, str(beside)):
         refuse_own_input([labels], path)
         keep_corrections(path)
-    chosen = choose(api.read_any(labels), top=top, sample=sample, seed=seed)
+    chosen = choose(api.stored_outcomes(labels), top=top, sample=sample, seed=seed)
     written = _write_tasks(chosen, chosen_tool, Path(output), blind=blind, labels=labels)
     with replaced(beside) as file:
         file.write(chosen_tool.settings())
@@ -153,7 +153,7 @@ def import_(
     imported = import_answers(
         read_exported(exported),
         TOOLS[tool],
-        api.read_any(labels),
+        api.stored_outcomes(labels),
         read.events,
         now=lambda: datetime.now(UTC),
         names=read_names(annotator or []),

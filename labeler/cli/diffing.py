@@ -76,8 +76,8 @@ def diff(
     if html is not None:
         _check_page(html, [a, b])
     found = open_diff(
-        api.read_any(a),
-        api.read_any(b),
+        api.stored_outcomes(a),
+        api.stored_outcomes(b),
         metrics=ids,
         by=by,
         names=(a, b),

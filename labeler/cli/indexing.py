@@ -13,7 +13,7 @@ from labeler.errors import StoreError, UsageError
 
 if TYPE_CHECKING:
     from labeler.calculators import Intervals, Metric, SummaryRow
-    from labeler.calculators.index.serving import Asked, Served
+    from labeler.calculators.index.summaries import StoredSummary, SummaryRequest
     from labeler.cli.distributing import Counters
     from labeler.labels.record import ScoreOutcome
 
@@ -26,8 +26,8 @@ def index(
     rebuild: Annotated[bool, typer.Option("--rebuild", help="Make it anew.")] = False,
 ) -> None:
     """Index labels, so that metrics are computed at the speed of the disk."""
-    from labeler.calculators.index.parquet import DamagedIndex
     from labeler.calculators.index.rows import Unindexable
+    from labeler.calculators.index.segments import DamagedIndex
     from labeler.cli.terminal import say
 
     path = Path(labels)
@@ -45,8 +45,8 @@ def index(
 
 def _maker(labels: str, *, rebuild: bool) -> tuple[Path, Callable[[], int]]:
     """Where the index of labels is to be, and what makes it and counts its rows."""
+    from labeler.calculators.index.paths import FOLDER, PARTS_FOLDER, is_store, sidecar_of
     from labeler.calculators.index.sidecar import write_indexes, write_sidecar
-    from labeler.calculators.index.where import FOLDER, PARTS_FOLDER, is_store, sidecar_of
     from labeler.data.label_files import parts_of
 
     path = Path(labels)
@@ -66,9 +66,9 @@ def _maker(labels: str, *, rebuild: bool) -> tuple[Path, Callable[[], int]]:
 def _catch_up(store: Path, *, rebuild: bool) -> int:
     from contextlib import closing
 
-    from labeler.calculators.index.stored import catch_up
+    from labeler.calculators.index.store_index import update_index
 
-    made = catch_up(store, rebuild=rebuild)
+    made = update_index(store, rebuild=rebuild)
     if made is None:
         return 0
     with closing(made):
@@ -99,12 +99,12 @@ def summarize_columns(
     Returns:
         ``None`` where the records must be read one by one.
     """
-    from labeler.calculators.index.where import is_worthwhile
+    from labeler.calculators.index.paths import is_worthwhile
 
     if counters.engine == "local" and not is_worthwhile(labels):
         return None
 
-    from labeler.calculators.index.serving import Asked, summarize_stored
+    from labeler.calculators.index.summaries import SummaryRequest, summarize_stored
     from labeler.cli.terminal import say
     from labeler.labels.record import records_of
 
@@ -113,16 +113,18 @@ def summarize_columns(
             labels, metrics, by, fitting=fitting, intervals=intervals, notice=say
         )
     else:
-        served = _on_ray(labels, Asked(metrics, by, fitting, intervals), counters.workers)
+        served = _on_ray(labels, SummaryRequest(metrics, by, fitting, intervals), counters.workers)
     if served is None:
         return None
     scores += records_of(served.others, "score")
     return served.summary, served.rows
 
 
-def _on_ray(labels: Sequence[str], asked: Asked, workers: int | None) -> Served | None:
+def _on_ray(
+    labels: Sequence[str], asked: SummaryRequest, workers: int | None
+) -> StoredSummary | None:
     """What workers of Ray count of label files."""
-    from labeler.calculators.index.where import files_of
+    from labeler.calculators.index.paths import files_of
     from labeler.cli.terminal import say
     from labeler.integrations.ray.counting import summarize_in_parts
     from labeler.integrations.ray.on_ray import counts_on_ray, processors

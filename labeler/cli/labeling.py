@@ -258,7 +258,7 @@ def import_labels(
     from labeler import api
     from labeler.cli.terminal import say
 
-    imported = api.import_labels(api.read_any(file), store)
+    imported = api.import_labels(api.stored_outcomes(file), store)
     say(f"{store}: {imported.new} new, {imported.present} there already")
     for id in imported.differing:  # noqa: A001 - the field's name
         say(f"  {id!r} is there with another label, which was kept")
@@ -270,4 +270,4 @@ def export(*, output: options.Output = "-", store: options.Store = ".labeler") -
     from labeler.cli.terminal import say
 
     check_label_target([store], output)
-    say(f"{api.write_labels(api.read_any(store), output)} records exported from {store}")
+    say(f"{api.write_labels(api.stored_outcomes(store), output)} records exported from {store}")

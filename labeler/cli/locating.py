@@ -43,7 +43,7 @@ def refuse_repeats(names: Sequence[str]) -> None:
     Raises:
         UsageError: each of their rows would count twice.
     """
-    from labeler.calculators.index.where import is_store
+    from labeler.calculators.index.paths import is_store
     from labeler.data.label_files import parts_of
 
     named: dict[str, str] = {}
@@ -66,10 +66,10 @@ def outcomes_at(labels: str) -> Iterator[AnyOutcome]:
     Raises:
         UsageError: nothing is there, or it cannot be read.
     """
-    from labeler.calculators.reading import read_any
+    from labeler.calculators.outcomes import stored_outcomes
 
     for name in located([labels]):
-        yield from read_any(name)
+        yield from stored_outcomes(name)
 
 
 def _is_lines(address: str) -> bool:

@@ -70,11 +70,12 @@ def metrics(
     workers: distributing.Workers = None,
 ) -> None:
     """Compute metrics from stored labels."""
-    from labeler.calculators import Intervals, reading, select_metrics, summarize
-    from labeler.calculators.definition import ALL
-    from labeler.calculators.panels import panels_of
-    from labeler.calculators.scores import scores_apart, summarize_scores
-    from labeler.calculators.similarity import other_ids, question_metrics
+    from labeler.calculators import Intervals, select_metrics, summarize
+    from labeler.calculators.outcomes import measure_outcomes, stored_outcomes
+    from labeler.calculators.registry import ALL
+    from labeler.calculators.score_agreement import compare_raters
+    from labeler.calculators.scores import split_scores, summarize_scores
+    from labeler.calculators.similarity import label_metric_ids, question_metrics
     from labeler.cli import indexing, tables
     from labeler.cli.score_view import print_panels
 
@@ -86,12 +87,12 @@ def metrics(
     questions = question_metrics(ids)
     if listing:
         named = ALL if ids is None else ids
-        tables.print_metrics((*select_metrics(other_ids(named)), *question_metrics(named)))
+        tables.print_metrics((*select_metrics(label_metric_ids(named)), *question_metrics(named)))
         return
     sources = _sources(labels, output)
     scores: list[ScoreOutcome] = []
-    outcomes = scores_apart(chain.from_iterable(map(reading.read_any, sources)), scores)
-    chosen, unknown = _known(other_ids(ids))
+    outcomes = split_scores(chain.from_iterable(map(stored_outcomes, sources)), scores)
+    chosen, unknown = _known(label_metric_ids(ids))
     served = (
         indexing.summarize_columns(
             sources, chosen, by, drawn, counters, fitting=ids is None, scores=scores
@@ -104,7 +105,7 @@ def metrics(
         outcomes = iter(list(outcomes))
         _check_criteria(unknown, scores, ", ".join(sources))
     asked = None if ids is None else chosen
-    measured = reading.measured(outcomes, asked, questions=questions, column=group or "")
+    measured = measure_outcomes(outcomes, asked, questions=questions, column=group or "")
     if rows:
         _put_rows(chain(measured, _score_rows(scores, ids)), output)
         return
@@ -125,7 +126,7 @@ def metrics(
     else:
         tables.print_summary(summary, __version__, drawn, chosen, by=by)
         tables.print_summary(scored, __version__, drawn, by=by)
-        print_panels(panels_of(kept))
+        print_panels(compare_raters(kept))
 
 
 def _sources(labels: list[str] | None, output: str | None) -> list[str]:
@@ -149,7 +150,7 @@ def _check_group(group: str | None, *, alone: bool) -> None:
 
 def _put_rows(rows: Iterable[MetricsRow], output: str | None) -> None:
     """Write metric rows to a file, or print them as JSON Lines."""
-    from labeler.calculators.tables import write_metric_rows
+    from labeler.calculators.export import write_metric_rows
     from labeler.cli.terminal import say
 
     if output is not None:
@@ -161,7 +162,7 @@ def _put_rows(rows: Iterable[MetricsRow], output: str | None) -> None:
 
 def _put_summaries(rows: Sequence[SummaryRow], output: str | None) -> None:
     """Write summaries to a file, or print them as JSON."""
-    from labeler.calculators.tables import write_summaries
+    from labeler.calculators.export import write_summaries
     from labeler.cli.terminal import say
 
     if output is not None:
@@ -174,7 +175,7 @@ def _asked_besides(
     ids: str | None, labelled: Sequence[Metric], of_scores: Sequence[Metric]
 ) -> bool:
     """Whether a metric was asked for by its own id that is none of the scores there are."""
-    from labeler.calculators.definition import ALL
+    from labeler.calculators.registry import ALL
 
     named = ids is not None and ids.strip() != ALL
     return named and bool({metric.id for metric in labelled} - {m.id for m in of_scores})
@@ -210,11 +211,11 @@ def _check_criteria(
 
 def _of_scores(scores: Sequence[ScoreOutcome], ids: str | None) -> list[Metric]:
     """The metrics of the criteria that there are scores for; those of the ids, where given."""
-    from labeler.calculators.definition import ALL
-    from labeler.calculators.scores import criterion_of, score_metrics
+    from labeler.calculators.registry import ALL
+    from labeler.calculators.scores import criterion_name, score_metrics
 
     signed = (outcome.signature for outcome in scores if outcome.signature)
-    every = [m for name in dict.fromkeys(map(criterion_of, signed)) for m in score_metrics(name)]
+    every = [m for name in dict.fromkeys(map(criterion_name, signed)) for m in score_metrics(name)]
     if ids is None:
         return every
     wanted = {name.strip() for name in ids.split(",")}
@@ -222,15 +223,15 @@ def _of_scores(scores: Sequence[ScoreOutcome], ids: str | None) -> list[Metric]:
 
 
 def _spellings(metric: Metric) -> set[str]:
-    return {metric.id, f"{metric.name}:{metric.dialect}"}
+    return {metric.id, f"{metric.name}:{metric.definition}"}
 
 
 def _scores_for(scores: Sequence[ScoreOutcome], metrics: Sequence[Metric]) -> list[ScoreOutcome]:
     """The scores by the criteria of metrics, and the rows that could not even be read."""
-    from labeler.calculators.scores import criterion_of
+    from labeler.calculators.scores import criterion_name
 
     names = {metric.name for metric in metrics}
-    return [o for o in scores if not o.signature or criterion_of(o.signature) in names]
+    return [o for o in scores if not o.signature or criterion_name(o.signature) in names]
 
 
 def _score_rows(scores: Sequence[ScoreOutcome], ids: str | None) -> Iterator[MetricsRow]:
@@ -249,11 +250,11 @@ def calibrate(
     truth: Annotated[str, typer.Argument(help="Labels of the same records that are trusted.")],
 ) -> None:
     """Fit the embedded judge's threshold to labels you trust."""
-    from labeler.calculators import reading
+    from labeler.calculators.outcomes import read_records
     from labeler.judges.embedded.calibration import calibrate as fit
     from labeler.judges.embedded.calibration import pairs_from_records
 
-    pairs = pairs_from_records(reading.read_records(scored), reading.read_records(truth))
+    pairs = pairs_from_records(read_records(scored), read_records(truth))
     _print_json(fit(pairs).model_dump())
 
 
@@ -264,11 +265,11 @@ def show(
     as_json: Annotated[bool, typer.Option("--json", help="The record as JSON.")] = False,
 ) -> None:
     """Show one record: sentences, support or scores, explanations."""
-    from labeler.calculators import reading
+    from labeler.calculators.outcomes import stored_outcomes
     from labeler.cli import record_view
     from labeler.cli.terminal import say
 
-    found = _find(reading.read_any(labels), id, labels)
+    found = _find(stored_outcomes(labels), id, labels)
     scores = [outcome for outcome in found if outcome.kind == "score"]
     several = scores and scores[0] is found[0]  # by several criteria, and in trials
     shown: Sequence[AnyOutcome] = scores if several else found[:1]

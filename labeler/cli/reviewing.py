@@ -110,7 +110,7 @@ def _session(
     seed: int,
 ) -> ReviewSession:
     from labeler import api
-    from labeler.audit import doubt_of, findings_of
+    from labeler.audit import findings_of, suspicion_score
     from labeler.calculators import select_metrics
     from labeler.data.corrections.overlay import CorrectionsFile
     from labeler.review.corrections_log import CorrectionsLog
@@ -129,7 +129,7 @@ def _session(
     label_set = LabelSet(
         api.read_labels(labels),
         metrics,
-        doubt=(lambda record: doubt_of(findings_of(record)))
+        doubt=(lambda record: suspicion_score(findings_of(record)))
         if settings.queue == "doubtful"
         else None,
         name=labels,

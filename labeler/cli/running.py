@@ -122,7 +122,7 @@ def watching(doing: str) -> Generator[Callable[[Iterable[U]], Iterator[U]]]:
 
 def check_target(labels: list[str], output: str | None) -> None:
     """Refuse to write numbers over what was paid for or said, or to a file of no known form."""
-    from labeler.calculators.tables import check_table
+    from labeler.calculators.export import check_table
 
     if output is not None:
         check_table(output)

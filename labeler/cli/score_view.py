@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from labeler.calculators.panels import Panel
+from labeler.calculators.score_agreement import Panel
 from labeler.calculators.scores import LengthEffect
 from labeler.cli.tables import Column, Grid, show
 from labeler.cli.terminal import Sheet

@@ -72,7 +72,7 @@ def score(
 ) -> int:
     """Score rows by criteria: one judge call for each, none where it is stored."""
     from labeler import api
-    from labeler.calculators.panels import Panels
+    from labeler.calculators.score_agreement import RaterScores
     from labeler.cli.judging import choose_judge, choose_judges, limits_of, price_told
     from labeler.cli.score_view import print_panels
     from labeler.cli.terminal import Progress, say
@@ -105,7 +105,7 @@ def score(
         f"stopping: requests in flight may finish within {GRACE_SECONDS:g} s; "
         "press Ctrl-C again to drop them"
     )
-    methods, panels = Counter[str](), Panels() if len(chosen) > 1 or repeat > 1 else None
+    methods, panels = Counter[str](), RaterScores() if len(chosen) > 1 or repeat > 1 else None
 
     def take(outcome: ScoreOutcome) -> None:
         methods.update(_method(outcome))

@@ -15,7 +15,13 @@ from decimal import Decimal
 from typing import Any, Literal, NamedTuple
 
 from labeler.calculators import Metric, select_metrics
-from labeler.calculators.statistics.intervals import LEVEL, RESAMPLES, Interval, check_options
+from labeler.calculators.statistics.intervals import (
+    LEVEL,
+    RESAMPLES,
+    Interval,
+    Undefined,
+    check_options,
+)
 from labeler.calculators.statistics.paired import (
     PValue,
     holm,
@@ -25,7 +31,6 @@ from labeler.calculators.statistics.paired import (
     paired_interval,
     sign_flip_test,
 )
-from labeler.calculators.statistics.undefined import Undefined
 from labeler.comparing.pairs import Counts, Flip, Pair, Side, join, read_side
 from labeler.errors import UsageError
 from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord, Outcome, records_of

@@ -25,7 +25,7 @@ from labeler.calculators import (
     select_metrics,
     summarize,
 )
-from labeler.calculators.summary import group_of
+from labeler.calculators.summary import group_name
 from labeler.errors import UsageError
 from labeler.labels.record import (
     AnyOutcome,
@@ -274,7 +274,7 @@ class _Gathering:
     def _add(self, outcome: Outcome) -> None:
         row, pattern_values = self._measured(outcome)
         entries, label = self._entries, row.label
-        group = group_of(row, self._by)
+        group = group_name(row, self._by)
         self._groups.append(None if group is None else visible(group))
         self._rows.append(self._lean(row))
         entries.ids.append(visible(outcome.id))

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from typing_extensions import TypedDict
 
-from labeler.audit.definition import Finding
+from labeler.audit.registry import Finding
 from labeler.calculators import Ratio
 from labeler.labels.answers import (
     ClaimsLabelingOutput,

@@ -8,7 +8,7 @@ import random
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from labeler.audit import doubt_of, findings_of
+from labeler.audit import findings_of, suspicion_score
 from labeler.data.corrections.correction import Queue
 from labeler.errors import UsageError
 from labeler.labels.record import AnyOutcome, LabelRecord, is_canary
@@ -77,7 +77,7 @@ def choose(
     records = _distinct(outcomes)
     if top is not None:
         ranked = heapq.nsmallest(
-            top, ((-doubt_of(findings_of(r)), place, r) for place, r in enumerate(records))
+            top, ((-suspicion_score(findings_of(r)), place, r) for place, r in enumerate(records))
         )
         yield from (Chosen(record, "doubtful") for _, _, record in ranked)
     elif sample is not None:

@@ -17,7 +17,7 @@ from typing import Any
 from starlette.exceptions import HTTPException
 from typing_extensions import TypedDict
 
-from labeler.audit import CHECKS, doubt_of, findings_of
+from labeler.audit import CHECKS, findings_of, suspicion_score
 from labeler.calculators import Metric, measure
 from labeler.data.corrections.correction import Correction, Judgement, Opinion, Queue
 from labeler.data.corrections.differences import differences, judgement_of
@@ -255,7 +255,9 @@ class ReviewSession:
     def _record_view(self, record: LabelRecord) -> RecordView:
         findings = findings_of(record)
         metrics = measure(record, self.metrics).metrics
-        return record_view(record, metrics=metrics, findings=findings, doubt=doubt_of(findings))
+        return record_view(
+            record, metrics=metrics, findings=findings, doubt=suspicion_score(findings)
+        )
 
     def _counts(self, snapshot: Snapshot, annotator: str, position: int) -> CountsView:
         latest = (snapshot.current.get((key, annotator)) for key in self.keys)

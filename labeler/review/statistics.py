@@ -16,7 +16,7 @@ from typing import Any
 from typing_extensions import TypedDict
 
 from labeler.calculators.rater_agreement import UNITS, is_yes_or_no
-from labeler.calculators.statistics.corrected import Corrected, plain_mean
+from labeler.calculators.statistics.bias_correction import Corrected, plain_mean
 from labeler.comparing.agreement import compare_with_people
 from labeler.comparing.agreement.estimates import estimate
 from labeler.comparing.agreement.matching import People, judged, record_fields, together

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from audited import judged
-from labeler.audit import CHECKS, Finding, audit_labels, doubt_of, findings_of
-from labeler.audit.exporting import guarded
-from labeler.audit.figures import claimed_figures, is_known, known_figures
+from labeler.audit import CHECKS, Finding, audit_labels, findings_of, suspicion_score
+from labeler.audit.export import guarded
 from labeler.audit.mentions import named_keys
+from labeler.audit.numerals import claimed_figures, is_known, known_figures
 from labeler.audit.stances import affirms, denies
 from labeler.labels.record import LabelRecord
 
@@ -102,8 +102,8 @@ def test_a_record_is_flagged_only_by_checks_that_apply(made: LabelRecord) -> Non
 @given(FINDINGS)
 def test_doubt_lies_between_0_and_1_and_is_0_only_without_findings(findings: list[Finding]) -> None:
     """Whatever was found."""
-    assert 0 <= doubt_of(findings) <= 1
-    assert (doubt_of(findings) == 0) is not bool(findings)
+    assert 0 <= suspicion_score(findings) <= 1
+    assert (suspicion_score(findings) == 0) is not bool(findings)
 
 
 @given(FINDINGS, st.randoms(use_true_random=False))
@@ -111,13 +111,15 @@ def test_doubt_does_not_depend_on_order_or_repetition(
     findings: list[Finding], dice: random.Random
 ) -> None:
     """To the last digit."""
-    assert doubt_of(dice.sample(findings * 2, 2 * len(findings))) == doubt_of(findings)
+    assert suspicion_score(dice.sample(findings * 2, 2 * len(findings))) == suspicion_score(
+        findings
+    )
 
 
 @given(FINDINGS, FINDINGS)
 def test_another_finding_never_lowers_doubt(some: list[Finding], more: list[Finding]) -> None:
     """It is monotone."""
-    assert doubt_of(some + more) >= doubt_of(some)
+    assert suspicion_score(some + more) >= suspicion_score(some)
 
 
 @given(ANY_TEXT)

@@ -19,9 +19,9 @@ from any_labels import ANY_LABEL, wide_labels
 from labeler.calculators import METRICS, Intervals, measure, select_metrics, summarize, tally
 from labeler.calculators.column_summary import ColumnCounts, Frame, _Total, summarize_columns
 from labeler.calculators.columns import TallyColumns
-from labeler.calculators.index.frames import Gathering, MemoryFrame
-from labeler.calculators.index.parquet import Segment, SegmentWriter
+from labeler.calculators.index.frames import MemoryFrame, RowBatch
 from labeler.calculators.index.rows import failure_row, label_row
+from labeler.calculators.index.segments import Segment, SegmentWriter
 from labeler.labels.record import LabelFailure, LabelRecord, Outcome
 from labelled import record
 
@@ -54,9 +54,9 @@ def outcomes(draw: st.DrawFn) -> list[Outcome]:
     return found
 
 
-def gathered(rows: Sequence[Outcome], first: int = 0) -> Gathering:
+def gathered(rows: Sequence[Outcome], first: int = 0) -> RowBatch:
     """Rows on their way into columns, in places from the first on."""
-    batch = Gathering()
+    batch = RowBatch()
     for place, outcome in enumerate(rows, start=first):
         if isinstance(outcome, LabelRecord):
             batch.add_label(place, label_row(outcome))
@@ -65,7 +65,7 @@ def gathered(rows: Sequence[Outcome], first: int = 0) -> Gathering:
     return batch
 
 
-def in_file(batches: Sequence[Gathering], path: Path) -> Segment:
+def in_file(batches: Sequence[RowBatch], path: Path) -> Segment:
     """The same batches, written and read again."""
     writer = SegmentWriter(path.parent)
     for batch in batches:

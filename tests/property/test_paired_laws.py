@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labeler.calculators.statistics.intervals import Interval
+from labeler.calculators.statistics.intervals import Interval, Undefined
 from labeler.calculators.statistics.paired import (
     PValue,
     holm,
@@ -19,7 +19,6 @@ from labeler.calculators.statistics.paired import (
     sign_flip_test,
 )
 from labeler.calculators.statistics.slope import Slope, fit_slope
-from labeler.calculators.statistics.undefined import Undefined
 
 EIGHTHS = st.integers(-8, 8).map(lambda n: n / 8)
 """Differences of shares that floats hold exactly."""

@@ -26,12 +26,12 @@ from labeler.audit import (
     Subject,
     audit_labels,
     check,
-    doubt_of,
     findings_of,
     repeat_check,
     select_checks,
+    suspicion_score,
 )
-from labeler.audit.exporting import cells, finding_rows, guarded
+from labeler.audit.export import cells, finding_rows, guarded
 from labeler.cli import auditing
 from labeler.comparing.human_labels import read_human_labels
 from labeler.data.corrections.overlay import CorrectionsFile
@@ -169,14 +169,14 @@ def finding(name: str) -> Finding:
 def test_doubt_joins_the_weights_of_distinct_checks() -> None:
     """Half and a quarter leave 3/8; the same check twice counts once."""
     half, quarter = finding("overall_against_sentences"), finding("support_shares_no_word")
-    assert doubt_of([]) == 0
-    assert doubt_of([half]) == 0.5
-    assert doubt_of([half, half, quarter]) == 0.625
+    assert suspicion_score([]) == 0
+    assert suspicion_score([half]) == 0.5
+    assert suspicion_score([half, half, quarter]) == 0.625
 
 
 def test_a_finding_of_an_absent_check_weighs_by_its_severity() -> None:
     """Its module need not be installed where findings are read."""
-    assert doubt_of([finding("of_somebody_else")]) == 0.25
+    assert suspicion_score([finding("of_somebody_else")]) == 0.25
 
 
 # -- checks of one's own --------------------------------------------------------------------------
@@ -198,7 +198,7 @@ def test_anybody_can_add_a_check(monkeypatch: pytest.MonkeyPatch) -> None:
     chosen = select_checks(f"{__name__}:shouting,utilized_nothing")
     assert [each.id for each in chosen] == ["shouting", "utilized_nothing"]
     (seen,) = findings_of(loud, chosen)
-    assert (seen.check, seen.keys, doubt_of([seen])) == ("shouting", ("a",), 1)
+    assert (seen.check, seen.keys, suspicion_score([seen])) == ("shouting", ("a",), 1)
 
 
 @pytest.mark.usefixtures("own_checks")

@@ -289,7 +289,7 @@ def test_ids_name_dialects() -> None:
 THIRD_PARTY = """
 from labeler import Ratio, metric
 
-@metric("documents_twice", dialect="own", needs=("documents",), source="us", formula="2C / 1")
+@metric("documents_twice", definition="own", needs=("documents",), source="us", formula="2C / 1")
 def documents_twice(tally):
     return Ratio(2 * len(tally.documents), 1)
 

@@ -221,7 +221,7 @@ from labeler import Ratio, metric
 
 @metric(
     "short_claims",
-    dialect="own",
+    definition="own",
     default=True,
     needs=("response_claims.claim",),
     source="us",

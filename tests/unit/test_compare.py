@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 
 from labeler.api import import_labels, write_labels
-from labeler.calculators.statistics.intervals import Interval
+from labeler.calculators.statistics.intervals import Interval, Undefined
 from labeler.calculators.statistics.paired import PValue
-from labeler.calculators.statistics.undefined import Undefined
 from labeler.cli import comparing, run
 from labeler.cli.terminal import PLAIN_WIDTH
 from labeler.comparing.compare import Comparison, MetricComparison, compare

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labeler.calculators.statistics.corrected import (
+from labeler.calculators.statistics.bias_correction import (
     Corrected,
     JudgeErrors,
     corrected_proportion,

@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 from judged import EARLY, LATE, correction, judgement
-from labeler.audit.auditing import findings_of
-from labeler.audit.suspicion import doubt_of
+from labeler.audit.auditing import findings_of, suspicion_score
 from labeler.data.corrections.correction import Correction, Judgement
 from labeler.data.corrections.differences import judgement_of
 from labeler.errors import UsageError
@@ -533,7 +532,7 @@ def test_all_are_chosen_in_order_and_once() -> None:
 def test_the_most_doubtful_come_first() -> None:
     """Equal doubt stays in order."""
     some = records(7)
-    doubts = [doubt_of(findings_of(each)) for each in some]
+    doubts = [suspicion_score(findings_of(each)) for each in some]
     assert len(set(doubts)) > 1
     ranked = sorted(range(7), key=lambda n: (-doubts[n], n))
     chosen = list(choose(some, top=5))

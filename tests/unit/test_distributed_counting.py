@@ -14,8 +14,8 @@ import pytest
 import labeler
 from command import Command
 from labeler.calculators import METRICS, Intervals, select_metrics
-from labeler.calculators.index.serving import Asked, summarize_stored
 from labeler.calculators.index.sidecar import write_sidecar
+from labeler.calculators.index.summaries import SummaryRequest, summarize_stored
 from labeler.cli.locating import located
 from labeler.data.label_files import parts_of, write_outcomes
 from labeler.errors import UsageError
@@ -54,7 +54,7 @@ def files(tmp_path: Path) -> list[str]:
 
 
 def backwards(
-    asked: Asked, files: Sequence[str], workers: int
+    asked: SummaryRequest, files: Sequence[str], workers: int
 ) -> Generator[CountReport, None, None]:
     """Workers that end in another order than they began."""
     reports = list(count_in_a_loop(asked, files[::-1], workers))
@@ -66,7 +66,7 @@ def test_what_workers_count_adds_up_to_the_numbers_of_one_machine(
     files: list[str], engine: CountEngine
 ) -> None:
     """Rows, means, reasons and intervals."""
-    asked = Asked(ALL, intervals=Intervals(resamples=100, group="question"))
+    asked = SummaryRequest(ALL, intervals=Intervals(resamples=100, group="question"))
     found = summarize_in_parts(files, asked, engine, 2, print)
     assert found == summarize_stored(files, ALL, intervals=asked.intervals, notice=print)
     assert found is not None
@@ -77,7 +77,9 @@ def test_what_is_said_of_a_file_is_passed_on(files: list[str]) -> None:
     """Such as that its index is stale."""
     write_labels(Path(files[1]), 90)
     said: list[str] = []
-    assert summarize_in_parts(files, Asked(ALL), count_in_a_loop, 2, said.append) is not None
+    assert (
+        summarize_in_parts(files, SummaryRequest(ALL), count_in_a_loop, 2, said.append) is not None
+    )
     assert ["the file was changed since" in text for text in said] == [True]
 
 
@@ -85,13 +87,13 @@ def test_a_file_that_cannot_be_read_ends_it(files: list[str]) -> None:
     """In the words of whoever counted it."""
     Path(files[2]).write_bytes(b"PAR1")
     with pytest.raises(UsageError, match=r"cannot read .*2\.parquet"):
-        summarize_in_parts(files, Asked(ALL), count_in_a_loop, 2, print)
+        summarize_in_parts(files, SummaryRequest(ALL), count_in_a_loop, 2, print)
 
 
 def test_what_workers_cannot_count_is_left_to_one_machine(files: list[str], tmp_path: Path) -> None:
     """Labels with sentences out of order, and metrics without a vectorised form."""
     plain = replace(METRICS["relevance"], vector=None)
-    assert summarize_in_parts(files, Asked([plain]), count_in_a_loop, 2, print) is None
+    assert summarize_in_parts(files, SummaryRequest([plain]), count_in_a_loop, 2, print) is None
     made = record(documents=[["x", "y"]])
     first, second = made.example.documents[0]
     example = made.example.model_copy(update={"documents": ((second, first),)})
@@ -99,7 +101,7 @@ def test_what_workers_cannot_count_is_left_to_one_machine(files: list[str], tmp_
     list(write_outcomes([made.model_copy(update=changes)], tmp_path / "odd.parquet"))
     said: list[str] = []
     odd = [*files, str(tmp_path / "odd.parquet")]
-    assert summarize_in_parts(odd, Asked(ALL), count_in_a_loop, 2, said.append) is None
+    assert summarize_in_parts(odd, SummaryRequest(ALL), count_in_a_loop, 2, said.append) is None
     assert "the records are read one by one" in said[0]
 
 

@@ -237,8 +237,8 @@ def test_a_folder_and_a_pattern_are_read_as_one(tmp_path: Path) -> None:
         (tmp_path / name).parent.mkdir(exist_ok=True)
         list(write_outcomes([sample_record(n)], tmp_path / name))
     (tmp_path / "notes.txt").write_text("none of them")
-    assert [one.id for one in api.read_any(tmp_path)] == ["row-0", "row-1", "row-2"]
-    assert [one.id for one in api.read_any(f"{tmp_path}/*/a.parquet")] == ["row-0", "row-2"]
+    assert [one.id for one in api.stored_outcomes(tmp_path)] == ["row-0", "row-1", "row-2"]
+    assert [one.id for one in api.stored_outcomes(f"{tmp_path}/*/a.parquet")] == ["row-0", "row-2"]
 
 
 def test_a_name_of_one_thing_is_no_pattern(tmp_path: Path) -> None:
@@ -246,9 +246,9 @@ def test_a_name_of_one_thing_is_no_pattern(tmp_path: Path) -> None:
     path = tmp_path / "labels[1].jsonl"
     list(write_outcomes([sample_record(1)], path))
     assert parts_of(str(path)) is None
-    assert [one.id for one in api.read_any(path)] == ["row-1"]
+    assert [one.id for one in api.stored_outcomes(path)] == ["row-1"]
     with pytest.raises(UsageError, match="no file is like"):
-        list(api.read_any(tmp_path / "none-*.parquet"))
+        list(api.stored_outcomes(tmp_path / "none-*.parquet"))
 
 
 def test_a_store_goes_out_as_parquet_and_comes_back(

@@ -18,7 +18,7 @@ import labeler
 from command import Command
 from labeler import api
 from labeler.calculators import MetricsRow, Ratio
-from labeler.calculators.tables import (
+from labeler.calculators.export import (
     guarded,
     to_arrow,
     to_frame,
@@ -155,7 +155,7 @@ def test_very_many_rows_are_several_row_groups(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One is in memory at a time."""
-    monkeypatch.setattr("labeler.calculators.tables._GROUP", 2)
+    monkeypatch.setattr("labeler.calculators.export._GROUP", 2)
     write_metric_rows([HALF] * 5, tmp_path / "rows.parquet")
     file = pq.ParquetFile(tmp_path / "rows.parquet")
     assert (file.num_row_groups, file.metadata.num_rows) == (3, 5)

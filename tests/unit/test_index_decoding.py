@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from any_labels import ANY_LABEL, wide_labels
 from labeler.calculators.index import decoding
 from labeler.calculators.index.building import gather
-from labeler.calculators.index.decoding import Doubtful, decode_label
-from labeler.calculators.index.frames import Gathering
+from labeler.calculators.index.decoding import NeedsValidation, decode_label
+from labeler.calculators.index.frames import RowBatch
 from labeler.calculators.index.rows import LabelRow, Unindexable, failure_row, label_row
 from labeler.data.label_files import outcome_of
 from labeler.data.lines import Line
@@ -176,7 +176,7 @@ def test_no_edit_passes_that_the_models_refuse(
         line = with_own_key(changed, line)
     try:
         row = row_of(line)
-    except Doubtful:
+    except NeedsValidation:
         return
     assert plain(row) == plain(label_row(by_models(line)))
 
@@ -208,7 +208,7 @@ def test_what_is_no_sound_label_is_left_to_the_models(old: bytes, new: bytes) ->
     """Other kinds, damage, edits, and what is merely unusual."""
     line = line_of(record())
     assert old in line
-    with pytest.raises(Doubtful):
+    with pytest.raises(NeedsValidation):
         decode_label(line.replace(old, new))
 
 
@@ -232,7 +232,7 @@ def test_sentences_named_twice_are_left_to_the_models(
     value = json.loads(line_of(record(documents=(2, 1))))
     value["label"] |= {"all_relevant_sentence_keys": relevant}
     value["label"] |= {"all_utilized_sentence_keys": utilized}
-    with pytest.raises(Doubtful):
+    with pytest.raises(NeedsValidation):
         decode_label(json.dumps(value).encode())
 
 
@@ -240,7 +240,7 @@ def test_rows_enter_the_columns_in_their_order() -> None:
     """Labels enter many at once, and failures in between; a claimless one has empty lists."""
     with_claims = record(documents=(2, 1), answer=claims_output([says("a", ["0a"], [])], silent=[]))
     kinds = [record(documents=(2, 1)), with_claims, record(documents=[3])]
-    batch = Gathering()
+    batch = RowBatch()
     for place in range(700):
         if place % 300 == 7:
             batch.add_failure(place, failure_row(sample_failure()))
@@ -268,7 +268,7 @@ def test_a_label_under_another_key_is_left_to_the_models() -> None:
     """What it is stored under must be its own key."""
     label = record()
     assert row_of(line_of(label), label.key).key == label.key
-    with pytest.raises(Doubtful):
+    with pytest.raises(NeedsValidation):
         decode_label(line_of(label), "0" * 64)
 
 
@@ -278,7 +278,7 @@ def test_planted_twins_are_no_rows() -> None:
     assert decode_label(line_of(window)) is None
     made_by = signature().model_copy(update={"canary": "1"})
     twin = signed_again(record(), made_by)
-    batch = Gathering()
+    batch = RowBatch()
     assert gather(batch, 1, line_of(twin), lambda: twin) is None
     assert gather(batch, 1, None, lambda: twin) is None
     assert len(batch) == 0
@@ -287,7 +287,7 @@ def test_planted_twins_are_no_rows() -> None:
 
 def test_a_line_in_doubt_is_read_by_the_models() -> None:
     """A label of an unknown release of a schema, a failure, and a damaged line."""
-    batch = Gathering()
+    batch = RowBatch()
     for outcome in (record(), sample_failure().model_copy(update={"signature": None})):
         line = b" " + outcome.model_dump_json().encode().replace(b'"version":1', b'"version":1.0')
         assert gather(batch, 1, line, lambda line=line: outcome_of(Line("f:1", line))) is None  # type: ignore[misc]
@@ -301,7 +301,7 @@ def test_keys_out_of_order_cannot_be_indexed() -> None:
     made = record(documents=[["x", "y"]])
     first, second = made.example.documents[0]
     swapped = signed_again(made, made.signature, documents=((second, first),))
-    with pytest.raises(Doubtful):
+    with pytest.raises(NeedsValidation):
         decode_label(line_of(swapped))
     with pytest.raises(Unindexable, match="other keys than their places"):
         label_row(by_models(line_of(swapped)))

@@ -12,12 +12,12 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-import labeler.calculators.index.where
+import labeler.calculators.index.paths
 from command import Command
 from labeler import api
-from labeler.calculators.index.parquet import DamagedIndex
+from labeler.calculators.index.paths import FOLDER, index_in_folder, sidecar_of
+from labeler.calculators.index.segments import DamagedIndex
 from labeler.calculators.index.sidecar import open_sidecar, write_sidecar
-from labeler.calculators.index.where import FOLDER, index_in_folder, sidecar_of
 from labeler.data.label_files import outcome_of
 from labeler.data.lines import Line
 from labeler.errors import UsageError
@@ -32,7 +32,7 @@ from scored import record as score_record
 @pytest.fixture(autouse=True)
 def _however_small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Count by columns also where there is little to count."""
-    monkeypatch.setattr(labeler.calculators.index.where, "SMALL", 0)
+    monkeypatch.setattr(labeler.calculators.index.paths, "SMALL", 0)
 
 
 def labels() -> list[AnyOutcome]:
@@ -230,7 +230,7 @@ def test_plain_labels_of_a_folder_are_counted_without_a_record(
         return read[-1]
 
     monkeypatch.setattr("labeler.calculators.index.sidecar.outcome_of", spy)
-    monkeypatch.setattr("labeler.calculators.reading.read_outcomes", None)
+    monkeypatch.setattr("labeler.calculators.outcomes.read_outcomes", None)
     assert labeler_command("metrics", partitions)[0] == 0
     assert {one.kind for one in read} == {"failure"}
 
@@ -361,7 +361,7 @@ def test_a_metric_without_columns_is_computed_from_the_records(tmp_path: Path) -
     from dataclasses import replace
 
     from labeler.calculators import METRICS
-    from labeler.calculators.index.serving import summarize_stored
+    from labeler.calculators.index.summaries import summarize_stored
 
     path = written(tmp_path / "l.jsonl", labels())
     plain = replace(METRICS["relevance"], vector=None)

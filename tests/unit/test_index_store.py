@@ -16,13 +16,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from labeler.calculators import Intervals, measure, select_metrics, summarize
-from labeler.calculators.index import frames, stored
+from labeler.calculators.index import frames, store_index
 from labeler.calculators.index.building import gather
-from labeler.calculators.index.frames import Gathering
-from labeler.calculators.index.parquet import Footer, Segment
-from labeler.calculators.index.serving import summarize_stored
-from labeler.calculators.index.stored import catch_up, keep_up
-from labeler.calculators.index.where import FOLDER
+from labeler.calculators.index.frames import RowBatch
+from labeler.calculators.index.paths import FOLDER
+from labeler.calculators.index.segments import Footer, Segment
+from labeler.calculators.index.store_index import try_update_index, update_index
+from labeler.calculators.index.summaries import summarize_stored
 from labeler.errors import StoreError
 from labeler.labels.record import AnyOutcome, AnyRecord, LabelRecord
 from labeler.store.disk import DiskStore
@@ -55,7 +55,7 @@ def put(folder: Path, records: Sequence[AnyRecord]) -> None:
 
 def rows_of(folder: Path, **options: bool) -> int:
     """Bring the index up to date, and count what it holds."""
-    index = catch_up(folder, **options)
+    index = update_index(folder, **options)
     assert index is not None
     index.close()
     return index.rows
@@ -96,8 +96,8 @@ def test_an_index_is_made_without_what_takes_long_to_load(store: Path) -> None:
     """Each run makes one at its end: functions that it does not call are not made for it."""
     program = (
         "import sys; from pathlib import Path\n"
-        "from labeler.calculators.index.stored import keep_up\n"
-        f"keep_up(Path({str(store)!r}), print)\n"
+        "from labeler.calculators.index.store_index import try_update_index\n"
+        f"try_update_index(Path({str(store)!r}), print)\n"
         f"print(sorted(Path({str(store / FOLDER)!r}).iterdir()) != [])\n"
         "print('pyarrow.compute' in sys.modules)"
     )
@@ -120,11 +120,11 @@ def test_new_labels_are_added_without_reading_the_old_ones(
     put(store, [label(10), label(11)])
     seen: list[int] = []
 
-    def spy(batch: Gathering, place: int, *given: Any, **named: Any) -> AnyOutcome | None:
+    def spy(batch: RowBatch, place: int, *given: Any, **named: Any) -> AnyOutcome | None:
         seen.append(place)
         return gather(batch, place, *given, **named)
 
-    monkeypatch.setattr("labeler.calculators.index.stored.gather", spy)
+    monkeypatch.setattr("labeler.calculators.index.store_index.gather", spy)
     assert rows_of(store) == 12
     assert seen == [11, 12]
     assert assert_true(store) == []
@@ -142,10 +142,10 @@ def test_short_segments_are_written_together(store: Path) -> None:
 
 def test_full_segments_are_left_alone(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is long enough is never written again."""
-    for module in (frames, stored):
+    for module in (frames, store_index):
         monkeypatch.setattr(module, "BATCH", 4)
-    monkeypatch.setattr(stored, "_LONGEST", 1)
-    monkeypatch.setattr(stored, "_PORTION", 3)
+    monkeypatch.setattr(store_index, "_LONGEST", 1)
+    monkeypatch.setattr(store_index, "_PORTION", 3)
     assert rows_of(store) == 10
     before = {path: path.stat().st_ino for path in segments(store)}
     assert len(before) == 2
@@ -161,7 +161,7 @@ def test_scores_and_failures_are_no_labels(store: Path) -> None:
     put(store, [score_record()])
     with DiskStore(store) as opened:
         opened.put_failure(sample_failure()).result()
-    index = catch_up(store)
+    index = update_index(store)
     assert index is not None
     assert (index.rows, index.others) == (10, [11])
     index.close()
@@ -337,8 +337,8 @@ def test_the_index_of_a_store_with_many_stamps_is_kept(
     store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """More labels were stamped than are written down; the last one is among those that are."""
-    monkeypatch.setattr(stored, "_PORTION", 1)
-    monkeypatch.setattr(stored, "_SAMPLES", 3)
+    monkeypatch.setattr(store_index, "_PORTION", 1)
+    monkeypatch.setattr(store_index, "_SAMPLES", 3)
     for count in (10, 11):
         put(store, [label(number) for number in range(10, count)])
         assert rows_of(store) == count
@@ -428,9 +428,9 @@ def test_a_damaged_label_is_named(store: Path) -> None:
     connection.commit()
     connection.close()
     with pytest.raises(StoreError, match="damaged or tampered"):
-        catch_up(store)
+        update_index(store)
     notices: list[str] = []
-    keep_up(store, notices.append)
+    try_update_index(store, notices.append)
     assert "was not brought up to date" in notices[0]
 
 
@@ -439,7 +439,7 @@ def test_a_link_in_the_place_of_the_folder_is_refused(store: Path, tmp_path: Pat
     (tmp_path / "elsewhere").mkdir()
     (store / FOLDER).symlink_to(tmp_path / "elsewhere")
     with pytest.raises(StoreError, match="a folder of its own"):
-        catch_up(store)
+        update_index(store)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no such locks")
@@ -450,7 +450,7 @@ def test_of_two_processes_one_writes(store: Path) -> None:
     rows_of(store)
     with (store / FOLDER / "lock").open("rb") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
-        assert catch_up(store, wait=False) is None
+        assert update_index(store, wait=False) is None
     assert rows_of(store) == 10
 
 
@@ -467,7 +467,7 @@ def test_two_processes_may_catch_up_at_once(store: Path) -> None:
 
 def test_an_index_that_is_open_survives_being_made_anew(store: Path) -> None:
     """Whoever reads it goes on reading what was opened."""
-    index = catch_up(store)
+    index = update_index(store)
     assert index is not None
     rows_of(store, rebuild=True)
     assert sum(frame.rows for frame in index.frames()) == 10

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import interval_coverage
-from labeler.calculators.statistics import resampling
+from labeler.calculators.statistics import bootstrap
 from labeler.calculators.statistics.intervals import (
     Interval,
     bootstrap_mean,
@@ -20,7 +20,7 @@ from labeler.calculators.statistics.intervals import (
     mean_interval,
     wilson,
 )
-from labeler.calculators.statistics.student import student_quantile
+from labeler.calculators.statistics.small_samples import student_quantile
 from labeler.errors import UsageError
 
 SPREAD = [index / 40 for index in range(41)]
@@ -102,10 +102,10 @@ def test_a_bootstrap_leans_to_the_long_tail() -> None:
 
 def test_drawing_counts_and_drawing_records_are_one() -> None:
     """A multinomial over distinct values, and record after record: the same distribution."""
-    units = resampling.units_of([0.0, 0.5, 0.5, 1.0] * 25, [1.0] * 100, None)
-    ways: tuple[Callable[..., tuple[resampling.Floats, resampling.Floats]], ...] = (
-        resampling._by_counts,
-        resampling._one_by_one,
+    units = bootstrap.units_of([0.0, 0.5, 0.5, 1.0] * 25, [1.0] * 100, None)
+    ways: tuple[Callable[..., tuple[bootstrap.Floats, bootstrap.Floats]], ...] = (
+        bootstrap._by_counts,
+        bootstrap._one_by_one,
     )
     for draw in ways:
         top, bottom = draw(units, 20_000, np.random.default_rng(1))
@@ -211,21 +211,21 @@ def test_what_has_no_interval_by_mistake_is_refused(
 
 def test_memory_does_not_grow_with_the_resamples(monkeypatch: pytest.MonkeyPatch) -> None:
     """Samples are drawn in portions of so many numbers, whichever way they are drawn."""
-    monkeypatch.setattr(resampling, "_CELLS", 1_000)
+    monkeypatch.setattr(bootstrap, "_CELLS", 1_000)
     drawn: list[int] = []
     for name in ("_by_counts", "_one_by_one"):
-        draw = getattr(resampling, name)
+        draw = getattr(bootstrap, name)
 
         def noting(
-            units: resampling.Units,
+            units: bootstrap.Units,
             samples: int,
             rng: np.random.Generator,
-            draw: Callable[..., tuple[resampling.Floats, resampling.Floats]] = draw,
-        ) -> tuple[resampling.Floats, resampling.Floats]:
+            draw: Callable[..., tuple[bootstrap.Floats, bootstrap.Floats]] = draw,
+        ) -> tuple[bootstrap.Floats, bootstrap.Floats]:
             drawn.append(samples)
             return draw(units, samples, rng)
 
-        monkeypatch.setattr(resampling, name, noting)
+        monkeypatch.setattr(bootstrap, name, noting)
     bootstrap_mean([index % 20 / 19 for index in range(400)], resamples=120)
     assert drawn == [50, 50, 20]
     drawn.clear()

@@ -10,9 +10,9 @@ import pytest
 
 import labeler
 from labeler.calculators import METRICS, Tally, measure
-from labeler.calculators.definition import Metric
-from labeler.calculators.index.serving import summarize_stored
+from labeler.calculators.index.summaries import summarize_stored
 from labeler.calculators.ratio import Ratio
+from labeler.calculators.registry import Metric
 from labeler.errors import UsageError
 from labeler.labels.record import LabelRecord
 from labeler.testing import assert_forms_agree
@@ -23,7 +23,7 @@ def own(compute: Callable[..., Any], vector: Callable[..., Any] | None = None) -
     """A metric that is in no catalog."""
     return Metric(
         name="own",
-        dialect="mine",
+        definition="mine",
         version=1,
         higher_is_better=True,
         needs=("sentence_support_information",),

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from labeler.calculators.statistics import paired
-from labeler.calculators.statistics.intervals import Interval
+from labeler.calculators.statistics.intervals import Interval, Undefined
 from labeler.calculators.statistics.paired import (
     MOST_ENUMERATED,
     PValue,
@@ -21,7 +21,6 @@ from labeler.calculators.statistics.paired import (
     paired_interval,
     sign_flip_test,
 )
-from labeler.calculators.statistics.undefined import Undefined
 from labeler.errors import UsageError
 
 A = [0.9, 0.8, 0.7, 0.95, 0.6, 0.85, 0.75, 0.9, 0.65, 0.8]

@@ -15,9 +15,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labeler.calculators.index.frames import CODED, Gathering
-from labeler.calculators.index.parquet import Segment, SegmentWriter
+from labeler.calculators.index.frames import CODED, RowBatch
 from labeler.calculators.index.rows import label_row
+from labeler.calculators.index.segments import Segment, SegmentWriter
 from labeler.data.formats import parquet_footer, thrift_compact
 from labeler.data.formats.parquet_footer import Chunk, Group, groups_of, read_footer
 from labeler.errors import UsageError
@@ -319,7 +319,7 @@ except UsageError as error:
 READING_INDEX = """
 import sys
 from pathlib import Path
-from labeler.calculators.index.parquet import DamagedIndex, Segment
+from labeler.calculators.index.segments import DamagedIndex, Segment
 try:
     Segment(Path(sys.argv[1])).table()
 except DamagedIndex as error:
@@ -358,7 +358,7 @@ def test_statistics_that_are_damaged_are_refused_and_do_not_end_the_process(tmp_
 def test_an_index_whose_statistics_are_damaged_does_not_end_the_process(tmp_path: Path) -> None:
     """It is refused as damaged, when it is opened or when its rows are read."""
     path = tmp_path / "index.parquet"
-    writer, batch = SegmentWriter(tmp_path), Gathering()
+    writer, batch = SegmentWriter(tmp_path), RowBatch()
     for place in range(ROWS):
         batch.add_label(place, label_row(sample_record(place)))
     writer.add(batch)

@@ -19,7 +19,7 @@ GOLDEN = Path(__file__).parents[1] / "golden" / "scores_v1.jsonl"
 
 def test_scores_of_version_1_are_written_as_they_were() -> None:
     """Reading checks every key, and writing changes no byte."""
-    lines = [outcome.model_dump_json() for outcome in api.read_any(GOLDEN)]
+    lines = [outcome.model_dump_json() for outcome in api.stored_outcomes(GOLDEN)]
     assert "\n".join(lines) + "\n" == GOLDEN.read_text(encoding="utf-8")
 
 
@@ -36,7 +36,7 @@ def test_scores_of_version_1_measure_the_same() -> None:
 
 def test_what_was_asked_is_found_again() -> None:
     """Where this fails, stored scores would be bought anew: were the words meant to change?"""
-    stored = {outcome.id: outcome for outcome in api.read_any(GOLDEN)}
+    stored = {outcome.id: outcome for outcome in api.stored_outcomes(GOLDEN)}
     plain, weighted, steps = stored["plain"], stored["weighted"], stored["tone"]
     assert isinstance(plain, ScoreRecord)
     assert isinstance(weighted, ScoreRecord)

@@ -13,12 +13,12 @@ import pytest
 from command import Command
 from fakes import CountingJudge, scoring
 from labeler.calculators import Intervals, Ratio
-from labeler.calculators.panels import panels_of
+from labeler.calculators.score_agreement import compare_raters
 from labeler.calculators.scores import (
     length_effects,
     measure_scores,
     score_value,
-    scores_apart,
+    split_scores,
     summarize_scores,
 )
 from labeler.data.label_files import write_outcomes
@@ -156,7 +156,7 @@ def judged(model: str, *scores: int, **settings: Any) -> list[ScoreRecord]:
 
 def test_repeats_are_compared() -> None:
     """Mean of means, the lowest and the highest, spread within records, identical ones."""
-    (found,) = panels_of([*given(4, 5), *given(2, 5, trial=1)])
+    (found,) = compare_raters([*given(4, 5), *given(2, 5, trial=1)])
     assert (found.among, len(found.raters), found.records) == ("repeats", 2, 2)
     assert (found.mean, found.lowest, found.highest) == (4.0, 3.5, 4.5)
     assert found.spread == pytest.approx(2**0.5 / 2)
@@ -166,32 +166,32 @@ def test_repeats_are_compared() -> None:
 def test_repeats_count_records_that_have_all_of_them() -> None:
     """A failure in one repeat leaves the record out; none left is no number."""
     outcomes: list[ScoreOutcome] = [*given(4, 5), *given(2, trial=1), failed("r1", trial=1)]
-    (found,) = panels_of(outcomes)
+    (found,) = compare_raters(outcomes)
     assert (found.records, found.mean) == (1, 3.0)
-    (empty,) = panels_of([*given(4), failed("r0", trial=1)])
+    (empty,) = compare_raters([*given(4), failed("r0", trial=1)])
     assert (empty.records, empty.mean, empty.lowest, empty.identical) == (0, None, None, None)
     assert [found.undefined for found in empty.by_name.values()] == ["too_few_units"] * 3
-    assert panels_of(given(4)) == []
+    assert compare_raters(given(4)) == []
 
 
 def test_a_score_that_failed_in_one_file_and_came_in_another_does_not_count() -> None:
     """As in the summary of the same outcomes."""
     outcomes: list[ScoreOutcome] = [*given(4, 5), *given(4, 3, trial=1), failed("r1", trial=1)]
-    (found,) = panels_of(outcomes)
+    (found,) = compare_raters(outcomes)
     assert (found.records, found.identical) == (1, 1.0)
 
 
 def test_samples_are_compared_as_the_scores_that_they_make() -> None:
     """Two repeats of two samples: 4.5 and 2."""
     trials = [given(s, trial=n, samples=2)[0] for n, s in enumerate((5, 4, 2, 2))]
-    (found,) = panels_of(trials)
+    (found,) = compare_raters(trials)
     assert [rater.mean for rater in found.raters] == [4.5, 2.0]
     assert "score:mean of 2 answer" in found.raters[0].label
 
 
 def test_judges_are_compared() -> None:
     """Each with its mean; two of them with kappa, AC1 and alpha, worked out by hand."""
-    (found,) = panels_of([*judged("a", 1, 2, 4, 5), *judged("b", 1, 3, 4, 4)])
+    (found,) = compare_raters([*judged("a", 1, 2, 4, 5), *judged("b", 1, 3, 4, 4)])
     assert (found.among, found.records, found.identical) == ("judges", 4, 0.5)
     assert [rater.mean for rater in found.raters] == [3.0, 3.0]
     first, second = found.raters
@@ -210,7 +210,7 @@ def test_judges_are_compared() -> None:
 def test_three_judges_have_no_kappa() -> None:
     """It compares two; the others compare any number."""
     scored = [*judged("a", 1, 5), *judged("b", 2, 5), *judged("c", 1, 4)]
-    (found,) = panels_of(scored)
+    (found,) = compare_raters(scored)
     assert (len(found.raters), found.kappa) == (3, None)
     assert set(found.by_name) == {"AC1", "alpha"}
 
@@ -218,7 +218,7 @@ def test_three_judges_have_no_kappa() -> None:
 def test_a_judge_with_repeats_is_one_rater() -> None:
     """By the mean of its repeats, which have a panel of their own."""
     scored = [*judged("a", 5, 2), *judged("a", 4, 2, trial=1), *judged("b", 4, 2)]
-    repeats, judges = panels_of(scored)
+    repeats, judges = compare_raters(scored)
     assert (repeats.among, judges.among) == ("repeats", "judges")
     assert [rater.mean for rater in judges.raters] == [3.25, 3.0]
     assert judges.raters[0].label.endswith("|repeats:2")
@@ -229,7 +229,7 @@ def test_a_judge_with_repeats_is_one_rater() -> None:
 
 def test_judges_that_give_one_score_alone_have_no_coefficient() -> None:
     """There is nothing to agree on by more than chance, and that is said."""
-    (found,) = panels_of([*judged("a", 4, 4), *judged("b", 4, 4)])
+    (found,) = compare_raters([*judged("a", 4, 4), *judged("b", 4, 4)])
     assert found.identical == 1.0
     assert {one.undefined for one in found.by_name.values()} == {"one_class"}
 
@@ -238,8 +238,8 @@ def test_judges_with_steps_of_their_own_are_of_one_panel() -> None:
     """Other criteria text makes another criterion."""
     first, second = criterion(steps=("One.",)), criterion(steps=("Two.",))
     other = criterion(criteria="Is it short?")
-    assert len(panels_of([*judged("a", 4, asked=first), *judged("b", 4, asked=second)])) == 1
-    assert panels_of([*judged("a", 4, asked=first), *judged("b", 4, asked=other)]) == []
+    assert len(compare_raters([*judged("a", 4, asked=first), *judged("b", 4, asked=second)])) == 1
+    assert compare_raters([*judged("a", 4, asked=first), *judged("b", 4, asked=other)]) == []
 
 
 def test_records_that_share_an_id_alone_are_not_the_same() -> None:
@@ -252,7 +252,7 @@ def test_records_that_share_an_id_alone_are_not_the_same() -> None:
             judge=CountingJudge(scoring(), model="b"),
         )
     ]
-    (found,) = panels_of([*mine, *theirs])
+    (found,) = compare_raters([*mine, *theirs])
     assert found.records == 0
 
 
@@ -269,7 +269,7 @@ def test_weighted_scores_of_many_records_have_an_alpha() -> None:
         for n in range(200)
         for model in "ab"
     ]
-    (found,) = panels_of(scored)
+    (found,) = compare_raters(scored)
     assert found.alpha.value == 1.0
 
 
@@ -313,7 +313,7 @@ def test_scores_are_told_from_the_rest() -> None:
     ]
     for outcomes, kept in cases:
         scores: list[ScoreOutcome] = []
-        assert list(scores_apart(outcomes, scores)) == kept
+        assert list(split_scores(outcomes, scores)) == kept
         assert len(scores) == len(outcomes) - len(kept)
 
 

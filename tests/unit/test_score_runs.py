@@ -154,14 +154,14 @@ def test_labels_and_scores_share_a_store(tmp_path: Path) -> None:
     folder = tmp_path / "s"
     api.label(ROWS, judge=CountingJudge(agreeable), store=folder)
     scored(CountingJudge(scoring()), criterion(steps=None), store=folder)
-    kinds = [outcome.kind for outcome in api.read_any(folder)]
+    kinds = [outcome.kind for outcome in api.stored_outcomes(folder)]
     assert sorted(kinds) == ["label"] * 3 + ["score"] * 3 + ["steps"]
     assert {outcome.kind for outcome in api.read_labels(folder)} == {"label"}
     assert {outcome.kind for outcome in api.read_scores(folder)} == {"score"}
-    api.write_labels(api.read_any(folder), tmp_path / "all.jsonl")
-    imported = api.import_labels(api.read_any(tmp_path / "all.jsonl"), tmp_path / "other")
+    api.write_labels(api.stored_outcomes(folder), tmp_path / "all.jsonl")
+    imported = api.import_labels(api.stored_outcomes(tmp_path / "all.jsonl"), tmp_path / "other")
     assert imported == (7, 0, ())
-    assert list(api.read_any(tmp_path / "other")) == list(api.read_any(folder))
+    assert list(api.stored_outcomes(tmp_path / "other")) == list(api.stored_outcomes(folder))
 
 
 @pytest.mark.parametrize("asked", [criterion(), criterion(steps=None)], ids=["score", "steps"])
@@ -227,7 +227,7 @@ def test_each_judge_scores_all_rows_one_after_the_other() -> None:
     models = [(o.id, o.signature.model) for o in done if o.signature]
     assert models == [(f"r{n}", model) for model in "ab" for n in range(3)]
     assert [len(judge.asked) for judge in judges] == [3, 3]
-    (panel,) = api.panels_of(done)
+    (panel,) = api.compare_raters(done)
     assert [rater.mean for rater in panel.raters] == [5.0, 3.0]
 
 

@@ -13,9 +13,9 @@ from labeler import api
 from labeler.calculators import METRICS, measure, select_metrics, summarize
 from labeler.calculators.similarity import (
     QUESTION_METRICS,
-    mean_likeness,
+    label_metric_ids,
+    mean_cosine,
     measure_questions,
-    other_ids,
     question_metrics,
 )
 from labeler.labels.questions import QuestionsAnswer, Similarity
@@ -94,7 +94,7 @@ def test_the_number_is_that_of_numpy() -> None:
         asked, *written = (tuple(dice.gauss(0, 1) for _ in range(256)) for _ in range(4))
         a, b = np.array(asked), np.array(written)
         expected = (b @ a / (np.linalg.norm(b, axis=1) * np.linalg.norm(a))).mean()
-        mean = mean_likeness([cosine(asked, vector) for vector in written])
+        mean = mean_cosine([cosine(asked, vector) for vector in written])
         assert mean.value == pytest.approx(float(expected), abs=1e-12)
         assert mean.denominator == 3
 
@@ -129,7 +129,7 @@ def test_a_text_without_a_direction_makes_no_number() -> None:
 
 def test_no_questions_make_no_number() -> None:
     """The schema does not let it come to that."""
-    assert mean_likeness([]).undefined == "no_questions"
+    assert mean_cosine([]).undefined == "no_questions"
 
 
 def test_a_failed_row_is_undefined_for_its_reason() -> None:
@@ -204,10 +204,10 @@ def test_metrics_are_chosen_by_id_among_both_kinds() -> None:
     assert set(row.metrics) == {"relevance"}
     assert [m.id for m in question_metrics(f"{MEAN}:mean")] == [MEAN]
     assert [m.id for m in question_metrics("all")] == [MEAN, RAGAS, FLAG]
-    assert other_ids(f"relevance, {MEAN}") == ["relevance"]
-    assert other_ids("all") == ["all"]
-    assert other_ids(None) is None
-    assert select_metrics(other_ids(MEAN)) == ()
+    assert label_metric_ids(f"relevance, {MEAN}") == ["relevance"]
+    assert label_metric_ids("all") == ["all"]
+    assert label_metric_ids(None) is None
+    assert select_metrics(label_metric_ids(MEAN)) == ()
 
 
 def test_summaries_hold_both_kinds() -> None:

@@ -7,9 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from labeler.calculators.statistics.intervals import Interval
+from labeler.calculators.statistics.intervals import Interval, Undefined
 from labeler.calculators.statistics.slope import Slope, fit_slope
-from labeler.calculators.statistics.undefined import Undefined
 from labeler.errors import UsageError
 
 

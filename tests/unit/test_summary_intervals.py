@@ -150,7 +150,7 @@ def stars(given: int, *, bounded: bool = True) -> Metric:
     """A metric that gives every label so many."""
     return Metric(
         name="stars",
-        dialect="test",
+        definition="test",
         version=1,
         higher_is_better=True,
         needs=(),

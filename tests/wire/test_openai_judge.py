@@ -443,7 +443,7 @@ def test_what_one_record_does_not_survive_ends_that_record(behaviour: str, reaso
     assert (failure.reason, failure.attempts, len(provider.calls)) == (reason, 1, 1)
 
 
-def outcomes_of(judge: OpenAIJudge, count: int) -> list[str]:
+def as_outcomes(judge: OpenAIJudge, count: int) -> list[str]:
     """Ask for records one after another, closing the judge after each: reason, or ``ok``."""
     outcomes = []
     for _ in range(count):
@@ -474,7 +474,7 @@ def test_one_hostile_document_does_not_stop_a_run(name: str) -> None:
     hostile = SUSPECT[name]
     assert isinstance(failure_of([hostile])[0], FatalJudgeError)
     with Provider(["ok", hostile, "ok"]) as provider:
-        assert outcomes_of(judge_of(provider), 3) == ["ok", "rejected", "ok"]
+        assert as_outcomes(judge_of(provider), 3) == ["ok", "rejected", "ok"]
     assert len(provider.calls) == 3
 
 
@@ -499,7 +499,7 @@ def test_ten_rejections_in_a_row_stop_the_run_after_all() -> None:
     script = ["ok", *["403"] * 9, "ok", *["403"] * 8, "refusal", *["403"] * 2]
     with Provider(script) as provider:
         judge = judge_of(provider)
-        outcomes = outcomes_of(judge, len(script) - 1)
+        outcomes = as_outcomes(judge, len(script) - 1)
         with pytest.raises(FatalJudgeError, match="10 records in a row failed so") as caught:
             asyncio.run(ask(judge, samples.request()))
     rejected = ["rejected"]
@@ -511,7 +511,7 @@ def test_ten_rejections_in_a_row_stop_the_run_after_all() -> None:
 def test_what_surely_concerns_every_record_stays_fatal(behaviour: str) -> None:
     """A key, credit, a model or a parameter by name: earlier answers do not excuse it."""
     with Provider(["ok", behaviour]) as provider:
-        first, second = outcomes_of(judge_of(provider), 2)
+        first, second = as_outcomes(judge_of(provider), 2)
     assert (first, second.split()[0]) == ("ok", "fatal")
 
 
@@ -520,7 +520,7 @@ def test_a_cap_doubled_beyond_what_the_model_allows_costs_one_record() -> None:
     too_high = error(400, "invalid_value", param="max_completion_tokens")
     with Provider(["ok", "truncated", too_high, "ok"]) as provider:
         judge = judge_of(provider, max_output_tokens=50)
-        assert outcomes_of(judge, 3) == ["ok", "rejected", "ok"]
+        assert as_outcomes(judge, 3) == ["ok", "rejected", "ok"]
 
 
 TRANSIENT = [

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from labeler.calculators.index.decoding import Doubtful, decode_label
-from labeler.calculators.index.frames import Gathering
+from labeler.calculators.index.decoding import NeedsValidation, decode_label
+from labeler.calculators.index.frames import RowBatch
 from labeler.calculators.index.rows import failure_row, label_row
 from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord, is_canary, records_of
 
 
 def gather(
-    batch: Gathering,
+    batch: RowBatch,
     place: int,
     content: bytes | None,
     read: Callable[[], AnyOutcome],
@@ -39,14 +39,14 @@ def gather(
         return _add(batch, place, read())
     try:
         row = decode_label(content, key)
-    except Doubtful:
+    except NeedsValidation:
         return _add(batch, place, read())
     if row is not None:
         batch.add_label(place, row)
     return None
 
 
-def _add(batch: Gathering, place: int, outcome: AnyOutcome) -> AnyOutcome | None:
+def _add(batch: RowBatch, place: int, outcome: AnyOutcome) -> AnyOutcome | None:
     if not any(True for _ in records_of([outcome], "label")):
         return outcome
     if not is_canary(outcome):

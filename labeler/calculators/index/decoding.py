@@ -52,7 +52,7 @@ _DEEPEST = 64
 """Metadata that is nested deeper is left to the models, which have a limit of their own."""
 
 
-class Doubtful(Exception):
+class NeedsValidation(Exception):
     """A line that the models must decide on."""
 
 
@@ -68,18 +68,18 @@ def decode_label(content: bytes, key: str | None = None) -> LabelRow | None:
         of a planted twin.
 
     Raises:
-        Doubtful: it is another kind of record, damaged, edited, or merely unusual.
+        NeedsValidation: it is another kind of record, damaged, edited, or merely unusual.
     """
     try:
         record = _DECODER.decode(content)
         if key is not None and key != record.key:
-            raise Doubtful
+            raise NeedsValidation
         signature = bytes(record.signature)
         read = _common_signature if len(signature) <= _LONGEST_SIGNATURE else _signature
         signed, facts = read(signature)
         row = _row(record, signed, facts)
     except (msgspec.MsgspecError, ValueError, KeyError, RecursionError) as error:
-        raise Doubtful from error
+        raise NeedsValidation from error
     return row if signed.counts else None
 
 
@@ -175,7 +175,7 @@ def _signed(content: bytes) -> _Signed:
     signature = read.model_copy(update={"source": _MARK})
     before, *after = canonical_json(signature.facts()).split(f'"source":"{_MARK}",'.encode())
     if len(after) != 1:
-        raise Doubtful
+        raise NeedsValidation
     return _Signed(
         label=str(signature),
         counts=signature.counts,
@@ -202,7 +202,7 @@ def _object(content: bytes) -> dict[str, Any]:
         level = [inner for each in level for inner in _inside(each)]
         if not level:
             return found
-    raise Doubtful
+    raise NeedsValidation
 
 
 def _inside(value: object) -> Iterable[object]:
@@ -222,7 +222,7 @@ def _row(record: Any, signed: _Signed, facts: bytes) -> LabelRow:  # noqa: ANN40
     sizes = tuple(map(len, example.documents))
     shape = _common_shape(sizes) if max(len(texts), len(sizes)) <= _FEW else _shape_of(sizes)
     if [s.key for s in sentences] != shape.keys:
-        raise Doubtful
+        raise NeedsValidation
     places = shape.places
     response, positions = _in_order(example.response, response_key)
     pairs = zip(shape.keys, texts, strict=True)
@@ -236,10 +236,10 @@ def _row(record: Any, signed: _Signed, facts: bytes) -> LabelRow:  # noqa: ANN40
     # Canonical JSON has its keys sorted and no spaces; of texts alone, it is written here.
     text = b'{"shown":%b,"signature":%b}' % (_ENCODE(shown), facts)
     if hashlib.sha256(text).hexdigest() != record.key:
-        raise Doubtful
+        raise NeedsValidation
     profile = _profile(label)
     if _PROFILE_OF.get(signed.family, profile) != profile:
-        raise Doubtful
+        raise NeedsValidation
     marks = _document_marks(label, places)
     answer = label
     if verbatim is not msgspec.UNSET and verbatim is not None:
@@ -290,14 +290,14 @@ def _profile(label: Any) -> str:  # noqa: ANN401 - as above
         return "claims"
     if all(there) and False not in compared:
         return "reference"
-    raise Doubtful
+    raise NeedsValidation
 
 
 def _profile_of_verbatim(label: Any) -> None:  # noqa: ANN401 - as above
     """See that an answer as it was given is of a profile too: only one of ``trace`` has gaps."""
     gaps = any(entry.fully_supported is None for entry in label.sentence_support_information)
     if _profile(label) != "trace" and gaps:
-        raise Doubtful
+        raise NeedsValidation
 
 
 _Places = dict[str, int]
@@ -344,7 +344,7 @@ def _in_order(sentences: Any, key: Callable[[int], str]) -> tuple[list[tuple[str
     known = keys_of(len(sentences), key)
     found = [(s.key, s.text) for s in sentences]
     if [name for name, _ in found] != list(known):
-        raise Doubtful
+        raise NeedsValidation
     return found, known
 
 
@@ -364,7 +364,7 @@ def _document_marks(label: Any, places: _Places) -> bytes:  # noqa: ANN401 - as 
         marks[places[key]] |= UTILIZED
     both = marks.count(_BOTH)
     if marks.count(RELEVANT) + both < len(relevant) or marks.count(UTILIZED) + both < len(utilized):
-        raise Doubtful  # It names a key twice.
+        raise NeedsValidation  # It names a key twice.
     return bytes(marks)
 
 
@@ -389,11 +389,11 @@ def _kind_of(support: list[str], places: _Places) -> int:
     """The mark of what is named as support: sentences that there are, and special strings."""
     named = frozenset(support)
     if len(named) < len(support):
-        raise Doubtful
+        raise NeedsValidation
     if named <= places.keys():
         return CITING
     if not named - places.keys() <= _SPECIAL:
-        raise Doubtful
+        raise NeedsValidation
     if support == [GENERAL_SUPPORT]:
         return GENERAL
     return 0 if named <= _SPECIAL else CITING
@@ -409,14 +409,14 @@ _SETTLED = bytes(map(_settled, range(256)))
 
 def _require_distinct(keys: Sequence[str]) -> None:
     if len(set(keys)) < len(keys):
-        raise Doubtful
+        raise NeedsValidation
 
 
 def _require_known(keys: Sequence[str], places: _Places) -> None:
     """See that support names sentences that there are, and special strings, each once."""
     _require_distinct(keys)
     if not all(key in places or key in _SPECIAL for key in keys):
-        raise Doubtful
+        raise NeedsValidation
 
 
 def _stored_as_judged(label: Any, marks: bytes) -> tuple[int, int, int, int]:  # noqa: ANN401 - as above
@@ -452,7 +452,7 @@ def _stored(label: Any) -> tuple[int, int, int, int]:  # noqa: ANN401 - as above
 def _claims(label: Any, places: _Places, sentences: dict[str, int]) -> ClaimRow:  # noqa: ANN401 - as above
     for key in label.response_sentences_without_claims:
         if key not in sentences:
-            raise Doubtful
+            raise NeedsValidation
     _require_distinct(label.response_sentences_without_claims)
     claims = label.response_claims
     for claim in claims:
@@ -487,7 +487,7 @@ def _reference_claims(example: Any, label: Any, places: _Places) -> ClaimRow:  #
     silent = label.reference_sentences_without_claims
     _require_distinct(silent)
     if not all(key in sentences for key in silent):
-        raise Doubtful
+        raise NeedsValidation
     claims = label.reference_claims
     for claim in claims:
         _require_distinct(claim.supporting_sentence_keys)
@@ -510,5 +510,5 @@ def _documents(keys: Iterable[str], places: _Places, *, special: bool = True) ->
     """The documents that hold one of the sentences, in order."""
     named = [key for key in keys if not (special and key in _SPECIAL)]
     if not all(key in places for key in named):
-        raise Doubtful
+        raise NeedsValidation
     return sorted({position(key).document for key in named})

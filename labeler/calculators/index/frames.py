@@ -10,7 +10,7 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from labeler.calculators.column_summary import Coded
+from labeler.calculators.column_summary import Categorical
 from labeler.calculators.columns import Bools, Ints, Ragged
 from labeler.calculators.index.rows import ClaimRow, FailureRow, LabelRow
 
@@ -68,7 +68,7 @@ class Lists(NamedTuple):
         return Ragged(np.array(self.values), offsets)
 
 
-class Gathering:
+class RowBatch:
     """Rows that become one batch."""
 
     def __init__(self) -> None:
@@ -192,7 +192,7 @@ class MemoryFrame:
         gathered: the rows.
     """
 
-    def __init__(self, gathered: Gathering) -> None:
+    def __init__(self, gathered: RowBatch) -> None:
         self._gathered = gathered
         self.rows = len(gathered)
         self.columns = frozenset(gathered.columns)
@@ -210,14 +210,14 @@ class MemoryFrame:
         profiles = self.coded("profile")
         return known_in(profiles, name)
 
-    def coded(self, name: str) -> Coded:
+    def coded(self, name: str) -> Categorical:
         """One of the texts that are the same in many rows."""
         texts = self._gathered.texts[name]
         names = [text for text in dict.fromkeys(texts) if text is not None]
         numbers: dict[str | None, int] = {text: number for number, text in enumerate(names)}
         numbers[None] = -1
         codes = np.fromiter(map(numbers.__getitem__, texts), np.int64, len(texts))
-        return Coded(codes, names)
+        return Categorical(codes, names)
 
     def ids(self, rows: Sequence[int]) -> list[str]:
         """The ids of some rows."""
@@ -233,7 +233,7 @@ class MemoryFrame:
         return self.numbers("place")
 
 
-def known_in(profiles: Coded, name: str) -> Bools:
+def known_in(profiles: Categorical, name: str) -> Bools:
     """Which rows are of a profile that has a list of claims."""
     having = _HAVING[name]
     found: Bools = np.array([text in having for text in profiles.names], np.bool_)[profiles.codes]

@@ -18,7 +18,7 @@ from labeler.calculators.columns import (
     UNSUPPORTED,
     UTILIZED,
 )
-from labeler.calculators.measuring import profile_of_row
+from labeler.calculators.metrics_row import outcome_profile
 from labeler.calculators.tally import ClaimTally, Tally, tally
 from labeler.calculators.trace import unsupported_as_published
 from labeler.labels.record import LabelFailure, LabelRecord
@@ -118,7 +118,7 @@ def label_row(record: LabelRecord) -> LabelRow:
         id=record.id,
         key=record.key,
         label=str(record.signature),
-        profile=profile_of_row(record).name,
+        profile=outcome_profile(record).name,
         question=example.question,
         metadata=metadata_text(example.metadata),
         columns=tuple(example.metadata),
@@ -144,7 +144,7 @@ def failure_row(failure: LabelFailure) -> FailureRow:
         id=failure.id,
         reason=failure.reason,
         label=str(failure.signature) if failure.signature else None,
-        profile=profile_of_row(failure).name,
+        profile=outcome_profile(failure).name,
         metadata=metadata_text(failure.metadata),
         columns=tuple(failure.metadata),
     )

@@ -17,9 +17,9 @@ from functools import partial
 from pathlib import Path
 
 from labeler.calculators.index.building import gather
-from labeler.calculators.index.frames import Gathering, MemoryFrame
-from labeler.calculators.index.parquet import DamagedIndex, Segment, SegmentWriter
-from labeler.calculators.index.where import PART_SUFFIX, PARTS_FOLDER, index_in_folder, sidecar_of
+from labeler.calculators.index.frames import MemoryFrame, RowBatch
+from labeler.calculators.index.paths import PART_SUFFIX, PARTS_FOLDER, index_in_folder, sidecar_of
+from labeler.calculators.index.segments import DamagedIndex, Segment, SegmentWriter
 from labeler.data.label_files import lines_of, outcome_of
 from labeler.errors import UsageError
 from labeler.labels.record import AnyOutcome
@@ -162,16 +162,16 @@ def stream(
 
 def _batches(
     labels: str | Path, aside: Callable[[AnyOutcome], object], before: int = 0
-) -> Iterator[tuple[Gathering, int]]:
+) -> Iterator[tuple[RowBatch, int]]:
     """Batches of rows, and the place of the last line that was read by then."""
-    batch, seen = Gathering(), before
+    batch, seen = RowBatch(), before
     for seen, line in enumerate(lines_of(str(labels)), start=before + 1):
         other = gather(batch, seen, line.content, partial(outcome_of, line))
         if other is not None:
             aside(other)
         if batch.full:
             yield batch, seen
-            batch = Gathering()
+            batch = RowBatch()
     yield batch, seen
 
 

@@ -15,21 +15,36 @@ from typing import TYPE_CHECKING
 
 from typing_extensions import TypedDict
 
-from labeler.calculators.statistics.effective import EFFECTIVE, Unit, effective_ends
-from labeler.calculators.statistics.score import score_ends
+from labeler.calculators.statistics.small_samples import (
+    EFFECTIVE,
+    Unit,
+    effective_wilson,
+    wilson_ends,
+)
 from labeler.errors import UsageError
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from labeler.calculators.statistics.resampling import Units
+    from labeler.calculators.statistics.bootstrap import Units
 
 RESAMPLES = 10_000
 LEVEL = 0.95
 
 WILSON = "wilson"
 """Wilson's interval of a share: every value is 0 or 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Undefined:
+    """A missing result and its reason, in place of NaN.
+
+    Attributes:
+        reason: machine-readable code, such as ``no_differences``.
+    """
+
+    reason: str
 
 
 class IntervalJSON(TypedDict):
@@ -110,9 +125,9 @@ def counted_mean_interval(
     check_options(resamples=resamples, level=level, seed=seed)
     if bounded and all(value in (0, 1) for value in values[:3].tolist()):
         return wilson(float((values * counts).sum()), int(counts.sum()), level)
-    from labeler.calculators.statistics import resampling  # noqa: PLC0415 - as below
+    from labeler.calculators.statistics import bootstrap  # noqa: PLC0415 - as below
 
-    units = resampling.counted_units(values, counts)
+    units = bootstrap.counted_units(values, counts)
     return _drawn(units, "", resamples, level, seed, bounded=bounded)
 
 
@@ -136,9 +151,9 @@ def drawn_mean_interval(
         bounded: the same.
     """
     check_options(resamples=resamples, level=level, seed=seed)
-    from labeler.calculators.statistics import resampling  # noqa: PLC0415 - as below
+    from labeler.calculators.statistics import bootstrap  # noqa: PLC0415 - as below
 
-    units = resampling.grouped_units(values, groups)
+    units = bootstrap.grouped_units(values, groups)
     return _drawn(units, _GROUPED, resamples, level, seed, bounded=bounded)
 
 
@@ -208,13 +223,13 @@ def bootstrap_ratio(
         counts = Counter(pair for pair in zip(numerators, denominators, strict=True) if pair[1])
         if counts.total() < 2:  # noqa: PLR2004 - one record does not vary
             return None
-        ends = effective_ends([Unit(*pair, count) for pair, count in counts.items()], level)
+        ends = effective_wilson([Unit(*pair, count) for pair, count in counts.items()], level)
         if ends:
             return Interval(*ends, level, EFFECTIVE)
     # numpy takes as long to load as all the rest: only those wait for it who resample.
-    from labeler.calculators.statistics import resampling  # noqa: PLC0415
+    from labeler.calculators.statistics import bootstrap  # noqa: PLC0415
 
-    units = resampling.units_of(numerators, denominators, groups)
+    units = bootstrap.units_of(numerators, denominators, groups)
     suffix = "" if groups is None else _GROUPED
     return _drawn(units, suffix, resamples, level, seed, bounded=bounded)
 
@@ -229,9 +244,9 @@ def _drawn(
     units: Units, suffix: str, resamples: int, level: float, seed: int, *, bounded: bool
 ) -> Interval | None:
     """The bootstrap interval of units, whose method is named with a suffix."""
-    from labeler.calculators.statistics import resampling  # noqa: PLC0415 - as above
+    from labeler.calculators.statistics import bootstrap  # noqa: PLC0415 - as above
 
-    found = resampling.interval_of(
+    found = bootstrap.interval_of(
         units, resamples=resamples, level=level, seed=seed, bounded=bounded
     )
     if found is None:
@@ -252,7 +267,7 @@ def wilson(successes: float, trials: float, level: float = LEVEL) -> Interval | 
     if not trials:
         return None
     quantile = NormalDist().inv_cdf((1 + level) / 2)
-    return Interval(*score_ends(successes / trials, trials, quantile), level, WILSON)
+    return Interval(*wilson_ends(successes / trials, trials, quantile), level, WILSON)
 
 
 def check_options(*, resamples: int = RESAMPLES, level: float = LEVEL, seed: int = 0) -> None:

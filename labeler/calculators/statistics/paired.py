@@ -21,10 +21,10 @@ from labeler.calculators.statistics.intervals import (
     LEVEL,
     RESAMPLES,
     Interval,
+    Undefined,
     bootstrap_ratio,
     check_options,
 )
-from labeler.calculators.statistics.undefined import Undefined
 from labeler.errors import UsageError
 
 Floats = NDArray[np.float64]

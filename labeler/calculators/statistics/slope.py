@@ -15,9 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from labeler.calculators.statistics.intervals import LEVEL, Interval, check_options
-from labeler.calculators.statistics.student import student_quantile
-from labeler.calculators.statistics.undefined import Undefined
+from labeler.calculators.statistics.intervals import LEVEL, Interval, Undefined, check_options
+from labeler.calculators.statistics.small_samples import student_quantile
 from labeler.errors import UsageError
 
 Floats = NDArray[np.float64]

@@ -8,7 +8,7 @@ from typing import Any
 
 from labeler.calculators import METRICS
 from labeler.calculators.rater_agreement import is_yes_or_no
-from labeler.calculators.statistics.corrected import (
+from labeler.calculators.statistics.bias_correction import (
     Corrected,
     JudgeErrors,
     corrected_proportion,

@@ -9,7 +9,7 @@ from typing import Any
 
 from labeler.calculators.rater_agreement import UNITS, FieldAgreement, field_agreement, verdicts_of
 from labeler.calculators.statistics.agreement import Pattern
-from labeler.comparing.agreement.sides import LabelsById, check_column, group_of, labels_by_id
+from labeler.comparing.agreement.sides import LabelsById, check_column, group_name, labels_by_id
 from labeler.errors import UsageError
 from labeler.labels.record import AnyOutcome, LabelRecord, shown
 from labeler.labels.signature import digest
@@ -112,7 +112,7 @@ def compare_labels(
 
     def keep(record: LabelRecord) -> Verdicts:
         sentences = digest(shown(record.example))
-        return Verdicts(sentences, group_of(record.example.metadata, by), verdicts_of(record))
+        return Verdicts(sentences, group_name(record.example.metadata, by), verdicts_of(record))
 
     first = labels_by_id(a, keep, name=names[0], trial=trials[0])
     second = labels_by_id(

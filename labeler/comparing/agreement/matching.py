@@ -9,7 +9,7 @@ from statistics import fmean
 
 from labeler.calculators import METRICS, Tally, tally
 from labeler.calculators.rater_agreement import is_yes_or_no, verdicts_of
-from labeler.comparing.agreement.sides import LabelsById, group_of
+from labeler.comparing.agreement.sides import LabelsById, group_name
 from labeler.comparing.human_labels import DOCUMENT_FIELDS, OVERALL, SENTENCE_FIELDS, HumanLabels
 from labeler.errors import UsageError
 from labeler.labels.record import LabelRecord
@@ -104,7 +104,7 @@ def judged(record: LabelRecord, fields: Sequence[str], by: str | None, *, in_ful
         for field in SENTENCE_FIELDS
         if field in said
     }
-    group = group_of(record.example.metadata, by)
+    group = group_name(record.example.metadata, by)
     return Judged(group, values, verdicts, counted if in_full else None)
 
 

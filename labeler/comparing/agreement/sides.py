@@ -147,7 +147,7 @@ def _ambiguous(record: LabelRecord, known: tuple[str, str], name: str) -> UsageE
     )
 
 
-def group_of(metadata: dict[str, Any], by: str | None) -> str | None:
+def group_name(metadata: dict[str, Any], by: str | None) -> str | None:
     """A record's value in the grouping column, as text; ``None`` where nothing is grouped."""
     if by is None:
         return None

@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Any
 
 from labeler.calculators import Metric, select_metrics
-from labeler.comparing.agreement.sides import LabelsById, check_column, group_of
+from labeler.comparing.agreement.sides import LabelsById, check_column, group_name
 from labeler.comparing.diff.changes import RecordDiff, diff_record
 from labeler.comparing.diff.pairs import Choice, Kept, PairCounts, Pairs, read_pairs
 from labeler.comparing.diff.totals import FlipCount, MetricDiff, Totals
@@ -109,7 +109,7 @@ class Differences:
 
     def __iter__(self) -> Iterator[RecordDiff]:
         for a, b in self.pairs:
-            yield diff_record(a, b, self.metrics, group_of(a.example.metadata, self.by))
+            yield diff_record(a, b, self.metrics, group_name(a.example.metadata, self.by))
 
     def summary(self, top: int = TOP) -> LabelDiff:
         """Add all records up.

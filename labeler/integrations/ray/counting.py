@@ -12,7 +12,13 @@ from contextlib import closing
 from typing import NamedTuple
 
 from labeler.calculators.index.rows import Unindexable
-from labeler.calculators.index.serving import Asked, FileCounts, Served, added_up, count_file
+from labeler.calculators.index.summaries import (
+    FileCounts,
+    StoredSummary,
+    SummaryRequest,
+    combine_counts,
+    count_file,
+)
 from labeler.errors import UsageError
 from labeler.integrations.ray.parts import anywhere
 
@@ -29,11 +35,11 @@ class CountReport(NamedTuple):
     notices: list[str]
 
 
-CountEngine = Callable[[Asked, Sequence[str], int], Generator[CountReport, None, None]]
+CountEngine = Callable[[SummaryRequest, Sequence[str], int], Generator[CountReport, None, None]]
 """Counts files with so many workers; a report of each, in the order of the files."""
 
 
-def report_of(file: str, asked: Asked, number: int) -> CountReport:
+def report_of(file: str, asked: SummaryRequest, number: int) -> CountReport:
     """Count a label file.
 
     Args:
@@ -50,11 +56,11 @@ def report_of(file: str, asked: Asked, number: int) -> CountReport:
 
 def summarize_in_parts(
     files: Iterable[str],
-    asked: Asked,
+    asked: SummaryRequest,
     engine: CountEngine,
     workers: int,
     notice: Callable[[str], object],
-) -> Served | None:
+) -> StoredSummary | None:
     """Summarise label files that several workers count.
 
     Args:
@@ -71,18 +77,18 @@ def summarize_in_parts(
         UsageError: a file cannot be read, or no row has a column that is named.
         FatalJudgeError: the engine cannot go on.
     """
-    if not asked.is_columnar(notice):
+    if not asked.is_vectorized(notice):
         return None
     try:
         with closing(engine(asked, [anywhere(file) for file in files], workers)) as reports:
-            return added_up(_counts(reports, notice), asked)
+            return combine_counts(_counts(reports, notice), asked)
     except Unindexable as error:
         notice(f"{error}; the records are read one by one")
         return None
 
 
 def count_in_a_loop(
-    asked: Asked, files: Sequence[str], workers: int
+    asked: SummaryRequest, files: Sequence[str], workers: int
 ) -> Generator[CountReport, None, None]:
     """Count files in this process, one after the other, whatever the number of workers."""
     del workers

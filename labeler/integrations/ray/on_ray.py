@@ -17,7 +17,7 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from labeler.calculators.index.serving import Asked
+from labeler.calculators.index.summaries import SummaryRequest
 from labeler.errors import FatalJudgeError, UsageError
 from labeler.integrations.ray.counting import CountReport, report_of
 from labeler.integrations.ray.labeling import PartReport, Work, Worker
@@ -88,7 +88,7 @@ def on_ray(work: Work, parts: list[Part], workers: int) -> Generator[PartReport,
 
 
 def counts_on_ray(
-    asked: Asked, files: Sequence[str], workers: int
+    asked: SummaryRequest, files: Sequence[str], workers: int
 ) -> Generator[CountReport, None, None]:
     """Count label files with Ray tasks; see :data:`~labeler.integrations.ray.counting.CountEngine`.
 

@@ -29,7 +29,7 @@ class Metric:
 
     Attributes:
         name: the field's standard name.
-        dialect: which published definition it follows.
+        definition: which published definition it follows.
         version: counts up when the number changes for any label.
         higher_is_better: the direction of improvement.
         needs: the label fields that it reads; ``response_claims.verdict`` is one of each claim.
@@ -44,7 +44,7 @@ class Metric:
     """
 
     name: str
-    dialect: str
+    definition: str
     version: int
     higher_is_better: bool
     needs: tuple[str, ...]
@@ -58,12 +58,12 @@ class Metric:
     @property
     def id(self) -> str:
         """``name`` for the default dialect, else ``name:dialect``."""
-        return self.name if self.default else f"{self.name}:{self.dialect}"
+        return self.name if self.default else f"{self.name}:{self.definition}"
 
     @property
     def signature(self) -> str:
         """Name, dialect and version, as they stand in a number's signature."""
-        return f"metric:{self.name}.v{self.version}|dialect:{self.dialect}"
+        return f"metric:{self.name}.v{self.version}|dialect:{self.definition}"
 
     @cached_property
     def profile(self) -> Profile:
@@ -92,7 +92,7 @@ ALL = "all"
 def metric(
     name: str,
     *,
-    dialect: str,
+    definition: str,
     default: bool = False,
     version: int = 1,
     higher_is_better: bool = True,
@@ -107,7 +107,7 @@ def metric(
     def register(compute: Compute) -> Compute:
         made = Metric(
             name=name,
-            dialect=dialect,
+            definition=definition,
             version=version,
             higher_is_better=higher_is_better,
             needs=needs,
@@ -154,7 +154,7 @@ def _find(name: str) -> Metric:
 
 
 def _canonical(name: str) -> str:
-    base, _, dialect = name.partition(":")
-    if base in METRICS and METRICS[base].dialect == dialect:
+    base, _, definition = name.partition(":")
+    if base in METRICS and METRICS[base].definition == definition:
         return base
     return name

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
-from labeler.calculators.definition import Metric
-from labeler.calculators.measuring import MetricsRow, measure
-from labeler.calculators.similarity import measure_questions, with_subjects
+from labeler.calculators.metrics_row import MetricsRow, measure
+from labeler.calculators.registry import Metric
+from labeler.calculators.similarity import flag_questions, measure_questions
 from labeler.data.label_files import parts_of, read_outcomes
 from labeler.errors import UsageError
 from labeler.labels.record import (
@@ -25,7 +25,7 @@ from labeler.labels.record import (
 from labeler.store.reader import FILE
 
 
-def read_any(outcomes: str | Path) -> Iterator[AnyOutcome]:
+def stored_outcomes(outcomes: str | Path) -> Iterator[AnyOutcome]:
     """Read outcomes of every kind, labels and scores, one by one.
 
     Args:
@@ -50,14 +50,14 @@ def read_any(outcomes: str | Path) -> Iterator[AnyOutcome]:
         yield from read_outcomes(outcomes)
 
 
-def outcomes_of(outcomes: str | Path | Iterable[AnyOutcome]) -> Iterable[AnyOutcome]:
+def as_outcomes(outcomes: str | Path | Iterable[AnyOutcome]) -> Iterable[AnyOutcome]:
     """Outcomes as Python functions are given them: those of a file or store, or the very ones.
 
     Raises:
-        UsageError: they are neither; or as :func:`read_any`.
+        UsageError: they are neither; or as :func:`stored_outcomes`.
     """
     if isinstance(outcomes, str | Path):
-        return read_any(outcomes)
+        return stored_outcomes(outcomes)
     given: object = outcomes
     if isinstance(given, Iterable) and not isinstance(given, Mapping | bytes | BaseModel):
         return outcomes
@@ -76,7 +76,7 @@ def read_labels(labels: str | Path) -> Iterator[Outcome]:
         UsageError: there is no such file or folder, or a line is no label.
         StoreError: the store is damaged.
     """
-    return records_of(read_any(labels), "label")
+    return records_of(stored_outcomes(labels), "label")
 
 
 def read_scores(scores: str | Path) -> Iterator[ScoreOutcome]:
@@ -86,7 +86,7 @@ def read_scores(scores: str | Path) -> Iterator[ScoreOutcome]:
         UsageError: there is no such file or folder, or a line is no outcome.
         StoreError: the store is damaged.
     """
-    return records_of(read_any(scores), "score")
+    return records_of(stored_outcomes(scores), "score")
 
 
 def read_records(labels: str | Path) -> Iterator[LabelRecord]:
@@ -102,7 +102,7 @@ QUESTION = "question"
 """The column that every record has: records of one question may be drawn together by it."""
 
 
-def measured(
+def measure_outcomes(
     outcomes: Iterable[AnyOutcome],
     metrics: Sequence[Metric] | None = None,
     *,
@@ -119,7 +119,7 @@ def measured(
         column: a column that is asked for later: ``question``, which is no metadata, is then put
             with the metadata, unless a column of that name is there.
     """
-    for outcome, written in with_subjects(outcomes):
+    for outcome, written in flag_questions(outcomes):
         if (questions if written else metrics) == ():
             continue
         rows = (

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from labeler.audit.definition import Found, repeat_check
-from labeler.audit.subject import Judgement
+from labeler.audit.registry import Found, repeat_check
+from labeler.audit.subject import Judgment
 from labeler.labels.answers import in_order
 
 MOST_LISTED = 4
@@ -21,7 +21,7 @@ MOST_LISTED = 4
         "coin's toss away from the other verdict."
     ),
 )
-def overall_flips(judgement: Judgement, others: Sequence[Judgement]) -> Iterator[Found]:
+def overall_flips(judgement: Judgment, others: Sequence[Judgment]) -> Iterator[Found]:
     """Look at the overall verdicts."""
     verdicts = [each.overall for each in (judgement, *others)]
     if len(set(verdicts)) > 1:
@@ -37,7 +37,7 @@ def overall_flips(judgement: Judgement, others: Sequence[Judgement]) -> Iterator
     title="Judgements differ on the support of a sentence",
     why="The same sentences were judged several times, and these verdicts came out both ways.",
 )
-def support_flips(judgement: Judgement, others: Sequence[Judgement]) -> Iterator[Found]:
+def support_flips(judgement: Judgment, others: Sequence[Judgment]) -> Iterator[Found]:
     """Look at each response sentence that several have a verdict on."""
     all_of_them = (judgement, *others)
     yes = Counter(key for each in all_of_them for key in each.supported)
@@ -60,7 +60,7 @@ def support_flips(judgement: Judgement, others: Sequence[Judgement]) -> Iterator
         "only; relevance, utilization and completeness move with them."
     ),
 )
-def selection_flips(judgement: Judgement, others: Sequence[Judgement]) -> Iterator[Found]:
+def selection_flips(judgement: Judgment, others: Sequence[Judgment]) -> Iterator[Found]:
     """Look at both lists of document sentences."""
     all_of_them = (judgement, *others)
     total = len(all_of_them)
@@ -80,7 +80,7 @@ def selection_flips(judgement: Judgement, others: Sequence[Judgement]) -> Iterat
             )
 
 
-def _made_by(judgement: Judgement, others: Sequence[Judgement]) -> str:
+def _made_by(judgement: Judgment, others: Sequence[Judgment]) -> str:
     """What differs between the judgements besides the outcome."""
     made = [each.signature for each in (judgement, *others)]
     facts: dict[str, set[object]] = {

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Literal
 
-from labeler.calculators.scores import criterion_of, score_label, score_value
+from labeler.calculators.scores import criterion_name, score_label, score_value
 from labeler.calculators.statistics.agreement import (
     PAIR,
     Agreement,
@@ -102,15 +102,15 @@ class Panel:
         return {**kappa, "AC1": self.ac1, "alpha": self.alpha}
 
 
-def panels_of(outcomes: Iterable[ScoreOutcome]) -> list[Panel]:
+def compare_raters(outcomes: Iterable[ScoreOutcome]) -> list[Panel]:
     """Compare the raters of each criterion; a criterion with one rater alone has no panel."""
-    panels = Panels()
+    panels = RaterScores()
     for outcome in outcomes:
         panels.add(outcome)
     return panels.panels()
 
 
-class Panels:
+class RaterScores:
     """Takes in scores, of which it keeps the numbers alone, and compares their raters."""
 
     def __init__(self) -> None:
@@ -121,7 +121,7 @@ class Panels:
         if outcome.signature is None:
             return
         made_by = str(outcome.signature.model_copy(update={"trial": 0}))
-        way = self._ways.setdefault((criterion_of(outcome.signature), made_by), _Way(made_by))
+        way = self._ways.setdefault((criterion_name(outcome.signature), made_by), _Way(made_by))
         if isinstance(outcome, LabelFailure):
             way.failed.add((outcome.signature.trial, outcome.id))
         else:

@@ -22,10 +22,10 @@ from functools import partial
 from pathlib import Path
 
 from labeler.calculators.index.building import gather
-from labeler.calculators.index.frames import BATCH, Gathering
-from labeler.calculators.index.parquet import DamagedIndex, Segment, SegmentFrame, SegmentWriter
+from labeler.calculators.index.frames import BATCH, RowBatch
+from labeler.calculators.index.paths import FOLDER
 from labeler.calculators.index.rows import Unindexable
-from labeler.calculators.index.where import FOLDER
+from labeler.calculators.index.segments import DamagedIndex, Segment, SegmentFrame, SegmentWriter
 from labeler.errors import LabelerError, StoreError
 from labeler.labels.record import AnyOutcome, AnyRecord
 from labeler.store.checksums import DamagedRecord, decode_record, label_json
@@ -96,7 +96,7 @@ class StoreIndex:
             segment.close()
 
 
-def catch_up(
+def update_index(
     directory: Path, *, rebuild: bool = False, wait: bool = True, lock_timeout: float = 30.0
 ) -> StoreIndex | None:
     """Bring the index of a store up to date, and open it.
@@ -136,7 +136,7 @@ def catch_up(
         database.close()
 
 
-def keep_up(directory: Path, notice: Callable[[str], object]) -> None:
+def try_update_index(directory: Path, notice: Callable[[str], object]) -> None:
     """Bring the index of a store up to date where that can be done now; labels never depend on it.
 
     Args:
@@ -144,7 +144,7 @@ def keep_up(directory: Path, notice: Callable[[str], object]) -> None:
         notice: told where it cannot.
     """
     try:
-        index = catch_up(directory, wait=False)
+        index = update_index(directory, wait=False)
     except (LabelerError, Unindexable, DamagedIndex, OSError) as error:
         notice(f"the index of {directory} was not brought up to date: {error}")
         return
@@ -298,7 +298,7 @@ class _Scan:
         self._seen = 0
         self._others: list[int] = []
         self._samples: list[tuple[int, str]] = []
-        self._batch = Gathering()
+        self._batch = RowBatch()
         if short is not None:
             self._first = self._label = short.footer.after
             self._seen = short.footer.seen
@@ -315,7 +315,7 @@ class _Scan:
             self._sample()
             if self._batch.full or len(rows) < _PORTION:
                 self._writer.add(self._batch)
-                self._batch = Gathering()
+                self._batch = RowBatch()
             if len(rows) < _PORTION:
                 break
         path = folder / _name(self._first, self._last)

@@ -19,8 +19,14 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from labeler.calculators.statistics.effective import EFFECTIVE, FEW, SAME, Unit, effective_ends
-from labeler.calculators.statistics.student import student_quantile
+from labeler.calculators.statistics.small_samples import (
+    EFFECTIVE,
+    FEW,
+    SAME,
+    Unit,
+    effective_wilson,
+    student_quantile,
+)
 
 Floats = NDArray[np.float64]
 
@@ -128,7 +134,7 @@ def interval_of(
     deviations = units.numerators - units.ratio * units.denominators
     varies = bool(np.abs(deviations).max() > SAME * np.abs(units.numerators).max())
     scarce = not varies or len(units.counts) <= FEW  # among more, as many differ from the commonest
-    ends = effective_ends(units.listed(), level) if bounded and scarce else None
+    ends = effective_wilson(units.listed(), level) if bounded and scarce else None
     if ends:
         return *ends, EFFECTIVE
     if not varies:

@@ -8,8 +8,8 @@ from typing import Any
 
 from typing_extensions import TypedDict
 
-from labeler.calculators.definition import Metric, select_metrics
 from labeler.calculators.ratio import Ratio, RatioJSON
+from labeler.calculators.registry import Metric, select_metrics
 from labeler.calculators.tally import Tally, tally
 from labeler.errors import UsageError
 from labeler.labels.profiles import DEFAULT_PROFILE, PROFILES, Profile
@@ -74,14 +74,14 @@ def measure(outcome: Outcome, metrics: Sequence[Metric] | None = None) -> Metric
             profile have the fields for.
     """
     if metrics is None:
-        own = profile_of_row(outcome).output
+        own = outcome_profile(outcome).output
         metrics = [m for m in select_metrics() if issubclass(own, m.profile.output)]
     if isinstance(outcome, LabelFailure):
         return _failed(outcome, metrics)
     return _measured(outcome, metrics)
 
 
-def profile_of_row(outcome: Outcome) -> Profile:
+def outcome_profile(outcome: Outcome) -> Profile:
     """The profile of a row's label; the leanest where it failed before one was chosen."""
     if isinstance(outcome, LabelRecord):
         return next(p for p in PROFILES.values() if type(outcome.label) is p.output)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
-from labeler.audit.definition import Found, check
+from labeler.audit.registry import Found, check
 from labeler.audit.subject import Subject
 from labeler.labels.non_answers import OVERRULED
 

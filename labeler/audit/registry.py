@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from labeler.audit.subject import Judgement, Subject
+from labeler.audit.subject import Judgment, Subject
 from labeler.catalog import Catalog
 from labeler.errors import UnknownName, UsageError
 
@@ -60,7 +60,7 @@ class Finding:
 
 Look = Callable[[Subject], Iterable[Found]]
 Applies = Callable[[Subject], bool]
-LookAcross = Callable[[Judgement, Sequence[Judgement]], Iterable[Found]]
+CompareFunction = Callable[[Judgment, Sequence[Judgment]], Iterable[Found]]
 """Looks at a judgement beside the others of the very same sentences, never at those alone."""
 
 
@@ -147,9 +147,9 @@ class RepeatCheck(Check):
         across: the function itself; yields what it sees in the first of its arguments.
     """
 
-    across: LookAcross
+    across: CompareFunction
 
-    def findings_across(self, judgement: Judgement, others: Sequence[Judgement]) -> list[Finding]:
+    def findings_across(self, judgement: Judgment, others: Sequence[Judgment]) -> list[Finding]:
         """What it finds in a judgement that has others beside it.
 
         Raises:
@@ -190,10 +190,10 @@ def repeat_check(
     why: str,
     version: int = 1,
     weight: float | None = None,
-) -> Callable[[LookAcross], LookAcross]:
+) -> Callable[[CompareFunction], CompareFunction]:
     """Register the decorated function as a :class:`RepeatCheck`; what is given is as there."""
 
-    def register(across: LookAcross) -> LookAcross:
+    def register(across: CompareFunction) -> CompareFunction:
         made = WEIGHTS[severity] if weight is None else weight
         facts = (name, version, severity, title, why, _nothing, _never, made)
         CHECKS.add(name, RepeatCheck(*facts, across))

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from labeler.calculators.column_summary import ColumnCounts, Counted, Frame
-from labeler.calculators.definition import Metric
-from labeler.calculators.index.parquet import DamagedIndex
+from labeler.calculators.index.paths import files_of, is_store, sidecar_of
 from labeler.calculators.index.rows import Unindexable
+from labeler.calculators.index.segments import DamagedIndex
 from labeler.calculators.index.sidecar import open_sidecar, stream
-from labeler.calculators.index.stored import catch_up, read_others
-from labeler.calculators.index.where import files_of, is_store, sidecar_of
+from labeler.calculators.index.store_index import read_others, update_index
+from labeler.calculators.registry import Metric
 from labeler.calculators.summary import Intervals, SummaryRow
 from labeler.data.lines import is_remote
 from labeler.errors import StoreError
@@ -25,7 +25,7 @@ _PLACES = 1 << 40
 """Rows of one file, at most: those of the next one have higher places."""
 
 
-class Served(NamedTuple):
+class StoredSummary(NamedTuple):
     """Summaries, and what else is stored there.
 
     Attributes:
@@ -40,7 +40,7 @@ class Served(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Asked:
+class SummaryRequest:
     """What is to be summarised.
 
     Attributes:
@@ -56,7 +56,7 @@ class Asked:
     fitting: bool = False
     intervals: Intervals | None = None
 
-    def is_columnar(self, notice: Callable[[str], object]) -> bool:
+    def is_vectorized(self, notice: Callable[[str], object]) -> bool:
         """Whether there are metrics, and all have a vectorised form; told is which have none."""
         if slow := [metric.id for metric in self.metrics if metric.vector is None]:
             notice(f"no vectorised form of {', '.join(slow)}: the records are read one by one")
@@ -94,7 +94,7 @@ def summarize_stored(
     fitting: bool = False,
     intervals: Intervals | None = None,
     notice: Callable[[str], object],
-) -> Served | None:
+) -> StoredSummary | None:
     """Summarise the labels of files or a store without building a record for each.
 
     A store's index is brought up to date first. That of a file is used where it is that of the file
@@ -117,8 +117,8 @@ def summarize_stored(
         UsageError: a file cannot be read, or no row has a column that is named.
         StoreError: the store is damaged.
     """
-    asked = Asked(metrics, by, fitting, intervals)
-    if not asked.is_columnar(notice):
+    asked = SummaryRequest(metrics, by, fitting, intervals)
+    if not asked.is_vectorized(notice):
         return None
     names = [labels] if isinstance(labels, str) else labels
     try:
@@ -126,16 +126,18 @@ def summarize_stored(
             return _of_store(Path(names[0]), asked, notice)
         files = files_of(names)
         each = (count_file(file, asked, number, notice) for number, file in enumerate(files))
-        return added_up(each, asked) if files else None
+        return combine_counts(each, asked) if files else None
     except Unindexable as error:
         notice(f"{error}; the records are read one by one")
         return None
 
 
-def _of_store(path: Path, asked: Asked, notice: Callable[[str], object]) -> Served | None:
+def _of_store(
+    path: Path, asked: SummaryRequest, notice: Callable[[str], object]
+) -> StoredSummary | None:
     for rebuild in (False, True):
         try:
-            index = catch_up(path, rebuild=rebuild)
+            index = update_index(path, rebuild=rebuild)
         except OSError as error:
             notice(f"the index of {path} cannot be written: {error.strerror}; its labels are read")
             return None
@@ -155,7 +157,10 @@ def _of_store(path: Path, asked: Asked, notice: Callable[[str], object]) -> Serv
 
 
 def count_file(
-    file: str, asked: Asked, number: int = 0, notice: Callable[[str], object] = lambda _: None
+    file: str,
+    asked: SummaryRequest,
+    number: int = 0,
+    notice: Callable[[str], object] = lambda _: None,
 ) -> FileCounts:
     """Count the rows of a label file, from its index where there is one to be believed.
 
@@ -177,7 +182,7 @@ def count_file(
     return FileCounts(counts.counted(), others)
 
 
-def added_up(each: Iterable[FileCounts], asked: Asked) -> Served | None:
+def combine_counts(each: Iterable[FileCounts], asked: SummaryRequest) -> StoredSummary | None:
     """The summary of label files that were counted one by one.
 
     Args:
@@ -198,7 +203,7 @@ def added_up(each: Iterable[FileCounts], asked: Asked) -> Served | None:
 
 
 def _from_index(
-    file: str, asked: Asked, number: int, notice: Callable[[str], object]
+    file: str, asked: SummaryRequest, number: int, notice: Callable[[str], object]
 ) -> Counted | None:
     """What the index of a file says, where there is one to be believed."""
     try:
@@ -223,8 +228,8 @@ def _add_all(counts: ColumnCounts, frames: Iterable[Frame]) -> None:
         counts.add(frame)
 
 
-def _unless_mixed(counts: ColumnCounts, others: list[AnyOutcome]) -> Served | None:
+def _unless_mixed(counts: ColumnCounts, others: list[AnyOutcome]) -> StoredSummary | None:
     """What was found, unless its order decides what a row was that could not even be read."""
     if others and (counts.unsigned or any(True for _ in records_of(others, "questions"))):
         return None
-    return Served(counts.summary(), counts.rows, others)
+    return StoredSummary(counts.summary(), counts.rows, others)

@@ -23,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from labeler.calculators.column_summary import Coded, UnreadableFrame
+from labeler.calculators.column_summary import Categorical, UnreadableFrame
 from labeler.calculators.columns import Bools, Ints, Ragged
 from labeler.calculators.index.frames import (
     CODED,
@@ -31,8 +31,8 @@ from labeler.calculators.index.frames import (
     MARKS,
     NUMBERS,
     TEXTS,
-    Gathering,
     Lists,
+    RowBatch,
     known_in,
     metadata_values,
 )
@@ -125,7 +125,7 @@ def _kind(name: str) -> np.dtype[np.integer[Any]]:
     return np.dtype("u1" if name in MARKS else "<u4")
 
 
-def _batch_of(gathered: Gathering) -> pa.RecordBatch:
+def _batch_of(gathered: RowBatch) -> pa.RecordBatch:
     # A dictionary column is made as one: encoding it afterwards would import pyarrow.compute.
     schema = _schema()
     columns = [pa.array(texts, schema.field(name).type) for name, texts in gathered.texts.items()]
@@ -166,7 +166,7 @@ class SegmentWriter:
             store_schema=True,
         )
 
-    def add(self, gathered: Gathering) -> None:
+    def add(self, gathered: RowBatch) -> None:
         """Write rows as a batch of their own."""
         if len(gathered):
             self._writer.write_batch(_batch_of(gathered), row_group_size=_MOST_ROWS)
@@ -240,7 +240,7 @@ class Segment:
 
     def __init__(self, path: Path) -> None:
         self._source = pa.OSFile(str(path))
-        with believing():
+        with arrow_errors():
             self._groups = _checked_groups(path, self._source)
             self._file = pq.ParquetFile(
                 self._source,
@@ -281,7 +281,7 @@ class Segment:
 
     def table(self) -> pa.Table:
         """All its rows at once, checked for form alone."""
-        with believing():
+        with arrow_errors():
             table = self._file.read(use_threads=False)
             table.validate(full=True)
             return table.unify_dictionaries().combine_chunks()
@@ -336,7 +336,7 @@ class SegmentFrame:
         self.rows = batch.rows
         self.columns = frozenset(footer.columns)
         self._lists: dict[str, Ragged] = {}
-        self._coded: dict[str, Coded] = {}
+        self._coded: dict[str, Categorical] = {}
 
     def numbers(self, name: str) -> Ints:
         """One number a row."""
@@ -355,7 +355,7 @@ class SegmentFrame:
         """For which rows there is a list: for those of whose profile it is."""
         return known_in(self.coded("profile"), name)
 
-    def coded(self, name: str) -> Coded:
+    def coded(self, name: str) -> Categorical:
         """One of the texts that are the same in many rows."""
         if name not in self._coded:
             column = self._array(name, nullable=True)
@@ -364,7 +364,7 @@ class SegmentFrame:
             _require(bool((codes < len(names)).all()) and None not in names, name)
             if name == "profile":
                 _require(bool((codes >= 0).all()) and PROFILES.keys() >= set(names), name)
-            self._coded[name] = Coded(codes, names)
+            self._coded[name] = Categorical(codes, names)
         return self._coded[name]
 
     def ids(self, rows: Sequence[int]) -> list[str]:
@@ -392,7 +392,7 @@ class SegmentFrame:
             raise DamagedIndex("its keys are no keys") from error
 
     def _array(self, name: str, *, nullable: bool = False) -> Any:  # noqa: ANN401 - pyarrow has no types
-        with believing():
+        with arrow_errors():
             table = self._batch.file.read_row_group(
                 self._batch.number, columns=[name], use_threads=False
             )
@@ -451,7 +451,7 @@ def _require(holds: bool, name: str) -> None:
         raise DamagedIndex(f"its column {name!r} holds what no index does")
 
 
-class believing:  # noqa: N801 - it reads as a word
+class arrow_errors:  # noqa: N801 - it reads as a word
     """Turns whatever pyarrow raises about a file into :class:`DamagedIndex`."""
 
     def __enter__(self) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing_extensions import TypedDict
 
 from labeler.audit.auditing import Audit
-from labeler.audit.definition import Severity
+from labeler.audit.registry import Severity
 
 _FORMULA = re.compile(r"[\s\x00\ufeff]*[=+\-@\t\r\uff1d\uff0b\uff0d\uff20]")
 """How a cell begins that a spreadsheet may take for a formula: full-width signs count as plain
