@@ -36,9 +36,9 @@ from labeler.calculators.similarity import (
 from labeler.comparing.gates import Demand, Gate
 from labeler.comparing.voter_agreement import Votes
 from labeler.data.criteria_files import choose_criteria
-from labeler.data.formats.frames import table_of
-from labeler.data.formats.presets import choose_columns
+from labeler.data.formats.tables import table_of
 from labeler.data.label_files import write_outcomes
+from labeler.data.presets import choose_columns
 from labeler.data.ragbench import read_ragbench
 from labeler.data.rows import RowFile, Rows, RowSequence
 from labeler.errors import UnknownName, UsageError
@@ -104,7 +104,7 @@ def open_rows(
             frame of
             polars or pandas, a table of Arrow, a data set of the Hugging Face library.
         columns: for each field the column that it is read from, where that is not called like it;
-            see :mod:`labeler.data.formats.columns`.
+            see :mod:`labeler.data.columns`.
         preset: whose columns the rows have, such as ``ragas``.
 
     Raises:

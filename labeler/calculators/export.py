@@ -211,10 +211,10 @@ def guarded(text: str) -> str:
 def _parquet_writer(path: Path, columns: Sequence[Column]) -> Iterator[_Write]:
     import pyarrow as pa  # noqa: PLC0415 - slow to load
 
-    from labeler.data.formats.label_tables import written  # noqa: PLC0415 - the same
+    from labeler.data.label_tables import parquet_writer  # noqa: PLC0415 - the same
 
     schema = _schema(pa, columns)
-    with written(path, schema) as writer:
+    with parquet_writer(path, schema) as writer:
         rows: list[Record] = []
 
         def flush() -> None:

@@ -11,7 +11,7 @@ from labeler.errors import UsageError
 from labeler.judges.pricing import PRICE_FORM
 
 if TYPE_CHECKING:
-    from labeler.data.formats.columns import Columns
+    from labeler.data.columns import Columns
     from labeler.data.rows import RowFile
 
 
@@ -130,7 +130,7 @@ def columns_of(mapped: list[str] | None, preset: str | None) -> Columns | None:
     Raises:
         UsageError: a mapping is not written as one, or there is no such field or preset.
     """
-    from labeler.data.formats.presets import choose_columns
+    from labeler.data.presets import choose_columns
 
     given: dict[str, str] = {}
     for one in mapped or ():

@@ -72,7 +72,7 @@ def lines_of(name: str) -> Iterator[Line]:
     """The records of a label file as lines of JSON, whether it is Parquet or JSON Lines."""
     if not is_table(name):
         return read_lines(name)
-    from labeler.data.formats.label_tables import read_lines_of  # noqa: PLC0415 - loads pyarrow
+    from labeler.data.label_tables import read_lines_of  # noqa: PLC0415 - loads pyarrow
 
     return read_lines_of(name)
 
@@ -162,7 +162,7 @@ def write_outcomes(outcomes: Iterable[T], path: str | Path) -> Iterator[T]:
         sys.stdout.flush()
         return
     if is_table(path):
-        from labeler.data.formats.label_tables import write_parquet  # noqa: PLC0415 - loads pyarrow
+        from labeler.data.label_tables import write_parquet  # noqa: PLC0415 - loads pyarrow
 
         yield from write_parquet(outcomes, path)
         return

@@ -14,7 +14,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from labeler.data.formats import Raw, is_rereadable, of_lines, read_file
+from labeler.data.formats import Raw, is_rereadable, json_rows, read_file
 from labeler.data.label_files import parts_of
 from labeler.data.lines import is_remote, read_lines
 from labeler.data.parsing import joined_id, to_example
@@ -72,7 +72,7 @@ def _raws(name: str) -> Iterator[Raw]:
     """The rows that a name stands for; of what can be read once only, such as a pipe, the lines."""
     files = None if is_remote(name) else parts_of(name)
     for file in files or [name]:
-        yield from read_file(file) if is_rereadable(file) else of_lines(read_lines(file))
+        yield from read_file(file) if is_rereadable(file) else json_rows(read_lines(file))
 
 
 def to_record(row: Mapping[str, Any], where: str = "row") -> LabelRecord:

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from labeler.data.formats import Raw, is_rereadable, of_lines, read_file
-from labeler.data.formats.columns import Columns, cells, fields_of_texts
-from labeler.data.formats.frames import Table
-from labeler.data.formats.presets import suggestion
+from labeler.data.columns import Columns, cells, fields_of_texts
+from labeler.data.formats import Raw, is_rereadable, json_rows, read_file
+from labeler.data.formats.tables import Table
 from labeler.data.lines import Line, read_lines
 from labeler.data.parsing import id_of, joined_id, metadata_of, refuse_surrogates, to_example
+from labeler.data.presets import suggestion
 from labeler.errors import BadRow, UsageError
 from labeler.labels.record import LabelFailure
 from labeler.labels.signature import canonical_json
@@ -64,7 +64,7 @@ class RowFile:
             UsageError: a file cannot be read, or a column that was named is in none of its rows.
         """
         for source in self._sources:
-            raws = read_file(source) if isinstance(source, str) else of_lines(source)
+            raws = read_file(source) if isinstance(source, str) else json_rows(source)
             yield from _Understanding(self._columns, self._id_from).rows(raws)
 
 
@@ -151,8 +151,8 @@ class _Understanding:
         try:
             if self._columns and isinstance(given, Mapping):
                 fields = self._columns.with_id(given, raw.where)
-                fields = self._renamed(self._columns, cells(given) if raw.of_texts else given, raw)
-            if raw.of_texts:
+                fields = self._renamed(self._columns, cells(given) if raw.text_only else given, raw)
+            if raw.text_only:
                 fields = fields_of_texts(fields, raw.where)
             if self._id_from:
                 fields = {**fields, "id": joined_id(given, self._id_from, raw.where)}

@@ -17,7 +17,7 @@ import pytest
 import labeler
 from command import Command
 from fakes import CountingJudge, agreeable
-from labeler.data.formats.presets import choose_columns
+from labeler.data.presets import choose_columns
 from labeler.errors import JudgeError, RunPaused, UsageError
 from labeler.integrations.ray.labeling import PartReport, Work
 from labeler.integrations.ray.parts import Part, input_files, parts_of_file

@@ -13,8 +13,8 @@ import pytest
 
 from command import Command
 from labeler.api import open_rows
-from labeler.data.formats.columns import ColumnPath, columns_of
-from labeler.data.formats.presets import PRESETS, Preset, suggestion
+from labeler.data.columns import ColumnPath, columns_of
+from labeler.data.presets import PRESETS, Preset, suggestion
 from labeler.data.rows import RowFile
 from labeler.errors import UnknownName, UsageError
 from labeler.labels.record import LabelFailure
@@ -365,7 +365,7 @@ def test_a_preset_of_a_third_party_is_named_by_its_module() -> None:
     """What is none, and what is not there, is refused."""
     row = {"ask": "Q?", "docs": ["D."], "say": "R."}
     assert only(row, "test_formats_columns:MINE").question == "Q?"
-    with pytest.raises(UsageError, match=r"is a dict, no labeler\.data\.formats\.presets\.Preset"):
+    with pytest.raises(UsageError, match=r"is a dict, no labeler\.data\.presets\.Preset"):
         open_rows([], preset="test_formats_columns:NO_PRESET")
     with pytest.raises(UnknownName, match="unknown preset 'ragass'; did you mean 'ragas'"):
         open_rows([], preset="ragass")

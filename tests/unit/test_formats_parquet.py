@@ -1,8 +1,13 @@
-"""Parquet files that hold more than they weigh: refused by what they tell, or read in pieces."""
+"""Hostile Parquet files: rejected by their metadata, or read in batches of bounded size."""
 
 from __future__ import annotations
 
+import hashlib
+import io
+import subprocess
+import sys
 from collections.abc import Callable
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,21 +17,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labeler.data.formats import parquet_groups, read_file
-from labeler.data.formats.label_tables import SCHEMA, row_of
-from labeler.data.formats.parquet_footer import Group
-from labeler.data.formats.parquet_groups import ParquetRows, shared_bytes
-from labeler.data.label_files import read_outcomes
+from labeler.calculators.index.frames import CODED, RowBatch
+from labeler.calculators.index.rows import label_row
+from labeler.calculators.index.segments import Segment, SegmentWriter
+from labeler.data.formats import parquet_files, read_file
+from labeler.data.formats.arrow_files import arrow_errors
+from labeler.data.formats.parquet_files import DictionarySizes, ParquetRows
+from labeler.data.label_files import read_outcomes, write_outcomes
+from labeler.data.label_tables import SCHEMA, row_of
 from labeler.errors import UsageError
 from labeler.integrations.ray import parts
 from labeler.integrations.ray.parts import parts_of_file, read_part
+from labeler.labels.record import LabelFailure
 from records import sample_record
 
 MANY = 1 << 20
 
 
 def write(path: Path, group: int = 1000, **columns: Any) -> Path:
-    """A file of such columns, each a list of values or an array."""
+    """Write columns, each a list of values or an array."""
     pq.write_table(pa.table(columns), path, row_group_size=group, compression="zstd")
     return path
 
@@ -37,7 +46,7 @@ def shared(text: str, rows: int) -> Any:
 
 
 def write_shared(path: Path, column: Any, **others: Any) -> Path:
-    """A file whose readers do not know that a column was shared."""
+    """Write a shared column without the Arrow schema, so that readers see plain text."""
     table = pa.table({**others, "question": column})
     limits: dict[str, Any] = {"dictionary_pagesize_limit": 1 << 30, "store_schema": False}
     pq.write_table(table, path, compression="zstd", **limits)
@@ -45,22 +54,22 @@ def write_shared(path: Path, column: Any, **others: Any) -> Path:
 
 
 def rows_of(path: Path) -> list[Any]:
-    """All rows, at once."""
+    """Read all rows."""
     return [raw.fields for raw in read_file(str(path))]
 
 
 @pytest.fixture
 def packed_tightly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A column of four million bytes that pack to some hundred, beyond what may be."""
-    monkeypatch.setattr(parquet_groups, "_LOOSE", 3 * MANY)
+    """A column of four million bytes that compress to a few hundred."""
+    monkeypatch.setattr(parquet_files, "UNCHECKED_GROUP", 3 * MANY)
     text = ["x" * MANY + str(n) for n in range(4)]
     return write(tmp_path / "rows.parquet", question=text, use=["a"] * 4)
 
 
-def test_a_row_group_that_is_packed_as_no_data_is_is_refused_before_it_is_read(
+def test_an_implausible_compression_ratio_is_rejected_before_reading(
     packed_tightly: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With file, row group, sizes and what to do."""
+    """The error names file, row group, sizes and remedy."""
     assert packed_tightly.stat().st_size < 10_000
     monkeypatch.setattr(pq.ParquetFile, "iter_batches", None)
     with pytest.raises(UsageError, match=r"rows\.parquet: row group 0 has 419\d+ bytes, packed"):
@@ -71,15 +80,15 @@ def test_a_row_group_that_is_packed_as_no_data_is_is_refused_before_it_is_read(
         rows_of(packed_tightly)
 
 
-def test_it_is_refused_before_it_is_cut_into_parts(packed_tightly: Path) -> None:
-    """Also where several machines label."""
+def test_it_is_rejected_before_it_is_cut_into_parts(packed_tightly: Path) -> None:
+    """The same check guards labeling on several machines."""
     with pytest.raises(UsageError, match="row group 0 has"):
         parts_of_file(str(packed_tightly))
 
 
 def test_a_label_file_is_no_exception(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever its columns."""
-    monkeypatch.setattr(parquet_groups, "_LOOSE", 3 * MANY)
+    """The same check guards label files."""
+    monkeypatch.setattr(parquet_files, "UNCHECKED_GROUP", 3 * MANY)
     row = row_of(sample_record(1)) | {"message": "x" * 4 * MANY}
     path = tmp_path / "labels.parquet"
     pq.write_table(pa.Table.from_pylist([row], schema=SCHEMA), path, compression="zstd")
@@ -87,59 +96,55 @@ def test_a_label_file_is_no_exception(tmp_path: Path, monkeypatch: pytest.Monkey
         list(read_outcomes(path))
 
 
-def test_a_row_group_beyond_all_bounds_is_refused(
+def test_a_row_group_beyond_the_absolute_limit_is_rejected(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """However little it is packed; the same rows in smaller groups are read."""
-    monkeypatch.setattr(parquet_groups, "LARGEST_GROUP", 20_000)
+    """The same rows in smaller groups are read."""
+    monkeypatch.setattr(parquet_files, "LARGEST_GROUP", 20_000)
     text = [f"{n:0900}" for n in range(30)]
     with pytest.raises(UsageError, match="row group 0 has"):
         rows_of(write(tmp_path / "a.parquet", question=text))
     assert len(rows_of(write(tmp_path / "b.parquet", group=10, question=text))) == 30
 
 
-def test_lists_without_end_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Their file tells few bytes and many values: the same number over and over."""
-    monkeypatch.setattr(parquet_groups, "_LOOSE", 3 * MANY)
-    path = write(tmp_path / "rows.parquet", numbers=[[0] * MANY])
-    facts = pq.ParquetFile(path).metadata
-    assert facts.row_group(0).total_byte_size < MANY
+def test_implausibly_many_rows_are_rejected(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A million equal values take few bytes; their count is checked."""
+    monkeypatch.setattr(parquet_files, "UNCHECKED_GROUP", 3 * MANY)
+    path = write(tmp_path / "rows.parquet", MANY, numbers=pa.array([7] * MANY, pa.int64()))
+    assert pq.ParquetFile(path).metadata.row_group(0).total_byte_size < MANY
     with pytest.raises(UsageError, match="row group 0 has 838"):
         rows_of(path)
-
-
-def test_a_file_that_tells_less_than_nothing_is_refused() -> None:
-    """Sizes come from the file."""
-    with pytest.raises(UsageError, match=r"a\.parquet: row group 0 has 0 bytes"):
-        parquet_groups.check_groups("a.parquet", [Group(0, -1, ())])
 
 
 KINDS: dict[str, tuple[Any, Callable[[str], Any]]] = {
     "text": (pa.string(), lambda text: text),
     "list": (pa.list_(pa.string()), lambda text: [text]),
     "struct": (pa.struct([("a", pa.list_(pa.string()))]), lambda text: {"a": [text, None]}),
+    "map": (pa.map_(pa.string(), pa.string()), lambda text: [("a", text)]),
     "shared": (pa.dictionary(pa.int32(), pa.string()), lambda text: text),
 }
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_texts_that_rows_share_are_read_for_few_rows_at_once(
+def test_shared_texts_are_read_in_small_batches(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
-    """However many rows have them, nested or not; and nothing is lost."""
-    monkeypatch.setattr(parquet_groups, "LARGEST_BATCH", 200_000)
+    """Nested or not, no value is lost, and the whole dictionary counts for each row."""
+    monkeypatch.setattr(parquet_files, "LARGEST_BATCH", 200_000)
     of, value = KINDS[kind]
     values = [value("x" * 9000 + str(n // 250)) for n in range(500)]
     values[7] = None
     path = write(tmp_path / "rows.parquet", question=pa.array(values, of), n=range(500))
     with path.open("rb") as source:
         batches = list(ParquetRows("rows", source).batches(0))
-    assert {batch.num_rows for batch in batches} <= {11, 500 % 11}
+    assert {batch.num_rows for batch in batches} <= {11, 500 % 11, 10}
     assert [row["question"] for batch in batches for row in batch.to_pylist()] == values
 
 
 def test_rows_that_share_little_are_read_together(tmp_path: Path) -> None:
-    """As many as ever."""
+    """Ordinary files are read in batches of 1024 rows."""
     path = write(tmp_path / "rows.parquet", 3000, question=[f"Q{n}" for n in range(3000)])
     with path.open("rb") as source:
         batches = list(ParquetRows("rows", source).batches(0))
@@ -147,26 +152,13 @@ def test_rows_that_share_little_are_read_together(tmp_path: Path) -> None:
 
 
 def test_large_rows_are_read_few_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also where none shares anything."""
-    monkeypatch.setattr(parquet_groups, "LARGEST_BATCH", 100_000)
+    """The mean row size bounds a batch where no dictionary exists."""
+    monkeypatch.setattr(parquet_files, "LARGEST_BATCH", 100_000)
     table = pa.table({"question": [f"{n:09000}" for n in range(40)]})
     pq.write_table(table, tmp_path / "rows.parquet", use_dictionary=False)
     with (tmp_path / "rows.parquet").open("rb") as source:
         batches = list(ParquetRows("rows", source).batches(0))
     assert [batch.num_rows for batch in batches] == [11, 11, 11, 7]
-
-
-def test_texts_that_rows_share_may_not_be_too_large(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A text of which every row may have a copy is refused unseen."""
-    monkeypatch.setattr(parquet_groups, "LARGEST_DICTIONARY", MANY)
-    path = write_shared(tmp_path / "rows.parquet", shared("x" * 2 * MANY, 2048))
-    monkeypatch.setattr(pq.ParquetFile, "iter_batches", None)
-    with pytest.raises(
-        UsageError, match=r"rows\.parquet: column 'question' of row group 0 has 20971"
-    ):
-        rows_of(path)
 
 
 def test_a_small_file_of_large_rows_takes_the_memory_of_few(tmp_path: Path) -> None:
@@ -176,48 +168,11 @@ def test_a_small_file_of_large_rows_takes_the_memory_of_few(tmp_path: Path) -> N
     assert pq.ParquetFile(path).metadata.row_group(0).total_byte_size < 2 * MANY
     with path.open("rb") as source:
         batches = ParquetRows("rows", source).batches(0)
-        most = 1.1 * parquet_groups.LARGEST_BATCH
+        most = 1.1 * parquet_files.LARGEST_BATCH
         assert all(next(batches).nbytes < most for _ in range(2))
 
 
-@pytest.mark.parametrize(
-    ("header", "size"),
-    [
-        (b"\x15\x04\x15\x12\x15\x16", 9),
-        (b"\x15\x04\x15\x80\x89\x7a\x15", 1_000_000),
-        (b"\x15\x00\x15\x12", 0),
-        (b"\x15\x06\x15\x12", 0),
-        (b"\x15\x04\x15\x01", None),
-        (b"\x15\x04\x15\xff\xff\xff\xff\xff\xff", None),
-        (b"\x15\x04\x26\x12", None),
-        (b"\x05\x02\x04", None),
-        (b"\x15\x04\x15", None),
-        (b"\x15", None),
-        (b"", None),
-    ],
-)
-def test_the_beginning_of_a_page_tells_how_much_rows_share(header: bytes, size: int | None) -> None:
-    """None where it is of another kind; what is no page tells nothing."""
-    assert shared_bytes(header) == size
-
-
-@given(st.binary(max_size=40))
-def test_no_bytes_are_too_odd_to_be_a_beginning(header: bytes) -> None:
-    """They come from strangers."""
-    assert (shared_bytes(header) or 0) >= 0
-
-
-def test_a_column_that_begins_with_no_page_is_refused(tmp_path: Path) -> None:
-    """Before anything is made of it."""
-    path = write(tmp_path / "rows.parquet", question=["a", "b"])
-    content = bytearray(path.read_bytes())
-    content[4:6] = b"\0\0"
-    path.write_bytes(content)
-    with pytest.raises(UsageError, match=r"'question' of row group 0 has no page that can be read"):
-        rows_of(path)
-
-
-def test_rows_of_a_part_that_are_too_large_together_are_refused(
+def test_rows_of_a_part_that_are_too_large_together_are_rejected(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A part is in memory as a whole; a smaller one is read."""
@@ -230,8 +185,174 @@ def test_rows_of_a_part_that_are_too_large_together_are_refused(
 
 
 def test_a_part_of_no_rows_has_the_columns(tmp_path: Path) -> None:
-    """Of a row group that turns out shorter than it was."""
+    """A part beyond the end of its row group is an empty table."""
     path = write(tmp_path / "rows.parquet", question=["a"], documents=[["D"]], response=["R"])
     (part,) = parts_of_file(str(path))
     moved = parts.Part(**{**vars(part), "start": 5, "stop": 9})
     assert read_part(moved).column_names == ["question", "documents", "response"]
+
+
+def file_of(footer: bytes, length: int | None = None, magic: bytes = b"PAR1") -> bytes:
+    """A file of a footer alone."""
+    length = len(footer) if length is None else length
+    return b"PAR1" + footer + length.to_bytes(4, "little") + magic
+
+
+def test_the_size_of_a_dictionary_is_that_of_all_its_values(tmp_path: Path) -> None:
+    """Also of values that the first row does not have."""
+    path = write(tmp_path / "rows.parquet", question=["a", "b" * 9000, "a"], n=[1, 2, 3])
+    file = pq.ParquetFile(path)
+    with path.open("rb") as source:
+        assert DictionarySizes(source, file).size(0) >= 9001
+        assert DictionarySizes(source, file).size(0, ["n"]) == 0
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"PAR1PAR1",
+        file_of(b""),
+        file_of(b"\0"),
+        file_of(b"\x15\x04", magic=b"PARE"),
+        file_of(b"\x15\x04", magic=b"PK\0\0"),
+        file_of(b"\0" * 9, length=10),
+        file_of(b"\0" * 9, length=(1 << 32) - 1),
+        file_of(b"\x19\xfc" + b"\xff" * 9 + b"\x01"),
+        file_of(b"\x18" + b"\xff" * 9 + b"\x01"),
+        file_of(b"\x1c" * 100_000),
+        file_of(b"\x19" * 100_000),
+    ],
+    ids=lambda content: f"{len(content)} bytes",
+)
+def test_a_hostile_footer_is_rejected_with_the_name_of_the_file(
+    tmp_path: Path, content: bytes
+) -> None:
+    """Whether it is cut off, encrypted, nested, or longer than it can be."""
+    path = tmp_path / "rows.parquet"
+    path.write_bytes(content)
+    with pytest.raises(
+        UsageError, match=r"(?s)^cannot read .*rows\.parquet: .*check that it is whole"
+    ):
+        rows_of(path)
+
+
+def written() -> bytes:
+    """A file of nested columns."""
+    file = io.BytesIO()
+    table = pa.table(
+        {
+            "text": [f"T{n}" for n in range(9)],
+            "lists": [[["a", None], []], None, []] * 3,
+            "struct": [{"b": [1.5], "c": {"d": "x"}}, None, {"b": None, "c": None}] * 3,
+        }
+    )
+    pq.write_table(table, file, write_page_checksum=True)
+    return file.getvalue()
+
+
+WHOLE = written()
+
+
+@given(st.data())
+def test_a_damaged_file_is_read_or_rejected(data: st.DataObject) -> None:
+    """No change of any bytes raises anything but the error that users know."""
+    places = st.tuples(st.integers(0, len(WHOLE) - 1), st.integers(0, 255))
+    content = bytearray(WHOLE)
+    for place, byte in data.draw(st.lists(places, min_size=1, max_size=4)):
+        content[place] = byte
+    with suppress(UsageError), arrow_errors("rows"):
+        for batch in ParquetRows("rows", io.BytesIO(content)).all_batches():
+            assert isinstance(batch.to_pylist(), list)
+
+
+def test_a_changed_value_in_an_exported_label_file_is_noticed(tmp_path: Path) -> None:
+    """Its pages have checksums."""
+    path = tmp_path / "labels.parquet"
+    message = "".join(hashlib.sha256(str(n).encode()).hexdigest() for n in range(600))
+    list(write_outcomes([LabelFailure(id="a", reason="timeout", message=message)], path))
+    assert len(list(read_outcomes(path))) == 1
+    content = bytearray(path.read_bytes())
+    content[10_000] ^= 0x01
+    path.write_bytes(content)
+    with pytest.raises(UsageError, match=r"cannot read .*labels\.parquet"):
+        list(read_outcomes(path))
+
+
+ROWS = 777
+"""A number that stands in a histogram, and hardly anywhere else."""
+READING_ROWS = """
+import sys
+from labeler.errors import UsageError
+from labeler.data.formats import read_file
+try:
+    list(read_file(sys.argv[1]))
+except UsageError as error:
+    print(error)
+"""
+READING_INDEX = """
+import sys
+from pathlib import Path
+from labeler.calculators.index.segments import DamagedIndex, Segment
+try:
+    Segment(Path(sys.argv[1])).table()
+except DamagedIndex as error:
+    print(error)
+"""
+
+
+def varint(number: int) -> bytes:
+    """A whole number in Thrift's compact protocol."""
+    found, number = b"", number << 1
+    while number > 0x7F:
+        found, number = found + bytes([number & 0x7F | 0x80]), number >> 7
+    return found + bytes([number])
+
+
+def with_wrong_histograms(path: Path) -> None:
+    """Remove one of the two levels from each column's histogram of levels."""
+    content = path.read_bytes()
+    length = int.from_bytes(content[-8:-4], "little")
+    footer, right = content[-8 - length : -8], b"\x26\x00" + varint(ROWS)
+    assert right in footer
+    footer = footer.replace(right, b"\x16" + varint(ROWS))
+    path.write_bytes(content[: -8 - length] + file_of(footer)[4:])
+
+
+def in_another_process(code: str, path: Path) -> subprocess.CompletedProcess[str]:
+    """Run code that may end its process; the path is its argument."""
+    command = [sys.executable, "-c", code, str(path)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_damaged_statistics_are_rejected_and_do_not_end_the_process(tmp_path: Path) -> None:
+    """A call of pyarrow that we avoid does end it."""
+    path = tmp_path / "rows.parquet"
+    pq.write_table(pa.table({"question": [str(n) for n in range(ROWS)]}), path)
+    with_wrong_histograms(path)
+    avoided = "import sys, pyarrow.parquet as p; p.ParquetFile(sys.argv[1]).metadata.row_group(0)"
+    assert in_another_process(f"{avoided}.column(0)", path).returncode
+    ran = in_another_process(READING_ROWS, path)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert ran.stdout.startswith(f"cannot read {path}: ")
+
+
+def test_an_index_whose_statistics_are_damaged_does_not_end_the_process(tmp_path: Path) -> None:
+    """It is rejected as damaged, when it is opened or when its rows are read."""
+    path = tmp_path / "index.parquet"
+    writer, batch = SegmentWriter(tmp_path), RowBatch()
+    for place in range(ROWS):
+        batch.add_label(place, label_row(sample_record(place)))
+    writer.add(batch)
+    writer.finish(path, source="test", after=0, upto=ROWS, seen=ROWS)
+    with closing(Segment(path)) as segment:
+        table, footer = segment.table(), segment.footer.encoded()
+    with pq.ParquetWriter(path, table.schema, use_dictionary=list(CODED)) as with_statistics:
+        with_statistics.write_table(table)
+        with_statistics.add_key_value_metadata({"labeler-index": footer})
+    with closing(Segment(path)) as segment:
+        assert segment.table().num_rows == ROWS
+    with_wrong_histograms(path)
+    ran = in_another_process(READING_INDEX, path)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert "it cannot be read: OSError" in ran.stdout

@@ -36,8 +36,12 @@ from labeler.calculators.index.frames import (
     known_in,
     metadata_values,
 )
-from labeler.data.formats.parquet_footer import Group, read_footer
-from labeler.data.formats.parquet_groups import check_groups
+from labeler.data.formats.parquet_files import (
+    READ_LIMITS,
+    DictionarySizes,
+    check_row_groups,
+    row_counts,
+)
 from labeler.errors import UsageError
 from labeler.labels.profiles import PROFILES
 from labeler.version import __version__
@@ -241,13 +245,9 @@ class Segment:
     def __init__(self, path: Path) -> None:
         self._source = pa.OSFile(str(path))
         with arrow_errors():
-            self._groups = _checked_groups(path, self._source)
-            self._file = pq.ParquetFile(
-                self._source,
-                page_checksum_verification=True,
-                thrift_string_size_limit=2 * _LARGEST_FOOTER,
-                thrift_container_size_limit=_LARGEST_FOOTER,
-            )
+            self._file = pq.ParquetFile(self._source, **READ_LIMITS)
+            self._counts = _checked_counts(path, self._file, self._source.size())
+            self._dictionaries = DictionarySizes(self._source, self._file)
             said = (self._file.metadata.metadata or {}).get(_FOOTER)
             schema = self._file.schema_arrow.remove_metadata()
         if said is None:
@@ -256,17 +256,13 @@ class Segment:
         """What it says of itself."""
         if not schema.equals(_schema()):
             raise DamagedIndex("its columns are not those of an index")
-        if sum(group.num_rows for group in self._groups) != self.footer.rows:
+        if sum(self._counts) != self.footer.rows:
             raise DamagedIndex("it holds another number of rows than its footer says")
-        if any(_too_large(group) for group in self._groups):
-            raise DamagedIndex("its batches are larger than those of an index")
-        if any(not _is_stored_as_written(group) for group in self._groups):
-            raise DamagedIndex("its texts are stored as no index stores them")
 
     @property
     def groups(self) -> int:
         """How many batches it has."""
-        return len(self._groups)
+        return len(self._counts)
 
     def frames(self, *, by_key: bool, before: int = 0) -> Iterator[SegmentFrame]:
         """Its batches.
@@ -275,8 +271,8 @@ class Segment:
             by_key: whether labels are read in the order of their keys where there is no index.
             before: number after which places begin, otherwise.
         """
-        for number, group in enumerate(self._groups):
-            batch = Batch(self._file, number, group.num_rows)
+        for number, rows in enumerate(self._counts):
+            batch = Batch(self._file, self._dictionaries, number, rows)
             yield SegmentFrame(batch, self.footer, by_key=by_key, before=before)
 
     def table(self) -> pa.Table:
@@ -291,37 +287,28 @@ class Segment:
         self._source.close()
 
 
-def _checked_groups(path: Path, source: pa.NativeFile) -> tuple[Group, ...]:
-    """What the footer tells of the batches, none of them too large.
+def _checked_counts(path: Path, file: pq.ParquetFile, size: int) -> tuple[int, ...]:
+    """Return the number of rows in each batch.
 
     Raises:
-        DamagedIndex: it cannot be read, or one is.
+        DamagedIndex: a batch is too large.
     """
     try:
-        groups = read_footer(str(path), source)
-        check_groups(str(path), groups)
+        check_row_groups(str(path), file.metadata, size)
     except UsageError as error:
         raise DamagedIndex(str(error)) from error
-    return groups
-
-
-def _too_large(group: Group) -> bool:
-    return group.num_rows > _MOST_ROWS or group.total_byte_size > _LARGEST_BATCH
-
-
-def _is_stored_as_written(group: Group) -> bool:
-    """Whether only those texts have a dictionary that are the same in many rows."""
-    names, columns = _schema().names, group.columns
-    return len(columns) == len(names) and all(
-        name in CODED or column.dictionary_page_offset is None
-        for name, column in zip(names, columns, strict=True)
-    )
+    counts = row_counts(file.metadata)
+    sizes = [file.metadata.row_group(n).total_byte_size for n in range(len(counts))]
+    if max(counts, default=0) > _MOST_ROWS or max(sizes, default=0) > _LARGEST_BATCH:
+        raise DamagedIndex("its batches are larger than those of an index")
+    return counts
 
 
 class Batch(NamedTuple):
     """A row group of an open segment: its number, and how many rows it says that it has."""
 
     file: pq.ParquetFile
+    dictionaries: DictionarySizes
     number: int
     rows: int
 
@@ -393,15 +380,23 @@ class SegmentFrame:
 
     def _array(self, name: str, *, nullable: bool = False) -> Any:  # noqa: ANN401 - pyarrow has no types
         with arrow_errors():
-            table = self._batch.file.read_row_group(
-                self._batch.number, columns=[name], use_threads=False
-            )
+            table = self._read(name)
             column = table.column(0).combine_chunks()
             if isinstance(column, pa.ChunkedArray):
                 column = pa.concat_arrays(column.chunks) if column.num_chunks else column
             column.validate(full=True)
         _require(len(column) == self.rows and (nullable or not column.null_count), name)
         return column
+
+    def _read(self, name: str) -> pa.Table:
+        """Read a column, in pieces where its rows may share a large value."""
+        file, number = self._batch.file, self._batch.number
+        if name not in CODED and name not in NUMBERS:
+            size = self._batch.dictionaries.size(number, [name])
+            if size * self.rows > _LARGEST_BATCH:
+                at_once = max(1, _LARGEST_BATCH // size)
+                return _bounded(name, file.iter_batches(at_once, [number], [name]))
+        return file.read_row_group(number, columns=[name], use_threads=False)
 
     def _read_lists(self, name: str) -> Ragged:
         column, kind = self._array(name), _kind(name)
@@ -427,6 +422,16 @@ class SegmentFrame:
             _require(bool((counts.sums(counts.values) == found.sizes).all()), name)
             size = self.lists("documents").sizes
             _require(bool((found.values < size[found.owners]).all()), name)
+
+
+def _bounded(name: str, batches: Iterator[pa.RecordBatch]) -> pa.Table:
+    """Collect batches that together are no larger than an index's."""
+    kept, size = [], 0
+    for batch in batches:
+        size += batch.nbytes
+        _require(size <= _LARGEST_BATCH, name)
+        kept.append(batch)
+    return pa.Table.from_batches(kept)
 
 
 _SHAPES = {

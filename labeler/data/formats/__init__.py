@@ -1,7 +1,8 @@
-"""What rows come in: files of several formats, tables of Python, and columns of other names.
+"""File formats of input rows: one module per format, registered in ``READERS``.
 
-Every reader yields the rows of one source as :class:`Raw`, one by one, and again when it is asked
-again. What a row's fields mean is decided later, in one place, for all formats alike.
+To add a format, write a function that yields :class:`Raw` rows in a new module here, register it
+in ``READERS``, and map its file suffix in ``_BY_SUFFIX``. Readers do not interpret columns:
+:mod:`labeler.data.rows` does, in the same way for all formats.
 """
 
 from __future__ import annotations
@@ -14,16 +15,19 @@ from labeler.catalog import Catalog
 from labeler.data.lines import Line, is_remote, parse_object, read_lines
 from labeler.errors import BadRow
 
+MOST_COLUMNS = 10_000
+"""Largest number of columns of a table."""
+
 
 class Raw(NamedTuple):
-    """One row as its format has it, its columns not yet understood."""
+    """One row as its format stores it, with columns not yet interpreted."""
 
     where: str
-    """``FILE:LINE`` in files of lines, ``FILE:row N`` in others, both counted from 1."""
+    """``FILE:LINE`` in line formats, ``FILE:row N`` in others, both counted from 1."""
     fields: Mapping[str, Any] | BadRow
-    """What stands in each column, or why the row cannot be read."""
-    of_texts: bool = False
-    """Whether the format has texts alone, as CSV has, so that a list is JSON in a text."""
+    """The value of each column, or the error if the row is unreadable."""
+    text_only: bool = False
+    """True if the format has only text cells, as CSV does, so that lists are JSON in a cell."""
 
 
 Reader = Callable[[str], Iterator[Raw]]
@@ -35,12 +39,12 @@ Raises:
 
 
 def read_json_lines(name: str) -> Iterator[Raw]:
-    """Read JSON Lines, packed by gzip or not."""
-    return of_lines(read_lines(name))
+    """Read JSON Lines, gzipped or not."""
+    return json_rows(read_lines(name))
 
 
-def of_lines(lines: Iterable[Line]) -> Iterator[Raw]:
-    """Read lines as JSON objects."""
+def json_rows(lines: Iterable[Line]) -> Iterator[Raw]:
+    """Parse each line as a JSON object."""
     for line in lines:
         try:
             yield Raw(line.where, parse_object(line))
@@ -53,7 +57,7 @@ READERS.add("jsonl", read_json_lines)
 READERS.add("json", "labeler.data.formats.json_files:read_json")
 READERS.add("csv", "labeler.data.formats.csv_files:read_csv")
 READERS.add("tsv", "labeler.data.formats.csv_files:read_tsv")
-READERS.add("parquet", "labeler.data.formats.arrow_files:read_parquet")
+READERS.add("parquet", "labeler.data.formats.parquet_files:read_parquet")
 READERS.add("arrow", "labeler.data.formats.arrow_files:read_arrow")
 READERS.add("dataset", "labeler.data.formats.hugging_face:read_saved")
 READERS.add("hub", "labeler.data.formats.hugging_face:read_hub")
@@ -67,14 +71,14 @@ _BY_SUFFIX = {
     ".feather": "arrow",
     ".ipc": "arrow",
 }
-"""Formats by how a name ends; whatever else a file is called, it is JSON Lines."""
+"""Format by file suffix; every other file is JSON Lines."""
 
 HUB = "hf:"
-"""How the name of a data set on the Hugging Face hub begins."""
+"""Prefix of the name of a data set on the Hugging Face hub."""
 
 
 def format_of(name: str) -> str:
-    """The format of a file, by its name alone; of a folder, that of a saved data set."""
+    """Return the format of a file by its name; of a folder, the format of a saved data set."""
     if name.startswith(HUB):
         return "hub"
     if not is_remote(name) and Path(name).is_dir():
@@ -83,7 +87,7 @@ def format_of(name: str) -> str:
 
 
 def is_rereadable(name: str) -> bool:
-    """Whether what a name stands for can be read twice, as a pipe cannot."""
+    """Return True if a source can be read twice, unlike a pipe."""
     return name.startswith(HUB) or is_remote(name) or Path(name).is_file() or Path(name).is_dir()
 
 
@@ -91,6 +95,25 @@ def read_file(name: str) -> Iterator[Raw]:
     """Read the rows of a file, of a folder that holds a data set, or of a data set on the hub.
 
     Raises:
-        UsageError: it cannot be read; what is wrong with one row alone is that row's.
+        UsageError: the source cannot be read. A fault of a single row is yielded with that row.
     """
     return READERS[format_of(name)](name)
+
+
+def read_source(name: str) -> Iterator[Raw]:
+    """Read the rows of a source; one that can be read only once, such as a pipe, is JSON Lines.
+
+    Raises:
+        UsageError: as in :func:`read_file`.
+    """
+    return read_file(name) if is_rereadable(name) else read_json_lines(name)
+
+
+def twice(names: Iterable[str]) -> str | None:
+    """Return the first name that repeats an earlier one, if any."""
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            return name
+        seen.add(name)
+    return None

@@ -1,74 +1,51 @@
-"""Rows of Parquet and Arrow files, and of tables that pyarrow can take.
+"""Rows of Arrow files, and of tables that pyarrow can read.
 
-Files are read row group by row group, and batch by batch in these. What comes from strangers is
-checked: Arrow files are validated before a value is looked at, bytes are refused, types of
-extensions are read as what they are stored as, and nothing that the file says of pandas is used.
+Input is untrusted: Arrow files are validated before a value is read, columns of bytes are rejected,
+extension types are read as their storage types, and pandas metadata is ignored.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import IO, Any
+from typing import Any
 
 import pyarrow as pa
 
-from labeler.data.formats import Raw
-from labeler.data.formats.parquet_groups import BATCH, ParquetRows
+from labeler.data.formats import MOST_COLUMNS, Raw, twice
 from labeler.data.formats.plain import plain_row
 from labeler.data.lines import open_bytes
 from labeler.errors import BadRow, UsageError
 
+BATCH = 1024
+"""Largest number of rows that are converted to Python objects at once."""
 _MAGIC = b"ARROW1"
-_MOST_COLUMNS = 10_000
-
-
-def read_parquet(name: str) -> Iterator[Raw]:
-    """Read the rows of a Parquet file, one row group after the other.
-
-    Raises:
-        UsageError: it cannot be read, or has columns that rows cannot have.
-    """
-    with reading(name), open_bytes(name) as source:
-        yield from raws_of(name, parquet_batches(name, source))
-
-
-def parquet_batches(name: str, source: IO[bytes]) -> Iterator[Any]:
-    """The record batches of an open Parquet file; of its row groups one at a time is in memory.
-
-    Raises:
-        UsageError: it has columns that rows cannot have, or rows too large to read.
-    """
-    file = ParquetRows(name, source)
-    check_schema(name, file.schema)
-    for group in range(file.groups):
-        yield from file.batches(group)
 
 
 def read_arrow(name: str) -> Iterator[Raw]:
-    """Read the rows of an Arrow file or stream, Feather included, batch by batch.
+    """Read the rows of an Arrow file or stream, including Feather.
 
     Raises:
-        UsageError: it cannot be read, or has columns that rows cannot have.
+        UsageError: the file cannot be read, or has columns that rows cannot have.
     """
     return read_arrow_files(name, [name])
 
 
 def read_arrow_files(name: str, files: Iterable[str]) -> Iterator[Raw]:
-    """Read the rows of several Arrow files as those of one thing.
+    """Read the rows of several Arrow files as one source.
 
     Args:
-        name: what errors call it.
-        files: its parts.
+        name: name of the source in errors.
+        files: paths of its files.
 
     Raises:
-        UsageError: one cannot be read, or has columns that rows cannot have.
+        UsageError: a file cannot be read, or has columns that rows cannot have.
     """
-    yield from raws_of(name, (batch for file in files for batch in _arrow_batches(file)))
+    yield from raw_rows(name, (batch for file in files for batch in _arrow_batches(file)))
 
 
 def _arrow_batches(name: str) -> Iterator[Any]:
-    with reading(name), open_bytes(name) as source:
+    with arrow_errors(name), open_bytes(name) as source:
         is_file = source.read(len(_MAGIC)) == _MAGIC
         source.seek(0)
         if is_file:
@@ -79,34 +56,34 @@ def _arrow_batches(name: str) -> Iterator[Any]:
             batches = iter(reader)
         check_schema(name, reader.schema)
         for batch in batches:
-            batch.validate(full=True)  # the format trusts its offsets: a wrong one reads anything
+            batch.validate(full=True)  # Arrow trusts offsets; a wrong one reads foreign memory.
             yield batch
 
 
 def table_rows(value: object) -> Iterator[dict[str, Any]]:
-    """The rows of an Arrow table, or of whatever passes for one.
+    """Read the rows of an Arrow table, or of an object with the Arrow stream protocol.
 
     Raises:
-        UsageError: it has columns that rows cannot have.
+        UsageError: the table has columns that rows cannot have.
     """
-    with reading("the table"):
+    with arrow_errors("the table"):
         table = pa.table(value)
         check_schema("the table", table.schema)
         for batch in table.to_batches(max_chunksize=BATCH):
             yield from map(plain_row, _in_microseconds(batch).to_pylist())
 
 
-def held(value: object) -> object:
-    """A table that can be read again; a stream, which cannot, is read into one."""
+def rereadable(value: object) -> object:
+    """Return a table that can be read more than once; a stream is read into memory."""
     return value.read_all() if isinstance(value, pa.RecordBatchReader) else value
 
 
 @contextmanager
-def reading(name: str) -> Iterator[None]:
-    """Say of a file that cannot be read which one it is.
+def arrow_errors(name: str) -> Iterator[None]:
+    """Turn errors of pyarrow into a usage error that names the file.
 
     Raises:
-        UsageError: in place of what pyarrow raised.
+        UsageError: instead of pyarrow's exception.
     """
     try:
         yield
@@ -118,27 +95,24 @@ def reading(name: str) -> Iterator[None]:
         RecursionError,
         UnicodeError,
     ) as error:
-        told = str(error)[:300] or type(error).__name__
+        shown = str(error)[:300] or type(error).__name__
         raise UsageError(
-            f"cannot read {name}: {told}; check that it is whole, and of the format that its name "
+            f"cannot read {name}: {shown}; check that it is whole, and of the format that its name "
             "says"
         ) from error
 
 
 def check_schema(name: str, schema: Any) -> None:  # noqa: ANN401 - pyarrow has no types
-    """Refuse columns that no row can have.
+    """Reject columns that no row can have.
 
     Raises:
-        UsageError: a column holds bytes, or two have one name.
+        UsageError: a column holds bytes, or two columns have the same name.
     """
-    if len(schema.names) > _MOST_COLUMNS:
-        raise UsageError(
-            f"{name} has {len(schema.names)} columns; at most {_MOST_COLUMNS} are read"
-        )
-    names = set(schema.names)
-    if len(names) < len(schema.names):
-        twice = next(one for one in names if schema.names.count(one) > 1)
-        raise UsageError(f"{name}: column {twice!r:.40} stands twice; give each its own name")
+    if len(schema.names) > MOST_COLUMNS:
+        raise UsageError(f"{name} has {len(schema.names)} columns; at most {MOST_COLUMNS} are read")
+    repeated = twice(schema.names)
+    if repeated is not None:
+        raise UsageError(f"{name}: column {repeated!r:.40} stands twice; give each its own name")
     for field in schema:
         if _holds_bytes(field.type):
             raise UsageError(
@@ -162,13 +136,13 @@ def _holds_bytes(kind: Any) -> bool:  # noqa: ANN401 - pyarrow has no types
     return any(_holds_bytes(kind.field(n).type) for n in range(kind.num_fields))
 
 
-def raws_of(name: str, batches: Iterable[Any], *, before: int = 0) -> Iterator[Raw]:
-    """The rows of batches, each with its place.
+def raw_rows(name: str, batches: Iterable[Any], *, before: int = 0) -> Iterator[Raw]:
+    """Yield the rows of record batches.
 
     Args:
-        name: of the file.
-        batches: its batches, or some of them.
-        before: how many rows of the file come before these.
+        name: name of the file.
+        batches: all of its batches, or consecutive ones.
+        before: number of rows in the file before these.
     """
     number = before
     for whole in batches:
@@ -184,7 +158,7 @@ def raws_of(name: str, batches: Iterable[Any], *, before: int = 0) -> Iterator[R
 
 
 def _values(batch: Any) -> list[dict[str, Any] | Exception]:  # noqa: ANN401 - pyarrow has no types
-    """The rows of a batch; where one cannot be read, the error in its place."""
+    """Return the rows of a batch, with the error in place of each unreadable row."""
     try:
         rows: list[dict[str, Any] | Exception] = batch.to_pylist()
     except (ValueError, OverflowError, pa.ArrowException) as error:
@@ -205,7 +179,7 @@ def _unreadable(where: str, error: Exception) -> BadRow:
 
 
 def _in_microseconds(batch: Any) -> Any:  # noqa: ANN401 - pyarrow has no types
-    """The batch with times as fine as Python has them."""
+    """Return the batch with nanosecond timestamps rounded to microseconds, Python's precision."""
     for n, field in enumerate(batch.schema):
         if pa.types.is_timestamp(field.type) and field.type.unit == "ns":
             column = batch.column(n).cast(pa.timestamp("us", field.type.tz), safe=False)

@@ -1,6 +1,6 @@
 """Rows of CSV files, whose every cell is a text.
 
-Lists stand in a cell as JSON arrays; see :func:`labeler.data.formats.columns.fields_of_texts`. A
+Lists stand in a cell as JSON arrays; see :func:`labeler.data.columns.fields_of_texts`. A
 column without a name, as an index that was written along has, is left out.
 """
 
@@ -56,7 +56,7 @@ def _read(name: str, delimiter: str) -> Iterator[Raw]:
                 if names is None:
                     names = _header(cells, texts.where)
                 else:
-                    yield Raw(texts.where, _row(names, cells, texts.where), of_texts=True)
+                    yield Raw(texts.where, _row(names, cells, texts.where), text_only=True)
             except (csv.Error, BadRow) as error:
                 if names is None:
                     raise UsageError(f"{texts.where}: {_fault(error)}") from error

@@ -1,4 +1,4 @@
-"""Values of tables as values of JSON."""
+"""Table values as JSON values."""
 
 from __future__ import annotations
 
@@ -9,20 +9,23 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
-_MISSING = frozenset({"NAType", "NaTType"})
-"""What pandas has where a value is missing, besides NaN."""
+_PANDAS_MISSING = frozenset({"NAType", "NaTType"})
+"""Types of pandas' missing values, besides NaN."""
 
 
 def plain_row(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A table's row; a table has every column in every row, so a null is a column that is not."""
+    """Return a table row as JSON values, without its nulls.
+
+    A table has every column in every row, so a null means that the row lacks the column.
+    """
     values = {str(name): plain(value) for name, value in row.items()}
     return {name: value for name, value in values.items() if value is not None}
 
 
 def plain(value: object) -> object:
-    """A value as JSON has it: NaN is null, times are ISO 8601, durations seconds.
+    """Return a value as JSON: NaN as null, times in ISO 8601, durations in seconds.
 
-    What JSON has no form for, such as bytes, is left as it is; whoever needs it refuses it.
+    A value that JSON cannot hold, such as bytes, is returned unchanged; the row's checks reject it.
     """
     if value is None or isinstance(value, bool | int):
         return value
@@ -34,11 +37,11 @@ def plain(value: object) -> object:
         return {str(name): plain(part) for name, part in value.items()}
     if isinstance(value, list | tuple):
         return [plain(part) for part in value]
-    return _from_elsewhere(value)
+    return _plain_scalar(value)
 
 
-def _from_elsewhere(value: object) -> object:
-    if type(value).__name__ in _MISSING:
+def _plain_scalar(value: object) -> object:
+    if type(value).__name__ in _PANDAS_MISSING:
         return None
     if isinstance(value, datetime | date | time):
         return value.isoformat()
@@ -46,5 +49,5 @@ def _from_elsewhere(value: object) -> object:
         return value.total_seconds()
     if isinstance(value, Decimal | UUID):
         return str(value)
-    listed = getattr(value, "tolist", None)  # arrays and numbers of numpy
-    return plain(listed()) if callable(listed) else value
+    to_list = getattr(value, "tolist", None)  # numpy arrays and numbers
+    return plain(to_list()) if callable(to_list) else value

@@ -62,7 +62,9 @@ def put_bytes(folder: Folder, name: str, content: bytes) -> None:
 def put_table(folder: Folder, name: str, table: Any, group: int) -> None:  # noqa: ANN401 - pyarrow has no types
     """Write a table as Parquet, in row groups of so many rows."""
     with _aside() as file:
-        pq.write_table(table, file, row_group_size=group, compression="zstd")
+        pq.write_table(
+            table, file, row_group_size=group, compression="zstd", write_page_checksum=True
+        )
         folder.take(name, file)
 
 

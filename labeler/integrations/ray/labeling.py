@@ -15,10 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from labeler.data.formats.arrow_files import raws_of, reading
-from labeler.data.formats.columns import Columns
-from labeler.data.formats.label_tables import GROUP, SCHEMA, row_of
-from labeler.data.formats.parquet_groups import BATCH
+from labeler.data.columns import Columns
+from labeler.data.formats.arrow_files import BATCH, arrow_errors, raw_rows
+from labeler.data.formats.parquet_files import READ_LIMITS
+from labeler.data.label_tables import GROUP, SCHEMA, row_of
 from labeler.data.lines import open_bytes
 from labeler.data.rows import RowPart
 from labeler.errors import FatalJudgeError, LabelerError, RunPaused, StoreError, UsageError
@@ -247,7 +247,7 @@ def label_batch(
     """
     before = part.before + part.start
     rows = RowPart(
-        lambda: raws_of(part.file, table.to_batches(BATCH), before=before),
+        lambda: raw_rows(part.file, table.to_batches(BATCH), before=before),
         id_from=work.id_from,
         columns=work.columns,
     )
@@ -341,8 +341,8 @@ def standing_in(output: str, names: Sequence[str]) -> PartReport:
 
 def _outcomes(file: str) -> Any:  # noqa: ANN401 - pyarrow has no types
     """Why outcomes of a partition failed, with nulls for those that did not."""
-    with reading(file), open_bytes(file) as source:
-        partition = pq.ParquetFile(source)
+    with arrow_errors(file), open_bytes(file) as source:
+        partition = pq.ParquetFile(source, **READ_LIMITS)
         if not {"reason", "message"} <= set(partition.schema_arrow.names):
             raise UsageError(f"{file} is no partition of labels: remove it, and its part is done")
         return partition.read(columns=["reason", "message"], use_threads=False)

@@ -18,14 +18,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from labeler.data.formats.arrow_files import check_schema, reading
-from labeler.data.formats.columns import Choice, Columns
-from labeler.data.formats.parquet_footer import read_footer
-from labeler.data.formats.parquet_groups import ParquetRows, check_groups
-from labeler.data.formats.presets import suggestion
+from labeler.data.columns import Choice, Columns
+from labeler.data.formats.arrow_files import arrow_errors
+from labeler.data.formats.parquet_files import ParquetRows
 from labeler.data.lines import is_remote, open_bytes
+from labeler.data.presets import suggestion
 from labeler.errors import UsageError
 from labeler.integrations.ray.filesystem import files_like
 
@@ -149,13 +147,10 @@ def parts_of_file(file: str, most: int = PART_ROWS, columns: Columns | None = No
     Raises:
         UsageError: it cannot be read, or lacks a column without which no row of it can be labelled.
     """
-    with reading(file), open_bytes(file) as source:
-        groups = read_footer(file, source)
-        check_groups(file, groups)
-        schema = pq.ParquetFile(source).schema_arrow
-        check_schema(file, schema)
+    with arrow_errors(file), open_bytes(file) as source:
+        rows = ParquetRows(file, source)
+        schema, counts = rows.schema, rows.counts
         digest = _footer_digest(source)
-        counts = [group.num_rows for group in groups]
     _require_columns(file, schema.names, columns)
     if any(counts):
         _require_rows(file, schema, columns)
@@ -247,7 +242,7 @@ def read_part(part: Part) -> Any:  # noqa: ANN401 - pyarrow has no types
     Raises:
         UsageError: the file cannot be read.
     """
-    with reading(part.file), open_bytes(part.place) as source:
+    with arrow_errors(part.file), open_bytes(part.place) as source:
         file = ParquetRows(part.file, source)
         batches = list(_bounded(part, _slice(part, file.batches(part.group))))
         return pa.Table.from_batches(batches, schema=file.schema)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from labeler.catalog import Catalog
-from labeler.data.formats.columns import Columns, columns_of
+from labeler.data.columns import Columns, columns_of
 from labeler.errors import UsageError
 
 
@@ -18,7 +18,7 @@ class Preset:
     Attributes:
         system: what writes such rows.
         columns: for each field of an example, the columns that it may be read from; the first that
-            is there counts. See :mod:`labeler.data.formats.columns` for how they are written.
+            is there counts. See :mod:`labeler.data.columns` for how they are written.
     """
 
     system: str
@@ -114,9 +114,7 @@ def find_preset(name: str) -> Preset:
     """
     found: object = PRESETS[name]
     if not isinstance(found, Preset):
-        raise UsageError(
-            f"{name!r} is a {type(found).__name__}, no labeler.data.formats.presets.Preset"
-        )
+        raise UsageError(f"{name!r} is a {type(found).__name__}, no labeler.data.presets.Preset")
     return found
 
 

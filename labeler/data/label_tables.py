@@ -1,8 +1,8 @@
-"""Records and failures as Parquet: a row each, their parts in columns, and nothing lost.
+"""Label files as Parquet: one record or failure per row, without loss.
 
-What is one value in a record, such as its kind, its key or a failure's reason, is a column of that
-type; what is nested, such as the sentences or the label, is JSON in a column of texts. Reading a
-row puts the parts together to the very line that JSON Lines would hold.
+Single values of a record, such as its kind, key or failure reason, are typed columns. Nested
+values, such as the sentences and the label, are JSON in text columns. Reading a row restores the
+line that JSON Lines would hold.
 """
 
 from __future__ import annotations
@@ -12,12 +12,13 @@ import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from labeler.data.formats.arrow_files import parquet_batches, reading
+from labeler.data.formats.arrow_files import arrow_errors
+from labeler.data.formats.parquet_files import ParquetRows
 from labeler.data.lines import Line, open_bytes
 from labeler.errors import UsageError
 from labeler.labels.record import AnyOutcome, LabelFailure
@@ -44,7 +45,7 @@ _NESTED = (
     "metadata",
 )
 _ID = "id"
-"""A failure's own field; of a record a copy of its row's, for those who look at the table."""
+"""A field of a failure; for a record, a copy of its example's id for readers of the table."""
 
 SCHEMA = pa.schema(
     [pa.field(_ID, pa.string())]
@@ -54,13 +55,13 @@ SCHEMA = pa.schema(
     + [pa.field(name, pa.string()) for name in _NESTED]
 )
 GROUP = 1000
-"""Records in a row group, the unit that is in memory when reading and writing."""
+"""Records in a row group, the unit held in memory when reading and writing."""
 _LARGEST_GROUP = 1 << 26
-"""Characters after which a row group ends sooner."""
+"""Characters after which a row group ends early."""
 
 
 def row_of(outcome: AnyOutcome) -> dict[str, Any]:
-    """An outcome as one row of the table."""
+    """Return an outcome as a row of the table."""
     fields = outcome.model_dump(mode="json")
     row = {
         name: json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
@@ -72,49 +73,41 @@ def row_of(outcome: AnyOutcome) -> dict[str, Any]:
 
 
 def write_parquet(outcomes: Iterable[T], path: str | Path) -> Iterator[T]:
-    """Write outcomes as Parquet while passing them on; the file appears when it is whole.
+    """Write outcomes as Parquet and yield each; the file appears once it is complete.
 
     Raises:
         UsageError: the file cannot be written.
     """
-    with written(Path(path), SCHEMA) as writer:
-        groups = _Groups(writer)
+    rows: list[dict[str, Any]] = []
+    size = 0
+    with parquet_writer(Path(path), SCHEMA) as writer:
+
+        def flush() -> None:
+            if rows:
+                writer.write_batch(pa.RecordBatch.from_pylist(rows, schema=SCHEMA))
+                rows.clear()
+
         for outcome in outcomes:
-            groups.add(row_of(outcome))
+            row = row_of(outcome)
+            rows.append(row)
+            size += sum(len(value) for value in row.values() if isinstance(value, str))
+            if len(rows) >= GROUP or size >= _LARGEST_GROUP:
+                flush()
+                size = 0
             yield outcome
-        groups.flush()
-
-
-class _Groups:
-    """Collects rows to row groups of bounded size."""
-
-    def __init__(self, writer: Any) -> None:  # noqa: ANN401 - pyarrow has no types
-        self._writer = writer
-        self._rows: list[dict[str, Any]] = []
-        self._size = 0
-
-    def add(self, row: dict[str, Any]) -> None:
-        self._rows.append(row)
-        self._size += sum(len(value) for value in row.values() if isinstance(value, str))
-        if len(self._rows) >= GROUP or self._size >= _LARGEST_GROUP:
-            self.flush()
-
-    def flush(self) -> None:
-        if self._rows:
-            self._writer.write_batch(pa.RecordBatch.from_pylist(self._rows, schema=SCHEMA))
-            self._rows, self._size = [], 0
+        flush()
 
 
 @contextmanager
-def written(path: Path, schema: Any) -> Iterator[Any]:  # noqa: ANN401 - pyarrow has no types
-    """Open a Parquet file for writing that takes the path's place only when all went well.
+def parquet_writer(path: Path, schema: Any) -> Iterator[Any]:  # noqa: ANN401 - pyarrow has no types
+    """Open a Parquet writer whose file replaces the path only if all went well.
 
     Raises:
-        UsageError: the folder does not exist or cannot be written.
+        UsageError: the folder does not exist or is not writable.
     """
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
-        writer = pq.ParquetWriter(partial, schema, compression="zstd")
+        writer = pq.ParquetWriter(partial, schema, compression="zstd", write_page_checksum=True)
     except (OSError, pa.ArrowException) as error:
         raise UsageError(f"cannot write {path}: {error}; check the folder") from error
     try:
@@ -127,19 +120,19 @@ def written(path: Path, schema: Any) -> Iterator[Any]:  # noqa: ANN401 - pyarrow
 
 
 def read_lines_of(name: str) -> Iterator[Line]:
-    """Read a table of outcomes as the lines that JSON Lines would hold, row group by row group.
+    """Read a table of outcomes as the lines of the equivalent JSON Lines file.
 
     Raises:
-        UsageError: the file cannot be read, or is no such table.
+        UsageError: the file cannot be read, or is not such a table.
     """
-    with reading(name), open_bytes(name) as source:
+    with arrow_errors(name), open_bytes(name) as source:
+        table = ParquetRows(name, source)
+        _check(name, table.schema)
         number = 0
-        for batch in parquet_batches(name, source):
-            _check(name, batch.schema)
+        for batch in table.all_batches():
             for row in batch.to_pylist():
                 number += 1
-                where = f"{name}:row {number}"
-                yield Line(where, _json_of(row).encode("utf-8"))
+                yield Line(f"{name}:row {number}", _json_of(row).encode("utf-8"))
 
 
 def _check(name: str, schema: Any) -> None:  # noqa: ANN401 - pyarrow has no types
@@ -154,19 +147,14 @@ def _check(name: str, schema: Any) -> None:  # noqa: ANN401 - pyarrow has no typ
         )
 
 
-class _Part(NamedTuple):
-    name: str
-    json: str
-
-
 def _json_of(row: dict[str, Any]) -> str:
-    """The JSON text of one outcome; what is wrong with it, whoever reads it will say."""
+    """Return the JSON text of one outcome, unchecked; its reader validates it."""
     parts = [
-        _Part(name, value if name in _NESTED else json.dumps(value, ensure_ascii=False))
+        f'"{name}":{value if name in _NESTED else json.dumps(value, ensure_ascii=False)}'
         for name, value in row.items()
         if value is not None and name in SCHEMA.names and not _is_copy(name, row)
     ]
-    return "{" + ",".join(f'"{part.name}":{part.json}' for part in parts) + "}"
+    return "{" + ",".join(parts) + "}"
 
 
 _FAILURE = LabelFailure.model_fields["kind"].default

@@ -1,0 +1,65 @@
+"""Rows of Python tables: data frames, Arrow tables and Hugging Face data sets.
+
+Tables are recognized by their interface. No library is imported that the caller has not imported
+already, except pyarrow for objects that only speak the Arrow protocol.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from labeler.data.formats.plain import plain_row
+from labeler.errors import UsageError
+
+_ROWS = 1024
+"""Rows of a data frame that are converted to Python objects at once."""
+
+
+class Table:
+    """The rows of a table; each iteration reads them again.
+
+    Args:
+        read: starts a new iteration.
+    """
+
+    def __init__(self, read: Callable[[], Iterator[Mapping[str, Any]]]) -> None:
+        self._read = read
+
+    def __iter__(self) -> Iterator[Mapping[str, Any]]:
+        return self._read()
+
+
+def table_of(rows: object) -> Table | None:
+    """Return the rows of a table; ``None`` if the object is not a known kind of table.
+
+    Known kinds: data frames of polars and pandas, Hugging Face data sets, and objects that export
+    an Arrow stream, such as pyarrow tables.
+
+    Raises:
+        UsageError: the data set has several splits, or pyarrow is needed and not installed.
+    """
+    given: Any = rows
+    library = type(rows).__module__.partition(".")[0]
+    if library == "polars" and hasattr(rows, "collect"):
+        return table_of(given.collect())
+    if library == "polars" and hasattr(rows, "iter_rows"):
+        return Table(lambda: map(plain_row, given.iter_rows(named=True)))
+    if library == "pandas" and hasattr(rows, "to_dict"):
+        return Table(lambda: _pandas_rows(given))
+    if library == "datasets" and isinstance(rows, Mapping):
+        raise UsageError(f"these are several splits ({', '.join(rows):.200}): give the rows of one")
+    if library == "datasets":
+        return Table(lambda: map(plain_row, iter(given)))
+    if hasattr(rows, "__arrow_c_stream__"):
+        from labeler.data.formats.arrow_files import rereadable, table_rows  # noqa: PLC0415 - loads pyarrow
+
+        kept = rereadable(rows)
+        return Table(lambda: table_rows(kept))
+    return None
+
+
+def _pandas_rows(frame: Any) -> Iterator[dict[str, Any]]:  # noqa: ANN401 - pandas may be missing
+    for start in range(0, len(frame), _ROWS):
+        for row in frame.iloc[start : start + _ROWS].to_dict("records"):
+            yield plain_row(row)
