@@ -51,7 +51,7 @@ def main() -> None:
                 picture.take("report-list", f"{pages}/report.html", shows=LISTED, at="#browser")
                 picture.take("report-record", f"{pages}/{RECORD}", shows=".record")
                 picture.take("diff", f"{pages}/diff.html", shows="h1")
-                with desk(folder) as address:
+                with review_app(folder) as address:
                     picture.take("review", address, shows=".record", before=correct)
             browser.close()
 
@@ -75,19 +75,19 @@ def make(folder: Path) -> None:
 
 
 @contextmanager
-def desk(folder: Path) -> Iterator[str]:
-    """The review desk; its address."""
+def review_app(folder: Path) -> Iterator[str]:
+    """Run the review app, and give its address."""
     (folder / "labels.corrections.jsonl").unlink(missing_ok=True)
     command = [sys.executable, "-m", "labeler", "review", "labels.jsonl", "--queue", "doubtful"]
-    said = folder / "desk.txt"
+    output = folder / "review.txt"
     with (
-        said.open("w") as talk,
-        subprocess.Popen([*command, "--annotator", "ann"], cwd=folder, stderr=talk) as running,
+        output.open("w") as written,
+        subprocess.Popen([*command, "--annotator", "ann"], cwd=folder, stderr=written) as running,
     ):
         try:
-            while not (found := re.search(r"http://\S+#token=\S+", said.read_text())):
+            while not (found := re.search(r"http://\S+#token=\S+", output.read_text())):
                 if running.poll() is not None:
-                    sys.exit(f"the desk did not open: {said.read_text()}")
+                    sys.exit(f"the review app did not start: {output.read_text()}")
                 time.sleep(0.1)
             yield found[0]
         finally:

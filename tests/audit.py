@@ -82,6 +82,7 @@ class Audit:
         self.seen: Counter[str] = Counter()
         """Watched events of any kind: a hook that sees none is not installed."""
         self._root, self._tests = str(root), str(tests)
+        self._assets = (f"{root}/report/assets/", f"{root}/review/assets/")
         self._contacts: list[Contact] | None = None
 
     def install(self) -> None:
@@ -125,7 +126,7 @@ class Audit:
             elif code.co_filename in IMPORTING or name in FROM_SOURCE:
                 return False
             elif name in OF_TEMPLATES:
-                return not _template(frame).startswith(f"{self._root}/report/assets/")
+                return not _template(frame).startswith(self._assets)
             elif code.co_filename.startswith(self._root):
                 return True
             of_tests = of_tests or code.co_filename.startswith(self._tests)

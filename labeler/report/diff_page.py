@@ -14,8 +14,7 @@ from labeler.comparing.diff.decisions import DIRECTIONS, FIELDS
 from labeler.comparing.diff.diffing import Differences, LabelDiff
 from labeler.comparing.diff.totals import FlipCount, MetricDiff
 from labeler.data.label_files import replaced
-from labeler.report.packing import block
-from labeler.report.page import RECORD_SCRIPTS, RECORD_STYLES, render_page
+from labeler.report.page import RECORD_SCRIPTS, RECORD_STYLES, data_block, render_page
 from labeler.report.views import label_view, record_view
 from labeler.sentences.characters import visible
 from labeler.version import __version__
@@ -77,8 +76,8 @@ def _write(file: IO[str], found: Differences, total: LabelDiff) -> None:
     for number, part in enumerate(_chunks(total.records)):
         chunk = [_record(found, record) for record in part]
         questions += [one["view"]["question"][:_QUESTION] for one in chunk]
-        file.write(block(f"chunk-{number}", chunk))
-    file.write(block("index", _index(found, total, questions)))
+        file.write(data_block(f"chunk-{number}", chunk))
+    file.write(data_block("index", _index(found, total, questions)))
     file.write(tail)
 
 

@@ -1,13 +1,15 @@
-"""Makes one HTML file of a template, styles and scripts that may run nothing else.
+"""Self-contained HTML pages: a template with inlined styles, scripts and compressed data.
 
-What is inlined is named in the page's Content-Security-Policy by its digest, so that a text which
-slipped through as markup could neither run, load nor send anything.
+The page's Content-Security-Policy names the inlined styles and scripts by their digests, so text
+that slipped through as markup could neither run, load nor send anything.
 """
 
 from __future__ import annotations
 
 import base64
+import gzip
 import hashlib
+import json
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -32,12 +34,12 @@ RECORD_SCRIPTS = (
     "record_more.js",
     "record_rows.js",
     "record_marks.js",
-    "record_gaze.js",
+    "record_selection.js",
     "record_panel.js",
     "record_keys.js",
     "record.js",
 )
-"""What draws a record; a page that shows records inlines these before its own."""
+"""Scripts that draw a record; a page with records inlines them before its own."""
 
 
 def render_page(
@@ -47,28 +49,31 @@ def render_page(
     styles: Sequence[str],
     scripts: Sequence[str],
     connect: str = "'none'",
+    assets: Path = ASSETS,
 ) -> str:
-    """Fill in a template that extends ``page.html.j2``.
+    """Render a template that extends ``page.html.j2``.
 
     Args:
-        template: name of the template among the assets.
-        values: what it is filled in with; every text is escaped.
-        styles: names of the style sheets to inline, in order.
-        scripts: names of the scripts to inline, in order; they share one scope.
-        connect: where the scripts may send requests to, in the words of the policy.
+        template: file name of the template.
+        values: values of the template; every text is escaped.
+        styles: file names of the style sheets to inline, in order.
+        scripts: file names of the scripts to inline, in order; they share one scope.
+        connect: ``connect-src`` of the policy: addresses that the scripts may send requests to.
+        assets: folder with further files of the page, searched after :data:`ASSETS`.
     """
-    style, script = _joined(styles), _joined(scripts)
+    folders = (ASSETS, assets)
+    style, script = _join(styles, folders), _join(scripts, folders)
     policy = (
         "default-src 'none'; "
         f"style-src {_digest(style)}; script-src {_digest(script)}; connect-src {connect}; "
         "img-src data:; base-uri 'none'; form-action 'none'"
     )
     return (
-        _environment()
+        _environment(folders)
         .get_template(template)
         .render(
             **values,
-            # Ours alone, from files of the package: the only texts that are not escaped.
+            # Files of this package, the only texts that are not escaped.
             style=Markup(style),  # noqa: S704
             script=Markup(script),  # noqa: S704
             policy=policy,
@@ -76,28 +81,55 @@ def render_page(
     )
 
 
-def _joined(names: Sequence[str]) -> str:
-    return "\n".join((ASSETS / name).read_text(encoding="utf-8") for name in names)
+def _join(names: Sequence[str], folders: Sequence[Path]) -> str:
+    """Concatenate files, each from the first folder that has it."""
+    paths = (
+        next(folder / name for folder in folders if (folder / name).exists()) for name in names
+    )
+    return "\n".join(path.read_text(encoding="utf-8") for path in paths)
 
 
 def _digest(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
-def _shown(value: object) -> object:
-    """What a template prints, with control and direction characters written out."""
+def _finalize(value: object) -> object:
+    """Write out control and direction characters in a printed text."""
     return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 @lru_cache
-def _environment() -> Environment:
+def _environment(folders: tuple[Path, ...]) -> Environment:
     environment = Environment(
-        loader=FileSystemLoader(ASSETS),
-        autoescape=True,  # by name alone it would leave out .j2
+        loader=FileSystemLoader(folders),
+        autoescape=True,  # selecting by file name would leave out .j2
         undefined=StrictUndefined,
-        finalize=_shown,
+        finalize=_finalize,
         trim_blocks=True,
         lstrip_blocks=True,
     )
     environment.filters["thousands"] = "{:,}".format
     return environment
+
+
+def pack(value: object) -> str:
+    """Return a value as JSON, compressed with gzip, in base64; equal values give equal texts.
+
+    Raises:
+        ValueError: the value contains NaN or an infinity.
+    """
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    # UTF-8 cannot encode a lone surrogate, so it becomes its JSON escape.
+    content = text.encode("utf-8", errors="backslashreplace")
+    return base64.b64encode(gzip.compress(content, mtime=0)).decode("ascii")
+
+
+def data_block(name: str, value: object) -> Markup:
+    """Return an element that holds a packed value as JSON text, which no browser runs.
+
+    Args:
+        name: id of the element.
+        value: value of the element.
+    """
+    element = '<script type="application/json" id="{}">"{}"</script>\n'
+    return Markup(element).format(name, pack(value))  # noqa: S704 - a literal, filled in escaped

@@ -24,8 +24,7 @@ from labeler.report.gathering import (
     spooled,
     with_findings,
 )
-from labeler.report.packing import block
-from labeler.report.page import RECORD_SCRIPTS, RECORD_STYLES, render_page
+from labeler.report.page import RECORD_SCRIPTS, RECORD_STYLES, data_block, render_page
 from labeler.sentences.characters import visible
 from labeler.version import __version__
 
@@ -129,7 +128,7 @@ def _write(pages: _Pages, chunks: Iterator[list[Any]], chunks_per_file: int) -> 
             head, tail = pages.page(place)
             file.write(head)
             for number, chunk in enumerate(islice(chunks, chunks_per_file)):
-                file.write(block(f"chunk-{number}", chunk))
+                file.write(data_block(f"chunk-{number}", chunk))
             file.write(tail)
     return [path for path, _ in pages.parts]
 
@@ -166,7 +165,7 @@ class _Pages:
         ]
         own = slice(part.first - 1, part.last)
         told = index(self._gathered, own, name=self._name, order=self._order, parts=described)
-        values = self._values | {"part": part, "index": block("index", told)}
+        values = self._values | {"part": part, "index": data_block("index", told)}
         page = render_page(TEMPLATE, values, styles=STYLES, scripts=SCRIPTS)
         head, _, tail = page.partition(_RECORDS)
         return head, tail

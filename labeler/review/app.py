@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
@@ -22,8 +23,16 @@ from labeler.review.messages import ReviewAnswer, Withdrawal, check_name, read_m
 from labeler.review.session import ReviewSession
 from labeler.review.statistics import ReviewStatistics
 
-STYLES = (*RECORD_STYLES, "desk.css")
-SCRIPTS = (*RECORD_SCRIPTS, "desk.js")
+ASSETS = Path(__file__).parent / "assets"
+STYLES = (*RECORD_STYLES, "review.css")
+SCRIPTS = (
+    *RECORD_SCRIPTS,
+    "review_state.js",
+    "review_judgement.js",
+    "review_bar.js",
+    "review_statistics.js",
+    "review.js",
+)
 
 _POLICY = re.compile(r'Content-Security-Policy" content="([^"]*)"')
 _HEADER_POLICY = "frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
@@ -63,11 +72,12 @@ class _Handlers:
         self._session, self._on_error = session, on_error
         self._statistics = ReviewStatistics(session)
         self._page = render_page(
-            "desk.html.j2",
+            "review.html.j2",
             {"title": f"Review {session.settings.name}"},
             styles=STYLES,
             scripts=SCRIPTS,
             connect="'self'",
+            assets=ASSETS,
         )
         self._policy = f"{_policy_of(self._page)}; {_HEADER_POLICY}"
 

@@ -1,4 +1,4 @@
-"""One record as the report, the review desk and the label diff draw it: with all its options."""
+"""One record as the report, the review app and the label diff draw it: with all its options."""
 
 from __future__ import annotations
 

@@ -10,16 +10,18 @@ import pytest
 from labeler.report.diff_page import SCRIPTS as DIFF
 from labeler.report.page import ASSETS
 from labeler.report.writing import SCRIPTS as REPORT
-from labeler.review.app import SCRIPTS as DESK
+from labeler.review.app import ASSETS as REVIEW_ASSETS
+from labeler.review.app import SCRIPTS as REVIEW
 
 _DECLARED = re.compile(r"^(?:async )?(?:function|class|const|let|var) ([\w$]+)", re.MULTILINE)
-PAGES = {"desk": DESK, "diff": DIFF, "report": REPORT}
+PAGES = {"diff": DIFF, "report": REPORT, "review": REVIEW}
+FILES = {path.name: path for folder in (ASSETS, REVIEW_ASSETS) for path in folder.glob("*.js")}
 
 
 @pytest.mark.parametrize("page", PAGES)
 def test_no_two_scripts_of_a_page_declare_the_same_name(page: str) -> None:
     """A second function of the same name would take the place of the first without a word."""
-    texts = [(ASSETS / name).read_text(encoding="utf-8") for name in PAGES[page]]
+    texts = [FILES[name].read_text(encoding="utf-8") for name in PAGES[page]]
     names = Counter(name for text in texts for name in _DECLARED.findall(text))
     assert len(names) > len(texts)
     assert [name for name, times in names.items() if times > 1] == []
@@ -27,4 +29,4 @@ def test_no_two_scripts_of_a_page_declare_the_same_name(page: str) -> None:
 
 def test_every_script_is_part_of_a_page() -> None:
     """None is left over, and none is missing."""
-    assert {path.name for path in ASSETS.glob("*.js")} == {*DESK, *DIFF, *REPORT}
+    assert {*FILES} == {*DIFF, *REPORT, *REVIEW}

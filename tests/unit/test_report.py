@@ -18,7 +18,7 @@ from labeler.errors import UnknownName, UsageError
 from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord, label_key
 from labeler.report import write_report
 from labeler.report.gathering import gather, spooled
-from labeler.report.packing import block, packed
+from labeler.report.page import data_block, pack
 from labeler.report.views import record_view
 from labeler.sentences.characters import visible
 from labelled import (
@@ -68,21 +68,23 @@ def _elsewhere(made: LabelRecord, model: str = "other-1") -> LabelRecord:
 def test_what_is_packed_comes_out_again() -> None:
     """Whatever text it is; in letters that no markup can be made of."""
     value = {"texts": list(PAYLOADS), "lone": "\ud800", "number": 0.1, "none": None}
-    text = packed(value)
+    text = pack(value)
     assert re.fullmatch(r"[A-Za-z0-9+/]+=*", text)
     assert unpacked(f'"{text}"') == value
 
 
 def test_packing_has_no_time_in_it() -> None:
     """A gzip stream usually says when it was made; 0 stands for nothing."""
-    stream = base64.b64decode(packed([1]))
+    stream = base64.b64decode(pack([1]))
     assert gzip.decompress(stream) == b"[1]"
     assert stream[4:8] == bytes(4)
 
 
 def test_a_blocks_name_is_escaped() -> None:
     """It is ours today; tomorrow it may not be."""
-    assert block('"><b>', 1).startswith('<script type="application/json" id="&#34;&gt;&lt;b&gt;">')
+    assert data_block('"><b>', 1).startswith(
+        '<script type="application/json" id="&#34;&gt;&lt;b&gt;">'
+    )
 
 
 def test_the_records_of_a_page_are_those_of_the_file(path: Path) -> None:

@@ -30,7 +30,7 @@ function drawRecord(view, options = {}) {
   const drawing = new RecordDrawing(view, options);
   requestAnimationFrame(() => {
     if (options.focus) drawing.rows.focus(options.focus);
-    drawing.gaze.begin();
+    drawing.selection.showInitial();
   });
   return {
     node: drawing.node,
@@ -55,12 +55,12 @@ class RecordDrawing {
     this.overall = this.subject.edit
       ? new OverallButton(this.subject, () => act.toggle("overall", null))
       : null;
-    this.gaze = new RecordGaze(this.subject, this.rows, () => this.onLook());
-    this.keys = new SentenceKeys(this.subject, this.rows, this.gaze, act);
+    this.selection = new RecordSelection(this.subject, this.rows, () => this.onSelect());
+    this.keys = new SentenceKeys(this.subject, this.rows, this.selection, act);
     this.node = this.draw();
     this.listen();
     this.paint();
-    this.gaze.look();
+    this.selection.update();
   }
 
   // What is drawn once.
@@ -172,7 +172,7 @@ class RecordDrawing {
   update(judgement) {
     this.subject.take(new JudgementFacts(judgement));
     this.paint();
-    this.gaze.look();
+    this.selection.update();
   }
 
   /** Draw the judgement into what stands there. */
@@ -191,12 +191,12 @@ class RecordDrawing {
 
   /** Turn whether something supports the chosen response sentence. */
   toggleSupport(key) {
-    if (this.gaze.chosen === null) return false;
-    this.subject.edit.toggleSupport(this.gaze.chosen, key);
+    if (this.selection.chosen === null) return false;
+    this.subject.edit.toggleSupport(this.selection.chosen, key);
     return true;
   }
 
-  // What changes with the sentence that a person looks at.
+  // The selection.
 
   /** Take part in what a person does in the record. */
   listen() {
@@ -205,7 +205,7 @@ class RecordDrawing {
     this.node.addEventListener("click", (event) => this.onClick(event));
     this.node.addEventListener("keydown", (event) => this.keys.onKey(event));
     this.body.addEventListener("mouseover", (event) => this.onPointer(event));
-    this.body.addEventListener("mouseleave", () => this.gaze.point(null));
+    this.body.addEventListener("mouseleave", () => this.selection.point(null));
   }
 
   /** A sentence, or a button in it, has the focus. */
@@ -214,7 +214,7 @@ class RecordDrawing {
     if (!row) return;
     this.rows.makeStop(row);
     const { key } = row.dataset;
-    if (this.gaze.focus(key)) this.onSentence?.(key);
+    if (this.selection.focus(key)) this.onSentence?.(key);
   }
 
   /** A key was clicked: go to its sentence. */
@@ -226,16 +226,16 @@ class RecordDrawing {
   /** The pointer is over a sentence, the panel, or neither. */
   onPointer(event) {
     if (event.target.closest(".record-panel")) {
-      if (this.gaze.focused !== null) this.gaze.point(null);
+      if (this.selection.focused !== null) this.selection.point(null);
       return;
     }
-    this.gaze.point(event.target.closest(".sentence")?.dataset.key ?? null);
+    this.selection.point(event.target.closest(".sentence")?.dataset.key ?? null);
   }
 
-  /** Another sentence is looked at, or what is said of it has changed. */
-  onLook() {
-    this.panel.show(this.gaze);
-    if (this.subject.edit) this.marks.paintLinks(this.gaze.chosen);
+  /** The selection or its judgement has changed. */
+  onSelect() {
+    this.panel.show(this.selection);
+    if (this.subject.edit) this.marks.paintLinks(this.selection.chosen);
   }
 }
 

@@ -11,13 +11,13 @@ class SentenceKeys {
   /**
    * @param {RecordSubject} subject the record.
    * @param {SentenceRows} rows its sentences.
-   * @param {RecordGaze} gaze which of them is looked at.
+   * @param {RecordSelection} selection the selected one.
    * @param {{toggle: function(string, string), toggleSupport: function(string)}} act turns marks.
    */
-  constructor(subject, rows, gaze, act) {
+  constructor(subject, rows, selection, act) {
     this.subject = subject;
     this.rows = rows;
-    this.gaze = gaze;
+    this.selection = selection;
     this.act = act;
   }
 
@@ -63,14 +63,14 @@ class SentenceKeys {
 
   /** The first document sentence that supports a response sentence, else where one was before. */
   supportOf(key) {
-    const supporting = this.gaze.litBy(key).find((one) => this.rows.document.has(one));
+    const supporting = this.selection.relatedTo(key).find((one) => this.rows.document.has(one));
     return supporting ?? this.rows.stops.document?.dataset.key;
   }
 
   /** The response sentence that belongs to a document sentence. */
   answerTo(key) {
     const [supported] = this.subject.supportedBy(key);
-    return this.gaze.chosen ?? supported ?? this.rows.stops.response?.dataset.key;
+    return this.selection.chosen ?? supported ?? this.rows.stops.response?.dataset.key;
   }
 }
 

@@ -19,14 +19,14 @@ class ExplanationPanel {
   }
 
   /** Say what is said of the sentence that is looked at. */
-  show(gaze) {
+  show(selection) {
     if (!this.subject.facts) return;
-    const { key, atRest } = gaze;
-    const told = [key !== null && this.explained(key, gaze.chosen), atRest && this.hint(key)];
+    const { key, isInitial } = selection;
+    const told = [key !== null && this.explained(key, selection.chosen), isInitial && this.hint(key)];
     // It never shrinks: what lies under the pointer would move away, and the panel change again.
     this.explanation.style.minHeight = `${this.explanation.offsetHeight}px`;
     this.explanation.replaceChildren(...told.flat(Infinity).filter(isShown));
-    if (this.specials) this.paintSpecials(gaze.chosen);
+    if (this.specials) this.paintSpecials(selection.chosen);
   }
 
   /** What the panel says of a sentence. */

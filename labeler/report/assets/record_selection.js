@@ -1,71 +1,70 @@
-/* Which sentence of a record a person looks at, and what is lit beside it. */
+/* The selected sentence of a record, and the sentences highlighted with it. */
 
-/** What has the focus, lies under the pointer, or was chosen last. */
-class RecordGaze {
+/** The sentence that has the focus, lies under the pointer, or was chosen last. */
+class RecordSelection {
   /**
    * @param {RecordSubject} subject the record.
    * @param {SentenceRows} rows its sentences.
-   * @param {function(): void} onLook called when another sentence is looked at, or the judgement
-   *   has changed.
+   * @param {function(): void} onSelect called after the selection or the judgement has changed.
    */
-  constructor(subject, rows, onLook) {
+  constructor(subject, rows, onSelect) {
     this.subject = subject;
     this.rows = rows;
-    this.onLook = onLook;
-    /** What is shown until a person looks at anything. */
-    this.resting = subject.firstToSee();
+    this.onSelect = onSelect;
+    /** The sentence shown until a person selects one. */
+    this.initial = subject.firstToSee();
     this.focused = null;
     this.pointed = null;
     /** The response sentence that had the focus last. */
     this.chosen = null;
-    this.lit = new Set();
+    this.highlighted = new Set();
   }
 
-  /** Key of the sentence that is looked at, or null. */
+  /** Key of the selected sentence, or null. */
   get key() {
-    return this.pointed ?? this.focused ?? this.resting;
+    return this.pointed ?? this.focused ?? this.initial;
   }
 
-  /** Whether nobody has looked at anything yet. */
-  get atRest() {
+  /** Whether a person has selected nothing yet. */
+  get isInitial() {
     return this.pointed === null && this.focused === null;
   }
 
   /**
-   * A sentence has the focus.
-   * @returns {boolean} whether another one had it before.
+   * Select the sentence that has the focus.
+   * @returns {boolean} true if the selection changed.
    */
   focus(key) {
     if (this.focused === key) return false;
     this.focused = key;
     this.pointed = null;
     if (this.rows.response.has(key)) this.chosen = key;
-    this.look();
+    this.update();
     return true;
   }
 
-  /** The pointer is over a sentence; null for none. */
+  /** Select the sentence under the pointer; null for none. */
   point(key) {
     if (this.pointed === key) return;
     this.pointed = key;
-    this.look();
+    this.update();
   }
 
-  /** Light what belongs to the sentence that is looked at. */
-  look() {
+  /** Highlight the sentences that belong to the selected one. */
+  update() {
     const { key } = this;
-    const lit = new Set(this.litBy(key));
-    for (const old of this.lit) if (!lit.has(old)) this.rows.row(old)?.classList.remove("lit");
-    for (const now of lit) if (!this.lit.has(now)) this.rows.row(now)?.classList.add("lit");
-    this.lit = lit;
+    const before = this.highlighted;
+    this.highlighted = new Set(this.relatedTo(key));
+    for (const old of before) this.rows.row(old)?.classList.remove("lit");
+    for (const now of this.highlighted) this.rows.row(now)?.classList.add("lit");
     this.markCurrent(key);
     this.markChosen();
     this.reveal(key);
-    this.onLook();
+    this.onSelect();
   }
 
-  /** Keys of the sentences to light beside one. */
-  litBy(key) {
+  /** Keys of the sentences to highlight with one. */
+  relatedTo(key) {
     const { facts, edit } = this.subject;
     if (!facts || key === null) return [];
     if (this.rows.response.has(key)) return facts.keys(key);
@@ -73,7 +72,7 @@ class RecordGaze {
     return edit && this.chosen ? [...supported, ...facts.keys(this.chosen)] : supported;
   }
 
-  /** Mark the sentence that is looked at. */
+  /** Mark the selected sentence. */
   markCurrent(key) {
     const row = key === null ? null : this.rows.row(key);
     if (this.current === row) return;
@@ -91,27 +90,27 @@ class RecordGaze {
     this.picked = row;
   }
 
-  /** Scroll the other column, where it scrolls by itself, until something lit is in sight. */
+  /** Scroll the other column, if it scrolls by itself, to a highlighted sentence. */
   reveal(key) {
     const other = this.rows.response.has(key) ? this.rows.document : this.rows.response;
-    const rows = [...this.lit].map((one) => other.get(one)).filter(Boolean);
+    const rows = [...this.highlighted].map((one) => other.get(one)).filter(Boolean);
     const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
     showInPane(rows, still ? "instant" : "smooth");
   }
 
-  /** Bring what is shown at first into sight, once the record is in the page. */
-  begin() {
-    if (!this.atRest || this.resting === null) return;
-    const rows = [...this.lit].map((one) => this.rows.document.get(one)).filter(Boolean);
-    showInPane([this.rows.response.get(this.resting)], "instant");
+  /** Scroll to the initial sentence, once the record is in the page. */
+  showInitial() {
+    if (!this.isInitial || this.initial === null) return;
+    const rows = [...this.highlighted].map((one) => this.rows.document.get(one)).filter(Boolean);
+    showInPane([this.rows.response.get(this.initial)], "instant");
     showInPane(rows, "instant");
   }
 }
 
 /**
- * Scroll the column that rows stand in, and nothing else, until one of them is in sight.
- * @param {HTMLElement[]} rows of one column.
- * @param {ScrollBehavior} behavior how.
+ * Scroll only the column of some rows, until one of them is visible.
+ * @param {HTMLElement[]} rows rows of one column.
+ * @param {ScrollBehavior} behavior scroll behavior.
  */
 function showInPane(rows, behavior) {
   const pane = rows[0]?.closest(".record-documents, .record-response");

@@ -1,0 +1,301 @@
+/* The review page: a person agrees with a judge's label, or corrects it. */
+
+const STORED_TOKEN = "token";
+const STORED_NAME = "annotator";
+const STORED_PLACE = "position";
+const STORED_KEYS = "keys-off";
+
+/** Keys with their help text and action; `record_keys.js` handles the keys of sentences. */
+const KEYS = [
+  ["a", "Agree with the judge and go on", () => answer("agree")],
+  ["d", "Save your own judgement and go on (also Ctrl+Enter)", () => answer("judged")],
+  ["n", "Not sure: no judgement of yours counts", () => answer("unsure")],
+  ["l", "Later, or go on: the next record that you have not judged", () => later()],
+  ["j", "Next record", () => step(1)],
+  ["k", "Previous record", () => step(-1)],
+  ["o", "Turn the verdict on the response as a whole", () => toggle("overall", null)],
+  ["c", "Write a comment", () => $("#comment").focus()],
+  ["z", "Undo: take back what you saved last", () => undo()],
+  ["f", "Show or hide the figures so far", () => toggleFigures()],
+  ["?", "This help", () => $("#help").showModal()],
+];
+
+/** Help for the keys that `record_keys.js` handles. */
+const RECORD_KEYS = [
+  ["↑ ↓ ← →", "Move between sentences; left and right change the side"],
+  ["s", "On a response sentence: supported, or not"],
+  ["r", "On a document sentence: relevant to the question, or not"],
+  ["u", "On a document sentence: utilized by the response, or not"],
+  ["Enter", "On a document sentence: it supports the chosen response sentence, or not"],
+];
+
+/** Fetch and show the record at a position of the queue. */
+async function visit(position) {
+  const visitNumber = ++review.visit;
+  const item = await request(`records/${position}?annotator=${encodeURIComponent(review.annotator)}`);
+  if (visitNumber !== review.visit) return;
+  sessionStorage.setItem(STORED_PLACE, String(position));
+  show(item);
+  scrollTo({ top: 0 });
+  $("#work").focus({ preventScroll: true });
+}
+
+/** Show a queue item; a draft takes precedence over the saved answer. */
+function show(item) {
+  review.item = item;
+  const draft = readDraft(item);
+  review.judgement = draft?.judgement ?? savedJudgement(item);
+  review.ownOverall = draft?.ownOverall ?? Boolean(item.mine?.judgement);
+  $("#comment").value = draft?.comment ?? item.mine?.comment ?? "";
+  review.drawing = drawRecord(item.record, { checks: review.overview.checks, hidden: item.hidden, edit: { judgement: review.judgement, toggle, toggleSupport } });
+  $("#record").replaceChildren(review.drawing.node);
+  paint();
+}
+
+/** Save an answer to the record, and go on. */
+function answer(kind) {
+  return attempt(async () => {
+    const { item } = review;
+    if (!item || !mayAnswer(kind)) return;
+    const { judged: _, ...judgement } = review.judgement;
+    const said = { key: item.key, annotator: review.annotator, answer: kind, comment: $("#comment").value.trim() };
+    if (kind === "judged") said.judgement = judgement;
+    const after = await request(`records/${item.position}`, said);
+    dropDraft(item);
+    review.saved = { position: item.position, key: item.key };
+    showStatus(`Saved record ${item.position + 1}: ${OPINION_WORDS[after.mine.opinion]}.`);
+    if (!$("#figures").hidden) void refreshFigures();
+    if (item.hidden) return reveal(after);
+    if (after.counts.next_open !== null) return visit(after.counts.next_open);
+    show(after);
+    review.focusAfter = "#work";
+    showStatus("All records are judged. Look at the figures (f), or stop the desk in its terminal with Ctrl-C.");
+  });
+}
+
+const OPINION_WORDS = { agree: "you agree with the judge", disagree: "you disagree with the judge", unsure: "you are not sure" };
+
+/** Return whether an answer is possible now; if not, show the reason. */
+function mayAnswer(kind) {
+  const open = undecided();
+  if (kind === "agree" && review.item.hidden) {
+    showStatus("The judge's verdicts are hidden: judge yourself, then save with d.");
+    return false;
+  }
+  if (kind === "agree" && isJudgementChanged()) {
+    showStatus("Your marks differ from the judge's: save them with d, or start over.");
+    return false;
+  }
+  if (kind === "judged" && open.length > 0) {
+    showStatus(`Decide on every response sentence first: ${open.join(", ")} (press s there).`);
+    review.drawing.focus(open[0]);
+    return false;
+  }
+  if (kind === "judged" && review.judgement.overall_supported === null) {
+    showStatus("Decide on the response as a whole first (press o).");
+    return false;
+  }
+  if (kind === "judged" && isUnmarked() && review.confirmedUnmarked !== review.item.key) {
+    review.confirmedUnmarked = review.item.key;
+    showStatus("No sentence is marked relevant (R) or utilized (U). Press d again if that is right.");
+    return false;
+  }
+  return true;
+}
+
+/** Return whether a blind judgement marks no document sentence, which would count as "no" for each. */
+function isUnmarked() {
+  const { item, judgement } = review;
+  const sentences = item.record.documents.some((document) => document.length > 0);
+  return item.hidden && sentences && judgement.relevant.length === 0 && judgement.utilized.length === 0;
+}
+
+/** Return whether the marks differ from the judge's. */
+function isJudgementChanged() {
+  return review.item.judge !== null && differencesOf(review.item.judge, review.judgement).length > 0;
+}
+
+/** Show the judge's label after a blind judgement. */
+function reveal(item) {
+  show(item);
+  review.focusAfter = "#later";
+}
+
+/** Go to the next record without an answer. */
+function later() {
+  return attempt(async () => {
+    const next = review.item?.counts.next_open ?? null;
+    if (next === null) showStatus("Nothing is left: you have judged every record.");
+    else await visit(next);
+  });
+}
+
+/** Move through the queue by a number of positions. */
+function step(by) {
+  return attempt(async () => {
+    const position = (review.item?.position ?? 0) + by;
+    if (position >= 0 && position < review.overview.counts.size) await visit(position);
+    else showStatus(by > 0 ? "This is the last record." : "This is the first record.");
+  });
+}
+
+/** Withdraw the answer saved last. */
+function undo() {
+  return attempt(async () => {
+    const { saved } = review;
+    if (!saved) return showStatus("There is nothing to take back.");
+    const item = await request(`records/${saved.position}/withdrawal`, { key: saved.key, annotator: review.annotator });
+    review.saved = null;
+    sessionStorage.setItem(STORED_PLACE, String(saved.position));
+    show(item);
+    showStatus(`Taken back: record ${saved.position + 1} counts as not judged.`);
+    if (!$("#figures").hidden) void refreshFigures();
+  });
+}
+
+/** Reset to the judge's marks, or to none if they are hidden. */
+function startOver() {
+  if (!review.item || review.busy) return;
+  review.judgement = judgeJudgement(review.item);
+  review.ownOverall = false;
+  changed();
+  showStatus(review.item.hidden ? "Your marks are gone." : "These are the judge's marks again.");
+}
+
+function fillHelp() {
+  const list = (keys) => el("dl", { class: "review-keys" }, keys.map(([key, words]) => [el("dt", {}, el("kbd", {}, key)), el("dd", {}, words)]));
+  const off = el("input", {
+    type: "checkbox",
+    onchange: (event) => sessionStorage.setItem(STORED_KEYS, event.target.checked ? "" : "off"),
+  });
+  off.checked = keysAreOn();
+  $("#help").replaceChildren(
+    el("h2", { id: "help-title", tabindex: "-1", autofocus: true }, "How to review"),
+    el("p", {}, "A judge has read the documents and the response. It marked document sentences that help to answer the question (R, relevant) and that the response uses (U, utilized), and said of each response sentence whether the documents support it (✓ or ✗), and by which sentences."),
+    el("p", {}, "You say whether that is right. The judge's label is never changed: what you say is added to a file of corrections, and is safe as soon as the page says “Saved”."),
+    el("h3", {}, "Keys"),
+    list(KEYS),
+    el("h3", {}, "Keys on a sentence"),
+    list(RECORD_KEYS),
+    el("p", {}, el("label", {}, off, " Single keys work")),
+    el("p", {}, el("button", { type: "button", class: "primary", onclick: () => $("#help").close() }, "Close")),
+  );
+}
+
+function keysAreOn() {
+  return sessionStorage.getItem(STORED_KEYS) !== "off";
+}
+
+/** Ask for the name of another person. */
+function openName() {
+  const field = el("input", { type: "text", id: "name-field", maxlength: "100", autocomplete: "off", required: true });
+  field.value = review.annotator;
+  const done = (event) => {
+    event.preventDefault();
+    const name = field.value.trim();
+    if (name === "") return;
+    $("#name").close();
+    sessionStorage.setItem(STORED_NAME, name);
+    void begin(0);
+  };
+  $("#name").replaceChildren(
+    el(
+      "form",
+      { onsubmit: done },
+      el("h2", { id: "name-title" }, "Who judges?"),
+      el("p", {}, el("label", { for: "name-field" }, "Your name, as the corrections will bear it")),
+      el("p", {}, field),
+      el("p", { class: "review-group" }, el("button", { type: "submit", class: "primary" }, "Go on"), el("button", { type: "button", onclick: () => $("#name").close() }, "Cancel")),
+    ),
+  );
+  $("#name").showModal();
+}
+
+/** Move the token from the address, where it could be copied, to the session storage. */
+function takeToken() {
+  const given = new URLSearchParams(location.hash.slice(1)).get("token");
+  if (given !== null) {
+    sessionStorage.setItem(STORED_TOKEN, given);
+    history.replaceState(null, "", location.pathname);
+  }
+  review.token = sessionStorage.getItem(STORED_TOKEN) ?? "";
+  return given !== null;
+}
+
+/** Start at the record where the person stopped, else at the first one without an answer. */
+function begin(place = null) {
+  return attempt(async () => {
+    const overview = await request("overview");
+    review.overview = overview;
+    review.annotator = overview.fixed ? overview.annotator : (sessionStorage.getItem(STORED_NAME) ?? overview.annotator);
+    review.saved = null;
+    paintWho();
+    const kept = Number(sessionStorage.getItem(STORED_PLACE));
+    const wanted = place ?? (sessionStorage.getItem(STORED_PLACE) === null ? overview.counts.next_open : kept) ?? 0;
+    await visit(wanted < overview.counts.size ? wanted : 0);
+  });
+}
+
+function onReviewKey(event) {
+  if (event.defaultPrevented || event.isComposing || $("dialog[open]")) return;
+  if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
+    event.preventDefault();
+    void answer("judged");
+    return;
+  }
+  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  if (event.key === "Escape" && isWriting(event.target)) $("#work").focus({ preventScroll: true });
+  if (isWriting(event.target) || !keysAreOn()) return;
+  const found = KEYS.find(([key]) => key === event.key);
+  if (found) {
+    event.preventDefault();
+    void found[2]();
+  }
+}
+
+/** Go to the record with the typed number. */
+function goTo(event) {
+  const position = Number(event.target.value) - 1;
+  event.target.blur();
+  if (!Number.isInteger(position) || position < 0 || position >= review.overview.counts.size) {
+    paintBar();
+    showStatus(`There are records 1 to ${grouped(review.overview.counts.size)}.`);
+  } else {
+    void attempt(() => visit(position));
+  }
+}
+
+function startReview() {
+  $("#previous").append(icon("previous"));
+  $("#next").append(icon("next"));
+  const clicks = {
+    previous: () => step(-1),
+    next: () => step(1),
+    agree: () => answer("agree"),
+    save: () => answer("judged"),
+    unsure: () => answer("unsure"),
+    later,
+    undo,
+    reset: startOver,
+    "figures-open": toggleFigures,
+    "help-open": () => $("#help").showModal(),
+  };
+  for (const [id, act] of Object.entries(clicks)) $(`#${id}`).addEventListener("click", () => void act());
+  $("#comment").addEventListener("input", () => {
+    if (review.item) writeDraft();
+    paintBar();
+  });
+  $("#position").addEventListener("change", goTo);
+  document.addEventListener("keydown", onReviewKey);
+  addEventListener("beforeunload", (event) => {
+    if (hasDrafts()) event.preventDefault();
+  });
+  addEventListener("hashchange", () => {
+    if (takeToken()) void begin();
+  });
+  fillHelp();
+  takeToken();
+  void begin();
+}
+
+startReview();

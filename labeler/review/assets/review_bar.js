@@ -1,0 +1,108 @@
+/* Progress, instructions, differences and buttons around the record. */
+
+function paint() {
+  paintHead();
+  paintLead();
+  paintDifferences();
+  paintBar();
+}
+
+function paintHead() {
+  const { counts } = review.item ?? review.overview;
+  const judged = counts.agree + counts.disagree + counts.unsure;
+  const progress = $("#progress");
+  progress.max = counts.size;
+  progress.value = judged;
+  $("#counts").replaceChildren(
+    el("strong", {}, `${grouped(judged)} of ${grouped(counts.size)} judged`),
+    ` · ${counts.agree} agree, ${counts.disagree} disagree, ${counts.unsure} not sure`,
+  );
+}
+
+/** Draw the instructions. */
+function paintLead() {
+  const { item } = review;
+  const mine = item.mine && OPINION_WORDS[item.mine.opinion];
+  let words = [el("strong", {}, "Is the judge right? "), "Check its marks against the texts. Press ", el("kbd", {}, "a"), " to agree; or change the marks that are wrong, by click or key, and press ", el("kbd", {}, "d"), " to save."];
+  if (item.hidden) {
+    words = [
+      el("strong", {}, "Judge it yourself. "),
+      "Say of each response sentence whether the documents support it, mark document sentences as relevant (R) or utilized (U), and press ",
+      el("kbd", {}, "d"),
+      ". Then you see what the judge said.",
+    ];
+  } else if (item.mine) {
+    words = [el("strong", {}, `You judged this: ${mine}. `), "Go on with ", el("kbd", {}, "l"), ", or change your mind and save again."];
+  }
+  $("#lead").replaceChildren(...words);
+}
+
+function paintDifferences() {
+  const { item } = review;
+  const box = $("#differences");
+  if (item.hidden) {
+    const open = undecided();
+    box.replaceChildren(open.length > 0 ? `Response sentences to decide: ${open.join(", ")}` : "Every response sentence is decided.");
+    return;
+  }
+  const found = differencesOf(item.judge, review.judgement);
+  if (found.length === 0) {
+    box.replaceChildren(item.mine?.judgement ? "You and the judge say the same." : "You changed nothing: these are the judge's marks.");
+    return;
+  }
+  const listed = found.slice(0, DIFFERENCES_AT_ONCE);
+  const groups = [...new Set(listed.map(({ words }) => words))].map((words) => [
+    el("span", { class: "difference" }, words, listed.filter((one) => one.key && one.words === words).map(({ key }) => [" ", goToButton(key)])),
+  ]);
+  const more = found.length > listed.length && ` and ${found.length - listed.length} more`;
+  box.replaceChildren(...[el("strong", {}, `You differ in ${counted(found.length, "place")}: `), groups, more].flat(Infinity).filter(isShown));
+}
+
+/** A button that leads to a sentence. */
+function goToButton(key) {
+  return el("button", { type: "button", class: "key", title: `Go to sentence ${key}`, onclick: () => review.drawing.focus(key) }, key);
+}
+
+/** Enable the buttons that apply, and highlight the likely one. */
+function paintBar() {
+  const { item, busy } = review;
+  const off = busy || !item;
+  const changedMarks = item && (item.hidden || isJudgementChanged());
+  for (const id of ["agree", "save", "unsure", "later", "previous", "next"]) $(`#${id}`).disabled = off;
+  if (off) return;
+  const { size, next_open: nextOpen } = item.counts;
+  $("#later").replaceChildren(item.mine ? "Go on " : "Later ", el("kbd", {}, "l"));
+  const agree = $("#agree");
+  agree.hidden = item.hidden;
+  agree.disabled = changedMarks;
+  agree.classList.toggle("primary", !changedMarks && !item.mine);
+  $("#save").classList.toggle("primary", Boolean(changedMarks) && (!item.mine || isChanged()));
+  $("#later").disabled = nextOpen === null;
+  $("#later").classList.toggle("primary", Boolean(item.mine) && !isChanged());
+  $("#previous").disabled = item.position === 0;
+  $("#next").disabled = item.position === size - 1;
+  $("#undo").disabled = review.saved === null;
+  $("#reset").disabled = canonical(review.judgement) === canonical(judgeJudgement(item));
+  $("#size").textContent = `of ${grouped(size)}`;
+  if (document.activeElement !== $("#position")) $("#position").value = String(item.position + 1);
+}
+
+const QUEUE_WORDS = {
+  random: "drawn at random",
+  doubtful: "the most doubtful first",
+  order: "in the order of the file",
+  chosen: "chosen",
+};
+
+function paintWho() {
+  const { overview } = review;
+  const { size } = overview.counts;
+  const records = size < overview.labels ? `${grouped(size)} of ${counted(overview.labels, "record")}` : counted(size, "record");
+  $("#who").replaceChildren(
+    ...[
+      `${records}, ${QUEUE_WORDS[overview.queue]}${overview.blind ? ", blind" : ""} · you are `,
+      el("strong", { dir: "auto" }, review.annotator),
+      !overview.fixed && [" ", el("button", { type: "button", class: "plain", onclick: () => openName() }, "Change name")],
+    ].flat(Infinity).filter(isShown),
+  );
+}
