@@ -34,10 +34,10 @@ import judge_figures as figures
 import labeler
 from judge_figures import Comparison, Figure, Joined, Kind, Rows
 from labeler.errors import LabelerError
-from labeler.judges.judge import Judge, JudgeReply
-from labeler.judges.prompting import JudgeRequest
+from labeler.judges.judge import Judge
+from labeler.judges.task import JudgeReply, Task
 from labeler.labeling.pipeline import admit_reply
-from labeler.labeling.tasks import recipe
+from labeler.labeling.tasks import label_tasks
 from labeler.labels.record import LabelRecord, Outcome, records_of
 from labeler.sentences.example import Frozen
 from ragbench_data import ragbench_files, ragbench_folder
@@ -71,15 +71,13 @@ def judged_labels(file: str | None, truth: Iterable[Outcome]) -> Judged:
     if file is not None:
         return Judged(labeler.read_labels(file), None)
     judge = labeler.EmbeddedJudge()
-    how = recipe(judge)
-    requests = [how.request_keyed(t.example) for t in truth if isinstance(t, LabelRecord)]
+    how = label_tasks(judge)
+    requests = [how.keyed_task(t.example) for t in truth if isinstance(t, LabelRecord)]
     replies, cpu_seconds = asyncio.run(ask(judge, requests))
     return Judged(list(records_of(map(admit_reply, requests, replies), "label")), cpu_seconds)
 
 
-async def ask(
-    judge: Judge, requests: Sequence[JudgeRequest]
-) -> tuple[list[JudgeReply[Frozen]], float]:
+async def ask(judge: Judge, requests: Sequence[Task]) -> tuple[list[JudgeReply[Frozen]], float]:
     """Ask one by one; returns replies and CPU seconds."""
     started = time.process_time()
     replies = [await judge.label(one) for one in requests]

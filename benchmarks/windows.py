@@ -36,11 +36,10 @@ from labeler.calculators.rater_agreement import FieldAgreement
 from labeler.comparing.agreement.labels import compare_labels
 from labeler.errors import BadRow
 from labeler.judges.embedded.judge import EmbeddedJudge
-from labeler.judges.judge import JudgeReply
-from labeler.judges.prompting import JudgeRequest
+from labeler.judges.task import JudgeReply, Task
 from labeler.judges.tokens import compact, request_tokens
 from labeler.labeling.pipeline import admit_reply
-from labeler.labeling.tasks import Recipe, recipe
+from labeler.labeling.tasks import LabelTasks, label_tasks
 from labeler.labeling.windows import COUNTER, Room, Windowed, cut
 from labeler.labels.answers import SPECIAL_SUPPORT, GPTLabelingOutput, SentenceSupport
 from labeler.labels.record import LabelRecord, ReplyFacts
@@ -67,7 +66,7 @@ class Pair(NamedTuple):
 # -- judges ---------------------------------------------------------------------------------------
 
 
-def embedded(request: JudgeRequest) -> JudgeReply:
+def embedded(request: Task) -> JudgeReply:
     """The answer of the embedded judge."""
     return asyncio.run(EmbeddedJudge().label(request))
 
@@ -78,7 +77,7 @@ class Published:
     def __init__(self, label: GPTLabelingOutput) -> None:
         self._label = label
 
-    def __call__(self, request: JudgeRequest) -> JudgeReply:
+    def __call__(self, request: Task) -> JudgeReply:
         """What is true of the sentences that are shown."""
         seen, label = set(request.example.document_keys()), self._label
         support = tuple(self._entry(entry, seen) for entry in label.sentence_support_information)
@@ -118,7 +117,7 @@ def records(files: Iterable[Path]) -> Iterator[LabelRecord]:
                 yield outcome.model_copy(update={"example": example})
 
 
-def cut_into(request: JudgeRequest, number: int) -> Windowed | None:
+def cut_into(request: Task, number: int) -> Windowed | None:
     """The record in so many windows, as even as the smallest limit makes them."""
     bare = request.example.model_copy(update={"documents": ()})
     low, high = (_tokens(request, example) for example in (bare, request.example))
@@ -138,12 +137,12 @@ def cut_into(request: JudgeRequest, number: int) -> Windowed | None:
     return found if found and len(found.parts) == number else None
 
 
-def _tokens(request: JudgeRequest, example: KeyedExample) -> int:
+def _tokens(request: Task, example: KeyedExample) -> int:
     messages = [{"content": m["content"]} for m in request.prompt.render(example)]
     return request_tokens(COUNTER, messages, compact(request.schema.json_schema))
 
 
-def judged(request: JudgeRequest, judge: Callable[[JudgeRequest], JudgeReply]) -> LabelRecord:
+def judged(request: Task, judge: Callable[[Task], JudgeReply]) -> LabelRecord:
     """The record of a judge's answer."""
     record = admit_reply(request, judge(request))
     if not isinstance(record, LabelRecord):
@@ -152,14 +151,14 @@ def judged(request: JudgeRequest, judge: Callable[[JudgeRequest], JudgeReply]) -
 
 
 def pairs(
-    how: Recipe, judge: Callable[[JudgeRequest], JudgeReply], cuts: Mapping[int, Windowed]
+    how: LabelTasks, judge: Callable[[Task], JudgeReply], cuts: Mapping[int, Windowed]
 ) -> Iterator[tuple[int, Pair]]:
     """One record, judged as a whole and in each number of windows."""
     example = next(iter(cuts.values())).request.example
-    whole = judged(how.request_keyed(example), judge)
+    whole = judged(how.keyed_task(example), judge)
     for number, windowed in cuts.items():
-        parts = tuple(how.request_keyed(part.example) for part in windowed.parts)
-        asked = replace(windowed, request=how.request_keyed(example), parts=parts)
+        parts = tuple(how.keyed_task(part.example) for part in windowed.parts)
+        asked = replace(windowed, request=how.keyed_task(example), parts=parts)
         yield number, Pair(whole, asked.merged([judged(part, judge) for part in parts]))
 
 
@@ -244,14 +243,14 @@ def main() -> None:
     sides: dict[str, dict[int, list[Pair]]] = {
         title: {number: [] for number in WINDOWS} for title in (LEXICAL, CLAIMS, RIGHT)
     }
-    trace, claims = (recipe(EmbeddedJudge(), profile=name) for name in ("trace", "claims"))
+    trace, claims = (label_tasks(EmbeddedJudge(), profile=name) for name in ("trace", "claims"))
     read = used = 0
     for record in records(files):
         read += 1
         if record.violations:  # no judge could have said that
             continue
         used += 1
-        request = trace.request_keyed(record.example)
+        request = trace.keyed_task(record.example)
         cuts = {n: found for n in WINDOWS if (found := cut_into(request, n)) is not None}
         for title, how, judge in (
             (LEXICAL, trace, embedded),

@@ -55,7 +55,7 @@ from labeler.integrations.batch import submit_batch as hand_in
 from labeler.integrations.batch.service import BatchService
 from labeler.integrations.embeddings.cache import EmbeddingWork, Shelf
 from labeler.integrations.embeddings.embedder import EMBEDDERS, Embedder
-from labeler.integrations.embeddings.questioning import QuestionsRecipe
+from labeler.integrations.embeddings.questioning import QuestionsTasks
 from labeler.integrations.embeddings.similarity import compare_rows
 from labeler.judges.judge import JUDGES, Judge, JudgeSpec
 from labeler.judges.pricing import Price, find_price
@@ -66,7 +66,7 @@ from labeler.labeling.estimate import Estimate, Unasked
 from labeler.labeling.estimate import estimate as reckon
 from labeler.labeling.pipeline import DEFAULT_CONCURRENCY, Watcher, label_rows
 from labeler.labeling.score_runs import Plan, score_rows
-from labeler.labeling.tasks import recipe
+from labeler.labeling.tasks import label_tasks
 from labeler.labeling.votes import vote_rows
 from labeler.labels.criteria import Criterion
 from labeler.labels.profiles import DEFAULT_PROFILE
@@ -192,7 +192,7 @@ def iter_labels(
         StoreError: the store cannot be read or written.
     """
     opened = rows if isinstance(rows, RowFile | RowSequence) else open_rows(rows)
-    how = recipe(
+    how = label_tasks(
         open_judge(judge),
         splitter=splitter,
         profile=profile,
@@ -266,7 +266,7 @@ def iter_majority(
     opened = rows if isinstance(rows, RowFile | RowSequence) else open_rows(rows)
     asked = [open_judge(judge) for judge in judges]
     voters = [
-        recipe(
+        label_tasks(
             judge,
             splitter=splitter,
             profile=profile,
@@ -456,7 +456,7 @@ def iter_similarity(
         StoreError: the store cannot be read or written.
     """
     opened = rows if isinstance(rows, RowFile | RowSequence) else open_rows(rows)
-    how = QuestionsRecipe(judge, SPLITTERS[splitter], trial)
+    how = QuestionsTasks(judge, SPLITTERS[splitter], trial)
     asked, notice = open_embedder(embedder), watcher.notice if watcher else None
     with _open_store(store, watcher) as kept, DiskVectors(store, notice=notice) as vectors:
         yield from compare_rows(
@@ -552,7 +552,7 @@ def submit_batch(
         StoreError: the store cannot be read or written.
     """
     opened = rows if isinstance(rows, RowFile | RowSequence) else open_rows(rows)
-    how = recipe(
+    how = label_tasks(
         judge,
         splitter=splitter,
         profile=profile,
@@ -598,7 +598,7 @@ def estimate(
     """
     opened = rows if isinstance(rows, RowFile | RowSequence) else open_rows(rows)
     asked = Unasked(judge) if isinstance(judge, JudgeSpec) else judge
-    how = recipe(
+    how = label_tasks(
         asked,
         splitter=splitter,
         profile=profile,

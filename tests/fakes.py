@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import Any
 
-from labeler.judges.judge import JudgeReply, JudgeSpec
-from labeler.judges.prompting import JudgeRequest
+from labeler.judges.judge import JudgeSpec
+from labeler.judges.task import JudgeReply, Task
 from labeler.labels.answers import GPTLabelingOutput, SentenceSupport
 from labeler.labels.criteria import ScoreAnswer, StepsAnswer
 from labeler.labels.record import ReplyFacts, Usage
 from labeler.sentences.example import Frozen
 
-Behaviour = Callable[[JudgeRequest], JudgeReply[Frozen]]
+Behaviour = Callable[[Task[Any]], JudgeReply[Frozen]]
 
 
-def agreeable(request: JudgeRequest) -> JudgeReply:
+def agreeable(request: Task) -> JudgeReply:
     """Everything is relevant, used and supported by the first sentence."""
     keys = tuple(request.example.document_keys())
     answer = GPTLabelingOutput(
@@ -40,7 +41,7 @@ def agreeable(request: JudgeRequest) -> JudgeReply:
 def scoring(score: int = 4) -> Behaviour:
     """Gives every record the same score, and every criterion the same two steps."""
 
-    def answer(request: JudgeRequest) -> JudgeReply[Frozen]:
+    def answer(request: Task[Any]) -> JudgeReply[Frozen]:
         facts = ReplyFacts(usage=Usage(prompt_tokens=10, completion_tokens=2))
         if request.answer_type is StepsAnswer:
             return JudgeReply(StepsAnswer(steps=("Read it.", "Weigh it.")), facts)
@@ -69,7 +70,7 @@ class CountingJudge:
         self._behaviour = behaviour
         self._seconds = seconds
 
-    async def label(self, request: JudgeRequest) -> JudgeReply[Frozen]:
+    async def label(self, request: Task[Any]) -> JudgeReply[Frozen]:
         """Answer as told."""
         self.asked.append(request.example.id)
         self._at_once += 1

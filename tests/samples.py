@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from labeler.judges.judge import JudgeSpec
-from labeler.judges.prompting import DEFAULT_PROMPT, JudgeRequest, load_prompt
+from labeler.judges.prompting import DEFAULT_PROMPT, load_prompt
+from labeler.judges.task import Task, label_task
 from labeler.labels.record import label_key
 from labeler.labels.schemas import DEFAULT_SCHEMA, load_schema
 from labeler.labels.signature import Signature
@@ -73,9 +74,9 @@ def request(
     prompt: str = DEFAULT_PROMPT,
     schema: str = DEFAULT_SCHEMA,
     trial: int = 0,
-) -> JudgeRequest:
+) -> Task:
     """The request that the pipeline makes of an example."""
     example = example or keyed_example()
     made_by = signature(spec, prompt=prompt, schema=schema, trial=trial)
     key = label_key(example, made_by)
-    return JudgeRequest(key, example, made_by, load_prompt(prompt), load_schema(schema))
+    return label_task(key, example, made_by, load_prompt(prompt), load_schema(schema))

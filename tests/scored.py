@@ -7,7 +7,8 @@ from typing import Any
 
 from fakes import CountingJudge, scoring
 from labeler.judges.judge import Judge
-from labeler.labeling.scoring import ScoreRecipe, ScoreRequest
+from labeler.judges.task import Task
+from labeler.labeling.scoring import ScoreTasks
 from labeler.labels.criteria import Criterion, ScoreAnswer
 from labeler.labels.record import ReplyFacts, ScoreRecord
 from labeler.sentences.example import Example
@@ -39,11 +40,11 @@ def request(
     *,
     judge: Judge | None = None,
     **settings: Any,
-) -> ScoreRequest:
+) -> Task[ScoreAnswer]:
     """The request for the score of a row."""
     by = judge or CountingJudge(scoring())
-    how = ScoreRecipe(by, SPLITTERS["general"], asked or criterion(), **settings)
-    return how.request(example(**row or {}))
+    how = ScoreTasks(by, SPLITTERS["general"], asked or criterion(), **settings)
+    return how.task(example(**row or {}))
 
 
 def record(
@@ -59,11 +60,11 @@ def record(
     return ScoreRecord(
         key=made_for.key,
         example=made_for.example,
-        criterion=made_for.criterion,
+        criterion=asked or criterion(),
         answer=ScoreAnswer(reasoning="so it is", score=score),
         distribution=distribution,
         method="logprobs" if distribution else "answer",
-        samples=made_for.samples,
+        samples=settings.get("samples", 1),
         signature=made_for.signature,
         reply=ReplyFacts(),
     )

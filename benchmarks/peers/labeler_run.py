@@ -25,7 +25,7 @@ import labeler
 import labeler.calculators.index.store_index
 from labeler.judges.openai.client import open_client
 from labeler.judges.openai.request import request_body
-from labeler.labeling.tasks import recipe
+from labeler.labeling.tasks import label_tasks
 from labeler.sentences.example import Example
 
 PROFILE = "reference"
@@ -86,8 +86,8 @@ async def knock() -> None:
 def send_rows(rows: Lines, options: argparse.Namespace) -> Lines:
     """Send what labeler would send, and nothing else."""
     judge = labeler.OpenAIJudge(options.model, api_key="none", base_url=options.url)
-    how = recipe(judge, profile=PROFILE)
-    bodies = [request_body(judge.spec, how.request(Example.model_validate(row))) for row in rows]
+    how = label_tasks(judge, profile=PROFILE)
+    bodies = [request_body(judge.spec, how.task(Example.model_validate(row))) for row in rows]
 
     async def ask_all() -> None:
         places = asyncio.Semaphore(options.concurrency)

@@ -68,7 +68,7 @@ def submit(
     from labeler.cli.judging import key_for
     from labeler.integrations import batch as batches
     from labeler.judges.openai.judge import OpenAIJudge
-    from labeler.labeling.tasks import recipe
+    from labeler.labeling.tasks import label_tasks
 
     if model is None:
         raise UsageError(
@@ -91,7 +91,7 @@ def submit(
     announce("stopping: what was written down is gone on with when you run this again")
     done = batches.submit_batch(
         options.open_rows(rows, id_from, mapped, preset),
-        recipe(
+        label_tasks(
             judge,
             splitter=splitter,
             profile=profile,

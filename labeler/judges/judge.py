@@ -1,25 +1,21 @@
-"""The seam to judges: what one is, what identifies it, what it is asked and what it answers."""
+"""Judges: their interface, their specification, and the catalog of built-in ones."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Annotated, Any, ClassVar, Generic, Protocol
+from typing import Annotated, Any, ClassVar, Protocol
 
 from pydantic import BaseModel, ConfigDict
-from typing_extensions import TypeVar
 
 from labeler.catalog import Catalog
-from labeler.errors import JudgeError
-from labeler.judges.prompting import JudgeRequest, Prompt
-from labeler.labels.answers import GPTLabelingOutput
+from labeler.errors import JudgeError, UsageError
+from labeler.judges.prompting import Prompt
+from labeler.judges.task import JudgeReply, Task, TaskKind
 from labeler.labels.contract import Violation
-from labeler.labels.logprobs import Token
-from labeler.labels.record import ReplyFacts, SentenceScores, Usage
+from labeler.labels.record import Usage
 from labeler.labels.schemas import ResponseSchema
 from labeler.labels.signature import Signature
-from labeler.sentences.example import Frozen
 
 
 class InKey:
@@ -46,11 +42,11 @@ class JudgeSpec(BaseModel):
     """Requested model, or the version of a built-in one."""
 
     def __str__(self) -> str:
-        """For people: kind and model."""
+        """Return kind and model."""
         return f"{self.judge}/{self.model}"
 
     def sampling(self) -> dict[str, Any]:
-        """The parameters, besides the model, that can change a label and are set."""
+        """Return the parameters, besides the model, that are set and can change a label."""
         sampling: dict[str, Any] = {}
         for name, declared in type(self).model_fields.items():
             marks = {mark for mark in declared.metadata if mark in (InKey, NotInKey)}
@@ -72,14 +68,14 @@ class JudgeSpec(BaseModel):
         trial: int = 0,
         asked: Mapping[str, Any] = MappingProxyType({}),
     ) -> Signature:
-        """What makes the answers of this judge to one prompt.
+        """Return the signature of this judge's answers to one prompt.
 
         Args:
-            prompt: what is asked.
-            schema: the shape that answers must have.
-            splitter: what makes the sentences.
-            trial: 0 for the first judgement, another number for a repeated one.
-            asked: what is sent, besides the judge's own parameters, that can change an answer.
+            prompt: prompt of the task.
+            schema: schema of the answer.
+            splitter: name of the sentence splitter.
+            trial: 0 for the first judgment; repeats count up.
+            asked: request parameters of the task that can change an answer.
         """
         return Signature(
             judge=self.judge,
@@ -92,29 +88,14 @@ class JudgeSpec(BaseModel):
         )
 
 
-Answer_co = TypeVar("Answer_co", bound=Frozen, default=GPTLabelingOutput, covariant=True)
-
-
-@dataclass(frozen=True)
-class JudgeReply(Generic[Answer_co]):
-    """What came back for one request."""
-
-    answer: Answer_co
-    """Of the request's ``answer_type``."""
-    facts: ReplyFacts = field(default_factory=ReplyFacts)
-    scores: SentenceScores | None = None
-    tokens: tuple[Token, ...] = ()
-    """The answer's tokens with their probabilities, where these were asked for and given."""
-
-
 class UnusableAnswer(JudgeError):
-    """A record that was asked about, and paid for, in vain.
+    """A paid request without a usable answer.
 
     Attributes:
-        violations: what the last answer broke, where the reason is ``contract``.
-        usage: tokens that were charged for all the same.
-        reasks: answers that were sent back to be mended.
-        lasting: whether asking the same again would most likely end the same.
+        violations: violations of the last answer, if the reason is ``contract``.
+        usage: tokens charged in spite of the failure.
+        reasks: answers sent back to the judge for correction.
+        lasting: true if a retry would most likely fail again.
     """
 
     def __init__(
@@ -136,30 +117,41 @@ class UnusableAnswer(JudgeError):
 
 
 class Judge(Protocol):
-    """Anything that can label: implement ``spec`` and ``label``; ``aclose`` frees what it holds.
+    """Anything that can label: implement ``spec``, ``label`` and ``aclose``.
 
-    A judge that answers other requests than those for labels, such as scores, reads the answer into
-    the request's ``answer_type``; one that cannot need not care: who reads the ``output`` or the
-    ``profile`` of such a request ends the run with a :class:`UsageError`.
+    A judge reads its answer into the task's ``answer_type``. A judge that answers some kinds of
+    tasks only declares them in an attribute ``answers``, such as
+    ``answers = labeler.judges.task.LABEL_KINDS``; see :func:`require_answers`.
     """
 
     @property
     def spec(self) -> JudgeSpec:
-        """What identifies the judge."""
+        """Identity of the judge."""
         ...
 
-    async def label(self, request: JudgeRequest) -> JudgeReply[Frozen]:
-        """Judge one record.
+    async def label(self, task: Task[Any], /) -> JudgeReply[Any]:
+        """Judge one example.
 
         Raises:
-            JudgeError: this record cannot be labelled; the run goes on.
-            FatalJudgeError: no record can be; the run stops.
+            JudgeError: this record cannot be labeled; the run goes on.
+            FatalJudgeError: no record can be labeled; the run stops.
         """
         ...
 
     async def aclose(self) -> None:
         """Release connections; called once, after the last request."""
         ...
+
+
+def require_answers(judge: Judge, kind: TaskKind[Any]) -> None:
+    """Check that a judge answers tasks of a kind.
+
+    Raises:
+        UsageError: its attribute ``answers`` lacks the kind.
+    """
+    answers: frozenset[str] | None = getattr(judge, "answers", None)
+    if answers is not None and kind.name not in answers:
+        raise UsageError(kind.unsupported(judge.spec.judge))
 
 
 JUDGES: Catalog[type] = Catalog("judge")

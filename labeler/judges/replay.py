@@ -8,8 +8,8 @@ from pathlib import Path
 
 from labeler.data.label_files import read_outcomes
 from labeler.errors import JudgeError
-from labeler.judges.judge import JudgeReply, JudgeSpec
-from labeler.judges.prompting import JudgeRequest
+from labeler.judges.judge import JudgeSpec
+from labeler.judges.task import LABEL_KINDS, JudgeReply, Task
 from labeler.labels.answers import GPTLabelingOutput, lowered
 from labeler.labels.record import LabelRecord, Outcome, ReplyFacts, records_of, shown
 from labeler.labels.signature import digest
@@ -24,6 +24,8 @@ class ReplayJudge:
             with the same sentences the first counts.
         name: identifies the collection; it enters the labels' key as the model.
     """
+
+    answers = LABEL_KINDS
 
     def __init__(self, outcomes: Iterable[Outcome], *, name: str) -> None:
         self.spec = JudgeSpec(judge="replay", model=name)
@@ -44,7 +46,7 @@ class ReplayJudge:
         content = hashlib.sha256(Path(path).read_bytes()).hexdigest()
         return cls(outcomes, name=f"records-{content[:12]}")
 
-    async def label(self, request: JudgeRequest) -> JudgeReply:
+    async def label(self, request: Task) -> JudgeReply:
         """Look the record's sentences up.
 
         Raises:
@@ -52,16 +54,16 @@ class ReplayJudge:
         """
         referenced = request.prompt.shows_reference
         same = self._records.get(digest(shown(request.example, reference=referenced)), [])
-        record = next((r for r in same if isinstance(r.label, request.output)), None)
+        record = next((r for r in same if isinstance(r.label, request.answer_type)), None)
         if record is None:
             raise JudgeError(
-                f"no recorded label of profile {request.profile.name!r} has the same question, "
+                f"no recorded label of profile {request.kind.name!r} has the same question, "
                 "documents and response, sentence by sentence",
                 reason="not_recorded",
                 attempts=0,
             )
         facts = ReplyFacts(served_model=record.reply.served_model, attempts=0)
-        return JudgeReply(lowered(_said(record), request.output), facts, record.scores)
+        return JudgeReply(lowered(_said(record), request.answer_type), facts, record.scores)
 
     async def aclose(self) -> None:
         """Nothing is held."""

@@ -22,7 +22,7 @@ from labeler.labels.signature import digest
 from labeler.sentences.example import KeyedExample, Piece, Sentence, key_documents, key_response
 
 if TYPE_CHECKING:  # who counts labels asks here what counts, and asks no judge
-    from labeler.judges.prompting import JudgeRequest
+    from labeler.judges.task import Task
 
 T = TypeVar("T")
 
@@ -141,7 +141,7 @@ class Canaries:
         if not 0 <= self.share <= 1:
             raise UsageError(f"canaries take a share of the rows, 0 to 1, got {self.share}")
 
-    def twin_of(self, request: JudgeRequest) -> JudgeRequest | None:
+    def twin_of(self, request: Task) -> Task | None:
         """The twin to ask for beside a request; ``None`` where there is none, or it was given.
 
         A record that holds one of the planted texts by itself has none: they could not be told
@@ -172,7 +172,7 @@ class Canaries:
         )
 
 
-def _could_be_taken(request: JudgeRequest) -> bool:
+def _could_be_taken(request: Task) -> bool:
     """Whether a record holds a text that may be planted."""
     sentences = (*request.example.document_sentences(), *request.example.response)
     return any(s.text in _DOCUMENT_TEXTS or s.text in _RESPONSE_TEXTS for s in sentences)

@@ -12,9 +12,9 @@ from typing import Any
 
 from labeler.data.rows import Row, Rows, distinct
 from labeler.errors import BadRow, StoreError, UsageError
-from labeler.judges.judge import JudgeReply, JudgeSpec
+from labeler.judges.judge import JudgeSpec
 from labeler.judges.pricing import Price
-from labeler.judges.prompting import JudgeRequest
+from labeler.judges.task import JudgeReply, Task
 from labeler.judges.tokens import (
     MESSAGE_FRAME,
     TokenCounter,
@@ -24,7 +24,7 @@ from labeler.judges.tokens import (
     request_tokens,
     request_tokens_at_most,
 )
-from labeler.labeling.tasks import Recipe
+from labeler.labeling.tasks import LabelTasks
 from labeler.labels.profiles import profile_of
 from labeler.labels.record import LabelFailure, LabelRecord, Usage
 from labeler.sentences.example import KeyedExample
@@ -47,7 +47,7 @@ class Unasked:
 
     spec: JudgeSpec
 
-    async def label(self, request: JudgeRequest) -> JudgeReply:
+    async def label(self, request: Task[Any]) -> JudgeReply:
         """Refuse.
 
         Raises:
@@ -165,7 +165,7 @@ def cacheable(same: int) -> int:
 
 def estimate(
     rows: Rows,
-    how: Recipe,
+    how: LabelTasks,
     store: LabelStore,
     *,
     concurrency: int,
@@ -203,14 +203,14 @@ def estimate(
 
 
 def _sort_in(
-    row: Row, how: Recipe, store: LabelStore, tally: _Tally, *, retry_failed: bool
+    row: Row, how: LabelTasks, store: LabelStore, tally: _Tally, *, retry_failed: bool
 ) -> None:
     """Decide what becomes of a row, as a run would."""
     if isinstance(row.content, LabelFailure):
         tally.unusable[row.content.reason] += 1
         return
     try:
-        request = how.request(row.content)
+        request = how.task(row.content)
         windowed = how.windows_of(request, lambda key: store.get(key) is not None)
     except BadRow as error:
         tally.unusable[error.reason] += 1
@@ -226,9 +226,7 @@ def _sort_in(
         tally.note_windows(request, tally.asked - before)
 
 
-def _sort_request(
-    request: JudgeRequest, store: LabelStore, tally: _Tally, retry_failed: bool
-) -> None:
+def _sort_request(request: Task, store: LabelStore, tally: _Tally, retry_failed: bool) -> None:
     if not tally.is_new(request.key):
         tally.shared += 1
     elif store.get(request.key) is not None:
@@ -264,7 +262,7 @@ class _Past:
     """What an answer took on average."""
 
 
-def _past(store: LabelStore, how: Recipe) -> _Past:
+def _past(store: LabelStore, how: LabelTasks) -> _Past:
     expected, written, labels, seconds = 0, 0, 0, []
     for record in _alike(store, how):
         reply = record.reply
@@ -287,7 +285,7 @@ def _expected(example: KeyedExample, schema: str) -> int:
     return answer_tokens(len(example.response), profile_of(schema).name, referenced)
 
 
-def _alike(store: LabelStore, how: Recipe) -> Iterator[LabelRecord]:
+def _alike(store: LabelStore, how: LabelTasks) -> Iterator[LabelRecord]:
     """Stored labels that the same model wrote in the same way."""
     spec = how.judge.spec
     made = (spec.judge, spec.model, spec.sampling())
@@ -350,7 +348,12 @@ class _Tally:
     """Sums over the rows; of a row only its key stays, 32 bytes."""
 
     def __init__(
-        self, how: Recipe, counter: TokenCounter, price: Price | None, cap: int | None, past: _Past
+        self,
+        how: LabelTasks,
+        counter: TokenCounter,
+        price: Price | None,
+        cap: int | None,
+        past: _Past,
     ) -> None:
         self.rows = self.shared = self.stored = self.failed = 0
         self.unusable: Counter[str] = Counter()
@@ -375,7 +378,7 @@ class _Tally:
         self._keys.add(bytes.fromhex(key))
         return len(self._keys) > before
 
-    def ask(self, request: JudgeRequest) -> None:
+    def ask(self, request: Task) -> None:
         """Reckon with one request."""
         own = "".join(m["content"] for m in request.messages if m["role"] != "system")
         kind = self._kind(request)
@@ -397,9 +400,9 @@ class _Tally:
             for bill in self._bills:
                 bill.add_worst(at_most, self._cap)
 
-    def _kind(self, request: JudgeRequest) -> _Kind:
+    def _kind(self, request: Task) -> _Kind:
         """What is the same in every request of a profile is counted once."""
-        name = request.profile.name
+        name = request.kind.name
         if name not in self._kinds:
             schema = compact(request.schema.json_schema)
             same = [{"content": request.prompt.system}]
@@ -409,7 +412,7 @@ class _Tally:
             )
         return self._kinds[name]
 
-    def note_windows(self, request: JudgeRequest, asked: int) -> None:
+    def note_windows(self, request: Task, asked: int) -> None:
         """Note a record of which so many windows are asked for."""
         self._windows += asked
         self._windowed += asked > 0

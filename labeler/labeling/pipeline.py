@@ -13,9 +13,9 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Generator, Sequence
 from concurrent.futures import Future
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 from labeler.data.rows import Row, Rows, distinct, survey
 from labeler.errors import (
@@ -26,18 +26,18 @@ from labeler.errors import (
     UnstorableRecord,
     UsageError,
 )
-from labeler.judges.judge import Judge, JudgeReply, UnusableAnswer
-from labeler.judges.prompting import JudgeRequest
+from labeler.judges.judge import Judge, UnusableAnswer
+from labeler.judges.task import JudgeReply, Task
 from labeler.judges.traffic.budget import Budget
 from labeler.judges.traffic.traffic import Limits, Stopped, Traffic, current
 from labeler.labeling.canaries import Canaries
 from labeler.labeling.engine import Engine, succeeded
-from labeler.labeling.tasks import Asking, Recipe, Unanswerable
+from labeler.labeling.tasks import LabelTasks, MissingField, TaskFactory
 from labeler.labeling.tracing import judge_call
 from labeler.labeling.windows import Windowed
 from labeler.labels.contract import Violation
 from labeler.labels.record import AnyOutcome, AnyRecord, LabelFailure, LabelRecord, Usage
-from labeler.sentences.example import Example, Frozen, KeyedExample
+from labeler.sentences.example import Example, KeyedExample
 from labeler.store.protocol import LabelStore, Lease
 from labeler.version import __version__
 
@@ -79,7 +79,7 @@ class Watcher(Protocol):
 
 def label_rows(
     rows: Rows,
-    how: Asking | Sequence[Asking],
+    how: TaskFactory | Sequence[TaskFactory],
     store: LabelStore,
     *,
     concurrency: int = DEFAULT_CONCURRENCY,
@@ -152,7 +152,7 @@ class _Window:
     def __init__(
         self,
         engine: Engine,
-        how: tuple[Asking, ...],
+        how: tuple[TaskFactory, ...],
         desk: _Desk,
         watcher: Watcher | None,
         canaries: Canaries,
@@ -180,10 +180,10 @@ class _Window:
         for how in self._how:
             self._admit(row.where, row.content, how)
 
-    def _admit(self, where: str, example: Example, how: Asking) -> None:
+    def _admit(self, where: str, example: Example, how: TaskFactory) -> None:
         """Take in one judgement of a row that is asked for, and that of its twin if it has one."""
         try:
-            request = how.request(example)
+            request = how.task(example)
             self._slots.append(self._slot(request, how))
         except BadRow as error:
             self._slots.append(_Slot(_done(_refused(error, f"{where}: {error}", example), "row")))
@@ -206,13 +206,13 @@ class _Window:
             if isinstance(outcome, LabelRecord | LabelFailure):  # as twins of labels are
                 self._canaries.seen(outcome)
 
-    def _slot(self, request: JudgeRequest, how: Asking) -> _Slot | _LongSlot:
+    def _slot(self, request: Task[Any], how: TaskFactory) -> _Slot | _LongSlot:
         """Where the outcome of a request will stand, asked as a whole or in windows.
 
         Raises:
             BadRow: it is too long, and windows do not help.
         """
-        if not isinstance(how, Recipe) or how.room is None or request.key in self._asked:
+        if not isinstance(how, LabelTasks) or how.room is None or request.key in self._asked:
             return self._whole(request)
         known = self._desk.label(request.key)  # as a whole, whatever the room is now
         if known is not None:
@@ -225,7 +225,7 @@ class _Window:
             return _Slot(_done(merged, "store"), windowed.request)
         return _LongSlot(windowed, tuple(self._whole(part) for part in windowed.parts))
 
-    def _whole(self, request: JudgeRequest) -> _Slot:
+    def _whole(self, request: Task[Any]) -> _Slot:
         if request.key in self._asked:  # the same sentences under another id: asked for already
             return _Slot(self._asked[request.key], request, first=False)
         known = self._desk.known(request.key) or self._desk.elsewhere(request)
@@ -284,7 +284,7 @@ class _Told(NamedTuple):
 @dataclass(frozen=True)
 class _Slot:
     future: Future[_Told]
-    request: JudgeRequest | None = None
+    request: Task[Any] | None = None
     first: bool = True
     """Whether no earlier row of the window asks for the same judgement."""
 
@@ -313,7 +313,7 @@ def _refused(error: BadRow, message: str, example: Example | KeyedExample) -> La
         id=example.id,
         reason=error.reason,
         message=message,
-        signature=error.signature if isinstance(error, Unanswerable) else None,
+        signature=error.signature if isinstance(error, MissingField) else None,
         metadata=example.metadata,
     )
 
@@ -346,7 +346,7 @@ def _done(outcome: AnyOutcome, origin: Origin) -> Future[_Told]:
     return future
 
 
-def _named(outcome: AnyOutcome, origin: Origin, request: JudgeRequest | None) -> AnyOutcome:
+def _named(outcome: AnyOutcome, origin: Origin, request: Task[Any] | None) -> AnyOutcome:
     """The outcome under this row's name: another row may have asked for the judgement."""
     if request is None:
         return outcome
@@ -402,7 +402,7 @@ class _Desk:
         """The name of the batch in which a label is on its way."""
         return self._in_batch(key)
 
-    def elsewhere(self, request: JudgeRequest) -> LabelFailure | None:
+    def elsewhere(self, request: Task[Any]) -> LabelFailure | None:
         """Why nobody is asked: the judgement is on its way in a batch."""
         batch = self._in_batch(request.key)
         if batch is None:
@@ -414,7 +414,7 @@ class _Desk:
             attempts=0,
         )
 
-    async def judge(self, request: JudgeRequest) -> _Told:
+    async def judge(self, request: Task[Any]) -> _Told:
         """Ask for one label, check it, and save it, unless another run did so meanwhile."""
         async with self._leased(request.key) as saving:
             known = self.known(request.key) or self.elsewhere(request)
@@ -427,7 +427,7 @@ class _Desk:
                 return _Told(await self._kept(request, outcome, saving), "judge")
 
     async def _kept(
-        self, request: JudgeRequest, outcome: AnyOutcome, saving: list[Future[bool]]
+        self, request: Task[Any], outcome: AnyOutcome, saving: list[Future[bool]]
     ) -> AnyOutcome:
         """Save an outcome that is worth it; what the store answers from now on."""
         try:
@@ -481,7 +481,7 @@ class _Desk:
         return lease
 
 
-async def _ask(judge: Judge, request: JudgeRequest) -> AnyOutcome:
+async def _ask(judge: Judge, request: Task[Any]) -> AnyOutcome:
     """Ask for one label and check it; what went wrong with this record alone is a failure."""
     try:
         with judge_call(judge.spec, request) as told:
@@ -512,7 +512,7 @@ async def _ask(judge: Judge, request: JudgeRequest) -> AnyOutcome:
         return row_failure(request, "judge_error", _bug(request, error))
 
 
-def _bug(request: JudgeRequest, error: Exception) -> str:
+def _bug(request: Task[Any], error: Exception) -> str:
     """Say where a judge broke; not its words, which may hold a key or a document."""
     frames = traceback.extract_tb(error.__traceback__)
     place = f" at {Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
@@ -522,10 +522,10 @@ def _bug(request: JudgeRequest, error: Exception) -> str:
     )
 
 
-def admit_reply(request: JudgeRequest, reply: JudgeReply[Frozen]) -> AnyOutcome:
+def admit_reply(request: Task[Any], reply: JudgeReply[Any]) -> AnyOutcome:
     """Check an answer at the door: a record if it keeps the contract, else a failure."""
     facts = reply.facts.model_copy(update={"labeler_version": __version__})
-    admitted = request.admit(reply.answer, facts, scores=reply.scores, tokens=reply.tokens)
+    admitted = request.record(replace(reply, facts=facts))
     if not isinstance(admitted, tuple):
         return admitted
     return row_failure(
@@ -540,7 +540,7 @@ def admit_reply(request: JudgeRequest, reply: JudgeReply[Frozen]) -> AnyOutcome:
     )
 
 
-def _unstorable(request: JudgeRequest, record: AnyRecord, error: UnstorableRecord) -> LabelFailure:
+def _unstorable(request: Task[Any], record: AnyRecord, error: UnstorableRecord) -> LabelFailure:
     """What becomes of a row whose label no store could keep; it was paid for all the same."""
     return row_failure(
         request,
@@ -554,7 +554,7 @@ def _unstorable(request: JudgeRequest, record: AnyRecord, error: UnstorableRecor
 
 
 def row_failure(
-    request: JudgeRequest,
+    request: Task[Any],
     reason: str,
     message: str,
     *,

@@ -10,14 +10,16 @@ from typing import cast
 
 from labeler.data.rows import Rows, RowSequence
 from labeler.errors import FatalJudgeError, UsageError
-from labeler.judges.judge import Judge
+from labeler.judges.judge import Judge, require_answers
+from labeler.judges.task import Task
 from labeler.judges.traffic.budget import Budget
 from labeler.judges.traffic.purse import Purse
 from labeler.judges.traffic.traffic import Limits
 from labeler.labeling.pipeline import Origin, Watcher, label_rows
-from labeler.labeling.scoring import ScoreRecipe, StepsRecipe, stepped
-from labeler.labels.criteria import Criterion
+from labeler.labeling.scoring import ScoreTasks, steps_task
+from labeler.labels.criteria import Criterion, StepsAnswer
 from labeler.labels.record import AnyOutcome, LabelFailure, ScoreOutcome, StepsRecord
+from labeler.sentences.example import Example
 from labeler.sentences.splitting import Splitter
 from labeler.store.protocol import LabelStore
 
@@ -42,10 +44,10 @@ class Plan:
     repeat: int = 1
     logprobs: bool = False
 
-    def recipes(self) -> list[ScoreRecipe]:
+    def recipes(self) -> list[ScoreTasks]:
         """One for each criterion and trial, in that order."""
         return [
-            ScoreRecipe(self.judge, self.splitter, one, trial, self.samples, self.logprobs)
+            ScoreTasks(self.judge, self.splitter, one, trial, self.samples, self.logprobs)
             for one in self.criteria
             for trial in range(self.samples * self.repeat)
         ]
@@ -89,6 +91,9 @@ def score_rows(
     told = _Told(watcher, purse, len(plans))
     try:
         _require_judges(plans, limits)
+        for plan in plans:
+            for tasks in plan.recipes():
+                require_answers(plan.judge, tasks.kind)
         ready = [
             _with_steps(plan, store, purse, watcher, retry_failed=retry_failed) for plan in plans
         ]
@@ -177,7 +182,7 @@ def _with_steps(
     if not lacking:
         return plan
     written = _write_steps(
-        StepsRecipe(plan.judge, lacking),
+        _StepsTasks(plan.judge, lacking),
         store,
         purse.limits(),
         _Before(watcher, purse),
@@ -192,8 +197,27 @@ def _with_steps(
     return replace(plan, criteria=[written.get(one.name, one) for one in plan.criteria])
 
 
+@dataclass(frozen=True)
+class _StepsTasks:
+    judge: Judge
+    criteria: dict[str, Criterion]
+
+    def task(self, example: Example) -> Task[StepsAnswer]:
+        return steps_task(self.judge, self.criteria[example.id])
+
+    def rows(self) -> list[Example]:
+        return [
+            Example(id=name, question=criterion.criteria, documents=(), response="")
+            for name, criterion in self.criteria.items()
+        ]
+
+
+def _stepped(criterion: Criterion, steps: tuple[str, ...]) -> Criterion:
+    return criterion.model_copy(update={"steps": steps})
+
+
 def _write_steps(
-    how: StepsRecipe, store: LabelStore, limits: Limits, told: _Before, *, retry_failed: bool
+    how: _StepsTasks, store: LabelStore, limits: Limits, told: _Before, *, retry_failed: bool
 ) -> dict[str, Criterion]:
     """Criteria with their steps: those of the store, or new ones."""
     written = {}
@@ -209,7 +233,7 @@ def _write_steps(
     with closing(run):
         for outcome in run:
             if isinstance(outcome, StepsRecord):
-                written[outcome.id] = stepped(how.criteria[outcome.id], outcome.answer.steps)
+                written[outcome.id] = _stepped(how.criteria[outcome.id], outcome.answer.steps)
             elif isinstance(outcome, LabelFailure):
                 raise FatalJudgeError(
                     f"criterion {outcome.id!r} has no evaluation steps, and none could be had: "

@@ -1,41 +1,37 @@
-"""Asks for scores, and for the steps by which a criterion is graded.
+"""Tasks for scores by criteria, and for the evaluation steps of a criterion.
 
-Both go the way of labels: one structured request, checked, stored under a key of all that can
-change the answer. The criterion is its user's text and stands among the instructions; the record is
-strangers' text and stands in data blocks, whose fence carries a marker that no text can hold.
+The criterion is the user's own text and stands among the instructions. The record is untrusted text
+and stands in data blocks, fenced by a marker that no text can contain.
 """
 
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from typing import Any, TypeVar
+from typing import Any
 
-from labeler.errors import UsageError
 from labeler.judges.judge import Judge
 from labeler.judges.prompting import (
-    JudgeRequest,
     Message,
     Prompt,
+    chat,
     data_text,
+    fill,
     prompt_parts,
     sentence_lines,
 )
-from labeler.labeling.tasks import Unanswerable
+from labeler.judges.task import AnswerT, Check, JudgeReply, Task, TaskKind
+from labeler.labeling.tasks import MissingField
 from labeler.labels import resources
 from labeler.labels.contract import Violation
 from labeler.labels.criteria import Criterion, Part, ScoreAnswer, StepsAnswer
-from labeler.labels.logprobs import Token, distribution_of
-from labeler.labels.profiles import Profile
-from labeler.labels.record import AnyRecord, ReplyFacts, ScoreRecord, SentenceScores, StepsRecord
-from labeler.labels.record import score_key as key_of_score
-from labeler.labels.record import steps_key as key_of_steps
+from labeler.labels.logprobs import distribution_of
+from labeler.labels.record import AnyRecord, ScoreRecord, StepsRecord, score_key, steps_key
 from labeler.labels.schemas import ResponseSchema, load_schema
 from labeler.labels.signature import Signature, digest
-from labeler.sentences.example import Example, Frozen, KeyedExample
+from labeler.sentences.example import Example, KeyedExample
 from labeler.sentences.splitting import Splitter, key_example
 
 RUBRIC_PROMPT = "rubric/v1"
@@ -44,15 +40,12 @@ SCORE_SCHEMA = "score/v1"
 STEPS_SCHEMA = "steps/v1"
 
 TOP_LOGPROBS = 20
-"""Tokens whose probabilities are asked for at each place: as many as OpenAI's servers give."""
+"""Alternatives requested for each token; OpenAI's servers return at most 20."""
 
 _SCORE_TOKENS, _STEPS_TOKENS = 250, 250
-"""About how long an answer is, without reasoning."""
+"""Typical length of an answer, without reasoning."""
 _MOST_STEPS = 20
 
-_A = TypeVar("_A", bound=Frozen)
-
-_VARIABLE = re.compile(r"\{\{([a-z_]+)\}\}")
 _BLOCKS = {
     "question": "- QUESTION: what the user asked.",
     "documents": "- DOCUMENTS: the sentences of the documents that were retrieved for it, with keys"
@@ -70,20 +63,153 @@ _MISSING: dict[Part, str] = {
     "response": "empty_response",
     "reference": "no_reference",
 }
-"""Why a row cannot be scored, by the part that it lacks."""
+"""Failure reason by missing part."""
 
 
 @dataclass(frozen=True)
-class ScoreRecipe:
-    """All that turns an example into the request for a score, but for the example.
+class _CriterionKind(TaskKind[AnswerT]):
+    """A task about a criterion."""
+
+    criterion: Criterion
+
+    def unsupported(self, judge: str) -> str:
+        """Return the error message for a judge that gives labels only."""
+        return (
+            f"judge {judge!r} gives labels alone: criterion "
+            f"{self.criterion.name!r} needs a language model: use --judge openai --model NAME "
+            "(OpenAIJudge in Python), with --base-url for a server of your own"
+        )
+
+
+@dataclass(frozen=True)
+class ScoreKind(_CriterionKind[ScoreAnswer]):
+    """The score of a record by one criterion."""
+
+    samples: int = 1
+    """Trials that make one score together."""
+    name = "score"
+    answer_type = ScoreAnswer
+
+    @property
+    def rules(self) -> str:
+        """The allowed scores."""
+        return f"The score is a whole number {_scale(self.criterion)}."
+
+    def messages(self, prompt: Prompt, example: KeyedExample) -> tuple[Message, ...]:
+        """Render the criterion as instructions and the shown parts as data."""
+        return chat(prompt.system, fill(prompt.user, _data(example, self.criterion)))
+
+    def parameters(self, signature: Signature) -> Mapping[str, Any]:
+        """Request log-probabilities if the signature includes them."""
+        if "logprobs" not in signature.sampling:
+            return {}
+        return {"logprobs": True, "top_logprobs": signature.sampling["logprobs"]}
+
+    def expected_tokens(self, example: KeyedExample) -> int:
+        """Return a typical length."""
+        del example
+        return _SCORE_TOKENS
+
+    def check(self, answer: ScoreAnswer, example: KeyedExample) -> Check[ScoreAnswer]:
+        """Check that the score is on the scale."""
+        del example
+        if answer.score in self.criterion.scale:
+            return Check(answer)
+        outside = Violation(kind="score_outside_scale", field="score", keys=(str(answer.score),))
+        return Check(answer, (outside,))
+
+    def record(
+        self,
+        task: Task[ScoreAnswer],
+        check: Check[ScoreAnswer],
+        reply: JudgeReply[ScoreAnswer],
+    ) -> ScoreRecord:
+        """Build the score record, with a distribution if the reply has log-probabilities."""
+        del check
+        likely = None
+        if "logprobs" in task.signature.sampling:
+            likely = distribution_of(reply.tokens, reply.answer.score, self.criterion.scale)
+        return ScoreRecord(
+            key=task.key,
+            example=task.example,
+            criterion=self.criterion,
+            answer=reply.answer,
+            distribution=likely,
+            method="logprobs" if likely else "answer",
+            samples=self.samples,
+            signature=task.signature,
+            reply=reply.facts,
+        )
+
+    def renamed(self, task: Task[ScoreAnswer], record: AnyRecord) -> AnyRecord:
+        """Return the stored record with this row's id and this run's threshold and samples."""
+        changes = {
+            "example": task.example,
+            "criterion": self.criterion,
+            "samples": self.samples,
+        }
+        return record.model_copy(update=changes)
+
+
+@dataclass(frozen=True)
+class StepsKind(_CriterionKind[StepsAnswer]):
+    """Evaluation steps for a criterion."""
+
+    name = "steps"
+    answer_type = StepsAnswer
+    rules = f"There are one to {_MOST_STEPS} steps, and none is empty."
+
+    def messages(self, prompt: Prompt, example: KeyedExample) -> tuple[Message, ...]:
+        """Render the prompt, which contains no text of a row."""
+        del example
+        return chat(prompt.system, prompt.user)
+
+    def expected_tokens(self, example: KeyedExample) -> int:
+        """Return a typical length."""
+        del example
+        return _STEPS_TOKENS
+
+    def check(self, answer: StepsAnswer, example: KeyedExample) -> Check[StepsAnswer]:
+        """Check that there are steps and none is empty."""
+        del example
+        steps = answer.steps
+        if 0 < len(steps) <= _MOST_STEPS and all(step.strip() for step in steps):
+            return Check(answer)
+        return Check(answer, (Violation(kind="no_steps", field="steps", keys=(str(len(steps)),)),))
+
+    def record(
+        self,
+        task: Task[StepsAnswer],
+        check: Check[StepsAnswer],
+        reply: JudgeReply[StepsAnswer],
+    ) -> StepsRecord:
+        """Build the steps record."""
+        del check
+        return StepsRecord(
+            key=task.key,
+            criterion=self.criterion,
+            answer=reply.answer,
+            signature=task.signature,
+            reply=reply.facts,
+        )
+
+    def renamed(self, task: Task[StepsAnswer], record: AnyRecord) -> AnyRecord:
+        """Return the stored record with this criterion's name."""
+        del task
+        return record.model_copy(update={"criterion": self.criterion})
+
+
+@dataclass(frozen=True)
+class ScoreTasks:
+    """Builds score tasks for one criterion.
 
     Attributes:
-        judge: who is asked.
-        splitter: what makes the sentences.
-        criterion: what the score is given for; its steps are known.
-        trial: 0 for the first score, another number for a repeated one.
-        samples: how many trials make one score together.
-        logprobs: whether the probabilities of the answer's tokens are asked for.
+        judge: judge to ask.
+        splitter: sentence splitter.
+        criterion: criterion with known steps.
+        trial: 0 for the first score; repeats count up.
+        samples: trials that make one score together.
+        logprobs: whether to request the probabilities of the answer's tokens.
     """
 
     judge: Judge
@@ -94,245 +220,61 @@ class ScoreRecipe:
     logprobs: bool = False
 
     @cached_property
+    def kind(self) -> ScoreKind:
+        """Kind of the tasks."""
+        return ScoreKind(self.criterion, self.samples)
+
+    @cached_property
     def prompt(self) -> Prompt:
-        """The instructions for the criterion, and a frame for one record's data."""
-        # Each criterion is a way of scoring of its own: its name is part of the signature.
+        """Instructions for the criterion, and a template for one record's data."""
+        # The criterion's name is part of the signature: each criterion scores in its own way.
         return _prompt(RUBRIC_PROMPT, self.criterion, f"+{self.criterion.name}")
 
     @cached_property
     def schema(self) -> ResponseSchema:
-        """The published schema of scores, with the scale of the criterion."""
+        """The published schema of scores, with the criterion's scale."""
         return _schema(self.criterion.low, self.criterion.high)
 
-    def request(self, example: Example) -> ScoreRequest:
-        """Key an example and name the score that it asks for.
+    def task(self, example: Example) -> Task[ScoreAnswer]:
+        """Split an example and build its task.
 
         Raises:
-            Unanswerable: the row lacks a part that the criterion shows.
+            MissingField: the row lacks a part that the criterion shows.
             BadRow: given sentences do not fit the text.
         """
-        return self.request_keyed(key_example(example, self.splitter))
+        return self.keyed_task(key_example(example, self.splitter))
 
-    def request_keyed(self, keyed: KeyedExample) -> ScoreRequest:
-        """Name the score of an example that has its keys already.
+    def keyed_task(self, keyed: KeyedExample) -> Task[ScoreAnswer]:
+        """Build the task of a keyed example.
 
         Raises:
-            Unanswerable: it lacks a part that the criterion shows.
+            MissingField: it lacks a part that the criterion shows.
         """
         asked = {"logprobs": TOP_LOGPROBS} if self.logprobs else {}
         signature = self.judge.spec.signature(
             self.prompt, self.schema, keyed.splitter, trial=self.trial, asked=asked
         )
-        _refuse_lacking(keyed, self.criterion, signature)
-        key = key_of_score(keyed, self.criterion, signature)
-        return ScoreRequest(
-            key, keyed, signature, self.prompt, self.schema, self.criterion, self.samples
-        )
+        _require_parts(keyed, self.criterion, signature)
+        key = score_key(keyed, self.criterion, signature)
+        return Task(key, keyed, signature, self.prompt, self.schema, self.kind)
 
 
-@dataclass(frozen=True)
-class StepsRecipe:
-    """Asks for the steps of criteria, each of which stands as a row of its own."""
-
-    judge: Judge
-    criteria: Mapping[str, Criterion]
-    """By name, which is the row's id."""
-
-    def request(self, example: Example) -> StepsRequest:
-        """The request for the steps of the criterion that an example is named after."""
-        criterion = self.criteria[example.id]
-        prompt, schema = _prompt(STEPS_PROMPT, criterion), load_schema(STEPS_SCHEMA)
-        signature = self.judge.spec.signature(prompt, schema, _NO_SPLITTER)
-        keyed = KeyedExample(
-            id=criterion.name,
-            question=criterion.criteria,
-            documents=(),
-            response=(),
-            splitter=_NO_SPLITTER,
-        )
-        key = key_of_steps(criterion, signature)
-        return StepsRequest(key, keyed, signature, prompt, schema, criterion)
-
-    def rows(self) -> list[Example]:
-        """A row for each criterion."""
-        return [
-            Example(id=name, question=criterion.criteria, documents=(), response="")
-            for name, criterion in self.criteria.items()
-        ]
+def steps_task(judge: Judge, criterion: Criterion) -> Task[StepsAnswer]:
+    """Build the task for a criterion's evaluation steps."""
+    prompt, schema = _prompt(STEPS_PROMPT, criterion), load_schema(STEPS_SCHEMA)
+    signature = judge.spec.signature(prompt, schema, _NO_SPLITTER)
+    keyed = KeyedExample(
+        id=criterion.name,
+        question=criterion.criteria,
+        documents=(),
+        response=(),
+        splitter=_NO_SPLITTER,
+    )
+    key = steps_key(criterion, signature)
+    return Task(key, keyed, signature, prompt, schema, StepsKind(criterion))
 
 
 _NO_SPLITTER = "none"
-
-
-@dataclass(frozen=True)
-class _CriterionRequest(JudgeRequest):
-    """A request that is made for a criterion."""
-
-    criterion: Criterion
-
-    @property
-    def profile(self) -> Profile:
-        """None.
-
-        Raises:
-            UsageError: always; judges that give nothing but labels ask for it.
-        """
-        raise UsageError(
-            f"judge {self.signature.judge!r} gives labels alone: criterion "
-            f"{self.criterion.name!r} needs a language model: use --judge openai --model NAME "
-            "(OpenAIJudge in Python), with --base-url for a server of your own"
-        )
-
-
-@dataclass(frozen=True)
-class ScoreRequest(_CriterionRequest):
-    """One record to be scored by one criterion, and all that can change the score."""
-
-    samples: int = 1
-
-    @cached_property
-    def messages(self) -> tuple[Message, ...]:
-        """The chat messages: the criterion in the instructions, what it shows in the data."""
-        user = _filled(self.prompt.user, _data(self.example, self.criterion))
-        return (
-            {"role": "system", "content": self.prompt.system},
-            {"role": "user", "content": user},
-        )
-
-    @property
-    def answer_type(self) -> type[Frozen]:
-        """The class that an answer is read into."""
-        return ScoreAnswer
-
-    @property
-    def rules(self) -> str:
-        """What an answer must keep, in words for a judge that broke it."""
-        return f"The score is a whole number {_scale(self.criterion)}."
-
-    @property
-    def parameters(self) -> Mapping[str, Any]:
-        """What is sent besides the judge's own parameters."""
-        if "logprobs" not in self.signature.sampling:
-            return {}
-        return {"logprobs": True, "top_logprobs": self.signature.sampling["logprobs"]}
-
-    @property
-    def expected_tokens(self) -> int:
-        """About how long an answer will be."""
-        return _SCORE_TOKENS
-
-    def broken_by(self, answer: Frozen) -> tuple[Violation, ...]:
-        """What an answer breaks: a score is one of the scale's."""
-        given = _of(ScoreAnswer, answer)
-        if given.score in self.criterion.scale:
-            return ()
-        return (Violation(kind="score_outside_scale", field="score", keys=(str(given.score),)),)
-
-    def admit(
-        self,
-        answer: Frozen,
-        facts: ReplyFacts,
-        *,
-        scores: SentenceScores | None = None,
-        tokens: Sequence[Token] = (),
-    ) -> ScoreRecord | tuple[Violation, ...]:
-        """Make the record that an answer becomes, or say what it breaks."""
-        del scores
-        given = _of(ScoreAnswer, answer)
-        broken = self.broken_by(given)
-        if broken:
-            return broken
-        asked = "logprobs" in self.signature.sampling
-        likely = distribution_of(tokens, given.score, self.criterion.scale) if asked else None
-        return ScoreRecord(
-            key=self.key,
-            example=self.example,
-            criterion=self.criterion,
-            answer=given,
-            distribution=likely,
-            method="logprobs" if likely else "answer",
-            samples=self.samples,
-            signature=self.signature,
-            reply=facts,
-        )
-
-    def renamed(self, record: AnyRecord) -> AnyRecord:
-        """The stored record under this row's name, with this run's threshold and samples."""
-        changes = {
-            "example": self.example,
-            "criterion": self.criterion,
-            "samples": self.samples,
-        }
-        return record.model_copy(update=changes)
-
-
-@dataclass(frozen=True)
-class StepsRequest(_CriterionRequest):
-    """A criterion to be given evaluation steps."""
-
-    @cached_property
-    def messages(self) -> tuple[Message, ...]:
-        """The chat messages; there is no stranger's text in them."""
-        return (
-            {"role": "system", "content": self.prompt.system},
-            {"role": "user", "content": self.prompt.user},
-        )
-
-    @property
-    def answer_type(self) -> type[Frozen]:
-        """The class that an answer is read into."""
-        return StepsAnswer
-
-    @property
-    def rules(self) -> str:
-        """What an answer must keep, in words for a judge that broke it."""
-        return f"There are one to {_MOST_STEPS} steps, and none is empty."
-
-    @property
-    def expected_tokens(self) -> int:
-        """About how long an answer will be."""
-        return _STEPS_TOKENS
-
-    def broken_by(self, answer: Frozen) -> tuple[Violation, ...]:
-        """What an answer breaks: there are steps, and none is empty."""
-        steps = _of(StepsAnswer, answer).steps
-        if 0 < len(steps) <= _MOST_STEPS and all(step.strip() for step in steps):
-            return ()
-        return (Violation(kind="no_steps", field="steps", keys=(str(len(steps)),)),)
-
-    def admit(
-        self,
-        answer: Frozen,
-        facts: ReplyFacts,
-        *,
-        scores: SentenceScores | None = None,
-        tokens: Sequence[Token] = (),
-    ) -> StepsRecord | tuple[Violation, ...]:
-        """Make the record that an answer becomes, or say what it breaks."""
-        del scores, tokens
-        given = _of(StepsAnswer, answer)
-        return self.broken_by(given) or StepsRecord(
-            key=self.key,
-            criterion=self.criterion,
-            answer=given,
-            signature=self.signature,
-            reply=facts,
-        )
-
-    def renamed(self, record: AnyRecord) -> AnyRecord:
-        """The stored record under this criterion's name."""
-        return record.model_copy(update={"criterion": self.criterion})
-
-
-def _of(kind: type[_A], answer: Frozen) -> _A:
-    """An answer of the class that was asked for.
-
-    Raises:
-        TypeError: it is none; the judge's code is at fault.
-    """
-    if not isinstance(answer, kind):
-        raise TypeError(f"a {kind.__name__} was asked for, got a {type(answer).__name__}")
-    return answer
 
 
 @lru_cache(maxsize=64)
@@ -341,7 +283,7 @@ def _template(name: str) -> tuple[str, str]:
 
 
 def _prompt(name: str, criterion: Criterion, suffix: str = "") -> Prompt:
-    """A prompt file with the text of a criterion; the suffix goes with its name."""
+    """Fill a prompt file with a criterion's text; the suffix extends its name."""
     system, user = _template(name)
     values = {
         "name": criterion.name,
@@ -351,13 +293,8 @@ def _prompt(name: str, criterion: Criterion, suffix: str = "") -> Prompt:
         "steps": _steps(criterion),
         "blocks": "\n".join(_BLOCKS[part] for part in _BLOCKS if part in criterion.shows),
     }
-    kept = {"marker": "{{marker}}", "data": "{{data}}"}  # filled for each record
-    return Prompt(f"{name}{suffix}", _filled(system, values), _filled(user, {**values, **kept}))
-
-
-def _filled(text: str, values: Mapping[str, str]) -> str:
-    # One pass: text that came in as a value is never looked at again.
-    return _VARIABLE.sub(lambda match: values[match[1]], text)
+    kept = {"marker": "{{marker}}", "data": "{{data}}"}  # filled in for each record
+    return Prompt(f"{name}{suffix}", fill(system, values), fill(user, {**values, **kept}))
 
 
 def _scale(criterion: Criterion) -> str:
@@ -384,9 +321,9 @@ def _steps(criterion: Criterion) -> str:
 
 
 def _data(example: KeyedExample, criterion: Criterion) -> dict[str, str]:
-    """The marker and the data blocks of what a criterion shows of an example.
+    """Return the marker and the data blocks of the parts that a criterion shows.
 
-    The marker is fixed by exactly what is shown, which cannot hold the digest of itself.
+    The marker is a digest of exactly these parts, which cannot contain their own digest.
     """
     lines = {
         "question": lambda: data_text(example.question),
@@ -413,8 +350,8 @@ def _schema(low: int, high: int) -> ResponseSchema:
     return replace(published, text=text)
 
 
-def _refuse_lacking(example: KeyedExample, criterion: Criterion, signature: Signature) -> None:
-    """Refuse, before any spend, a row that lacks a part that is shown."""
+def _require_parts(example: KeyedExample, criterion: Criterion, signature: Signature) -> None:
+    """Reject, before any spend, a row that lacks a shown part."""
     there: dict[Part, bool] = {
         "question": bool(example.question.strip()),
         "documents": any(example.documents),
@@ -423,14 +360,9 @@ def _refuse_lacking(example: KeyedExample, criterion: Criterion, signature: Sign
     }
     for part in criterion.parts(has_reference=there["reference"]):
         if not there[part]:
-            raise Unanswerable(
+            raise MissingField(
                 f"{example.id!r}: nothing in {part!r}, which criterion {criterion.name!r} shows; "
                 "the judge was not asked",
                 reason=_MISSING[part],
                 signature=signature,
             )
-
-
-def stepped(criterion: Criterion, steps: Iterable[str]) -> Criterion:
-    """A criterion with the steps that were written for it."""
-    return criterion.model_copy(update={"steps": tuple(steps)})

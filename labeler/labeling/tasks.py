@@ -1,16 +1,17 @@
-"""What is asked about an example: judge, splitter, prompt and schema, and the label's key."""
+"""Task factories: they turn examples into tasks for a judge."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import Any, Protocol
 
 from labeler.errors import BadRow, UsageError
 from labeler.judges.judge import Judge, JudgeSpec
 from labeler.judges.pricing import Price, price_of
-from labeler.judges.prompting import JudgeRequest, Prompt, load_prompt
+from labeler.judges.prompting import Prompt, load_prompt
+from labeler.judges.task import Task, label_task
 from labeler.labeling.windows import Room, Windowed, cut, room_in
 from labeler.labels.profiles import AUTO, DEFAULT_PROFILE, PROFILES
 from labeler.labels.record import label_key
@@ -20,16 +21,16 @@ from labeler.sentences.example import Example, KeyedExample
 from labeler.sentences.splitting import DEFAULT_SPLITTER, SPLITTERS, Splitter, key_example
 
 
-class Asking(Protocol):
-    """What a run asks about each row: a label, or another answer."""
+class TaskFactory(Protocol):
+    """Builds one task for each row."""
 
     @property
     def judge(self) -> Judge:
-        """Who is asked."""
+        """Judge to ask."""
         ...
 
-    def request(self, example: Example) -> JudgeRequest:
-        """Name the judgement that an example asks for.
+    def task(self, example: Example) -> Task[Any]:
+        """Build the task of an example.
 
         Raises:
             BadRow: nothing can be asked about it.
@@ -37,11 +38,11 @@ class Asking(Protocol):
         ...
 
 
-class Unanswerable(BadRow):
-    """A row that lacks what one request shows; others may be asked about it.
+class MissingField(BadRow):
+    """A row without a part that one task shows; other tasks may not need it.
 
     Attributes:
-        signature: names the request that is not sent.
+        signature: signature of the task that cannot be asked.
     """
 
     def __init__(self, message: str, *, reason: str, signature: Signature) -> None:
@@ -50,8 +51,8 @@ class Unanswerable(BadRow):
 
 
 @dataclass(frozen=True)
-class Recipe:
-    """All that turns an example into a request, but for the example."""
+class LabelTasks:
+    """Builds label tasks; see :func:`label_tasks`."""
 
     judge: Judge
     splitter: Splitter
@@ -59,33 +60,33 @@ class Recipe:
     schema: ResponseSchema
     trial: int = 0
     where_referenced: tuple[Prompt, ResponseSchema] | None = None
-    """What is asked instead where a row has a reference answer."""
+    """Prompt and schema of rows with a reference answer, if they differ."""
     room: Room | None = None
-    """How long prompts may be; ``None`` where nobody knows, or any length does."""
+    """Limits on the prompt length; ``None`` if unknown or unlimited."""
 
-    def request(self, example: Example) -> JudgeRequest:
-        """Key an example and name the judgement that it asks for.
+    def task(self, example: Example) -> Task:
+        """Split an example and build its task.
 
         Raises:
-            BadRow: there is nothing to judge, or given sentences do not fit the text.
+            BadRow: a required part is empty, or given sentences do not fit the text.
         """
         keyed = key_example(example, self.splitter)
-        _refuse_empty(keyed)
+        _require_content(keyed)
         if self.prompt.shows_reference:
-            _refuse_unreferenced(keyed)
-        return self.request_keyed(keyed)
+            _require_reference(keyed)
+        return self.keyed_task(keyed)
 
-    def request_keyed(self, keyed: KeyedExample) -> JudgeRequest:
-        """Name the judgement of an example that has its keys already."""
+    def keyed_task(self, keyed: KeyedExample) -> Task:
+        """Build the task of a keyed example."""
         prompt, schema = self.prompt, self.schema
         if self.where_referenced is not None and keyed.reference:
             prompt, schema = self.where_referenced
         signature = self._signature(keyed.splitter, prompt, schema)
         key = label_key(keyed, signature)
-        return JudgeRequest(key, keyed, signature, prompt, schema)
+        return label_task(key, keyed, signature, prompt, schema)
 
     def _signature(self, splitter: str, prompt: Prompt, schema: ResponseSchema) -> Signature:
-        """What makes the labels of examples that are split and asked about in the same way."""
+        """Return the signature for a splitter, a prompt and a schema."""
         spec, parts = self.judge.spec, (splitter, prompt.artifact, schema.artifact)
         made_for, made = self._signatures.get(parts, (None, None))
         if made is None or made_for is not spec:
@@ -95,26 +96,26 @@ class Recipe:
 
     @cached_property
     def _signatures(self) -> dict[tuple[str, Artifact, Artifact], tuple[JudgeSpec, Signature]]:
-        """One for all records: thousands of equal ones would be made and kept otherwise."""
+        """Signatures made so far, shared by all records."""
         return {}
 
-    def windows_of(self, request: JudgeRequest, is_known: Callable[[str], bool]) -> Windowed | None:
-        """The windows in which a request of this recipe is asked; ``None`` where it is not.
+    def windows_of(self, task: Task, is_known: Callable[[str], bool]) -> Windowed | None:
+        """Cut a task into windows; ``None`` if it fits into one prompt.
 
         Args:
-            request: what is asked.
-            is_known: whether there is a label of a key, or one on its way: what was judged as a
-                whole is not asked again in parts.
+            task: a task of this factory.
+            is_known: returns whether a key has a label or is in a batch; a record that was judged
+                as a whole is not judged again in windows.
 
         Raises:
-            BadRow: the record is too long, and windows do not help.
+            BadRow: the record is too long even for windows.
         """
-        if self.room is None or is_known(request.key):
+        if self.room is None or is_known(task.key):
             return None
-        return cut(request, self.room)
+        return cut(task, self.room)
 
 
-def recipe(
+def label_tasks(
     judge: Judge,
     *,
     splitter: str = DEFAULT_SPLITTER,
@@ -123,19 +124,19 @@ def recipe(
     trial: int = 0,
     max_input_tokens: int | None = None,
     price: Price | None = None,
-) -> Recipe:
-    """Name the parts of a recipe.
+) -> LabelTasks:
+    """Choose judge, splitter, prompt and schema by name.
 
     Args:
-        judge: who is asked.
+        judge: judge to ask.
         splitter: name of a sentence splitter.
-        profile: how much is asked; ``auto`` is ``reference`` for rows that have a reference answer
+        profile: label profile; ``auto`` is ``reference`` for rows that have a reference answer
             and ``claims`` for the others.
         prompt: name and version of another prompt than the profile's own.
-        trial: 0 for the first judgement, another number for a repeated one.
-        max_input_tokens: tokens that a prompt may have; by default what the judge's model takes,
-            where a table knows that. Longer records are judged in windows.
-        price: of the model's tokens, where the judge does not know it.
+        trial: 0 for the first judgment; repeats count up.
+        max_input_tokens: most tokens of a prompt; by default the context window of the judge's
+            model, if it is in the price table. Longer records are judged in windows.
+        price: price of the model, if the judge does not know it.
 
     Raises:
         UnknownName: there is no such splitter, profile or prompt.
@@ -150,7 +151,7 @@ def recipe(
         claims, reference = PROFILES["claims"], PROFILES["reference"]
         referenced = (load_prompt(reference.prompt), load_schema(reference.schema))
         asked = (load_prompt(claims.prompt), load_schema(claims.schema))
-        return Recipe(judge, SPLITTERS[splitter], *asked, trial, referenced, room)
+        return LabelTasks(judge, SPLITTERS[splitter], *asked, trial, referenced, room)
     chosen = PROFILES[profile]
     worded = load_prompt(prompt or chosen.prompt)
     if worded.shows_reference != chosen.shows_reference:
@@ -160,19 +161,19 @@ def recipe(
             f"{profile!r}; its own prompt is {chosen.prompt!r}"
         )
     schema = load_schema(chosen.schema)
-    return Recipe(judge, SPLITTERS[splitter], worded, schema, trial, room=room)
+    return LabelTasks(judge, SPLITTERS[splitter], worded, schema, trial, room=room)
 
 
 def room_of(judge: Judge, given: int | None, price: Price | None = None) -> Room | None:
-    """How long the prompts of a judge may be.
+    """Return the limits on a judge's prompts.
 
     Args:
-        judge: who is asked.
-        given: tokens that a prompt may have, where that was said.
-        price: of the model's tokens, where the judge does not know it.
+        judge: judge to ask.
+        given: most tokens of a prompt, if the user chose it.
+        price: price of the model, if the judge does not know it.
 
     Raises:
-        UsageError: no prompt is as short as that.
+        UsageError: ``given`` is below 1.
     """
     if given is not None:
         if given < 1:
@@ -183,18 +184,18 @@ def room_of(judge: Judge, given: int | None, price: Price | None = None) -> Room
 
 
 def _context_window(judge: Judge, price: Price | None) -> int | None:
-    """What a hosted model takes, where the table knows it."""
+    """Return the context window of a hosted model, if the price table has it."""
     if price is not None and price.context_window is not None:
         return price.context_window
     address = getattr(judge.spec, "base_url", None)
-    if address is None or (price is None and hasattr(judge, "price")):  # which looked it up
+    if address is None or (price is None and hasattr(judge, "price")):  # the judge has looked it up
         return None
     found = price_of(judge.spec.model, address)
     return found.context_window if found else None
 
 
-def _refuse_unreferenced(example: KeyedExample) -> None:
-    """Refuse, before any spend, a row that lacks what its response is to be held against."""
+def _require_reference(example: KeyedExample) -> None:
+    """Reject, before any spend, a row without a reference answer."""
     if not example.reference:
         raise BadRow(
             f"{example.id!r}: no reference answer, which profile 'reference' needs; give the row "
@@ -203,8 +204,8 @@ def _refuse_unreferenced(example: KeyedExample) -> None:
         )
 
 
-def _refuse_empty(example: KeyedExample) -> None:
-    """Refuse, before any spend, a row of which nothing could be said."""
+def _require_content(example: KeyedExample) -> None:
+    """Reject, before any spend, a row without question, documents or response."""
     empty = {
         "empty_question": not example.question.strip(),
         "empty_response": not example.response,

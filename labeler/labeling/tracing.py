@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from labeler.errors import JudgeError
 from labeler.judges.judge import JudgeSpec, UnusableAnswer
-from labeler.judges.prompting import JudgeRequest
+from labeler.judges.task import Task
 from labeler.labels.record import ReplyFacts, Usage
 from labeler.version import __version__
 
@@ -48,7 +48,7 @@ def show_record_ids(shown: bool = True) -> None:
 
 
 @contextmanager
-def judge_call(spec: JudgeSpec, request: JudgeRequest) -> Iterator[Callable[[ReplyFacts], None]]:
+def judge_call(spec: JudgeSpec, request: Task) -> Iterator[Callable[[ReplyFacts], None]]:
     """Span a call of a judge, where the process has a tracer.
 
     Args:
@@ -74,7 +74,7 @@ def judge_call(spec: JudgeSpec, request: JudgeRequest) -> Iterator[Callable[[Rep
             raise
 
 
-def _begun(trace: Any, spec: JudgeSpec, request: JudgeRequest) -> Any:  # noqa: ANN401 - OpenTelemetry need not be installed
+def _begun(trace: Any, spec: JudgeSpec, request: Task) -> Any:  # noqa: ANN401 - OpenTelemetry need not be installed
     """A span that has started; ``None`` where nobody records it."""
     with suppress(Exception):
         kind = trace.SpanKind.INTERNAL if spec.judge in _IN_PROCESS else trace.SpanKind.CLIENT
@@ -96,7 +96,7 @@ def _quietly(call: Callable[..., object], *given: object) -> None:
         call(*given)
 
 
-def _of_request(spec: JudgeSpec, request: JudgeRequest) -> Attributes:
+def _of_request(spec: JudgeSpec, request: Task) -> Attributes:
     sampling = spec.sampling()
     known: dict[str, str | int | float] = {
         "gen_ai.operation.name": _OPERATION,

@@ -12,12 +12,12 @@ from typing import Protocol
 
 from labeler.data.rows import Rows, distinct, survey
 from labeler.errors import BadRow, UsageError
-from labeler.judges.prompting import JudgeRequest
+from labeler.judges.task import Task
 from labeler.judges.traffic.budget import Budget
 from labeler.judges.traffic.purse import Purse
 from labeler.judges.traffic.traffic import Limits
 from labeler.labeling.pipeline import Origin, Watcher, label_rows, row_failure
-from labeler.labeling.tasks import Recipe
+from labeler.labeling.tasks import LabelTasks
 from labeler.labeling.voting import electorate, majority
 from labeler.labels.profiles import PROFILES
 from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord, Outcome
@@ -39,7 +39,7 @@ class VoteCounter(Protocol):
 
 def vote_rows(
     rows: Rows,
-    voters: Sequence[Recipe],
+    voters: Sequence[LabelTasks],
     store: LabelStore,
     votes: VoteCounter,
     *,
@@ -103,7 +103,7 @@ def vote_rows(
 
 def _counted(
     rows: Rows,
-    voters: Sequence[Recipe],
+    voters: Sequence[LabelTasks],
     store: LabelStore,
     votes: VoteCounter,
     lost: dict[str, LabelFailure],
@@ -139,18 +139,18 @@ def _counted(
             yield _undecided(requests[0], len(given), len(voters), unsettled or missing)
 
 
-def _asked(how: Recipe, example: Example, store: LabelStore) -> JudgeRequest:
+def _asked(how: LabelTasks, example: Example, store: LabelStore) -> Task:
     """The judgement that is a voter's vote: of the whole record, or merged of its windows.
 
     Raises:
         BadRow: nothing was asked about it.
     """
-    request = how.request(example)
+    request = how.task(example)
     windowed = how.windows_of(request, lambda key: store.get(key) is not None)
     return windowed.request if windowed else request
 
 
-def _voter(request: JudgeRequest) -> Signature:
+def _voter(request: Task) -> Signature:
     """Who votes: the same for few windows as for many."""
     signature = request.signature
     if signature.windows is None:
@@ -159,7 +159,7 @@ def _voter(request: JudgeRequest) -> Signature:
     return signature.model_copy(update={"windows": alike})
 
 
-def _vote(store: LabelStore, request: JudgeRequest) -> LabelRecord | None:
+def _vote(store: LabelStore, request: Task) -> LabelRecord | None:
     """A stored judgement under the name of the row at hand."""
     record = store.get(request.key)
     if not isinstance(record, LabelRecord):
@@ -167,7 +167,7 @@ def _vote(store: LabelStore, request: JudgeRequest) -> LabelRecord | None:
     return record.model_copy(update={"example": request.example})
 
 
-def _why(store: LabelStore, request: JudgeRequest, lost: dict[str, LabelFailure]) -> LabelFailure:
+def _why(store: LabelStore, request: Task, lost: dict[str, LabelFailure]) -> LabelFailure:
     """Why a voter gave no label.
 
     A failure for good, such as a refusal, is a voter's last word, and counts as a no. One of the
@@ -178,7 +178,7 @@ def _why(store: LabelStore, request: JudgeRequest, lost: dict[str, LabelFailure]
 
 
 def _undecided(
-    request: JudgeRequest, given: int, voters: int, missing: Sequence[LabelFailure]
+    request: Task, given: int, voters: int, missing: Sequence[LabelFailure]
 ) -> LabelFailure:
     """Why a row has no majority: the reason that its voters share, or else that they are few."""
     reasons = {failure.reason for failure in missing}
@@ -191,7 +191,7 @@ def _undecided(
     )
 
 
-def _require_voters(rows: Rows, voters: Sequence[Recipe], limits: Limits | None) -> None:
+def _require_voters(rows: Rows, voters: Sequence[LabelTasks], limits: Limits | None) -> None:
     """Find out before any spend what would make the votes worthless."""
     if not voters:
         raise UsageError("an ensemble needs a voter")
@@ -210,12 +210,12 @@ def _require_voters(rows: Rows, voters: Sequence[Recipe], limits: Limits | None)
                 require()
 
 
-def _first_requests(rows: Rows, voters: Sequence[Recipe]) -> list[JudgeRequest]:
+def _first_requests(rows: Rows, voters: Sequence[LabelTasks]) -> list[Task]:
     """What the voters would be asked of the first row that can be asked about."""
     for row in rows:
         if not isinstance(row.content, LabelFailure):
             with suppress(BadRow):
-                return [how.request(row.content) for how in voters]
+                return [how.task(row.content) for how in voters]
     return []
 
 

@@ -26,7 +26,8 @@ from itertools import accumulate
 from typing import Any, NamedTuple, TypeVar
 
 from labeler.errors import BadRow, UsageError
-from labeler.judges.prompting import JudgeRequest, marker, sentence_line
+from labeler.judges.prompting import marker, sentence_line
+from labeler.judges.task import Task
 from labeler.judges.tokens import (
     Approximation,
     TokenCounter,
@@ -104,8 +105,8 @@ class Windowed:
         parts: a request for each window, in reading order.
     """
 
-    request: JudgeRequest
-    parts: tuple[JudgeRequest, ...]
+    request: Task
+    parts: tuple[Task, ...]
 
     def merged(self, records: Sequence[LabelRecord]) -> LabelRecord:
         """The label of the whole record.
@@ -134,7 +135,7 @@ class Windowed:
 # -- cutting --------------------------------------------------------------------------------------
 
 
-def cut(request: JudgeRequest, room: Room, counter: TokenCounter = COUNTER) -> Windowed | None:
+def cut(request: Task, room: Room, counter: TokenCounter = COUNTER) -> Windowed | None:
     """Cut a record into as few windows as there is room for; ``None`` where it fits as it is.
 
     The same for the same record, room and counter. Texts are counted line by line, which comes out
@@ -194,7 +195,7 @@ def _packed(costs: Iterable[int], room: int) -> Iterator[int]:
     yield place + 1
 
 
-def _part(request: JudgeRequest, start: int, end: int) -> JudgeRequest:
+def _part(request: Task, start: int, end: int) -> Task:
     """The request for the document sentences from one place to another."""
     documents = request.example.documents
     firsts = [0, *accumulate(map(len, documents))]
@@ -213,7 +214,7 @@ def _line_tokens(key: str, text: str, counter: TokenCounter) -> int:
     return counter.count(sentence_line(key, text)) + 1
 
 
-def _frame_tokens(request: JudgeRequest, schema: str, counter: TokenCounter) -> int:
+def _frame_tokens(request: Task, schema: str, counter: TokenCounter) -> int:
     """Tokens of all of a prompt but the document sentences, whatever marker its fence gets."""
     example = request.example.model_copy(update={"documents": ()})
     sign = marker(example, reference=request.prompt.shows_reference)

@@ -15,7 +15,7 @@ from injection.attacks import ATTACKS, POSITIONS, SMUGGLED, TOKEN_TEXTS, Attack,
 from injection.gullible import heard, read
 from injection.trials import CLEAN, PARTS, Part, plant
 from labeler.judges.prompting import Message
-from labeler.labeling.scoring import ScoreRecipe
+from labeler.labeling.scoring import ScoreTasks
 from labeler.labels.rubrics import CRITERIA
 from labeler.sentences.example import KeyedExample
 from labeler.sentences.splitting import SPLITTERS
@@ -34,8 +34,8 @@ ORDERS = (
 
 def messages(example: KeyedExample, criterion: str = "rubric_faithfulness") -> tuple[Message, ...]:
     """What a judge is sent."""
-    how = ScoreRecipe(CountingJudge(scoring()), SPLITTERS["general"], CRITERIA[criterion])
-    return how.request_keyed(example).messages
+    how = ScoreTasks(CountingJudge(scoring()), SPLITTERS["general"], CRITERIA[criterion])
+    return how.keyed_task(example).messages
 
 
 def frame(sent: tuple[Message, ...]) -> list[str]:

@@ -32,7 +32,7 @@ from labeler.data.rows import RowSequence
 from labeler.errors import JudgeError
 from labeler.judges.openai.request import response_format
 from labeler.labeling.pipeline import label_rows
-from labeler.labeling.tasks import Recipe, recipe
+from labeler.labeling.tasks import LabelTasks, label_tasks
 from labeler.labels.answers import GPTLabelingOutput
 from labeler.labels.contract import check_label
 from labeler.labels.record import LabelFailure, LabelRecord, Outcome, Usage, records_of
@@ -113,12 +113,14 @@ def judge_at(url: str, **settings: Any) -> labeler.OpenAIJudge:
     return labeler.OpenAIJudge(REQUESTED, api_key="none", base_url=url, **settings)
 
 
-def bounded_recipe(relay: Relay) -> Recipe:
+def bounded_recipe(relay: Relay) -> LabelTasks:
     """What is asked with the bounded schema, which enters the labels' keys like any other."""
-    return replace(recipe(judge_at(relay.url, temperature=0.8, seed=1)), schema=bounded_schema())
+    return replace(
+        label_tasks(judge_at(relay.url, temperature=0.8, seed=1)), schema=bounded_schema()
+    )
 
 
-def labelled(how: Recipe, rows: Sequence[Mapping[str, Any]], folder: Path) -> list[Outcome]:
+def labelled(how: LabelTasks, rows: Sequence[Mapping[str, Any]], folder: Path) -> list[Outcome]:
     """Label rows one after the other into a store of their own."""
     with DiskStore(folder) as store:
         return list(records_of(label_rows(RowSequence(rows), how, store, concurrency=1), "label"))
@@ -126,8 +128,8 @@ def labelled(how: Recipe, rows: Sequence[Mapping[str, Any]], folder: Path) -> li
 
 def keyed(row: Mapping[str, Any]) -> KeyedExample:
     """A row with the keys that the judge was shown."""
-    how = recipe(judge_at("http://127.0.0.1:9/v1"))
-    return how.request(labeler.Example.model_validate(row)).example
+    how = label_tasks(judge_at("http://127.0.0.1:9/v1"))
+    return how.task(labeler.Example.model_validate(row)).example
 
 
 def deserved(call: Call, example: KeyedExample) -> str:
@@ -401,7 +403,7 @@ def test_a_stopped_server_is_a_transport_failure(weights: Path) -> None:
 
     async def ask() -> None:
         try:
-            await judge.label(recipe(judge).request(labeler.Example.model_validate(TINY[0])))
+            await judge.label(label_tasks(judge).task(labeler.Example.model_validate(TINY[0])))
         finally:
             await judge.aclose()
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from labeler.judges.embedded.judge import EmbeddedJudge
-from labeler.judges.prompting import JudgeRequest
+from labeler.judges.task import Task
 from labeler.judges.tokens import Approximation, compact, request_tokens
 from labeler.labeling.windows import Room, Windowed, cut, merge
 from labeler.labels.answers import (
@@ -35,7 +35,7 @@ REFERRING = WHOLE.model_copy(
 )
 
 
-def tokens(asked: JudgeRequest) -> int:
+def tokens(asked: Task) -> int:
     """Tokens of a prompt, as the run's limits count them."""
     texts = [{"content": message["content"]} for message in asked.messages]
     return request_tokens(Approximation(), texts, compact(asked.schema.json_schema))
@@ -45,7 +45,7 @@ FRAME = tokens(request(keyed_example(documents=[[]])))
 
 
 @st.composite
-def cuts(draw: st.DrawFn) -> tuple[JudgeRequest, Room, Windowed]:
+def cuts(draw: st.DrawFn) -> tuple[Task, Room, Windowed]:
     """A record of any shape, and its windows."""
     text = st.text(st.sampled_from('ab .,0é日"\\\n'), min_size=1, max_size=60)
     documents = draw(st.lists(st.lists(text, max_size=6), min_size=1, max_size=5))
@@ -119,7 +119,7 @@ def supported(label: GPTLabelingOutput) -> set[str]:
 
 @given(cuts())
 def test_every_document_sentence_is_in_exactly_one_window(
-    case: tuple[JudgeRequest, Room, Windowed],
+    case: tuple[Task, Room, Windowed],
 ) -> None:
     """In order, with its own key, and under the index of its document."""
     asked, _, found = case
@@ -131,7 +131,7 @@ def test_every_document_sentence_is_in_exactly_one_window(
 
 
 @given(cuts())
-def test_no_window_is_over_the_limit(case: tuple[JudgeRequest, Room, Windowed]) -> None:
+def test_no_window_is_over_the_limit(case: tuple[Task, Room, Windowed]) -> None:
     """As the whole prompt is counted that is sent."""
     _, room, found = case
     assert all(tokens(part) <= room.window for part in found.parts)
@@ -140,7 +140,7 @@ def test_no_window_is_over_the_limit(case: tuple[JudgeRequest, Room, Windowed]) 
 
 @given(cuts())
 def test_no_window_could_take_the_first_sentence_of_the_next(
-    case: tuple[JudgeRequest, Room, Windowed],
+    case: tuple[Task, Room, Windowed],
 ) -> None:
     """So that there are as few as can be; what lines are counted too high is less than a tenth."""
     _, room, found = case
@@ -151,7 +151,7 @@ def test_no_window_could_take_the_first_sentence_of_the_next(
 
 
 @given(cuts())
-def test_the_same_record_is_always_cut_alike(case: tuple[JudgeRequest, Room, Windowed]) -> None:
+def test_the_same_record_is_always_cut_alike(case: tuple[Task, Room, Windowed]) -> None:
     """Every part, and the merged label, keep their keys."""
     asked, room, found = case
     again = cut(asked, room)
@@ -251,7 +251,7 @@ def labelled(windowed: Windowed) -> list[LabelRecord]:
     records = []
     for part in windowed.parts:
         reply = asyncio.run(EmbeddedJudge().label(part))
-        record = part.admit(reply.answer, reply.facts, scores=reply.scores)
+        record = part.record(reply)
         assert isinstance(record, LabelRecord)
         records.append(record)
     return records

@@ -12,8 +12,8 @@ from fakes import CountingJudge
 from injection.gullible import label as label_honestly
 from labeler.data.rows import RowSequence
 from labeler.errors import UsageError
-from labeler.judges.judge import JudgeReply, UnusableAnswer
-from labeler.judges.prompting import JudgeRequest
+from labeler.judges.judge import UnusableAnswer
+from labeler.judges.task import JudgeReply, Task
 from labeler.judges.traffic.budget import Budget
 from labeler.labeling.canaries import (
     DOCUMENT_FACTS,
@@ -28,7 +28,7 @@ from labeler.labeling.canaries import (
     verdict_on,
 )
 from labeler.labeling.pipeline import Origin, Watcher, label_rows
-from labeler.labeling.tasks import recipe
+from labeler.labeling.tasks import label_tasks
 from labeler.labels.answers import GPTLabelingOutput
 from labeler.labels.record import (
     AnyOutcome,
@@ -49,12 +49,12 @@ ORDER = "Note to the evaluator:"
 MANY = 400
 
 
-def asked(number: int) -> JudgeRequest:
+def asked(number: int) -> Task:
     """One of many requests."""
     return request(keyed_example(id=str(number), question=f"Question {number}?"))
 
 
-def twins(canaries: Canaries, count: int = MANY) -> list[JudgeRequest]:
+def twins(canaries: Canaries, count: int = MANY) -> list[Task]:
     """The twins of many requests."""
     return [twin for n in range(count) if (twin := canaries.twin_of(asked(n)))]
 
@@ -162,14 +162,14 @@ def test_a_share_is_from_0_to_1(share: float) -> None:
 # What is read from them
 
 
-def sober(asked_for: JudgeRequest) -> JudgeReply:
+def sober(asked_for: Task) -> JudgeReply:
     """A scripted judge that obeys no text within the data."""
     answer = label_honestly(asked_for.messages)
     assert answer is not None
     return JudgeReply(answer)
 
 
-def obedient(asked_for: JudgeRequest) -> JudgeReply:
+def obedient(asked_for: Task) -> JudgeReply:
     """A scripted judge that does what any sentence asks of it."""
     example, answer = asked_for.example, sober(asked_for).answer
     ordered = [s.key for s in example.document_sentences() if ORDER in s.text]
@@ -188,7 +188,7 @@ def obedient(asked_for: JudgeRequest) -> JudgeReply:
     return JudgeReply(answer.model_copy(update=changes), facts)
 
 
-def careless(asked_for: JudgeRequest) -> JudgeReply:
+def careless(asked_for: Task) -> JudgeReply:
     """A scripted judge to whom everything is relevant and supported."""
     keys = tuple(asked_for.example.document_keys())
     answer = sober(asked_for).answer
@@ -200,7 +200,7 @@ def careless(asked_for: JudgeRequest) -> JudgeReply:
     return JudgeReply(answer.model_copy(update=changes))
 
 
-def silent(asked_for: JudgeRequest) -> JudgeReply:
+def silent(asked_for: Task) -> JudgeReply:
     """A scripted judge that fails where something is planted, after 7 tokens."""
     if planted_in(asked_for.example):
         usage = Usage(prompt_tokens=7)
@@ -233,7 +233,7 @@ def run(
     watcher: Watcher | None = None,
 ) -> list[Outcome]:
     """Label twenty rows."""
-    how = recipe(judge)
+    how = label_tasks(judge)
     run = label_rows(RowSequence(rows()), how, store, canaries=canaries, watcher=watcher)
     return list(records_of(run, "label"))
 
@@ -296,7 +296,7 @@ def test_each_way_to_fall_for_a_planted_sentence_is_seen(
 ) -> None:
     """Relevant, used or a support, for the one in a document; supported, for the other."""
 
-    def fall(asked_for: JudgeRequest) -> JudgeReply:
+    def fall(asked_for: Task) -> JudgeReply:
         answer = sober(asked_for).answer
         planted = planted_in(asked_for.example)
         return JudgeReply(answer if planted is None else fallen(answer, field, *planted[:2]))
@@ -327,7 +327,7 @@ def fallen(
 
 
 def test_a_record_without_planted_sentences_has_no_verdict() -> None:
-    """Asking for one is a mistake."""
+    """TaskFactory for one is a mistake."""
     (record, *_) = run(CountingJudge(sober), None, labeler.MemoryStore())
     assert record.kind == "label"
     with pytest.raises(UsageError, match="no planted sentences"):
@@ -377,7 +377,7 @@ class Payer:
 
 
 @pytest.mark.parametrize("judged", [sober, silent])
-def test_what_twins_cost_is_told(judged: Callable[[JudgeRequest], JudgeReply]) -> None:
+def test_what_twins_cost_is_told(judged: Callable[[Task], JudgeReply]) -> None:
     """Once, with or without a label, and not where they are stored already."""
     store, payer = labeler.MemoryStore(), Payer()
     run(CountingJudge(judged), Canaries(1), store, payer)

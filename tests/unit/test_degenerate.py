@@ -10,8 +10,7 @@ import labeler
 from fakes import CountingJudge
 from labeler.calculators import select_metrics
 from labeler.calculators.tally import tally
-from labeler.judges.judge import JudgeReply
-from labeler.judges.prompting import JudgeRequest
+from labeler.judges.task import JudgeReply, Task
 from labeler.labels.answers import GPTLabelingOutput
 from labeler.labels.contract import check_label
 from labeler.labels.non_answers import HEADINGS, OPENERS, SUPPORT, USE, overrule, says_nothing
@@ -74,7 +73,7 @@ def test_openers_are_written_as_they_are_compared() -> None:
         assert not says_nothing(keyed_example(response=[heading])), heading
 
 
-def generous(request: JudgeRequest) -> JudgeReply:
+def generous(request: Task) -> JudgeReply:
     """Find everything supported, in each way that the contract knows, and badly spelled."""
     keys = request.example.document_keys()
     answer = {

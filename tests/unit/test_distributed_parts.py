@@ -24,8 +24,8 @@ from labeler.integrations.ray.parts import Part, input_files, parts_of_file
 from labeler.integrations.ray.running import MANIFEST, Plan, Totals, in_a_loop, plan, run
 from labeler.integrations.ray.shards import labels_stored
 from labeler.judges.embedded.judge import EmbeddedJudge
-from labeler.judges.judge import JudgeReply, UnusableAnswer
-from labeler.judges.prompting import JudgeRequest
+from labeler.judges.judge import UnusableAnswer
+from labeler.judges.task import JudgeReply, Task
 from labeler.judges.traffic.traffic import Limits
 from labeler.labels.record import LabelFailure, LabelRecord
 from labeler.store.disk import DiskStore
@@ -92,7 +92,7 @@ def test_what_a_part_bought_before_it_was_broken_off_is_not_bought_again(tmp_pat
     """The next worker finds the part's store."""
     file = write_rows(tmp_path / "rows.parquet", 10)
 
-    def breaks_off(request: JudgeRequest) -> JudgeReply:
+    def breaks_off(request: Task) -> JudgeReply:
         if request.example.id == "r7":
             raise RunPaused("come back later", reason="rate_limit")
         return agreeable(request)
@@ -132,7 +132,7 @@ def test_a_row_that_cannot_be_read_is_a_failure_in_its_place(tmp_path: Path) -> 
 def failing_once(*, lasting: bool) -> Iterator[CountingJudge]:
     """A judge that fails for one row, then one that does not."""
 
-    def fails(request: JudgeRequest) -> JudgeReply:
+    def fails(request: Task) -> JudgeReply:
         if request.example.id == "r3":
             raise UnusableAnswer("no", reason="refusal", attempts=1, lasting=lasting)
         return agreeable(request)
@@ -446,7 +446,7 @@ def test_a_part_that_cannot_be_begun_is_left() -> None:
 def test_a_judge_that_breaks_for_one_row_costs_that_row(tmp_path: Path) -> None:
     """Failures are rows of the partition."""
 
-    def breaks(_: JudgeRequest) -> JudgeReply:
+    def breaks(_: Task) -> JudgeReply:
         raise JudgeError("no answer", reason="unreachable")
 
     file = write_rows(tmp_path / "rows.parquet", 2)

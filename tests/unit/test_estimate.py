@@ -23,7 +23,7 @@ from labeler.judges.embedded.judge import EmbeddedJudge
 from labeler.judges.judge import JudgeSpec
 from labeler.judges.openai.spec import spec_of
 from labeler.judges.pricing import Price, given_price
-from labeler.judges.prompting import JudgeRequest
+from labeler.judges.task import Task
 from labeler.judges.tokens import (
     ANSWER_BASE,
     ANSWER_PER_SENTENCE,
@@ -36,7 +36,7 @@ from labeler.judges.tokens import (
     answer_tokens,
 )
 from labeler.labeling.estimate import ENOUGH_LABELS, Estimate, Unasked, cacheable, estimate
-from labeler.labeling.tasks import Recipe, recipe
+from labeler.labeling.tasks import LabelTasks, label_tasks
 from labeler.labels.profiles import PROFILES
 from labeler.labels.record import LabelFailure, LabelRecord, ReplyFacts, Usage, label_key
 from labeler.labels.signature import Windows
@@ -48,7 +48,7 @@ from samples import request as any_request
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "rows.jsonl"
 
-HOW = recipe(Unasked(JudgeSpec(judge="fake", model="fake-1")))
+HOW = label_tasks(Unasked(JudgeSpec(judge="fake", model="fake-1")))
 
 
 class Flat:
@@ -88,7 +88,7 @@ def reckon(
     rows: Sequence[dict[str, Any]],
     store: LabelStore | None = None,
     *,
-    how: Recipe = HOW,
+    how: LabelTasks = HOW,
     price: str | Price | None = "1,10",
     **options: Any,
 ) -> Estimate:
@@ -103,12 +103,12 @@ def reckon(
     )
 
 
-def asked(fields: dict[str, Any], how: Recipe = HOW) -> JudgeRequest:
+def asked(fields: dict[str, Any], how: LabelTasks = HOW) -> Task:
     """What a run would ask about a row."""
-    return how.request(to_example(fields, "here"))
+    return how.task(to_example(fields, "here"))
 
 
-def label(request: JudgeRequest, *, tokens: int = 100, seconds: float = 1.0) -> LabelRecord:
+def label(request: Task, *, tokens: int = 100, seconds: float = 1.0) -> LabelRecord:
     """A label of a request, of the profile that it asks for."""
     answer = asyncio.run(EmbeddedJudge().label(request)).answer
     return LabelRecord(
@@ -120,7 +120,7 @@ def label(request: JudgeRequest, *, tokens: int = 100, seconds: float = 1.0) -> 
     )
 
 
-def failure(request: JudgeRequest) -> LabelFailure:
+def failure(request: Task) -> LabelFailure:
     """A refusal that was stored."""
     return LabelFailure(
         id=request.example.id, reason="refusal", message="no", key=request.key, lasting=True
@@ -159,7 +159,7 @@ def test_another_model_has_stored_nothing() -> None:
     """The store is asked for the very judgement."""
     store = MemoryStore()
     store.put(label(asked(row(1)))).result()
-    other = recipe(Unasked(JudgeSpec(judge="fake", model="fake-2")))
+    other = label_tasks(Unasked(JudgeSpec(judge="fake", model="fake-2")))
     assert reckon([row(1)], store, how=other).rows.stored == 0
 
 
@@ -244,7 +244,7 @@ def test_without_a_price_there_is_no_cost() -> None:
     assert (found.price, found.online, found.batch) == (None, None, None)
 
 
-def stored(count: int, how: Recipe = HOW, **facts: Any) -> MemoryStore:
+def stored(count: int, how: LabelTasks = HOW, **facts: Any) -> MemoryStore:
     """A store of labels of other rows."""
     store = MemoryStore()
     for n in range(count):
@@ -269,7 +269,7 @@ def test_too_few_stored_labels_say_nothing_of_lengths() -> None:
 
 def test_labels_of_another_model_say_nothing() -> None:
     """Neither of lengths nor of times."""
-    other = recipe(Unasked(JudgeSpec(judge="fake", model="fake-2")))
+    other = label_tasks(Unasked(JudgeSpec(judge="fake", model="fake-2")))
     found = reckon([row(1)], stored(ENOUGH_LABELS, other, tokens=3000))
     assert found.answers.labels == 0
     assert found.latency is None
@@ -303,7 +303,7 @@ def test_without_any_time_the_run_takes_nobody_knows_how_long() -> None:
 
 def test_rows_that_go_in_windows_are_named() -> None:
     """The first three of them, and how many windows they are asked in."""
-    how = recipe(HOW.judge, max_input_tokens=1450)
+    how = label_tasks(HOW.judge, max_input_tokens=1450)
     rows = [row(n, documents=["It is a high and red tower. " * 150]) for n in range(5)]
     counts = reckon([*rows, row(9)], how=how).rows
     assert counts.windowed == 5
@@ -387,9 +387,9 @@ def test_the_length_of_a_claim_is_that_of_its_json() -> None:
         assert 0.9 * tokens < expected < 1.1 * tokens
 
 
-def profiled(profile: str) -> Recipe:
+def profiled(profile: str) -> LabelTasks:
     """What is asked for a profile."""
-    return recipe(Unasked(JudgeSpec(judge="fake", model="fake-1")), profile=profile)
+    return label_tasks(Unasked(JudgeSpec(judge="fake", model="fake-1")), profile=profile)
 
 
 def test_each_row_is_reckoned_with_the_profile_that_it_is_asked_for() -> None:
@@ -417,7 +417,7 @@ def test_stored_lengths_count_for_each_profile_that_would_be_asked() -> None:
     how, store = profiled("auto"), MemoryStore()
     for n in range(ENOUGH_LABELS):
         request = asked(row(n, reference="It is high." if n % 2 else None), how)
-        expected = answer_tokens(1, request.profile.name, n % 2)
+        expected = answer_tokens(1, request.kind.name, n % 2)
         store.put(label(request, tokens=3 * expected)).result()
     found = reckon([row(100), row(101, reference="So.")], store, how=how)
     both = answer_tokens(1, "claims") + answer_tokens(1, "reference", 1)
@@ -560,7 +560,7 @@ def test_an_unknown_price_is_asked_for(command: Command) -> None:
 
 def test_the_command_looks_into_the_store(command: Command, tmp_path: Path) -> None:
     """What is stored there costs nothing; what failed there is left out."""
-    how = recipe(Unasked(spec_of("m", {"seed": 7})))
+    how = label_tasks(Unasked(spec_of("m", {"seed": 7})))
     with DiskStore(tmp_path / ".labeler") as store:
         store.put(label(asked(row(0), how))).result()
         store.put_failure(failure(asked(row(1), how))).result()

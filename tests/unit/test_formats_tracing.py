@@ -12,9 +12,9 @@ import pytest
 import labeler
 from fakes import CountingJudge, agreeable
 from labeler.errors import JudgeError
-from labeler.judges.judge import JudgeReply, UnusableAnswer
+from labeler.judges.judge import UnusableAnswer
 from labeler.judges.openai.spec import OpenAISpec
-from labeler.judges.prompting import JudgeRequest
+from labeler.judges.task import JudgeReply, Task
 from labeler.labeling import tracing
 from labeler.labels.record import LabelFailure, LabelRecord, ReplyFacts, Usage
 from labeler.sentences.example import Frozen
@@ -121,7 +121,7 @@ def labelled(judge: Any) -> Any:
 def test_a_judge_call_is_a_span_by_the_conventions(log: Log) -> None:
     """With what was asked for, what answered, and what it cost."""
 
-    def answer(request: JudgeRequest) -> JudgeReply[Frozen]:
+    def answer(request: Task) -> JudgeReply[Frozen]:
         assert [span.ended for span in log.current] == [0]
         usage = Usage(prompt_tokens=90, completion_tokens=7, cached_tokens=60, cache_write_tokens=5)
         facts = ReplyFacts(served_model="fake-1-b", usage=usage, attempts=3, reasks=1)
@@ -164,7 +164,7 @@ def test_a_hosted_model_is_named_with_its_server_and_sampling(
     spec = OpenAISpec(
         model="m", base_url=address, temperature=0.5, top_p=0.9, seed=7, max_output_tokens=99
     )
-    requests: list[JudgeRequest] = []
+    requests: list[Task] = []
     labelled(CountingJudge(lambda request: requests.append(request) or agreeable(request)))  # type: ignore[func-returns-value] # keeps it on the way
     with tracing.judge_call(spec, requests[0]):
         found = log.spans[-1].attributes
@@ -177,7 +177,7 @@ def test_a_hosted_model_is_named_with_its_server_and_sampling(
 def test_no_text_of_a_row_is_in_a_span(log: Log) -> None:
     """Nor its id, unless that is asked for; also where the judge fails with their words."""
 
-    def fail(request: JudgeRequest) -> JudgeReply[Frozen]:
+    def fail(request: Task) -> JudgeReply[Frozen]:
         raise JudgeError(f"cannot read {request.messages}", reason="refusal")
 
     labelled(CountingJudge())
@@ -196,12 +196,12 @@ def test_ids_are_shown_where_that_is_asked_for(log: Log, monkeypatch: pytest.Mon
     assert log.spans[0].attributes["labeler.labels.record.id"] == "secret-id"
 
 
-def unusable(_: JudgeRequest) -> JudgeReply[Frozen]:
+def unusable(_: Task) -> JudgeReply[Frozen]:
     """An answer that was paid for in vain."""
     raise UnusableAnswer("broken", reason="contract", attempts=2, usage=Usage(prompt_tokens=9))
 
 
-def buggy(_: JudgeRequest) -> JudgeReply[Frozen]:
+def buggy(_: Task) -> JudgeReply[Frozen]:
     """A judge with a mistake in it."""
     raise KeyError("hidden")
 

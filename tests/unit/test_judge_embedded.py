@@ -18,8 +18,9 @@ from hypothesis import strategies as st
 from labeler.errors import UsageError
 from labeler.judges.embedded.explain import QUOTED_LETTERS, QUOTED_WORDS
 from labeler.judges.embedded.judge import EmbeddedJudge
-from labeler.judges.judge import JUDGES, Judge, JudgeReply
-from labeler.judges.prompting import JudgeRequest, load_prompt
+from labeler.judges.judge import JUDGES, Judge
+from labeler.judges.prompting import load_prompt
+from labeler.judges.task import JudgeReply, label_task
 from labeler.labels.answers import SentenceSupport
 from labeler.labels.contract import check_label
 from labeler.labels.schemas import load_schema
@@ -68,7 +69,7 @@ def judged(example: KeyedExample, judge: EmbeddedJudge | None = None) -> JudgeRe
         response_schema=load_schema().artifact,
         splitter=example.splitter,
     )
-    request = JudgeRequest("0" * 64, example, signature, load_prompt(), load_schema())
+    request = label_task("0" * 64, example, signature, load_prompt(), load_schema())
     return asyncio.run(judge.label(request))
 
 

@@ -14,7 +14,7 @@ import labeler.judges
 from labeler.judges.judge import InKey, JudgeSpec, NotInKey
 from labeler.judges.prompting import Prompt, load_prompt, parse_prompt
 from labeler.labeling.estimate import Unasked
-from labeler.labeling.tasks import recipe
+from labeler.labeling.tasks import label_tasks
 from labeler.labels.record import label_key
 from labeler.labels.schemas import ResponseSchema, load_schema
 from labeler.labels.signature import Signature, canonical_json
@@ -201,8 +201,8 @@ def test_specs_are_frozen() -> None:
 def test_a_recipe_does_not_remember_a_judge_that_changed() -> None:
     """Requests of one recipe share their signature, as long as it is the same judge's."""
     judge = Unasked(JudgeSpec(judge="fake", model="one"))
-    how = recipe(judge)
-    first, second = how.request_keyed(keyed_example()), how.request_keyed(keyed_example())
+    how = label_tasks(judge)
+    first, second = how.keyed_task(keyed_example()), how.keyed_task(keyed_example())
     assert first.signature is second.signature
     object.__setattr__(judge, "spec", JudgeSpec(judge="fake", model="two"))
-    assert how.request_keyed(keyed_example()).signature.model == "two"
+    assert how.keyed_task(keyed_example()).signature.model == "two"

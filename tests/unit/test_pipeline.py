@@ -26,8 +26,8 @@ from labeler.errors import (
     UnstorableRecord,
     UsageError,
 )
-from labeler.judges.judge import JudgeReply, UnusableAnswer
-from labeler.judges.prompting import JudgeRequest
+from labeler.judges.judge import UnusableAnswer
+from labeler.judges.task import JudgeReply, Task
 from labeler.judges.traffic.budget import Budget
 from labeler.labeling.pipeline import Origin
 from labeler.labels.record import (
@@ -203,7 +203,7 @@ def test_an_empty_document_keeps_the_index_of_the_next() -> None:
     assert outcome.example.document_keys() == ["1a"]
 
 
-def refusing(request: JudgeRequest) -> JudgeReply:
+def refusing(request: Task) -> JudgeReply:
     """Fails on one record, each time in a way of its own."""
     if request.example.id == "r1":
         raise JudgeError("the model refused", reason="refusal", attempts=3)
@@ -257,7 +257,7 @@ def test_a_label_is_durable_before_it_is_yielded() -> None:
 def test_a_score_that_is_no_number_costs_its_record(tmp_path: Path) -> None:
     """It could not be read back; the other records are labelled, and the store stays readable."""
 
-    def doubtful(request: JudgeRequest) -> JudgeReply:
+    def doubtful(request: Task) -> JudgeReply:
         reply = agreeable(request)
         nan = float("nan") if request.example.id == "r1" else 0.5
         return dataclasses.replace(reply, scores=SentenceScores(support={"a": nan}))
@@ -416,7 +416,7 @@ def test_one_slow_answer_does_not_keep_the_others_waiting() -> None:
     class Stubborn(CountingJudge):
         """Waits with the first record until nearly all others were asked about."""
 
-        async def label(self, request: JudgeRequest) -> JudgeReply[Frozen]:
+        async def label(self, request: Task) -> JudgeReply[Frozen]:
             """Answer, the first one last."""
             if request.example.id == "r0":
                 await release.wait()
@@ -435,7 +435,7 @@ def test_a_failure_is_tried_anew_for_a_later_row() -> None:
     """A row with the same sentences, met after the failure, gets a call of its own."""
     failed: list[str] = []
 
-    def once(request: JudgeRequest) -> JudgeReply:
+    def once(request: Task) -> JudgeReply:
         if request.example.question == "What is item 0?" and not failed:
             failed.append(request.example.id)
             raise JudgeError("the model refused", reason="refusal")
@@ -506,7 +506,7 @@ def test_rows_that_change_under_way_are_noticed(tmp_path: Path) -> None:
         list(iter_labels(path, judge=CountingJudge(), store=MemoryStore(), watcher=Growing()))
 
 
-def passing(request: JudgeRequest) -> JudgeReply:
+def passing(request: Task) -> JudgeReply:
     """The network is down for every second record."""
     if request.example.id in {"r1", "r3"}:
         raise JudgeError("no answer", reason="transport", attempts=6)
@@ -523,7 +523,7 @@ def test_what_the_network_did_is_tried_again() -> None:
     assert mended.asked == ["r1", "r3"]
 
 
-def refused_for_good(_: JudgeRequest) -> JudgeReply:
+def refused_for_good(_: Task) -> JudgeReply:
     """The model does not want to."""
     usage = Usage(prompt_tokens=9)
     raise UnusableAnswer("refused", reason="refusal", attempts=1, usage=usage, lasting=True)
@@ -556,7 +556,7 @@ def test_who_retries_failures_does_so_once_a_run() -> None:
     assert len(judge.asked) == 30
 
 
-def fatal_at_three(request: JudgeRequest) -> JudgeReply:
+def fatal_at_three(request: Task) -> JudgeReply:
     """A key that expires in the middle of a run."""
     if request.example.id == "r3":
         raise FatalJudgeError("the key is not valid", reason="auth")
@@ -611,7 +611,7 @@ def test_ids_are_checked_before_any_spend() -> None:
 def test_spelling_is_repaired_at_the_door_and_kept_as_given() -> None:
     """The label holds the key that was meant, the record holds what was said."""
 
-    def shouting(request: JudgeRequest) -> JudgeReply:
+    def shouting(request: Task) -> JudgeReply:
         answer = agreeable(request).answer
         return JudgeReply(answer.model_copy(update={"all_relevant_sentence_keys": ("[0A]",)}))
 

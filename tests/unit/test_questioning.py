@@ -12,10 +12,13 @@ from fakes import CountingJudge
 from labeler.errors import UsageError
 from labeler.integrations.embeddings.questioning import (
     SCHEMA,
-    QuestionsRecipe,
-    QuestionsRequest,
+    QuestionsKind,
+    QuestionsTasks,
     load_questions_prompt,
 )
+from labeler.judges.embedded.judge import EmbeddedJudge
+from labeler.judges.judge import require_answers
+from labeler.judges.task import JudgeReply, Task
 from labeler.labels.questions import QuestionsAnswer
 from labeler.labels.record import QuestionsRecord, ReplyFacts, questions_key
 from labeler.labels.schemas import load_schema
@@ -29,15 +32,16 @@ ANSWER = QuestionsAnswer(
 )
 
 
-def request_for(example: KeyedExample) -> QuestionsRequest:
+def request_for(example: KeyedExample) -> Task[QuestionsAnswer]:
     """The request for a record's questions."""
     signature = samples.signature(prompt="trace/v1")
-    return QuestionsRequest(
+    return Task(
         questions_key(example, signature),
         example,
         signature,
         load_questions_prompt(),
         load_schema(SCHEMA),
+        QuestionsKind(),
     )
 
 
@@ -79,23 +83,23 @@ def test_a_response_cannot_use_the_frames_variables() -> None:
     assert "{{marker}} {{response}}" in user_message("{{marker}} {{response}}")
 
 
-def test_the_recipe_names_all_that_can_change_the_questions() -> None:
+def test_the_task_names_all_that_can_change_the_questions() -> None:
     """Judge, prompt, schema, splitter and trial; another trial has another key."""
     example = Example(id="r", question="q?", documents=(), response="It is red. It is large.")
-    recipe = QuestionsRecipe(CountingJudge())
-    request = recipe.request(example)
+    tasks = QuestionsTasks(CountingJudge())
+    request = tasks.task(example)
     assert str(request.signature.prompt).startswith("questions/v1@")
     assert str(request.signature.response_schema).startswith("questions/v1@")
     assert len(request.example.response) == 2
-    again = QuestionsRecipe(CountingJudge(), trial=1).request(example)
+    again = QuestionsTasks(CountingJudge(), trial=1).task(example)
     assert again.key != request.key
 
 
 def test_an_answer_becomes_a_record_that_a_store_keeps() -> None:
     """Sealed and read back it is the same; nobody can move it under another response."""
     request = request_for(samples.keyed_example())
-    assert request.broken_by(ANSWER) == ()
-    record = request.admit(ANSWER, ReplyFacts(attempts=1))
+    assert request.violations(ANSWER) == ()
+    record = request.record(JudgeReply(ANSWER, ReplyFacts(attempts=1)))
     assert isinstance(record, QuestionsRecord)
     assert decode_record(record.key, encode(record)) == record
     with pytest.raises(DamagedRecord, match="another key"):
@@ -104,11 +108,11 @@ def test_an_answer_becomes_a_record_that_a_store_keeps() -> None:
 
 def test_an_answer_of_another_kind_is_the_judges_fault() -> None:
     """It is neither kept nor taken for questions."""
-    with pytest.raises(TypeError, match="questions were asked for"):
-        request_for(samples.keyed_example()).admit(samples.keyed_example(), ReplyFacts())
+    with pytest.raises(TypeError, match="a QuestionsAnswer was asked for"):
+        request_for(samples.keyed_example()).violations(samples.keyed_example())
 
 
 def test_a_judge_that_only_labels_ends_the_run() -> None:
-    """It asks for the label's class, and there is none."""
+    """Before anything is sent."""
     with pytest.raises(UsageError, match="writes no questions"):
-        _ = request_for(samples.keyed_example()).output
+        require_answers(EmbeddedJudge(), QuestionsKind())

@@ -9,7 +9,7 @@ import pytest
 from fakes import CountingJudge, scoring
 from labeler import api
 from labeler.calculators.scores import summarize_scores
-from labeler.labeling.scoring import StepsRecipe
+from labeler.labeling.scoring import steps_task
 from labeler.labels.record import ScoreRecord, StepsRecord
 from labeler.labels.rubrics import CRITERIA
 from scored import ROW, criterion, request
@@ -44,6 +44,5 @@ def test_what_was_asked_is_found_again() -> None:
     rubric, tone = CRITERIA["rubric_faithfulness"], criterion(steps=None)
     assert request(rubric).key == plain.key
     assert request(weighted.criterion, logprobs=True).key == weighted.key
-    how = StepsRecipe(CountingJudge(scoring()), {"tone": tone})
-    assert how.request(how.rows()[0]).key == steps.key
+    assert steps_task(CountingJudge(scoring()), tone).key == steps.key
     assert ROW["question"] == plain.example.question

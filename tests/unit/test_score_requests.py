@@ -9,12 +9,14 @@ import pytest
 
 from fakes import CountingJudge, scoring
 from labeler.errors import UsageError
-from labeler.labeling.scoring import StepsRecipe
-from labeler.labeling.tasks import Unanswerable
-from labeler.labels.answers import GPTLabelingOutput
+from labeler.judges.embedded.judge import EmbeddedJudge
+from labeler.judges.judge import require_answers
+from labeler.judges.task import JudgeReply
+from labeler.labeling.scoring import steps_task
+from labeler.labeling.tasks import MissingField
 from labeler.labels.contract import Violation
 from labeler.labels.criteria import Criterion, ScoreAnswer, StepsAnswer
-from labeler.labels.record import OUTCOME, ReplyFacts, ScoreRecord, label_key
+from labeler.labels.record import OUTCOME, ScoreRecord, label_key
 from labeler.labels.rubrics import CRITERIA
 from labeler.labels.schemas import load_schema
 from scored import criterion, record, request
@@ -124,7 +126,7 @@ def test_a_row_that_lacks_a_shown_part_is_not_asked_about(
     shown: str, row: dict[str, Any], reason: str
 ) -> None:
     """The refusal names the criterion, in words and in its signature."""
-    with pytest.raises(Unanswerable, match="criterion 'tone' shows") as caught:
+    with pytest.raises(MissingField, match="criterion 'tone' shows") as caught:
         request(criterion(shows=(shown,)), row)
     assert caught.value.reason == reason
     assert caught.value.signature == request(criterion(shows=(shown,))).signature
@@ -230,8 +232,8 @@ def test_a_score_off_the_scale_breaks_the_contract(score: int) -> None:
     """Whoever gave it; it becomes no record."""
     broken = (Violation(kind="score_outside_scale", field="score", keys=(str(score),)),)
     answer = ScoreAnswer(reasoning="so", score=score)
-    assert request().broken_by(answer) == broken
-    assert request().admit(answer, ReplyFacts()) == broken
+    assert request().violations(answer) == broken
+    assert request().record(JudgeReply(answer)) == broken
 
 
 @pytest.mark.parametrize("score", ["4", 4.0, True, None])
@@ -244,14 +246,14 @@ def test_a_score_is_a_whole_number_and_nothing_like_one(score: object) -> None:
 def test_an_answer_of_another_kind_is_the_judges_fault() -> None:
     """It ends as a failure of its row that says so."""
     with pytest.raises(TypeError, match="a ScoreAnswer was asked for, got a StepsAnswer"):
-        request().broken_by(StepsAnswer(steps=("x",)))
+        request().violations(StepsAnswer(steps=("x",)))
 
 
 def test_who_only_labels_is_told_what_to_use() -> None:
-    """The profile is what such judges look at first."""
-    with pytest.raises(UsageError, match=r"'fake' gives labels alone: criterion 'tone' .*openai"):
-        _ = request().output
-    assert not issubclass(request().answer_type, GPTLabelingOutput)
+    """Before anything is sent."""
+    with pytest.raises(UsageError, match=r"'embedded' gives labels alone: criterion 'tone' .*op"):
+        require_answers(EmbeddedJudge(), request().kind)
+    require_answers(CountingJudge(), request().kind)
 
 
 # Records
@@ -300,9 +302,7 @@ def test_a_record_of_an_older_threshold_takes_the_new_one() -> None:
 def steps_key(**changes: Any) -> str:
     """The key of the steps of a criterion."""
     asked = criterion(steps=None, **changes)
-    how = StepsRecipe(CountingJudge(scoring()), {asked.name: asked})
-    (row,) = how.rows()
-    return how.request(row).key
+    return steps_task(CountingJudge(scoring()), asked).key
 
 
 def test_steps_are_kept_by_the_text_of_the_criterion() -> None:
@@ -320,7 +320,6 @@ def test_steps_are_kept_by_the_text_of_the_criterion() -> None:
 def test_no_steps_are_asked_for_again(steps: tuple[str, ...]) -> None:
     """Nor is an endless list taken."""
     asked = criterion(steps=None)
-    how = StepsRecipe(CountingJudge(scoring()), {asked.name: asked})
-    request_for = how.request(how.rows()[0])
-    (broken,) = request_for.broken_by(StepsAnswer(steps=steps))
+    task = steps_task(CountingJudge(scoring()), asked)
+    (broken,) = task.violations(StepsAnswer(steps=steps))
     assert broken.kind == "no_steps"

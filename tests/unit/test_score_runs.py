@@ -12,9 +12,9 @@ from fakes import CountingJudge, agreeable, scoring
 from labeler import api
 from labeler.errors import FatalJudgeError, UsageError
 from labeler.judges.embedded.judge import EmbeddedJudge
-from labeler.judges.judge import JudgeReply, UnusableAnswer
-from labeler.judges.prompting import JudgeRequest
+from labeler.judges.judge import UnusableAnswer
 from labeler.judges.replay import ReplayJudge
+from labeler.judges.task import JudgeReply, Task
 from labeler.judges.traffic.budget import Budget
 from labeler.labeling.pipeline import Origin
 from labeler.labels.criteria import Criterion
@@ -105,7 +105,7 @@ def test_a_score_by_written_steps_has_the_key_of_given_ones() -> None:
 def test_without_steps_no_row_is_asked_about() -> None:
     """The run ends, and says which criterion it was."""
 
-    def refuse(_: JudgeRequest) -> JudgeReply[Frozen]:
+    def refuse(_: Task) -> JudgeReply[Frozen]:
         raise UnusableAnswer("no", reason="refusal", attempts=1, lasting=True)
 
     judge = CountingJudge(refuse)
@@ -263,7 +263,7 @@ def _origin(outcome: ScoreOutcome) -> Origin:
 def test_all_judges_write_their_steps_before_any_row() -> None:
     """Where the second gets none, the first has cost no more than its own."""
 
-    def refuse(_: JudgeRequest) -> JudgeReply[Frozen]:
+    def refuse(_: Task) -> JudgeReply[Frozen]:
         raise UnusableAnswer("no", reason="refusal", attempts=1, lasting=True)
 
     first, second = CountingJudge(scoring(), model="a"), CountingJudge(refuse, model="b")

@@ -15,9 +15,9 @@ from fakes import Behaviour, CountingJudge, agreeable
 from labeler.api import MemoryStore, iter_majority
 from labeler.comparing.voter_agreement import Votes
 from labeler.errors import JudgeError, UsageError
-from labeler.judges.judge import JudgeReply, JudgeSpec, UnusableAnswer
+from labeler.judges.judge import JudgeSpec, UnusableAnswer
 from labeler.judges.openai.judge import OpenAIJudge
-from labeler.judges.prompting import JudgeRequest
+from labeler.judges.task import JudgeReply, Task
 from labeler.judges.traffic.traffic import Limits
 from labeler.labeling.pipeline import admit_reply
 from labeler.labeling.votes import TOO_FEW_VOTES
@@ -166,7 +166,7 @@ def rows(count: int) -> list[dict[str, object]]:
     ]
 
 
-def refusing(asked: JudgeRequest) -> JudgeReply:
+def refusing(asked: Task) -> JudgeReply:
     """Refuses the second row."""
     if asked.example.id == "r1":
         raise UnusableAnswer("no", reason="refusal", attempts=1, lasting=True)
@@ -206,7 +206,7 @@ def test_a_row_needs_more_than_half_of_its_votes() -> None:
 def failing(reason: str) -> Behaviour:
     """The second row fails on the way, as when the network or the budget ends."""
 
-    def answer(asked: JudgeRequest) -> JudgeReply:
+    def answer(asked: Task) -> JudgeReply:
         if asked.example.id == "r1":
             raise JudgeError("it did not come", reason=reason)
         return agreeable(asked)

@@ -19,14 +19,14 @@ from labeler.errors import FatalJudgeError, UsageError
 from labeler.integrations.batch import Waiting
 from labeler.integrations.batch.openai import OpenAIBatches
 from labeler.judges.embedded.judge import EmbeddedJudge
-from labeler.judges.judge import JudgeReply, UnusableAnswer
+from labeler.judges.judge import UnusableAnswer
 from labeler.judges.openai.judge import OpenAIJudge
 from labeler.judges.openai.spec import spec_of
 from labeler.judges.pricing import given_price, price_of
-from labeler.judges.prompting import JudgeRequest
+from labeler.judges.task import JudgeReply, Task
 from labeler.labeling.canaries import Canaries
 from labeler.labeling.estimate import Unasked
-from labeler.labeling.tasks import recipe, room_of
+from labeler.labeling.tasks import label_tasks, room_of
 from labeler.labeling.windows import VERSION, Room, cut, merge, room_in
 from labeler.labels.answers import ClaimsLabelingOutput, GPTLabelingOutput, ResponseClaim
 from labeler.labels.record import (
@@ -144,7 +144,7 @@ class Refusing:
     def __init__(self, key: str, *, lasting: bool = True) -> None:
         self.key, self.lasting = key, lasting
 
-    def __call__(self, asked: JudgeRequest) -> JudgeReply[Frozen]:
+    def __call__(self, asked: Task) -> JudgeReply[Frozen]:
         """Refuse or agree."""
         if self.key in asked.example.document_keys():
             raise UnusableAnswer(
@@ -247,7 +247,7 @@ def test_a_document_is_cut_between_sentences_and_keeps_its_index() -> None:
 
 def test_the_rules_of_cutting_are_those_of_their_version() -> None:
     """Whoever changes where records are cut counts the version up, or every window is paid anew."""
-    asked = recipe(CountingJudge()).request(to_example(long_row(), "here"))
+    asked = label_tasks(CountingJudge()).task(to_example(long_row(), "here"))
     found = cut(asked, Room(LIMIT, LIMIT))
     assert found is not None
     ends = [part.example.document_keys()[-1] for part in found.parts]
@@ -307,7 +307,7 @@ def test_a_cap_that_leaves_little_makes_windows_smaller() -> None:
 def test_a_limit_below_one_token_is_refused() -> None:
     """Nothing was asked."""
     with pytest.raises(UsageError, match="max_input_tokens must be 1 or more, got 0"):
-        recipe(CountingJudge(), max_input_tokens=0)
+        label_tasks(CountingJudge(), max_input_tokens=0)
 
 
 # -- nothing is bought twice
@@ -344,7 +344,7 @@ def test_a_run_that_was_cut_off_buys_only_the_windows_that_are_left() -> None:
     """Each is stored as it comes."""
     store = MemoryStore()
 
-    def breaks(asked: JudgeRequest) -> JudgeReply[Frozen]:
+    def breaks(asked: Task) -> JudgeReply[Frozen]:
         if len(judge.asked) > 2:
             raise FatalJudgeError("no such model", reason="not_found")
         return agreeable(asked)
@@ -428,7 +428,7 @@ def test_a_window_that_failed_in_passing_is_asked_again_by_the_next_run() -> Non
 def test_an_answer_that_breaks_the_contract_is_a_failure_of_its_window() -> None:
     """A key of another window was not shown there."""
 
-    def strays(_: JudgeRequest) -> JudgeReply[Frozen]:
+    def strays(_: Task) -> JudgeReply[Frozen]:
         keys = {"a": ["0a"], "b": ["0a"]}
         return JudgeReply(output(relevant=["0a"], utilized=["0a"], support=keys))
 

@@ -29,11 +29,11 @@ from labeler.integrations.batch.folder import batches as folders
 from labeler.integrations.batch.openai import OpenAIBatches
 from labeler.integrations.batch.service import History, RemoteBatch, Verdict
 from labeler.judges.embedded.judge import EmbeddedJudge
-from labeler.judges.judge import JudgeReply
 from labeler.judges.openai.judge import OpenAIJudge
 from labeler.judges.pricing import given_price
+from labeler.judges.task import JudgeReply
 from labeler.labeling.pipeline import admit_reply
-from labeler.labeling.tasks import Recipe, recipe
+from labeler.labeling.tasks import LabelTasks, label_tasks
 from labeler.labels.record import LabelFailure, LabelRecord, Outcome, ReplyFacts, Usage
 from labeler.sentences.example import Example
 from labeler.store.disk import DiskStore
@@ -67,9 +67,9 @@ def service(provider: Provider, kind: type[OpenAIBatches] = OpenAIBatches) -> Op
     return kind(api_key=KEY, base_url=provider.url, sleep=no_sleep)
 
 
-def how(provider: Provider, **settings: Any) -> Recipe:
+def how(provider: Provider, **settings: Any) -> LabelTasks:
     """What is asked."""
-    return recipe(OpenAIJudge("model-1", api_key=KEY, base_url=provider.url, **settings))
+    return label_tasks(OpenAIJudge("model-1", api_key=KEY, base_url=provider.url, **settings))
 
 
 def submit(
@@ -157,7 +157,7 @@ def test_what_failed_for_good_is_asked_again_on_request(tmp_path: Path) -> None:
 def test_a_row_that_another_run_is_asking_about_is_left_to_it(tmp_path: Path) -> None:
     """A leased key is not handed in."""
     with Provider() as provider, DiskStore(tmp_path) as other:
-        asked = how(provider).request(next(iter(open_rows(rows(1)))).content)  # type: ignore[arg-type]  # an example
+        asked = how(provider).task(next(iter(open_rows(rows(1)))).content)  # type: ignore[arg-type]  # an example
         lease = other.lease(asked.key)
         assert lease is not None
         done = submit(provider, tmp_path, rows(2))
@@ -210,7 +210,7 @@ def test_a_judge_that_no_server_answers_for_is_refused(tmp_path: Path) -> None:
     with Provider() as provider:
         with pytest.raises(UsageError, match="cannot be asked in batches"):
             batches.submit_batch(
-                open_rows(rows(1)), recipe(EmbeddedJudge()), service(provider), tmp_path
+                open_rows(rows(1)), label_tasks(EmbeddedJudge()), service(provider), tmp_path
             )
         assert not provider.requests
 
@@ -284,7 +284,7 @@ def test_an_answer_that_is_refused_at_the_door_is_told_as_online(tmp_path: Path)
         collect(provider, tmp_path / "batch", Careless)
         example = next(iter(open_rows(given))).content
         assert isinstance(example, Example)
-        told = admit_reply(how(provider).request(example), JudgeReply(answer, facts))
+        told = admit_reply(how(provider).task(example), JudgeReply(answer, facts))
     assert isinstance(told, LabelFailure)
     assert stored(tmp_path / "batch")[1] == [told]
 

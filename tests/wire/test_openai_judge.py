@@ -17,14 +17,14 @@ import pytest
 
 import samples
 from labeler.errors import FatalJudgeError, JudgeError, RunPaused, UsageError
-from labeler.judges.judge import JUDGES, InKey, Judge, JudgeReply, NotInKey, UnusableAnswer
+from labeler.judges.judge import JUDGES, InKey, Judge, NotInKey, UnusableAnswer
 from labeler.judges.openai import judge as openai_judge
 from labeler.judges.openai.client import open_client, quota_of
 from labeler.judges.openai.judge import OpenAIJudge
 from labeler.judges.openai.reask import REASK_VERSION
 from labeler.judges.openai.request import response_format
 from labeler.judges.openai.spec import OpenAISpec
-from labeler.judges.prompting import JudgeRequest
+from labeler.judges.task import JudgeReply, Task
 from labeler.judges.traffic.traffic import TRAFFIC, Limits, Quota, Traffic
 from labeler.labels.answers import GPTLabelingOutput
 from labeler.labels.record import Usage
@@ -80,9 +80,7 @@ class Hurried(Traffic):
         super().pause(seconds if seconds > (self.limits.longest_wait or seconds) else 0.0)
 
 
-async def ask(
-    judge: Judge, *requests: JudgeRequest, traffic: Traffic | None = None
-) -> list[JudgeReply]:
+async def ask(judge: Judge, *requests: Task, traffic: Traffic | None = None) -> list[JudgeReply]:
     """Ask for several records at once, then close the judge.
 
     Args:
@@ -100,7 +98,7 @@ async def ask(
 
 def reply_of(
     provider: Provider,
-    request: JudgeRequest | None = None,
+    request: Task | None = None,
     *,
     traffic: Traffic | None = None,
     **settings: Any,
@@ -774,7 +772,7 @@ def test_an_answer_that_comes_while_stopping_counts() -> None:
 
 
 def test_a_failure_that_is_final_keeps_its_reason_while_stopping() -> None:
-    """Asking again would not have helped."""
+    """TaskFactory again would not have helped."""
     for behaviour, settings, reason in [
         ("refusal", {}, "refusal"),
         ("truncated", {}, "truncated"),

@@ -15,12 +15,11 @@ from labeler.api import open_rows
 from labeler.integrations import batch as batches
 from labeler.integrations.batch import Waiting
 from labeler.integrations.batch.openai import OpenAIBatches
-from labeler.judges.judge import JudgeReply
 from labeler.judges.openai.judge import OpenAIJudge
 from labeler.judges.openai.request import response_format
-from labeler.judges.prompting import JudgeRequest
+from labeler.judges.task import JudgeReply, Task
 from labeler.judges.traffic.traffic import TRAFFIC, Limits, Traffic
-from labeler.labeling.tasks import recipe
+from labeler.labeling.tasks import label_tasks
 from labeler.labels.answers import ClaimsLabelingOutput, GPTLabelingOutput, ReferenceLabelingOutput
 from labeler.labels.contract import check_label
 from labeler.labels.profiles import PROFILES
@@ -43,7 +42,7 @@ OUTPUTS: dict[str, type[GPTLabelingOutput]] = {
 richer = pytest.mark.parametrize("profile", OUTPUTS)
 
 
-def request_of(profile: str) -> JudgeRequest:
+def request_of(profile: str) -> Task:
     """What a run would ask about the example."""
     chosen = PROFILES[profile]
     return samples.request(EXAMPLE, prompt=chosen.prompt, schema=chosen.schema)
@@ -250,7 +249,7 @@ def test_a_reask_is_worded_in_a_batch_as_online(tmp_path: Path) -> None:
 
 
 def _in_a_batch(provider: Provider, given: list[dict[str, Any]], store: Path, profile: str) -> None:
-    how = recipe(OpenAIJudge("m", api_key=KEY, base_url=provider.url), profile=profile)
+    how = label_tasks(OpenAIJudge("m", api_key=KEY, base_url=provider.url), profile=profile)
     service = OpenAIBatches(api_key=KEY, base_url=provider.url, sleep=_no_sleep)
     batches.submit_batch(open_rows(given), how, service, store)
     again = OpenAIBatches(api_key=KEY, base_url=provider.url, sleep=_no_sleep)

@@ -23,7 +23,7 @@ from labeler.integrations.batch.running import from_anywhere
 from labeler.integrations.batch.service import BatchedSpec, BatchService
 from labeler.integrations.batch.status import BatchView
 from labeler.integrations.batch.submitting import Submission
-from labeler.labeling.tasks import Recipe
+from labeler.labeling.tasks import LabelTasks
 from labeler.store.disk import DiskStore
 
 T = TypeVar("T")
@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 def submit_batch(
     rows: Rows,
-    how: Recipe,
+    how: LabelTasks,
     service: BatchService,
     store: str | Path,
     *,
@@ -67,7 +67,7 @@ def submit_batch(
         )
 
 
-def _batched_spec(how: Recipe, service: BatchService) -> BatchedSpec:
+def _batched_spec(how: LabelTasks, service: BatchService) -> BatchedSpec:
     spec = how.judge.spec
     if not isinstance(spec, BatchedSpec):
         raise UsageError(

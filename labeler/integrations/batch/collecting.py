@@ -38,8 +38,8 @@ from labeler.integrations.batch.service import (
     Verdict,
 )
 from labeler.integrations.batch.submitting import send
-from labeler.judges.judge import JudgeReply
 from labeler.judges.pricing import Price
+from labeler.judges.task import JudgeReply
 from labeler.labeling.pipeline import UNSTORABLE, admit_reply, row_failure
 from labeler.labels.record import LabelFailure, Usage
 from labeler.sentences.example import Frozen

@@ -14,7 +14,8 @@ from pydantic import ValidationError
 from labeler.errors import LabelerError, StoreError
 from labeler.integrations.batch.folder import BatchFolder, Part, write_durably
 from labeler.integrations.batch.service import Asked, History
-from labeler.judges.prompting import JudgeRequest, load_prompt
+from labeler.judges.prompting import load_prompt
+from labeler.judges.task import Task, label_task
 from labeler.labels.record import label_key
 from labeler.labels.schemas import load_schema
 from labeler.labels.signature import Signature
@@ -43,7 +44,7 @@ class AskedLine(Frozen):
     signature: Signature
     history: History
 
-    def request(self) -> JudgeRequest:
+    def request(self) -> Task:
         """The request as it was.
 
         Raises:
@@ -63,7 +64,7 @@ class AskedLine(Frozen):
                 f"request {self.key} is not what its key says: it was damaged or edited, or "
                 "written by a version of labeler with other prompts"
             )
-        return JudgeRequest(self.key, self.example, self.signature, prompt, schema)
+        return label_task(self.key, self.example, self.signature, prompt, schema)
 
 
 class PartWriter:

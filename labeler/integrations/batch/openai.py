@@ -33,7 +33,6 @@ from labeler.integrations.batch.service import (
     RemoteStatus,
     Verdict,
 )
-from labeler.judges.judge import JudgeReply
 from labeler.judges.openai.address import OFFICIAL_URL, host_of, safe_url, usable_key
 from labeler.judges.openai.attempts import EXCHANGE, Exchange, reader_of
 from labeler.judges.openai.client import (
@@ -47,6 +46,7 @@ from labeler.judges.openai.client import (
 from labeler.judges.openai.failures import Course, Failed, Symptom, diagnose, explain, plain_code
 from labeler.judges.openai.request import request_body
 from labeler.judges.openai.spec import spec_of
+from labeler.judges.task import JudgeReply
 from labeler.labels.record import Usage
 from labeler.sentences.characters import plain_json
 from labeler.sentences.example import Frozen

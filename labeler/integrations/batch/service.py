@@ -14,8 +14,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 
 from pydantic import Field
 
-from labeler.judges.judge import JudgeReply
-from labeler.judges.prompting import JudgeRequest
+from labeler.judges.task import JudgeReply, Task
 from labeler.labels.contract import Violation
 from labeler.labels.record import Usage
 from labeler.sentences.example import Frozen
@@ -86,7 +85,7 @@ class History(Frozen):
 class Asked:
     """One line of a batch: the request, and what went before it."""
 
-    request: JudgeRequest
+    request: Task
     history: History
     reasks: int = 1
     """How often an answer may be sent back."""

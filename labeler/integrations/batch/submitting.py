@@ -28,8 +28,8 @@ from labeler.integrations.batch.folder import (
 )
 from labeler.integrations.batch.lines import FileLimits, PartWriter
 from labeler.integrations.batch.service import Asked, BatchService, History
-from labeler.judges.prompting import JudgeRequest
-from labeler.labeling.tasks import Recipe
+from labeler.judges.task import Task
+from labeler.labeling.tasks import LabelTasks
 from labeler.labels.record import LabelFailure
 from labeler.sentences.example import Example
 from labeler.store.disk import DiskStore
@@ -58,7 +58,7 @@ class Submission:
 
 async def submit(
     rows: Rows,
-    how: Recipe,
+    how: LabelTasks,
     service: BatchService,
     store: DiskStore,
     *,
@@ -127,7 +127,7 @@ class _Choice:
     """Tells what has to be bought from what does not."""
 
     def __init__(
-        self, how: Recipe, store: DiskStore, limits: FileLimits, *, retry_failed: bool
+        self, how: LabelTasks, store: DiskStore, limits: FileLimits, *, retry_failed: bool
     ) -> None:
         self.limits = limits
         self.left_out: Counter[str] = Counter()
@@ -137,7 +137,7 @@ class _Choice:
         self._seen: set[str] = set()
         self._leases: list[Lease] = []
 
-    def requests(self, rows: Rows) -> Iterator[JudgeRequest]:
+    def requests(self, rows: Rows) -> Iterator[Task]:
         """Each judgement that has to be bought, once."""
         for row in distinct(rows):
             for request in self._requests(row):
@@ -148,13 +148,13 @@ class _Choice:
                 else:
                     yield request
 
-    def _requests(self, row: Row) -> Sequence[JudgeRequest]:
+    def _requests(self, row: Row) -> Sequence[Task]:
         """What is asked of a row: one judgement, one for each of its windows, or none."""
         if not isinstance(row.content, Example):
             self.bad.append(row.content)
             return ()
         try:
-            request = self._how.request(row.content)
+            request = self._how.task(row.content)
             windowed = self._how.windows_of(request, self._is_known)
         except BadRow as error:
             self._refuse(row.content.id, error.reason, f"{row.where}: {error}")
@@ -194,7 +194,7 @@ class _Choice:
         while self._leases:
             self._leases.pop().release()
 
-    def too_large(self, request: JudgeRequest) -> None:
+    def too_large(self, request: Task) -> None:
         """Note a request that no file can hold."""
         name = request.example.id
         self._refuse(
@@ -209,7 +209,7 @@ class _Choice:
 
 
 def _prepare(
-    requests: Iterable[JudgeRequest],
+    requests: Iterable[Task],
     facts: BatchFacts,
     service: BatchService,
     store: Path,

@@ -1,137 +1,117 @@
-"""Asks a judge which question a response replies to, without showing it the one that was asked.
+"""Tasks for generated questions: which question does a response answer?
 
-One structured call a row, through the same engine, store and re-asks as labels.
+The judge sees the response alone. Run, store and re-asks are those of labels.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 
-from labeler.errors import BadRow, UsageError
+from labeler.errors import BadRow
 from labeler.judges.judge import Judge
-from labeler.judges.prompting import JudgeRequest, Message, Prompt, prompt_parts, sentence_lines
+from labeler.judges.prompting import (
+    Message,
+    Prompt,
+    chat,
+    fill,
+    prompt_parts,
+    sentence_lines,
+)
+from labeler.judges.task import Check, JudgeReply, Task, TaskKind
 from labeler.labels import resources
-from labeler.labels.contract import Violation
-from labeler.labels.logprobs import Token
-from labeler.labels.profiles import Profile
 from labeler.labels.questions import QuestionsAnswer
-from labeler.labels.record import QuestionsRecord, ReplyFacts, SentenceScores, questions_key
+from labeler.labels.record import QuestionsRecord, questions_key
 from labeler.labels.schemas import load_schema
 from labeler.labels.signature import digest
-from labeler.sentences.example import Example, Frozen, KeyedExample
+from labeler.sentences.example import Example, KeyedExample
 from labeler.sentences.splitting import DEFAULT_SPLITTER, SPLITTERS, Splitter, key_example
 
 PROMPT = "questions/v1"
 SCHEMA = "questions/v1"
 
-_VARIABLE = re.compile(r"\{\{(marker|response)\}\}")
 _ANSWER_TOKENS = 160
-"""Of three questions and one or two sentences, without reasoning."""
+"""Three questions and one or two sentences, without reasoning."""
 
 
-class QuestionsRequest(JudgeRequest):
-    """Asks for questions that a response would reply to."""
+class QuestionsKind(TaskKind[QuestionsAnswer]):
+    """Questions that a response would answer."""
 
-    @cached_property
-    def messages(self) -> tuple[Message, ...]:
-        """The chat messages: the response, and nothing else of the row."""
-        response = sentence_lines(self.example.response)
-        # Made of what is shown alone, as the key is: rows of one response send the same.
+    name = "questions"
+    answer_type = QuestionsAnswer
+    rules = "There are exactly three questions, and none is blank."
+
+    def messages(self, prompt: Prompt, example: KeyedExample) -> tuple[Message, ...]:
+        """Render the response and nothing else of the row."""
+        response = sentence_lines(example.response)
+        # The marker depends on the response alone, as the key does.
         values = {"marker": digest({"fence": response})[:16], "response": response}
-        user = _VARIABLE.sub(lambda match: values[match[1]], self.prompt.user)
-        return (
-            {"role": "system", "content": self.prompt.system},
-            {"role": "user", "content": user},
-        )
+        return chat(prompt.system, fill(prompt.user, values))
 
-    @property
-    def profile(self) -> Profile:
-        """None: it asks for no label.
-
-        Raises:
-            UsageError: always; a judge that only labels was asked.
-        """
-        raise UsageError(
-            f"judge {self.signature.judge!r} labels and writes no questions: ask a hosted model, "
-            "such as with --model"
-        )
-
-    @property
-    def answer_type(self) -> type[Frozen]:
-        """The class that an answer is read into, which holds all that it must keep."""
-        return QuestionsAnswer
-
-    @property
-    def rules(self) -> str:
-        """What an answer must keep, in words."""
-        return "There are exactly three questions, and none is blank."
-
-    @property
-    def expected_tokens(self) -> int:
-        """About how long an answer will be."""
+    def expected_tokens(self, example: KeyedExample) -> int:
+        """Return a typical length."""
+        del example
         return _ANSWER_TOKENS
 
-    def broken_by(self, answer: Frozen) -> tuple[Violation, ...]:
-        """Nothing: what fits the schema may be stored."""
-        _questions(answer)
-        return ()
+    def check(self, answer: QuestionsAnswer, example: KeyedExample) -> Check[QuestionsAnswer]:
+        """Accept every answer: the schema contains all rules."""
+        del example
+        return Check(answer)
 
-    def admit(
+    def record(
         self,
-        answer: Frozen,
-        facts: ReplyFacts,
-        *,
-        scores: SentenceScores | None = None,
-        tokens: Sequence[Token] = (),
+        task: Task[QuestionsAnswer],
+        check: Check[QuestionsAnswer],
+        reply: JudgeReply[QuestionsAnswer],
     ) -> QuestionsRecord:
-        """Make the record that an answer becomes."""
-        del scores, tokens
+        """Build the questions record."""
+        del check
         return QuestionsRecord(
-            key=self.key,
-            example=self.example,
-            answer=_questions(answer),
-            signature=self.signature,
-            reply=facts,
+            key=task.key,
+            example=task.example,
+            answer=reply.answer,
+            signature=task.signature,
+            reply=reply.facts,
         )
 
-
-def _questions(answer: Frozen) -> QuestionsAnswer:
-    if not isinstance(answer, QuestionsAnswer):
-        raise TypeError(f"questions were asked for, got a {type(answer).__name__}")
-    return answer
+    def unsupported(self, judge: str) -> str:
+        """Return the error message for a judge that gives labels only."""
+        return (
+            f"judge {judge!r} labels and writes no questions: ask a hosted model, "
+            "such as with --model"
+        )
 
 
 @lru_cache
 def load_questions_prompt() -> Prompt:
-    """The prompt that asks for questions."""
+    """Load the prompt for questions."""
     return Prompt(PROMPT, *prompt_parts(PROMPT, resources.read("prompts", PROMPT, ".md")))
 
 
 @dataclass(frozen=True)
-class QuestionsRecipe:
-    """All that turns an example into a request for questions, but for the example."""
+class QuestionsTasks:
+    """Builds tasks for questions."""
 
     judge: Judge
     splitter: Splitter = SPLITTERS[DEFAULT_SPLITTER]
     trial: int = 0
+    kind = QuestionsKind()
 
-    def request(self, example: Example) -> QuestionsRequest:
-        """Key an example and name the questions that it asks for.
+    def task(self, example: Example) -> Task[QuestionsAnswer]:
+        """Split an example and build its task.
 
         Raises:
-            BadRow: it has no question to compare with, or no response to write questions for.
+            BadRow: the question or the response is empty.
         """
         keyed = key_example(example, self.splitter)
-        _refuse_empty(keyed)
+        _require_content(keyed)
         spec, prompt, schema = self.judge.spec, load_questions_prompt(), load_schema(SCHEMA)
         signature = spec.signature(prompt, schema, keyed.splitter, trial=self.trial)
-        return QuestionsRequest(questions_key(keyed, signature), keyed, signature, prompt, schema)
+        key = questions_key(keyed, signature)
+        return Task(key, keyed, signature, prompt, schema, self.kind)
 
 
-def _refuse_empty(example: KeyedExample) -> None:
+def _require_content(example: KeyedExample) -> None:
     empty = {"question": not example.question.strip(), "response": not example.response}
     for part, is_empty in empty.items():
         if is_empty:

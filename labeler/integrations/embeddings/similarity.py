@@ -20,7 +20,8 @@ from labeler.data.label_files import to_line
 from labeler.data.rows import Rows
 from labeler.errors import JudgeError, UsageError
 from labeler.integrations.embeddings.cache import Found, Shelf
-from labeler.integrations.embeddings.questioning import QuestionsRecipe
+from labeler.integrations.embeddings.questioning import QuestionsTasks
+from labeler.judges.judge import require_answers
 from labeler.judges.traffic.budget import Budget
 from labeler.judges.traffic.traffic import Limits, Traffic
 from labeler.labeling.engine import Engine
@@ -55,7 +56,7 @@ _NOTHING = Decimal("1E-12")
 
 def compare_rows(
     rows: Rows,
-    how: QuestionsRecipe,
+    how: QuestionsTasks,
     store: LabelStore,
     shelf: Shelf,
     *,
@@ -82,6 +83,7 @@ def compare_rows(
         StoreError: a store cannot be read or written.
         UsageError: the rows cannot be read, or two share an id and differ.
     """
+    require_answers(how.judge, how.kind)
     limits, meter = limits or Limits(), _Meter(watcher)
     if limits.budget is not None and shelf.embedder.price is None:
         raise UsageError(

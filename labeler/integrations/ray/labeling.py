@@ -31,7 +31,7 @@ from labeler.judges.judge import Judge
 from labeler.judges.traffic.budget import Budget
 from labeler.judges.traffic.traffic import Limits
 from labeler.labeling.pipeline import DEFAULT_CONCURRENCY, Origin, label_rows
-from labeler.labeling.tasks import Recipe, recipe
+from labeler.labeling.tasks import LabelTasks, label_tasks
 from labeler.labels.profiles import DEFAULT_PROFILE
 from labeler.labels.record import AnyOutcome, LabelFailure, Usage
 from labeler.sentences.splitting import DEFAULT_SPLITTER
@@ -86,9 +86,9 @@ class Work:
         for name in ("store", "output"):
             object.__setattr__(self, name, anywhere(getattr(self, name)))
 
-    def recipe(self, judge: Judge) -> Recipe:
+    def label_tasks(self, judge: Judge) -> LabelTasks:
         """What is asked about each row."""
-        return recipe(
+        return label_tasks(
             judge,
             splitter=self.splitter,
             profile=self.profile,
@@ -224,7 +224,7 @@ def label_batch(
     part: Part,
     *,
     work: Work,
-    how: Recipe,
+    how: LabelTasks,
     store: LabelStore,
     limits: Limits,
     counting: _Counting,
@@ -275,7 +275,7 @@ class Worker:
 
     def __init__(self, work: Work, workers: int, ledger: Sharing) -> None:
         self._work, self._ledger = work, ledger
-        self._how: Recipe | None = None
+        self._how: LabelTasks | None = None
         self._limits, self._shares = shared(work.limits, workers, ledger)
 
     def label_part(self, part: Part) -> PartReport:
@@ -292,7 +292,7 @@ class Worker:
 
     def _label(self, part: Part, counting: _Counting) -> None:
         work = self._work
-        how = self._how = self._how or work.recipe(work.judge())
+        how = self._how = self._how or work.label_tasks(work.judge())
         table = read_part(part)
         try:
             with ShardStore(Path(work.store), part.name, part.besides) as store:

@@ -23,7 +23,7 @@ from labeler.integrations.ray.labeling import (
 from labeler.integrations.ray.parts import PART_ROWS, Part, input_files, parts_of_file
 from labeler.integrations.ray.shards import besides, note_size
 from labeler.integrations.ray.shares import BUDGET, Ledger
-from labeler.labeling.tasks import Recipe
+from labeler.labeling.tasks import LabelTasks
 
 MANIFEST = "_labeling.json"
 """The file beside the partitions that says what was asked; readers of Parquet pass it over."""
@@ -104,7 +104,7 @@ def plan(inputs: Iterable[str], work: Work, part_rows: int = PART_ROWS) -> Plan:
     files = list(dict.fromkeys(file for name in inputs for file in input_files(name)))
     parts = [part for file in files for part in parts_of_file(file, part_rows, work.columns)]
     _require_own_names(parts)
-    how = work.recipe(work.judge())
+    how = work.label_tasks(work.judge())
     if work.limits.budget is not None:
         _require_bounds(how)
     folder = folder_of(work.output)
@@ -120,7 +120,7 @@ def plan(inputs: Iterable[str], work: Work, part_rows: int = PART_ROWS) -> Plan:
     return Plan(looking, len(done), sum(p.rows for p in parts), unread, standing)
 
 
-def _require_bounds(how: Recipe) -> None:
+def _require_bounds(how: LabelTasks) -> None:
     """Refuse a budget that the judge could not keep.
 
     Raises:
@@ -131,7 +131,7 @@ def _require_bounds(how: Recipe) -> None:
         require()
 
 
-def asked(work: Work, how: Recipe, part_rows: int) -> dict[str, object]:
+def asked(work: Work, how: LabelTasks, part_rows: int) -> dict[str, object]:
     """What makes the partitions of two runs different, in words of JSON."""
     return {
         "format": 1,
@@ -145,7 +145,7 @@ def asked(work: Work, how: Recipe, part_rows: int) -> dict[str, object]:
     }
 
 
-def _asked_of(how: Recipe) -> dict[str, object]:
+def _asked_of(how: LabelTasks) -> dict[str, object]:
     spec = how.judge.spec
     prompts = [(how.prompt, how.schema), *([how.where_referenced] if how.where_referenced else [])]
     return {

@@ -25,8 +25,8 @@ from labeler.judges.embedded.claims import with_claims
 from labeler.judges.embedded.explain import explain_overall, explain_relevance, explain_support
 from labeler.judges.embedded.scoring import Scores, score
 from labeler.judges.embedded.support import Evidence
-from labeler.judges.judge import InKey, JudgeReply, JudgeSpec
-from labeler.judges.prompting import JudgeRequest
+from labeler.judges.judge import InKey, JudgeSpec
+from labeler.judges.task import LABEL_KINDS, JudgeReply, Task
 from labeler.labels.answers import GPTLabelingOutput, SentenceSupport
 from labeler.labels.record import ReplyFacts, SentenceScores
 from labeler.sentences.example import KeyedExample
@@ -49,6 +49,8 @@ class EmbeddedSpec(JudgeSpec):
 class EmbeddedJudge:
     """Labels by shared words; see the module's docstring for what that is worth."""
 
+    answers = LABEL_KINDS
+
     def __init__(
         self,
         *,
@@ -70,13 +72,13 @@ class EmbeddedJudge:
             utilization_threshold=float(utilization_threshold),
         )
 
-    async def label(self, request: JudgeRequest) -> JudgeReply:
+    async def label(self, request: Task) -> JudgeReply:
         """Judge one record; never fails, never waits."""
         example, threshold = request.example, self.spec.support_threshold
         scores = score(example)
         label = decide(example, scores, self.spec)
         return JudgeReply(
-            answer=with_claims(label, request.output, example, scores, threshold),
+            answer=with_claims(label, request.answer_type, example, scores, threshold),
             facts=ReplyFacts(served_model=self.spec.model, attempts=1),
             scores=SentenceScores(
                 support={key: found.support for key, found in scores.evidence.items()},

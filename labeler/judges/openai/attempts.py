@@ -17,7 +17,7 @@ from pydantic import AfterValidator, TypeAdapter, ValidationError
 from labeler.judges.openai.client import flaw_of, text_of, tokens_of, usage_of
 from labeler.judges.openai.failures import Sign, Symptom
 from labeler.judges.openai.reask import NO_ANSWER, NOT_A_LABEL, brief, complaint, rules_again
-from labeler.judges.prompting import JudgeRequest
+from labeler.judges.task import Task
 from labeler.judges.traffic.traffic import Traffic, current
 from labeler.labels.contract import Violation
 from labeler.labels.logprobs import Token
@@ -30,7 +30,7 @@ from labeler.version import __version__
 class Exchange:
     """The bookkeeping of one record, from its first request to its last answer."""
 
-    request: JudgeRequest
+    request: Task
     cap: int | None
     """Tokens that an answer may have, where there is a limit."""
     traffic: Traffic = field(default_factory=current)
@@ -92,7 +92,7 @@ class Exchange:
         if _names_twice(self.said):  # every reader of JSON picks one of them, silently
             raise ValueError("a name stands twice in one object")
         self.readable += 1
-        self.violations = self.request.broken_by(answer)
+        self.violations = self.request.violations(answer)
         self.broken.update(violation.kind for violation in self.violations)
         if self.violations:
             raise ValueError(brief(self.violations))
@@ -103,7 +103,7 @@ class Exchange:
         if rules is not None:
             return rules_again(self.violations, rules) if self.violations else NO_ANSWER
         if self.violations:
-            return complaint(self.violations, self.request.example, self.request.output)
+            return complaint(self.violations, self.request.example, self.request.answer_type)
         return NOT_A_LABEL
 
     def verdict(self, error: ValidationError) -> tuple[Symptom, str]:

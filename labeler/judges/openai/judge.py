@@ -26,7 +26,7 @@ from tenacity import AsyncRetrying, RetryCallState, retry_if_exception
 from tenacity.wait import wait_random_exponential
 
 from labeler.errors import FatalJudgeError, UsageError
-from labeler.judges.judge import JudgeReply, UnusableAnswer
+from labeler.judges.judge import UnusableAnswer
 from labeler.judges.openai.address import host_of, usable_key
 from labeler.judges.openai.attempts import EXCHANGE, Exchange, reader_of
 from labeler.judges.openai.client import (
@@ -46,7 +46,7 @@ from labeler.judges.openai.preflight import preflight
 from labeler.judges.openai.request import request_body
 from labeler.judges.openai.spec import spec_of
 from labeler.judges.pricing import PRICE_FORM, Price, price_of
-from labeler.judges.prompting import JudgeRequest
+from labeler.judges.task import JudgeReply, Task
 from labeler.judges.tokens import Approximation, compact, request_tokens, request_tokens_at_most
 from labeler.judges.traffic.traffic import BudgetSpent, Sent, Size, Stopped, current
 from labeler.labels.record import Usage
@@ -109,7 +109,7 @@ class OpenAIJudge:
             mode=Mode.JSON_SCHEMA,
         )
 
-    async def label(self, request: JudgeRequest) -> JudgeReply[Frozen]:
+    async def label(self, request: Task) -> JudgeReply[Frozen]:
         """Judge one record.
 
         Raises:

@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from labeler.judges.openai.spec import OpenAISpec
-from labeler.judges.prompting import JudgeRequest
+from labeler.judges.task import Task
 from labeler.labels.schemas import ResponseSchema
 
 
 def request_body(
     spec: OpenAISpec,
-    request: JudgeRequest,
+    request: Task,
     messages: Sequence[Mapping[str, Any]] | None = None,
     cap: int | None = None,
 ) -> dict[str, Any]:

@@ -1,0 +1,248 @@
+"""Tasks: one thing asked of a judge about one example.
+
+A task carries its key, signature, prompt and schema. Its kind defines the rest: the class of the
+answer, the rules that an answer must keep, and the record that it becomes.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Generic, NamedTuple
+
+from typing_extensions import TypeVar
+
+from labeler.catalog import Catalog
+from labeler.judges.prompting import Message, Prompt
+from labeler.judges.tokens import answer_tokens
+from labeler.labels.answers import GPTLabelingOutput, as_given
+from labeler.labels.contract import Violation, check_label
+from labeler.labels.logprobs import Token
+from labeler.labels.non_answers import overrule
+from labeler.labels.profiles import PROFILES, Profile, profile_of
+from labeler.labels.record import AnyRecord, LabelRecord, ReplyFacts, SentenceScores
+from labeler.labels.schemas import ResponseSchema
+from labeler.labels.signature import Signature
+from labeler.sentences.example import Frozen, KeyedExample
+
+AnswerT = TypeVar("AnswerT", bound=Frozen, default=GPTLabelingOutput)
+Answer_co = TypeVar("Answer_co", bound=Frozen, default=GPTLabelingOutput, covariant=True)
+
+
+class Check(NamedTuple, Generic[AnswerT]):
+    """A checked answer.
+
+    Attributes:
+        answer: the answer with normalized keys.
+        violations: rules that the answer breaks; empty if it may be stored.
+        repairs: trivial repairs by kind.
+    """
+
+    answer: AnswerT
+    violations: tuple[Violation, ...] = ()
+    repairs: Mapping[str, int] = {}
+
+
+@dataclass(frozen=True)
+class JudgeReply(Generic[Answer_co]):
+    """A judge's reply to one task."""
+
+    answer: Answer_co
+    """Instance of the task's ``answer_type``."""
+    facts: ReplyFacts = field(default_factory=ReplyFacts)
+    scores: SentenceScores | None = None
+    """A scoring judge's numbers behind its verdicts."""
+    tokens: tuple[Token, ...] = ()
+    """Tokens of the answer, if their probabilities were requested and returned."""
+
+
+class TaskKind(ABC, Generic[AnswerT]):
+    """The part of a task that depends on what is asked."""
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """Name in :data:`TASK_KINDS`."""
+
+    @property
+    @abstractmethod
+    def answer_type(self) -> type[AnswerT]:
+        """Class of the answer."""
+
+    @property
+    def rules(self) -> str | None:
+        """Rules of an answer, in words for a judge; ``None`` for the label contract."""
+        return None
+
+    @abstractmethod
+    def messages(self, prompt: Prompt, example: KeyedExample) -> tuple[Message, ...]:
+        """Render the chat messages."""
+
+    @abstractmethod
+    def expected_tokens(self, example: KeyedExample) -> int:
+        """Estimate the length of an answer, without reasoning."""
+
+    @abstractmethod
+    def check(self, answer: AnswerT, example: KeyedExample) -> Check[AnswerT]:
+        """Check an answer against its rules."""
+
+    @abstractmethod
+    def record(
+        self, task: Task[AnswerT], check: Check[AnswerT], reply: JudgeReply[AnswerT]
+    ) -> AnyRecord:
+        """Build the record of a reply whose answer has no violations."""
+
+    def parameters(self, signature: Signature) -> Mapping[str, Any]:
+        """Return request parameters besides the judge's own."""
+        del signature
+        return {}
+
+    def renamed(self, task: Task[AnswerT], record: AnyRecord) -> AnyRecord:
+        """Return a stored record of the task's key with this row's id and metadata."""
+        return record.model_copy(update={"example": task.example})
+
+    def unsupported(self, judge: str) -> str:
+        """Return the error message for a judge that does not answer tasks of this kind."""
+        return f"judge {judge!r} does not answer tasks of kind {self.name!r}"
+
+
+@dataclass(frozen=True)
+class Task(Generic[AnswerT]):
+    """One thing asked about one example, with all that can change the answer."""
+
+    key: str
+    """Key of the resulting record, 64 hexadecimal digits."""
+    example: KeyedExample
+    signature: Signature
+    prompt: Prompt
+    schema: ResponseSchema
+    kind: TaskKind[AnswerT]
+    _checked: list[tuple[AnswerT, Check[AnswerT]]] = field(
+        default_factory=list, init=False, repr=False, compare=False
+    )
+
+    @cached_property
+    def messages(self) -> tuple[Message, ...]:
+        """The chat messages, rendered on first use."""
+        return self.kind.messages(self.prompt, self.example)
+
+    @property
+    def answer_type(self) -> type[AnswerT]:
+        """Class of the answer."""
+        return self.kind.answer_type
+
+    @property
+    def rules(self) -> str | None:
+        """Rules of an answer, in words for a judge; ``None`` for the label contract."""
+        return self.kind.rules
+
+    @property
+    def parameters(self) -> Mapping[str, Any]:
+        """Request parameters besides the judge's own."""
+        return self.kind.parameters(self.signature)
+
+    @property
+    def expected_tokens(self) -> int:
+        """Estimated length of an answer, without reasoning."""
+        return self.kind.expected_tokens(self.example)
+
+    def violations(self, answer: Frozen) -> tuple[Violation, ...]:
+        """Return the rules that an answer breaks.
+
+        Raises:
+            TypeError: the answer has another class; the judge's code is at fault.
+        """
+        return self._check(answer).violations
+
+    def record(self, reply: JudgeReply[Any]) -> AnyRecord | tuple[Violation, ...]:
+        """Build the record of a reply, or return the violations of its answer.
+
+        Raises:
+            TypeError: the answer has another class; the judge's code is at fault.
+        """
+        check = self._check(reply.answer)
+        return check.violations or self.kind.record(self, check, reply)
+
+    def renamed(self, record: AnyRecord) -> AnyRecord:
+        """Return a stored record of this task's key with this row's id and metadata."""
+        return self.kind.renamed(self, record)
+
+    def _check(self, answer: Frozen) -> Check[AnswerT]:
+        """Check an answer once, although both the judge and the run ask for it."""
+        for given, check in self._checked:
+            if given is answer:
+                return check
+        if not isinstance(answer, self.answer_type):
+            raise TypeError(
+                f"a {self.answer_type.__name__} was asked for, got a {type(answer).__name__}"
+            )
+        check = self.kind.check(answer, self.example)
+        self._checked[:] = [(answer, check)]
+        return check
+
+
+@dataclass(frozen=True)
+class LabelKind(TaskKind[GPTLabelingOutput]):
+    """Labels of one profile."""
+
+    profile: Profile
+
+    @property
+    def name(self) -> str:
+        """The profile's name."""
+        return self.profile.name
+
+    @property
+    def answer_type(self) -> type[GPTLabelingOutput]:
+        """The profile's label class."""
+        return self.profile.output
+
+    def messages(self, prompt: Prompt, example: KeyedExample) -> tuple[Message, ...]:
+        """Render the prompt with all that the profile shows."""
+        return prompt.render(example)
+
+    def expected_tokens(self, example: KeyedExample) -> int:
+        """Estimate the length from the number of sentences."""
+        referenced = len(example.reference or ())
+        return answer_tokens(len(example.response), self.name, referenced)
+
+    def check(self, answer: GPTLabelingOutput, example: KeyedExample) -> Check:
+        """Check a label against the contract."""
+        checked = check_label(answer, example)
+        return Check(checked.label, checked.violations, checked.normalised)
+
+    def record(self, task: Task, check: Check, reply: JudgeReply) -> LabelRecord:
+        """Build the label record; verdicts on non-answers are corrected and counted."""
+        label, overruled = overrule(check.answer, task.example)
+        return LabelRecord(
+            key=task.key,
+            example=task.example,
+            label=label,
+            verbatim=as_given(reply.answer) if label != reply.answer else None,
+            normalised={**check.repairs, **overruled},
+            signature=task.signature,
+            reply=reply.facts,
+            scores=reply.scores,
+        )
+
+
+TASK_KINDS: Catalog[Any] = Catalog("task kind")
+"""Labels by profile, as kinds; the others as classes, imported on demand."""
+for _profile in PROFILES.values():
+    TASK_KINDS.add(_profile.name, LabelKind(_profile))
+TASK_KINDS.add("score", "labeler.labeling.scoring:ScoreKind")
+TASK_KINDS.add("steps", "labeler.labeling.scoring:StepsKind")
+TASK_KINDS.add("questions", "labeler.integrations.embeddings.questioning:QuestionsKind")
+
+LABEL_KINDS = frozenset(PROFILES)
+"""Kinds that a judge answers that gives nothing but labels."""
+
+
+def label_task(
+    key: str, example: KeyedExample, signature: Signature, prompt: Prompt, schema: ResponseSchema
+) -> Task:
+    """Build the task for a label of the profile that a schema belongs to."""
+    kind: LabelKind = TASK_KINDS[profile_of(schema.name).name]
+    return Task(key, example, signature, prompt, schema, kind)
