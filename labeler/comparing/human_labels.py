@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 from labeler.calculators import METRICS
 from labeler.data.lines import Line, parse_object, read_lines
-from labeler.data.parsing import id_of, refuse_surrogates
+from labeler.data.parsing import id_of, reject_surrogates
 from labeler.errors import BadRow
 from labeler.sentences.keys import position
 
@@ -259,7 +259,7 @@ def _labels(row: Mapping[str, Any], cells: Mapping[str, Any], where: str) -> Ite
     where_of = f"{where} ({name!r:.80})"
     annotator = _text(row, "annotator", where_of) or ""
     sentence = _text(row, "sentence", where_of)
-    refuse_surrogates({"id": name, "annotator": annotator, "sentence": sentence}, where_of)
+    reject_surrogates({"id": name, "annotator": annotator, "sentence": sentence}, where_of)
     for field, given in cells.items():
         _check_sentence(field, sentence, where_of)
         value = _value(field, given, where_of)

@@ -1,9 +1,9 @@
-"""Columns under other names: which of a row's columns is the question, the documents, and so on.
+"""The column that each field of an example is read from, and paths into nested columns.
 
-A column is named by itself, or by a path into it: ``retrieval.results[].text`` is the ``text`` of
-every one of ``results``, a list in the object ``retrieval``; ``choices[0].text`` is that of the
-first. Of a list in a list, as in ``results[].parts[].text``, all parts make one list. A column
-whose own name reads like a path comes before what it would lead to.
+A column is given by its name, or by a path into it: ``retrieval.results[].text`` is the ``text`` of
+every element of the list ``results`` in the object ``retrieval``; ``choices[0].text`` is the
+``text`` of the first choice. Nested lists, as in ``results[].parts[].text``, are flattened. A
+column whose own name reads like a path takes precedence over that path.
 """
 
 from __future__ import annotations
@@ -11,21 +11,22 @@ from __future__ import annotations
 import difflib
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from labeler.data.parsing import joined_id
+from labeler.data.lines import load_json
+from labeler.data.parsing import REQUIRED, joined_id
 from labeler.errors import BadRow, UsageError, kind_of
 from labeler.sentences.example import Example
 
-FIELDS = tuple(Example.model_fields)
-_REQUIRED = ("question", "documents", "response")
-_SEVERAL = ("id", "documents")
-"""Fields that may be put together of several columns."""
-_LISTS = ("documents", "documents_sentences", "response_sentences")
+_FIELDS = tuple(Example.model_fields)
+_JOINABLE = ("id", "documents")
+"""Fields that may be combined from several columns."""
+_JSON_FIELDS = ("documents", "documents_sentences", "response_sentences", "metadata")
+"""Fields that are JSON in a text cell."""
 _SHOWN = 12
-"""Columns that an error names at most."""
+"""Most columns that an error lists."""
 
 _NAME = r"[^.\[\],]+"
 _INDEX = r"\[\d{0,9}\]"
@@ -35,18 +36,18 @@ _NUMBERED = re.compile(r"documents_(\d{1,6})")
 
 
 class Each:
-    """The step of a path that goes into every part of a list."""
+    """The step of a path into every element of a list."""
 
 
 _Step = str | int | type[Each]
 
 
-class _Absent(Exception):
-    """A path leads nowhere in a row; says what is there instead."""
+class _NoValue(Exception):
+    """A path leads nowhere in a row; the message says what is there instead."""
 
 
-class _Gone:
-    """What is left of a value that was moved as a whole."""
+class _Removed:
+    """Marks a value that was moved as a whole."""
 
 
 _FORM = "write names, such as question, or paths, such as results[].text or choices[0].text"
@@ -54,43 +55,43 @@ _FORM = "write names, such as question, or paths, such as results[].text or choi
 
 @dataclass(frozen=True)
 class ColumnPath:
-    """Where a value stands in a row."""
+    """A path to a value in a row."""
 
     text: str
-    """As it was written."""
+    """The path as written by the user."""
     steps: tuple[_Step, ...]
 
     @classmethod
-    def of(cls, text: str) -> ColumnPath:
-        """Understand a path.
+    def parse(cls, text: str) -> ColumnPath:
+        """Parse a path.
 
         Raises:
-            UsageError: it is not written like one.
+            UsageError: the text is neither a name nor a path.
         """
         if not _PATH.fullmatch(text):
             raise UsageError(f"column {text!r:.80} is neither a name nor a path: {_FORM}")
         return cls(text, tuple(_step(part) for part in _STEP.findall(text)))
 
     def find(self, row: Mapping[str, Any]) -> object:
-        """The value that stands there; ``None`` where it is null.
+        """Return the value at the path; ``None`` if it is null.
 
         Raises:
-            _Absent: nothing does.
+            _NoValue: the row has no value there.
         """
         if self.text in row:
             return row[self.text]
         return _follow(row, self.steps, "")
 
     def fault(self, row: Mapping[str, Any]) -> str:
-        """Why it leads nowhere in a row; empty where it leads somewhere."""
+        """Return why a row has no value at the path; empty if it has one."""
         try:
             self.find(row)
-        except _Absent as error:
+        except _NoValue as error:
             return str(error)
         return ""
 
     def without(self, row: dict[str, Any]) -> dict[str, Any]:
-        """The row without what stands there; what stands beside it stays."""
+        """Return the row without the value at the path; its siblings stay."""
         if self.text in row:
             return {name: value for name, value in row.items() if name != self.text}
         left = _left(row, self.steps)
@@ -110,10 +111,10 @@ def _follow(value: Any, steps: Sequence[_Step], where: str) -> object:  # noqa: 
             value = _member(inner, step, where)
             where = f"{where}.{step}" if where else step
         elif not isinstance(inner, list | tuple):
-            raise _Absent(f"{where!r} is {kind_of(inner)}, not a list")
+            raise _NoValue(f"{where!r} is {kind_of(inner)}, not a list")
         elif isinstance(step, int):
             if step >= len(inner):
-                raise _Absent(f"{where!r} has {len(inner)} entries, no [{step}]")
+                raise _NoValue(f"{where!r} has {len(inner)} entries, no [{step}]")
             value, where = inner[step], f"{where}[{step}]"
         else:
             rest = steps[number + 1 :]
@@ -123,21 +124,21 @@ def _follow(value: Any, steps: Sequence[_Step], where: str) -> object:  # noqa: 
 
 
 def _flat(lists: Iterable[Any]) -> list[object]:
-    """One list of what several hold, for paths that go into a list more than once."""
+    """Concatenate lists, for paths into a list of lists."""
     return [part for one in lists for part in one]
 
 
 def _member(value: object, name: str, where: str) -> object:
-    """A field of an object of JSON, or of one of Python, such as a document of a retriever."""
+    """Return a field of a mapping, or an attribute of an object such as a retriever's document."""
     shown = repr(where) if where else "the row"
     if isinstance(value, Mapping):
         if name in value:
             return value[name]
-        raise _Absent(f"{shown} has no {name!r}{_near(name, value)}")
+        raise _NoValue(f"{shown} has no {name!r}{_near(name, value)}")
     if value is None or isinstance(value, str | int | float | list | tuple | bytes):
-        raise _Absent(f"{shown} is {kind_of(value)}, not an object with {name!r}")
+        raise _NoValue(f"{shown} is {kind_of(value)}, not an object with {name!r}")
     if name.startswith("_") or not hasattr(value, name):
-        raise _Absent(f"{shown} has no {name!r}")
+        raise _NoValue(f"{shown} has no {name!r}")
     found: object = getattr(value, name)
     return found
 
@@ -151,139 +152,139 @@ def _near(name: str, have: Iterable[object]) -> str:
 
 
 class _Text(str):
-    """A cell of a format of texts, which may hold JSON."""
+    """A cell of a text-only format, which may hold JSON."""
 
     __slots__ = ()
 
 
 def cells(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A row of a format of texts, such that paths go into the JSON in its cells."""
+    """Mark the cells of a text-only row, so that paths lead into the JSON in them."""
     return {name: _Text(value) for name, value in row.items()}
 
 
 def _unpacked(value: object) -> object:
-    """What a step goes into; a cell of texts is read as JSON there."""
+    """Return the value that a step leads into; a text cell is parsed as JSON."""
     if not isinstance(value, _Text):
         return value
     try:
         unpacked: object = json.loads(value)
     except (ValueError, RecursionError) as error:
-        raise _Absent("the cell is no JSON") from error
+        raise _NoValue("the cell is no JSON") from error
     return unpacked
 
 
 def _left(value: object, steps: Sequence[_Step]) -> object:
-    """What remains of a value when that at the end of the path is taken out of it."""
+    """Return a value without the part at the end of the path."""
     if not steps:
-        return _Gone
+        return _Removed
     value = _unpacked(value)
     step, rest = steps[0], steps[1:]
     if isinstance(value, Mapping) and isinstance(step, str) and step in value:
         inner = _left(value[step], rest)
         left = {name: part for name, part in value.items() if name != step}
-        if inner is not _Gone:
+        if inner is not _Removed:
             left[step] = inner
-        return left or _Gone
+        return left or _Removed
     if isinstance(value, list | tuple) and not isinstance(step, str):
         parts = [
             _left(part, rest) if step is Each or step == number else part
             for number, part in enumerate(value)
         ]
-        kept = [None if part is _Gone else part for part in parts]
-        return kept if any(part is not None for part in kept) else _Gone
-    return _Gone if not isinstance(value, Mapping) else value
+        kept = [None if part is _Removed else part for part in parts]
+        return kept if any(part is not None for part in kept) else _Removed
+    return _Removed if not isinstance(value, Mapping) else value
 
 
 @dataclass(frozen=True)
 class Choice:
-    """One way to find a field: a column, or several that are put together."""
+    """A candidate source of a field: one column, or several that are combined."""
 
     paths: tuple[ColumnPath, ...]
-    gathers: bool = False
-    """Whether texts are put together to a list."""
+    combined: bool = False
+    """True if the values of several columns are combined."""
 
     def __str__(self) -> str:
         return ",".join(path.text for path in self.paths)
 
 
-def choice_of(field: str, columns: str | Sequence[str]) -> Choice:
-    """Understand what a field is to be read from.
+def _parse_choice(field: str, columns: str | Sequence[str]) -> Choice:
+    """Parse the source of a field.
 
     Args:
         field: the field.
-        columns: a column, or several; in one text they are parted by commas.
+        columns: one column or several, as a list or separated by commas.
 
     Raises:
-        UsageError: there is no such field, or it cannot be put together of several columns.
+        UsageError: the field is unknown, or cannot be combined from several columns.
     """
-    if field not in FIELDS:
-        near = difflib.get_close_matches(field, FIELDS, n=1)
+    if field not in _FIELDS:
+        near = difflib.get_close_matches(field, _FIELDS, n=1)
         hint = f"; did you mean {near[0]!r}?" if near else ""
-        raise UsageError(f"rows have no field {field!r:.40}{hint} have: {', '.join(FIELDS)}")
+        raise UsageError(f"rows have no field {field!r:.40}{hint} have: {', '.join(_FIELDS)}")
     several = columns.split(",") if isinstance(columns, str) else list(columns)
     names = [name.strip() for name in several if name.strip()]
     if not names:
         raise UsageError(f"{field!r} is read from no column: {_FORM}")
-    gathers = len(several) > 1
-    if gathers and field not in _SEVERAL:
+    combined = len(several) > 1
+    if combined and field not in _JOINABLE:
         raise UsageError(
-            f"{field!r} is read from {len(several)} columns; only {' and '.join(_SEVERAL)} can be"
+            f"{field!r} is read from {len(several)} columns; only {' and '.join(_JOINABLE)} can be"
         )
-    return Choice(tuple(map(ColumnPath.of, names)), gathers)
+    return Choice(tuple(map(ColumnPath.parse, names)), combined)
 
 
 @dataclass(frozen=True)
 class Columns:
-    """Which column each field of an example is read from.
+    """The columns that the fields of an example are read from.
 
-    A column that is read is moved: what else stands in it, such as the scores beside the texts of
-    retrieved documents, stays among the row's other columns. A column that already has a field's
-    name, where that field is read from another one, stays there too.
+    A value that is read is moved: its siblings, such as the scores beside the texts of retrieved
+    documents, stay among the row's other columns. A column with the name of a field that is read
+    from elsewhere stays there too.
     """
 
     choices: Mapping[str, tuple[Choice, ...]]
-    """For each field the ways to find it; the first that leads somewhere counts."""
+    """The candidates for each field; the first with a value is used."""
     named: frozenset[str] = frozenset()
-    """Fields whose columns the user named: each of them must be there in some row."""
+    """Fields whose columns the user named; at least one row must have each of them."""
 
     def apply(self, row: Mapping[str, Any], where: str) -> dict[str, Any]:
-        """Give a row's columns the names of fields.
+        """Rename a row's columns to fields.
 
         Raises:
-            BadRow: a field that each row needs is in none of its columns.
+            BadRow: a required field is in none of its columns.
         """
         fields: dict[str, Any] = {}
         rest = dict(row)
-        of_id: list[str] = []
+        id_columns: list[str] = []
         for field, choices in self.choices.items():
             value, paths = _first_found(field, choices, row, where)
             if value is None:
                 continue
             fields[field] = value
-            if field == "id":  # what names a row may also be what rows are grouped by
-                of_id = [path.text for path in paths]
+            if field == "id":  # rows may also be grouped by the columns of the id
+                id_columns = [path.text for path in paths]
                 continue
             for path in paths:
                 rest = path.without(rest)
-        return _joined(fields, rest, of_id)
+        return _joined(fields, rest, id_columns)
 
     def with_id(self, row: Mapping[str, Any], where: str) -> Mapping[str, Any]:
-        """The row with its name alone, where it can be read.
+        """Return the row with its id, if the row has one.
 
         Raises:
-            BadRow: a part of the name is neither text nor a whole number.
+            BadRow: a part of the id is neither text nor an integer.
         """
         value, _ = _first_found("id", self.choices.get("id", ()), row, where)
         return row if value is None else {**row, "id": value}
 
     def expected(self) -> Iterator[tuple[ColumnPath, str]]:
-        """The columns that the user named, each with its field."""
+        """Yield the columns that the user named, each with its field."""
         for field, choices in self.choices.items():
             for choice in choices if field in self.named else ():
                 yield from ((path, field) for path in choice.paths)
 
     def fits(self, row: Mapping[str, Any]) -> bool:
-        """Whether a row has a column for each field that it needs."""
+        """Return True if a row has a column for each required field."""
         try:
             self.apply(row, "")
         except BadRow:
@@ -294,21 +295,21 @@ class Columns:
 def _first_found(
     field: str, choices: Sequence[Choice], row: Mapping[str, Any], where: str
 ) -> tuple[object, Sequence[ColumnPath]]:
-    """What the first choice that leads somewhere finds, and in which columns.
+    """Return the value of the first choice that has one, and the columns it came from.
 
     Raises:
-        BadRow: none does, and each row needs the field.
+        BadRow: no choice has a value, and the field is required.
     """
     complaint = ""
     for choice in choices:
         try:
             value, paths = _read(field, choice, row, where)
-        except _Absent as error:
+        except _NoValue as error:
             complaint = complaint or str(error)
             continue
         if value is not None:
             return value, paths
-    if field not in _REQUIRED:
+    if field not in REQUIRED:
         return None, ()
     read_from = " or ".join(repr(str(choice)) for choice in choices)
     raise BadRow(
@@ -320,19 +321,19 @@ def _first_found(
 def _read(
     field: str, choice: Choice, row: Mapping[str, Any], where: str
 ) -> tuple[object, list[ColumnPath]]:
-    """What a choice finds, and the columns that it found something in."""
-    if field == "id" and choice.gathers:
+    """Return the value of a choice, and the columns it came from."""
+    if field == "id" and choice.combined:
         parts = {path.text: path.find(row) for path in choice.paths}
         return joined_id(parts, list(parts), where), list(choice.paths)
-    if not choice.gathers:
+    if not choice.combined:
         return choice.paths[0].find(row), list(choice.paths)
     there: list[ColumnPath] = []
     gathered: list[object] = []
-    complaint: _Absent | None = None
+    complaint: _NoValue | None = None
     for path in choice.paths:
         try:
             value = path.find(row)
-        except _Absent as error:
+        except _NoValue as error:
             complaint = complaint or error
             continue
         there.append(path)
@@ -346,23 +347,23 @@ def _read(
 
 
 def _joined(
-    fields: Mapping[str, Any], rest: Mapping[str, Any], of_id: Sequence[str]
+    fields: Mapping[str, Any], rest: Mapping[str, Any], id_columns: Sequence[str]
 ) -> dict[str, Any]:
-    """The fields, with the row's other columns; one that a field pushed aside is metadata."""
+    """Return the fields with the row's other columns; a displaced column becomes metadata."""
     others = {name: value for name, value in rest.items() if name not in fields}
-    aside = {
+    displaced = {
         name: _plain_text(rest[name])
         for name in fields
-        if name not in of_id and rest.get(name) not in (None, "")
+        if name not in id_columns and rest.get(name) not in (None, "")
     }
-    if not aside:
+    if not displaced:
         return {**others, **fields}
     try:
         own = _unpacked(others.get("metadata"))
-    except _Absent:
+    except _NoValue:
         own = None
     kept = own if isinstance(own, Mapping) else {}
-    return {**others, **fields, "metadata": {**aside, **kept}}
+    return {**others, **fields, "metadata": {**displaced, **kept}}
 
 
 def _plain_text(value: object) -> object:
@@ -372,31 +373,32 @@ def _plain_text(value: object) -> object:
 def columns_of(
     given: Mapping[str, str | Sequence[str]], base: Mapping[str, Sequence[str]] | None = None
 ) -> Columns:
-    """Columns as the user names them, on top of those of a preset.
+    """Combine the columns that the user named with those of a preset.
 
     Args:
-        given: for each field its column; several, or several in one text parted by commas, are put
-            together.
-        base: for each field the columns that it may be read from, one after the other.
+        given: the column of each field; several columns, as a list or separated by commas, are
+            combined.
+        base: for each field the candidate columns of a preset, in order.
 
     Raises:
-        UsageError: there is no such field, or a column is neither a name nor a path.
+        UsageError: a field is unknown, or a column is neither a name nor a path.
     """
     choices = {
-        field: tuple(choice_of(field, one) for one in ways) for field, ways in (base or {}).items()
+        field: tuple(_parse_choice(field, one) for one in names)
+        for field, names in (base or {}).items()
     }
-    own = {field: (choice_of(field, columns),) for field, columns in given.items()}
+    own = {field: (_parse_choice(field, columns),) for field, columns in given.items()}
     return Columns({**choices, **own}, frozenset(own))
 
 
-def fields_of_texts(row: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """Read what a row of texts holds as JSON: lists, and the object of ``metadata``.
+def parse_cells(row: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """Parse the JSON cells of a text-only row: lists, and the object ``metadata``.
 
-    An empty cell is a column that the row does not have, but an empty question or response.
-    Columns ``documents_0``, ``documents_1``, … are the documents where no column ``documents`` is.
+    An empty cell means that the row lacks the column, except for question and response. Without a
+    column ``documents``, the columns ``documents_0``, ``documents_1``, … are the documents.
 
     Raises:
-        BadRow: a cell that is to be JSON is none.
+        BadRow: a cell does not hold the JSON that its field needs.
     """
     fields: dict[str, Any] = {
         name: str(value) if isinstance(value, str) else value
@@ -406,35 +408,26 @@ def fields_of_texts(row: Mapping[str, Any], where: str) -> dict[str, Any]:
     numbered = sorted((int(m[1]), name) for name in row if (m := _NUMBERED.fullmatch(name)))
     if numbered and "documents" not in row:
         fields["documents"] = [fields.pop(name) for _, name in numbered if name in fields]
-    for name in (*_LISTS, "metadata"):
+    for name in _JSON_FIELDS:
         if isinstance(fields.get(name), str):
             fields[name] = _json_cell(fields[name], name, where)
     return fields
 
 
-_CELLS: dict[str, tuple[Callable[[object], bool], str]] = {
-    "metadata": (lambda value: isinstance(value, dict), "a JSON object"),
+_CELL_FORMS = {
+    "metadata": "a JSON object",
     "documents": (
-        lambda value: isinstance(value, list),
-        'a JSON array of texts, such as ["first"]; or give columns documents_0, documents_1, …',
+        'a JSON array of texts, such as ["first"]; or give columns documents_0, documents_1, …'
     ),
 }
-_OTHER_CELL: tuple[Callable[[object], bool], str] = (
-    lambda value: isinstance(value, list),
-    "a JSON array",
-)
 
 
 def _json_cell(cell: str, name: str, where: str) -> object:
-    fits, form = _CELLS.get(name, _OTHER_CELL)
     try:
-        value: object = json.loads(cell, parse_constant=_no_constant)
+        value = load_json(cell)
     except (ValueError, RecursionError):
         value = None
-    if not fits(value):
+    if not isinstance(value, dict if name == "metadata" else list):
+        form = _CELL_FORMS.get(name, "a JSON array")
         raise BadRow(f"{where}: the cell of {name!r} must hold {form}", reason="wrong_type")
     return value
-
-
-def _no_constant(name: str) -> object:
-    raise ValueError(name)

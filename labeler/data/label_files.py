@@ -1,11 +1,10 @@
-"""Records and failures as files: the form in which labels and scores are passed on."""
+"""Files of records and failures: JSON Lines or Parquet, written by commands and read by others."""
 
 from __future__ import annotations
 
 import contextlib
 import glob
 import gzip
-import os
 import re
 import sys
 from collections.abc import Iterable, Iterator
@@ -14,7 +13,7 @@ from typing import IO, TypeVar
 
 from pydantic import ValidationError
 
-from labeler.data.lines import STDIO, Line, is_remote, parse_object, read_lines
+from labeler.data.lines import STDIO, Line, is_remote, parse_object, read_lines, replacing
 from labeler.errors import BadRow, UsageError
 from labeler.labels.record import OUTCOME, AnyOutcome, LabelFailure
 from labeler.sentences.characters import plain_json
@@ -22,30 +21,30 @@ from labeler.sentences.characters import plain_json
 T = TypeVar("T", bound=AnyOutcome)
 
 INDEX_SUFFIX = ".index.parquet"
-"""What the name of a label file's index ends with, after that of the file; it holds no labels."""
+"""Suffix of a label file's index, after the name of the file. An index holds no labels."""
 _PATTERN = re.compile(r"[*?\[]")
 _CONSTANT = re.compile(rb"NaN|Infinity")
-"""What pydantic would take for a number in metadata and JSON does not know."""
+"""Constants that pydantic accepts as numbers in metadata and JSON does not have."""
 
 
 def read_outcomes(path: str | Path) -> Iterator[AnyOutcome]:
     """Read records of any kind and failures from JSON Lines, or from Parquet by the file's name.
 
     Raises:
-        UsageError: a line is none; the message names file, line and the fields at fault.
+        UsageError: a line is no outcome; the message names file, line and faulty fields.
     """
     for line in lines_of(str(path)):
         yield outcome_of(line)
 
 
 def parts_of(name: str) -> list[str] | None:
-    """The label files that a folder of Parquet or a pattern, such as ``labels/*.parquet``, means.
+    """Expand a folder of Parquet files or a pattern such as ``labels/*.parquet``.
 
     Returns:
-        Their names in order; ``None`` where the name is that of one thing alone.
+        The sorted names of the label files; ``None`` if the name is a single source.
 
     Raises:
-        UsageError: a pattern fits no file.
+        UsageError: a pattern matches no file.
     """
     path = Path(name)
     if path.is_dir():
@@ -64,12 +63,12 @@ def _is_part(path: Path) -> bool:
 
 
 def is_index(name: str) -> bool:
-    """Whether a file of this name is the index of a label file, which holds no labels."""
+    """Return True if a file name is that of a label file's index."""
     return name.endswith(INDEX_SUFFIX)
 
 
 def lines_of(name: str) -> Iterator[Line]:
-    """The records of a label file as lines of JSON, whether it is Parquet or JSON Lines."""
+    """Read the lines of a label file; rows of Parquet become lines of JSON."""
     if not is_table(name):
         return read_lines(name)
     from labeler.data.label_tables import read_lines_of  # noqa: PLC0415 - loads pyarrow
@@ -78,7 +77,7 @@ def lines_of(name: str) -> Iterator[Line]:
 
 
 def is_table(name: str | Path) -> bool:
-    """Whether a label file of this name is Parquet."""
+    """Return True if a label file of this name is Parquet."""
     return str(name).lower().endswith(".parquet")
 
 
@@ -88,10 +87,10 @@ _OTHER_FORMATS = re.compile(
 
 
 def check_label_file(path: str | Path) -> None:
-    """See that labels can be written under a name that does not promise another format.
+    """Reject a name for a label file that stands for another format or an address.
 
     Raises:
-        UsageError: it does, or it is an address.
+        UsageError: the name is not that of a local JSON Lines or Parquet file.
     """
     name = str(path)
     if is_remote(name):
@@ -105,10 +104,10 @@ def check_label_file(path: str | Path) -> None:
 
 
 def outcome_of(line: Line) -> AnyOutcome:
-    """The record or failure that a line holds.
+    """Parse the record or failure in a line.
 
     Raises:
-        UsageError: it holds none, or a record that was damaged or edited.
+        UsageError: the line holds neither, or a record that was damaged or edited.
     """
     try:
         outcome = OUTCOME.validate_json(line.content)
@@ -131,7 +130,7 @@ def outcome_of(line: Line) -> AnyOutcome:
 
 
 def _faults(error: ValidationError) -> str:
-    """The first few faults of a value, without the value itself."""
+    """Return the first validation errors, without the invalid values."""
     faults = error.errors(include_url=False, include_input=False, include_context=False)
     if any(fault["type"].startswith("union_tag") for fault in faults):
         return "it has no 'kind' of label, score or failure"
@@ -140,15 +139,15 @@ def _faults(error: ValidationError) -> str:
 
 
 def to_line(outcome: AnyOutcome) -> str:
-    """Write an outcome as one line of JSON, without the line break."""
+    """Return an outcome as one line of JSON, without a line break."""
     return outcome.model_dump_json()
 
 
 def write_outcomes(outcomes: Iterable[T], path: str | Path) -> Iterator[T]:
-    """Write outcomes as JSON Lines, or as Parquet by the file's name, while passing them on.
+    """Write outcomes as JSON Lines, or as Parquet by the file's name, and yield each.
 
-    A file appears under its name only when it is whole; until then its lines stand in a
-    temporary file beside it. ``-`` writes to standard output, line by line.
+    The file appears under its name once it is complete; until then a temporary file beside it
+    holds the lines. ``-`` writes to standard output, line by line.
 
     Raises:
         UsageError: see :func:`check_label_file`.
@@ -156,7 +155,7 @@ def write_outcomes(outcomes: Iterable[T], path: str | Path) -> Iterator[T]:
     check_label_file(path)
     if str(path) == STDIO:
         for outcome in outcomes:
-            # The screen may be a reader too; escaped, it is the same JSON.
+            # The reader may be a terminal; escaped text is the same JSON.
             sys.stdout.write(plain_json(to_line(outcome)) + "\n")
             yield outcome
         sys.stdout.flush()
@@ -174,26 +173,20 @@ def write_outcomes(outcomes: Iterable[T], path: str | Path) -> Iterator[T]:
 
 @contextlib.contextmanager
 def replaced(path: Path) -> Iterator[IO[str]]:
-    """Open a file for writing that takes the path's place only when all went well.
+    """Open a text file for writing that replaces the path only if all went well.
 
-    What is no ordinary file, such as a pipe or ``/dev/null``, is written to directly.
+    A path that is no ordinary file, such as a pipe or ``/dev/null``, is written to directly.
 
     Raises:
-        UsageError: the folder does not exist or cannot be written.
+        UsageError: the folder does not exist or is not writable.
     """
-    direct = path.exists() and not path.is_file()
     opener = gzip.open if path.suffix == ".gz" else open
-    target = path if direct else path.with_name(f".{path.name}.{os.getpid()}.partial")
-    try:
-        file = opener(target, "wt", encoding="utf-8", newline="\n")
-    except OSError as error:
-        raise UsageError(f"cannot write {path}: {error.strerror}; check the folder") from error
-    try:
+    with contextlib.ExitStack() as stack:
+        is_special = path.exists() and not path.is_file()
+        target = path if is_special else stack.enter_context(replacing(path))
+        try:
+            file = opener(target, "wt", encoding="utf-8", newline="\n")
+        except OSError as error:
+            raise UsageError(f"cannot write {path}: {error.strerror}; check the folder") from error
         with file:
             yield file
-        if not direct:
-            target.replace(path)
-    except BaseException:
-        if not direct:
-            target.unlink(missing_ok=True)
-        raise

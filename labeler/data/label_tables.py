@@ -8,7 +8,6 @@ line that JSON Lines would hold.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,7 +18,7 @@ import pyarrow.parquet as pq
 
 from labeler.data.formats.arrow_files import arrow_errors
 from labeler.data.formats.parquet_files import ParquetRows
-from labeler.data.lines import Line, open_bytes
+from labeler.data.lines import Line, open_bytes, replacing
 from labeler.errors import UsageError
 from labeler.labels.record import AnyOutcome, LabelFailure
 
@@ -105,18 +104,13 @@ def parquet_writer(path: Path, schema: Any) -> Iterator[Any]:  # noqa: ANN401 - 
     Raises:
         UsageError: the folder does not exist or is not writable.
     """
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    try:
-        writer = pq.ParquetWriter(partial, schema, compression="zstd", write_page_checksum=True)
-    except (OSError, pa.ArrowException) as error:
-        raise UsageError(f"cannot write {path}: {error}; check the folder") from error
-    try:
+    with replacing(path) as partial:
+        try:
+            writer = pq.ParquetWriter(partial, schema, compression="zstd", write_page_checksum=True)
+        except (OSError, pa.ArrowException) as error:
+            raise UsageError(f"cannot write {path}: {error}; check the folder") from error
         with writer:
             yield writer
-        partial.replace(path)
-    except BaseException:
-        partial.unlink(missing_ok=True)
-        raise
 
 
 def read_lines_of(name: str) -> Iterator[Line]:

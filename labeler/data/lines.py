@@ -1,10 +1,14 @@
-"""Lines of files, and the JSON objects in them; every error names file, line and remedy."""
+"""Files as lines and JSON objects: gzip, remote files, and replacing a file when it is complete.
+
+Every error names file, line and remedy.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import gzip
 import json
+import os
 import sys
 import zlib
 from collections.abc import Iterator
@@ -15,15 +19,15 @@ from labeler.errors import BadRow, UsageError, kind_of
 
 STDIO = "-"
 """Stands for standard input or output in place of a file name."""
-
-_BOM = b"\xef\xbb\xbf"
+BOM = b"\xef\xbb\xbf"
+"""The byte order mark of UTF-8, skipped at the beginning of a file."""
 _GZIP = b"\x1f\x8b"
 _BUFFER = 1 << 18
-"""Bytes that are read of a file at once: lines are longer than what Python takes by itself."""
+"""Bytes read from a file at once; lines are longer than Python's default buffer."""
 
 
 class Line(NamedTuple):
-    """One line of a file, not yet understood."""
+    """One unparsed line of a file."""
 
     where: str
     """``FILE:LINE``, counted from 1."""
@@ -31,7 +35,7 @@ class Line(NamedTuple):
 
 
 def read_lines(path: str | Path) -> Iterator[Line]:
-    """Read the non-blank lines of a file, packed by gzip or not, or of standard input (``-``).
+    """Read the non-blank lines of a file, gzipped or not, or of standard input (``-``).
 
     A name with a scheme, such as ``s3://bucket/rows.jsonl``, is opened through fsspec.
 
@@ -39,19 +43,19 @@ def read_lines(path: str | Path) -> Iterator[Line]:
         UsageError: the file cannot be read.
     """
     name = str(path)
-    with cannot_read(name), open_bytes(name) as file:
+    with file_errors(name), open_bytes(name) as file:
         for number, content in enumerate(file, start=1):
-            line = content.removeprefix(_BOM) if number == 1 else content
+            line = content.removeprefix(BOM) if number == 1 else content
             if line and not line.isspace():
                 yield Line(f"{name}:{number}", line)
 
 
 @contextlib.contextmanager
-def cannot_read(name: str) -> Iterator[None]:
-    """Say of a file that cannot be read which one it is.
+def file_errors(name: str) -> Iterator[None]:
+    """Turn errors of the system and of gzip into a usage error that names the file.
 
     Raises:
-        UsageError: in place of what the system or gzip raised.
+        UsageError: instead of the original exception.
     """
     try:
         yield
@@ -60,31 +64,31 @@ def cannot_read(name: str) -> Iterator[None]:
 
 
 def open_bytes(name: str) -> contextlib.AbstractContextManager[IO[bytes]]:
-    """Open a file for reading, unpacked on the way where gzip packed it.
+    """Open a file for reading; a gzipped one is decompressed.
 
     Raises:
-        OSError: there is no such file, or it cannot be read.
-        UsageError: the name has a scheme, and what that needs is not installed or failed.
+        OSError: the file does not exist or is not readable.
+        UsageError: the name has a scheme, and its backend is not installed or failed.
     """
     if name == STDIO:
         return contextlib.nullcontext(sys.stdin.buffer)
     file = _open_remote(name) if is_remote(name) else _open_local(name)
     if not file.seekable():
         return file
-    packed = file.read(len(_GZIP)) == _GZIP
+    gzipped = file.read(len(_GZIP)) == _GZIP
     file.seek(0)
-    return _unpacked(file) if packed else file
+    return _decompressed(file) if gzipped else file
 
 
 def is_remote(name: str) -> bool:
-    """Whether a name has a scheme, as ``s3://bucket/rows.jsonl`` has."""
+    """Return True if a name has a scheme, such as ``s3://bucket/rows.jsonl``."""
     return "://" in name
 
 
 @contextlib.contextmanager
-def _unpacked(file: IO[bytes]) -> Iterator[IO[bytes]]:
-    with file, gzip.GzipFile(fileobj=file) as unpacked:
-        yield unpacked  # type: ignore[misc] # what a reader of bytes needs of IO, it has
+def _decompressed(file: IO[bytes]) -> Iterator[IO[bytes]]:
+    with file, gzip.GzipFile(fileobj=file) as content:
+        yield content  # type: ignore[misc] # a GzipFile has all that readers of bytes need
 
 
 def _open_local(name: str) -> IO[bytes]:
@@ -93,7 +97,7 @@ def _open_local(name: str) -> IO[bytes]:
 
 def _open_remote(name: str) -> IO[bytes]:
     try:
-        import fsspec  # noqa: PLC0415 - installed by those who read from afar
+        import fsspec  # noqa: PLC0415 - an optional dependency
     except ImportError as error:
         raise UsageError(
             f"{name} has a scheme, and fsspec is not installed: "
@@ -109,37 +113,46 @@ def _open_remote(name: str) -> IO[bytes]:
     return opened
 
 
-def is_packed(path: str | Path) -> bool:
-    """Whether a file begins as gzip's do.
+def is_gzipped(path: str | Path) -> bool:
+    """Return True if a file begins with the magic bytes of gzip.
 
     Raises:
-        OSError: it cannot be read.
+        OSError: the file is not readable.
     """
     with Path(path).open("rb") as file:
         return file.read(len(_GZIP)) == _GZIP
+
+
+@contextlib.contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Yield a temporary path beside a file; it replaces the file only if all went well."""
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    try:
+        yield partial
+        partial.replace(path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            partial.unlink()
+        raise
 
 
 _FORM = "write one JSON object a line (no CSV, no array over several lines)"
 
 
 def parse_object(line: Line, form: str = _FORM) -> dict[str, Any]:
-    """Read a line as one JSON object.
+    """Parse a line as one JSON object.
 
     Args:
         line: the line.
-        form: what to write instead, for errors.
+        form: the expected form, for errors.
 
     Raises:
         BadRow: the line is not UTF-8, not JSON, or not an object.
     """
     try:
-        value = json.loads(line.content.decode("utf-8"), parse_constant=_no_constant)
+        value = load_json(line.content.decode("utf-8"))
     except UnicodeDecodeError as error:
-        raise BadRow(
-            f"{line.where}: byte {error.start} ({error.object[error.start]:#04x}) is not UTF-8; "
-            "convert the file to UTF-8",
-            reason="not_utf8",
-        ) from error
+        raise not_utf8(line.where, error) from error
     except _Constant as error:
         raise BadRow(
             f"{line.where}: {error} is not JSON; write null for NaN and Infinity",
@@ -158,9 +171,29 @@ def parse_object(line: Line, form: str = _FORM) -> dict[str, Any]:
     return value
 
 
-class _Constant(Exception):
-    """A number that Python writes and JSON does not know."""
+def not_utf8(where: str, error: UnicodeDecodeError) -> BadRow:
+    """Return the error of a line with a byte that is not UTF-8."""
+    return BadRow(
+        f"{where}: byte {error.start} ({error.object[error.start]:#04x}) is not UTF-8; "
+        "convert the file to UTF-8",
+        reason="not_utf8",
+    )
 
 
-def _no_constant(name: str) -> object:
+def load_json(text: str) -> object:
+    """Parse JSON, without the constants that Python accepts and JSON does not have.
+
+    Raises:
+        ValueError: the text is not JSON, or holds ``NaN`` or ``Infinity``.
+        RecursionError: it is nested too deeply.
+    """
+    value: object = json.loads(text, parse_constant=_reject_constant)
+    return value
+
+
+class _Constant(ValueError):
+    """A number that Python writes and JSON does not have."""
+
+
+def _reject_constant(name: str) -> object:
     raise _Constant(name)

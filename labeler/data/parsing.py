@@ -1,4 +1,4 @@
-"""Makes an example of one row's fields, or says what is wrong with them."""
+"""Conversion of one row's fields to an example, with an error for the first faulty field."""
 
 from __future__ import annotations
 
@@ -11,19 +11,20 @@ from labeler.errors import BadRow, kind_of
 from labeler.labels.signature import canonical_json, digest
 from labeler.sentences.example import Example
 
+REQUIRED = ("question", "documents", "response")
+"""Fields that every row has."""
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_TEXTS = ("question", "response")
 _DEEPEST = 64
-"""Levels of nesting in a row's other columns; readers of JSON give up at about 200."""
-_OF_FRAMES = " (data frames make floats of a column of numbers in which one is missing)"
+"""Levels of nesting in a row's other columns; JSON parsers fail at about 200."""
+_FLOAT_HINT = " (data frames make floats of a column of numbers in which one is missing)"
 _KNOWN = frozenset(Example.model_fields) - {"metadata"}
 
 
 def joined_id(row: Mapping[str, Any], columns: Sequence[str], where: str) -> str:
-    """Name a row by several columns: ``("set", "id")`` → ``lamps/17``.
+    """Join several columns to a row id: ``("set", "id")`` → ``lamps/17``.
 
     Raises:
-        BadRow: a column is missing, or is no text or whole number.
+        BadRow: a column is missing, or is neither text nor an integer.
     """
     parts = [row.get(column) for column in columns]
     for column, part in zip(columns, parts, strict=True):
@@ -37,36 +38,40 @@ def joined_id(row: Mapping[str, Any], columns: Sequence[str], where: str) -> str
 
 
 def to_example(row: Mapping[str, Any], where: str) -> Example:
-    """Make an example of a row.
+    """Convert a row to an example.
 
-    Required: ``question`` and ``response`` (texts), ``documents`` (a list of texts). Optional:
-    ``id``, ``reference``, ``documents_sentences`` with ``response_sentences``, ``metadata``; every
-    other column is kept as metadata. A row without an id is named by the digest of its content.
+    Required: ``question`` and ``response`` (text), ``documents`` (list of texts). Optional: ``id``,
+    ``reference``, ``documents_sentences`` with ``response_sentences``, ``metadata``. Every other
+    column becomes metadata. A row without an id is named by the digest of its content.
 
     Raises:
-        BadRow: a field is missing or of the wrong type, or holds a lone surrogate.
+        BadRow: a field is missing, has the wrong type, or holds a lone surrogate.
     """
     if not isinstance(row, Mapping):
-        raise BadRow(f"{where}: {kind_of(row)}, not a mapping", reason="wrong_type")
+        raise _wrong_type(where, f"{kind_of(row)}, not a mapping")
     fields = {name: row[name] for name in _KNOWN & row.keys() if row[name] is not None}
     where = f"{where} ({fields['id']!r})" if "id" in fields else where
     _require_fields(fields, row, where)
-    for name in _TEXTS:
-        _require_text(fields, name, where)
-    fields["documents"] = _documents(fields, where)
+    for name in ("question", "response"):
+        _require_text(fields[name], repr(name), where)
+    fields["documents"] = _documents(fields["documents"], where)
     if "reference" in fields:
-        _require_text(fields, "reference", where)
+        _require_text(fields["reference"], "'reference'", where)
     for name in ("documents_sentences", "response_sentences"):
         if name in fields:
-            fields[name] = _given(fields[name], name, where)
-    refuse_surrogates(fields, where)
+            fields[name] = _given_sentences(fields[name], name, where)
+    reject_surrogates(fields, where)
     fields["id"] = id_of(fields, where)
     fields["metadata"] = metadata_of(row, where)
     return Example(**fields)
 
 
+def _wrong_type(where: str, message: str) -> BadRow:
+    return BadRow(f"{where}: {message}", reason="wrong_type")
+
+
 def _require_fields(fields: Mapping[str, Any], row: Mapping[str, Any], where: str) -> None:
-    missing = [name for name in ("question", "documents", "response") if name not in fields]
+    missing = [name for name in REQUIRED if name not in fields]
     if not missing:
         return
     columns = [str(name) for name in row if name not in Example.model_fields]
@@ -80,53 +85,43 @@ def _require_fields(fields: Mapping[str, Any], row: Mapping[str, Any], where: st
     )
 
 
-def _require_text(fields: Mapping[str, Any], name: str, where: str) -> None:
-    if not isinstance(fields[name], str):
-        got = kind_of(fields[name])
-        raise BadRow(f"{where}: {name!r} must be a text, got {got}", reason="wrong_type")
+def _require_text(value: object, name: str, where: str) -> None:
+    if not isinstance(value, str):
+        raise _wrong_type(where, f"{name} must be a text, got {kind_of(value)}")
 
 
-def _documents(fields: Mapping[str, Any], where: str) -> tuple[str, ...]:
-    documents = fields["documents"]
+def _documents(documents: object, where: str) -> tuple[str, ...]:
     if not isinstance(documents, list | tuple):
-        got = kind_of(documents)
-        raise BadRow(
-            f"{where}: 'documents' must be a list of texts, got {got}", reason="wrong_type"
-        )
+        raise _wrong_type(where, f"'documents' must be a list of texts, got {kind_of(documents)}")
     for index, document in enumerate(documents):
-        if not isinstance(document, str):
-            got = kind_of(document)
-            raise BadRow(
-                f"{where}: documents[{index}] must be a text, got {got}", reason="wrong_type"
-            )
+        _require_text(document, f"documents[{index}]", where)
     return tuple(documents)
 
 
-def _given(value: object, name: str, where: str) -> object:
-    """Read given sentences: texts, or [key, text] pairs as RAGBench has them."""
+def _given_sentences(value: object, name: str, where: str) -> object:
+    """Convert given sentences: texts, or ``[key, text]`` pairs as in RAGBench."""
     if not isinstance(value, list | tuple):
-        raise BadRow(f"{where}: {name!r} must be a list", reason="wrong_type")
+        raise _wrong_type(where, f"{name!r} must be a list")
     if name == "documents_sentences":
-        return tuple(_texts(part, f"{where}: {name}[{i}]") for i, part in enumerate(value))
-    return _texts(value, f"{where}: {name}")
+        return tuple(_sentences(part, f"{name}[{i}]", where) for i, part in enumerate(value))
+    return _sentences(value, name, where)
 
 
-def _texts(value: object, where: str) -> tuple[str, ...]:
+def _sentences(value: object, name: str, where: str) -> tuple[str, ...]:
     if not isinstance(value, list | tuple):
-        raise BadRow(f"{where} must be a list of sentences", reason="wrong_type")
-    return tuple(_text_of(part, where) for part in value)
+        raise _wrong_type(where, f"{name} must be a list of sentences")
+    texts = []
+    for part in value:
+        match part:
+            case str(text) | [str(), str(text)]:
+                texts.append(text)
+            case _:
+                raise _wrong_type(where, f"{name} must hold texts or [key, text] pairs")
+    return tuple(texts)
 
 
-def _text_of(part: object, where: str) -> str:
-    match part:
-        case str(text) | [str(), str(text)]:
-            return text
-        case _:
-            raise BadRow(f"{where} must hold texts or [key, text] pairs", reason="wrong_type")
-
-
-def refuse_surrogates(fields: Mapping[str, Any], where: str) -> None:
-    """Refuse text that cannot be written as UTF-8.
+def reject_surrogates(fields: Mapping[str, Any], where: str) -> None:
+    """Reject text that cannot be encoded as UTF-8.
 
     Raises:
         BadRow: some text in the fields holds a lone surrogate.
@@ -155,27 +150,47 @@ def _strings(value: object) -> Iterator[str]:
 
 
 def id_of(fields: Mapping[str, Any], where: str) -> str:
-    """The row's id as text, or one made of its content where it has none.
+    """Return the row's id as text; a row without one gets a digest of its content.
 
     Raises:
-        BadRow: it is neither text nor a whole number, or empty.
+        BadRow: the id is neither text nor an integer, or is empty.
     """
     given = fields.get("id")
     if given is None:
         return "sha256-" + digest({k: v for k, v in fields.items() if k != "id"})[:16]
     if isinstance(given, bool) or not isinstance(given, str | int):
-        raise BadRow(
-            f"{where}: 'id' is {kind_of(given)}; it must be a text or a whole number"
-            + _OF_FRAMES * isinstance(given, float),
-            reason="wrong_type",
+        hint = _FLOAT_HINT if isinstance(given, float) else ""
+        raise _wrong_type(
+            where, f"'id' is {kind_of(given)}; it must be a text or a whole number{hint}"
         )
     if given == "":
-        raise BadRow(f"{where}: 'id' is empty; leave it out to have one made", reason="wrong_type")
+        raise _wrong_type(where, "'id' is empty; leave it out to have one made")
     return str(given)
 
 
-def _refuse_deep(value: object, where: str) -> None:
-    """Refuse nesting that a reader of JSON could give up on, before anything recurses into it."""
+def metadata_of(row: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """Return the row's other columns, merged with its own ``metadata``.
+
+    Raises:
+        BadRow: the metadata cannot be written as JSON.
+    """
+    own = row.get("metadata")
+    if own is not None and not isinstance(own, dict):
+        raise _wrong_type(where, "'metadata' must be an object")
+    extra = {name: value for name, value in row.items() if name not in Example.model_fields}
+    metadata = {**extra, **(own or {})}
+    _reject_deep_nesting(metadata, where)
+    reject_surrogates({"metadata": metadata}, where)
+    try:
+        canonical_json(metadata)
+    except (TypeError, ValueError) as error:
+        names = ", ".join(repr(name) for name, value in metadata.items() if not _is_json(value))
+        raise _wrong_type(where, f"column {names} cannot be written as JSON: {error}") from error
+    return metadata
+
+
+def _reject_deep_nesting(value: object, where: str) -> None:
+    """Reject nesting that could exceed a JSON parser's limit, before anything recurses into it."""
     level: list[object] = [value]
     for _ in range(_DEEPEST):
         level = [
@@ -185,9 +200,9 @@ def _refuse_deep(value: object, where: str) -> None:
             for part in (outer.values() if isinstance(outer, dict) else outer)
         ]
     if any(isinstance(part, dict | list | tuple) for part in level):
-        raise BadRow(
-            f"{where}: its other columns are nested more than {_DEEPEST} levels deep; flatten them",
-            reason="wrong_type",
+        raise _wrong_type(
+            where,
+            f"its other columns are nested more than {_DEEPEST} levels deep; flatten them",
         )
 
 
@@ -197,26 +212,3 @@ def _is_json(value: object) -> bool:
     except (TypeError, ValueError):
         return False
     return True
-
-
-def metadata_of(row: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """The row's other columns, with what it calls metadata itself.
-
-    Raises:
-        BadRow: they cannot be written as JSON.
-    """
-    own = row.get("metadata")
-    if own is not None and not isinstance(own, dict):
-        raise BadRow(f"{where}: 'metadata' must be an object", reason="wrong_type")
-    extra = {name: value for name, value in row.items() if name not in Example.model_fields}
-    metadata = {**extra, **(own or {})}
-    _refuse_deep(metadata, where)
-    refuse_surrogates({"metadata": metadata}, where)
-    try:
-        canonical_json(metadata)
-    except (TypeError, ValueError) as error:
-        names = ", ".join(repr(name) for name, value in metadata.items() if not _is_json(value))
-        raise BadRow(
-            f"{where}: column {names} cannot be written as JSON: {error}", reason="wrong_type"
-        ) from error
-    return metadata

@@ -1,4 +1,4 @@
-"""Under which names other systems write questions, documents and responses."""
+"""Presets: the column names that other systems use for questions, documents and responses."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ class Preset:
     """The columns of one system's rows.
 
     Attributes:
-        system: what writes such rows.
-        columns: for each field of an example, the columns that it may be read from; the first that
-            is there counts. See :mod:`labeler.data.columns` for how they are written.
+        system: the system that writes such rows.
+        columns: for each field of an example, its candidate columns; the first that a row has is
+            used. :mod:`labeler.data.columns` defines their syntax.
     """
 
     system: str
@@ -106,11 +106,11 @@ PRESETS.add(
 
 
 def find_preset(name: str) -> Preset:
-    """A preset by its name, or one of a third party by ``package.module:name``.
+    """Return a preset by its name, or a third party's by ``package.module:name``.
 
     Raises:
-        UnknownName: there is none of that name.
-        UsageError: what stands there is no preset.
+        UnknownName: no preset has that name.
+        UsageError: the named object is no preset.
     """
     found: object = PRESETS[name]
     if not isinstance(found, Preset):
@@ -121,14 +121,14 @@ def find_preset(name: str) -> Preset:
 def choose_columns(
     given: Mapping[str, Any] | None = None, preset: str | Preset | None = None
 ) -> Columns | None:
-    """Which column each field is read from; ``None`` where neither columns nor preset are named.
+    """Return the column of each field; ``None`` if neither columns nor a preset are given.
 
     Args:
-        given: columns by field; they count more than those of the preset.
-        preset: a preset, or the name of one.
+        given: columns by field; they override those of the preset.
+        preset: a preset, or its name.
 
     Raises:
-        UsageError: there is no such preset or field, or a column is neither a name nor a path.
+        UsageError: the preset or a field is unknown, or a column is neither a name nor a path.
     """
     if not given and preset is None:
         return None
@@ -136,8 +136,8 @@ def choose_columns(
     return columns_of(given or {}, chosen.columns if chosen else None)
 
 
-def suggestion(row: Mapping[str, Any]) -> str:
-    """Name the one preset whose columns a row has; empty where none or several fit."""
+def preset_hint(row: Mapping[str, Any]) -> str:
+    """Return a hint to the only preset whose columns a row has; empty if none or several fit."""
     fitting = [name for name in PRESETS if columns_of({}, PRESETS[name].columns).fits(row)]
     return (
         f"; its columns are those of {fitting[0]}: --preset {fitting[0]}"

@@ -1,8 +1,8 @@
-"""Imports RAGBench rows: their sentences, their labels, and their quirks.
+"""Import of RAGBench rows with their sentences and labels.
 
-RAGBench (Friel, Belyi, Sanyal 2024, arXiv 2407.11005). What is spelled oddly is normalised and
-counted; what cannot be normalised is kept as stored and named as a violation. The answer as
-stored stays in the record, so that the ``ragbench`` dialect reproduces the published columns.
+RAGBench (Friel, Belyi, Sanyal 2024, arXiv 2407.11005). Variant spellings of keys are normalized and
+counted; all else that breaks the contract is kept and reported as a violation. The record keeps the
+published answer too, so that the ``ragbench`` definition reproduces the published columns.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from labeler.data.formats import Raw, is_rereadable, json_rows, read_file
+from labeler.data.formats import read_source
 from labeler.data.label_files import parts_of
-from labeler.data.lines import is_remote, read_lines
+from labeler.data.lines import is_remote
 from labeler.data.parsing import joined_id, to_example
 from labeler.errors import BadRow
 from labeler.labels.answers import VerbatimLabel, VerbatimSupport
@@ -29,7 +29,7 @@ from labeler.sentences.keys import document_key, response_key
 from labeler.sentences.splitting import SPLITTERS, key_example
 
 JUDGE = "ragbench"
-"""Names these labels' origin in their signature."""
+"""The judge in the signature of imported labels."""
 
 _IDENTITY = ("dataset_name", "id", "generation_model_name")
 PUBLISHED = (
@@ -46,20 +46,20 @@ PUBLISHED = (
     "gpt3_context_relevance",
     "gpt35_utilization",
 )
-"""Columns of the data set that are kept as metadata, to compare with."""
+"""Columns of the data set that are kept as metadata for comparison."""
 
 
 def read_ragbench(*paths: str | Path) -> Iterator[Outcome]:
-    """Read RAGBench rows; a row that cannot be read becomes a failure, named by file and row.
+    """Read RAGBench rows; an unreadable row becomes a failure, named by file and row.
 
     Args:
-        paths: Parquet, as the data set is published, or JSON Lines or any other format of rows;
-            folders of Parquet files, patterns such as ``covidqa/*.parquet``, or ``-``.
+        paths: files of any row format (the data set is published as Parquet), folders of Parquet
+            files, patterns such as ``covidqa/*.parquet``, or ``-``.
 
     Raises:
-        UsageError: a file cannot be read, or a pattern fits none.
+        UsageError: a file cannot be read, or a pattern matches no file.
     """
-    for raw in chain.from_iterable(map(_raws, map(str, paths))):
+    for raw in chain.from_iterable(map(read_source, chain.from_iterable(map(_files, paths)))):
         try:
             if isinstance(raw.fields, BadRow):
                 raise raw.fields
@@ -68,18 +68,16 @@ def read_ragbench(*paths: str | Path) -> Iterator[Outcome]:
             yield LabelFailure(id=raw.where, reason=error.reason, message=str(error))
 
 
-def _raws(name: str) -> Iterator[Raw]:
-    """The rows that a name stands for; of what can be read once only, such as a pipe, the lines."""
-    files = None if is_remote(name) else parts_of(name)
-    for file in files or [name]:
-        yield from read_file(file) if is_rereadable(file) else json_rows(read_lines(file))
+def _files(path: str | Path) -> list[str]:
+    name = str(path)
+    return (None if is_remote(name) else parts_of(name)) or [name]
 
 
 def to_record(row: Mapping[str, Any], where: str = "row") -> LabelRecord:
-    """Make a label record of one published row.
+    """Convert one published row to a label record.
 
-    The record's id is ``DATASET_NAME/ID/GENERATION_MODEL_NAME``: an id alone occurs twice where
-    two generators answered one question.
+    The record's id is ``DATASET_NAME/ID/GENERATION_MODEL_NAME``, because an id alone occurs twice
+    if two generators answered one question.
 
     Raises:
         BadRow: a column is missing or malformed, or keys are not in RAGBench's scheme.
@@ -127,7 +125,7 @@ def _key(row: Mapping[str, Any], name: str, where: str) -> KeyedExample:
 
 
 def _check_keys(row: Mapping[str, Any], where: str) -> None:
-    """Refuse rows whose sentences are not keyed by position: their labels would point elsewhere."""
+    """Reject rows whose keys do not follow position; their labels would point elsewhere."""
     try:
         documents = [[key for key, _ in sentences] for sentences in row["documents_sentences"]]
         response = [key for key, _ in row["response_sentences"]]
@@ -142,12 +140,11 @@ def _check_keys(row: Mapping[str, Any], where: str) -> None:
 
 
 def _verbatim(row: Mapping[str, Any], where: str) -> VerbatimLabel:
-    """The published answer, as stored.
+    """Return the published answer unchanged.
 
-    ``overall_supported`` is not a column; ``adherence_score`` carries its effect and stands in for
-    it. It decides where a row is called adherent although one of its sentences is not supported,
-    which is so in 62 of the 3,017 rows of covidqa, delucionqa, emanual and msmarco that were
-    looked at; in all others the sentences alone give the same score.
+    ``overall_supported`` is not a column; ``adherence_score`` stands in for it. The two differ from
+    the sentences in 62 of 3,017 rows of covidqa, delucionqa, emanual and msmarco: these rows are
+    adherent although a sentence is unsupported.
     """
     try:
         return VerbatimLabel(

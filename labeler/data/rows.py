@@ -1,4 +1,10 @@
-"""Input rows: read, checked, and told apart before any spend."""
+"""Input rows: read from files or Python objects, validated, and checked for repeated ids.
+
+:class:`RowFile` and :class:`RowSequence` yield one :class:`Row` per input row. A faulty row is a
+failure in its place, never an exception. File formats are in :mod:`labeler.data.formats`, column
+names in :mod:`labeler.data.columns` and :mod:`labeler.data.presets`, field types in
+:mod:`labeler.data.parsing`.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +16,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from labeler.data.columns import Columns, cells, fields_of_texts
+from labeler.data.columns import Columns, cells, parse_cells
 from labeler.data.formats import Raw, is_rereadable, json_rows, read_file
 from labeler.data.formats.tables import Table
 from labeler.data.lines import Line, read_lines
-from labeler.data.parsing import id_of, joined_id, metadata_of, refuse_surrogates, to_example
-from labeler.data.presets import suggestion
+from labeler.data.parsing import id_of, joined_id, metadata_of, reject_surrogates, to_example
+from labeler.data.presets import preset_hint
 from labeler.errors import BadRow, UsageError
 from labeler.labels.record import LabelFailure
 from labeler.labels.signature import canonical_json
@@ -26,24 +32,24 @@ class Row(NamedTuple):
     """One input row: an example, or the failure that takes its place."""
 
     where: str
-    """``FILE:LINE``, or ``row N`` for rows that come from Python."""
+    """``FILE:LINE``, or ``row N`` for rows from Python."""
     content: Example | LabelFailure
 
 
 class RowFile:
-    """The rows of files; iterating again reads the files again.
+    """The rows of files; each iteration reads the files again.
 
-    What can be read once only, such as standard input or a pipe, is JSON Lines and kept in memory;
-    the format of others is told by their names, see :mod:`labeler.data.formats`.
+    A source that can be read only once, such as standard input or a pipe, is JSON Lines and kept
+    in memory. The format of other files follows from their names, see :mod:`labeler.data.formats`.
 
     Args:
-        paths: files, read one after the other; or folders that hold a saved data set, or names
-            such as ``hf:owner/name:split`` and ``s3://bucket/rows.csv``.
-        id_from: columns that together name a row, joined by ``/``; by default the column ``id``.
-        columns: which column each field is read from; by default that of its own name.
+        paths: files, read in order; or folders that hold a saved data set, or names such as
+            ``hf:owner/name:split`` and ``s3://bucket/rows.csv``.
+        id_from: columns that are joined by ``/`` to the row id; by default the column ``id``.
+        columns: the column of each field; by default the field's own name.
 
     Raises:
-        UsageError: both ``id_from`` and ``columns`` say what names a row.
+        UsageError: both ``id_from`` and ``columns`` define the row id.
     """
 
     def __init__(
@@ -58,25 +64,25 @@ class RowFile:
         ]
 
     def __iter__(self) -> Iterator[Row]:
-        """Each row in turn; a line that is no example becomes a failure in its place.
+        """Yield each row; a line that is no example becomes a failure in its place.
 
         Raises:
-            UsageError: a file cannot be read, or a column that was named is in none of its rows.
+            UsageError: a file cannot be read, or a column named by the user is in none of its rows.
         """
         for source in self._sources:
             raws = read_file(source) if isinstance(source, str) else json_rows(source)
-            yield from _Understanding(self._columns, self._id_from).rows(raws)
+            yield from _RowConverter(self._columns, self._id_from).rows(raws)
 
 
 class RowPart(RowFile):
-    """The rows of a part of a file, named as those of the whole file are.
+    """The rows of a part of a file, with ids as in the whole file.
 
-    A column that was named may be in none of them: other parts may have it.
+    A column named by the user may be in none of them, because other parts may have it.
 
     Args:
-        raws: reads them.
+        raws: reads the rows.
         id_from: as for :class:`RowFile`.
-        columns: the same.
+        columns: as for :class:`RowFile`.
     """
 
     def __init__(
@@ -90,22 +96,22 @@ class RowPart(RowFile):
         self._raws = raws
 
     def __iter__(self) -> Iterator[Row]:
-        """Each row in turn; one that is no example becomes a failure in its place."""
-        understanding = _Understanding(self._columns, self._id_from, awaits=False)
-        yield from understanding.rows(self._raws())
+        """Yield each row; a row that is no example becomes a failure in its place."""
+        converter = _RowConverter(self._columns, self._id_from, columns_required=False)
+        yield from converter.rows(self._raws())
 
 
 @dataclass(frozen=True)
 class RowSequence:
-    """Rows given from Python: examples, or mappings with the same fields."""
+    """Rows from Python: examples, or mappings with the same fields."""
 
     rows: Sequence[Example | Mapping[str, Any]] | Table
     columns: Columns | None = None
-    """Which column each field is read from; by default that of its own name."""
+    """The column of each field; by default the field's own name."""
 
     def __iter__(self) -> Iterator[Row]:
-        """Each row in turn; a mapping that is no example becomes a failure in its place."""
-        yield from _Understanding(self.columns).rows(
+        """Yield each row; a mapping that is no example becomes a failure in its place."""
+        yield from _RowConverter(self.columns).rows(
             Raw(f"row {number}", row.model_dump() if isinstance(row, Example) else row)
             for number, row in enumerate(self.rows, start=1)
         )
@@ -115,30 +121,40 @@ Rows = RowFile | RowSequence
 """Rows that can be read more than once."""
 
 
-class _Understanding:
-    """Makes examples of the rows of one source."""
+class _RowConverter:
+    """Converts the raw rows of one source to rows.
+
+    Args:
+        columns: the column of each field.
+        id_from: columns that make the row id.
+        columns_required: raise if a column named by the user is in no row.
+    """
 
     def __init__(
-        self, columns: Columns | None, id_from: Sequence[str] = (), *, awaits: bool = True
+        self,
+        columns: Columns | None,
+        id_from: Sequence[str] = (),
+        *,
+        columns_required: bool = True,
     ) -> None:
         self._columns = columns
         self._id_from = id_from
-        self._awaited = dict(columns.expected()) if columns and awaits else {}
+        self._unseen = dict(columns.expected()) if columns and columns_required else {}
         self._first: tuple[str, Mapping[str, Any]] | None = None
 
     def rows(self, raws: Iterable[Raw]) -> Iterator[Row]:
-        """Each row in turn, as an example or as a failure.
+        """Yield each row as an example or a failure.
 
         Raises:
-            UsageError: a column that was named is in none of them.
+            UsageError: a column named by the user is in none of the rows.
         """
         for raw in raws:
             if isinstance(raw.fields, BadRow):
                 yield Row(raw.where, _failure(raw.where, raw.fields))
             else:
                 yield self._row(raw, raw.fields)
-        if self._first and self._awaited:
-            path, field = next(iter(self._awaited.items()))
+        if self._first and self._unseen:
+            path, field = next(iter(self._unseen.items()))
             where, row = self._first
             raise UsageError(
                 f"no row has {path.text!r}, which {field!r} is to be read from; at {where} "
@@ -146,35 +162,35 @@ class _Understanding:
             )
 
     def _row(self, raw: Raw, given: Mapping[str, Any]) -> Row:
-        """An example, or a failure that keeps the row's name and columns where they can be read."""
+        """Return an example, or a failure with the row's id and metadata if they are readable."""
         fields: Mapping[str, Any] = given
         try:
             if self._columns and isinstance(given, Mapping):
                 fields = self._columns.with_id(given, raw.where)
                 fields = self._renamed(self._columns, cells(given) if raw.text_only else given, raw)
             if raw.text_only:
-                fields = fields_of_texts(fields, raw.where)
+                fields = parse_cells(fields, raw.where)
             if self._id_from:
                 fields = {**fields, "id": joined_id(given, self._id_from, raw.where)}
             return Row(raw.where, to_example(fields, raw.where))
         except BadRow as error:
-            told = error
+            shown = error
             if error.reason == "missing_field" and self._columns is None:
-                told = BadRow(f"{error}{suggestion(given)}", reason=error.reason)
-            return Row(raw.where, _failed(fields, raw.where, told))
+                shown = BadRow(f"{error}{preset_hint(given)}", reason=error.reason)
+            return Row(raw.where, _row_failure(fields, raw.where, shown))
 
     def _renamed(self, columns: Columns, given: Mapping[str, Any], raw: Raw) -> Mapping[str, Any]:
         self._first = self._first or (raw.where, given)
-        for path in [path for path in self._awaited if not path.fault(given)]:
-            del self._awaited[path]
+        for path in [path for path in self._unseen if not path.fault(given)]:
+            del self._unseen[path]
         return columns.apply(given, raw.where)
 
 
-def _failed(fields: Mapping[str, Any], where: str, error: BadRow) -> LabelFailure:
+def _row_failure(fields: Mapping[str, Any], where: str, error: BadRow) -> LabelFailure:
     name, metadata = where, {}
     with contextlib.suppress(BadRow, AttributeError):
         metadata = metadata_of(fields, where)
-        refuse_surrogates({"id": fields.get("id")}, where)
+        reject_surrogates({"id": fields.get("id")}, where)
         name = where if fields.get("id") is None else id_of(fields, where)
     return _failure(name, error, metadata)
 
@@ -184,17 +200,17 @@ def _failure(name: str, error: BadRow, metadata: dict[str, Any] | None = None) -
 
 
 def distinct(rows: Iterable[Row]) -> Iterator[Row]:
-    """Pass on each row once; a row that repeats an earlier one in every field is left out.
+    """Yield each row once; skip a row that repeats an earlier one in every field.
 
     Raises:
-        UsageError: two rows share an id and differ in content.
+        UsageError: two rows have the same id and different content.
     """
     seen: dict[str, tuple[str, str]] = {}
     for row in rows:
         if not isinstance(row.content, Example):
             yield row
             continue
-        content = _content(row.content)
+        content = _content_digest(row.content)
         if row.content.id not in seen:
             seen[row.content.id] = row.where, content
             yield row
@@ -206,26 +222,26 @@ def distinct(rows: Iterable[Row]) -> Iterator[Row]:
             )
 
 
-def _content(example: Example) -> str:
-    """SHA-256 of every field of an example, whatever the order of its columns."""
+def _content_digest(example: Example) -> str:
+    """Return the SHA-256 of every field of an example, whatever the order of its columns."""
     fields = example.model_dump_json(exclude={"metadata"}).encode()
     return hashlib.sha256(fields + canonical_json(example.metadata)).hexdigest()
 
 
-class Survey(NamedTuple):
-    """What a first reading of the rows found."""
+class RowCounts(NamedTuple):
+    """The result of a first pass over the rows."""
 
     distinct: int
     repeated: int
-    """Rows that repeat an earlier one in every field, and are left out."""
+    """Rows that repeat an earlier one in every field, and are skipped."""
 
 
-def survey(rows: Rows) -> Survey:
-    """Read all rows once, before any spend.
+def count_rows(rows: Rows) -> RowCounts:
+    """Read and check all rows once, before any spend.
 
     Raises:
-        UsageError: the rows cannot be read, or two of them share an id and differ in content.
+        UsageError: the rows cannot be read, or two have the same id and different content.
     """
     read = itertools.count()
     kept = sum(1 for _ in distinct(row for row, _ in zip(rows, read, strict=False)))
-    return Survey(kept, next(read) - kept)
+    return RowCounts(kept, next(read) - kept)

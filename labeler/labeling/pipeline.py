@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol
 
-from labeler.data.rows import Row, Rows, distinct, survey
+from labeler.data.rows import Row, Rows, count_rows, distinct
 from labeler.errors import (
     BadRow,
     FatalJudgeError,
@@ -120,7 +120,7 @@ def label_rows(
     desk = _Desk(judge, store, retry_failed, in_batch, notice)
     window = _Window(engine, asked, desk, watcher, canaries or Canaries(0))
     try:
-        total = survey(rows)
+        total = count_rows(rows)
         if watcher:
             watcher.begin(total.distinct * len(asked), total.repeated)
         for row in distinct(rows):

@@ -10,7 +10,7 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import suppress
 from typing import Protocol
 
-from labeler.data.rows import Rows, distinct, survey
+from labeler.data.rows import Rows, count_rows, distinct
 from labeler.errors import BadRow, UsageError
 from labeler.judges.task import Task
 from labeler.judges.traffic.budget import Budget
@@ -72,7 +72,7 @@ def vote_rows(
     lost: dict[str, LabelFailure] = {}
     try:
         _require_voters(rows, voters, limits)
-        total = survey(rows)
+        total = count_rows(rows)
         if watcher:
             watcher.begin(total.distinct, total.repeated)
         for number, how in enumerate(voters, start=1):

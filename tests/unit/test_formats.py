@@ -30,7 +30,7 @@ from labeler.data.formats import arrow_files, json_files, read_file
 from labeler.data.formats.plain import plain, plain_row
 from labeler.data.formats.tables import table_of
 from labeler.data.lines import open_bytes
-from labeler.data.rows import RowFile, survey
+from labeler.data.rows import RowFile, count_rows
 from labeler.errors import UsageError
 from labeler.labels.record import LabelFailure
 from labeler.sentences.example import Example
@@ -716,10 +716,10 @@ def test_rows_of_several_formats_are_one_set_of_rows(tmp_path: Path) -> None:
     """What stands in two of them counts once; two of one id that differ are refused by place."""
     lines = FORMATS["rows.jsonl"]([GOOD, OTHER], tmp_path / "rows.jsonl")
     held = write_parquet([GOOD], tmp_path / "rows.parquet")
-    assert survey(RowFile(str(lines), held)) == (2, 1)
+    assert count_rows(RowFile(str(lines), held)) == (2, 1)
     other = write_csv([GOOD | {"response": "Other."}], tmp_path / "rows.csv")
     with pytest.raises(UsageError, match=r"rows\.csv:2: id '1' stands already at .*rows.jsonl:1"):
-        survey(RowFile(str(lines), other))
+        count_rows(RowFile(str(lines), other))
 
 
 def test_files_elsewhere_are_read_through_fsspec() -> None:

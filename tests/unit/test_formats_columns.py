@@ -14,7 +14,7 @@ import pytest
 from command import Command
 from labeler.api import open_rows
 from labeler.data.columns import ColumnPath, columns_of
-from labeler.data.presets import PRESETS, Preset, suggestion
+from labeler.data.presets import PRESETS, Preset, preset_hint
 from labeler.data.rows import RowFile
 from labeler.errors import UnknownName, UsageError
 from labeler.labels.record import LabelFailure
@@ -229,7 +229,7 @@ def test_a_mapping_that_means_nothing_is_refused(columns: dict[str, str], says: 
 def test_a_path_of_very_many_steps_is_refused_at_once() -> None:
     """A name of very many brackets is refused like any other."""
     with pytest.raises(UsageError):
-        ColumnPath.of("a" + "[]" * 50_000 + "[x")
+        ColumnPath.parse("a" + "[]" * 50_000 + "[x")
 
 
 SYSTEMS: dict[str, dict[str, Any]] = {
@@ -350,9 +350,9 @@ def test_rows_that_lack_fields_are_told_the_one_preset_that_fits(system: str) ->
 
 def test_rows_that_fit_no_preset_or_several_are_told_none() -> None:
     """A guess would send someone astray."""
-    assert suggestion({"query": "Q?", "response": "R."}) == ""
+    assert preset_hint({"query": "Q?", "response": "R."}) == ""
     several = SYSTEMS["ragas"] | SYSTEMS["deepeval"]
-    assert suggestion(several) == ""
+    assert preset_hint(several) == ""
 
 
 def test_columns_that_are_named_count_more_than_a_preset() -> None:

@@ -494,7 +494,7 @@ def test_rows_that_change_under_way_are_noticed(tmp_path: Path) -> None:
     path.write_text(json.dumps(row(0)) + "\n")
 
     class Growing(Watch):
-        """Adds a row once the survey is done."""
+        """Adds a row once the first pass."""
 
         def begin(self, rows: int, repeated: int) -> None:
             """Write another row."""

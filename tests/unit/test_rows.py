@@ -14,7 +14,7 @@ import pytest
 
 from labeler.data.label_files import read_outcomes, to_line, write_outcomes
 from labeler.data.parsing import to_example
-from labeler.data.rows import RowFile, RowSequence, distinct, survey
+from labeler.data.rows import RowFile, RowSequence, count_rows, distinct
 from labeler.errors import BadRow, UsageError
 from labeler.labels.record import LabelFailure, Outcome
 from labeler.sentences.example import Example
@@ -119,17 +119,17 @@ def test_compressed_rows_are_read(tmp_path: Path) -> None:
     """A file that ends in .gz is unpacked on the way; a broken one says so."""
     path = tmp_path / "rows.jsonl.gz"
     path.write_bytes(gzip.compress(line()))
-    assert survey(RowFile(path)) == (1, 0)
+    assert count_rows(RowFile(path)) == (1, 0)
     path.write_bytes(gzip.compress(line())[:-9])
     with pytest.raises(UsageError, match="cannot read"):
-        survey(RowFile(path))
+        count_rows(RowFile(path))
 
 
 def test_standard_input_is_read_once_and_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """It can be surveyed before any spend all the same."""
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(line() + b"\n" + line(id="2"))))
     rows = RowFile("-")
-    assert survey(rows) == survey(rows) == (2, 0)
+    assert count_rows(rows) == count_rows(rows) == (2, 0)
 
 
 def test_a_pipe_is_read_once_and_kept(tmp_path: Path) -> None:
@@ -140,7 +140,7 @@ def test_a_pipe_is_read_once_and_kept(tmp_path: Path) -> None:
     writer.start()
     rows = RowFile(pipe)
     writer.join()
-    assert survey(rows) == survey(rows) == (2, 0)
+    assert count_rows(rows) == count_rows(rows) == (2, 0)
 
 
 def test_a_file_named_twice_is_read_as_one(tmp_path: Path) -> None:
@@ -148,14 +148,14 @@ def test_a_file_named_twice_is_read_as_one(tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
     path.write_bytes(line() + b"\n" + line(id="2"))
     rows = RowFile(path, path)
-    assert survey(rows) == (2, 2)
+    assert count_rows(rows) == (2, 2)
     assert [row.content.id for row in distinct(rows)] == ["1", "2"]
 
 
 def test_a_missing_file_is_a_clear_error(tmp_path: Path) -> None:
     """It names the file."""
     with pytest.raises(UsageError, match=r"cannot read .*nowhere\.jsonl"):
-        survey(RowFile(tmp_path / "nowhere.jsonl"))
+        count_rows(RowFile(tmp_path / "nowhere.jsonl"))
 
 
 def test_a_repeated_row_is_labelled_once(tmp_path: Path) -> None:
@@ -168,9 +168,9 @@ def test_a_row_is_repeated_in_any_order_of_its_columns(tmp_path: Path) -> None:
     """Columns have no order; values that differ are another content."""
     one, two = {"team": "a", "run": 1}, {"run": 1, "team": "a"}
     rows = row_file(tmp_path, line(metadata=one), line(metadata=two))
-    assert survey(rows) == (1, 1)
+    assert count_rows(rows) == (1, 1)
     with pytest.raises(UsageError, match="stands already"):
-        survey(row_file(tmp_path, line(metadata=one), line(metadata={**two, "run": 2})))
+        count_rows(row_file(tmp_path, line(metadata=one), line(metadata={**two, "run": 2})))
 
 
 def test_one_id_for_two_contents_stops_before_any_spend(tmp_path: Path) -> None:
@@ -179,7 +179,7 @@ def test_one_id_for_two_contents_stops_before_any_spend(tmp_path: Path) -> None:
     with pytest.raises(
         UsageError, match=r"rows\.jsonl:3: id '1' stands already at .*rows\.jsonl:1"
     ):
-        survey(rows)
+        count_rows(rows)
 
 
 def test_a_row_without_an_id_is_named_by_its_content() -> None:

@@ -17,7 +17,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from labeler.data.corrections.correction import Correction
-from labeler.data.lines import STDIO, Line, is_packed, read_lines
+from labeler.data.lines import STDIO, Line, is_gzipped, read_lines
 from labeler.errors import StoreError, UsageError
 
 if sys.platform == "win32":
@@ -149,7 +149,7 @@ class CorrectionsFile:
         Raises:
             UsageError: the file is packed by gzip.
         """
-        if self.path.is_file() and is_packed(self.path):
+        if self.path.is_file() and is_gzipped(self.path):
             raise UsageError(
                 f"{self.path} is packed by gzip, and nothing can be added to it: unpack it first "
                 "(gunzip), and name what comes out"

@@ -1,7 +1,7 @@
-"""Rows of CSV files, whose every cell is a text.
+"""Rows of CSV and TSV files, in which every cell is text.
 
-Lists stand in a cell as JSON arrays; see :func:`labeler.data.columns.fields_of_texts`. A
-column without a name, as an index that was written along has, is left out.
+Lists are JSON arrays in a cell; see :func:`labeler.data.columns.parse_cells`. A column without a
+name, such as an exported index, is skipped.
 """
 
 from __future__ import annotations
@@ -10,18 +10,16 @@ import csv
 import re
 from collections.abc import Iterator, Sequence
 
-from labeler.data.formats import Raw
-from labeler.data.lines import cannot_read, open_bytes
+from labeler.data.formats import MOST_COLUMNS, Raw, twice
+from labeler.data.lines import BOM, file_errors, not_utf8, open_bytes
 from labeler.errors import BadRow, UsageError
 
 _LONGEST_CELL = 1 << 26
-"""Characters. A quote that is never closed takes in all that follows it, up to this."""
-_MOST_COLUMNS = 10_000
-_BOM = b"\xef\xbb\xbf"
+"""Characters of a cell at most. An unclosed quote takes in all that follows, up to this limit."""
 
 
 def read_csv(name: str) -> Iterator[Raw]:
-    """Read rows by the names in the first line, cells parted by commas.
+    """Read comma-separated rows; the first line names the columns.
 
     Raises:
         UsageError: the file cannot be read, or its first line names no columns.
@@ -30,7 +28,7 @@ def read_csv(name: str) -> Iterator[Raw]:
 
 
 def read_tsv(name: str) -> Iterator[Raw]:
-    """Read rows by the names in the first line, cells parted by tabs.
+    """Read tab-separated rows; the first line names the columns.
 
     Raises:
         UsageError: the file cannot be read, or its first line names no columns.
@@ -39,14 +37,14 @@ def read_tsv(name: str) -> Iterator[Raw]:
 
 
 def _read(name: str, delimiter: str) -> Iterator[Raw]:
-    # The limit is one of the process, and documents are longer than what it is by default.
+    # The limit belongs to the process, and documents are longer than its default.
     csv.field_size_limit(max(csv.field_size_limit(), _LONGEST_CELL))
-    with cannot_read(name), open_bytes(name) as file:
-        texts = _Texts(name, iter(file))
-        reader = csv.reader(texts, delimiter=delimiter, strict=True)
+    with file_errors(name), open_bytes(name) as file:
+        lines = _TextLines(name, iter(file))
+        reader = csv.reader(lines, delimiter=delimiter, strict=True)
         names: list[str] | None = None
         while True:
-            texts.begin()
+            lines.start_row()
             try:
                 cells = next(reader, None)
                 if cells is None:
@@ -54,13 +52,13 @@ def _read(name: str, delimiter: str) -> Iterator[Raw]:
                 if not cells:
                     continue
                 if names is None:
-                    names = _header(cells, texts.where)
+                    names = _header(cells, lines.where)
                 else:
-                    yield Raw(texts.where, _row(names, cells, texts.where), text_only=True)
+                    yield Raw(lines.where, _row(names, cells, lines.where), text_only=True)
             except (csv.Error, BadRow) as error:
                 if names is None:
-                    raise UsageError(f"{texts.where}: {_fault(error)}") from error
-                yield Raw(texts.where, _bad_row(error, texts.where))
+                    raise UsageError(f"{lines.where}: {_fault(error)}") from error
+                yield Raw(lines.where, _bad_row(error, lines.where))
 
 
 def _bad_row(error: csv.Error | BadRow, where: str) -> BadRow:
@@ -80,16 +78,16 @@ def _fault(error: csv.Error | BadRow) -> str:
 
 def _header(cells: Sequence[str], where: str) -> list[str]:
     names = [cell.strip() for cell in cells]
-    if len(names) == 1 and (parted := re.search("[,;\t|]", names[0])):
+    if len(names) == 1 and (separator := re.search("[,;\t|]", names[0])):
         raise UsageError(
-            f"{where}: cells are parted by {parted[0]!r} here; write commas between them (.csv), "
-            "or tabs (.tsv)"
+            f"{where}: cells are parted by {separator[0]!r} here; write commas between them "
+            "(.csv), or tabs (.tsv)"
         )
-    if len(names) > _MOST_COLUMNS:
-        raise UsageError(f"{where}: {len(names)} columns; at most {_MOST_COLUMNS} are read")
-    twice = next((name for name in names if name and names.count(name) > 1), None)
-    if twice is not None:
-        raise UsageError(f"{where}: column {twice!r:.40} stands twice; give each its own name")
+    if len(names) > MOST_COLUMNS:
+        raise UsageError(f"{where}: {len(names)} columns; at most {MOST_COLUMNS} are read")
+    repeated = twice(filter(None, names))
+    if repeated is not None:
+        raise UsageError(f"{where}: column {repeated!r:.40} stands twice; give each its own name")
     return names
 
 
@@ -103,8 +101,8 @@ def _row(names: Sequence[str], cells: Sequence[str], where: str) -> dict[str, st
     return {name: cell for name, cell in zip(names, cells, strict=True) if name}
 
 
-class _Texts:
-    """The lines of a file as texts, remembering where a row begins."""
+class _TextLines:
+    """The lines of a file as text, with the line on which the current row begins."""
 
     def __init__(self, name: str, lines: Iterator[bytes]) -> None:
         self._name = name
@@ -112,8 +110,8 @@ class _Texts:
         self._read = 0
         self._first = 1
 
-    def begin(self) -> None:
-        """The next line is the first of a row."""
+    def start_row(self) -> None:
+        """Mark the next line as the first of a row."""
         self._first = self._read + 1
 
     @property
@@ -121,17 +119,13 @@ class _Texts:
         """The line on which the current row begins."""
         return f"{self._name}:{self._first}"
 
-    def __iter__(self) -> _Texts:
+    def __iter__(self) -> _TextLines:
         return self
 
     def __next__(self) -> str:
         line = next(self._lines)
         self._read += 1
         try:
-            return (line.removeprefix(_BOM) if self._read == 1 else line).decode("utf-8")
+            return (line.removeprefix(BOM) if self._read == 1 else line).decode("utf-8")
         except UnicodeDecodeError as error:
-            raise BadRow(
-                f"{self._name}:{self._read}: byte {error.start} ({error.object[error.start]:#04x}) "
-                "is not UTF-8; convert the file to UTF-8",
-                reason="not_utf8",
-            ) from error
+            raise not_utf8(f"{self._name}:{self._read}", error) from error

@@ -1,4 +1,4 @@
-"""Data sets of the Hugging Face library: folders that it saved, and its hub."""
+"""Rows of Hugging Face data sets: saved folders, and data sets on the hub."""
 
 from __future__ import annotations
 
@@ -19,21 +19,20 @@ _ADDRESS = re.compile(r"hf:([\w.-]+/[\w.-]+)(?:/([\w.-]+))?(?::([\w.-]+))?")
 
 
 def read_saved(name: str) -> Iterator[Raw]:
-    """Read the rows of a folder that ``save_to_disk`` made, of one split.
-
-    The library itself is not needed.
+    """Read the rows of a folder written by ``save_to_disk``, without the Hugging Face library.
 
     Raises:
-        UsageError: it is no such folder, or it has several splits.
+        UsageError: the folder holds no saved data set, or one with several splits.
     """
     from labeler.data.formats.arrow_files import read_arrow_files  # noqa: PLC0415 - loads pyarrow
 
-    return read_arrow_files(name, _parts(Path(name)))
+    return read_arrow_files(name, _data_files(Path(name)))
 
 
-def _parts(folder: Path) -> list[str]:
+def _data_files(folder: Path) -> list[str]:
     if (folder / _SPLITS).is_file():
-        splits = _strings(_object(folder / _SPLITS).get("splits"))
+        splits = _object(folder / _SPLITS).get("splits")
+        splits = [one for one in splits if isinstance(one, str)] if isinstance(splits, list) else []
         shown = " or ".join(str(folder / split) for split in splits) or "one of its folders"
         raise UsageError(f"{folder} holds several splits: name one, {shown:.200}")
     if not (folder / _STATE).is_file():
@@ -51,7 +50,7 @@ def _parts(folder: Path) -> list[str]:
 
 
 def _some_file(folder: Path) -> Path:
-    """A file in a folder that rows could be read from, or a pattern of such."""
+    """Return a readable file in a folder, or an example of a name."""
     kinds = (".jsonl", ".parquet", ".csv", ".json")
     found = sorted(p for p in folder.glob("*") if p.suffix in kinds) if folder.is_dir() else []
     return found[0] if found else folder / "rows.jsonl"
@@ -67,15 +66,11 @@ def _object(path: Path) -> dict[str, Any]:
     return value
 
 
-def _strings(value: object) -> list[str]:
-    return [one for one in value if isinstance(one, str)] if isinstance(value, list) else []
-
-
 def read_hub(name: str) -> Iterator[Raw]:
-    """Read the rows of a data set on the hub, by the Hugging Face library and its own cache.
+    """Read the rows of a data set on the hub, with the Hugging Face library and its cache.
 
     Raises:
-        UsageError: the library is not installed, or there is no such data set or split.
+        UsageError: the library is not installed, or the data set or split does not exist.
     """
     for number, row in enumerate(_loaded(name), start=1):
         yield Raw(f"{name}:row {number}", plain_row(row))
@@ -86,7 +81,7 @@ def _loaded(name: str) -> Any:  # noqa: ANN401 - the library need not be install
     if not address:
         raise UsageError(f"{name!r:.120} names no data set of the hub: write {_FORM}")
     try:
-        import datasets  # noqa: PLC0415 - heavy, and seldom needed
+        import datasets  # noqa: PLC0415 - slow to load, rarely needed
     except ImportError as error:
         raise UsageError(
             f"{name} needs the package datasets, which is not installed: pip install "
@@ -95,7 +90,7 @@ def _loaded(name: str) -> Any:  # noqa: ANN401 - the library need not be install
     repository, config, split = address.groups()
     try:
         found = datasets.load_dataset(repository, config, split=split)
-    except Exception as error:  # the library lets those of many others through
+    except Exception as error:  # the library forwards exceptions of many others
         raise UsageError(
             f"cannot load {name}: {type(error).__name__}: {str(error)[:300]}; write {_FORM}"
         ) from error

@@ -1,6 +1,6 @@
-"""Rows of JSON files that are no JSON Lines: an array of objects, or an object that holds one.
+"""Rows of JSON documents: an array of objects, or an object that holds one.
 
-An array is read piece by piece: of its entries one at a time is in memory.
+An array is read in pieces; one entry at a time is in memory.
 """
 
 from __future__ import annotations
@@ -10,27 +10,26 @@ from collections.abc import Iterator
 from typing import IO
 
 from labeler.data.formats import Raw, read_json_lines
-from labeler.data.lines import Line, cannot_read, open_bytes, parse_object
+from labeler.data.lines import BOM, Line, file_errors, open_bytes, parse_object
 from labeler.errors import BadRow, UsageError
 
 _PIECE = 1 << 20
-_BOM = b"\xef\xbb\xbf"
 _OUTSIDE = re.compile(rb'["{}\[\],]')
 _QUOTE = ord('"')
 _INSIDE = re.compile(rb'(?:[^"\\]++|\\.)*+', re.DOTALL)
-"""What is left of a text, up to its quote or to a backslash at the very end of a piece."""
+"""The rest of a string, up to its closing quote or to a backslash at the end of a piece."""
 
 
 def read_json(name: str) -> Iterator[Raw]:
-    """Read the rows of a JSON file: an array, an object, or JSON Lines after all.
+    """Read the rows of a JSON file: an array, an object, or JSON Lines.
 
-    An object is one row; where it holds exactly one list of objects and no text of its own, these
+    An object is one row, unless it holds exactly one list of objects and no text: then these
     objects are the rows.
 
     Raises:
         UsageError: the file cannot be read.
     """
-    with cannot_read(name), open_bytes(name) as file:
+    with file_errors(name), open_bytes(name) as file:
         start = _start(file)
         if start == b"[":
             yield from _numbered(name, _entries(name, file))
@@ -40,14 +39,14 @@ def read_json(name: str) -> Iterator[Raw]:
 
 
 def _start(file: IO[bytes]) -> bytes:
-    """Read up to the first byte that is more than white space or a byte order mark."""
-    while (byte := file.read(1)) and (byte.isspace() or byte in _BOM):
+    """Read up to the first byte that is neither white space nor a byte order mark."""
+    while (byte := file.read(1)) and (byte.isspace() or byte in BOM):
         pass
     return byte
 
 
 def _is_lines(first: bytes, file: IO[bytes]) -> bool:
-    """Whether the first line is an object by itself, and others follow."""
+    """Return True if the first line is a complete object and more lines follow."""
     try:
         parse_object(Line("", first))
     except BadRow:
@@ -56,8 +55,8 @@ def _is_lines(first: bytes, file: IO[bytes]) -> bool:
 
 
 def _document(name: str) -> Iterator[Raw]:
-    with cannot_read(name), open_bytes(name) as file:
-        content = file.read().removeprefix(_BOM)
+    with file_errors(name), open_bytes(name) as file:
+        content = file.read().removeprefix(BOM)
     try:
         value = parse_object(Line(name, content))
     except BadRow as error:
@@ -84,27 +83,27 @@ def _numbered(name: str, entries: Iterator[bytes]) -> Iterator[Raw]:
 
 
 def _entries(name: str, file: IO[bytes]) -> Iterator[bytes]:
-    """The entries of an array whose opening bracket was read.
+    """Yield the entries of an array whose opening bracket was read.
 
     Raises:
-        UsageError: the array does not end, or the file goes on behind it.
+        UsageError: the array does not end, or the file continues after it.
     """
     depth, several = 1, False
     entry = bytearray()
-    signs = _Signs(file)
-    for piece in signs:
+    tokens = _Tokens(file)
+    for piece in tokens:
         start = 0
-        for sign, position in signs.of(piece):
-            if sign in b"{[":
+        for token, position in tokens.of(piece):
+            if token in b"{[":
                 depth += 1
-            elif sign in b"}]" and depth > 1:
+            elif token in b"}]" and depth > 1:
                 depth -= 1
             elif depth == 1:
                 entry += piece[start:position]
-                if sign == b"," or several or entry.strip():
+                if token == b"," or several or entry.strip():
                     yield bytes(entry)
-                if sign != b",":
-                    _expect_end(name, sign, piece[position + 1 :], file)
+                if token != b",":
+                    _expect_end(name, token, piece[position + 1 :], file)
                     return
                 entry.clear()
                 start, several = position + 1, True
@@ -112,8 +111,8 @@ def _entries(name: str, file: IO[bytes]) -> Iterator[bytes]:
     raise UsageError(f"{name} ends before its array does: it may be cut off; write it anew")
 
 
-class _Signs:
-    """The pieces of a file, and the brackets and commas in them that stand in no text."""
+class _Tokens:
+    """The pieces of a file, with their brackets and commas outside strings."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
@@ -124,8 +123,8 @@ class _Signs:
             yield piece
 
     def of(self, piece: bytes) -> Iterator[tuple[bytes, int]]:
-        """The signs of the latest piece, each with its position."""
-        position = int(self._escaped)  # what stands behind a backslash ends nothing
+        """Yield the brackets and commas of the latest piece, each with its position."""
+        position = int(self._escaped)  # skip the character after a backslash
         self._escaped = False
         while match := (_INSIDE.match if self._quoted else _OUTSIDE.search)(piece, position):
             position = match.end()
@@ -142,8 +141,8 @@ class _Signs:
                 self._quoted, position = False, position + 1
 
 
-def _expect_end(name: str, sign: bytes, piece: bytes, file: IO[bytes]) -> None:
-    if sign != b"]" or piece.strip() or any(line.strip() for line in file):
+def _expect_end(name: str, token: bytes, piece: bytes, file: IO[bytes]) -> None:
+    if token != b"]" or piece.strip() or any(line.strip() for line in file):
         raise UsageError(
             f"{name} goes on behind its array; write one array, or one object a line (.jsonl)"
         )

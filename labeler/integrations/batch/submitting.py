@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-from labeler.data.rows import Row, Rows, distinct, survey
+from labeler.data.rows import Row, Rows, count_rows, distinct
 from labeler.errors import BadRow, StoreError
 from labeler.integrations.batch.folder import (
     FACTS,
@@ -87,7 +87,7 @@ async def submit(
         JudgeError: the provider could not be reached; run it again to go on.
         StoreError: the store or a batch cannot be read or written.
     """
-    repeated = survey(rows).repeated
+    repeated = count_rows(rows).repeated
     with locked(store.directory):
         continued = [
             folder.name

@@ -23,7 +23,7 @@ from labeler.data.columns import Choice, Columns
 from labeler.data.formats.arrow_files import arrow_errors
 from labeler.data.formats.parquet_files import ParquetRows
 from labeler.data.lines import is_remote, open_bytes
-from labeler.data.presets import suggestion
+from labeler.data.presets import preset_hint
 from labeler.errors import UsageError
 from labeler.integrations.ray.filesystem import files_like
 
@@ -206,7 +206,7 @@ def _require_rows(file: str, schema: Any, columns: Columns | None) -> None:  # n
             f"{file} holds labels, not rows: 'labeler metrics' reads them; name the rows that are "
             "to be labelled"
         )
-    hint = suggestion({field.name: _sample(field.type) for field in schema}) if not columns else ""
+    hint = preset_hint({field.name: _sample(field.type) for field in schema}) if not columns else ""
     read_from = [
         f"; {field!r} is read from {' or '.join(repr(str(choice)) for choice in ways[field])}"
         for field in missing
