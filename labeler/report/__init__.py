@@ -1,4 +1,4 @@
-"""A report for a browser: figures of labels, what was found in them, and every record."""
+"""Offline HTML pages: the report, and page parts shared with the review app and the diff."""
 
 from __future__ import annotations
 

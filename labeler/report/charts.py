@@ -1,8 +1,8 @@
-"""Charts: values in, SVG out, every text of it escaped.
+"""Charts: values in, escaped SVG out.
 
-Colours, sizes and strokes are those of ``charts.css``; a chart has classes and places only, for a
-page allows no styles within. Nothing is told by colour alone: bars, cells and dots stand beside
-their numbers, and each chart has a table with the same numbers.
+``charts.css`` has the colors, sizes and strokes: a drawing contains only classes and places, since
+a page allows no inline styles. Nothing is conveyed by color alone: bars, cells and dots stand next
+to their numbers, and each chart has a table with the same numbers.
 """
 
 from __future__ import annotations
@@ -17,20 +17,23 @@ from itertools import pairwise
 
 from markupsafe import Markup
 
+Filter = Mapping[str, object]
+"""A filter of the list of records, as a ``data-filter`` names it."""
+
 BINS = 10
 
 WIDTH = 340
-"""Of a chart in its own units, which are pixels on a telephone."""
+"""Width of a chart in its own units, which are pixels on a phone."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bin:
-    """Values from ``low`` to below ``high``.
+    """The values from ``low`` to below ``high``.
 
     Attributes:
         low: the lowest value.
-        high: the first value above, or the highest one if ``closed``.
-        closed: whether ``high`` belongs to it.
+        high: the first value above, or the highest value if ``closed``.
+        closed: whether ``high`` belongs to the bin.
     """
 
     low: float
@@ -39,20 +42,20 @@ class Bin:
 
     def __str__(self) -> str:
         if self.low == self.high:
-            return number(self.low)
-        return f"{number(self.low)} to {'' if self.closed else 'below '}{number(self.high)}"
+            return f"{self.low:g}"
+        return f"{self.low:g} to {'' if self.closed else 'below '}{self.high:g}"
 
-    def filter(self, metric: str) -> dict[str, object]:
-        """Which records the list of records shows for it."""
+    def filter(self, metric: str) -> Filter:
+        """Return the filter that selects the bin's records."""
         chosen: dict[str, object] = {"metric": metric, "low": self.low, "high": self.high}
         return chosen | {"closed": True} if self.closed else chosen
 
 
 def bins_of(values: Sequence[float]) -> tuple[Bin, ...]:
-    """Bins that hold all of the values, of equal width.
+    """Return bins of equal width that hold all values.
 
     Values that are all 0 or 1 make two bins, others from 0 to 1 ten tenths; the rest at most ten
-    whose edges are round numbers.
+    bins with round edges.
     """
     if all(value in (0, 1) for value in values):
         return (Bin(0.0, 0.0, closed=True), Bin(1.0, 1.0, closed=True))
@@ -78,19 +81,24 @@ def _round_edges(low: float, high: float) -> list[float]:
     return [round(place * step, 12) for place in range(first, last + 1)]
 
 
-def place_in(bins: Sequence[Bin], value: float) -> int:
-    """The place of the bin that holds a value, which one of them must."""
+def _bin_place(bins: Sequence[Bin], value: float) -> int:
+    """Return the index of the bin that holds a value."""
     return min(max(bisect.bisect_right([each.low for each in bins], value) - 1, 0), len(bins) - 1)
+
+
+_TOP, _PLOT, _FOOT, _SIDE = 18, 96, 20, 6
+_MAX_BAR = 72
+"""Maximum width of a bar: wider ones look like areas."""
 
 
 @dataclass(frozen=True)
 class Histogram:
-    """How often values fall into bins.
+    """Counts of values by bin.
 
     Attributes:
         metric: the metric's id.
-        bins: the bins, from low to high.
-        counts: how many values each holds.
+        bins: the bins, ascending.
+        counts: number of values in each bin.
     """
 
     metric: str
@@ -101,25 +109,90 @@ class Histogram:
     def of(cls, metric: str, values: Sequence[float]) -> Histogram:
         """Count values."""
         bins = bins_of(values)
-        counted = Counter(place_in(bins, value) for value in values)
-        return cls(metric, bins, tuple(counted[place] for place in range(len(bins))))
+        counts = Counter(_bin_place(bins, value) for value in values)
+        return cls(metric, bins, tuple(counts[place] for place in range(len(bins))))
+
+    @property
+    def title(self) -> str:
+        """Title of the chart."""
+        return self.metric
+
+    @property
+    def head(self) -> tuple[str, ...]:
+        """Column names of the table."""
+        return self.metric, "records"
 
     @property
     def rows(self) -> list[tuple[Bin, int]]:
-        """The same as a table."""
+        """Rows of the table."""
         return list(zip(self.bins, self.counts, strict=True))
+
+    def draw(self, name: str, filters: Sequence[Filter] = ()) -> Markup:
+        """Draw bars with their counts above them; each filters the list of records.
+
+        Args:
+            name: prefix of the ids in the drawing, unique in the page.
+            filters: filters added to that of a bar.
+        """
+        most = max(self.counts, default=0) or 1
+        width = (WIDTH - 2 * _SIDE) / len(self.bins)
+        bars = Markup("").join(
+            self._draw_bar(place, count / most, width, filters)
+            for place, count in enumerate(self.counts)
+            if count
+        )
+        base = Markup('<path class="axis" d="M{} {}H{}"/>').format(
+            _SIDE, _TOP + _PLOT + 0.5, WIDTH - _SIDE
+        )
+        return _drawing(
+            name,
+            f"Distribution of {self.metric}",
+            f"{sum(self.counts):,} records in {len(self.bins)} bins; the fullest holds {most:,}.",
+            _TOP + _PLOT + _FOOT,
+            bars + base + _x_ticks(self.bins, _SIDE, width, _TOP + _PLOT + 14),
+        )
+
+    def _draw_bar(
+        self, place: int, share: float, width: float, filters: Sequence[Filter]
+    ) -> Markup:
+        bin_, count = self.bins[place], self.counts[place]
+        left, height = _SIDE + place * width, max(share * _PLOT, 1)
+        top, bar_width = _TOP + _PLOT - height, min(width - 3, _MAX_BAR)
+        drawn = Markup(
+            '<rect class="ground" x="{}" y="0" width="{}" height="{}"/>'
+            '<rect class="bar" x="{}" y="{}" width="{}" height="{}" rx="1.5"/>'
+            '<text class="count" x="{}" y="{}">{}</text>'
+        ).format(
+            _short(left),
+            _short(width),
+            _TOP + _PLOT,
+            _short(left + (width - bar_width) / 2),
+            _short(top),
+            _short(bar_width),
+            _short(height),
+            _short(left + width / 2),
+            _short(top - 4),
+            brief(count),
+        )
+        return _button(f"{self.metric} {bin_}", count, [bin_.filter(self.metric), *filters], drawn)
+
+
+_LEFT, _HEAT, _BELOW = 44, 290, 40
+_HEAT_TOP = 4
+LEVELS = 5
+"""Number of shades in a heat map."""
 
 
 @dataclass(frozen=True)
 class Heat:
-    """How often two metrics of a record fall into bins together.
+    """A heat map: counts of records by the bins of two metrics.
 
     Attributes:
-        x: id of the metric that grows to the right.
-        y: id of the metric that grows upwards.
-        x_bins: the bins of the one.
-        y_bins: the bins of the other.
-        counts: how many records each pair of bins holds, by their places; missing where none.
+        x: id of the horizontal metric.
+        y: id of the vertical metric.
+        x_bins: bins of the horizontal metric.
+        y_bins: bins of the vertical metric.
+        counts: number of records by the indexes of both bins, without zeros.
     """
 
     x: str
@@ -132,239 +205,147 @@ class Heat:
     def of(cls, x: str, y: str, pairs: Sequence[tuple[float, float]]) -> Heat:
         """Count pairs of values."""
         x_bins, y_bins = bins_of([a for a, _ in pairs]), bins_of([b for _, b in pairs])
-        counts = Counter((place_in(x_bins, a), place_in(y_bins, b)) for a, b in pairs)
+        counts = Counter((_bin_place(x_bins, a), _bin_place(y_bins, b)) for a, b in pairs)
         return cls(x, y, x_bins, y_bins, dict(sorted(counts.items())))
 
     @property
+    def title(self) -> str:
+        """Title of the chart."""
+        return f"{self.y} against {self.x}"
+
+    @property
+    def head(self) -> tuple[str, ...]:
+        """Column names of the table."""
+        return self.x, self.y, "records"
+
+    @property
     def rows(self) -> list[tuple[Bin, Bin, int]]:
-        """The same as a table."""
+        """Rows of the table."""
         return [(self.x_bins[i], self.y_bins[j], n) for (i, j), n in self.counts.items()]
 
+    def draw(self, name: str, filters: Sequence[Filter] = ()) -> Markup:
+        """Draw cells with their counts, darker for more; each filters the list of records.
 
-@dataclass(frozen=True, slots=True)
-class Scale:
-    """Where values stand on a line.
-
-    Attributes:
-        low: value at its beginning.
-        high: value at its end.
-        width: its length.
-    """
-
-    low: float
-    high: float
-    width: float
-
-    def place(self, value: float) -> float:
-        """How far a value is from the beginning; what lies outside stands at an end."""
-        span = self.high - self.low
-        share = 0.5 if span <= 0 else (value - self.low) / span
-        return round(min(max(share, 0.0), 1.0) * self.width, 2)
-
-
-_TOP, _PLOT, _FOOT, _SIDE = 18, 96, 20, 6
-_BROADEST = 72
-"""Of a bar: wider ones look like areas."""
-
-
-def draw_histogram(
-    chart: Histogram, name: str, also: Sequence[Mapping[str, object]] = ()
-) -> Markup:
-    """Bars with their counts above them; each filters the list of records.
-
-    Args:
-        chart: the counts.
-        name: begins the ids in the drawing: one for each drawing of a page.
-        also: filters that hold besides.
-    """
-    most = max(chart.counts, default=0) or 1
-    width = (WIDTH - 2 * _SIDE) / len(chart.bins)
-    bars = Markup("").join(
-        _bar(chart, place, count / most, width, also)
-        for place, count in enumerate(chart.counts)
-        if count
-    )
-    total = sum(chart.counts)
-    return _frame(
-        name,
-        f"Distribution of {chart.metric}",
-        f"{total:,} records in {len(chart.bins)} bins; the fullest holds {most:,}.",
-        _TOP + _PLOT + _FOOT,
-        bars + _baseline() + _ticks(chart.bins, width),
-    )
-
-
-def _bar(
-    chart: Histogram, place: int, share: float, width: float, also: Sequence[Mapping[str, object]]
-) -> Markup:
-    bin_, count = chart.bins[place], chart.counts[place]
-    left, height = _SIDE + place * width, max(share * _PLOT, 1)
-    top, broad = _TOP + _PLOT - height, min(width - 3, _BROADEST)
-    drawn = Markup(
-        '<rect class="ground" x="{}" y="0" width="{}" height="{}"/>'
-        '<rect class="bar" x="{}" y="{}" width="{}" height="{}" rx="1.5"/>'
-        '<text class="count" x="{}" y="{}">{}</text>'
-    ).format(
-        _short(left),
-        _short(width),
-        _TOP + _PLOT,
-        _short(left + (width - broad) / 2),
-        _short(top),
-        _short(broad),
-        _short(height),
-        _short(left + width / 2),
-        _short(top - 4),
-        brief(count),
-    )
-    spoken = f"{chart.metric} {bin_}: {count:,} record{'s' * (count != 1)}"
-    return _hit(spoken, [bin_.filter(chart.metric), *also], drawn)
-
-
-def _baseline() -> Markup:
-    y = _TOP + _PLOT + 0.5
-    return Markup('<path class="axis" d="M{} {}H{}"/>').format(_SIDE, y, WIDTH - _SIDE)
-
-
-def _ticks(bins: Sequence[Bin], width: float) -> Markup:
-    return Markup("").join(
-        Markup('<text class="tick {}" x="{}" y="{}">{}</text>').format(
-            anchor, _short(_SIDE + x * width), _TOP + _PLOT + 14, text
+        Args:
+            name: prefix of the ids in the drawing, unique in the page.
+            filters: filters added to those of a cell.
+        """
+        most = max(self.counts.values(), default=1)
+        cells = Markup("").join(
+            self._draw_cell(cell, level_of(count, most), filters)
+            for cell, count in self.counts.items()
         )
-        for x, anchor, text in _labels(bins)
-    )
+        plane = Markup('<rect class="plane" x="{}" y="{}" width="{}" height="{}"/>').format(
+            _LEFT, _HEAT_TOP, _HEAT, _HEAT
+        )
+        return _drawing(
+            name,
+            self.title,
+            f"{sum(self.counts.values()):,} records; the fullest cell holds {most:,}.",
+            _HEAT_TOP + _HEAT + _BELOW,
+            plane + cells + self._draw_axes(),
+        )
 
+    def _draw_cell(self, cell: tuple[int, int], level: int, filters: Sequence[Filter]) -> Markup:
+        (i, j), count = cell, self.counts[cell]
+        width, height = _HEAT / len(self.x_bins), _HEAT / len(self.y_bins)
+        left, top = _LEFT + i * width, _HEAT_TOP + _HEAT - (j + 1) * height
+        drawn = Markup(
+            '<rect class="cell level{}" x="{}" y="{}" width="{}" height="{}" rx="2"/>'
+            '<text class="count level{}" x="{}" y="{}">{}</text>'
+        ).format(
+            level,
+            _short(left + 1),
+            _short(top + 1),
+            _short(width - 2),
+            _short(height - 2),
+            level,
+            _short(left + width / 2),
+            _short(top + height / 2 + 3.5),
+            brief(count),
+        )
+        x, y = self.x_bins[i], self.y_bins[j]
+        filters = [x.filter(self.x), y.filter(self.y), *filters]
+        return _button(f"{self.x} {x}, {self.y} {y}", count, filters, drawn)
 
-def _labels(bins: Sequence[Bin]) -> list[tuple[float, str, str]]:
-    """Where an axis has numbers, in widths of a bin: under bins of one value, else at edges."""
-    if all(each.low == each.high for each in bins):
-        return [(place + 0.5, "middle", number(each.low)) for place, each in enumerate(bins)]
-    half = len(bins) // 2
-    middle = [(half, "middle", number(bins[half].low))] if half else []
-    return [
-        (0, "start", number(bins[0].low)),
-        *middle,
-        (len(bins), "end", number(bins[-1].high)),
-    ]
-
-
-_LEFT, _HEAT, _BELOW = 44, 290, 40
-LEVELS = 5
-"""Shades of a heat map's cells."""
-
-
-def draw_heat(chart: Heat, name: str, also: Sequence[Mapping[str, object]] = ()) -> Markup:
-    """Cells with their counts, darker where there are more; each filters the list of records.
-
-    Args:
-        chart: the counts.
-        name: begins the ids in the drawing: one for each drawing of a page.
-        also: filters that hold besides.
-    """
-    most = max(chart.counts.values(), default=1)
-    cells = Markup("").join(
-        _cell(chart, cell, level_of(count, most), also) for cell, count in chart.counts.items()
-    )
-    ground = Markup('<rect class="plane" x="{}" y="4" width="{}" height="{}"/>').format(
-        _LEFT, _HEAT, _HEAT
-    )
-    return _frame(
-        name,
-        f"{chart.y} against {chart.x}",
-        f"{sum(chart.counts.values()):,} records; the fullest cell holds {most:,}.",
-        4 + _HEAT + _BELOW,
-        ground + cells + _heat_axes(chart),
-    )
+    def _draw_axes(self) -> Markup:
+        base, height = _HEAT_TOP + _HEAT, _HEAT / len(self.y_bins)
+        y_ticks = Markup("").join(
+            _tick("end", _LEFT - 5, min(max(base - y * height + 3.5, 13), base), text)
+            for y, _, text in _tick_labels(self.y_bins)
+        )
+        names = Markup(
+            '<text class="name middle" x="{}" y="{}">{}</text>'
+            '<text class="name middle" transform="rotate(-90)" x="{}" y="12">{}</text>'
+        ).format(_LEFT + _HEAT / 2, base + 32, self.x, -(_HEAT_TOP + _HEAT / 2), self.y)
+        x_ticks = _x_ticks(self.x_bins, _LEFT, _HEAT / len(self.x_bins), base + 14)
+        return x_ticks + y_ticks + names
 
 
 def level_of(count: int, most: int) -> int:
-    """The shade of a cell, from 1 to :data:`LEVELS`; by the root, as few cells hold most."""
+    """Return the shade of a cell, from 1 to :data:`LEVELS`.
+
+    It follows the square root, since most cells hold few records.
+    """
     return min(LEVELS, 1 + int((LEVELS - 1) * math.sqrt(count / most) + 1e-9))
 
 
-def _cell(
-    chart: Heat, cell: tuple[int, int], level: int, also: Sequence[Mapping[str, object]]
-) -> Markup:
-    (i, j), count = cell, chart.counts[cell]
-    width, height = _HEAT / len(chart.x_bins), _HEAT / len(chart.y_bins)
-    left, top = _LEFT + i * width, 4 + _HEAT - (j + 1) * height
-    drawn = Markup(
-        '<rect class="cell level{}" x="{}" y="{}" width="{}" height="{}" rx="2"/>'
-        '<text class="count level{}" x="{}" y="{}">{}</text>'
-    ).format(
-        level,
-        _short(left + 1),
-        _short(top + 1),
-        _short(width - 2),
-        _short(height - 2),
-        level,
-        _short(left + width / 2),
-        _short(top + height / 2 + 3.5),
-        brief(count),
+def _x_ticks(bins: Sequence[Bin], left: float, width: float, y: float) -> Markup:
+    ticks = (_tick(anchor, left + x * width, y, text) for x, anchor, text in _tick_labels(bins))
+    return Markup("").join(ticks)
+
+
+def _tick(anchor: str, x: float, y: float, text: str) -> Markup:
+    return Markup('<text class="tick {}" x="{}" y="{}">{}</text>').format(
+        anchor, _short(x), _short(y), text
     )
-    x, y = chart.x_bins[i], chart.y_bins[j]
-    spoken = f"{chart.x} {x}, {chart.y} {y}: {count:,} record{'s' * (count != 1)}"
-    return _hit(spoken, [x.filter(chart.x), y.filter(chart.y), *also], drawn)
 
 
-def _heat_axes(chart: Heat) -> Markup:
-    width, height = _HEAT / len(chart.x_bins), _HEAT / len(chart.y_bins)
-    across = Markup("").join(
-        Markup('<text class="tick {}" x="{}" y="{}">{}</text>').format(
-            anchor, _short(_LEFT + x * width), 4 + _HEAT + 14, text
-        )
-        for x, anchor, text in _labels(chart.x_bins)
-    )
-    base = 4 + _HEAT
-    up = Markup("").join(
-        Markup('<text class="tick end" x="{}" y="{}">{}</text>').format(
-            _LEFT - 5, _short(min(max(base - y * height + 3.5, 13), base)), text
-        )
-        for y, _, text in _labels(chart.y_bins)
-    )
-    names = Markup(
-        '<text class="name middle" x="{}" y="{}">{}</text>'
-        '<text class="name middle" transform="rotate(-90)" x="{}" y="12">{}</text>'
-    ).format(_LEFT + _HEAT / 2, 4 + _HEAT + 32, chart.x, -(4 + _HEAT / 2), chart.y)
-    return across + up + names
+def _tick_labels(bins: Sequence[Bin]) -> list[tuple[float, str, str]]:
+    """Return place in bin widths, anchor and text: below single values, else at the edges."""
+    if all(each.low == each.high for each in bins):
+        return [(place + 0.5, "middle", f"{each.low:g}") for place, each in enumerate(bins)]
+    half = len(bins) // 2
+    middle = [(half, "middle", f"{bins[half].low:g}")] if half else []
+    return [
+        (0, "start", f"{bins[0].low:g}"),
+        *middle,
+        (len(bins), "end", f"{bins[-1].high:g}"),
+    ]
 
 
-_LINE, _TALL, _MARGIN = 160, 16, 6
+_LINE, _LINE_HEIGHT, _MARGIN = 160, 16, 6
 
 
 def draw_interval(
-    mean: float | None, ends: tuple[float, float] | None, scale: tuple[float, float] = (0.0, 1.0)
+    mean: float, ends: tuple[float, float] | None, scale: tuple[float, float] = (0.0, 1.0)
 ) -> Markup:
-    """A dot at a mean on a line from one end of its interval to the other.
+    """Draw a dot at a mean, and a line over its interval.
 
-    It stands beside its numbers, and says nothing to who cannot see it.
+    It stands next to its numbers and is hidden from screen readers.
 
     Args:
-        mean: the dot; nothing is drawn without it.
-        ends: of the interval, if there is one.
-        scale: the values at both ends of the drawing.
+        mean: place of the dot.
+        ends: ends of the interval, if there is one.
+        scale: values at both ends of the drawing.
     """
-    if mean is None:
-        return Markup("")
-    on = Scale(*scale, _LINE)
-    middle = _TALL // 2
-    parts = [Markup('<path class="axis" d="M{} {}H{}"/>').format(_MARGIN, middle, _MARGIN + _LINE)]
+    middle = _LINE_HEIGHT // 2
+    drawn = Markup('<path class="axis" d="M{} {}H{}"/>').format(_MARGIN, middle, _MARGIN + _LINE)
     if ends is not None:
-        low, high = (_short(_MARGIN + on.place(end)) for end in ends)
-        parts.append(
-            Markup('<path class="interval" d="M{} {}H{}M{} 2V14M{} 2V14"/>').format(
-                low, middle, high, low, high
-            )
+        low, high = (_short(_MARGIN + _along_line(end, *scale)) for end in ends)
+        drawn += Markup('<path class="interval" d="M{} {}H{}M{} 2V14M{} 2V14"/>').format(
+            low, middle, high, low, high
         )
     dot = Markup('<circle class="dot" cx="{}" cy="{}" r="3.5"/>')
-    parts.append(dot.format(_short(_MARGIN + on.place(mean)), middle))
-    return _inline("range", Markup("").join(parts))
+    drawn += dot.format(_short(_MARGIN + _along_line(mean, *scale)), middle)
+    return _inline("range", drawn)
 
 
 def scale_of(values: Sequence[float]) -> tuple[float, float]:
-    """Round ends, tenths where that is near enough, of a line that holds all values.
+    """Return the round ends of a scale that holds all values; tenths if these lie in 0 to 1.
 
     Args:
-        values: at least one.
+        values: at least one value.
     """
     low, high = min(values), max(values)
     if low >= 0 and high <= 1:
@@ -376,59 +357,61 @@ def scale_of(values: Sequence[float]) -> tuple[float, float]:
 
 
 def draw_share(count: int, total: int) -> Markup:
-    """A bar as long as a share; it stands beside its numbers."""
+    """Draw a bar as long as a share; it stands next to its numbers."""
     if not total:
         return Markup("")
-    width = _short(Scale(0, total, _LINE).place(count))
     drawn = Markup(
         '<rect class="trough" x="{}" y="4" width="{}" height="8" rx="2"/>'
         '<rect class="bar" x="{}" y="4" width="{}" height="8" rx="2"/>'
-    ).format(_MARGIN, _LINE, _MARGIN, width)
+    ).format(_MARGIN, _LINE, _MARGIN, _short(_along_line(count, 0, total)))
     return _inline("share", drawn)
+
+
+def _along_line(value: float, low: float, high: float) -> float:
+    """Return a value's distance from the start of a line that runs from low to high."""
+    span = high - low
+    share = 0.5 if span <= 0 else (value - low) / span
+    return round(min(max(share, 0.0), 1.0) * _LINE, 2)
 
 
 def _inline(kind: str, inner: Markup) -> Markup:
     element = Markup(
         '<svg class="inline {}" viewBox="0 0 {} {}" aria-hidden="true" focusable="false">{}</svg>'
     )
-    return element.format(kind, _LINE + 2 * _MARGIN, _TALL, inner)
+    return element.format(kind, _LINE + 2 * _MARGIN, _LINE_HEIGHT, inner)
 
 
-def _frame(name: str, title: str, description: str, height: int, inner: Markup) -> Markup:
-    """A drawing with its name and its gist, for who cannot see it."""
+def _drawing(name: str, title: str, description: str, height: int, inner: Markup) -> Markup:
+    """Wrap a drawing, with title and description for screen readers."""
     return Markup(
         '<svg class="drawing" viewBox="0 0 {} {}" role="group" aria-labelledby="{}-t {}-d">'
         '<title id="{}-t">{}</title><desc id="{}-d">{}</desc>{}</svg>'
     ).format(WIDTH, height, name, name, name, title, name, description, inner)
 
 
-def _hit(spoken: str, filters: Sequence[Mapping[str, object]], inner: Markup) -> Markup:
-    """A part of a drawing that filters the list of records."""
+def _button(name: str, count: int, filters: Sequence[Filter], inner: Markup) -> Markup:
+    """Wrap a part of a drawing that filters the list of records."""
+    label = f"{name}: {count:,} record{'s' * (count != 1)}"
     return Markup(
         '<g class="hit" role="button" tabindex="0" aria-label="{}" data-filter="{}">'
         "<title>{}</title>{}</g>"
-    ).format(spoken, filter_text(filters), spoken, inner)
+    ).format(label, filter_text(*filters), label, inner)
 
 
-def filter_text(filters: Sequence[Mapping[str, object]]) -> str:
-    """The value of a ``data-filter``: one filter, or several that all hold."""
+def filter_text(*filters: Filter) -> str:
+    """Return the ``data-filter`` value of one filter, or of several that all hold."""
     value = filters[0] if len(filters) == 1 else list(filters)
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def brief(count: int) -> str:
-    """A count in at most five characters, as far as that goes: ``12.3k``."""
+    """Return a count in at most five characters for any up to 9,999k: ``12.3k``."""
     if count < 10_000:  # noqa: PLR2004 - five digits do not fit into a bar
         return str(count)
     thousands = count / 1000
     return f"{thousands:.1f}k" if thousands < 100 else f"{thousands:.0f}k"  # noqa: PLR2004
 
 
-def number(value: float) -> str:
-    """A number for people, of six digits at most."""
-    return f"{value:g}"
-
-
 def _short(value: float) -> str:
-    """A place in a drawing: two digits behind the point, no more than it needs."""
+    """Return a coordinate with at most two decimals."""
     return f"{value:.2f}".rstrip("0").rstrip(".")

@@ -22,6 +22,9 @@ from labeler.sentences.characters import visible
 
 ASSETS = Path(__file__).parent / "assets"
 
+NO_NUMBER = "-"
+"""Text in place of an undefined number."""
+
 RECORD_STYLES = ("base.css", "record.css")
 RECORD_SCRIPTS = (
     "dom.js",
@@ -108,7 +111,12 @@ def _environment(folders: tuple[Path, ...]) -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["thousands"] = "{:,}".format
+    environment.filters |= {
+        "thousands": "{:,}".format,
+        "decimal": lambda value: NO_NUMBER if value is None else f"{value:.4f}",
+        "span": lambda ends: NO_NUMBER if ends is None else f"{ends[0]:.3f} to {ends[1]:.3f}",
+        "percent": lambda n, total: f"{100 * n / total:.1f} %" if total else NO_NUMBER,
+    }
     return environment
 
 

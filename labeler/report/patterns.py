@@ -1,7 +1,7 @@
-"""What the four TRACe metrics of a record, read together, say of a RAG system.
+"""Diagnosis patterns: combinations of a record's four TRACe metrics that suggest a remedy.
 
-The first three patterns and their remedies are those of the GPT labeling guide of the RAG capstone
-project; the last is their counterpart, which the guide describes without naming it.
+The first three patterns and their remedies come from the GPT labeling guide of the RAG capstone
+project; the last is their counterpart, which the guide describes without a name.
 """
 
 from __future__ import annotations
@@ -10,31 +10,31 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 HIGH = 0.7
-"""From here on a value is high: the guide's ideal for relevance, utilization and completeness."""
+"""Minimum of a high value: the guide's ideal for relevance, utilization and completeness."""
 LOW = 0.5
-"""Up to here a value is low. The guide draws no line; the low values in its examples are 0.3 to
-0.5, and what lies between low and high belongs to no pattern."""
+"""Maximum of a low value. The guide sets no threshold; the low values in its examples are 0.3 to
+0.5. Values between low and high belong to no pattern."""
 
 RELEVANCE = "relevance"
 """The guide's definition, relevant sentences over retrieved ones, not the fixed 20 of its code."""
 UTILIZATION = "utilization:capstone"
-"""The guide's own: utilized sentences over relevant ones. Over all retrieved ones, as RAGBench
-counts, it could never be low where relevance is low and never be told from it."""
+"""The guide's definition: utilized sentences over relevant ones. RAGBench divides by all retrieved
+sentences, so its utilization is low wherever relevance is low."""
 COMPLETENESS = "completeness"
 ADHERENCE = "adherence"
 
 METRICS = (RELEVANCE, UTILIZATION, COMPLETENESS, ADHERENCE)
-"""Ids of what patterns are read from."""
+"""Metric ids that the patterns depend on."""
 
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """What a pattern asks of one metric.
+    """A pattern's condition on one metric.
 
     Attributes:
         metric: the metric's id.
-        least: the value is this or more.
-        most: the value is this or less.
+        least: minimum of the value.
+        most: maximum of the value.
     """
 
     metric: str
@@ -42,7 +42,7 @@ class Condition:
     most: float = float("inf")
 
     def holds(self, value: float | None) -> bool | None:
-        """Whether a value fits; ``None`` where there is none."""
+        """Return whether a value meets the condition; ``None`` without a value."""
         return None if value is None else self.least <= value <= self.most
 
     def __str__(self) -> str:
@@ -55,15 +55,14 @@ class Condition:
 
 @dataclass(frozen=True)
 class Pattern:
-    """A pattern; a record may fit none, one or several.
+    """A pattern; a record may match none, one or several.
 
     Attributes:
         id: such as ``retrieved_but_unused``.
-        title: what it is, in a few words.
-        conditions: all of them hold in a record that fits.
-        meaning: what it says of the system.
-        advice: what to do about it.
-        good: whether it is what one hopes for.
+        title: name for readers.
+        conditions: conditions that a matching record meets, all of them.
+        meaning: what the pattern says about the system.
+        advice: the remedy.
     """
 
     id: str
@@ -71,15 +70,14 @@ class Pattern:
     conditions: tuple[Condition, ...]
     meaning: str
     advice: str
-    good: bool = False
 
-    def fits(self, values: Mapping[str, float | None]) -> bool | None:
-        """Whether a record fits; ``None`` where a value that would decide it is undefined.
+    def matches(self, values: Mapping[str, float | None]) -> bool | None:
+        """Return whether a record matches; ``None`` if that depends on an undefined value.
 
-        A record that misses one condition does not fit, whatever its undefined values might be.
+        A record that misses one condition does not match, whatever its undefined values.
 
         Args:
-            values: of :data:`METRICS`, by id; ``None``, or no entry, where undefined.
+            values: values of :data:`METRICS` by id; undefined ones are ``None`` or missing.
         """
         met = [condition.holds(values.get(condition.metric)) for condition in self.conditions]
         if False in met:
@@ -113,7 +111,6 @@ PATTERNS = (
         ),
         "Retrieval is to the point, the response uses it, and everything in it is supported.",
         "Nothing to mend: watch that it stays so.",
-        good=True,
     ),
     Pattern(
         "ungrounded",
@@ -126,6 +123,6 @@ PATTERNS = (
 )
 
 
-def patterns_of(values: Mapping[str, float | None]) -> tuple[bool | None, ...]:
-    """For each of :data:`PATTERNS`, whether a record fits; ``None`` where that is undefined."""
-    return tuple(pattern.fits(values) for pattern in PATTERNS)
+def match_patterns(values: Mapping[str, float | None]) -> tuple[bool | None, ...]:
+    """Return :meth:`Pattern.matches` for each of :data:`PATTERNS`."""
+    return tuple(pattern.matches(values) for pattern in PATTERNS)

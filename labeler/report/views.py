@@ -1,11 +1,13 @@
-"""What a page is told of a record: plain JSON, in which every text is already harmless to show.
+"""Records as JSON for the pages, with every text safe to show.
 
-The same view is drawn by the report, the review desk and the label diff.
+The report, the review app and the label diff draw the same views.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from typing_extensions import TypedDict
 
@@ -18,7 +20,7 @@ from labeler.labels.answers import (
     ReferenceLabelingOutput,
     judged_sentences,
 )
-from labeler.labels.record import LabelRecord
+from labeler.labels.record import LabelFailure, LabelRecord
 from labeler.sentences.characters import visible
 from labeler.sentences.example import Sentence
 
@@ -31,7 +33,7 @@ class SentenceView(TypedDict):
 
 
 class SupportView(TypedDict):
-    """The judgement of one response sentence."""
+    """The judgment of one response sentence."""
 
     supported: bool
     keys: list[str]
@@ -45,7 +47,7 @@ class ClaimView(TypedDict):
     sentence: str
     claim: str
     verdict: str
-    """What the documents say of it; of a claim of the reference, what the response says of it."""
+    """Verdict by the documents; for a claim of the reference answer, by the response."""
     supporting: list[str]
     contradicting: list[str]
     relevant: bool | None
@@ -58,7 +60,7 @@ class LabelView(TypedDict):
     relevant: list[str]
     utilized: list[str]
     support: dict[str, SupportView]
-    """By response sentence; one that nobody judged is missing."""
+    """By response sentence, without unjudged ones."""
     overall: bool
     overall_explanation: str
     relevance_explanation: str
@@ -71,7 +73,7 @@ class MetricView(TypedDict):
 
     value: float | None
     text: str
-    """As it is printed: ``0.2500 (1/4)``, or why there is none."""
+    """The value as printed, ``0.2500 (1/4)``, or ``undefined: no_relevant_sentences``."""
 
 
 class FindingView(TypedDict):
@@ -94,13 +96,13 @@ class RecordView(TypedDict):
     response: list[SentenceView]
     reference: list[SentenceView] | None
     label: LabelView | None
-    """``None`` where the reader must not see it yet."""
+    """``None`` if hidden from the reader."""
     metrics: dict[str, MetricView]
     findings: list[FindingView]
     doubt: float | None
     metadata: dict[str, str]
     made: dict[str, str]
-    """Model that answered, when, at what cost: facts for a person, by their names."""
+    """Facts about the label's creation, for readers: model, time, requests, repairs."""
 
 
 def record_view(
@@ -110,13 +112,13 @@ def record_view(
     findings: Sequence[Finding] = (),
     doubt: float | None = None,
 ) -> RecordView:
-    """All that a page shows of a record, with control and direction characters written out.
+    """Return a record's view, with control and direction characters written out.
 
     Args:
         record: the record.
         metrics: its metrics by id.
-        findings: what the audit found in it.
-        doubt: how doubtful it is, from 0 to 1.
+        findings: its audit findings.
+        doubt: its suspicion score, from 0 to 1.
     """
     example = record.example
     reply = record.reply
@@ -131,11 +133,11 @@ def record_view(
         "key": record.key,
         "signature": visible(str(record.signature)),
         "question": visible(example.question),
-        "documents": [sentence_views(document) for document in example.documents],
-        "response": sentence_views(example.response),
-        "reference": None if example.reference is None else sentence_views(example.reference),
+        "documents": [_sentence_views(document) for document in example.documents],
+        "response": _sentence_views(example.response),
+        "reference": None if example.reference is None else _sentence_views(example.reference),
         "label": label_view(record.label),
-        "metrics": {name: metric_view(ratio) for name, ratio in (metrics or {}).items()},
+        "metrics": {name: _metric_view(ratio) for name, ratio in (metrics or {}).items()},
         "findings": [finding_view(finding) for finding in findings],
         "doubt": doubt,
         "metadata": {visible(n): visible(str(v)) for n, v in example.metadata.items()},
@@ -143,13 +145,13 @@ def record_view(
     }
 
 
-def sentence_views(sentences: Sequence[Sentence]) -> list[SentenceView]:
-    """Sentences with their keys."""
+def _sentence_views(sentences: Sequence[Sentence]) -> list[SentenceView]:
+    """Return sentences with their keys."""
     return [{"key": sentence.key, "text": visible(sentence.text)} for sentence in sentences]
 
 
 def label_view(label: GPTLabelingOutput) -> LabelView:
-    """A label of any profile."""
+    """Return the view of a label of any profile."""
     return {
         "relevant": list(label.all_relevant_sentence_keys),
         "utilized": list(label.all_utilized_sentence_keys),
@@ -203,25 +205,37 @@ def _reference_claims(label: ReferenceLabelingOutput) -> list[ClaimView]:
     ]
 
 
-def metric_view(ratio: Ratio) -> MetricView:
-    """A metric's value, or why it has none."""
-    return {"value": ratio.value, "text": visible(ratio_text(ratio))}
+def finite_value(ratio: Ratio) -> float | None:
+    """Return a ratio's value; ``None`` for NaN and infinity, which JSON cannot hold."""
+    value = ratio.value
+    return None if value is None or not math.isfinite(value) else value
 
 
-def ratio_text(ratio: Ratio) -> str:
-    """A ratio as it is printed: ``0.2500 (1/4)``, or ``undefined: no_relevant_sentences``."""
+def _metric_view(ratio: Ratio) -> MetricView:
     value = ratio.value
     if value is None:
-        return f"undefined: {ratio.undefined or 'no value'}"
-    counted = isinstance(ratio.numerator, int) and ratio.denominator
-    return f"{value:.4f} ({ratio.numerator}/{ratio.denominator})" if counted else f"{value:.4f}"
+        text = f"undefined: {ratio.undefined or 'no value'}"
+    elif isinstance(ratio.numerator, int) and ratio.denominator:
+        text = f"{value:.4f} ({ratio.numerator}/{ratio.denominator})"
+    else:
+        text = f"{value:.4f}"
+    return {"value": finite_value(ratio), "text": visible(text)}
 
 
 def finding_view(finding: Finding) -> FindingView:
-    """A finding; its message may quote what a judge wrote."""
+    """Return the view of a finding, whose message may quote a judge."""
     return {
         "check": finding.check,
         "severity": finding.severity,
         "message": visible(finding.message),
         "keys": list(finding.keys),
+    }
+
+
+def failure_view(failure: LabelFailure) -> dict[str, Any]:
+    """Return the view of a failed row; a file from elsewhere may give no reason."""
+    reason = visible(failure.reason) or "(none)"
+    return {
+        "id": visible(failure.id),
+        "failed": {"reason": reason, "message": visible(failure.message)},
     }

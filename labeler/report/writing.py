@@ -1,12 +1,12 @@
-"""Writes a report: one HTML file, or several where there are very many records."""
+"""Write a report: one HTML file, or several if there are very many records."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import tempfile
+from collections.abc import Iterable
 from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 from markupsafe import Markup
 
@@ -14,22 +14,14 @@ from labeler.calculators import Intervals, select_metrics
 from labeler.data.label_files import replaced
 from labeler.errors import UsageError
 from labeler.labels.record import AnyOutcome
-from labeler.report.figures import Part, summary_of
-from labeler.report.gathering import (
-    CHUNK_SIZE,
-    Gathered,
-    Order,
-    gather,
-    index,
-    spooled,
-    with_findings,
-)
 from labeler.report.page import RECORD_SCRIPTS, RECORD_STYLES, data_block, render_page
+from labeler.report.report_data import CHUNK_SIZE, Order, ReportData
+from labeler.report.summary import ReportFile, Summary
 from labeler.sentences.characters import visible
 from labeler.version import __version__
 
 RECORDS_PER_FILE = 10_000
-"""So that a browser opens each file at once."""
+"""Default number of records per file, which a browser opens at once."""
 
 TEMPLATE = "report.html.j2"
 STYLES = (*RECORD_STYLES, "charts.css", "report.css")
@@ -50,7 +42,7 @@ SCRIPTS = (
 )
 
 _RECORDS = Markup("<!--records-->")
-"""Where the packed records stand in a page. No text of a stranger can hold it unescaped."""
+"""Placeholder of the packed records. Escaped text never contains it."""
 _INTERVALS = Intervals()
 
 
@@ -66,30 +58,30 @@ def write_report(
     order: Order = "doubt",
     records_per_file: int = RECORDS_PER_FILE,
 ) -> list[Path]:
-    """Write labels as a page that a browser opens from the disk: figures, and every record.
+    """Write labels as an offline page: figures, and every record.
 
-    The same labels make the same bytes: no time of writing is in them. Files appear when all of
-    them are whole. Outcomes are read once, and their texts are not kept in memory.
+    The same labels give the same bytes: the time of writing is not in them. Files appear only when
+    all of them are complete. Outcomes are read once, and their texts are not kept in memory.
 
     Args:
-        outcomes: labels and failures; what else is there, and canaries, are left out.
-        path: the file; further ones are ``report.2.html`` and so on beside ``report.html``.
-        name: of the labels, for people.
-        by: name of a metadata column to part figures by.
-        metrics: ids; by default each once that the labels have the fields for, and what patterns
-            of diagnosis are read from.
-        intervals: how confidence intervals of the means are found; ``None`` for none.
-        title: of the page.
-        order: in what order its list of records begins.
-        records_per_file: a multiple of 100.
+        outcomes: outcomes of any kind; only labels and their failures count, without canaries.
+        path: path of the file; further files are ``report.2.html`` etc. next to ``report.html``.
+        name: name of the labels, for readers.
+        by: name of the grouping column.
+        metrics: metric ids; by default the metrics that the labels have the fields for, in their
+            default definitions, and the metrics of the diagnosis patterns.
+        intervals: settings of the confidence intervals of the means; ``None`` for none.
+        title: title of the page.
+        order: initial order of the list of records.
+        records_per_file: maximum records per file, a multiple of 100.
 
     Returns:
-        The files, in the order of the records in them.
+        The files, in the order of their records.
 
     Raises:
-        UsageError: there is no label and no failure, a column is in no row, a number is out of its
+        UsageError: there is no label and no failure, no row has a column, a number is out of
             range, or a file cannot be written.
-        UnknownName: a metric is in no catalog.
+        UnknownName: there is no such metric.
     """
     if records_per_file < CHUNK_SIZE or records_per_file % CHUNK_SIZE:
         raise UsageError(
@@ -97,75 +89,64 @@ def write_report(
         )
     path = Path(path)
     chosen = None if metrics is None else select_metrics(metrics)
-    with spooled(path.parent) as spool:
-        gathered = gather(outcomes, spool, by=by, metrics=chosen, intervals=intervals)
-        if not len(gathered.entries):
+    with ExitStack() as stack:
+        try:
+            texts = stack.enter_context(tempfile.TemporaryFile(dir=path.parent))
+        except OSError as error:
+            raise UsageError(
+                f"cannot write in {path.parent}: {error.strerror}; check the folder"
+            ) from error
+        data = ReportData(outcomes, texts, by=by, metrics=chosen, intervals=intervals)
+        if not data.entries:
             raise UsageError(
                 f"no labels in {name}: label rows first, with 'labeler label', "
                 "or check that it is the right file"
             )
-        parts = _parts(path, len(gathered.entries), records_per_file)
-        pages = _Pages(gathered, parts, name, title or f"Labels of {name}", order)
-        chunks = with_findings(spool.chunks(), gathered)
-        return _write(pages, chunks, records_per_file // CHUNK_SIZE)
+        files = _files(path, len(data.entries), records_per_file)
+        pages = _render(data, files, name=name, title=title or f"Labels of {name}", order=order)
+        views = data.views()
+        # The files are renamed into place together, when the stack is closed.
+        for file, page in zip(files, pages, strict=True):
+            output = stack.enter_context(replaced(path.with_name(file.name)))
+            head, _, tail = page.partition(_RECORDS)
+            output.write(head)
+            records = file.last - file.first + 1
+            for number, first in enumerate(range(0, records, CHUNK_SIZE)):
+                chunk = list(islice(views, min(CHUNK_SIZE, records - first)))
+                output.write(data_block(f"chunk-{number}", chunk))
+            output.write(tail)
+    return [path.with_name(file.name) for file in files]
 
 
-def _parts(path: Path, records: int, records_per_file: int) -> list[tuple[Path, Part]]:
-    """The files, and which records stand in each."""
-    parts = []
+def _files(path: Path, records: int, records_per_file: int) -> list[ReportFile]:
+    """Distribute the records over files."""
+    files = []
     for place, first in enumerate(range(0, records, records_per_file)):
-        own = path if not place else path.with_name(f"{path.stem}.{place + 1}{path.suffix}")
-        last = min(first + records_per_file, records)
-        parts.append((own, Part(own.name, first + 1, last)))
-    return parts
+        name = path.name if not place else f"{path.stem}.{place + 1}{path.suffix}"
+        files.append(ReportFile(name, first + 1, min(first + records_per_file, records)))
+    return files
 
 
-def _write(pages: _Pages, chunks: Iterator[list[Any]], chunks_per_file: int) -> list[Path]:
-    """Write all files; none of them takes its place before the last is whole."""
-    with ExitStack() as whole:
-        for place, (path, _) in enumerate(pages.parts):
-            file = whole.enter_context(replaced(path))
-            head, tail = pages.page(place)
-            file.write(head)
-            for number, chunk in enumerate(islice(chunks, chunks_per_file)):
-                file.write(data_block(f"chunk-{number}", chunk))
-            file.write(tail)
-    return [path for path, _ in pages.parts]
-
-
-class _Pages:
-    """The pages of a report, but for the records in them."""
-
-    def __init__(
-        self,
-        gathered: Gathered,
-        parts: Sequence[tuple[Path, Part]],
-        name: str,
-        title: str,
-        order: Order,
-    ) -> None:
-        self.parts = parts
-        self._gathered, self._order, self._name = gathered, order, name
-        self._described = [part for _, part in parts]
-        self._values = {
-            "title": visible(title),
-            "name": visible(name),
+def _render(
+    data: ReportData, files: list[ReportFile], *, name: str, title: str, order: Order
+) -> Iterable[str]:
+    """Render each file's page with a placeholder for its records."""
+    summary = Summary(data, files)
+    parts = [
+        {"file": file.name, "first": file.first - 1, "count": file.last - file.first + 1}
+        for file in files
+    ]
+    for file in files:
+        records = data.index(slice(file.first - 1, file.last))
+        index = {"name": visible(name), "order": order, **records, "parts": parts}
+        values = {
+            "title": title,
+            "name": name,
             "version": __version__,
-            "parts": self._described,
+            "files": files,
+            "file": file,
+            "summary": summary,
+            "index": data_block("index", index),
             "records": _RECORDS,
-            "summary": summary_of(gathered, self._described),
         }
-
-    def page(self, place: int) -> tuple[str, str]:
-        """What stands before the records of a file, and what stands behind them."""
-        part = self._described[place]
-        described = [
-            {"file": each.file, "first": each.first - 1, "count": each.last - each.first + 1}
-            for each in self._described
-        ]
-        own = slice(part.first - 1, part.last)
-        told = index(self._gathered, own, name=self._name, order=self._order, parts=described)
-        values = self._values | {"part": part, "index": data_block("index", told)}
-        page = render_page(TEMPLATE, values, styles=STYLES, scripts=SCRIPTS)
-        head, _, tail = page.partition(_RECORDS)
-        return head, tail
+        yield render_page(TEMPLATE, values, styles=STYLES, scripts=SCRIPTS)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import base64
 import gzip
+import io
 import json
 import re
 from collections import Counter
@@ -17,8 +18,8 @@ from labeler.data.label_files import read_outcomes, write_outcomes
 from labeler.errors import UnknownName, UsageError
 from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord, label_key
 from labeler.report import write_report
-from labeler.report.gathering import gather, spooled
 from labeler.report.page import data_block, pack
+from labeler.report.report_data import ReportData
 from labeler.report.views import record_view
 from labeler.sentences.characters import visible
 from labelled import (
@@ -468,10 +469,9 @@ def test_a_failure_without_a_reason_is_a_failure_all_the_same(path: Path) -> Non
     assert records["doubt"][1] is not None
 
 
-def test_subsets_beyond_those_that_are_listed_take_no_time(path: Path) -> None:
+def test_subsets_beyond_those_that_are_listed_take_no_time() -> None:
     """Their intervals would be found for nobody; the browser knows all of them."""
     made = [record(id=f"r{n}", metadata={"set": f"{n:03}"}) for n in range(60)]
-    with spooled(path.parent) as spool:
-        gathered = gather(made, spool, by="set", intervals=Intervals(resamples=100))
-    assert len(gathered.subsets) == 60
-    assert {row.group for row in gathered.grouped} == {f"{n:03}" for n in range(50)}
+    data = ReportData(made, io.BytesIO(), by="set", intervals=FEW)
+    assert len(data.groups) == 60
+    assert {row.group for row in data.grouped} == {f"{n:03}" for n in range(50)}

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from labeler.calculators import measure, select_metrics
-from labeler.report.patterns import METRICS, PATTERNS, patterns_of
+from labeler.report.patterns import METRICS, PATTERNS, match_patterns
 from labelled import record
 
 
@@ -17,7 +17,7 @@ def _values(
 
 
 def _fitting(values: dict[str, float | None]) -> list[str]:
-    fits = patterns_of(values)
+    fits = match_patterns(values)
     return [pattern.id for pattern, one in zip(PATTERNS, fits, strict=True) if one]
 
 
@@ -53,14 +53,14 @@ def test_thresholds_belong_to_the_pattern(
     values: dict[str, float | None], *, expected: bool
 ) -> None:
     """High is 0.7 or more, low is 0.5 or less."""
-    assert patterns_of(values)[0] is expected
+    assert match_patterns(values)[0] is expected
 
 
 def test_an_undefined_value_leaves_open_only_what_it_decides() -> None:
     """Without completeness an adherent record may or may not be incomplete, another cannot be."""
     adherent, other = _values(0.9, 0.9, None, 1.0), _values(0.9, 0.9, None, 0.0)
-    assert patterns_of(adherent) == (False, None, None, False)
-    assert patterns_of(other) == (False, False, False, True)
+    assert match_patterns(adherent) == (False, None, None, False)
+    assert match_patterns(other) == (False, False, False, True)
 
 
 def test_nothing_relevant_is_no_good_retrieval() -> None:
@@ -68,7 +68,7 @@ def test_nothing_relevant_is_no_good_retrieval() -> None:
     row = measure(record(relevant=(), utilized=()), select_metrics(METRICS))
     values = {name: ratio.value for name, ratio in row.metrics.items()}
     assert values == _values(0.0, 0.0, None, 1.0)
-    assert patterns_of(values) == (False, None, False, False)
+    assert match_patterns(values) == (False, None, False, False)
 
 
 def test_conditions_read_as_they_are_meant() -> None:

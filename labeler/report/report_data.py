@@ -1,0 +1,269 @@
+"""The data of a report, gathered in one pass over outcomes.
+
+Memory holds a few numbers per record: its metrics, findings and place. Its texts wait in a file.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import IO, Any, Literal
+
+from labeler.audit import audit_labels
+from labeler.calculators import (
+    Intervals,
+    Metric,
+    MetricsRow,
+    Ratio,
+    SummaryRow,
+    measure,
+    select_metrics,
+    summarize,
+)
+from labeler.calculators.summary import group_name
+from labeler.errors import UsageError
+from labeler.labels.record import (
+    AnyOutcome,
+    LabelFailure,
+    LabelRecord,
+    Outcome,
+    is_canary,
+    records_of,
+)
+from labeler.report.patterns import METRICS as PATTERN_METRICS
+from labeler.report.patterns import PATTERNS, match_patterns
+from labeler.report.views import failure_view, finding_view, finite_value, record_view
+from labeler.sentences.characters import visible
+
+Order = Literal["doubt", "file"]
+"""Initial order of the list of records: highest suspicion score first, or as in the file."""
+
+CHUNK_SIZE = 100
+"""Records that a page unpacks together."""
+
+MAX_GROUPS = 50
+"""Maximum number of groups with figures; the browser filters by any."""
+
+QUESTION = "question"
+"""The grouping column that every record has, although it is no metadata."""
+_QUESTION_LENGTH = 200
+"""Characters of a question in the list of records."""
+
+
+@dataclass(slots=True)
+class Entry:
+    """A record in the list of records.
+
+    Attributes:
+        id: the row's id.
+        question: beginning of the question; empty for a failed row.
+        group: value of the grouping column; ``None`` without one.
+        signature: index of the label's signature; -1 if no request was made.
+        failed: reason code of a failed row; ``None`` for a label.
+        values: metric values by id.
+        patterns: match of each pattern, see :func:`match_patterns`; empty for a failed row.
+        checks: indexes of the audit checks with findings.
+        doubt: suspicion score; ``None`` for a failed row.
+    """
+
+    id: str
+    question: str
+    group: str | None
+    signature: int
+    failed: str | None
+    values: Mapping[str, float | None]
+    patterns: Sequence[bool | None]
+    checks: Sequence[int] = ()
+    doubt: float | None = None
+
+
+class ReportData:
+    """The data of a report.
+
+    Args:
+        outcomes: outcomes of any kind; only labels and their failures count, without canaries.
+        file: empty temporary file that takes the texts of the records.
+        by: name of the grouping column, a metadata column or ``question``.
+        metrics: by default the metrics that a row's label has the fields for, in their default
+            definitions, and the metrics of the patterns.
+        intervals: settings of the confidence intervals; ``None`` for none.
+
+    Attributes:
+        entries: the records, in the order of the outcomes.
+        metrics: metrics that some row was measured with.
+        signatures: distinct printed signatures, in the order of the outcomes.
+        groups: distinct values of the grouping column, sorted.
+        overall: summaries for each signature.
+        grouped: summaries for each signature and group, of the first groups; empty without a
+            grouping column.
+        audit: audit of the labels.
+        made: creation times of the first and the last label, if known.
+
+    Raises:
+        UsageError: no row has a column.
+    """
+
+    def __init__(
+        self,
+        outcomes: Iterable[AnyOutcome],
+        file: IO[bytes],
+        *,
+        by: str | None = None,
+        metrics: Sequence[Metric] | None = None,
+        intervals: Intervals | None = None,
+    ) -> None:
+        self.by, self.intervals = by, intervals
+        self.entries: list[Entry] = []
+        self.made: tuple[str, str] | None = None
+        self._file, self._metrics = file, metrics
+        self._pattern_metrics = select_metrics(PATTERN_METRICS)
+        self._rows: list[MetricsRow] = []
+        self._signatures: dict[str, int] = {}
+        self._ratios: dict[Ratio, Ratio] = {}
+        """Shared instances: there are few distinct ratios and many records."""
+        self._columns: set[str] = set()
+        self.audit = audit_labels(self._added(outcomes), by=by)
+        self._check_columns()
+        self._add_findings()
+        self.signatures = tuple(self._signatures)
+        self.groups = sorted({entry.group for entry in self.entries if entry.group is not None})
+        measured = {name for row in self._rows for name in row.metrics}
+        if metrics is None:
+            metrics = [*dict.fromkeys((*select_metrics(), *self._pattern_metrics))]
+        self.metrics = [metric for metric in metrics if metric.id in measured]
+        self.overall = self._summarize(self._rows, None)
+        self.grouped = [] if by is None else self._summarize(self._rows_of_shown_groups(), by)
+
+    def views(self) -> Iterator[dict[str, Any]]:
+        """Read the views of the records from the file, and add the findings."""
+        self._file.seek(0)
+        audited = iter(self.audit.records)
+        for line in self._file:
+            view: dict[str, Any] = json.loads(line)
+            if "failed" not in view:
+                record = next(audited)
+                view["findings"] = [finding_view(finding) for finding in record.findings]
+                view["doubt"] = record.doubt
+            yield view
+
+    def index(self, part: slice) -> dict[str, Any]:
+        """Return the data of a page's list of records.
+
+        Args:
+            part: the records in the page.
+        """
+        entries = self.entries[part]
+        places = {group: place for place, group in enumerate(self.groups)}
+        return {
+            "total": len(self.entries),
+            "metrics": [metric.id for metric in self.metrics],
+            "higher_is_better": [metric.higher_is_better for metric in self.metrics],
+            "checks": [
+                {"id": check.id, "severity": check.severity, "title": check.title, "why": check.why}
+                for check in self.audit.checks
+            ],
+            "subset": {
+                "column": None if self.by is None else visible(self.by),
+                "values": self.groups,
+            },
+            "signatures": [visible(signature) for signature in self.signatures],
+            "patterns": [{"id": p.id, "title": p.title, "advice": p.advice} for p in PATTERNS],
+            "records": {
+                "id": [entry.id for entry in entries],
+                "question": [entry.question for entry in entries],
+                "subset": [-1 if e.group is None else places[e.group] for e in entries],
+                "signature": [entry.signature for entry in entries],
+                "doubt": [entry.doubt for entry in entries],
+                "failed": [entry.failed for entry in entries],
+                "metrics": {m.id: [e.values.get(m.id) for e in entries] for m in self.metrics},
+                "findings": [entry.checks for entry in entries],
+                "patterns": [
+                    [place for place, match in enumerate(entry.patterns) if match]
+                    for entry in entries
+                ],
+            },
+            "chunk_size": CHUNK_SIZE,
+            "first": part.start,
+        }
+
+    def _added(self, outcomes: Iterable[AnyOutcome]) -> Iterator[Outcome]:
+        """Add each outcome, then pass it on."""
+        for outcome in records_of(outcomes, "label"):
+            if not is_canary(outcome):
+                self._add(outcome)
+                yield outcome
+
+    def _add(self, outcome: Outcome) -> None:
+        row = measure(outcome, self._metrics)
+        missing = [metric for metric in self._pattern_metrics if metric.id not in row.metrics]
+        metrics = row.metrics | measure(outcome, missing).metrics
+        if self._metrics is None:
+            row = replace(row, metrics=metrics)
+        if isinstance(outcome, LabelRecord):
+            row = replace(row, metadata={QUESTION: outcome.example.question} | row.metadata)
+        self._columns.update(row.metadata)
+        group = group_name(row, self.by)
+        entry = Entry(
+            id=visible(outcome.id),
+            question="",
+            group=None if group is None else visible(group),
+            signature=-1 if row.label is None else self._signature(row.label),
+            failed=None,
+            values={name: finite_value(ratio) for name, ratio in row.metrics.items()},
+            patterns=(),
+        )
+        self.entries.append(entry)
+        self._rows.append(self._without_texts(row))
+        if isinstance(outcome, LabelFailure):
+            view: Mapping[str, Any] = failure_view(outcome)
+            entry.failed = view["failed"]["reason"]
+        else:
+            view = record_view(outcome, metrics=row.metrics)
+            entry.question = visible(outcome.example.question[:_QUESTION_LENGTH])
+            values = {name: finite_value(metrics[name]) for name in PATTERN_METRICS}
+            entry.patterns = match_patterns(values)
+            self._note_time(outcome.reply.created_at)
+        self._file.write(json.dumps(view, separators=(",", ":")).encode("ascii") + b"\n")
+
+    def _signature(self, printed: str) -> int:
+        return self._signatures.setdefault(printed, len(self._signatures))
+
+    def _without_texts(self, row: MetricsRow) -> MetricsRow:
+        """Return a row with only the data that summaries read."""
+        shared = self._ratios.setdefault
+        metrics = {name: shared(ratio, ratio) for name, ratio in row.metrics.items()}
+        columns = (self.by, self.intervals.group if self.intervals else None)
+        metadata = {name: row.metadata[name] for name in columns if name in row.metadata}
+        return replace(row, metrics=metrics, versions="", metadata=metadata)
+
+    def _note_time(self, at: str | None) -> None:
+        if at:
+            first, last = self.made or (at, at)
+            self.made = (min(first, at), max(last, at))
+
+    def _check_columns(self) -> None:
+        group = self.intervals.group if self.intervals else None
+        for name, purpose in ((self.by, "to part by"), (group, "to draw records by")):
+            if name is not None and self._rows and name not in self._columns:
+                have = ", ".join(sorted(self._columns)) or "none"
+                raise UsageError(f"no row has a column {name!r} {purpose}; columns: {have}")
+
+    def _add_findings(self) -> None:
+        places = {check.id: place for place, check in enumerate(self.audit.checks)}
+        labeled = (entry for entry in self.entries if entry.failed is None)
+        for entry, audited in zip(labeled, self.audit.records, strict=True):
+            checks = {finding.check for finding in audited.findings}
+            entry.checks = sorted(places[check] for check in checks)
+            entry.doubt = audited.doubt
+
+    def _rows_of_shown_groups(self) -> list[MetricsRow]:
+        """Return the rows of the groups with figures: intervals of others take time for nothing."""
+        shown = frozenset(self.groups[:MAX_GROUPS])
+        pairs = zip(self._rows, self.entries, strict=True)
+        return [row for row, entry in pairs if entry.group in shown]
+
+    def _summarize(self, rows: Sequence[MetricsRow], by: str | None) -> list[SummaryRow]:
+        if all(row.label is None for row in rows):
+            return []
+        return summarize(rows, self.metrics, by, intervals=self.intervals)

@@ -1,0 +1,381 @@
+"""The summary of a report: the figures above its records, computed for the template."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+from urllib.parse import quote, urlencode
+
+from markupsafe import Markup
+
+from labeler.audit import Check
+from labeler.calculators import Intervals, Metric, SummaryRow
+from labeler.report import charts
+from labeler.report.charts import filter_text
+from labeler.report.patterns import COMPLETENESS, PATTERNS, RELEVANCE, UTILIZATION, Pattern
+from labeler.report.report_data import MAX_GROUPS, ReportData
+from labeler.sentences.characters import visible
+
+PAIRS = (
+    (RELEVANCE, UTILIZATION),
+    (COMPLETENESS, "adherence_fraction"),
+    (RELEVANCE, COMPLETENESS),
+    ("faithfulness", "answer_relevancy"),
+    ("context_recall", "claim_recall"),
+)
+"""Metrics to plot against each other, if records have both."""
+_MIN_PAIRS = 2
+
+MAX_DOUBTFUL = 50
+"""Maximum records in the list of the most suspicious."""
+MAX_REASONS = 20
+"""Maximum reasons of failures listed; the browser filters by any."""
+MAX_CONFIGURATIONS = 20
+"""Maximum judge configurations with figures; the browser filters by any."""
+
+
+class ReportFile(NamedTuple):
+    """A file of a report, and the records in it, counted from 1."""
+
+    name: str
+    first: int
+    last: int
+
+
+class SummaryLine(NamedTuple):
+    """A summary row with its plot.
+
+    Attributes:
+        row: the summary.
+        plot: mean and interval.
+        group: the group, if the row is of one.
+        filter: filter set by a click on the group.
+    """
+
+    row: SummaryRow
+    plot: Markup
+    group: str = ""
+    filter: str = ""
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """Ends of the mean's confidence interval."""
+        return _ends(self.row)
+
+
+class Plot(NamedTuple):
+    """A chart and its table.
+
+    Attributes:
+        chart: the counts.
+        note: how many records the chart shows.
+        drawing: the drawing.
+    """
+
+    chart: charts.Histogram | charts.Heat
+    note: str
+    drawing: Markup
+
+
+class GroupTable(NamedTuple):
+    """One metric by group.
+
+    Attributes:
+        metric: the metric.
+        lines: one line per group.
+        scale: values at both ends of the plots.
+    """
+
+    metric: Metric
+    lines: Sequence[SummaryLine]
+    scale: tuple[float, float]
+
+
+class PatternCount(NamedTuple):
+    """The number of records that match a pattern.
+
+    Attributes:
+        pattern: the pattern.
+        matching: matching records.
+        total: records for which the match is defined.
+        undefined: other records.
+        plot: bar of the share.
+        filter: filter set by a click.
+    """
+
+    pattern: Pattern
+    matching: int
+    total: int
+    undefined: int
+    plot: Markup
+    filter: str
+
+
+class CheckCount(NamedTuple):
+    """The number of records with findings of a check.
+
+    Attributes:
+        check: the check.
+        flagged: records with a finding.
+        records: records that the check applies to.
+        plot: bar of the share.
+        filter: filter set by a click.
+        groups: flagged and all records of each listed group.
+    """
+
+    check: Check
+    flagged: int
+    records: int
+    plot: Markup
+    filter: str
+    groups: Sequence[tuple[int, int]]
+
+
+class DoubtfulRecord(NamedTuple):
+    """A record in the list of the most suspicious.
+
+    Attributes:
+        link: address of the record.
+        id: the row's id.
+        question: beginning of the question.
+        doubt: suspicion score.
+        checks: titles of the checks with findings.
+    """
+
+    link: str
+    id: str
+    question: str
+    doubt: float
+    checks: Sequence[str]
+
+
+class Summary:
+    """The summary of a report.
+
+    Args:
+        data: the data of the report.
+        files: the files that hold the records.
+
+    Attributes:
+        labeled: number of labels.
+        unlabeled: number of failed rows.
+        failed: reason, count and filter of failed rows, the most frequent first.
+        more_reasons: number of reasons not listed.
+        contradicted: records with a contradiction.
+        suspected: further records with a suspicion.
+        configurations: figures of each judge configuration.
+        more_configurations: number of configurations without figures.
+        doubtful: the most suspicious records.
+        groups: listed groups.
+        more_groups: number of groups not listed.
+        column: name of the grouping column.
+        made: creation times of the first and the last label, if known.
+    """
+
+    def __init__(self, data: ReportData, files: Sequence[ReportFile]) -> None:
+        reasons = Counter(entry.failed for entry in data.entries if entry.failed is not None)
+        ranked = sorted(reasons.items(), key=lambda item: (-item[1], item[0]))
+        self.unlabeled = reasons.total()
+        self.labeled = len(data.entries) - self.unlabeled
+        self.failed = [
+            (reason, count, filter_text({"failed": reason}))
+            for reason, count in ranked[:MAX_REASONS]
+        ]
+        self.more_reasons = max(0, len(ranked) - MAX_REASONS)
+        self.contradicted = data.audit.worst["contradiction"]
+        self.suspected = data.audit.worst["suspicion"]
+        configurations = len(data.signatures)
+        self.configurations = [
+            ConfigurationSummary(data, place)
+            for place in range(min(configurations, MAX_CONFIGURATIONS))
+        ]
+        self.more_configurations = configurations - len(self.configurations)
+        self.doubtful = list(_most_doubtful(data, files))
+        self.groups = data.groups[:MAX_GROUPS]
+        self.more_groups = len(data.groups) - len(self.groups)
+        self.column, self.made = data.by, data.made
+
+
+class ConfigurationSummary:
+    """Figures of the labels of one judge configuration; they are never mixed with others.
+
+    Args:
+        data: the data of the report.
+        place: index of the configuration's signature.
+
+    Attributes:
+        number: number of the configuration, from 1.
+        filter: filter set by a click.
+        facts: name and value of each part of the signature.
+        labeled: number of labels.
+        failed: number of failed rows by reason.
+        lines: the metrics over all records.
+        methods: sentence on the methods of the intervals.
+    """
+
+    def __init__(self, data: ReportData, place: int) -> None:
+        self._data, self._signature = data, data.signatures[place]
+        self._entries = [
+            entry for entry in data.entries if entry.signature == place and entry.failed is None
+        ]
+        self._filters = [{"signature": place}] if len(data.signatures) > 1 else []
+        self._rows = [row for row in data.overall if row.label == self._signature]
+        self.number = place + 1
+        self.filter = filter_text({"signature": place})
+        parts = (part.partition(":") for part in self._signature.split("|"))
+        self.facts = [(name, value) for name, _, value in parts]
+        self.labeled = len(self._entries)
+        self.failed = self._rows[0].failed if self._rows else {}
+        self.lines = [SummaryLine(row, _interval_plot(row, (0.0, 1.0))) for row in self._rows]
+        self.methods = _interval_methods(self._rows, data.intervals)
+
+    @property
+    def histograms(self) -> Iterator[Plot]:
+        """The distribution of each metric."""
+        for place, row in enumerate(self._rows):
+            values = [entry.values.get(row.metric.id) for entry in self._entries]
+            defined = [value for value in values if value is not None]
+            if defined:
+                chart = charts.Histogram.of(row.metric.id, defined)
+                yield self._plot(chart, len(defined), f"h{place}")
+
+    @property
+    def heats(self) -> list[Plot]:
+        """Metrics against each other."""
+        plots = []
+        for place, (x, y) in enumerate(_pairs([row.metric.id for row in self._rows])):
+            both = [(entry.values.get(x), entry.values.get(y)) for entry in self._entries]
+            pairs = [(a, b) for a, b in both if a is not None and b is not None]
+            if pairs:
+                plots.append(self._plot(charts.Heat.of(x, y, pairs), len(pairs), f"m{place}"))
+        return plots
+
+    def _plot(self, chart: charts.Histogram | charts.Heat, shown: int, name: str) -> Plot:
+        note = f"{shown:,} record{'s' * (shown != 1)}"
+        if shown < self.labeled:
+            note += f", {self.labeled - shown:,} without a value"
+        drawing = chart.draw(f"way{self.number}-{name}", self._filters)
+        return Plot(chart, note, drawing)
+
+    @property
+    def group_tables(self) -> list[GroupTable]:
+        """The metrics by group."""
+        shown = set(self._data.groups[:MAX_GROUPS])
+        rows = [row for row in self._data.grouped if row.label == self._signature]
+        tables = []
+        for metric in dict.fromkeys(row.metric for row in rows):
+            named = [(visible(row.group or ""), row) for row in rows if row.metric is metric]
+            listed = [(group, row) for group, row in named if group in shown]
+            scale = _scale([row for _, row in listed])
+            lines = [
+                SummaryLine(
+                    row,
+                    _interval_plot(row, scale),
+                    group,
+                    filter_text({"subset": group}, *self._filters),
+                )
+                for group, row in listed
+            ]
+            if lines:
+                tables.append(GroupTable(metric, lines, scale))
+        return tables
+
+    @property
+    def patterns(self) -> Iterator[PatternCount]:
+        """The number of records that match each pattern."""
+        for place, pattern in enumerate(PATTERNS):
+            counts = Counter(entry.patterns[place] for entry in self._entries)
+            total = counts[True] + counts[False]
+            plot = charts.draw_share(counts[True], total)
+            chosen = filter_text({"pattern": pattern.id}, *self._filters)
+            yield PatternCount(pattern, counts[True], total, counts[None], plot, chosen)
+
+    @property
+    def checks(self) -> list[CheckCount]:
+        """The checks that apply to some record, the most frequent findings first."""
+        rows = [row for row in self._data.audit.rows if row.label == self._signature]
+        counts = []
+        for check in self._data.audit.checks:
+            own = [row for row in rows if row.check is check]
+            flagged, records = sum(row.flagged for row in own), sum(row.records for row in own)
+            if not records:
+                continue
+            by_group = {
+                visible(r.group): (r.flagged, r.records) for r in own if r.group is not None
+            }
+            counts.append(
+                CheckCount(
+                    check=check,
+                    flagged=flagged,
+                    records=records,
+                    plot=charts.draw_share(flagged, records),
+                    filter=filter_text({"check": check.id}, *self._filters),
+                    groups=[
+                        by_group.get(group, (0, 0)) for group in self._data.groups[:MAX_GROUPS]
+                    ],
+                )
+            )
+        return sorted(counts, key=lambda count: -count.flagged / count.records)
+
+
+def _interval_methods(rows: Iterable[SummaryRow], intervals: Intervals | None) -> str:
+    """Name the methods by which the intervals of summaries were computed."""
+    if intervals is None:
+        return ""
+    found = dict.fromkeys(row.interval.method for row in rows if row.interval)
+    words = ", ".join(method.replace("_", " ") for method in found) or "none, for want of records"
+    bootstrap = any(method.startswith("bca") for method in found)
+    drawn = f", {intervals.resamples:,} resamples, seed {intervals.seed}" if bootstrap else ""
+    together = f", records drawn by {intervals.group}" if intervals.group else ""
+    return f"{intervals.level * 100:g} % intervals of the mean: {words}{drawn}{together}."
+
+
+def _interval_plot(row: SummaryRow, scale: tuple[float, float]) -> Markup:
+    """Draw mean and interval; nothing if the mean is undefined or off the scale."""
+    if row.mean is None or not scale[0] <= row.mean <= scale[1]:
+        return Markup("")
+    return charts.draw_interval(row.mean, _ends(row), scale)
+
+
+def _ends(row: SummaryRow) -> tuple[float, float] | None:
+    return (row.interval.low, row.interval.high) if row.interval else None
+
+
+def _scale(rows: Sequence[SummaryRow]) -> tuple[float, float]:
+    """Return the ends of a scale that holds the means and intervals of rows."""
+    ends = [end for row in rows if row.interval for end in (row.interval.low, row.interval.high)]
+    drawn = [*ends, *(row.mean for row in rows if row.mean is not None)]
+    return charts.scale_of(drawn) if drawn else (0.0, 1.0)
+
+
+def _pairs(ids: Sequence[str]) -> list[tuple[str, str]]:
+    """Return the metrics to plot against each other; neighbors if too few pairs are known."""
+    known = [pair for pair in PAIRS if set(pair) <= set(ids)]
+    others = list(pairwise(ids))
+    return known if len(known) >= _MIN_PAIRS else list(dict.fromkeys([*known, *others]))[:2]
+
+
+def _most_doubtful(data: ReportData, files: Sequence[ReportFile]) -> Iterator[DoubtfulRecord]:
+    """Rank records by suspicion score, then by contradictions, then in order."""
+    checks = data.audit.checks
+
+    def rank(numbered: tuple[int, float]) -> tuple[float, int, int]:
+        number, doubt = numbered
+        found = data.entries[number].checks
+        contradictions = sum(checks[check].severity == "contradiction" for check in found)
+        return -doubt, -contradictions, number
+
+    scored = [(number, entry.doubt) for number, entry in enumerate(data.entries) if entry.doubt]
+    for number, doubt in sorted(scored, key=rank)[:MAX_DOUBTFUL]:
+        entry = data.entries[number]
+        file = next(file for file in files if file.first <= number + 1 <= file.last)
+        fragment = urlencode({"record": entry.id})
+        yield DoubtfulRecord(
+            link=f"#{fragment}" if file is files[0] else f"./{quote(file.name)}#{fragment}",
+            id=entry.id,
+            question=entry.question,
+            doubt=doubt,
+            checks=[checks[check].title for check in entry.checks],
+        )
