@@ -13,9 +13,6 @@ from labeler.version import __version__
 if TYPE_CHECKING:
     from labeler.api import (
         MemoryStore,
-        batch_status,
-        cancel_batch,
-        collect_batches,
         estimate,
         find_price,
         import_labels,
@@ -44,7 +41,9 @@ if TYPE_CHECKING:
     from labeler.data.corrections.applying import apply_corrections
     from labeler.data.corrections.overlay import CorrectionsFile
     from labeler.errors import LabelerError
-    from labeler.integrations.batch.openai import OpenAIBatches
+    from labeler.integrations.batch.client import OpenAIBatches
+    from labeler.integrations.batch.collect import collect_batches
+    from labeler.integrations.batch.status import batch_status, cancel_batch
     from labeler.judges.embedded.judge import EmbeddedJudge
     from labeler.judges.openai.judge import OpenAIJudge
     from labeler.judges.traffic.traffic import Limits
@@ -63,9 +62,6 @@ if TYPE_CHECKING:
 _HOMES = {
     "labeler.api": (
         "MemoryStore",
-        "batch_status",
-        "cancel_batch",
-        "collect_batches",
         "estimate",
         "find_price",
         "import_labels",
@@ -95,7 +91,9 @@ _HOMES = {
     "labeler.sentences.example": ("Example",),
     "labeler.comparing.human_labels": ("read_human_labels",),
     "labeler.judges.embedded.judge": ("EmbeddedJudge",),
-    "labeler.integrations.batch.openai": ("OpenAIBatches",),
+    "labeler.integrations.batch.client": ("OpenAIBatches",),
+    "labeler.integrations.batch.collect": ("collect_batches",),
+    "labeler.integrations.batch.status": ("batch_status", "cancel_batch"),
     "labeler.judges.openai.judge": ("OpenAIJudge",),
     "labeler.labels.answers": (
         "ClaimsLabelingOutput",

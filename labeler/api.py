@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from labeler.calculators import Intervals, MetricsRow, SummaryRow, select_metrics, summarize
 from labeler.calculators.index.paths import is_worthwhile
@@ -42,17 +42,7 @@ from labeler.data.presets import choose_columns
 from labeler.data.ragbench import read_ragbench
 from labeler.data.rows import RowFile, Rows, RowSequence
 from labeler.errors import UnknownName, UsageError
-from labeler.integrations.batch import (
-    FileLimits,
-    Pending,
-    Submission,
-    Waiting,
-    batch_status,
-    cancel_batch,
-    collect_batches,
-)
-from labeler.integrations.batch import submit_batch as hand_in
-from labeler.integrations.batch.service import BatchService
+from labeler.integrations.batch.folder import PendingKeys
 from labeler.integrations.embeddings.cache import EmbeddingWork, Shelf
 from labeler.integrations.embeddings.embedder import EMBEDDERS, Embedder
 from labeler.integrations.embeddings.questioning import QuestionsTasks
@@ -86,6 +76,11 @@ from labeler.store.memory import MemoryStore
 from labeler.store.protocol import LabelStore
 from labeler.store.reader import FILE
 from labeler.store.vectors import DiskVectors
+
+if TYPE_CHECKING:
+    from labeler.integrations.batch.client import OpenAIBatches
+    from labeler.integrations.batch.request_files import FileLimits
+    from labeler.integrations.batch.submit import Submission
 
 DEFAULT_STORE = ".labeler"
 """Folder of the label store, beside the work it belongs to."""
@@ -210,7 +205,7 @@ def iter_labels(
         limits=limits,
         retry_failed=retry_failed,
         canaries=canaries,
-        in_batch=Pending(kept.directory) if isinstance(kept, DiskStore) else lambda _: None,
+        in_batch=PendingKeys(kept.directory) if isinstance(kept, DiskStore) else lambda _: None,
         watcher=watcher,
         after=kept.close if opened_here else lambda: None,
     )
@@ -287,7 +282,7 @@ def iter_majority(
         concurrency=concurrency,
         limits=limits,
         retry_failed=retry_failed,
-        in_batch=Pending(kept.directory) if isinstance(kept, DiskStore) else lambda _: None,
+        in_batch=PendingKeys(kept.directory) if isinstance(kept, DiskStore) else lambda _: None,
         watcher=watcher,
         after=kept.close if opened_here else lambda: None,
     )
@@ -519,7 +514,7 @@ def submit_batch(
     rows: str | Path | Iterable[Example | Mapping[str, Any]] | Rows,
     *,
     judge: Judge,
-    batches: BatchService,
+    batches: OpenAIBatches,
     store: str | Path = DEFAULT_STORE,
     splitter: str = DEFAULT_SPLITTER,
     profile: str = DEFAULT_PROFILE,
@@ -551,6 +546,8 @@ def submit_batch(
         JudgeError: the provider does not take it, or cannot be reached; run it again to go on.
         StoreError: the store cannot be read or written.
     """
+    from labeler.integrations.batch.submit import submit_batch as submit  # noqa: PLC0415 - heavy
+
     opened = rows if isinstance(rows, RowFile | RowSequence) else open_rows(rows)
     how = label_tasks(
         judge,
@@ -560,7 +557,7 @@ def submit_batch(
         trial=trial,
         max_input_tokens=max_input_tokens,
     )
-    return hand_in(opened, how, batches, store, retry_failed=retry_failed, limits=limits)
+    return submit(opened, how, batches, store, retry_failed=retry_failed, limits=limits)
 
 
 def estimate(
@@ -798,15 +795,10 @@ __all__ = [
     "DEFAULT_STORE",
     "Canaries",
     "Estimate",
-    "FileLimits",
     "Intervals",
     "Limits",
     "MemoryStore",
     "Price",
-    "Waiting",
-    "batch_status",
-    "cancel_batch",
-    "collect_batches",
     "compare_raters",
     "estimate",
     "find_price",

@@ -19,9 +19,11 @@ from labeler.errors import UsageError
 from labeler.sentences.characters import plain_json, visible
 
 if TYPE_CHECKING:
-    from labeler.integrations.batch import BatchView, Collection, Submission
+    from labeler.integrations.batch.client import OpenAIBatches
+    from labeler.integrations.batch.collect import Collection
     from labeler.integrations.batch.folder import Results
-    from labeler.integrations.batch.service import BatchService
+    from labeler.integrations.batch.status import BatchStatus
+    from labeler.integrations.batch.submit import Submission
     from labeler.judges.pricing import Price
 
 _MEGABYTE = 1_000_000
@@ -66,7 +68,9 @@ def submit(
 ) -> int:
     """Hand in rows that have no label; again to go on."""
     from labeler.cli.judging import key_for
-    from labeler.integrations import batch as batches
+    from labeler.integrations.batch.folder import command
+    from labeler.integrations.batch.request_files import FileLimits
+    from labeler.integrations.batch.submit import submit_batch
     from labeler.judges.openai.judge import OpenAIJudge
     from labeler.labeling.tasks import label_tasks
 
@@ -89,7 +93,7 @@ def submit(
     judge = OpenAIJudge(model, api_key=key_for(base_url), **given)
     service = _service(base_url, organization, project)
     announce("stopping: what was written down is gone on with when you run this again")
-    done = batches.submit_batch(
+    done = submit_batch(
         options.open_rows(rows, id_from, mapped, preset),
         label_tasks(
             judge,
@@ -102,14 +106,14 @@ def submit(
         service,
         store,
         retry_failed=retry_failed,
-        limits=batches.FileLimits(max_lines, max_megabytes * _MEGABYTE),
+        limits=FileLimits(max_lines, max_megabytes * _MEGABYTE),
     )
     if as_json:
         bad = [failure.model_dump(mode="json") for failure in done.bad]
         _print_json({**asdict(done), "bad": bad})
     else:
         look, fetch = (
-            batches.command(
+            command(
                 action,
                 store=store,
                 base_url=service.base_url,
@@ -132,11 +136,11 @@ def status(
 ) -> None:
     """Show every batch of a store, and what to do next."""
     from labeler.cli.terminal import say
-    from labeler.integrations import batch as batches
+    from labeler.integrations.batch.status import batch_status
 
     reachable = base_url is not None or os.environ.get("OPENAI_API_KEY")
     service = _service(base_url, organization, project) if reachable else None
-    views = batches.batch_status(store, service)
+    views = batch_status(store, service)
     if as_json:
         _print_json([_view_json(view) for view in views])
     elif views:
@@ -162,7 +166,7 @@ def collect(
     max_megabytes: MaxMegabytes = 190,
     price: Annotated[
         str | None,
-        typer.Option(help="IN,OUT[,CACHED[,CACHE_WRITE]], $ per 10^6 tokens, outside batches."),
+        typer.Option(help="IN,OUT[,CACHED[,CACHE_WRITE]], $ per 10^6 tokens, outside "),
     ] = None,
     prices: Annotated[str | None, typer.Option(help="JSON file of such prices.")] = None,
     as_json: options.Json = False,
@@ -173,7 +177,8 @@ def collect(
     rows that came in now have no label; 2: something has to be seen to.
     """
     from labeler.cli.terminal import say
-    from labeler.integrations import batch as batches
+    from labeler.integrations.batch.collect import Waiting, collect_batches
+    from labeler.integrations.batch.request_files import FileLimits
     from labeler.judges.pricing import find_price
 
     def priced(model: str) -> Price | None:
@@ -184,15 +189,15 @@ def collect(
     _require_address(store, base_url, "collect", *waits, name=name)
     if wait:
         announce("stopping: what was answered until now is stored; collect again to go on")
-    done = batches.collect_batches(
+    done = collect_batches(
         _service(base_url, organization, project),
         store,
         name=name,
         resubmit=resubmit,
-        waiting=batches.Waiting() if wait else None,
-        limits=batches.FileLimits(max_lines, max_megabytes * _MEGABYTE),
+        waiting=Waiting() if wait else None,
+        limits=FileLimits(max_lines, max_megabytes * _MEGABYTE),
         price=priced,
-        say=say,
+        notice=say,
     )
     if as_json:
         results = done.results.model_dump(mode="json")
@@ -216,12 +221,12 @@ def cancel(
 ) -> None:
     """End a batch; collect what it has answered."""
     from labeler.cli.terminal import say
-    from labeler.integrations import batch as batches
+    from labeler.integrations.batch.status import cancel_batch
 
     if not drop:
         _require_address(store, base_url, "cancel", name=name)
     service = _service(base_url, organization, project)
-    for line in batches.cancel_batch(service, store, name, drop=drop) or ["nothing was open"]:
+    for line in cancel_batch(service, store, name, drop=drop) or ["nothing was open"]:
         say(line)
 
 
@@ -229,15 +234,15 @@ def _require_address(
     store: str, base_url: str | None, action: str, *words: str, name: str | None
 ) -> None:
     """Tell of a forgotten address before a key is asked for, which may be none of its."""
-    from labeler.integrations import batch as batches
+    from labeler.integrations.batch.folder import require_address
     from labeler.judges.openai.address import OFFICIAL_URL
 
-    batches.require_address(Path(store), base_url or OFFICIAL_URL, action, *words, name=name)
+    require_address(Path(store), base_url or OFFICIAL_URL, action, *words, name=name)
 
 
-def _service(base_url: str | None, organization: str | None, project: str | None) -> BatchService:
+def _service(base_url: str | None, organization: str | None, project: str | None) -> OpenAIBatches:
     from labeler.cli.judging import key_for
-    from labeler.integrations.batch.openai import OpenAIBatches
+    from labeler.integrations.batch.client import OpenAIBatches
 
     key = key_for(base_url)
     at: dict[str, Any] = {"base_url": base_url} if base_url else {}
@@ -323,20 +328,20 @@ def _files(count: int) -> str:
     return f"{count} file{'s' * (count != 1)}"
 
 
-def _tell_not_looked_up(views: Iterable[BatchView], store: str) -> None:
+def _tell_not_looked_up(views: Iterable[BatchStatus], store: str) -> None:
     """Say which addresses were not asked, and what asks them."""
     from labeler.cli.terminal import say
-    from labeler.integrations import batch as batches
+    from labeler.integrations.batch.folder import command
 
     for address in sorted({v.base_url for v in views if v.is_open and not v.looked_up}):
-        go_on = batches.command("status", store=store, base_url=address)
+        go_on = command("status", store=store, base_url=address)
         say(
             f"nobody was asked at {address}: what it has is shown as of submission or the last "
             f"collection; `{go_on}` asks, with its key in OPENAI_API_KEY"
         )
 
 
-def _print_table(views: Sequence[BatchView]) -> None:
+def _print_table(views: Sequence[BatchStatus]) -> None:
     from rich import box
     from rich.table import Table
 
@@ -383,7 +388,7 @@ def _age(seconds: float) -> str:
     return f"{seconds / _HOUR:.1f} h"
 
 
-def _view_json(view: BatchView) -> dict[str, Any]:
+def _view_json(view: BatchStatus) -> dict[str, Any]:
     results = view.results.model_dump(mode="json")
     return {
         **asdict(view),

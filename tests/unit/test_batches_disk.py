@@ -10,33 +10,39 @@ import pytest
 
 import samples
 from labeler.errors import StoreError, UsageError
-from labeler.integrations.batch import FileLimits, Pending, pending
 from labeler.integrations.batch.folder import (
-    FACTS,
-    BatchFacts,
+    BATCH_FILE,
     BatchFolder,
-    Part,
+    BatchInfo,
+    BatchPart,
+    PendingKeys,
     batch,
     batches,
     locked,
     new_folder,
+    pending_keys,
     write_durably,
 )
-from labeler.integrations.batch.lines import AskedFile, PartWriter
-from labeler.integrations.batch.service import Asked, History
+from labeler.integrations.batch.request_files import (
+    BatchRequest,
+    FileLimits,
+    History,
+    PartWriter,
+    RequestFile,
+)
 
 NAME = "20261122T104500Z-0123abcd"
 
 
-def asked(number: int = 0, history: History | None = None) -> Asked:
+def asked(number: int = 0, history: History | None = None) -> BatchRequest:
     """A request of its own."""
     example = samples.keyed_example(id=f"r{number}", question=f"What is {number}?")
-    return Asked(samples.request(example), history or History())
+    return BatchRequest(samples.request(example), history or History())
 
 
-def line(request: Asked) -> str:
+def line(request: BatchRequest) -> str:
     """A short line."""
-    return json.dumps({"custom_id": request.request.key})
+    return json.dumps({"custom_id": request.task.key})
 
 
 def prepared(store: Path, count: int = 3, limits: FileLimits | None = None) -> BatchFolder:
@@ -45,19 +51,19 @@ def prepared(store: Path, count: int = 3, limits: FileLimits | None = None) -> B
         with PartWriter(aside, line, limits=limits or FileLimits(), now=0.0) as writer:
             for number in range(count):
                 assert writer.add(asked(number))
-        facts = BatchFacts(model="m", base_url="http://127.0.0.1/v1", created=0.0)
-        write_durably(aside / FACTS, facts.model_dump_json().encode())
+        info = BatchInfo(model="m", base_url="http://127.0.0.1/v1", created=0.0)
+        write_durably(aside / BATCH_FILE, info.model_dump_json().encode())
     return BatchFolder(store / "batches" / NAME)
 
 
 def keys(count: int = 3) -> list[str]:
     """The keys of the requests."""
-    return [asked(number).request.key for number in range(count)]
+    return [asked(number).task.key for number in range(count)]
 
 
-def moved(folder: BatchFolder, state: str) -> Part:
+def moved(folder: BatchFolder, state: str) -> BatchPart:
     """The first part, in another state."""
-    part = Part.model_validate({**folder.parts()[0].model_dump(), "state": state})
+    part = BatchPart.model_validate({**folder.parts()[0].model_dump(), "state": state})
     folder.save(part)
     return part
 
@@ -75,13 +81,13 @@ def moved(folder: BatchFolder, state: str) -> Part:
 def test_what_may_still_be_answered_is_pending(tmp_path: Path, state: str, expected: int) -> None:
     """From the moment that it is written down until it is collected or dropped."""
     moved(prepared(tmp_path), state)
-    found = pending(tmp_path)
+    found = pending_keys(tmp_path)
     assert found == dict.fromkeys(keys()[:expected], NAME)
 
 
 def test_a_store_without_batches_has_nothing_pending(tmp_path: Path) -> None:
     """Neither has one that does not exist."""
-    assert pending(tmp_path) == pending(tmp_path / "none") == {}
+    assert pending_keys(tmp_path) == pending_keys(tmp_path / "none") == {}
 
 
 def test_what_is_begun_counts_for_nothing(tmp_path: Path) -> None:
@@ -108,7 +114,7 @@ def test_a_folder_that_fails_while_it_is_made_leaves_nothing(tmp_path: Path) -> 
 
 def test_a_batch_that_is_handed_in_meanwhile_is_noticed(tmp_path: Path) -> None:
     """A run that has looked already sees it with the next key."""
-    batch_of = Pending(tmp_path)
+    batch_of = PendingKeys(tmp_path)
     assert batch_of(keys()[0]) is None
     prepared(tmp_path)
     assert batch_of(keys()[0]) == NAME
@@ -124,7 +130,7 @@ def test_parts_that_ask_again_count_from_when_their_first_is_collected(tmp_path:
     assert [part.name for part in folder.parts()] == ["0001"]
     moved(folder, "collected")
     assert [(part.name, part.round) for part in folder.parts()] == [("0001", 1), ("0001-01", 2)]
-    assert pending(tmp_path) == {keys()[1]: NAME}
+    assert pending_keys(tmp_path) == {keys()[1]: NAME}
 
 
 # What is damaged
@@ -146,7 +152,7 @@ def test_a_damaged_batch_is_refused_and_named(tmp_path: Path, file: str, content
     folder = prepared(tmp_path)
     (folder.path / file).write_bytes(content)
     with pytest.raises(StoreError, match=file):
-        pending(tmp_path)
+        pending_keys(tmp_path)
 
 
 def test_a_state_that_names_another_part_is_refused(tmp_path: Path) -> None:
@@ -177,7 +183,7 @@ def test_a_request_that_was_changed_is_refused(
     folder = prepared(tmp_path)
     file = folder.file("0001", "asked.jsonl")
     file.write_text(edit(file.read_text()))
-    with AskedFile(folder, folder.parts()[0]) as requests, pytest.raises(StoreError, match=said):
+    with RequestFile(folder, folder.parts()[0]) as requests, pytest.raises(StoreError, match=said):
         _ = requests[keys()[1]]
 
 
@@ -187,19 +193,19 @@ def test_a_file_of_requests_that_was_cut_short_is_refused(tmp_path: Path) -> Non
     file = folder.file("0001", "asked.jsonl")
     file.write_bytes(file.read_bytes().splitlines(keepends=True)[0])
     with pytest.raises(StoreError, match="fewer requests"):
-        AskedFile(folder, folder.parts()[0])
+        RequestFile(folder, folder.parts()[0])
 
 
 def test_requests_come_back_as_they_were(tmp_path: Path) -> None:
     """Sentences, signature and history, each by its key."""
     folder = prepared(tmp_path)
-    with AskedFile(folder, folder.parts()[0]) as requests:
+    with RequestFile(folder, folder.parts()[0]) as requests:
         assert list(requests) == keys()
         assert "x" not in requests
         for number in (2, 0):
-            request = asked(number).request
-            assert requests[request.key].request.example == request.example
-            assert requests[request.key].request.messages == request.messages
+            request = asked(number).task
+            assert requests[request.key].task.example == request.example
+            assert requests[request.key].task.messages == request.messages
 
 
 # FileLimits, names, locks

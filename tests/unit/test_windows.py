@@ -16,8 +16,8 @@ from labeler.api import iter_labels, iter_majority, read_records, submit_batch
 from labeler.comparing.voter_agreement import Votes
 from labeler.data.parsing import to_example
 from labeler.errors import FatalJudgeError, UsageError
-from labeler.integrations.batch import Waiting
-from labeler.integrations.batch.openai import OpenAIBatches
+from labeler.integrations.batch.client import OpenAIBatches
+from labeler.integrations.batch.collect import Waiting
 from labeler.judges.embedded.judge import EmbeddedJudge
 from labeler.judges.judge import UnusableAnswer
 from labeler.judges.openai.judge import OpenAIJudge

@@ -22,12 +22,14 @@ import pytest
 import labeler
 from labeler.api import open_rows
 from labeler.errors import FatalJudgeError, JudgeError, StoreError, UsageError
-from labeler.integrations import batch as batches
-from labeler.integrations.batch import Collection, FileLimits, Submission, Waiting
-from labeler.integrations.batch.folder import BatchFolder, Part
+from labeler.integrations.batch import collect as collecting
+from labeler.integrations.batch.answers import AnswerResult
+from labeler.integrations.batch.client import OpenAIBatches
+from labeler.integrations.batch.collect import Collection, Waiting
+from labeler.integrations.batch.folder import BatchFolder, BatchPart, RemoteBatch, pending_keys
 from labeler.integrations.batch.folder import batches as folders
-from labeler.integrations.batch.openai import OpenAIBatches
-from labeler.integrations.batch.service import History, RemoteBatch, Verdict
+from labeler.integrations.batch.request_files import FileLimits, History
+from labeler.integrations.batch.submit import Submission, submit_batch
 from labeler.judges.embedded.judge import EmbeddedJudge
 from labeler.judges.openai.judge import OpenAIJudge
 from labeler.judges.pricing import given_price
@@ -83,7 +85,7 @@ def submit(
 ) -> Submission:
     """Hand rows in."""
     at, asked = service(provider, kind), how(provider, **(judge or {}))
-    return batches.submit_batch(open_rows(given), asked, at, store, **settings)
+    return submit_batch(open_rows(given), asked, at, store, **settings)
 
 
 def collect(
@@ -91,7 +93,7 @@ def collect(
 ) -> Collection:
     """Look until everything is over."""
     waiting = Waiting(sleep=no_sleep)
-    return batches.collect_batches(service(provider, kind), store, waiting=waiting, **settings)
+    return labeler.collect_batches(service(provider, kind), store, waiting=waiting, **settings)
 
 
 def stored(store: Path) -> tuple[list[LabelRecord], list[LabelFailure]]:
@@ -202,14 +204,14 @@ def test_a_judge_of_another_address_is_refused(tmp_path: Path) -> None:
     with Provider() as provider:
         elsewhere = OpenAIBatches(api_key=KEY, base_url="http://127.0.0.1:9/v1")
         with pytest.raises(UsageError, match="same base_url"):
-            batches.submit_batch(open_rows(rows(1)), how(provider), elsewhere, tmp_path)
+            submit_batch(open_rows(rows(1)), how(provider), elsewhere, tmp_path)
 
 
 def test_a_judge_that_no_server_answers_for_is_refused(tmp_path: Path) -> None:
     """It is told that such a judge cannot be asked in batches; nothing is sent."""
     with Provider() as provider:
         with pytest.raises(UsageError, match="cannot be asked in batches"):
-            batches.submit_batch(
+            submit_batch(
                 open_rows(rows(1)), label_tasks(EmbeddedJudge()), service(provider), tmp_path
             )
         assert not provider.requests
@@ -264,7 +266,9 @@ def test_an_answer_means_the_same_as_online(tmp_path: Path, times: int) -> None:
     assert len(outcomes) == len(given)
 
 
-def test_an_answer_that_is_refused_at_the_door_is_told_as_online(tmp_path: Path) -> None:
+def test_an_answer_that_breaks_the_contract_fails_as_online(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The failure of a reply that breaks the contract is the one that the online path makes."""
     given = [{**rows(1)[0], "domain": "lamps"}]
     with Provider() as provider:
@@ -273,15 +277,10 @@ def test_an_answer_that_is_refused_at_the_door_is_told_as_online(tmp_path: Path)
         answer = good.label.model_copy(update={"all_relevant_sentence_keys": ["zz"]})
         facts = ReplyFacts(attempts=2, reasks=1, usage=Usage(prompt_tokens=7))
 
-        class Careless(OpenAIBatches):
-            """Lets everything through."""
-
-            def read(self, *_: Any, **__: Any) -> Verdict:
-                """Read."""
-                return Verdict(JudgeReply(answer, facts), History(attempts=2, reasks=1))
-
+        unchecked = AnswerResult(JudgeReply(answer, facts), History(attempts=2, reasks=1))
+        monkeypatch.setattr(collecting, "read_answer", lambda *_, **__: unchecked)
         submit(provider, tmp_path / "batch", given)
-        collect(provider, tmp_path / "batch", Careless)
+        collect(provider, tmp_path / "batch")
         example = next(iter(open_rows(given))).content
         assert isinstance(example, Example)
         told = admit_reply(how(provider).task(example), JudgeReply(answer, facts))
@@ -321,7 +320,7 @@ def test_a_line_that_is_everyones_fault_is_no_lasting_failure(
         done = collect(provider, tmp_path)
     assert sum(done.results.failed.values()) == 1
     assert stored(tmp_path) == ([], [])
-    assert batches.pending(tmp_path) == {}
+    assert pending_keys(tmp_path) == {}
 
 
 def test_a_forbidden_record_among_labelled_ones_is_rejected_alone(tmp_path: Path) -> None:
@@ -350,7 +349,7 @@ def test_rounds_are_bounded(tmp_path: Path) -> None:
         done = collect(provider, tmp_path)
         assert len(provider.batches.all) == 3
     assert (done.results.released, done.still_open) == ({"transport": 1}, 0)
-    assert batches.pending(tmp_path) == {}
+    assert pending_keys(tmp_path) == {}
 
 
 def test_what_an_expired_batch_has_done_is_kept(tmp_path: Path) -> None:
@@ -377,7 +376,7 @@ def test_a_batch_that_is_refused_lets_go_of_its_rows(tmp_path: Path) -> None:
     said: list[str] = []
     with Provider(batches=[fails("token_limit_exceeded")]) as provider:
         submit(provider, tmp_path, rows(3))
-        done = collect(provider, tmp_path, say=said.append)
+        done = collect(provider, tmp_path, notice=said.append)
         assert done.results.released == {"failed": 3}
         assert "token_limit_exceeded" in said[0]
         assert submit(provider, tmp_path, rows(3)).lines == 3
@@ -421,7 +420,7 @@ def _rewritten(provider: Provider, change: Callable[[list[bytes]], list[bytes]])
 def _ended(provider: Provider, store: Path) -> None:
     """Let every batch end."""
     for _ in range(4):
-        batches.batch_status(store, service(provider))
+        labeler.batch_status(store, service(provider))
 
 
 @pytest.mark.parametrize(
@@ -445,7 +444,7 @@ def test_lines_that_make_no_sense_are_told_and_left_out(
         submit(provider, tmp_path, rows(3))
         _ended(provider, tmp_path)
         _rewritten(provider, change)
-        done = collect(provider, tmp_path, say=said.append)
+        done = collect(provider, tmp_path, notice=said.append)
     assert done.results.labelled == 3
     assert list(done.results.odd) == [odd]
     assert odd in said[0]
@@ -484,7 +483,7 @@ def test_answers_that_are_missing_are_fetched_again_and_not_bought_again(tmp_pat
         _ended(provider, tmp_path)
         whole = provider.files.all["file-0002"].content
         _rewritten(provider, lambda lines: lines[:1])
-        done = batches.collect_batches(service(provider), tmp_path, say=said.append)
+        done = labeler.collect_batches(service(provider), tmp_path, notice=said.append)
         assert (done.still_open, len(stored(tmp_path)[0]), len(said)) == (1, 1, 1)
         assert "hold 1 answers, and the provider counts 2" in said[0]
         _rewritten(provider, lambda _: whole.splitlines(keepends=True))
@@ -513,7 +512,7 @@ def test_lines_of_errors_do_not_stand_for_missing_answers(tmp_path: Path) -> Non
         )
         whole = output.content.splitlines(keepends=True)
         object.__setattr__(output, "content", b"".join(whole[:-3]))
-        done = batches.collect_batches(service(provider), tmp_path, say=said.append)
+        done = labeler.collect_batches(service(provider), tmp_path, notice=said.append)
         assert (done.parts, done.still_open, len(stored(tmp_path)[0])) == (0, 1, 3)
         assert "hold 3 answers, and the provider counts 6" in said[0]
         object.__setattr__(output, "content", b"".join(whole))
@@ -527,9 +526,9 @@ def test_files_that_speak_of_every_request_lack_nothing(tmp_path: Path) -> None:
     class Counting(OpenAIBatches):
         """Every line counts."""
 
-        async def look(self, batch_id: str) -> RemoteBatch:
+        async def retrieve(self, batch_id: str) -> RemoteBatch:
             """Look."""
-            remote = await super().look(batch_id)
+            remote = await super().retrieve(batch_id)
             return remote.model_copy(update={"completed": remote.completed + remote.failed})
 
     with Provider(["400", "ok"]) as provider:
@@ -545,10 +544,10 @@ def _unnamed(times: int) -> type[OpenAIBatches]:
     class Early(OpenAIBatches):
         """Looks too early."""
 
-        async def look(self, batch_id: str) -> RemoteBatch:
+        async def retrieve(self, batch_id: str) -> RemoteBatch:
             """Look."""
             nonlocal left
-            remote = await super().look(batch_id)
+            remote = await super().retrieve(batch_id)
             if remote.status != "completed" or left == 0:
                 return remote
             left -= 1
@@ -562,7 +561,7 @@ def test_a_file_of_answers_that_has_no_name_yet_is_waited_for(tmp_path: Path) ->
     said: list[str] = []
     with Provider() as provider:
         submit(provider, tmp_path, rows(3))
-        done = collect(provider, tmp_path, _unnamed(2), say=said.append)
+        done = collect(provider, tmp_path, _unnamed(2), notice=said.append)
         assert (done.results.labelled, done.still_open) == (3, 0)
         assert sorted(provider.paid.values()) == [1, 1, 1]
     assert ["does not name their file yet" in message for message in said] == [True]
@@ -589,7 +588,7 @@ def test_answers_that_are_fetched_again_may_have_another_name(tmp_path: Path) ->
         batch = provider.batches.all["batch_0001"]
         whole = provider.files.all[str(batch.output_file_id)].content
         _rewritten(provider, lambda lines: lines[:1])
-        batches.collect_batches(service(provider), tmp_path)
+        labeler.collect_batches(service(provider), tmp_path)
         batch.output_file_id = provider.files.add("again.jsonl", "batch_output", whole, None).id
         assert collect(provider, tmp_path).results.labelled == 2
 
@@ -602,10 +601,10 @@ def test_what_is_dropped_is_not_handed_in_again(tmp_path: Path) -> None:
         _ended(provider, tmp_path)
         output = next(f for f in provider.files.all.values() if b'"status_code": 200' in f.content)
         object.__setattr__(output, "content", output.content.splitlines(keepends=True)[0])
-        batches.collect_batches(service(provider), tmp_path)
-        batches.cancel_batch(service(provider), tmp_path, name, drop=True)
+        labeler.collect_batches(service(provider), tmp_path)
+        labeler.cancel_batch(service(provider), tmp_path, name, drop=True)
         assert collect(provider, tmp_path).still_open == 0
-        assert batches.pending(tmp_path) == {}
+        assert pending_keys(tmp_path) == {}
         assert len(provider.batches.all) == 1
         assert submit(provider, tmp_path, rows(4)).lines == 3
 
@@ -732,7 +731,7 @@ def fuse(monkeypatch: pytest.MonkeyPatch) -> Fuse:
     """A fuse that burns at every request and round every state that is written down."""
     save = BatchFolder.save
 
-    def mortal_save(self: BatchFolder, part: Part) -> None:
+    def mortal_save(self: BatchFolder, part: BatchPart) -> None:
         FUSE.burn()
         save(self, part)
         FUSE.burn()
@@ -847,7 +846,7 @@ def test_a_batch_that_is_listed_late_is_not_started_again(tmp_path: Path, late: 
     }
     with Provider(at=unheard) as provider:
         at = OpenAIBatches(api_key=KEY, base_url=provider.url, sleep=pause)
-        batches.submit_batch(open_rows(rows(3)), how(provider), at, tmp_path)
+        submit_batch(open_rows(rows(3)), how(provider), at, tmp_path)
         assert provider.routes["GET /v1/batches"] == late + 1
         assert collect(provider, tmp_path).results.labelled == 3
         assert sorted(provider.paid.values()) == [1, 1, 1]
@@ -866,7 +865,7 @@ def test_a_cancellation_looks_more_than_once_for_what_may_have_been_started(
         with pytest.raises(FatalJudgeError):
             submit(provider, tmp_path, rows(1))
         name = folders(tmp_path)[0].name
-        batches.cancel_batch(service(provider), tmp_path, name)
+        labeler.cancel_batch(service(provider), tmp_path, name)
         assert provider.batches.all["batch_0001"].status == "cancelling"
 
 
@@ -976,7 +975,7 @@ def test_a_server_that_is_away_for_long_loses_nothing(tmp_path: Path) -> None:
     said: list[str] = []
     with Provider(at={"GET /v1/batches/{id}": ["500"] * 100}) as provider:
         submit(provider, tmp_path, rows(2))
-        assert collect(provider, tmp_path, say=said.append).results.labelled == 2
+        assert collect(provider, tmp_path, notice=said.append).results.labelled == 2
     assert len(said) == 1
     assert "the server failed" in said[0]
 
@@ -988,7 +987,7 @@ def test_a_locked_door_stops_and_loses_nothing(tmp_path: Path, behaviour: str) -
         with pytest.raises(FatalJudgeError) as caught:
             submit(provider, tmp_path, rows(2))
         assert KEY not in str(caught.value)
-        assert len(batches.pending(tmp_path)) == 2
+        assert len(pending_keys(tmp_path)) == 2
         assert submit(provider, tmp_path, rows(2)).left_out == {"in a batch": 2}
 
 
@@ -1008,8 +1007,8 @@ def test_a_part_that_is_refused_does_not_keep_others_from_being_collected(
         name = folders(tmp_path)[1].name
         assert str(caught.value).startswith(f"{name}, part 0001: could not hand in")
         assert len(stored(tmp_path)[0]) == 1
-        assert batches.cancel_batch(service(provider), tmp_path, name) == ["part 0001: dropped"]
-        assert batches.pending(tmp_path) == {}
+        assert labeler.cancel_batch(service(provider), tmp_path, name) == ["part 0001: dropped"]
+        assert pending_keys(tmp_path) == {}
 
 
 def test_a_server_that_lost_a_batch_does_not_keep_others_from_being_collected(
@@ -1022,13 +1021,13 @@ def test_a_server_that_lost_a_batch_does_not_keep_others_from_being_collected(
         submit(provider, tmp_path, rows(1, 1))
         del provider.batches.all["batch_0001"]
         for _ in range(3):
-            done = batches.collect_batches(service(provider), tmp_path, say=said.append)
+            done = labeler.collect_batches(service(provider), tmp_path, notice=said.append)
         assert done.still_open == 1
         assert len(stored(tmp_path)[0]) == 1
         assert "does not know it" in said[0]
         assert lost is not None
-        batches.cancel_batch(service(provider), tmp_path, lost, drop=True)
-        assert batches.pending(tmp_path) == {}
+        labeler.cancel_batch(service(provider), tmp_path, lost, drop=True)
+        assert pending_keys(tmp_path) == {}
         assert submit(provider, tmp_path, rows(2)).lines == 1
 
 
@@ -1055,15 +1054,15 @@ def test_a_look_changes_nothing_and_asks_once_for_each_open_batch(tmp_path: Path
     """One request for what is open, none for what is collected."""
     with Provider(batches=completes(3)) as provider:
         submit(provider, tmp_path, rows(3), limits=FileLimits(lines=2))
-        view = batches.batch_status(tmp_path, service(provider))[0]
+        view = labeler.batch_status(tmp_path, service(provider))[0]
         assert provider.routes["GET /v1/batches/{id}"] == 2
         assert (view.lines, view.state, view.next) == (3, "2 in_progress", "wait")
         _ended(provider, tmp_path)
-        view = batches.batch_status(tmp_path, service(provider))[0]
+        view = labeler.batch_status(tmp_path, service(provider))[0]
         assert (view.done, view.state, view.next) == (3, "2 completed", "collect")
         collect(provider, tmp_path)
         looks = provider.routes["GET /v1/batches/{id}"]
-        view = batches.batch_status(tmp_path, service(provider))[0]
+        view = labeler.batch_status(tmp_path, service(provider))[0]
         assert (view.results.labelled, view.state, view.next) == (3, "2 collected", "done")
         assert provider.routes["GET /v1/batches/{id}"] == looks
 
@@ -1072,10 +1071,10 @@ def test_a_look_that_fails_is_told_with_what_was_last_known(tmp_path: Path) -> N
     """The table is there all the same."""
     with Provider(at={"GET /v1/batches/{id}": lambda _: "500"}) as provider:
         submit(provider, tmp_path, rows(1))
-        view = batches.batch_status(tmp_path, service(provider))[0]
+        view = labeler.batch_status(tmp_path, service(provider))[0]
     assert "the server failed" in view.parts[0].trouble
     assert (view.state, view.next) == ("validating", "look again later")
-    assert batches.batch_status(tmp_path)[0].state == "validating"
+    assert labeler.batch_status(tmp_path)[0].state == "validating"
 
 
 def test_a_look_from_inside_a_running_loop_works(tmp_path: Path) -> None:
@@ -1094,9 +1093,9 @@ def test_a_cancelled_batch_gives_what_it_has_and_lets_the_rest_go(tmp_path: Path
     with Provider(batches=never(0.5)) as provider:
         name = submit(provider, tmp_path, rows(4)).batch
         assert name is not None
-        batches.batch_status(tmp_path, service(provider))
-        batches.batch_status(tmp_path, service(provider))
-        assert "cancelling" in batches.cancel_batch(service(provider), tmp_path, name)[0]
+        labeler.batch_status(tmp_path, service(provider))
+        labeler.batch_status(tmp_path, service(provider))
+        assert "cancelling" in labeler.cancel_batch(service(provider), tmp_path, name)[0]
         done = collect(provider, tmp_path)
         assert (done.results.labelled, done.results.released) == (2, {"cancelled": 2})
         assert submit(provider, tmp_path, rows(4)).lines == 2
@@ -1108,7 +1107,7 @@ def test_a_cancelled_batch_is_not_asked_again(tmp_path: Path) -> None:
         name = submit(provider, tmp_path, rows(2)).batch
         assert name is not None
         _ended(provider, tmp_path)
-        batches.cancel_batch(service(provider), tmp_path, name)
+        labeler.cancel_batch(service(provider), tmp_path, name)
         assert collect(provider, tmp_path).results.released == {"contract": 1, "transport": 1}
         assert len(provider.batches.all) == 1
 
@@ -1119,10 +1118,10 @@ def test_a_batch_that_is_over_needs_no_cancelling(tmp_path: Path) -> None:
         name = submit(provider, tmp_path, rows(1)).batch
         assert name is not None
         _ended(provider, tmp_path)
-        told = batches.cancel_batch(service(provider), tmp_path, name)
+        told = labeler.cancel_batch(service(provider), tmp_path, name)
         assert told == ["part 0001: completed; collect what was answered"]
         assert collect(provider, tmp_path).results.labelled == 1
-        assert batches.cancel_batch(service(provider), tmp_path, name) == []
+        assert labeler.cancel_batch(service(provider), tmp_path, name) == []
 
 
 def test_a_cancellation_finds_a_batch_that_was_started_unheard(tmp_path: Path) -> None:
@@ -1132,7 +1131,7 @@ def test_a_cancellation_finds_a_batch_that_was_started_unheard(tmp_path: Path) -
         with pytest.raises(FatalJudgeError):
             submit(provider, tmp_path, rows(1))
         name = folders(tmp_path)[0].name
-        batches.cancel_batch(service(provider), tmp_path, name)
+        labeler.cancel_batch(service(provider), tmp_path, name)
         assert provider.batches.all["batch_0001"].status == "cancelling"
 
 
@@ -1143,11 +1142,11 @@ def test_batches_of_another_address_are_left_alone(tmp_path: Path) -> None:
         assert name is not None
         for chosen in (None, name):
             with pytest.raises(UsageError, match=", not at") as caught:
-                batches.collect_batches(service(other), tmp_path, name=chosen)
+                labeler.collect_batches(service(other), tmp_path, name=chosen)
             assert f"--base-url {provider.url}" in str(caught.value)
         with pytest.raises(UsageError, match=", not at"):
-            batches.cancel_batch(service(other), tmp_path, name)
-        assert not batches.batch_status(tmp_path, service(other))[0].looked_up
+            labeler.cancel_batch(service(other), tmp_path, name)
+        assert not labeler.batch_status(tmp_path, service(other))[0].looked_up
         assert not other.requests
 
 
@@ -1159,12 +1158,12 @@ def test_batches_of_another_address_do_not_keep_others_from_being_collected(
         submit(provider, tmp_path, rows(1))
         submit(other, tmp_path, rows(1, 1))
         said: list[str] = []
-        assert collect(other, tmp_path, say=said.append).results.labelled == 1
+        assert collect(other, tmp_path, notice=said.append).results.labelled == 1
         assert len(said) == 1
         assert f"batches at {provider.url} are left alone" in said[0]
         assert f"`labeler batch collect --store {tmp_path} --base-url {provider.url}`" in said[0]
-        collect(provider, tmp_path, say=said.append)
-        collect(other, tmp_path, say=said.append)
+        collect(provider, tmp_path, notice=said.append)
+        collect(other, tmp_path, notice=said.append)
         assert len(said) == 1
 
 
@@ -1199,7 +1198,7 @@ def test_the_key_is_nowhere_to_be_seen() -> None:
     """Neither in its form for people nor in an error's chain."""
     at = OpenAIBatches(api_key=KEY, base_url="http://127.0.0.1:9/v1", max_attempts=1)
     with pytest.raises(JudgeError) as caught:
-        asyncio.run(at.look("x"))
+        asyncio.run(at.retrieve("x"))
     assert KEY not in repr(vars(at))
     assert caught.value.__cause__ is None
     assert os.environ.get("OPENAI_API_KEY") != KEY

@@ -12,9 +12,9 @@ import pytest
 import labeler
 import samples
 from labeler.api import open_rows
-from labeler.integrations import batch as batches
-from labeler.integrations.batch import Waiting
-from labeler.integrations.batch.openai import OpenAIBatches
+from labeler.integrations.batch.client import OpenAIBatches
+from labeler.integrations.batch.collect import Waiting
+from labeler.integrations.batch.submit import submit_batch
 from labeler.judges.openai.judge import OpenAIJudge
 from labeler.judges.openai.request import response_format
 from labeler.judges.task import JudgeReply, Task
@@ -251,9 +251,9 @@ def test_a_reask_is_worded_in_a_batch_as_online(tmp_path: Path) -> None:
 def _in_a_batch(provider: Provider, given: list[dict[str, Any]], store: Path, profile: str) -> None:
     how = label_tasks(OpenAIJudge("m", api_key=KEY, base_url=provider.url), profile=profile)
     service = OpenAIBatches(api_key=KEY, base_url=provider.url, sleep=_no_sleep)
-    batches.submit_batch(open_rows(given), how, service, store)
+    submit_batch(open_rows(given), how, service, store)
     again = OpenAIBatches(api_key=KEY, base_url=provider.url, sleep=_no_sleep)
-    batches.collect_batches(again, store, waiting=Waiting(sleep=_no_sleep))
+    labeler.collect_batches(again, store, waiting=Waiting(sleep=_no_sleep))
 
 
 def test_a_batch_brings_the_same_labels_under_the_same_keys(tmp_path: Path) -> None:

@@ -22,10 +22,11 @@ from typing import Any
 import pytest
 
 import labeler
-from labeler.api import Limits, Waiting
+from labeler.api import Limits
 from labeler.errors import FatalJudgeError, StoreError
-from labeler.integrations.batch.folder import pending
-from labeler.integrations.batch.openai import OpenAIBatches
+from labeler.integrations.batch.client import OpenAIBatches
+from labeler.integrations.batch.collect import Waiting
+from labeler.integrations.batch.folder import pending_keys
 from labeler.judges.traffic import breaker
 from labeler.judges.traffic.traffic import Traffic
 from labeler.labels.record import LabelFailure
@@ -345,7 +346,7 @@ def test_a_batch_beside_a_run_buys_nothing_twice(tmp_path: Path) -> None:
         with running(command(provider, given, "--concurrency", 2), tmp_path) as beside:
             assert comes_true(lambda: bool(provider.calls), 60)
             assert ended([*submit, "--base-url", provider.url], tmp_path).code == 0
-            waiting = len(pending(tmp_path / ".labeler"))
+            waiting = len(pending_keys(tmp_path / ".labeler"))
             held.going.set()
             done = beside.end()
         assert done.code == 1

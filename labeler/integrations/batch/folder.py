@@ -1,18 +1,18 @@
-"""What is known of batches, on the disk: everything is written down before it is waited for.
+"""The state of batches on disk: every step is saved before its result is awaited.
 
-A store's batches stand in its folder ``batches``, one folder each::
+A store's batches are in its folder ``batches``, one folder each::
 
     20261122T104500Z-3f9a1c02/
         batch.json              model, address, limits
-        part-0001.json          where the part is: the one file of it that changes
+        part-0001.json          the state of the part: its only file that changes
         part-0001.keys          the label keys that it asks for
-        part-0001.asked.jsonl   the sentences of each, so that no rows are needed afterwards
-        part-0001.lines.jsonl   what is handed in
-        part-0001.output.jsonl  what came back, kept as it came: it was paid for
+        part-0001.asked.jsonl   the sentences of each, so that the rows are not needed again
+        part-0001.lines.jsonl   the file of requests that is uploaded
+        part-0001.output.jsonl  the answers exactly as received, because they were paid for
         part-0001.errors.jsonl
 
-A folder appears under its name when it is complete. A part that has to be asked about again in
-part comes as further parts, ``part-0001-01``, which count from when the first is ``collected``.
+A folder gets its name when it is complete. Requests that have to be sent again form further parts,
+such as ``part-0001-01``, which are valid once the first part is ``collected``.
 """
 
 from __future__ import annotations
@@ -20,8 +20,10 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import shlex
 import shutil
 import sqlite3
+from collections import Counter
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
@@ -30,56 +32,117 @@ from typing import Literal, TypeVar
 from pydantic import Field, ValidationError
 
 from labeler.errors import FatalJudgeError, JudgeError, StoreError, UsageError
-from labeler.integrations.batch.commands import command
-from labeler.integrations.batch.service import RemoteBatch
+from labeler.judges.openai.address import OFFICIAL_URL
 from labeler.labels.record import Usage
 from labeler.sentences.example import Frozen
+from labeler.store.disk import flush_directory
 
 FOLDER = "batches"
-FACTS = "batch.json"
+BATCH_FILE = "batch.json"
 
 PartState = Literal["prepared", "uploaded", "creating", "created", "ended", "collected", "dropped"]
-"""``creating``: a batch may have been started; ``ended``: nothing more will come; ``dropped``: its
-user has given it up."""
+"""``creating``: a batch may have been started; ``ended``: no more answers will come; ``dropped``:
+canceled by its user without asking the provider."""
 UNSENT: frozenset[PartState] = frozenset({"prepared", "uploaded", "creating"})
 CLOSED: frozenset[PartState] = frozenset({"collected", "dropped"})
 
-T = TypeVar("T", bound=Frozen)
+RemoteStatus = Literal[
+    "validating",
+    "in_progress",
+    "finalizing",
+    "cancelling",
+    "completed",
+    "expired",
+    "cancelled",
+    "failed",
+    "unknown",
+]
+"""The provider's status of a batch; ``unknown`` stands for a word that we do not know."""
+ENDED: frozenset[RemoteStatus] = frozenset({"completed", "expired", "cancelled", "failed"})
+"""No more answers will come."""
 
+_DEFAULT_STORE = ".labeler"
 _NAME = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{8}", re.ASCII)
 _PART = re.compile(r"part-(\d{4}(?:-\d{2})*)\.json", re.ASCII)
 _KEY = re.compile(r"[0-9a-f]{64}", re.ASCII)
 
+_Model = TypeVar("_Model", bound=Frozen)
 
-class Results(Frozen):
-    """What came of the lines of one part."""
+
+class RemoteBatch(Frozen):
+    """A batch as its provider describes it."""
+
+    id: str
+    status: RemoteStatus
+    total: int = 0
+    """Requests in it; 0 while they are not counted yet."""
+    completed: int = 0
+    failed: int = 0
+    output_file: str | None = None
+    error_file: str | None = None
+    problems: tuple[str, ...] = ()
+    """Short codes of why it was rejected, with line numbers; never the provider's words."""
+
+    @property
+    def is_whole(self) -> bool:
+        """True if the batch has ended and the file of its answers, if any, is named.
+
+        A server may report the end of a batch a moment before it names the file.
+        """
+        return self.status in ENDED and (self.output_file is not None or not self.completed)
+
+
+class Results(Frozen, frozen=False):
+    """Counts of the results of one part, or of several; mutable while a part is collected."""
 
     labelled: int = 0
-    failed: dict[str, int] = Field(default_factory=dict)
-    """Given up, by reason."""
-    released: dict[str, int] = Field(default_factory=dict)
-    """Not answered, and not asked again here: the next run buys them."""
-    again: dict[str, int] = Field(default_factory=dict)
-    """Asked again in a further part, by reason."""
-    odd: dict[str, int] = Field(default_factory=dict)
+    failed: Counter[str] = Field(default_factory=Counter)
+    """Requests without a usable answer, by reason."""
+    released: Counter[str] = Field(default_factory=Counter)
+    """Requests without an answer that are not sent again here, by reason: the next run buys
+    them."""
+    again: Counter[str] = Field(default_factory=Counter)
+    """Requests that are sent again in a further part, by reason."""
+    odd: Counter[str] = Field(default_factory=Counter)
     """Lines of the answer files that made no sense, by kind."""
-    broken: dict[str, int] = Field(default_factory=dict)
-    """Broken contracts, by kind."""
+    broken: Counter[str] = Field(default_factory=Counter)
+    """Contract violations by kind."""
     answered: int = 0
     unmetered: int = 0
-    """Answers of which the server does not say what they cost."""
+    """Answers whose usage the server does not report."""
     usage: Usage = Usage()
     cost: Decimal | None = None
-    """US dollars for the metered answers; ``None`` where no price is known."""
+    """US dollars for the metered answers; ``None`` if no price is known."""
+
+    def add(self, other: Results) -> None:
+        """Add the counts of another part; the cost is unknown if either is."""
+        for name in ("failed", "released", "again", "odd", "broken"):
+            getattr(self, name).update(getattr(other, name))
+        self.labelled += other.labelled
+        self.answered += other.answered
+        self.unmetered += other.unmetered
+        self.usage += other.usage
+        if self.cost is None or other.cost is None:
+            self.cost = None
+        elif other.cost:
+            self.cost += other.cost
 
 
-class Part(Frozen):
-    """One file of requests and the batch that it became."""
+def total(results: list[Results]) -> Results:
+    """Return the sum of the results of several parts."""
+    found = Results(cost=Decimal(0))
+    for one in results:
+        found.add(one)
+    return found
+
+
+class BatchPart(Frozen):
+    """One file of requests and the batch that was started for it."""
 
     version: Literal[1] = 1
     name: str
     round: int = 1
-    """How often its requests are asked: 1 for the first time."""
+    """How often its requests were sent: 1 for the first time."""
     lines: int
     size: int
     """Bytes of the file of requests."""
@@ -87,21 +150,21 @@ class Part(Frozen):
     """Unix time."""
     state: PartState = "prepared"
     crowded_out: int = 0
-    """How often it was refused because other parts filled the account's queue."""
+    """How often it was rejected because other parts filled the account's queue."""
     file_id: str | None = None
     batch_id: str | None = None
     remote: RemoteBatch | None = None
-    """What was last known of it."""
+    """Its latest known description."""
     results: Results | None = None
 
     @property
     def parent(self) -> str | None:
-        """The part that this one asks again for."""
+        """The part whose requests this one sends again."""
         return self.name.rpartition("-")[0] or None
 
 
-class BatchFacts(Frozen):
-    """What holds for every part of a batch."""
+class BatchInfo(Frozen):
+    """Facts that hold for every part of a batch."""
 
     version: Literal[1] = 1
     model: str
@@ -109,85 +172,85 @@ class BatchFacts(Frozen):
     created: float
     """Unix time."""
     cap: int | None = None
-    """Tokens that an answer may have."""
+    """Most tokens of an answer."""
     reasks: int = 1
     """How often an answer may be sent back."""
 
 
 class BatchFolder:
-    """One batch on the disk."""
+    """One batch on disk."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.name = path.name
-        self.facts = _read(path / FACTS, BatchFacts)
+        self.info = _read(path / BATCH_FILE, BatchInfo)
 
-    def parts(self) -> list[Part]:
-        """Every part that counts, in order."""
+    def parts(self) -> list[BatchPart]:
+        """Return every valid part, in order."""
         files = (_PART.fullmatch(file.name) for file in self.path.iterdir())
         names = sorted(match[1] for match in files if match)
         found = {name: self._part(name) for name in names}
-        return [part for part in found.values() if _counts(part, found)]
+        return [part for part in found.values() if _is_valid(part, found)]
 
     @property
     def is_open(self) -> bool:
-        """Whether anything of it is still to come."""
+        """True if answers of any part are still to be collected."""
         return any(part.state not in CLOSED for part in self.parts())
 
     def command(self, action: str, *options: str) -> str:
-        """The command that does something to this batch."""
+        """Return the command line that applies an action to this batch."""
         store = self.path.parent.parent
-        return command(action, self.name, *options, store=store, base_url=self.facts.base_url)
-
-    def _part(self, name: str) -> Part:
-        part = _read(self.file(name, "json"), Part)
-        if part.name != name:
-            raise _unreadable(self.file(name, "json"), "it names another part")
-        return part
+        return command(action, self.name, *options, store=store, base_url=self.info.base_url)
 
     def file(self, part: str, kind: str) -> Path:
-        """A file of a part: ``keys``, ``lines.jsonl`` and so on."""
+        """Return a file of a part: ``keys``, ``lines.jsonl`` and so on."""
         return self.path / f"part-{part}.{kind}"
 
-    def save(self, part: Part) -> None:
-        """Write down where a part is."""
+    def save(self, part: BatchPart) -> None:
+        """Save the state of a part."""
         write_durably(self.file(part.name, "json"), part.model_dump_json().encode())
 
-    def keys(self, part: Part) -> list[str]:
-        """The label keys that a part asks for."""
+    def keys(self, part: BatchPart) -> list[str]:
+        """Return the label keys that a part asks for."""
         path = self.file(part.name, "keys")
         keys = _content(path).decode("ascii", "replace").split()
         if len(keys) != part.lines or not all(map(_KEY.fullmatch, keys)):
             raise _unreadable(path, f"it should hold {part.lines} label keys")
         return keys
 
-    def remove_children(self, part: Part) -> None:
-        """Remove what an interrupted collection has begun to prepare."""
+    def remove_children(self, part: BatchPart) -> None:
+        """Remove further parts that an interrupted collection began to prepare."""
         for file in self.path.glob(f"part-{part.name}-*"):
             file.unlink()
 
-    def marker(self, part: Part) -> str:
-        """Our own name of a part's batch, kept by the provider."""
+    def marker(self, part: BatchPart) -> str:
+        """Return our name of a part's batch, which the provider keeps."""
         again = f"/{part.crowded_out}" if part.crowded_out else ""
         return f"{self.name}/{part.name}{again}"
 
+    def _part(self, name: str) -> BatchPart:
+        part = _read(self.file(name, "json"), BatchPart)
+        if part.name != name:
+            raise _unreadable(self.file(name, "json"), "it names another part")
+        return part
 
-def _counts(part: Part, among: dict[str, Part]) -> bool:
-    """Whether a part is more than the beginning of an interrupted collection."""
+
+def _is_valid(part: BatchPart, parts: dict[str, BatchPart]) -> bool:
+    """Return false for the remains of an interrupted collection."""
     if part.parent is None:
         return True
-    parent = among.get(part.parent)
-    return parent is not None and parent.state == "collected" and _counts(parent, among)
+    parent = parts.get(part.parent)
+    return parent is not None and parent.state == "collected" and _is_valid(parent, parts)
 
 
 def batches(store: Path) -> list[BatchFolder]:
-    """The batches of a store, oldest first.
+    """Return every batch of a store, the oldest first.
 
     Raises:
-        StoreError: what is known of one cannot be read.
+        StoreError: the state of a batch cannot be read.
     """
     found = [BatchFolder(path) for path in _folders(store)]
-    return sorted(found, key=lambda folder: folder.facts.created)
+    return sorted(found, key=lambda folder: folder.info.created)
 
 
 def _folders(store: Path) -> list[Path]:
@@ -200,7 +263,7 @@ def _folders(store: Path) -> list[Path]:
 
 
 def batch(store: Path, name: str) -> BatchFolder:
-    """One batch of a store.
+    """Return a batch of a store by its name.
 
     Raises:
         UsageError: there is no batch of this name.
@@ -212,17 +275,17 @@ def batch(store: Path, name: str) -> BatchFolder:
     raise UsageError(f"the store {store} has no batch {name!r}; it has {have}")
 
 
-def pending(store: str | Path) -> dict[str, str]:
-    """Label keys that a batch of this store may still answer, each with the batch's name.
+def pending_keys(store: str | Path) -> dict[str, str]:
+    """Return the label keys that a batch of this store may still answer, each with its batch.
 
-    Not among them: what was collected, dropped, or refused as a whole. Costs one small file for
-    each part and 65 bytes for each key of an open one.
+    Excludes collected and dropped parts. Reads one small file for each part and 65 bytes for each
+    key of an open one.
 
     Args:
         store: the store's folder; it need not exist.
 
     Raises:
-        StoreError: what is known of a batch cannot be read: asking would risk paying twice.
+        StoreError: the state of a batch cannot be read: asking would risk paying twice.
     """
     found: dict[str, str] = {}
     for folder in batches(Path(store)):
@@ -232,11 +295,11 @@ def pending(store: str | Path) -> dict[str, str]:
     return found
 
 
-class Pending:
-    """Tells of a label key whether a batch of a store may still answer it, now and later.
+class PendingKeys:
+    """Looks up label keys that a batch of a store may still answer, now and later.
 
-    Batches that are handed in meanwhile are noticed: each look lists the store's batches. One that
-    asks under the lease of a key cannot miss a batch that asks for it, which is handed in under it.
+    Notices batches submitted meanwhile, because each call lists the store's batches. A caller that
+    holds the lease of a key cannot miss a batch for it, because batches are submitted under leases.
 
     Args:
         store: the store's folder.
@@ -244,56 +307,121 @@ class Pending:
 
     def __init__(self, store: str | Path) -> None:
         self._store = Path(store)
-        self._seen: list[str] = []
+        self._folders: list[str] = []
         self._keys: dict[str, str] = {}
 
     def __call__(self, key: str) -> str | None:
-        """The name of the batch that may still answer a key, or ``None``.
+        """Return the name of the batch that may still answer a key, or ``None``.
 
         Raises:
-            StoreError: what is known of a batch cannot be read.
+            StoreError: the state of a batch cannot be read.
         """
-        there = [path.name for path in _folders(self._store)]
-        if there != self._seen:
-            self._keys, self._seen = pending(self._store), there
+        found = [path.name for path in _folders(self._store)]
+        if found != self._folders:
+            self._keys, self._folders = pending_keys(self._store), found
         return self._keys.get(key)
+
+
+def command(
+    action: str,
+    *words: str,
+    store: str | Path,
+    base_url: str,
+    organization: str | None = None,
+    project: str | None = None,
+) -> str:
+    """Return a complete ``labeler batch`` command line, quoted for a shell.
+
+    Args:
+        action: such as ``collect``.
+        words: further arguments.
+        store: the store's folder.
+        base_url: the address of its batches.
+        organization: as it was given.
+        project: the same.
+    """
+    line = ["labeler", "batch", action, *words]
+    if str(store) != _DEFAULT_STORE or "LABELER_STORE" in os.environ:
+        line += ["--store", str(store)]
+    if base_url != OFFICIAL_URL:
+        line += ["--base-url", base_url]
+    if organization is not None:
+        line += ["--organization", organization]
+    if project is not None:
+        line += ["--project", project]
+    return shlex.join(line)
+
+
+def require_address(
+    store: Path, base_url: str, action: str, *words: str, name: str | None = None
+) -> None:
+    """Reject an address if the store's open batches are all at other addresses.
+
+    This keeps the API key from being sent to an address that only a folder names.
+
+    Args:
+        store: the store's folder; it need not exist.
+        base_url: the given address.
+        action: the command that is about to run, such as ``collect``.
+        words: further arguments of the command.
+        name: the batch that it applies to; by default all.
+
+    Raises:
+        UsageError: the open batches are elsewhere; the message names the address and the command.
+        StoreError: the state of a batch cannot be read.
+    """
+    addresses = {
+        folder.info.base_url
+        for folder in batches(store)
+        if name in {None, folder.name} and folder.is_open
+    }
+    if not addresses or base_url in addresses:
+        return
+    first = min(addresses)
+    subject = f"batch {name} of {store} is" if name else f"the open batches of {store} are"
+    where = f"at {', '.join(sorted(addresses))}, not at {base_url}"
+    go_on = command(action, *([name] if name else []), *words, store=store, base_url=first)
+    raise UsageError(
+        f"{subject} {where}: a key is sent only to an address that you give: `{go_on}`, or "
+        "base_url in Python"
+    )
 
 
 @contextlib.contextmanager
 def new_folder(store: Path, name: str) -> Iterator[Path]:
-    """A folder that takes its name when all is written; nothing is left of one without facts."""
-    home = store / FOLDER
-    home.mkdir(mode=0o700, exist_ok=True)
-    for left in home.glob(".new-*"):  # of a process that was killed; the lock is ours
-        shutil.rmtree(left)
-    aside = home / f".new-{name}"
-    aside.mkdir(mode=0o700)
+    """Make a folder that gets its name when it is complete; drop it if it has no batch file."""
+    parent = store / FOLDER
+    parent.mkdir(mode=0o700, exist_ok=True)
+    for leftover in parent.glob(".new-*"):  # of a killed process; the lock is ours
+        shutil.rmtree(leftover)
+    temporary = parent / f".new-{name}"
+    temporary.mkdir(mode=0o700)
     try:
-        yield aside
+        yield temporary
     except BaseException:
-        shutil.rmtree(aside, ignore_errors=True)
+        shutil.rmtree(temporary, ignore_errors=True)
         raise
-    if not (aside / FACTS).exists():
-        shutil.rmtree(aside)
+    if not (temporary / BATCH_FILE).exists():
+        shutil.rmtree(temporary)
         return
-    _flush(aside)
-    aside.rename(home / name)
-    _flush(home)
+    flush_directory(temporary)
+    temporary.rename(parent / name)
+    flush_directory(parent)
 
 
 @contextlib.contextmanager
 def locked(store: Path) -> Iterator[None]:
-    """Keep others from changing the batches of a store; the lock ends with its process.
+    """Keep other processes from changing a store's batches; the lock ends with its process.
 
     Raises:
-        StoreError: someone else is changing them.
+        StoreError: another process is changing them.
     """
-    home = store / FOLDER
-    home.mkdir(mode=0o700, exist_ok=True)
-    with contextlib.ExitStack() as held:
+    parent = store / FOLDER
+    parent.mkdir(mode=0o700, exist_ok=True)
+    with contextlib.ExitStack() as stack:
         try:
-            lock = sqlite3.connect(home / ".lock", timeout=0, isolation_level=None)
-            held.callback(lock.close)
+            lock = sqlite3.connect(parent / ".lock", timeout=0, isolation_level=None)
+            stack.callback(lock.close)
             lock.execute("BEGIN EXCLUSIVE")
         except sqlite3.Error as error:
             raise StoreError(
@@ -304,8 +432,8 @@ def locked(store: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def told_of(folder: BatchFolder, part: Part, remedy: str = "") -> Iterator[None]:
-    """Have an error of the provider name the part that it is about."""
+def naming(folder: BatchFolder, part: BatchPart, remedy: str = "") -> Iterator[None]:
+    """Add the name of the part to errors of the provider."""
     try:
         yield
     except JudgeError as error:
@@ -315,29 +443,19 @@ def told_of(folder: BatchFolder, part: Part, remedy: str = "") -> Iterator[None]
 
 
 def write_durably(path: Path, content: bytes) -> None:
-    """Write a small file so that it holds the old content or the new, whatever happens."""
+    """Replace a small file atomically: after a crash it holds the old content or the new."""
     partial = path.with_name(f".{path.name}.partial")
     with partial.open("wb") as file:
         file.write(content)
         file.flush()
         os.fsync(file.fileno())
     partial.replace(path)
-    _flush(path.parent)
+    flush_directory(path.parent)
 
 
-def _flush(directory: Path) -> None:
-    """Make new names in a directory survive a loss of power, where the system can."""
-    with contextlib.suppress(OSError):
-        descriptor = os.open(directory, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-
-
-def _read(path: Path, kind: type[T]) -> T:
+def _read(path: Path, model: type[_Model]) -> _Model:
     try:
-        return kind.model_validate_json(_content(path))
+        return model.model_validate_json(_content(path))
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False, include_context=False)[0]
         where = ".".join(map(str, first["loc"])) or "the whole"

@@ -1,4 +1,4 @@
-"""Looking on: how every batch of a store is getting on, and what to do next."""
+"""The state of every batch of a store, the next step, and cancellation."""
 
 from __future__ import annotations
 
@@ -7,69 +7,75 @@ import time
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from labeler.errors import FatalJudgeError, JudgeError
-from labeler.integrations.batch.addresses import require_address
-from labeler.integrations.batch.collecting import total
+from labeler.errors import FatalJudgeError, JudgeError, UsageError
 from labeler.integrations.batch.folder import (
     CLOSED,
+    ENDED,
     UNSENT,
     BatchFolder,
-    Part,
+    BatchPart,
     Results,
     batch,
     batches,
     locked,
+    require_address,
+    total,
 )
-from labeler.integrations.batch.service import OVER, BatchService
+from labeler.integrations.batch.runner import run
 from labeler.store.disk import DiskStore
 
-_AT_ONCE = 8
-"""Parts that are looked up at the same time."""
+if TYPE_CHECKING:
+    from labeler.integrations.batch.client import OpenAIBatches
+
+_CONCURRENT = 8
+"""Most requests to the provider at a time."""
 
 
 @dataclass(frozen=True)
-class PartView:
-    """A part as it is now."""
+class PartStatus:
+    """The current state of a part."""
 
     name: str
     round: int
     lines: int
     state: str
-    """The provider's word where there is a batch that is not collected, else ours."""
+    """The provider's status of a batch that is not collected yet, otherwise ours."""
     done: int
     failed: int
     batch_id: str | None
     problems: tuple[str, ...] = ()
     trouble: str = ""
-    """Why it could not be looked up."""
+    """Why its status is not available."""
 
 
 @dataclass(frozen=True)
-class BatchView:
-    """A batch as it is now."""
+class BatchStatus:
+    """The current state of a batch."""
 
     name: str
     model: str
     base_url: str
     age: float
     """Seconds since it was prepared."""
-    parts: tuple[PartView, ...]
+    parts: tuple[PartStatus, ...]
     results: Results
-    """What was collected of it so far."""
+    """Results collected so far."""
     next: str
-    """What to do."""
+    """The next step for its user."""
     looked_up: bool
-    """Whether its address was asked; if not, it is as of submission or the last collection."""
+    """True if the provider was asked; otherwise the state is that of the last collection or
+    submission."""
 
     @property
     def is_open(self) -> bool:
-        """Whether anything of it is still to come."""
+        """True if answers are still to be collected."""
         return any(part.state not in CLOSED for part in self.parts)
 
     @property
     def lines(self) -> int:
-        """Judgements that were asked for; what is asked again counts once."""
+        """Requests; those sent again count once."""
         return sum(part.lines for part in self.parts if part.round == 1)
 
     @property
@@ -84,105 +90,129 @@ class BatchView:
 
     @property
     def state(self) -> str:
-        """The states of the parts, counted."""
+        """The states of the parts with their counts."""
         states = Counter(part.state for part in self.parts)
         if len(states) == 1 and len(self.parts) == 1:
             return self.parts[0].state
         return ", ".join(f"{count} {state}" for state, count in states.items())
 
 
-async def status(service: BatchService | None, store: Path) -> list[BatchView]:
-    """How every batch of a store is getting on; nothing is changed by looking.
+def batch_status(store: str | Path, client: OpenAIBatches | None = None) -> list[BatchStatus]:
+    """Return the state of every batch of a store; nothing is changed.
 
     Args:
-        service: where to look; batches of another address, and all without it, are shown as they
-            were at submission or the last collection.
         store: the store's folder.
+        client: asks the provider about batches at its address. Other batches, and all without a
+            client, are shown as of the last collection or submission.
 
     Raises:
-        FatalJudgeError: the provider lets nobody in.
-        StoreError: what is known of a batch cannot be read.
+        FatalJudgeError: the provider denies access.
+        StoreError: the state of a batch cannot be read.
     """
-    gate = asyncio.Semaphore(_AT_ONCE)
-    return [await _view(folder, service, gate) for folder in batches(store)]
+
+    async def views() -> list[BatchStatus]:
+        gate = asyncio.Semaphore(_CONCURRENT)
+        return [await _status(folder, client, gate) for folder in batches(Path(store))]
+
+    return run(views(), client, store)
 
 
-async def cancel(
-    service: BatchService, store: DiskStore, name: str, *, drop: bool = False
+def cancel_batch(
+    client: OpenAIBatches, store: str | Path, name: str, *, drop: bool = False
 ) -> list[str]:
-    """End a batch: what is answered by then can be collected, the rest is let go.
+    """Cancel a batch: answers that exist by then can be collected, its other rows are released.
 
     Args:
-        service: where it is.
-        store: where it is kept.
+        client: of the Batch API, at the batch's address.
+        store: the store's folder.
         name: the batch.
-        drop: let go of all its rows without asking the provider, such as where it has lost it;
-            what it may have answered is given up.
+        drop: release all its rows without asking the provider, for example if it has lost the
+            batch; answers that it may have are given up.
 
     Returns:
-        What was done, a line for each part.
+        A line for each part.
 
     Raises:
-        FatalJudgeError: the provider lets nobody in.
-        JudgeError: it could not be reached.
-        UsageError: there is no such batch, or it is at another address.
+        FatalJudgeError: the provider denies access.
+        JudgeError: it is out of reach.
+        UsageError: there is no such store or batch, or the batch is at another address.
     """
+    require_batches(store)
+    with DiskStore(store) as opened:
+        return run(_cancel(client, opened.directory, name, drop=drop), client, store)
+
+
+def require_batches(store: str | Path) -> None:
+    """Reject a folder that does not exist.
+
+    Raises:
+        UsageError: it does not.
+    """
+    if not Path(store).is_dir():
+        raise UsageError(f"there is no label store in {store}; name the one that batches belong to")
+
+
+async def _cancel(client: OpenAIBatches, store: Path, name: str, *, drop: bool) -> list[str]:
     if not drop:
-        require_address(store.directory, service.base_url, "cancel", name=name)
-    with locked(store.directory):
-        folder = batch(store.directory, name)
+        require_address(store, client.base_url, "cancel", name=name)
+    with locked(store):
+        folder = batch(store, name)
         open_parts = [part for part in folder.parts() if part.state not in CLOSED]
-        return [await _end(folder, part, service, drop=drop) for part in open_parts]
+        return [await _cancel_part(folder, part, client, drop=drop) for part in open_parts]
 
 
-async def _end(folder: BatchFolder, part: Part, service: BatchService, *, drop: bool) -> str:
+async def _cancel_part(
+    folder: BatchFolder, part: BatchPart, client: OpenAIBatches, *, drop: bool
+) -> str:
     batch_id = part.batch_id
     if part.state == "creating" and part.file_id is not None and not drop:
         marker = folder.marker(part)
-        found = await service.find(part.file_id, marker, since=part.prepared)
+        found = await client.find(part.file_id, marker, since=part.prepared)
         batch_id = found.id if found else None
     if drop or batch_id is None:
         folder.save(part.model_copy(update={"state": "dropped"}))
         return f"part {part.name}: dropped"
-    remote = await service.look(batch_id)
-    if remote.status not in OVER:
-        remote = await service.cancel(batch_id)
+    remote = await client.retrieve(batch_id)
+    if remote.status not in ENDED:
+        remote = await client.cancel(batch_id)
     known = {"state": "created", "batch_id": batch_id, "remote": remote}
     folder.save(part.model_copy(update=known))
     return f"part {part.name}: {remote.status}; collect what was answered"
 
 
-async def _view(
-    folder: BatchFolder, service: BatchService | None, gate: asyncio.Semaphore
-) -> BatchView:
-    here = service if service and service.base_url == folder.facts.base_url else None
+async def _status(
+    folder: BatchFolder, client: OpenAIBatches | None, gate: asyncio.Semaphore
+) -> BatchStatus:
+    here = client if client and client.base_url == folder.info.base_url else None
     parts = folder.parts()
-    views = await asyncio.gather(*(_part_view(part, here, gate) for part in parts))
+    statuses = await asyncio.gather(*(_part_status(part, here, gate) for part in parts))
     results = total([part.results for part in parts if part.results])
-    return BatchView(
+    return BatchStatus(
         name=folder.name,
-        model=folder.facts.model,
-        base_url=folder.facts.base_url,
-        age=max(0.0, time.time() - folder.facts.created),
-        parts=tuple(views),
+        model=folder.info.model,
+        base_url=folder.info.base_url,
+        age=max(0.0, time.time() - folder.info.created),
+        parts=tuple(statuses),
         results=results,
-        next=_next(parts, views, results, looked_up=here is not None),
+        next=_next(parts, statuses, results, looked_up=here is not None),
         looked_up=here is not None,
     )
 
 
-async def _part_view(part: Part, service: BatchService | None, gate: asyncio.Semaphore) -> PartView:
+async def _part_status(
+    part: BatchPart, client: OpenAIBatches | None, gate: asyncio.Semaphore
+) -> PartStatus:
     remote, trouble = part.remote, ""
-    if service and part.state == "created" and part.batch_id:
+    if client and part.state == "created" and part.batch_id:
         try:
             async with gate:
-                remote = await service.look(part.batch_id)
+                remote = await client.retrieve(part.batch_id)
         except FatalJudgeError:
             raise
         except JudgeError as error:
             trouble = str(error)
     shows_remote = remote is not None and part.state in {"created", "ended"}
-    return PartView(
+    return PartStatus(
         name=part.name,
         round=part.round,
         lines=part.lines,
@@ -195,16 +225,18 @@ async def _part_view(part: Part, service: BatchService | None, gate: asyncio.Sem
     )
 
 
-def _next(parts: list[Part], views: list[PartView], results: Results, *, looked_up: bool) -> str:
-    """What its owner should do about a batch."""
+def _next(
+    parts: list[BatchPart], statuses: list[PartStatus], results: Results, *, looked_up: bool
+) -> str:
+    """Return the next step for the user of a batch."""
     if any(part.state in UNSENT for part in parts):
         return "run submit or collect: parts are still to be handed in"
-    if any(view.trouble for view in views):
+    if any(status.trouble for status in statuses):
         return "look again later"
-    open_views = [v for v, part in zip(views, parts, strict=True) if part.state not in CLOSED]
-    if any(view.state in OVER for view in open_views):
+    still_open = [s for s, part in zip(statuses, parts, strict=True) if part.state not in CLOSED]
+    if any(status.state in ENDED for status in still_open):
         return "collect"
-    if open_views:
+    if still_open:
         return "wait" if looked_up else "look it up"
-    released = sum(results.released.values())
+    released = results.released.total()
     return f"label or submit the rows again: {released} have no answer" if released else "done"

@@ -22,7 +22,7 @@ from labeler.data.label_tables import GROUP, SCHEMA, row_of
 from labeler.data.lines import open_bytes
 from labeler.data.rows import RowPart
 from labeler.errors import FatalJudgeError, LabelerError, RunPaused, StoreError, UsageError
-from labeler.integrations.batch import Pending
+from labeler.integrations.batch.folder import PendingKeys
 from labeler.integrations.ray.filesystem import folder_of, put_table
 from labeler.integrations.ray.parts import Part, anywhere, read_part
 from labeler.integrations.ray.shards import ShardStore
@@ -258,7 +258,7 @@ def label_batch(
         concurrency=work.concurrency,
         limits=limits,
         retry_failed=work.retry_failed,
-        in_batch=Pending(work.store),
+        in_batch=PendingKeys(work.store),
         watcher=counting,
     )
     return pa.Table.from_pylist([row_of(outcome) for outcome in outcomes], schema=SCHEMA)

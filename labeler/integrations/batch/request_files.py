@@ -1,4 +1,4 @@
-"""The lines of a part: written until a limit is reached, and found again by their keys."""
+"""The files of a part: requests written up to a size limit, and read again by label key."""
 
 from __future__ import annotations
 
@@ -9,46 +9,77 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Self
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from labeler.errors import LabelerError, StoreError
-from labeler.integrations.batch.folder import BatchFolder, Part, write_durably
-from labeler.integrations.batch.service import Asked, History
+from labeler.integrations.batch.folder import BatchFolder, BatchPart, write_durably
 from labeler.judges.prompting import load_prompt
 from labeler.judges.task import Task, label_task
-from labeler.labels.record import label_key
+from labeler.labels.record import Usage, label_key
 from labeler.labels.schemas import load_schema
 from labeler.labels.signature import Signature
 from labeler.sentences.example import Frozen, KeyedExample
 
 MOST_LINES = 50_000
-"""What OpenAI takes in one file."""
+"""OpenAI's limit for one file."""
 MOST_BYTES = 190_000_000
-"""A little less than the 200 MB that OpenAI takes in one file."""
+"""Slightly less than OpenAI's limit of 200 MB for one file."""
 
 
 @dataclass(frozen=True)
 class FileLimits:
-    """How large one part may be."""
+    """Limits of one file of requests."""
 
     lines: int = MOST_LINES
     size: int = MOST_BYTES
     """In bytes."""
 
 
-class AskedLine(Frozen):
-    """All that is needed to read an answer, and to ask again, without the input rows."""
+class History(Frozen):
+    """The earlier rounds of one record, and how the next one is asked."""
+
+    attempts: int = 0
+    """Requests that got any answer."""
+    answers: int = 0
+    """Completions among them that held an answer."""
+    readable: int = 0
+    """Answers that fitted the schema."""
+    reasks: int = 0
+    broken: dict[str, int] = Field(default_factory=dict)
+    """Violations by kind."""
+    usage: Usage | None = None
+    cap: int | None = None
+    """Most tokens of the next answer."""
+    lengthened: bool = False
+    answer: str | None = None
+    """The answer that is sent back for correction."""
+    complaint: str | None = None
+    """The message that names its violations."""
+
+
+@dataclass(frozen=True)
+class BatchRequest:
+    """One line of a batch: a task and its history."""
+
+    task: Task
+    history: History
+    reasks: int = 1
+    """How often an answer may be sent back."""
+
+
+class SavedRequest(Frozen):
+    """Everything needed to read an answer, and to ask again, without the input rows."""
 
     key: str
     example: KeyedExample
     signature: Signature
     history: History
 
-    def request(self) -> Task:
-        """The request as it was.
+    def task(self) -> Task:
+        """Rebuild the task.
 
         Raises:
-            StoreError: the line was changed, or its prompt or schema is another by now.
+            StoreError: the line was changed, or its prompt or schema has changed since.
         """
         try:
             prompt = load_prompt(self.signature.prompt.name if self.signature.prompt else "")
@@ -68,30 +99,30 @@ class AskedLine(Frozen):
 
 
 class PartWriter:
-    """Writes requests into as many parts as the limits ask for.
+    """Writes requests to as many parts as the limits require.
 
-    Use as a context manager; a part's state is written last, when all else of it is durable.
+    Use as a context manager. The state of a part is written last, after its files are durable.
 
     Args:
-        directory: where the parts are put.
-        parent: the part that is asked again for, empty for none.
-        line: makes the line that is handed in.
-        limits: when the next part begins.
+        directory: the folder of the batch.
+        line: makes the line that is uploaded.
+        limits: of one file.
         now: Unix time.
-        round_: how often the requests are asked by now.
+        parent: the part whose requests are sent again; empty for a new batch.
+        round_: how often the requests will have been sent.
     """
 
     def __init__(
         self,
         directory: Path,
-        line: Callable[[Asked], str],
+        line: Callable[[BatchRequest], str],
         *,
         limits: FileLimits,
         now: float,
         parent: str = "",
         round_: int = 1,
     ) -> None:
-        self.parts: list[Part] = []
+        self.parts: list[BatchPart] = []
         self._directory, self._line, self._limits = directory, line, limits
         self._now, self._parent, self._round = now, parent, round_
         self._open: _OpenPart | None = None
@@ -107,17 +138,17 @@ class PartWriter:
         else:
             self._open.close()
 
-    def add(self, asked: Asked) -> bool:
-        """Write one request; ``False`` if it alone is more than a part may hold."""
-        line = self._line(asked).encode() + b"\n"
+    def add(self, request: BatchRequest) -> bool:
+        """Write a request; ``False`` if it alone exceeds the size of a file."""
+        line = self._line(request).encode() + b"\n"
         if len(line) > self._limits.size:
             return False
-        if self._open is not None and not self._open.has_room(line, self._limits):
+        if self._open is not None and not self._open.fits(line, self._limits):
             self._finish(self._open)
             self._open = None
         if self._open is None:
             self._open = _OpenPart(self._directory, self._next_name())
-        self._open.add(asked, line)
+        self._open.add(request, line)
         return True
 
     def _next_name(self) -> str:
@@ -126,7 +157,7 @@ class PartWriter:
 
     def _finish(self, writing: _OpenPart) -> None:
         writing.close()
-        part = Part(
+        part = BatchPart(
             name=writing.name,
             round=self._round,
             lines=writing.lines,
@@ -144,55 +175,55 @@ class _OpenPart:
     def __init__(self, directory: Path, name: str) -> None:
         self.name, self.lines, self.size = name, 0, 0
         self._files = ExitStack()
-        self._keys, self._asked, self._requests = (
+        self._keys, self._saved, self._requests = (
             self._files.enter_context((directory / f"part-{name}.{kind}").open("wb"))
             for kind in ("keys", "asked.jsonl", "lines.jsonl")
         )
 
-    def has_room(self, line: bytes, limits: FileLimits) -> bool:
-        """Whether another line fits."""
+    def fits(self, line: bytes, limits: FileLimits) -> bool:
+        """Return true if another line fits."""
         return self.lines < limits.lines and self.size + len(line) <= limits.size
 
-    def add(self, asked: Asked, line: bytes) -> None:
-        """Write one request into all files."""
-        request = asked.request
-        known = AskedLine(
-            key=request.key,
-            example=request.example,
-            signature=request.signature,
-            history=asked.history,
+    def add(self, added: BatchRequest, line: bytes) -> None:
+        """Write a request to all files."""
+        task = added.task
+        saved = SavedRequest(
+            key=task.key,
+            example=task.example,
+            signature=task.signature,
+            history=added.history,
         )
-        self._keys.write(request.key.encode() + b"\n")
-        self._asked.write(known.model_dump_json().encode() + b"\n")
+        self._keys.write(task.key.encode() + b"\n")
+        self._saved.write(saved.model_dump_json().encode() + b"\n")
         self._requests.write(line)
         self.lines, self.size = self.lines + 1, self.size + len(line)
 
     def close(self) -> None:
-        """Make all of it durable."""
+        """Make all files durable."""
         with self._files:
-            for file in (self._keys, self._asked, self._requests):
+            for file in (self._keys, self._saved, self._requests):
                 file.flush()
                 os.fsync(file.fileno())
 
 
-class AskedFile:
-    """The requests of a part, each read when it is wanted.
+class RequestFile:
+    """The saved requests of a part, read one by one on demand.
 
     Use as a context manager.
 
     Raises:
-        StoreError: it does not hold what the part says.
+        StoreError: the file does not hold the requests of the part.
     """
 
-    def __init__(self, folder: BatchFolder, part: Part) -> None:
-        self._path, self._reasks = folder.file(part.name, "asked.jsonl"), folder.facts.reasks
+    def __init__(self, folder: BatchFolder, part: BatchPart) -> None:
+        self._path, self._reasks = folder.file(part.name, "asked.jsonl"), folder.info.reasks
         keys = folder.keys(part)
         try:
             self._file: IO[bytes] = self._path.open("rb")
-            self._places = dict(zip(keys, _starts(self._file), strict=False))
+            self._offsets = dict(zip(keys, _line_offsets(self._file), strict=False))
         except OSError as error:
             raise StoreError(f"{self._path}: cannot be read: {error}") from error
-        if len(self._places) != part.lines:
+        if len(self._offsets) != part.lines:
             self._file.close()
             raise StoreError(
                 f"{self._path}: holds fewer requests than the {part.lines} of its part"
@@ -205,31 +236,30 @@ class AskedFile:
         self._file.close()
 
     def __iter__(self) -> Iterator[str]:
-        """Every key, in the order of the requests."""
-        return iter(self._places)
+        """Yield every key, in the order of the requests."""
+        return iter(self._offsets)
 
     def __contains__(self, key: object) -> bool:
-        return key in self._places
+        return key in self._offsets
 
-    def __getitem__(self, key: str) -> Asked:
-        """The request of a key.
+    def __getitem__(self, key: str) -> BatchRequest:
+        """Return the request of a key.
 
         Raises:
             StoreError: its line is damaged.
         """
-        self._file.seek(self._places[key])
+        self._file.seek(self._offsets[key])
         try:
-            line = AskedLine.model_validate_json(self._file.readline())
+            saved = SavedRequest.model_validate_json(self._file.readline())
         except ValidationError as error:
             first = error.errors(include_input=False, include_url=False, include_context=False)[0]
             raise StoreError(f"{self._path}: request {key}: {first['msg']}") from error
-        if line.key != key:
+        if saved.key != key:
             raise StoreError(f"{self._path}: request {key} stands in another's place")
-        return Asked(line.request(), line.history, self._reasks)
+        return BatchRequest(saved.task(), saved.history, self._reasks)
 
 
-def _starts(file: IO[bytes]) -> Iterator[int]:
-    """Where each line begins."""
+def _line_offsets(file: IO[bytes]) -> Iterator[int]:
     start = 0
     for line in file:
         yield start

@@ -1,0 +1,249 @@
+"""Read answer files: each line is judged as the online judge judges the same answer."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar, cast
+
+from openai import BaseModel
+from openai.types.chat import ChatCompletion
+from pydantic import ValidationError
+
+from labeler.integrations.batch.request_files import BatchRequest, History
+from labeler.judges.openai.address import host_of
+from labeler.judges.openai.attempts import EXCHANGE, Exchange, reader_of
+from labeler.judges.openai.client import public_names, text_of, usage_of
+from labeler.judges.openai.failures import Course, Symptom, diagnose, explain
+from labeler.judges.task import JudgeReply
+from labeler.labels.contract import Violation
+from labeler.labels.record import Usage
+from labeler.sentences.example import Frozen
+
+OK = 200
+TRANSIENT = (Course.RETRY, Course.RATE)
+_LONGEST_LINE = 64 * 2**20
+_MOST_DIGITS = 20
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+class AnswerLine(NamedTuple):
+    """One line of an answer file."""
+
+    key: str
+    status: int
+    body: Mapping[str, Any] | None
+    error: str
+    """The code of why the request was not even sent, such as ``batch_expired``."""
+
+
+@dataclass(frozen=True)
+class NoLabel:
+    """A request that will not be sent again, and why it has no label."""
+
+    reason: str
+    message: str
+    lasting: bool
+    violations: tuple[Violation, ...] = ()
+
+
+@dataclass(frozen=True)
+class SendAgain:
+    """A request that has to be sent again in a later round."""
+
+    reason: str
+    history: History
+
+
+@dataclass(frozen=True)
+class AnswerResult:
+    """The outcome of one line of an answer file."""
+
+    outcome: JudgeReply[Frozen] | NoLabel | SendAgain
+    history: History
+    """The record's history, including this answer."""
+    usage: Usage | None = None
+    """The charge for this answer alone; ``None`` if the server does not report it."""
+
+
+def answer_lines(files: list[Path]) -> Iterator[AnswerLine | None]:
+    """Yield the lines of answer files; ``None`` for a line that cannot be read."""
+    for path in files:
+        with path.open("rb") as file:
+            while content := file.readline(_LONGEST_LINE):
+                if content.strip():
+                    yield _parse_line(content)
+
+
+def read_answer(
+    request: BatchRequest, line: AnswerLine, base_url: str, timeout: float, *, worked: bool
+) -> AnswerResult:
+    """Judge the answer to one request as the same answer would be judged online.
+
+    Args:
+        request: the request.
+        line: its answer.
+        base_url: the address that answered.
+        timeout: seconds for one request, for messages.
+        worked: true if the same batch brought a usable answer: then an error that could have been
+            everyone's is this record's.
+    """
+    return _Reader(request, base_url, timeout).read(line.status, line.body, worked=worked)
+
+
+class _Reader:
+    """Reads the answer to one request."""
+
+    def __init__(self, request: BatchRequest, base_url: str, timeout: float) -> None:
+        self._request, self._host, self._timeout = request, host_of(base_url), timeout
+        before = request.history
+        self._exchange = Exchange(
+            request.task,
+            cap=before.cap,
+            attempts=before.attempts + 1,
+            answers=before.answers,
+            readable=before.readable,
+            broken=Counter(before.broken),
+            usage=before.usage,
+            lengthened=before.lengthened,
+        )
+
+    def read(self, status: int, body: Mapping[str, Any] | None, *, worked: bool) -> AnswerResult:
+        if status != OK:
+            symptom = _symptom_of(status, body)
+            if worked and diagnose(symptom).course is Course.SUSPECT:
+                symptom = replace(symptom, sign="rejected")
+            return self._without_answer(symptom, None)
+        completion = None if body is None else construct(ChatCompletion, body)
+        usage = usage_of(completion) if completion else None
+        flaw = self._exchange.note(completion)
+        if completion is None or flaw is not None:
+            return self._without_answer(Symptom(flaw or "not_json"), usage)
+        return self._answer(completion, usage)
+
+    def _without_answer(self, symptom: Symptom, usage: Usage | None) -> AnswerResult:
+        longer = symptom.sign == "truncated" and self._exchange.lengthen()
+        rule = diagnose(symptom)
+        if longer or rule.course in TRANSIENT:
+            return self._result(SendAgain(rule.reason, self._history()), usage)
+        return self._result(self._no_label(symptom, ""), usage)
+
+    def _answer(self, completion: ChatCompletion, usage: Usage | None) -> AnswerResult:
+        """Return the label, or one re-ask for an answer that breaks the schema or contract."""
+        text = text_of(completion.choices[0].message.content)
+        token = EXCHANGE.set(self._exchange)
+        try:
+            answer = reader_of(self._request.task.answer_type).validate_json(text, strict=True)
+        except ValidationError as error:
+            symptom, detail = self._exchange.verdict(error)
+        else:
+            return self._result(self._reply(answer), usage)
+        finally:
+            EXCHANGE.reset(token)
+        history = self._history()
+        if history.reasks >= self._request.reasks:
+            return self._result(self._no_label(symptom, detail), usage)
+        reask = {
+            "reasks": history.reasks + 1,
+            "answer": text,
+            "complaint": self._exchange.reproof(),
+        }
+        again = SendAgain(diagnose(symptom).reason, history.model_copy(update=reask))
+        return self._result(again, usage)
+
+    def _result(
+        self, outcome: JudgeReply[Frozen] | NoLabel | SendAgain, usage: Usage | None
+    ) -> AnswerResult:
+        return AnswerResult(outcome, self._history(), usage)
+
+    def _reply(self, answer: Frozen) -> JudgeReply[Frozen]:
+        # The time that the answer took inside the batch is not known.
+        known = {"seconds": None, "reasks": self._request.history.reasks}
+        facts = self._exchange.facts(self._host).model_copy(update=known)
+        return JudgeReply(answer, facts, tokens=self._exchange.tokens)
+
+    def _no_label(self, symptom: Symptom, detail: str) -> NoLabel:
+        rule, attempts = diagnose(symptom), self._exchange.attempts
+        message = (
+            f"batch, model {self._request.task.signature.model!r} at {self._host}, after "
+            f"{attempts} request{'s' * (attempts != 1)}: "
+            f"{explain(symptom, timeout=self._timeout, detail=detail)}"
+        )
+        return NoLabel(rule.reason, message, rule.lasting, self._exchange.violations)
+
+    def _history(self) -> History:
+        """Return the history for a later round; the re-ask of an earlier one is repeated."""
+        exchange, before = self._exchange, self._request.history
+        return History(
+            attempts=exchange.attempts,
+            answers=exchange.answers,
+            readable=exchange.readable,
+            reasks=before.reasks,
+            broken=dict(exchange.broken),
+            usage=exchange.usage,
+            cap=exchange.cap,
+            lengthened=exchange.lengthened,
+            answer=before.answer,
+            complaint=before.complaint,
+        )
+
+
+def construct(model: type[Model], body: Mapping[str, Any]) -> Model:
+    """Build the object that the client library makes of a body, without validation."""
+    return model.construct(None, **json.loads(json.dumps(body), object_hook=public_names))
+
+
+def _symptom_of(status: int, body: Mapping[str, Any] | None) -> Symptom:
+    found: object = (body or {}).get("error")
+    error = cast("Mapping[str, object]", found) if isinstance(found, Mapping) else {}
+    return Symptom(
+        "status",
+        status=status,
+        code=text_of(error.get("code")) or text_of(error.get("type")),
+        param=text_of(error.get("param")),
+        words=text_of(error.get("message")),
+    )
+
+
+def _parse_line(content: bytes) -> AnswerLine | None:
+    try:
+        line: object = json.loads(content, parse_int=_whole)
+        if b"\\ud" in content.lower():
+            line = _without_surrogates(line)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(line, dict) or not isinstance(line.get("custom_id"), str):
+        return None
+    response, error = line.get("response"), line.get("error")
+    if isinstance(response, dict) and type(response.get("status_code")) is int:
+        body = response.get("body")
+        known = body if isinstance(body, dict) else None
+        return AnswerLine(line["custom_id"], response["status_code"], known, "")
+    if isinstance(error, dict):
+        return AnswerLine(line["custom_id"], 0, None, text_of(error.get("code")) or "none")
+    return None
+
+
+def _whole(digits: str) -> int | None:
+    """Parse an integer; ``None`` if it is so long that it is meaningless.
+
+    Python rejects the longest integers: a paid answer would be lost with its line.
+    """
+    return int(digits) if len(digits) <= _MOST_DIGITS else None
+
+
+def _without_surrogates(value: object) -> object:
+    """Replace lone surrogates, which no file can hold."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode()
+    if isinstance(value, list):
+        return [_without_surrogates(item) for item in value]
+    if isinstance(value, dict):
+        return {
+            _without_surrogates(name): _without_surrogates(item) for name, item in value.items()
+        }
+    return value

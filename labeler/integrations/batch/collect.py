@@ -1,0 +1,500 @@
+"""Collect answers: every answer is stored before its part counts as collected."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from concurrent.futures import Future
+from contextlib import suppress
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from labeler.errors import FatalJudgeError, JudgeError, UnstorableRecord, UsageError
+from labeler.integrations.batch.answers import (
+    OK,
+    AnswerLine,
+    AnswerResult,
+    NoLabel,
+    SendAgain,
+    answer_lines,
+    read_answer,
+)
+from labeler.integrations.batch.folder import (
+    CLOSED,
+    ENDED,
+    BatchFolder,
+    BatchPart,
+    RemoteBatch,
+    Results,
+    batches,
+    command,
+    locked,
+    naming,
+    require_address,
+    total,
+)
+from labeler.integrations.batch.request_files import (
+    BatchRequest,
+    FileLimits,
+    PartWriter,
+    RequestFile,
+)
+from labeler.integrations.batch.runner import run
+from labeler.integrations.batch.status import require_batches
+from labeler.integrations.batch.submit import send
+from labeler.judges.pricing import Price
+from labeler.judges.task import JudgeReply
+from labeler.labeling.pipeline import UNSTORABLE, admit_reply, row_failure
+from labeler.labels.record import LabelFailure
+from labeler.sentences.example import Frozen
+from labeler.store.disk import DiskStore
+
+if TYPE_CHECKING:
+    from labeler.integrations.batch.client import OpenAIBatches
+
+MOST_ROUNDS = 3
+"""How often a request is sent at most, re-asks included."""
+_NEEDS_USER = frozenset({"not_found", "unclear"})
+"""Reasons that stay the same until the user acts."""
+_STOPPED = frozenset({"cancelled", "failed"})
+_SHOWN = 3
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """How to wait for batches that have not ended."""
+
+    first: float = 15.0
+    """Seconds before the second look."""
+    longest: float = 60.0
+    """The pauses grow to this many seconds."""
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+
+
+@dataclass(frozen=True)
+class Collection:
+    """The outcome of one collection."""
+
+    parts: int
+    """Parts that it collected."""
+    results: Results
+    still_open: int
+    """Parts that have not ended, including those that send requests again."""
+    failures: tuple[LabelFailure, ...] = ()
+    """The first few records without a label."""
+    stuck: int = 0
+    """Open parts that waiting does not help; a notice named the remedy."""
+
+
+def collect_batches(
+    client: OpenAIBatches,
+    store: str | Path,
+    *,
+    name: str | None = None,
+    resubmit: bool = True,
+    waiting: Waiting | None = None,
+    limits: FileLimits | None = None,
+    price: Callable[[str], Price | None] = lambda _: None,
+    notice: Callable[[str], None] | None = None,
+) -> Collection:
+    """Store the answers of a store's batches, and send requests again where due.
+
+    Args:
+        client: of the Batch API; batches at other addresses are skipped.
+        store: folder of the batches and labels.
+        name: one batch; by default all.
+        resubmit: send requests again that expired, failed on the way, or broke the contract once;
+            otherwise the next run buys them.
+        waiting: wait until every batch has ended; by default look once.
+        limits: of a file of requests that are sent again.
+        price: returns the price of a model's tokens in a batch, if it is known.
+        notice: called with events and with lines that make no sense.
+
+    Raises:
+        FatalJudgeError: the provider denies access; answers collected before are stored.
+        StoreError: the store or a batch cannot be read or written.
+        UsageError: there is no such store or batch, or all open ones are at another address.
+    """
+    require_batches(store)
+    with DiskStore(store, notice=notice) as opened:
+        collector = _Collector(
+            client,
+            opened,
+            name,
+            limits=limits or FileLimits(),
+            price=price,
+            notice=notice or (lambda _: None),
+            resubmit=resubmit,
+        )
+        return run(collector.collect(waiting), client, store)
+
+
+class _Collector:
+    """One call of :func:`collect_batches`, over as many looks as it takes."""
+
+    def __init__(
+        self,
+        client: OpenAIBatches,
+        store: DiskStore,
+        name: str | None,
+        *,
+        limits: FileLimits,
+        price: Callable[[str], Price | None],
+        notice: Callable[[str], None],
+        resubmit: bool,
+    ) -> None:
+        self._client, self._store, self._name = client, store, name
+        self._limits, self._price = limits, price
+        self._notice, self._resubmit = notice, resubmit
+        self._open = self._stuck = 0
+        self._results: list[Results] = []
+        self._failures: list[LabelFailure] = []
+        self._notices: set[str] = set()
+        self._fatal: list[FatalJudgeError] = []
+
+    async def collect(self, waiting: Waiting | None) -> Collection:
+        """Look once, or until every batch has ended."""
+        words = ["--wait"] if waiting else []
+        require_address(
+            self._store.directory, self._client.base_url, "collect", *words, name=self._name
+        )
+        pause = waiting.first if waiting else 0.0
+        await self._look()
+        while waiting is not None and self._open:
+            # Jitter on the upper half, so that many waiting processes do not ask together.
+            await waiting.sleep(random.uniform(pause / 2, pause))  # noqa: S311 - no secret
+            pause = min(pause * 1.5, waiting.longest)
+            await self._look()
+        return Collection(
+            parts=len(self._results),
+            results=total(self._results),
+            still_open=self._open,
+            failures=tuple(self._failures),
+            stuck=self._stuck,
+        )
+
+    async def _look(self) -> None:
+        """Look at every open part once."""
+        self._open = self._stuck = 0
+        with locked(self._store.directory):
+            for folder in self._folders():
+                await self._folder(folder)
+        if self._fatal:
+            raise self._fatal[0]
+
+    def _folders(self) -> list[BatchFolder]:
+        found = batches(self._store.directory)
+        chosen = [folder for folder in found if self._name in {None, folder.name}]
+        if self._name and not chosen:
+            raise UsageError(f"{self._store.directory} has no batch {self._name!r}")
+        here = [folder for folder in chosen if folder.info.base_url == self._client.base_url]
+        elsewhere = {f.info.base_url for f in chosen if f not in here and f.is_open}
+        for address in sorted(elsewhere):
+            go_on = command("collect", store=self._store.directory, base_url=address)
+            self._report(
+                f"batches at {address} are left alone, for this key is for "
+                f"{self._client.base_url}: `{go_on}` collects them, or base_url in Python"
+            )
+        return here
+
+    async def _folder(self, folder: BatchFolder) -> None:
+        for part in folder.parts():
+            if part.state in CLOSED:
+                continue
+            try:
+                await self._part(folder, part)
+            except FatalJudgeError as error:
+                # Answers of other parts are paid for, and are collected first.
+                self._fatal.append(error)
+            except JudgeError as error:
+                # A failed look loses nothing: the next one may succeed.
+                self._report(str(error))
+                self._stuck += error.reason in _NEEDS_USER
+        self._open += sum(part.state not in CLOSED for part in folder.parts())
+
+    async def _part(self, folder: BatchFolder, part: BatchPart) -> None:
+        """Bring one part as far as possible now."""
+        if part.batch_id is None:
+            await send(folder, self._client)
+            return
+        remote = part.remote
+        if part.state == "created" or remote is None or not remote.is_whole:
+            with naming(folder, part):
+                remote = await self._client.retrieve(part.batch_id)
+            if remote.status not in ENDED:
+                return
+            if not remote.is_whole:
+                folder.save(part.model_copy(update={"state": "created", "remote": remote}))
+                raise _unnamed_file(folder, part, remote)
+            if _is_crowded_out(folder, part, remote):
+                unsent: dict[str, Any] = {
+                    "state": "prepared",
+                    "batch_id": None,
+                    "file_id": None,
+                    "remote": None,
+                    "crowded_out": part.crowded_out + 1,
+                }
+                folder.save(part.model_copy(update=unsent))
+                self._report(f"{folder.name}, part {part.name}: the queue is full; it waits")
+                return
+            part = part.model_copy(update={"state": "ended", "remote": remote})
+            folder.save(part)
+        with naming(folder, part):
+            files = await self._fetch(folder, part, remote)
+        collector = _PartCollector(
+            self._client, self._store, folder, part, self._price(folder.info.model)
+        )
+        try:
+            part = collector.collect(files, self._limits, resubmit=self._resubmit)
+        except JudgeError:
+            # The next look may name other files, which are downloaded again.
+            folder.save(part.model_copy(update={"state": "created"}))
+            raise
+        folder.save(part)
+        self._results.append(collector.results)
+        self._failures += collector.failures[: _SHOWN - len(self._failures)]
+        self._report_part(folder, part, collector.results)
+        await send(folder, self._client)
+
+    def _report_part(self, folder: BatchFolder, part: BatchPart, results: Results) -> None:
+        """Report anything unusual about a part."""
+        where = f"{folder.name}, part {part.name}"
+        if part.remote and part.remote.problems:
+            self._report(f"{where}: refused by the provider: {', '.join(part.remote.problems)}")
+        for kind, count in results.odd.items():
+            self._report(f"{where}: {count} times {kind}")
+
+    def _report(self, message: str) -> None:
+        """Give a notice, once."""
+        if message not in self._notices:
+            self._notices.add(message)
+            self._notice(message)
+
+    async def _fetch(self, folder: BatchFolder, part: BatchPart, remote: RemoteBatch) -> list[Path]:
+        """Return the answer files, downloaded unless they already were."""
+        files = []
+        for kind, file_id in (
+            ("output.jsonl", remote.output_file),
+            ("errors.jsonl", remote.error_file),
+        ):
+            if file_id is not None:
+                path = folder.file(part.name, kind)
+                if not path.exists():
+                    await self._client.download(file_id, path)
+                files.append(path)
+        return files
+
+
+def _unnamed_file(folder: BatchFolder, part: BatchPart, remote: RemoteBatch) -> JudgeError:
+    return JudgeError(
+        f"{folder.name}, part {part.name}: the provider says that the batch is {remote.status} and "
+        f"counts {remote.completed} answers, and does not name their file yet: collect again "
+        "later, to look again; nothing is asked again meanwhile. If it never does: "
+        f"{_giving_up(folder)}",
+        reason="incomplete",
+    )
+
+
+def _giving_up(folder: BatchFolder) -> str:
+    return (
+        f"`{folder.command('cancel', '--drop')}` gives up the answers that are missing, so that "
+        "their rows can be bought again"
+    )
+
+
+def _is_crowded_out(folder: BatchFolder, part: BatchPart, remote: RemoteBatch) -> bool:
+    """Return true if a batch was rejected only because other parts filled the account's queue."""
+    full = remote.status == "failed" and any("token_limit" in code for code in remote.problems)
+    others = (other for other in folder.parts() if other.name != part.name)
+    return full and any(other.state == "created" for other in others)
+
+
+class _PartCollector:
+    """Stores the answers of one part."""
+
+    def __init__(
+        self,
+        client: OpenAIBatches,
+        store: DiskStore,
+        folder: BatchFolder,
+        part: BatchPart,
+        price: Price | None,
+    ) -> None:
+        self.failures: list[LabelFailure] = []
+        self.results = Results(cost=Decimal(0) if price else None)
+        self._client, self._store, self._folder, self._part = client, store, folder, part
+        self._price = price
+        self._completed = 0
+        """Answers of the kind that the provider counts as completed."""
+        self._saved: list[tuple[str, Future[bool]]] = []
+        """Queued labels, by key."""
+        self._failing: list[Future[bool]] = []
+
+    def collect(self, files: list[Path], limits: FileLimits, *, resubmit: bool) -> BatchPart:
+        """Store every answer; return the new state of the part once all answers are durable."""
+        self._folder.remove_children(self._part)
+        writer = PartWriter(
+            self._folder.path,
+            self._client.line,
+            limits=limits,
+            now=time.time(),
+            parent=self._part.name,
+            round_=self._part.round + 1,
+        )
+        stopped = self._part.remote is not None and self._part.remote.status in _STOPPED
+        may_ask = resubmit and not stopped and self._part.round < MOST_ROUNDS
+        again = writer if may_ask else None
+        with RequestFile(self._folder, self._part) as requests, writer:
+            unanswered, unmentioned = dict.fromkeys(requests), set(requests)
+            for line in answer_lines(files):
+                if line is None:
+                    self.results.odd["a line that cannot be read"] += 1
+                    continue
+                unmentioned.discard(line.key)
+                if line.key not in requests:
+                    self.results.odd["a line that was not asked for"] += 1
+                elif line.key not in unanswered:
+                    self.results.odd["a second line of one request"] += 1
+                elif not line.error:
+                    del unanswered[line.key]
+                    self._settle(requests[line.key], line, again)
+            for key in unanswered:
+                self._without_answer(requests[key], again)
+            self._await_saved(requests)
+        self._require_all(files, unmentioned)
+        return self._part.model_copy(update={"state": "collected", "results": self.results})
+
+    def _require_all(self, files: list[Path], unmentioned: set[str]) -> None:
+        """Reject files that lack paid answers: asking again would pay twice.
+
+        Files that mention every request are complete, whatever the provider counts.
+
+        Args:
+            files: the answer files.
+            unmentioned: keys that they do not mention.
+
+        Raises:
+            JudgeError: there are fewer than the provider counts; the files are moved aside.
+        """
+        counted = self._part.remote.completed if self._part.remote else 0
+        counted = min(counted, self._part.lines)
+        if self._completed >= counted or not unmentioned:
+            return
+        for file in files:
+            file.replace(file.with_suffix(".short"))
+        raise JudgeError(
+            f"{self._folder.name}, part {self._part.name}: its files hold {self._completed} "
+            f"answers, and the provider counts {counted}: those are stored; collect again later, "
+            "to fetch the files again; nothing is asked again meanwhile. If they stay as they "
+            f"are: {_giving_up(self._folder)}",
+            reason="incomplete",
+        )
+
+    def _settle(self, request: BatchRequest, line: AnswerLine, writer: PartWriter | None) -> None:
+        """Store the outcome of one answer."""
+        result = read_answer(
+            request,
+            line,
+            self._client.base_url,
+            self._client.timeout,
+            worked=self.results.labelled > 0,
+        )
+        self._meter(request, line, result)
+        outcome = result.outcome
+        if isinstance(outcome, JudgeReply):
+            self._label(request, outcome)
+        elif isinstance(outcome, NoLabel):
+            self._give_up(request, result, outcome)
+        elif writer is None or not self._send_again(request, outcome, writer):
+            self._release(request, outcome.reason)
+
+    def _meter(self, request: BatchRequest, line: AnswerLine, result: AnswerResult) -> None:
+        self.results.answered += 1
+        self._completed += line.status == OK
+        # Every answer has a prompt: a count of 0 tokens is invalid.
+        if result.usage is not None and result.usage.prompt_tokens:
+            self.results.usage += result.usage
+            if self._price is not None and self.results.cost is not None:
+                self.results.cost += self._price.cost(result.usage)
+        elif line.status == OK:
+            self.results.unmetered += 1
+        before, after = request.history, result.history
+        broken = Counter(after.broken)
+        broken.subtract(before.broken)
+        malformed = (after.answers - after.readable) - (before.answers - before.readable)
+        self.results.broken.update({**+broken, **({"malformed": 1} if malformed else {})})
+
+    def _await_saved(self, requests: RequestFile) -> None:
+        """Wait until everything is durable; an unstorable label is a failure of its row alone."""
+        for key, future in self._saved:
+            try:
+                future.result()
+            except UnstorableRecord as error:
+                self.results.labelled -= 1
+                attempts = requests[key].history.attempts + 1
+                self._fail(
+                    row_failure(
+                        requests[key].task,
+                        UNSTORABLE,
+                        str(error),
+                        attempts=attempts,
+                        lasting=True,
+                    )
+                )
+        for written in self._failing:
+            with suppress(UnstorableRecord):
+                written.result()
+
+    def _label(self, request: BatchRequest, reply: JudgeReply[Frozen]) -> None:
+        outcome = admit_reply(request.task, reply)
+        if not isinstance(outcome, LabelFailure):
+            self.results.labelled += 1
+            self._saved.append((outcome.key, self._store.put(outcome)))
+        else:
+            self._fail(outcome)
+
+    def _give_up(self, request: BatchRequest, result: AnswerResult, why: NoLabel) -> None:
+        self._fail(
+            row_failure(
+                request.task,
+                why.reason,
+                why.message,
+                attempts=result.history.attempts,
+                reasks=result.history.reasks,
+                usage=result.history.usage,
+                violations=why.violations,
+                lasting=why.lasting,
+            )
+        )
+
+    def _fail(self, failure: LabelFailure) -> None:
+        self.results.failed[failure.reason] += 1
+        if len(self.failures) < _SHOWN:
+            self.failures.append(failure)
+        if failure.lasting:
+            self._failing.append(self._store.put_failure(failure))
+
+    def _without_answer(self, request: BatchRequest, writer: PartWriter | None) -> None:
+        """Handle a request that expired or was not answered for another reason."""
+        status = self._part.remote.status if self._part.remote else "unknown"
+        reason = "not_answered" if status == "completed" else status
+        again = SendAgain(reason, request.history)
+        if writer is None or not self._send_again(request, again, writer):
+            self._release(request, reason)
+
+    def _send_again(self, request: BatchRequest, again: SendAgain, writer: PartWriter) -> bool:
+        """Send a request again in a further part, unless its label came from elsewhere."""
+        if self._store.get(request.task.key) is not None:
+            return True
+        added = writer.add(BatchRequest(request.task, again.history, request.reasks))
+        self.results.again[again.reason] += added
+        return added
+
+    def _release(self, request: BatchRequest, reason: str) -> None:
+        if self._store.get(request.task.key) is None:
+            self.results.released[reason] += 1

@@ -1,0 +1,295 @@
+"""Submit rows: the requests that a run would send now, in files; each batch starts exactly once."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from labeler.data.rows import Row, Rows, count_rows, distinct
+from labeler.errors import BadRow, StoreError, UsageError
+from labeler.integrations.batch.folder import (
+    BATCH_FILE,
+    FOLDER,
+    UNSENT,
+    BatchFolder,
+    BatchInfo,
+    BatchPart,
+    batches,
+    locked,
+    naming,
+    new_folder,
+    pending_keys,
+    write_durably,
+)
+from labeler.integrations.batch.request_files import BatchRequest, FileLimits, History, PartWriter
+from labeler.integrations.batch.runner import run
+from labeler.judges.openai.spec import OpenAISpec
+from labeler.judges.task import Task
+from labeler.labeling.tasks import LabelTasks
+from labeler.labels.record import LabelFailure
+from labeler.sentences.example import Example
+from labeler.store.disk import DiskStore
+from labeler.store.protocol import Lease
+
+if TYPE_CHECKING:
+    from labeler.integrations.batch.client import OpenAIBatches
+
+
+@dataclass(frozen=True)
+class Submission:
+    """The outcome of a submission."""
+
+    batch: str | None
+    """Name of the new batch; ``None`` if there was nothing to buy."""
+    parts: int = 0
+    lines: int = 0
+    size: int = 0
+    """Bytes."""
+    left_out: dict[str, int] = field(default_factory=dict)
+    """Rows that cost nothing now, by reason: ``repeated`` (identical in every field), ``alike``
+    (asks the same as an earlier row with another id), ``stored``, ``failed before``, ``in a
+    batch``, …; each window of a record that is judged in windows counts."""
+    bad: tuple[LabelFailure, ...] = ()
+    """Rows that cannot be judged."""
+    continued: tuple[str, ...] = ()
+    """Batches of which parts were still to be sent."""
+
+
+def submit_batch(
+    rows: Rows,
+    how: LabelTasks,
+    client: OpenAIBatches,
+    store: str | Path,
+    *,
+    retry_failed: bool = False,
+    limits: FileLimits | None = None,
+) -> Submission:
+    """Submit every request that labeling the rows would send now.
+
+    Parts that an interrupted run prepared are sent first, so running it again continues.
+
+    Args:
+        rows: read twice, first completely, before anything is sent.
+        how: judge, splitter, prompt and schema. The judge's specification limits answers and
+            re-asks.
+        client: of the Batch API, with the judge's address.
+        store: folder; labels and failures in it are not bought again, and it keeps the batch.
+        retry_failed: ask again for lasting failures.
+        limits: of one file.
+
+    Raises:
+        UsageError: the judge cannot be asked in batches or not at the client's address, the rows
+            cannot be read, or two rows share an id and differ; nothing was sent.
+        FatalJudgeError: the provider rejects it; prepared parts stay.
+        JudgeError: the provider is out of reach; run it again to continue.
+        StoreError: the store or a batch cannot be read or written.
+    """
+    spec = how.judge.spec
+    if not isinstance(spec, OpenAISpec):
+        raise UsageError(
+            f"the judge {spec} cannot be asked in batches: use one that is reached over the "
+            "network, such as OpenAIJudge"
+        )
+    if spec.base_url != client.base_url:
+        raise UsageError(
+            f"the judge is asked at {spec.base_url}, and batches are handed in at "
+            f"{client.base_url}: make both with the same base_url"
+        )
+    with DiskStore(store) as opened:
+        selection = _Selection(how, opened, limits or FileLimits(), retry_failed=retry_failed)
+        return run(_submit(rows, selection, spec, client, opened.directory), client, store)
+
+
+async def _submit(
+    rows: Rows, selection: _Selection, spec: OpenAISpec, client: OpenAIBatches, store: Path
+) -> Submission:
+    repeated = count_rows(rows).repeated
+    with locked(store):
+        continued = [
+            folder.name
+            for folder in batches(store)
+            if folder.info.base_url == client.base_url and await send(folder, client)
+        ]
+        selection.pending = pending_keys(store)
+        if repeated:
+            selection.left_out["repeated"] = repeated
+        info = BatchInfo(
+            model=spec.model,
+            base_url=client.base_url,
+            created=time.time(),
+            cap=spec.max_output_tokens,
+            reasks=spec.reasks,
+        )
+        try:
+            folder = _prepare(selection.requests(rows), info, client, store, selection)
+        finally:
+            selection.release()
+        parts: list[BatchPart] = []
+        if folder is not None:
+            parts = folder.parts()
+            await send(folder, client)
+    return Submission(
+        batch=folder.name if folder else None,
+        parts=len(parts),
+        lines=sum(part.lines for part in parts),
+        size=sum(part.size for part in parts),
+        left_out=dict(selection.left_out),
+        bad=tuple(selection.bad),
+        continued=tuple(continued),
+    )
+
+
+class _Selection:
+    """Selects the requests that have to be bought."""
+
+    def __init__(
+        self, how: LabelTasks, store: DiskStore, limits: FileLimits, *, retry_failed: bool
+    ) -> None:
+        self.limits = limits
+        self.left_out: Counter[str] = Counter()
+        self.bad: list[LabelFailure] = []
+        self.pending: dict[str, str] = {}
+        self._how, self._store, self._retry_failed = how, store, retry_failed
+        self._seen: set[str] = set()
+        self._leases: list[Lease] = []
+
+    def requests(self, rows: Rows) -> Iterator[Task]:
+        """Yield each request that has to be bought, once."""
+        for row in distinct(rows):
+            for request in self._requests(row):
+                why = self._why_not(request.key)
+                self._seen.add(request.key)
+                if why:
+                    self.left_out[why] += 1
+                else:
+                    yield request
+
+    def _requests(self, row: Row) -> Sequence[Task]:
+        """Return the request of a row, those of its windows, or none."""
+        if not isinstance(row.content, Example):
+            self.bad.append(row.content)
+            return ()
+        try:
+            request = self._how.task(row.content)
+            windowed = self._how.windows_of(request, self._is_known)
+        except BadRow as error:
+            self._reject(row.content.id, error.reason, f"{row.where}: {error}")
+            return ()
+        if windowed is None:
+            return (request,)
+        # A merged label stands for all of its windows.
+        return (windowed.request,) if self._known(windowed.request.key) else windowed.parts
+
+    def _is_known(self, key: str) -> bool:
+        return key in self.pending or self._store.get(key) is not None
+
+    def _why_not(self, key: str) -> str:
+        if key in self._seen:
+            return "alike"
+        if key in self.pending:
+            return "in a batch"
+        lease = self._store.lease(key)
+        if lease is None:
+            return "being labelled by another run"
+        why = self._known(key)
+        if why:
+            lease.release()
+        else:
+            self._leases.append(lease)
+        return why
+
+    def _known(self, key: str) -> str:
+        if self._store.get(key) is not None:
+            return "stored"
+        if not self._retry_failed and self._store.failure(key) is not None:
+            return "failed before"
+        return ""
+
+    def release(self) -> None:
+        """Release the leases: the batch is saved, and others can see it."""
+        while self._leases:
+            self._leases.pop().release()
+
+    def too_large(self, request: Task) -> None:
+        """Record a request that exceeds the size of a file."""
+        name = request.example.id
+        self._reject(
+            name,
+            "oversize",
+            f"{name!r}: its request alone is more than the {self.limits.size} bytes that a file "
+            "may have; shorten its documents",
+        )
+
+    def _reject(self, name: str, reason: str, message: str) -> None:
+        self.bad.append(LabelFailure(id=name, reason=reason, message=message))
+
+
+def _prepare(
+    requests: Iterable[Task],
+    info: BatchInfo,
+    client: OpenAIBatches,
+    store: Path,
+    selection: _Selection,
+) -> BatchFolder | None:
+    """Write a new batch's folder; ``None`` if there is nothing to ask."""
+    moment = datetime.fromtimestamp(info.created, UTC)
+    name = f"{moment:%Y%m%dT%H%M%SZ}-{secrets.token_hex(4)}"
+    with new_folder(store, name) as directory:
+        writer = PartWriter(directory, client.line, limits=selection.limits, now=info.created)
+        with writer:
+            for request in requests:
+                if not writer.add(BatchRequest(request, History(cap=info.cap), info.reasks)):
+                    selection.too_large(request)
+        if writer.parts:
+            write_durably(directory / BATCH_FILE, info.model_dump_json().encode())
+    return BatchFolder(store / FOLDER / name) if writer.parts else None
+
+
+async def send(folder: BatchFolder, client: OpenAIBatches) -> int:
+    """Send every unsent part of a batch; return how many there were.
+
+    A part that was crowded out waits until no other part is under way.
+
+    Raises:
+        FatalJudgeError: the provider rejects it; its state is unchanged.
+        JudgeError: the provider is out of reach.
+    """
+    parts = folder.parts()
+    busy = any(part.state == "created" for part in parts)
+    sent = 0
+    for part in parts:
+        if part.state in UNSENT and not (busy and part.crowded_out):
+            remedy = (
+                f"; to let go of its rows: `{folder.command('cancel')}`, with --drop if the "
+                "server does not say whether a batch was started for them"
+            )
+            with naming(folder, part, remedy):
+                await _send_part(folder, part, client)
+            busy, sent = True, sent + 1
+    return sent
+
+
+async def _send_part(folder: BatchFolder, part: BatchPart, client: OpenAIBatches) -> None:
+    """Send one part; each step is saved before the next, so that none is done twice."""
+    file_id = part.file_id
+    if part.state == "prepared":
+        file_id = await client.upload(folder.file(part.name, "lines.jsonl"))
+        part = part.model_copy(update={"state": "uploaded", "file_id": file_id})
+        folder.save(part)
+    if file_id is None:
+        raise StoreError(f"part {part.name} of {folder.name} was handed in, and its file has no id")
+    again = part.state == "creating"
+    if not again:
+        # From here on a batch may exist whose id is not saved.
+        part = part.model_copy(update={"state": "creating"})
+        folder.save(part)
+    marker = folder.marker(part)
+    remote = await client.create(file_id, marker, since=part.prepared, again=again)
+    created = {"state": "created", "batch_id": remote.id, "remote": remote}
+    folder.save(part.model_copy(update=created))
