@@ -27,8 +27,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from labeler.api import iter_labels, read_ragbench, write_labels
-from labeler.data.corrections.correction import Judgement
-from labeler.data.corrections.differences import judgement_of
+from labeler.data.corrections.correction import Judgement, judgement_of
 from labeler.data.rows import RowFile
 from labeler.judges.embedded.judge import EmbeddedJudge
 from labeler.labels.record import LabelRecord

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from labeler.comparing.human_labels import read_human_labels
     from labeler.comparing.voter_agreement import Votes
     from labeler.data.corrections.applying import apply_corrections
-    from labeler.data.corrections.overlay import CorrectionsFile
+    from labeler.data.corrections.file import CorrectionsFile
     from labeler.errors import LabelerError
     from labeler.integrations.batch.client import OpenAIBatches
     from labeler.integrations.batch.collect import collect_batches

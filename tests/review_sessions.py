@@ -7,7 +7,7 @@ from pathlib import Path
 
 from labeler.calculators import Metric, select_metrics
 from labeler.data.corrections.correction import Judgement, Queue
-from labeler.data.corrections.overlay import CorrectionsFile
+from labeler.data.corrections.file import CorrectionsFile
 from labeler.labels.record import LabelRecord
 from labeler.review.corrections_log import CorrectionsLog
 from labeler.review.label_set import LabelSet

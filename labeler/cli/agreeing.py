@@ -146,7 +146,7 @@ def _human_labels(
     from labeler.cli.terminal import say
     from labeler.comparing.corrected_labels import for_agreement
     from labeler.comparing.human_labels import read_human_labels
-    from labeler.data.corrections.overlay import is_corrections_file, read_corrections
+    from labeler.data.corrections.file import is_corrections_file, read_corrections
 
     if not is_corrections_file(human):
         if blind_only:

@@ -127,7 +127,7 @@ def _print_json(value: object) -> None:
 
 def _check_output(output: str | None, labels: str) -> None:
     """Refuse a file of another kind, or one that is needed, before anything is read."""
-    from labeler.data.corrections.overlay import keep_corrections
+    from labeler.data.corrections.file import keep_corrections
 
     if output is None:
         return

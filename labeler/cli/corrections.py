@@ -52,7 +52,7 @@ def apply(
     from labeler import api
     from labeler.cli.terminal import say
     from labeler.data.corrections.applying import apply_corrections
-    from labeler.data.corrections.overlay import corrections_path, read_corrections
+    from labeler.data.corrections.file import corrections_path, read_corrections
 
     if labels == STDIO:
         raise UsageError("labels are read twice here, which standard input cannot be: name a file")
@@ -93,7 +93,7 @@ def export(
     """
     from labeler import api
     from labeler.cli.terminal import say
-    from labeler.data.corrections.overlay import keep_corrections
+    from labeler.data.corrections.file import keep_corrections
     from labeler.data.label_files import replaced
     from labeler.integrations.annotation.importing import TOOLS, settings_path
     from labeler.review.queue import choose
@@ -136,7 +136,7 @@ def import_(
 
     from labeler import api
     from labeler.cli.terminal import say
-    from labeler.data.corrections.overlay import CorrectionsFile, corrections_path
+    from labeler.data.corrections.file import CorrectionsFile, corrections_path
     from labeler.integrations.annotation.importing import (
         TOOLS,
         import_answers,
@@ -147,7 +147,7 @@ def import_(
     path = Path(output) if output else corrections_path(labels)
     refuse_own_input([labels, exported], str(path))
     file = CorrectionsFile(path)
-    file.check_unpacked()
+    file.check_appendable()
     read = file.read()
     _tell_torn(read.torn)
     imported = import_answers(

@@ -126,7 +126,7 @@ def _check_page(html: str, sides: list[str]) -> None:
     Raises:
         UsageError: it is no file, or holds labels or corrections.
     """
-    from labeler.data.corrections.overlay import keep_corrections
+    from labeler.data.corrections.file import keep_corrections
 
     if html == STDIO:
         raise UsageError("--html names a file: a page is looked at in a browser")

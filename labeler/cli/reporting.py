@@ -43,7 +43,7 @@ def report(
     """Write labels as a page for a browser, offline: figures, findings, records."""
     from labeler.calculators import Intervals
     from labeler.cli.terminal import say
-    from labeler.data.corrections.overlay import keep_corrections
+    from labeler.data.corrections.file import keep_corrections
     from labeler.data.lines import STDIO
     from labeler.report import write_report
 

@@ -65,7 +65,7 @@ def review(
     ] = False,
 ) -> None:
     """Correct a judge's labels in the browser, on this machine; Ctrl-C ends it."""
-    from labeler.data.corrections.overlay import corrections_path
+    from labeler.data.corrections.file import corrections_path
     from labeler.review.session import ReviewSettings
 
     if corrections is None and labels == "-":
@@ -112,7 +112,7 @@ def _session(
     from labeler import api
     from labeler.audit import findings_of, suspicion_score
     from labeler.calculators import select_metrics
-    from labeler.data.corrections.overlay import CorrectionsFile
+    from labeler.data.corrections.file import CorrectionsFile
     from labeler.review.corrections_log import CorrectionsLog
     from labeler.review.label_set import LabelSet
     from labeler.review.queue import queue_places
@@ -120,7 +120,7 @@ def _session(
 
     metrics = select_metrics(ids)
     log = CorrectionsLog(CorrectionsFile(path))
-    log.file.check_unpacked()
+    log.file.check_appendable()
     if not log.file.path.parent.is_dir():
         raise UsageError(f"{path}: there is no such folder to keep corrections in; make it first")
     if settings.queue == "doubtful":

@@ -41,7 +41,7 @@ def refuse_loss(inputs: list[str], output: str) -> None:
     Raises:
         UsageError: it is one of these.
     """
-    from labeler.data.corrections.overlay import keep_corrections
+    from labeler.data.corrections.file import keep_corrections
 
     refuse_own_input(inputs, output)
     if output != STDIO:

@@ -39,7 +39,7 @@ def merge(
 
 def _corrections_of(sources: list[str]) -> list[Path]:
     """The files of corrections in stores that were merged into another."""
-    from labeler.data.corrections.overlay import corrections_path
+    from labeler.data.corrections.file import corrections_path
     from labeler.store.merge import stores_in
 
     found = dict.fromkeys(store for source in sources for store in stores_in(source))

@@ -9,9 +9,8 @@ from labeler.calculators import select_metrics
 from labeler.comparing.agreement import Estimates, compare_with_people
 from labeler.comparing.human_labels import OVERALL, HumanLabel, HumanLabels
 from labeler.data.corrections.applying import usable
-from labeler.data.corrections.correction import Correction, Judgement, Queue
-from labeler.data.corrections.differences import decided
-from labeler.data.corrections.overlay import unled
+from labeler.data.corrections.correction import Correction, Judgement, Queue, decided
+from labeler.data.corrections.file import independent
 from labeler.errors import UsageError
 from labeler.labels.record import AnyOutcome, LabelRecord, is_canary
 
@@ -68,7 +67,7 @@ def _chosen(
     """The judgements that count, and how many human labels of others they replace."""
     last: dict[str, list[Correction]] = {}
     order: dict[tuple[str, str], int] = {}
-    for place, each in enumerate(unled(corrections)):
+    for place, each in enumerate(independent(corrections)):
         if queue in {None, each.queue} and (each.blind or not blind_only):
             last.setdefault(each.key, []).append(each)
             order[each.key, each.annotator] = place
@@ -149,7 +148,7 @@ def estimates(
     Raises:
         UnknownName: there is no such metric.
     """
-    last = unled(corrections)
+    last = independent(corrections)
     human = human_labels(last, records())
     if not human.labels:
         return ()

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from labeler.data.corrections.correction import Correction
-from labeler.data.corrections.overlay import CorrectionsFile, current
+from labeler.data.corrections.file import CorrectionsFile, current
 
 KeyAndAnnotator = tuple[str, str]
 """A label key and an annotator."""

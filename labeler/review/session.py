@@ -19,8 +19,14 @@ from typing_extensions import TypedDict
 
 from labeler.audit import CHECKS, findings_of, suspicion_score
 from labeler.calculators import Metric, measure
-from labeler.data.corrections.correction import Correction, Judgement, Opinion, Queue
-from labeler.data.corrections.differences import differences, judgement_of
+from labeler.data.corrections.correction import (
+    Correction,
+    Judgement,
+    Opinion,
+    Queue,
+    differences,
+    judgement_of,
+)
 from labeler.labels.answers import in_order, judged_sentences
 from labeler.labels.record import LabelRecord
 from labeler.report.views import RecordView, record_view

@@ -25,7 +25,7 @@ from labeler.comparing.corrected_labels import RANDOM, human_labels
 from labeler.comparing.human_labels import OVERALL, HumanLabels
 from labeler.data.corrections.applying import corrected
 from labeler.data.corrections.correction import Correction
-from labeler.data.corrections.overlay import unled
+from labeler.data.corrections.file import independent
 from labeler.labels.answers import GPTLabelingOutput
 from labeler.labels.record import LabelRecord
 from labeler.review.label_set import metric_values
@@ -100,7 +100,7 @@ class ReviewStatistics:
             if self._latest is None or self._latest[0] != snapshot.version:
                 hidden = self._session.hidden_keys(snapshot)
                 latest = [one for one in snapshot.current.values() if one.key not in hidden]
-                unaided = [one for one in unled(snapshot.events) if one.key not in hidden]
+                unaided = [one for one in independent(snapshot.events) if one.key not in hidden]
                 view = self._view(latest, unaided, is_blind=bool(hidden))
                 self._latest = snapshot.version, view
             return self._latest[1]

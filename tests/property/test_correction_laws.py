@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from judged import correction
 from labeler.calculators.rater_agreement import verdicts_of
 from labeler.data.corrections.applying import apply_corrections, corrected
-from labeler.data.corrections.correction import Correction, Judgement
-from labeler.data.corrections.differences import differences, judgement_of
+from labeler.data.corrections.correction import Correction, Judgement, differences, judgement_of
 from labeler.labels.answers import SPECIAL_SUPPORT
 from labeler.labels.contract import check_label
 from labeler.labels.record import LabelRecord

@@ -34,7 +34,7 @@ from labeler.audit import (
 from labeler.audit.export import cells, finding_rows, guarded
 from labeler.cli import auditing
 from labeler.comparing.human_labels import read_human_labels
-from labeler.data.corrections.overlay import CorrectionsFile
+from labeler.data.corrections.file import CorrectionsFile
 from labeler.data.ragbench import read_ragbench
 from labeler.errors import UnknownName, UsageError
 from labeler.labels.record import LabelFailure, LabelRecord, label_key

@@ -9,8 +9,7 @@ import pytest
 from judged import LATE, correction, judgement
 from labeler.calculators import measure, select_metrics, summarize
 from labeler.data.corrections.applying import Applied, apply_corrections, corrected
-from labeler.data.corrections.correction import Correction
-from labeler.data.corrections.differences import Differences, differences, judgement_of
+from labeler.data.corrections.correction import Correction, Differences, differences, judgement_of
 from labeler.errors import UsageError
 from labeler.labels.answers import GPTLabelingOutput
 from labeler.labels.contract import check_label

@@ -13,7 +13,7 @@ from command import Command
 from judged import correction, judgement
 from labeler.api import read_records, write_labels
 from labeler.data.corrections.correction import Correction
-from labeler.data.corrections.overlay import CorrectionsFile
+from labeler.data.corrections.file import CorrectionsFile
 from labelled import record
 
 RECORDS = [record(id=f"r{n}", documents=[2, n + 1]) for n in range(4)]

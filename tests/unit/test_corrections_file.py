@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from judged import LATE, correction, judgement
 from labeler.data.corrections.correction import Correction
-from labeler.data.corrections.overlay import (
+from labeler.data.corrections.file import (
     CorrectionsFile,
     corrections_path,
     current,
@@ -191,7 +191,7 @@ def test_a_cut_within_a_character_is_a_cut(file: CorrectionsFile) -> None:
 _KILLED = """
 import os, sys
 from labeler.data.corrections.correction import Correction
-from labeler.data.corrections.overlay import CorrectionsFile
+from labeler.data.corrections.file import CorrectionsFile
 write = os.write
 def dying(descriptor, content):
     write(descriptor, content[: len(content) // 2])
@@ -216,7 +216,7 @@ def test_a_process_killed_while_adding_loses_its_own_line_alone(file: Correction
 _MANY = """
 import sys
 from labeler.data.corrections.correction import Correction
-from labeler.data.corrections.overlay import CorrectionsFile
+from labeler.data.corrections.file import CorrectionsFile
 file, one = CorrectionsFile(sys.argv[1]), Correction.model_validate_json(sys.argv[2])
 for n in range(200):
     file.append(one.model_copy(update={"comment": str(n) + "x" * 5000}))

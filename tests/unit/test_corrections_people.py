@@ -13,8 +13,8 @@ from labeler.comparing.agreement import compare_with_people
 from labeler.comparing.corrected_labels import estimates, human_labels
 from labeler.comparing.human_labels import read_human_labels
 from labeler.data.corrections.applying import corrected
-from labeler.data.corrections.differences import judgement_of
-from labeler.data.corrections.overlay import unled
+from labeler.data.corrections.correction import judgement_of
+from labeler.data.corrections.file import independent
 from labeler.errors import UnknownName
 from labelled import record
 
@@ -64,11 +64,11 @@ def test_a_blind_judgement_counts_before_one_after_the_reveal() -> None:
     again = correction(RECORDS[0], judgement(), queue="random")
     unsure = correction(RECORDS[0], None, opinion="unsure", blind=True)
     taken_back = correction(RECORDS[0], withdrawn=True)
-    assert unled([blind, again]) == (blind,)
-    assert unled([blind, unsure]) == (blind,)
-    assert unled([unsure, again]) == (again,)
-    assert unled([blind, taken_back, again]) == (again,)
-    assert unled([blind, taken_back]) == ()
+    assert independent([blind, again]) == (blind,)
+    assert independent([blind, unsure]) == (blind,)
+    assert independent([unsure, again]) == (again,)
+    assert independent([blind, taken_back, again]) == (again,)
+    assert independent([blind, taken_back]) == ()
     alone = human_labels([blind], RECORDS)
     assert human_labels([blind, again], RECORDS) == alone
     assert human_labels([blind, again], RECORDS, blind_only=True) == alone

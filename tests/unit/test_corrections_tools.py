@@ -13,8 +13,7 @@ import pytest
 
 from judged import EARLY, LATE, correction, judgement
 from labeler.audit.auditing import findings_of, suspicion_score
-from labeler.data.corrections.correction import Correction, Judgement
-from labeler.data.corrections.differences import judgement_of
+from labeler.data.corrections.correction import Correction, Judgement, judgement_of
 from labeler.errors import UsageError
 from labeler.integrations.annotation.argilla import SETTINGS
 from labeler.integrations.annotation.importing import TOOLS, Imported, import_answers

@@ -6,7 +6,7 @@ import pytest
 
 from command import Command
 from judged import correction
-from labeler.data.corrections.overlay import CorrectionsFile
+from labeler.data.corrections.file import CorrectionsFile
 from labeler.data.label_files import write_outcomes
 from labelled import record
 from pages import read_page

@@ -9,8 +9,7 @@ import pytest
 from starlette.exceptions import HTTPException
 
 from labeler.data.corrections.applying import corrected
-from labeler.data.corrections.correction import Correction, Judgement
-from labeler.data.corrections.differences import judgement_of
+from labeler.data.corrections.correction import Correction, Judgement, judgement_of
 from labeler.errors import UsageError
 from labeler.labels.record import LabelFailure
 from labeler.review.label_set import LabelSet

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from command import Command
-from labeler.data.corrections.overlay import corrections_path
+from labeler.data.corrections.file import corrections_path
 from labeler.errors import UsageError
 from labeler.labels.record import LabelFailure, LabelRecord
 from labeler.labels.vectors import EmbedderSpec, StoredVector, stored_vector

@@ -1,1 +1,5 @@
-"""Corrections by people: the file, and how it overlays labels."""
+"""People's corrections of labels.
+
+``correction`` defines one correction, ``file`` stores them, ``majority`` combines those of several
+people, ``applying`` makes corrected labels.
+"""

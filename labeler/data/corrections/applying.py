@@ -1,4 +1,4 @@
-"""Labels as people corrected them: what most of them say, decision by decision. Pure."""
+"""Corrected labels: the majority of the judge's and people's decisions, with a signature."""
 
 from __future__ import annotations
 
@@ -7,10 +7,15 @@ from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from labeler.data.corrections.correction import Correction, Judgement
-from labeler.data.corrections.differences import Differences, differences, judgement_of
+from labeler.data.corrections.correction import (
+    Correction,
+    Differences,
+    Judgement,
+    differences,
+    judgement_of,
+)
+from labeler.data.corrections.file import current
 from labeler.data.corrections.majority import Majority, quoted
-from labeler.data.corrections.overlay import current
 from labeler.errors import UsageError
 from labeler.labels.answers import GPTLabelingOutput, in_order, judged_sentences, lowered
 from labeler.labels.contract import check_label
@@ -27,19 +32,19 @@ from labeler.labels.schemas import load_schema
 from labeler.labels.signature import Artifact, Signature, digest
 
 FACT = "corrections"
-"""The fact of a signature that tells corrected labels from those of the judge alone."""
+"""The sampling fact that marks a corrected label in its signature."""
 
 
 @dataclass(frozen=True)
 class Change:
-    """What people changed in one label.
+    """People's changes of one label.
 
     Attributes:
         id: the row's id.
         key: key of the judge's label.
-        differences: the decisions that are others now.
-        annotators: whose judgements counted, sorted.
-        reasons: their comments, each after its annotator's name.
+        differences: the changed decisions.
+        annotators: the people whose judgments counted, sorted.
+        reasons: their comments, each after the annotator's name.
     """
 
     id: str
@@ -51,12 +56,12 @@ class Change:
 
 @dataclass(frozen=True)
 class Ignored:
-    """A correction that counts for nothing.
+    """A correction that does not count.
 
     Attributes:
         correction: the correction.
         why: a code: ``no_label``, ``unsure``, ``no_judgement`` or ``does_not_fit``.
-        detail: what does not fit.
+        detail: the keys that do not fit.
     """
 
     correction: Correction
@@ -66,15 +71,15 @@ class Ignored:
 
 @dataclass
 class Applied:
-    """What became of corrections; complete when all records were read.
+    """The effect of corrections; complete once all records were read.
 
     Attributes:
-        fact: what the signatures of the records say of the corrections.
-        records: labels that were read.
+        fact: digest of the corrections in the signatures of corrected labels.
+        records: number of labels.
         changed: the labels that people changed.
-        confirmed: labels that people judged, and that stay as they are.
-        used: corrections that counted.
-        ignored: those that did not, each with the reason.
+        confirmed: number of labels that people judged and left unchanged.
+        used: number of corrections that counted.
+        ignored: corrections that did not count, with reasons.
     """
 
     fact: str
@@ -86,45 +91,45 @@ class Applied:
 
     @property
     def by_field(self) -> Counter[str]:
-        """How many decisions are others now, by field."""
+        """The number of changed decisions by field."""
         return sum((Counter(c.differences.counts()) for c in self.changed), Counter[str]())
 
     @property
     def annotators(self) -> tuple[str, ...]:
-        """Whose judgements counted in labels that changed."""
+        """The people whose judgments counted in changed labels."""
         return tuple(sorted({name for change in self.changed for name in change.annotators}))
 
 
 def apply_corrections(
     outcomes: Callable[[], Iterable[Outcome]], corrections: Iterable[Correction]
 ) -> tuple[Applied, Iterator[Outcome]]:
-    """Correct the labels of a file; those that nobody judged are signed alike, to stay together.
+    """Correct the labels of a file; unjudged labels get the same signature.
 
     Args:
-        outcomes: gives the labels and failures, each time anew: they are read twice.
-        corrections: all events; of one person on one label, the last counts.
+        outcomes: starts reading the labels and failures; called twice.
+        corrections: all events; each person's latest on a label counts.
 
     Returns:
-        What becomes of the corrections, and the corrected outcomes, during whose reading that is
-        found out.
+        The effect of the corrections, and the corrected outcomes. The effect is complete once the
+        outcomes were read.
 
     Raises:
-        UsageError: labels are corrected already, or two that differ have one key.
+        UsageError: labels are corrected already, or two different labels have one key.
     """
     last = current(corrections)
-    there = spoken_of(outcomes(), {correction.key for correction in last})
-    counted, ignored = _sorted_out(last, there)
-    applied = Applied(fact_of(each for some in counted.values() for each in some))
+    labels = labels_by_key(outcomes(), {correction.key for correction in last})
+    counted, ignored = _split(last, labels)
+    applied = Applied(corrections_digest(each for some in counted.values() for each in some))
     applied.used = sum(map(len, counted.values()))
     applied.ignored = ignored
     return applied, _applied(outcomes(), counted, applied)
 
 
-def spoken_of(outcomes: Iterable[AnyOutcome], keys: Container[str]) -> dict[str, LabelRecord]:
-    """The labels of some keys; few, for they are what people judged.
+def labels_by_key(outcomes: Iterable[AnyOutcome], keys: Container[str]) -> dict[str, LabelRecord]:
+    """Return the labels with the given keys.
 
     Raises:
-        UsageError: two of one key differ in a decision: no correction says which it means.
+        UsageError: two labels with one key differ in a decision, so corrections are ambiguous.
     """
     found: dict[str, LabelRecord] = {}
     for outcome in outcomes:
@@ -139,20 +144,20 @@ def spoken_of(outcomes: Iterable[AnyOutcome], keys: Container[str]) -> dict[str,
     return found
 
 
-def fact_of(counted: Iterable[Correction]) -> str:
-    """Name the corrections that counted, in whatever order they come."""
-    said = sorted(digest(correction.model_dump(mode="json")) for correction in counted)
-    return digest(said)[:12]
+def corrections_digest(counted: Iterable[Correction]) -> str:
+    """Return a digest of the corrections that count, independent of their order."""
+    digests = sorted(digest(correction.model_dump(mode="json")) for correction in counted)
+    return digest(digests)[:12]
 
 
-def _sorted_out(
-    last: Iterable[Correction], there: Mapping[str, LabelRecord]
+def _split(
+    last: Iterable[Correction], labels: Mapping[str, LabelRecord]
 ) -> tuple[dict[str, list[Correction]], list[Ignored]]:
-    """The corrections that count, by key of their label, and the others."""
+    """Return the corrections that count, by label key, and the others."""
     counted: dict[str, list[Correction]] = {}
     ignored = []
     for correction in last:
-        why, detail = _fate(correction, there.get(correction.key))
+        why, detail = _rejection(correction, labels.get(correction.key))
         if why:
             ignored.append(Ignored(correction, why, detail))
         else:
@@ -160,8 +165,8 @@ def _sorted_out(
     return counted, ignored
 
 
-def _fate(correction: Correction, record: LabelRecord | None) -> tuple[str, str]:
-    """Why a correction does not count; nothing where it does."""
+def _rejection(correction: Correction, record: LabelRecord | None) -> tuple[str, str]:
+    """Return why a correction does not count, with details; empty if it counts."""
     if record is None:
         return "no_label", ""
     if correction.opinion == "unsure":
@@ -175,7 +180,7 @@ def _fate(correction: Correction, record: LabelRecord | None) -> tuple[str, str]
 def usable(
     corrections: Iterable[Correction], record: LabelRecord
 ) -> tuple[tuple[Correction, Judgement], ...]:
-    """The judgements of a record that count, sorted by annotator: one a person, the last."""
+    """Return each person's latest judgment of a record if it counts, sorted by annotator."""
     fitting = [
         (correction, correction.verdict)
         for correction in current(each for each in corrections if each.key == record.key)
@@ -193,16 +198,16 @@ def _applied(
             yield _failure(outcome, applied.fact)
             continue
         applied.records += 1
-        said = counted.get(outcome.key, ())
-        made = corrected(outcome, said, fact=applied.fact)
-        if said and outcome.key not in changed:
+        judged = counted.get(outcome.key, ())
+        made = corrected(outcome, judged, fact=applied.fact)
+        if judged and outcome.key not in changed:
             changed.add(outcome.key)
-            _note(applied, outcome, made, said)
+            _note(applied, outcome, made, judged)
         yield made
 
 
 def _note(
-    applied: Applied, record: LabelRecord, made: LabelRecord, said: Sequence[Correction]
+    applied: Applied, record: LabelRecord, made: LabelRecord, judged: Sequence[Correction]
 ) -> None:
     found = differences(record.label, judgement_of(made.label))
     added = judged_sentences(made.label).keys() - judged_sentences(record.label).keys()
@@ -211,13 +216,14 @@ def _note(
     if not found:
         applied.confirmed += 1
         return
-    names = tuple(sorted(each.annotator for each in said))
-    reasons = tuple(quoted(each) for each in _by_name(said) if each.comment.strip())
+    by_name = sorted(judged, key=lambda each: each.annotator)
+    names = tuple(each.annotator for each in by_name)
+    reasons = tuple(quoted(each) for each in by_name if each.comment.strip())
     applied.changed.append(Change(record.id, record.key, found, names, reasons))
 
 
 def _failure(failure: LabelFailure, fact: str) -> LabelFailure:
-    """A failure among corrected labels: counted with them, and nothing to ask for again."""
+    """Return a failure with the signature of corrected labels; it cannot be retried."""
     if failure.signature is None:
         return failure
     signature = corrected_signature(failure.signature, fact)
@@ -227,29 +233,29 @@ def _failure(failure: LabelFailure, fact: str) -> LabelFailure:
 def corrected(
     record: LabelRecord, corrections: Iterable[Correction], *, fact: str | None = None
 ) -> LabelRecord:
-    """The label that most people agree with, decision by decision.
+    """Return the label that most people agree on, decision by decision.
 
-    A sentence is relevant, utilized or supported where more of them say so than not; where as many
-    say yes as no, the judge's verdict stays. The keys that support a sentence are those that more
-    than half name of the people who call it supported and name keys, the judge deciding ties; where
-    nobody names any, the judge's. The label is of the profile ``trace``: claims were not corrected.
+    A sentence is relevant, utilized or supported if more people say yes than no; on a tie the
+    judge's verdict stays. The supporting keys are those that more than half of the people name who
+    call the sentence supported and name keys; the judge decides ties. If nobody names keys, the
+    judge's stay. The label has the profile ``trace``, because claims are not corrected.
 
     Args:
         record: the judge's label.
-        corrections: of any labels; those of this one count, of each person the last.
-        fact: what the signature says of the corrections, so that all labels of a file say the same;
-            by default it names those of this record.
+        corrections: corrections of any labels; each person's latest on this label counts.
+        fact: digest of the corrections in the signature, equal for all labels of a file; by default
+            that of this record's corrections.
 
     Raises:
         UsageError: the label is corrected already.
     """
-    said = usable(corrections, record)
-    fact = fact_of(each for each, _ in said) if fact is None else fact
+    judged = usable(corrections, record)
+    fact = corrections_digest(each for each, _ in judged) if fact is None else fact
     signature = corrected_signature(record.signature, fact)
     key = label_key(record.example, signature)
-    if not said:
+    if not judged:
         return _kept(record, key, signature)
-    made = Majority(record, said).label()
+    made = Majority(record, judged).label()
     if _confirms(made, record.label):
         return _reviewed(record, made, key, signature)
     checked = check_label(made, record.example)
@@ -264,7 +270,7 @@ def corrected(
 
 
 def _kept(record: LabelRecord, key: str, signature: Signature) -> LabelRecord:
-    """The judge's label as it is, among corrected ones."""
+    """Return the judge's label with the signature of corrected labels."""
     lowest = lowered(record.label, GPTLabelingOutput)
     verbatim = record.verbatim if lowest is record.label else None
     facts = {"key": key, "signature": signature, "label": lowest, "verbatim": verbatim}
@@ -272,7 +278,7 @@ def _kept(record: LabelRecord, key: str, signature: Signature) -> LabelRecord:
 
 
 def _confirms(made: GPTLabelingOutput, judge: GPTLabelingOutput) -> bool:
-    """Whether people left every decision as the judge took it."""
+    """Return True if people left every decision of the judge."""
     return not differences(judge, judgement_of(made)) and (
         judged_sentences(made).keys() == judged_sentences(judge).keys()
     )
@@ -281,22 +287,22 @@ def _confirms(made: GPTLabelingOutput, judge: GPTLabelingOutput) -> bool:
 def _reviewed(
     record: LabelRecord, made: GPTLabelingOutput, key: str, signature: Signature
 ) -> LabelRecord:
-    """The judge's label as it is, also as it was given, with what people said of it."""
+    """Return the judge's label with people's comments in its overall explanation."""
     kept = _kept(record, key, signature)
-    words = {"overall_supported_explanation": made.overall_supported_explanation}
+    explanation = {"overall_supported_explanation": made.overall_supported_explanation}
     given = kept.verbatim
     facts = {
-        "label": kept.label.model_copy(update=words),
-        "verbatim": None if given is None else given.model_copy(update=words),
+        "label": kept.label.model_copy(update=explanation),
+        "verbatim": None if given is None else given.model_copy(update=explanation),
     }
     return kept.model_copy(update=facts)
 
 
 def corrected_signature(signature: Signature, fact: str) -> Signature:
-    """The signature of a corrected label.
+    """Return the signature of a corrected label.
 
     Raises:
-        UsageError: it is that of one already.
+        UsageError: it is the signature of a corrected label already.
     """
     if FACT in signature.sampling:
         raise UsageError(
@@ -312,16 +318,12 @@ def corrected_signature(signature: Signature, fact: str) -> Signature:
 
 
 def _trace_schema(schema: Artifact) -> Artifact:
-    """The schema of a label without claims; another version of it, or an importer's own, stays."""
+    """Return the schema of a label without claims; one that has no claims stays."""
     family = schema.name.partition("/")[0]
     richer = {p.family for p in PROFILES.values() if p.output is not GPTLabelingOutput}
-    return _leanest() if family in richer else schema
+    return _default_trace_schema() if family in richer else schema
 
 
 @functools.cache
-def _leanest() -> Artifact:
+def _default_trace_schema() -> Artifact:
     return load_schema(PROFILES[DEFAULT_PROFILE].schema).artifact
-
-
-def _by_name(corrections: Iterable[Correction]) -> list[Correction]:
-    return sorted(corrections, key=lambda each: each.annotator)

@@ -1,37 +1,41 @@
-"""What a person said of one judgement: an event, kept for ever, that changes no label."""
+"""Corrections: a person's judgment of one label, and how it differs from the judge's.
+
+A correction is an event. It is kept forever and changes no stored label.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
-from labeler.labels.answers import SPECIAL_SUPPORT
+from labeler.labels.answers import SPECIAL_SUPPORT, GPTLabelingOutput, in_order, judged_sentences
 from labeler.labels.record import LabelRecord
 from labeler.sentences.example import Frozen
 
 Opinion = Literal["agree", "disagree", "unsure"]
 Queue = Literal["random", "doubtful", "order", "chosen"]
-"""How a record came before a person: drawn at random, as the most doubtful, in the order of the
-file, or because the person opened it. Only what was drawn at random speaks for all records."""
+"""How a record was selected for a person: at random, by suspicion, in file order, or by the person.
+Only the random sample represents all records."""
 
 LONGEST_COMMENT = 20_000
-"""Characters of a comment at most."""
+"""Largest length of a comment in characters."""
 LONGEST_NAME = 200
-"""Characters of an annotator's name at most."""
+"""Largest length of an annotator's name in characters."""
 MOST_KEYS = 100_000
-"""Sentences that one field may name at most."""
-_NAMED = 5
-"""Keys that a fault names at most."""
+"""Largest number of sentences in one field."""
+_SHOWN_KEYS = 5
+"""Most keys that a fault lists."""
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|\+00:00)", re.ASCII)
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
 
 
-def _writable(text: str) -> str:
-    """Refuse what cannot be written as UTF-8; pydantic does so of texts of a limited length."""
+def _encodable(text: str) -> str:
+    """Reject lone surrogates; pydantic does so only for texts of limited length."""
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:
@@ -40,7 +44,7 @@ def _writable(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """See that a name is one line of text.
+    """Return a name, checked to be one line of text.
 
     Raises:
         ValueError: it holds a control character, or space at an end.
@@ -50,7 +54,7 @@ def one_line(text: str) -> str:
     return text
 
 
-def _moment(text: str) -> str:
+def _utc_time(text: str) -> str:
     if not _TIME.fullmatch(text):
         raise ValueError("must be a time in UTC such as 2026-11-22T10:45:00+00:00")
     datetime.fromisoformat(text)
@@ -58,93 +62,171 @@ def _moment(text: str) -> str:
 
 
 Key = Annotated[str, Field(min_length=1, max_length=64)]
-"""A sentence's key, or a special string that stands for support."""
+"""A sentence key, or a special support string."""
 Keys = Annotated[tuple[Key, ...], Field(max_length=MOST_KEYS)]
 
 
 class Judgement(Frozen):
-    """What a person says of the sentences of one record, in full."""
+    """A person's complete judgment of the sentences of one record."""
 
     relevant: Keys
     """Keys of the document sentences that help to answer the question, in reading order."""
     utilized: Keys
     """Keys of the document sentences whose information the response uses, in reading order."""
     support: Annotated[dict[Key, Keys], Field(max_length=MOST_KEYS)]
-    """For every response sentence that is fully supported, the keys that support it: document
-    sentences or special strings; none where the person named none."""
+    """For each fully supported response sentence its supporting document sentences or special
+    strings; empty if the person named none."""
     overall_supported: bool
-    """Whether the response as a whole is supported."""
+    """True if the response as a whole is supported."""
 
     def check_against(self, record: LabelRecord) -> tuple[str, ...]:
-        """What it names that the record does not have, or names twice; nothing for a sound one."""
+        """Return the keys that the record does not have, or that repeat, as messages."""
         documents = frozenset(record.example.document_keys())
         faults = [
-            *_misnamed("relevant", self.relevant, documents),
-            *_misnamed("utilized", self.utilized, documents),
-            *_misnamed("support", self.support, frozenset(record.example.response_keys())),
+            *_key_faults("relevant", self.relevant, documents),
+            *_key_faults("utilized", self.utilized, documents),
+            *_key_faults("support", self.support, frozenset(record.example.response_keys())),
         ]
         supporting = documents.union(SPECIAL_SUPPORT)
         for key, keys in self.support.items():
-            faults += _misnamed(f"support of {key!r}", keys, supporting)
+            faults += _key_faults(f"support of {key!r}", keys, supporting)
         return tuple(faults)
 
 
-def _misnamed(field: str, keys: Iterable[str], known: frozenset[str]) -> Iterator[str]:
+def _key_faults(field: str, keys: Iterable[str], known: frozenset[str]) -> Iterator[str]:
     seen: set[str] = set()
     unknown: dict[str, None] = {}
-    twice: dict[str, None] = {}
+    repeated: dict[str, None] = {}
     for key in keys:
         if key not in known:
             unknown[key] = None
         elif key in seen:
-            twice[key] = None
+            repeated[key] = None
         seen.add(key)
-    for what, found in (("which the record does not have", unknown), ("twice", twice)):
+    for fault, found in (("which the record does not have", unknown), ("twice", repeated)):
         if found:
-            named = ", ".join(f"{key!r:.40}" for key in list(found)[:_NAMED])
-            yield f"{field} names {named}{', …' if len(found) > _NAMED else ''} {what}"
+            shown = ", ".join(f"{key!r:.40}" for key in list(found)[:_SHOWN_KEYS])
+            yield f"{field} names {shown}{', …' if len(found) > _SHOWN_KEYS else ''} {fault}"
 
 
 class Correction(Frozen):
-    """One judgement of one person on one label; a later one of the same person replaces it."""
+    """One judgment of one label by one person; a later one by the same person replaces it."""
 
     kind: Literal["correction"] = "correction"
     version: Literal[1] = 1
     key: str = Field(pattern="^[0-9a-f]{64}$")
-    """Key of the label that it speaks of."""
-    id: Annotated[str, AfterValidator(_writable)]
+    """Key of the label."""
+    id: Annotated[str, AfterValidator(_encodable)]
     """The row's id."""
     annotator: Annotated[
         str,
         Field(min_length=1, max_length=LONGEST_NAME),
         AfterValidator(one_line),
     ]
-    """Who judged."""
-    at: Annotated[str, AfterValidator(_moment)]
-    """When, ISO 8601 in UTC."""
+    """The person."""
+    at: Annotated[str, AfterValidator(_utc_time)]
+    """The time of the judgment, ISO 8601 in UTC."""
     opinion: Opinion
-    """What the person thinks of the judge's label: ``disagree`` where the judgement differs."""
+    """The person's opinion of the judge's label; ``disagree`` if the judgment differs."""
     judgement: Judgement | None = None
-    """``None`` where the person did not judge, as when unsure."""
+    """``None`` if the person did not judge, for example when unsure."""
     comment: str = Field(default="", max_length=LONGEST_COMMENT)
-    """Why."""
+    """The person's reasons."""
     blind: bool = False
-    """Whether the judge's verdicts were hidden until the person had judged."""
+    """True if the judge's verdicts were hidden until the person had judged."""
     queue: Queue = "chosen"
-    """How the record came before the person."""
+    """How the record was selected."""
     withdrawn: bool = False
-    """Whether it takes back what the same person said before, and says nothing itself."""
+    """True if this event only takes back the person's earlier correction."""
     source: str = Field(default="review", min_length=1, max_length=LONGEST_NAME)
-    """Where the person judged: ``review`` is our own desk, else the tool that it was imported
-    from."""
+    """The tool: ``review`` is the review app, others are names of imported tools."""
 
     @property
     def verdict(self) -> Judgement | None:
-        """The judgement that counts: none of one who is unsure, or takes back what was said."""
+        """The judgment that counts; ``None`` if the person is unsure or withdrew."""
         return None if self.withdrawn or self.opinion == "unsure" else self.judgement
 
     def check_against(self, record: LabelRecord) -> tuple[str, ...]:
-        """What does not fit the record that it is to speak of; nothing for a sound one."""
+        """Return what does not fit the record, as messages; empty if all fits."""
         if self.key != record.key:
             return ("it speaks of another label",)
         return () if self.judgement is None else self.judgement.check_against(record)
+
+
+@dataclass(frozen=True)
+class Differences:
+    """The decisions in which a judgment differs from a label; false if there are none.
+
+    Attributes:
+        relevant: document sentences that only one of the two calls relevant.
+        utilized: document sentences that only one calls utilized.
+        supported: response sentences that only one calls supported.
+        support: response sentences that both call supported, by different keys; not those for which
+            the person named no keys.
+        overall_supported: True if they differ on the response as a whole.
+    """
+
+    relevant: tuple[str, ...] = ()
+    utilized: tuple[str, ...] = ()
+    supported: tuple[str, ...] = ()
+    support: tuple[str, ...] = ()
+    overall_supported: bool = False
+
+    def __bool__(self) -> bool:
+        return any(self.counts().values())
+
+    def counts(self) -> dict[str, int]:
+        """Return the number of different decisions by field."""
+        return {
+            name: len(value) if isinstance(value, tuple) else int(value)
+            for name, value in vars(self).items()
+        }
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the published form."""
+        return {
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in vars(self).items()
+        }
+
+
+def judgement_of(label: GPTLabelingOutput) -> Judgement:
+    """Return a judge's label in the form of a judgment, from which a person starts."""
+    return Judgement(
+        relevant=in_order(label.all_relevant_sentence_keys),
+        utilized=in_order(label.all_utilized_sentence_keys),
+        support={
+            key: in_order(entry.supporting_sentence_keys)
+            for key, entry in judged_sentences(label).items()
+            if entry.fully_supported
+        },
+        overall_supported=label.overall_supported,
+    )
+
+
+def decided(record: LabelRecord, correction: Correction) -> frozenset[str]:
+    """Return the response sentences that a person decided on.
+
+    A judgment names only the supported sentences. A person who disagrees decides against all
+    others. A person who agrees decides only on sentences that the judge judged; imported labels may
+    lack some.
+    """
+    if correction.opinion == "agree":
+        return frozenset(judged_sentences(record.label))
+    return frozenset(record.example.response_keys())
+
+
+def differences(label: GPTLabelingOutput, judgement: Judgement) -> Differences:
+    """Compare a person's judgment with a judge's label."""
+    judge = judgement_of(label)
+    return Differences(
+        relevant=in_order({*judge.relevant} ^ {*judgement.relevant}),
+        utilized=in_order({*judge.utilized} ^ {*judgement.utilized}),
+        supported=in_order(judge.support.keys() ^ judgement.support.keys()),
+        support=in_order(
+            key
+            for key in judge.support.keys() & judgement.support.keys()
+            if judgement.support[key] and {*judge.support[key]} != {*judgement.support[key]}
+        ),
+        overall_supported=judge.overall_supported != judgement.overall_supported,
+    )

@@ -1,45 +1,44 @@
-"""What several people make of one label, decision by decision. Pure."""
+"""The label that most people agree on, decision by decision."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from labeler.data.corrections.correction import Correction, Judgement
-from labeler.data.corrections.differences import decided
+from labeler.data.corrections.correction import Correction, Judgement, decided
 from labeler.labels.answers import GPTLabelingOutput, SentenceSupport, in_order, judged_sentences
 from labeler.labels.record import LabelRecord
 
 UNNAMED_SUPPORT = "supported_without_sentence"
-"""Support of a sentence for which neither people nor the judge named a key."""
+"""Support of a supported sentence for which neither people nor the judge named a key."""
 _LONGEST_QUOTE = 1_000
-"""Characters of a comment that an explanation repeats."""
+"""Most characters of a comment that an explanation quotes."""
 
 
 def quoted(correction: Correction) -> str:
-    """A person's comment after the name, as explanations repeat it."""
+    """Return a person's comment after the name, as explanations quote it."""
     comment = correction.comment.strip()
     cut = comment[:_LONGEST_QUOTE] + ("…" if len(comment) > _LONGEST_QUOTE else "")
     return f"{correction.annotator}: {cut}"
 
 
 class Majority:
-    """What several people make of one label.
+    """The majority of several people's judgments of one label.
 
     Args:
-        record: the judge's.
-        said: their corrections that count, each with its judgement, sorted by annotator.
+        record: the judge's label.
+        judged: the corrections that count, each with its judgment, sorted by annotator.
     """
 
-    def __init__(self, record: LabelRecord, said: Sequence[tuple[Correction, Judgement]]) -> None:
+    def __init__(self, record: LabelRecord, judged: Sequence[tuple[Correction, Judgement]]) -> None:
         self._record = record
         self._judge = record.label
-        self._corrections = [correction for correction, _ in said]
-        self._judgements = [judgement for _, judgement in said]
-        self._decided = [decided(record, correction) for correction, _ in said]
+        self._corrections = [correction for correction, _ in judged]
+        self._judgements = [judgement for _, judgement in judged]
+        self._decided = [decided(record, correction) for correction, _ in judged]
 
     def label(self) -> GPTLabelingOutput:
-        """The label that they make."""
+        """Return the label of the majority."""
         judge = self._judge
         relevant = self._keys(
             [j.relevant for j in self._judgements], judge.all_relevant_sentence_keys
@@ -52,7 +51,7 @@ class Majority:
         )
         return GPTLabelingOutput(
             relevance_explanation=self._marked(
-                _moved(judge.all_relevant_sentence_keys, relevant, "relevant"),
+                _changes(judge.all_relevant_sentence_keys, relevant, "relevant"),
                 judge.relevance_explanation,
             ),
             all_relevant_sentence_keys=relevant,
@@ -63,7 +62,7 @@ class Majority:
         )
 
     def _decide(self, votes: Sequence[bool], judge: bool | None) -> tuple[bool, int]:
-        """The verdict, and how many people are for it."""
+        """Return the majority's verdict and its votes; the judge decides a tie."""
         yes = sum(votes)
         if 2 * yes == len(votes):
             return bool(judge), yes
@@ -71,7 +70,7 @@ class Majority:
         return verdict, yes if verdict else len(votes) - yes
 
     def _keys(self, named: Sequence[Sequence[str]], judge: Sequence[str]) -> tuple[str, ...]:
-        """The document sentences that people say yes to."""
+        """Return the document sentences that the majority names."""
         return tuple(
             key
             for key in self._record.example.document_keys()
@@ -79,7 +78,7 @@ class Majority:
         )
 
     def _sentences(self) -> Iterator[SentenceSupport]:
-        """The judgement of each response sentence; none of one that nobody decides on."""
+        """Yield the entry of each response sentence that the judge or the majority decides on."""
         judged = judged_sentences(self._judge)
         for key in self._record.example.response_keys():
             entry = judged.get(key)
@@ -104,7 +103,7 @@ class Majority:
             verdict = "supported" if supported else "not supported"
             notes.append(f"{verdict}, say {agreeing} of {len(votes)}")
         if supported:
-            notes += _moved(own, kept, "support")
+            notes += _changes(own, kept, "support")
         return SentenceSupport(
             response_sentence_key=key,
             explanation=self._marked(notes, "" if entry is None else entry.explanation),
@@ -113,7 +112,7 @@ class Majority:
         )
 
     def _support(self, key: str, judge: Sequence[str]) -> tuple[str, ...]:
-        """The keys that support a sentence which is supported."""
+        """Return the supporting keys of a supported sentence."""
         named = [keys for j in self._judgements if (keys := j.support.get(key))]
         if not named:
             return tuple(judge) or (UNNAMED_SUPPORT,)
@@ -124,21 +123,21 @@ class Majority:
             if 2 * count > len(named) or (2 * count == len(named) and name in judge)
         ]
         most = max(counts.values())
-        made = in_order(kept or [name for name, count in counts.items() if count == most])
-        return tuple(judge) if {*made} == {*judge} else made
+        majority = in_order(kept or [name for name, count in counts.items() if count == most])
+        return tuple(judge) if {*majority} == {*judge} else majority
 
     def _overall(self, overall: bool, agreeing: int, utilized: Sequence[str]) -> str:
-        """Explains the whole: also what has no explanation of its own, and people's reasons."""
+        """Return the overall explanation, with changes of utilization and people's reasons."""
         notes = []
         if overall != self._judge.overall_supported:
             verdict = "supported" if overall else "not supported"
             notes.append(f"{verdict}, say {agreeing} of {len(self._judgements)}")
-        notes += _moved(self._judge.all_utilized_sentence_keys, utilized, "utilized")
-        reasons = [quoted(each) for each in self._corrections if each.comment.strip()]
+        notes += _changes(self._judge.all_utilized_sentence_keys, utilized, "utilized")
+        reasons = [quoted(one) for one in self._corrections if one.comment.strip()]
         return self._marked(notes, self._judge.overall_supported_explanation, reasons)
 
     def _marked(self, notes: Sequence[str], explanation: str, reasons: Sequence[str] = ()) -> str:
-        """An explanation with what people changed and why before it, where they did or said so."""
+        """Return an explanation after a note of what people changed and why, if anything."""
         if not notes and not reasons:
             return explanation
         names = ", ".join(each.annotator for each in self._corrections)
@@ -146,10 +145,10 @@ class Majority:
         return f"[{verb} by {names}: {'; '.join([*notes, *reasons])}] {explanation}"
 
 
-def _moved(before: Sequence[str], after: Sequence[str], what: str) -> list[str]:
-    """What was added to keys and taken from them, in words; nothing where they are the same."""
+def _changes(before: Sequence[str], after: Sequence[str], field: str) -> list[str]:
+    """Describe the keys that were added and removed; empty if there are none."""
     moves = [
         *(f"+{k}" for k in after if k not in before),
         *(f"-{k}" for k in before if k not in after),
     ]
-    return [f"{what} {' '.join(moves)}"] if moves else []
+    return [f"{field} {' '.join(moves)}"] if moves else []

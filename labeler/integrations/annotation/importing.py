@@ -12,9 +12,8 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from labeler.catalog import Catalog
-from labeler.data.corrections.applying import spoken_of
-from labeler.data.corrections.correction import Correction, Judgement, Opinion
-from labeler.data.corrections.differences import differences
+from labeler.data.corrections.applying import labels_by_key
+from labeler.data.corrections.correction import Correction, Judgement, Opinion, differences
 from labeler.errors import UsageError
 from labeler.integrations.annotation.argilla import Argilla
 from labeler.integrations.annotation.label_studio import LabelStudio
@@ -96,7 +95,7 @@ def import_answers(
         UsageError: it is no export of the tool, or two labels that differ have one key.
     """
     items = list(tool.items(exported))
-    records = spoken_of(outcomes, {item.key for item in items})
+    records = labels_by_key(outcomes, {item.key for item in items})
     imported = Imported(tasks=len(items))
     history = _History(events, tool.name)
     reader = _Reader(tool.name, now, names or {}, imported)

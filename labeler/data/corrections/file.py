@@ -1,7 +1,7 @@
-"""The file of corrections: lines are added at its end, and none is ever changed.
+"""The corrections file: JSON Lines to which corrections are appended and never changed.
 
-An addition is one write under a lock, and durable when it returns. What a crash leaves behind is
-the beginning of a line: readers report and skip it, and the next addition begins a line of its own.
+An append is one write under a lock, durable when it returns. A crash can leave an incomplete line:
+readers report and skip it, and the next append starts a new line.
 """
 
 from __future__ import annotations
@@ -29,19 +29,20 @@ SUFFIX = ".corrections.jsonl"
 IN_STORE = "corrections.jsonl"
 """Name of the file in a store's folder."""
 LONGEST_LINE = 4_000_000
-"""Bytes of one line at most."""
+"""Largest length of a line in bytes."""
 _BEGINNING = b'{"kind":"correction"'
-"""How every line begins that we write: by it a line that was cut off is told from a strange one."""
-_PATIENCE = 30.0
-"""Seconds to wait for others to finish their addition."""
-_BETWEEN = 0.005
+"""The start of every line that we write; tells an incomplete line from a foreign one."""
+_LOCK_TIMEOUT = 30.0
+"""Seconds to wait for the lock."""
+_POLL = 0.005
+"""Seconds between two attempts to take it."""
 _MODE = 0o644
 
 
 def corrections_path(labels: str | Path) -> Path:
-    """Where the corrections of labels are kept unless another file is named.
+    """Return the default corrections file of labels.
 
-    ``runs/labels.jsonl`` → ``runs/labels.corrections.jsonl``; of a store's folder, the file
+    ``runs/labels.jsonl`` → ``runs/labels.corrections.jsonl``; for a store's folder, the file
     ``corrections.jsonl`` in it.
 
     Raises:
@@ -58,11 +59,11 @@ def corrections_path(labels: str | Path) -> Path:
 
 @dataclass(frozen=True)
 class Corrections:
-    """What a corrections file holds.
+    """The content of a corrections file.
 
     Attributes:
-        events: every correction, the oldest first.
-        torn: ``FILE:LINE`` of lines that a crash cut off; they say nothing.
+        events: every correction, oldest first.
+        torn: ``FILE:LINE`` of incomplete lines, which are skipped.
     """
 
     events: tuple[Correction, ...] = ()
@@ -74,9 +75,9 @@ class Corrections:
 
 
 def current(events: Iterable[Correction]) -> tuple[Correction, ...]:
-    """What each person says last of each label, without what was taken back.
+    """Return each person's latest correction of each label, without withdrawn ones.
 
-    The order of the file decides, not the clocks; of the result, it is that of the last words.
+    The order is that of the file, not of the timestamps.
     """
     last: dict[tuple[str, str], Correction] = {}
     for event in events:
@@ -85,12 +86,12 @@ def current(events: Iterable[Correction]) -> tuple[Correction, ...]:
     return tuple(event for event in last.values() if not event.withdrawn)
 
 
-def unled(events: Iterable[Correction]) -> tuple[Correction, ...]:
-    """What each person says of each label by themselves, where they did: what statistics count.
+def independent(events: Iterable[Correction]) -> tuple[Correction, ...]:
+    """Return each person's independent correction of each label, which statistics count.
 
-    That is the last judgement made while the judge's verdicts were hidden, also where the person
-    saved another after seeing them; of who never judged blind, the last word as in
-    :func:`current`. What was taken back is missing.
+    That is the latest judgment made while the judge's verdicts were hidden, even if the person
+    saved another after seeing them. For a person who never judged blind it is the latest
+    correction, as in :func:`current`. Withdrawn corrections are missing.
     """
     last: dict[tuple[str, str], Correction] = {}
     blind: dict[tuple[str, str], Correction] = {}
@@ -106,13 +107,13 @@ def unled(events: Iterable[Correction]) -> tuple[Correction, ...]:
 
 
 class CorrectionsFile:
-    """A file of corrections; several processes and threads may add to it at once.
+    """A corrections file; several processes and threads may append to it at once.
 
     Args:
         path: the file; it need not exist.
 
     Raises:
-        UsageError: it is standard input or output, which keep nothing.
+        UsageError: the path is standard input or output.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -124,30 +125,30 @@ class CorrectionsFile:
         self.path = Path(path)
 
     def append(self, *corrections: Correction) -> None:
-        """Add corrections so that they survive a crash; all of them or none.
+        """Append corrections durably; all of them or none.
 
         Raises:
-            UsageError: one is too large, or the file is packed.
-            StoreError: the file cannot be written.
+            UsageError: a correction is too large, or the file is gzipped.
+            StoreError: the file is not writable.
         """
         content = b"".join(map(_line, corrections))
         if not content:
             return
-        self.check_unpacked()
+        self.check_appendable()
         try:
             with self._opened() as descriptor:
-                _add(descriptor, content)
+                _append(descriptor, content)
         except OSError as error:
             raise StoreError(
                 f"{self.path}: nothing was added: {error.strerror or error}; check the folder, its "
                 "rights and the disk's room, then do it again"
             ) from error
 
-    def check_unpacked(self) -> None:
-        """See that lines can be added: behind packed ones they would spoil the whole file.
+    def check_appendable(self) -> None:
+        """Reject a gzipped file, which plain lines would make unreadable.
 
         Raises:
-            UsageError: the file is packed by gzip.
+            UsageError: the file is gzipped.
         """
         if self.path.is_file() and is_gzipped(self.path):
             raise UsageError(
@@ -156,7 +157,7 @@ class CorrectionsFile:
             )
 
     def read(self) -> Corrections:
-        """Read all there is; a file that does not exist holds nothing.
+        """Read the file; a missing file has no corrections.
 
         Raises:
             UsageError: a line is no correction; the message names file and line.
@@ -164,12 +165,12 @@ class CorrectionsFile:
         return read_corrections(self.path) if self.path.exists() else Corrections()
 
     def current(self) -> tuple[Correction, ...]:
-        """What each person says last of each label; see :func:`current`."""
+        """Return the latest corrections; see :func:`current`."""
         return self.read().current()
 
     @contextlib.contextmanager
     def _opened(self) -> Iterator[int]:
-        """The file open for adding, and nobody else adding to it."""
+        """Open the file for appending and hold its lock."""
         is_new = not self.path.exists()
         flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0)
         descriptor = os.open(self.path, flags, _MODE)
@@ -179,14 +180,14 @@ class CorrectionsFile:
                 _flush_folder(self.path.parent)
             yield descriptor
         finally:
-            os.close(descriptor)  # the lock goes with it
+            os.close(descriptor)  # releases the lock
 
 
 def read_corrections(path: str | Path) -> Corrections:
-    """Read a corrections file, packed by gzip or not, or standard input (``-``).
+    """Read a corrections file, gzipped or not, or standard input (``-``).
 
     Raises:
-        UsageError: it cannot be read, or a line is no correction; the message names file and line.
+        UsageError: the file cannot be read, or a line is no correction; the message names both.
     """
     events, torn = [], []
     for line in _complete_lines(path):
@@ -199,7 +200,7 @@ def read_corrections(path: str | Path) -> Corrections:
 
 
 def is_corrections_file(path: str | Path) -> bool:
-    """Whether a file begins with a correction: false of what cannot be read, or only once."""
+    """Return True if a readable, regular file begins with a correction."""
     if not Path(path).is_file():
         return False
     try:
@@ -210,10 +211,10 @@ def is_corrections_file(path: str | Path) -> bool:
 
 
 def keep_corrections(path: str | Path) -> None:
-    """See that a file which is to be written anew holds nothing that people said.
+    """Reject a corrections file as the target of a command that would overwrite it.
 
     Raises:
-        UsageError: it is a file of corrections.
+        UsageError: the file holds corrections.
     """
     if is_corrections_file(path):
         raise UsageError(
@@ -224,15 +225,15 @@ def keep_corrections(path: str | Path) -> None:
 
 def _has_kind(line: bytes) -> bool:
     if len(line) < len(_BEGINNING):
-        return len(line) > 1 and _BEGINNING.startswith(line)  # a brace alone may be anyone's
+        return len(line) > 1 and _BEGINNING.startswith(line)  # a lone brace may be of any file
     return line.startswith(b"{") and b'"correction"' in line[:200]
 
 
 def _complete_lines(path: str | Path) -> Iterator[Line]:
-    """The lines of a file, while nobody adds to it where that can be seen to."""
+    """Yield the lines of a file, under a shared lock where the file system has locks."""
     with contextlib.ExitStack() as held:
         if Path(path).is_file():
-            # On a file system without locks, a line that is being added may look cut off.
+            # Without locks, a line that is being appended may look incomplete.
             with contextlib.suppress(OSError):
                 descriptor = os.open(path, os.O_RDONLY)
                 held.callback(os.close, descriptor)
@@ -241,7 +242,7 @@ def _complete_lines(path: str | Path) -> Iterator[Line]:
 
 
 def _event(line: Line) -> Correction | None:
-    """The correction of a line; ``None`` of the beginning of one that we would write."""
+    """Return the correction in a line; ``None`` if the line is incomplete."""
     if len(line.content) > LONGEST_LINE:
         raise UsageError(
             f"{line.where}: {len(line.content)} bytes in one line; a correction has "
@@ -277,11 +278,11 @@ def _line(correction: Correction) -> bytes:
     return content
 
 
-def _add(descriptor: int, content: bytes) -> None:
-    """Write at the end, under the lock, and see that it is there; or leave the file as it was."""
+def _append(descriptor: int, content: bytes) -> None:
+    """Append under the lock and verify; on an error, restore the file."""
     start = os.lseek(descriptor, 0, os.SEEK_END)
-    if start and _at(descriptor, start - 1, 1) != b"\n":
-        content = b"\n" + content  # end the line that a crash cut off: it is reported, not mended
+    if start and _read_at(descriptor, start - 1, 1) != b"\n":
+        content = b"\n" + content  # end an incomplete line; readers report it
     try:
         rest = content
         while rest:
@@ -295,12 +296,12 @@ def _add(descriptor: int, content: bytes) -> None:
 
 
 def _check(descriptor: int, place: int, content: bytes) -> None:
-    if _at(descriptor, place, len(content)) != content:
+    if _read_at(descriptor, place, len(content)) != content:
         raise OSError("what was written does not read back")
 
 
-def _at(descriptor: int, place: int, size: int) -> bytes:
-    """Read some bytes; the file is open for adding, so that writing is not moved by it."""
+def _read_at(descriptor: int, place: int, size: int) -> bytes:
+    """Read bytes at a position; the file is in append mode, so writes are not affected."""
     os.lseek(descriptor, place, os.SEEK_SET)
     found = b""
     while len(found) < size and (part := os.read(descriptor, size - len(found))):
@@ -309,28 +310,28 @@ def _at(descriptor: int, place: int, size: int) -> bytes:
 
 
 def _lock(descriptor: int, path: Path, *, shared: bool = False) -> None:
-    """Wait until nobody else adds to the file; the lock ends with the descriptor.
+    """Take the lock of a file; closing the descriptor releases it.
 
     Raises:
-        StoreError: somebody is at it for half a minute.
+        StoreError: another process held the lock for 30 seconds.
         OSError: the file system has no locks.
     """
-    until = time.monotonic() + _PATIENCE
+    until = time.monotonic() + _LOCK_TIMEOUT
     while not _locked(descriptor, shared=shared):
         if time.monotonic() > until:
             raise StoreError(
-                f"{path}: another program has been writing to it for {_PATIENCE:.0f} seconds; "
+                f"{path}: another program has been writing to it for {_LOCK_TIMEOUT:.0f} seconds; "
                 "see what it does, then do this again"
             )
-        time.sleep(_BETWEEN)
+        time.sleep(_POLL)
 
 
 if sys.platform == "win32":
     _FAR = 1 << 30
-    """A byte that no file reaches: a lock on Windows keeps others from reading, too."""
+    """A byte beyond any file, because a lock on Windows also blocks readers."""
 
     def _locked(descriptor: int, *, shared: bool) -> bool:
-        """Take the lock if it is free; on Windows there is but one kind."""
+        """Try to take the lock; on Windows every lock is exclusive."""
         del shared
         os.lseek(descriptor, _FAR, os.SEEK_SET)
         try:
@@ -342,7 +343,7 @@ if sys.platform == "win32":
 else:
 
     def _locked(descriptor: int, *, shared: bool) -> bool:
-        """Take the lock if it is free; it is of the open file, so threads wait as well."""
+        """Try to take the lock of the open file, which also excludes threads."""
         try:
             fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -351,7 +352,7 @@ else:
 
 
 def _flush_folder(folder: Path) -> None:
-    """Make a new name survive a loss of power, where the system can."""
+    """Make a new file name durable, where the system can."""
     with contextlib.suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)
         try:
