@@ -1,8 +1,8 @@
-/* Makes elements out of names and texts: nothing here, or in any script of ours, reads markup. */
+/* DOM helpers: elements are built from names and texts; no script of ours parses markup. */
 
 const SVG = "http://www.w3.org/2000/svg";
 
-/** Lines of small drawings on a ground of 16 by 16. */
+/** SVG paths of icons, 16 by 16. */
 const ICONS = {
   search: "M7 12a5 5 0 1 0 0-10a5 5 0 0 0 0 10zM10.8 10.8L14 14",
   close: "M4 4l8 8M12 4l-8 8",
@@ -17,11 +17,11 @@ const ICONS = {
 
 /**
  * Make an element.
- * @param {string} tag its name.
- * @param {Object<string, *>} [attributes] what it has: `on…` are listeners; null, undefined and false
- *   are left out, true is an empty attribute.
- * @param {...(Node|string|number|null|undefined|false|Array)} children nodes and texts; lists of them
- *   are laid flat, nothing is skipped.
+ * @param {string} tag tag name.
+ * @param {Object<string, *>} [attributes] attributes; `on…` are listeners; null, undefined and false
+ *   are omitted, true is an empty attribute.
+ * @param {...(Node|string|number|null|undefined|false|Array)} children nodes and texts; nested lists
+ *   are flattened; null, undefined and false are omitted.
  * @returns {HTMLElement}
  */
 function el(tag, attributes = {}, ...children) {
@@ -35,19 +35,19 @@ function el(tag, attributes = {}, ...children) {
   return node;
 }
 
-/** Whether a child is there at all; 0 is. */
+/** Return whether a child is shown; 0 is. */
 function isShown(child) {
   return child !== null && child !== undefined && child !== false;
 }
 
-/** A node as it is, anything else as text. */
+/** Return a node unchanged, anything else as text. */
 function nodeOrText(child) {
   return child instanceof Node ? child : String(child);
 }
 
 /**
- * Draw an icon; it says nothing to a screen reader, so the button around it must.
- * @param {keyof ICONS} name which.
+ * Draw an icon. It is hidden from screen readers, so the button around it needs a label.
+ * @param {keyof ICONS} name name of the icon.
  * @returns {SVGElement}
  */
 function icon(name) {
@@ -62,9 +62,9 @@ function icon(name) {
 }
 
 /**
- * The first element that a selector of ours names.
- * @param {string} selector never holds a text of strangers.
- * @param {ParentNode} [root] where to look.
+ * Find the first matching element.
+ * @param {string} selector a selector, never from data.
+ * @param {ParentNode} [root] element to search.
  * @returns {Element|null}
  */
 function $(selector, root = document) {
@@ -72,24 +72,24 @@ function $(selector, root = document) {
 }
 
 /**
- * A count with its noun: `1 record`, `3,017 records`.
- * @param {number} count how many.
- * @param {string} noun of one.
- * @param {string} [nouns] of several.
+ * Format a count with its noun: `1 record`, `3,017 records`.
+ * @param {number} count the count.
+ * @param {string} noun singular noun.
+ * @param {string} [nouns] plural noun.
  */
 function counted(count, noun, nouns = `${noun}s`) {
   return `${grouped(count)} ${count === 1 ? noun : nouns}`;
 }
 
-/** A whole number with commas between its thousands. */
+/** Format an integer with thousands separators. */
 function grouped(count) {
   return count.toLocaleString("en");
 }
 
 /**
- * Part a list into lists of what is alike, in the order in which each kind comes first.
- * @param {Array} list what to part.
- * @param {function(*): *} kindOf what is the same for those alike.
+ * Group a list, in the order of each group's first element.
+ * @param {Array} list the elements.
+ * @param {function(*): *} kindOf key of an element's group.
  * @returns {Array<Array>}
  */
 function alike(list, kindOf) {
@@ -105,8 +105,8 @@ function alike(list, kindOf) {
 const CODE_POINT = /(<U\+[0-9A-F]{4,6}>)/;
 
 /**
- * A stranger's text, in which characters that were written out stand in boxes.
- * @param {string} text as it is; never read as markup.
+ * Draw text from data, with boxes around the characters that were written out.
+ * @param {string} text the text; never parsed as markup.
  * @returns {Array<Node|string>} children for {@link el}.
  */
 function shownText(text) {
@@ -121,14 +121,14 @@ function shownText(text) {
     );
 }
 
-/** Whether this browser can read what is packed into the page. */
+/** Return whether this browser can decompress the page's data. */
 function canUnpack() {
   return typeof DecompressionStream === "function";
 }
 
 /**
- * Read what is packed into a block of the page: JSON, packed by gzip, in base64, in a JSON string.
- * @param {string} id the id of the `<script type="application/json">`.
+ * Read a data block of the page: JSON, compressed with gzip, in base64, in a JSON string.
+ * @param {string} id id of the `<script type="application/json">`.
  * @returns {Promise<*>} the value.
  */
 async function unpackBlock(id) {
@@ -139,12 +139,12 @@ async function unpackBlock(id) {
   return new Response(stream).json();
 }
 
-/** Let the browser draw and take input, then go on. */
+/** Let the browser draw and handle input, then continue. */
 function breath() {
   return new Promise((go) => setTimeout(go, 0));
 }
 
-/** Whether key presses belong to a field that is being written in. */
+/** Return whether key presses belong to an input field. */
 function isWriting(target) {
   return (
     target instanceof Element &&

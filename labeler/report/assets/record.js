@@ -1,29 +1,29 @@
-/* Draws one record: question, documents, response, and what a judge or a person said of them. */
+/* Draws one record: question, documents, response, and their label or judgment. */
 
-/** From this many sentences on, documents out of sight are not laid out. */
+/** Number of sentences above which documents out of sight are not laid out. */
 const MANY_SENTENCES = 300;
-/** Response sentences beyond which the panel keeps one height, so that the list above it keeps still. */
+/** Number of response sentences above which the panel has a fixed height, so the list does not move. */
 const FITTING_SENTENCES = 6;
-/** Characters of an explanation beyond which it is folded. */
+/** Characters above which an explanation is folded. */
 const SHORT_EXPLANATION = 240;
 
 /**
- * Draw a record. Until a person looks at a sentence, what is said of the first one that is not
- * supported is shown; that takes no focus.
+ * Draw a record. Until a person selects a sentence, the panel explains the first unsupported one,
+ * without moving the focus.
  * @param {object} view a RecordView, see `labeler/report/views.py`.
  * @param {object} [options]
  * @param {?string} [options.focus] key of the sentence to focus once the node is in the page.
- * @param {function(string): void} [options.onFocus] told the key of the sentence that has the focus.
+ * @param {function(string): void} [options.onFocus] called with the key of the focused sentence.
  * @param {Array<{name: string, label: object}>} [options.labels] other labels of the same sentences;
- *   what they say otherwise is marked.
- * @param {string} [options.labelName] what the view's own label is called beside others.
+ *   their differences are marked.
+ * @param {string} [options.labelName] name of the view's own label next to others.
  * @param {?{judgement: object, toggle: function(string, ?string): void,
  *   toggleSupport: function(string, string): void}} [options.edit] a person's judgement, drawn in
- *   place of the label, and what to call when it is to change; the caller then calls `update`.
- *   `judgement.judged` names the response sentences that the person decided on;
- *   `judgement.overall_supported` is null until they did so on the whole.
- * @param {boolean} [options.hidden] draw no verdict of the judge, and nothing that follows from one.
- * @param {Object<string, {title: string, why: string}>} [options.checks] what findings are called.
+ *   place of the label, and callbacks that change it; the caller then calls `update`.
+ *   `judgement.judged` has the response sentences that the person decided;
+ *   `judgement.overall_supported` is null until the overall verdict is decided.
+ * @param {boolean} [options.hidden] draw no verdict of the judge, and nothing derived from one.
+ * @param {Object<string, {title: string, why: string}>} [options.checks] titles of the audit checks.
  * @returns {{node: HTMLElement, focus: function(string): boolean, update: function(object): void}}
  */
 function drawRecord(view, options = {}) {
@@ -39,7 +39,7 @@ function drawRecord(view, options = {}) {
   };
 }
 
-/** A record in the page: lays it out, and lets its parts know of each other. */
+/** A record in the page: its layout, and the connections between its parts. */
 class RecordDrawing {
   constructor(view, options) {
     this.view = view;
@@ -63,9 +63,9 @@ class RecordDrawing {
     this.selection.update();
   }
 
-  // What is drawn once.
+  // Layout, drawn once.
 
-  /** Draw all of it. */
+  /** Draw the record. */
   draw() {
     this.chips = el("ul", { class: "chips", role: "list" });
     const documents = this.drawDocuments();
@@ -94,7 +94,7 @@ class RecordDrawing {
     );
   }
 
-  /** The documents with their sentences, in retrieval order. */
+  /** Draw the documents with their sentences, in retrieval order. */
   drawDocuments() {
     const { documents } = this.view;
     const { label, facts } = this.subject;
@@ -104,7 +104,7 @@ class RecordDrawing {
       { class: many ? "record-documents many" : "record-documents", "aria-label": "Documents" },
       el("h3", {}, counted(documents.length, "document")),
       facts && drawLegend(),
-      label && drawJudgeSays("Relevance", label.relevance_explanation),
+      label && drawExplanation("Relevance", label.relevance_explanation),
       documents.map((sentences, index) =>
         el(
           "section",
@@ -113,14 +113,14 @@ class RecordDrawing {
           sentences.length === 0 && el("p", { class: "small muted" }, "It has no sentences."),
           this.rows.draw("document", sentences, (key) => ({
             marks: this.marks.drawDocument(key),
-            more: this.marks.drawOthers(key, documentSays),
+            more: this.marks.drawOthers(key, documentWords),
           })),
         ),
       ),
     );
   }
 
-  /** The response with its sentences. */
+  /** Draw the response with its sentences. */
   drawResponse() {
     const { response } = this.view;
     const { label } = this.subject;
@@ -129,7 +129,7 @@ class RecordDrawing {
       { class: "record-response", "aria-label": "Response" },
       el("h3", {}, "Response"),
       el("div", { class: "overall" }, this.overall?.node),
-      label && drawJudgeSays("Overall", label.overall_explanation),
+      label && drawExplanation("Overall", label.overall_explanation),
       response.length === 0 && el("p", { class: "small muted" }, "It has no sentences."),
       this.rows.draw("response", response, (key) => ({
         marks: this.marks.drawVerdict(key),
@@ -138,19 +138,19 @@ class RecordDrawing {
     );
   }
 
-  /** What stands under a response sentence: its support, what others say, its claims. */
+  /** Draw support, differences of other labels, and claims below a response sentence. */
   drawUnderResponse(key) {
     const { judge } = this.subject;
     return [
       el("span", { class: "support" }),
-      this.marks.drawOthers(key, responseSays),
+      this.marks.drawOthers(key, responseWords),
       drawClaims(this.subject, "claims", key),
       judge &&
         el("p", { class: "print-only small", dir: "auto" }, shownText(judge.explanation(key))),
     ];
   }
 
-  /** The reference answer, and what the response makes of its claims. */
+  /** Draw the reference answer with its claims. */
   drawReference() {
     const sentences = this.view.reference;
     if (sentences === null || sentences.length === 0) return null;
@@ -166,7 +166,7 @@ class RecordDrawing {
     );
   }
 
-  // What changes with the judgement.
+  // Updates after the judgement has changed.
 
   /** Draw another judgement of the same record. */
   update(judgement) {
@@ -175,7 +175,7 @@ class RecordDrawing {
     this.selection.update();
   }
 
-  /** Draw the judgement into what stands there. */
+  /** Update the drawing to the judgement. */
   paint() {
     this.chips.replaceChildren(...summaryChips(this.subject));
     if (!this.subject.facts) return;
@@ -183,13 +183,13 @@ class RecordDrawing {
     this.marks.paint();
   }
 
-  /** Turn one verdict. */
+  /** Toggle one verdict. */
   toggle(field, key) {
     this.subject.edit.toggle(field, key);
     return true;
   }
 
-  /** Turn whether something supports the chosen response sentence. */
+  /** Toggle a key as support of the chosen response sentence. */
   toggleSupport(key) {
     if (this.selection.chosen === null) return false;
     this.subject.edit.toggleSupport(this.selection.chosen, key);
@@ -198,7 +198,7 @@ class RecordDrawing {
 
   // The selection.
 
-  /** Take part in what a person does in the record. */
+  /** Listen to focus, clicks, keys and the pointer. */
   listen() {
     this.rows.makeFirstStops();
     this.node.addEventListener("focusin", (event) => this.onFocus(event));
@@ -208,7 +208,7 @@ class RecordDrawing {
     this.body.addEventListener("mouseleave", () => this.selection.point(null));
   }
 
-  /** A sentence, or a button in it, has the focus. */
+  /** Handle focus on a sentence or on a button in it. */
   onFocus(event) {
     const row = event.target.closest(".sentence");
     if (!row) return;
@@ -217,13 +217,13 @@ class RecordDrawing {
     if (this.selection.focus(key)) this.onSentence?.(key);
   }
 
-  /** A key was clicked: go to its sentence. */
+  /** Handle a click on a sentence key: go to the sentence. */
   onClick(event) {
     const link = event.target.closest("[data-goto]");
     if (link) this.rows.focus(link.dataset.goto);
   }
 
-  /** The pointer is over a sentence, the panel, or neither. */
+  /** Handle the pointer over a sentence, the panel, or neither. */
   onPointer(event) {
     if (event.target.closest(".record-panel")) {
       if (this.selection.focused !== null) this.selection.point(null);
@@ -232,14 +232,14 @@ class RecordDrawing {
     this.selection.point(event.target.closest(".sentence")?.dataset.key ?? null);
   }
 
-  /** The selection or its judgement has changed. */
+  /** Handle a change of the selection or its judgement. */
   onSelect() {
     this.panel.show(this.selection);
     if (this.subject.edit) this.marks.paintLinks(this.selection.chosen);
   }
 }
 
-/** What the letters mean. */
+/** Draw the legend of the marks. */
 function drawLegend() {
   return el(
     "p",
@@ -251,8 +251,8 @@ function drawLegend() {
   );
 }
 
-/** An explanation of the judge that is about no single sentence; a long one is folded. */
-function drawJudgeSays(title, text) {
+/** Draw an explanation of the label as a whole; a long one is folded. */
+function drawExplanation(title, text) {
   if (!text) return null;
   const words = el("span", { dir: "auto" }, shownText(text));
   const paragraph = el("p", { class: "judge-says small" }, el("strong", {}, `${title}: `), words);

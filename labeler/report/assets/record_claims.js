@@ -1,4 +1,4 @@
-/* The claims that a sentence makes, and what the other side says of them. */
+/* The claims of a sentence, and their verdicts. */
 
 const CLAIM_VERDICTS = {
   entailment: { letter: "✓", look: "good" },
@@ -6,14 +6,14 @@ const CLAIM_VERDICTS = {
   contradiction: { letter: "✗", look: "bad" },
 };
 
-/** Who says the verdict on each kind of claims that a label can have. */
+/** Source of the verdicts on each kind of claims. */
 const CLAIM_JUDGES = { claims: "documents", reference_claims: "response" };
 
 /**
- * The claims of a sentence, by the record's own label and by others that have different ones.
+ * Draw the claims of a sentence, by the record's own label and by other labels with different ones.
  * @param {RecordSubject} subject the record.
- * @param {keyof CLAIM_JUDGES} kind which claims.
- * @param {string} key of the sentence.
+ * @param {keyof CLAIM_JUDGES} kind kind of claims.
+ * @param {string} key key of the sentence.
  */
 function drawClaims(subject, kind, key) {
   if (!subject.label) return null;
@@ -29,7 +29,7 @@ function drawClaims(subject, kind, key) {
   ];
 }
 
-/** The claims by one label, which is named beside others. */
+/** Draw the claims of one label, with its name if there are others. */
 function drawClaimsOf(subject, name, claims, by) {
   const head = name && el("p", { class: "claims-by small muted" }, `Claims by ${name}`);
   if (claims.length === 0) return [head, el("p", { class: "small muted" }, "No claim.")];
@@ -37,7 +37,7 @@ function drawClaimsOf(subject, name, claims, by) {
   return [head, el("ul", { class: "claims", role: "list" }, rows)];
 }
 
-/** A claim with the verdicts on it. */
+/** Draw a claim with its verdicts. */
 function drawClaim(subject, claim, by) {
   return [
     claimVerdict(claim.verdict, `by the ${by}`),
@@ -53,7 +53,7 @@ function drawClaim(subject, claim, by) {
   ];
 }
 
-/** The verdict on a claim. */
+/** Draw the verdict on a claim. */
 function claimVerdict(verdict, by) {
   const { letter, look } = ownValue(CLAIM_VERDICTS, verdict) ?? { letter: "?", look: "unsure" };
   return el("span", { class: `chip ${look}`, title: `${verdict} ${by}` }, `${letter} ${verdict}`);

@@ -1,6 +1,6 @@
-/* What a label or a person says of a record's sentences, and the words and signs for it. */
+/* Labels and judgements by sentence, and the words and signs for them. */
 
-/** Marks that a document sentence can carry: letter, and words for on and off. */
+/** Marks of document sentences: letter, and words for on and off. */
 const MARKS = {
   relevant: { letter: "R", on: "relevant", off: "not relevant" },
   utilized: { letter: "U", on: "utilized", off: "not utilized" },
@@ -12,7 +12,7 @@ const VERDICTS = {
   undecided: { letter: "?", words: "not judged", look: "unsure" },
 };
 
-/** Support that names no sentence, in words for a person. */
+/** Descriptions of the special support strings. */
 const SPECIAL_SUPPORT = {
   supported_without_sentence: "supported, but by no sentence in particular",
   general: "a general statement that needs no support",
@@ -20,7 +20,7 @@ const SPECIAL_SUPPORT = {
   numerical_reasoning: "follows by reckoning",
 };
 
-/** What a label says, sentence by sentence. */
+/** A label by sentence. */
 class LabelFacts {
   /** @param {object} label a LabelView. */
   constructor(label) {
@@ -30,66 +30,66 @@ class LabelFacts {
     this.overall = label.overall;
   }
 
-  /** Name of the verdict on a response sentence, one of {@link VERDICTS}. */
+  /** Return the verdict on a response sentence, a key of {@link VERDICTS}. */
   verdict(key) {
     return verdictName(ownValue(this.support, key)?.supported ?? null);
   }
 
-  /** What supports a response sentence: document keys and special strings. */
+  /** Return the document keys and special strings that support a response sentence. */
   keys(key) {
     return ownValue(this.support, key)?.keys ?? [];
   }
 
-  /** Why a response sentence was judged so. */
+  /** Return the explanation of a response sentence. */
   explanation(key) {
     return ownValue(this.support, key)?.explanation ?? "";
   }
 }
 
-/** What a person's judgement says, sentence by sentence. */
+/** A person's judgement by sentence. */
 class JudgementFacts {
-  /** @param {object} judgement with `judged`, which tells what the person has decided on. */
+  /** @param {object} judgement a judgement; `judged` has the decided response sentences. */
   constructor(judgement) {
     this.relevant = new Set(judgement.relevant);
     this.utilized = new Set(judgement.utilized);
     this.support = judgement.support;
     this.judged = judgement.judged;
-    /** @type {?boolean} null until the person has come to a verdict on the whole. */
+    /** @type {?boolean} null until the person has decided. */
     this.overall = judgement.overall_supported;
   }
 
-  /** Name of the verdict on a response sentence, one of {@link VERDICTS}. */
+  /** Return the verdict on a response sentence, a key of {@link VERDICTS}. */
   verdict(key) {
     const decided = Boolean(ownValue(this.judged, key));
     return verdictName(decided ? Boolean(ownValue(this.support, key)) : null);
   }
 
-  /** What supports a response sentence: document keys and special strings. */
+  /** Return the document keys and special strings that support a response sentence. */
   keys(key) {
     return ownValue(this.support, key) ?? [];
   }
 }
 
-/** Name of a verdict, one of {@link VERDICTS}; null is none yet. */
+/** Return the key of a verdict in {@link VERDICTS}; null is undecided. */
 function verdictName(supported) {
   if (supported === null) return "undecided";
   return supported ? "supported" : "unsupported";
 }
 
-/** An object's own value, so that no key can reach what objects inherit. */
+/** Return an object's own value, so keys from data never reach inherited properties. */
 function ownValue(object, key) {
   return object && Object.hasOwn(object, key) ? object[key] : undefined;
 }
 
-/** What a label says of a document sentence, in words. */
-function documentSays(facts, key) {
+/** Describe the label of a document sentence. */
+function documentWords(facts, key) {
   return Object.entries(MARKS)
     .map(([field, { on, off }]) => (facts[field].has(key) ? on : off))
     .join(", ");
 }
 
-/** What a label says of a response sentence, in words. */
-function responseSays(facts, key) {
+/** Describe the label of a response sentence. */
+function responseWords(facts, key) {
   const keys = facts.keys(key);
   const by = keys.length ? ` by ${[...keys].sort().join(", ")}` : "";
   return `${VERDICTS[facts.verdict(key)].words}${by}`;

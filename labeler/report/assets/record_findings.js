@@ -1,10 +1,10 @@
-/* What the audit found in a record. */
+/* The audit findings of a record. */
 
-/** Kinds of findings beyond these are folded away. */
+/** Number of kinds of findings that are not folded. */
 const KINDS_AT_ONCE = 4;
 const SEVERITIES = ["contradiction", "suspicion", "note"];
 
-/** What the audit found, the worst first; null for nothing. */
+/** Draw the findings, the worst first; null without any. */
 function drawFindings(subject) {
   const findings = subject.hidden ? [] : subject.view.findings;
   if (findings.length === 0) return null;
@@ -29,7 +29,7 @@ function drawFindings(subject) {
   );
 }
 
-/** What one check found: the first of it, the rest folded away. */
+/** Draw the findings of one check: the first one, the rest folded. */
 function drawFindingsOfKind(subject, [first, ...rest]) {
   const about = ownValue(subject.checks, first.check);
   return el(
@@ -60,7 +60,7 @@ function drawFindingsOfKind(subject, [first, ...rest]) {
   );
 }
 
-/** A finding in words, with links to its sentences. */
+/** Draw a finding's message with links to its sentences. */
 function drawFindingMessage(subject, finding) {
   return [
     el("span", { dir: "auto" }, shownText(finding.message)),

@@ -1,6 +1,6 @@
-/* The head of a record: its name, its question, and the judgement in one line. */
+/* The head of a record: id, question, and a one-line summary of the judgement. */
 
-/** Name, question, and a place for the judgement in one line. */
+/** Draw id and question, with a place for the summary. */
 function drawRecordHead(view, chips) {
   return el(
     "header",
@@ -16,7 +16,7 @@ function drawRecordHead(view, chips) {
   );
 }
 
-/** The judgement in one line. */
+/** Draw the one-line summary of the judgement. */
 function summaryChips({ facts, view, edit, hidden }) {
   const chips = [];
   if (facts) {
@@ -32,13 +32,13 @@ function summaryChips({ facts, view, edit, hidden }) {
   return chips.map(([look, words]) => el("li", { class: `chip ${look}` }, words));
 }
 
-/** The verdict on the whole: look and words. */
+/** Return CSS class and words of the overall verdict. */
 function overallChip(facts) {
   const { letter, words, look } = VERDICTS[verdictName(facts.overall)];
   return [look, `${letter} ${words} overall`];
 }
 
-/** How many sentences are supported: look and words; those not judged are told apart. */
+/** Return CSS class and words of the number of supported and undecided sentences. */
 function supportedChip(facts, response) {
   const count = (verdict) => response.filter(({ key }) => facts.verdict(key) === verdict).length;
   const open = count("undecided");
@@ -49,14 +49,14 @@ function supportedChip(facts, response) {
   return open > 0 ? ["unsure", `${words}, ${open} not judged`] : ["good", words];
 }
 
-/** The button of the verdict on the whole. */
+/** The button that toggles the overall verdict. */
 class OverallButton {
   constructor(subject, toggle) {
     this.subject = subject;
     this.node = el("button", { type: "button", class: "overall-button", onclick: toggle });
   }
 
-  /** Draw the verdict. */
+  /** Update the button to the verdict. */
   paint() {
     const { facts, judge } = this.subject;
     const { letter, words } = VERDICTS[verdictName(facts.overall)];

@@ -1,18 +1,18 @@
-/* Keys in a record: from sentence to sentence, and, where a person judges, turning its marks. */
+/* Keyboard control of a record: moving between sentences, and toggling marks while editing. */
 
-/** Fields that a letter turns, by the part in which a sentence stands. */
+/** Fields toggled by a letter, by the part of the sentence. */
 const FIELD_LETTERS = {
   document: { r: "relevant", u: "utilized" },
   response: { s: "supported" },
 };
 
-/** What keys do in a sentence. */
+/** The keys of sentences. */
 class SentenceKeys {
   /**
    * @param {RecordSubject} subject the record.
    * @param {SentenceRows} rows its sentences.
    * @param {RecordSelection} selection the selected one.
-   * @param {{toggle: function(string, string), toggleSupport: function(string)}} act turns marks.
+   * @param {{toggle: function(string, string), toggleSupport: function(string)}} act toggles marks.
    */
   constructor(subject, rows, selection, act) {
     this.subject = subject;
@@ -21,7 +21,7 @@ class SentenceKeys {
     this.act = act;
   }
 
-  /** A key was pressed in the record. */
+  /** Handle a key press in the record. */
   onKey(event) {
     const row = event.target.closest(".sentence");
     if (!row || event.ctrlKey || event.metaKey || event.altKey) return;
@@ -30,7 +30,7 @@ class SentenceKeys {
     if (this.move(event.key, row) || this.press(event.key, row)) event.preventDefault();
   }
 
-  /** Go to another sentence of the same part, or across with left and right. */
+  /** Go to another sentence of the same part, or to the other side with left and right. */
   move(pressed, row) {
     const rows = [...this.rows.beside(row).values()];
     const at = rows.indexOf(row);
@@ -43,7 +43,7 @@ class SentenceKeys {
     return ["ArrowDown", "ArrowUp"].includes(pressed);
   }
 
-  /** Turn a mark; or go across by Enter or the space bar, where that turns none. */
+  /** Toggle a mark, or go to the other side if Enter or Space toggles none. */
   press(pressed, row) {
     const { key, part } = row.dataset;
     const { edit } = this.subject;
@@ -53,7 +53,7 @@ class SentenceKeys {
     return edit && part === "document" ? this.act.toggleSupport(key) : this.cross(row);
   }
 
-  /** From a response sentence to its first support, from a document sentence back. */
+  /** Go from a response sentence to its first support, or from a document sentence back. */
   cross(row) {
     const { key, part } = row.dataset;
     if (part === "reference") return false;
@@ -61,20 +61,20 @@ class SentenceKeys {
     return to !== undefined && this.rows.focus(to);
   }
 
-  /** The first document sentence that supports a response sentence, else where one was before. */
+  /** Return the first document sentence that supports a response sentence, else the last one visited. */
   supportOf(key) {
     const supporting = this.selection.relatedTo(key).find((one) => this.rows.document.has(one));
     return supporting ?? this.rows.stops.document?.dataset.key;
   }
 
-  /** The response sentence that belongs to a document sentence. */
+  /** Return the response sentence that belongs to a document sentence. */
   answerTo(key) {
     const [supported] = this.subject.supportedBy(key);
     return this.selection.chosen ?? supported ?? this.rows.stops.response?.dataset.key;
   }
 }
 
-/** Whether a key presses buttons. */
+/** Return whether a key presses buttons. */
 function isPress(key) {
   return key === "Enter" || key === " ";
 }

@@ -1,9 +1,9 @@
-/* Buttons that lead to a record's sentences. */
+/* Links to the sentences of a record. */
 
-/** Keys of one list beyond these are folded away. */
+/** Number of keys in a list that are not folded. */
 const KEYS_AT_ONCE = 12;
 
-/** Buttons that lead to sentences; what is no sentence stands as a chip. */
+/** Draw links to sentences; special support strings become chips. */
 function keyLinks(subject, keys) {
   const nodes = keys.map((key) => (subject.knows(key) ? keyButton(key) : specialChip(key)));
   const spaced = (some) => some.flatMap((node, index) => (index ? [" ", node] : [node]));
@@ -16,16 +16,16 @@ function keyLinks(subject, keys) {
   ];
 }
 
-/** A button that leads to a sentence. */
-function keyButton(key) {
+/** Draw a link to a sentence; outside its record with a listener that goes there. */
+function keyButton(key, onclick = null) {
   return el(
     "button",
-    { type: "button", class: "key", "data-goto": key, title: `Go to sentence ${key}` },
+    { type: "button", class: "key", "data-goto": key, title: `Go to sentence ${key}`, onclick },
     key,
   );
 }
 
-/** Support that names no sentence of the record. */
+/** Draw a special support string. */
 function specialChip(key) {
   const title = ownValue(SPECIAL_SUPPORT, key) ?? "no sentence of this record";
   return el("span", { class: "chip special", title }, shownText(key));

@@ -1,11 +1,11 @@
-/* The marks of a record's sentences; where a person judges they are buttons. */
+/* The marks of sentences; while editing they are buttons. */
 
-/** Draws marks once, and paints each judgement into them. */
+/** Marks, drawn once and updated to each judgement. */
 class SentenceMarks {
   /**
    * @param {RecordSubject} subject the record.
-   * @param {SentenceRows} rows where the marks stand.
-   * @param {{toggle: function(string, string), toggleSupport: function(string)}} act turns marks.
+   * @param {SentenceRows} rows the rows of the sentences.
+   * @param {{toggle: function(string, string), toggleSupport: function(string)}} act toggles marks.
    */
   constructor(subject, rows, act) {
     this.subject = subject;
@@ -13,37 +13,37 @@ class SentenceMarks {
     this.act = act;
   }
 
-  /** Marks of a document sentence: relevant or not, utilized or not. */
+  /** Draw the marks of a document sentence: relevant, utilized. */
   drawDocument(key) {
     const marks = Object.keys(MARKS).map((field) => this.drawMark(field, key));
     return [marks, this.subject.edit && this.drawLink(key)];
   }
 
-  /** A mark of a document sentence; without editing, only where it is set. */
+  /** Draw a mark of a document sentence; only if it is set, unless editing. */
   drawMark(field, key) {
     const { letter, on } = MARKS[field];
     if (this.subject.edit)
       return this.drawButton(field, () => this.act.toggle(field, key), letter, field);
     if (!this.subject.facts?.[field].has(key)) return el("span", { class: "mark" }, "\u00a0");
-    const said = { role: "img", "aria-label": on, title: on };
-    return el("span", { class: `mark ${field}`, ...said }, letter);
+    const label = { role: "img", "aria-label": on, title: on };
+    return el("span", { class: `mark ${field}`, ...label }, letter);
   }
 
-  /** The button that makes a document sentence support the chosen response sentence, or no more. */
+  /** Draw the button that toggles a document sentence as support of the chosen response sentence. */
   drawLink(key) {
     const link = this.drawButton("link", () => this.act.toggleSupport(key));
     link.hidden = true;
     return link;
   }
 
-  /** The verdict on a response sentence. */
+  /** Draw the verdict on a response sentence. */
   drawVerdict(key) {
     const { edit, facts } = this.subject;
     if (edit) return this.drawButton("verdict", () => this.act.toggle("supported", key));
     return facts && el("span", { class: "mark verdict", role: "img" });
   }
 
-  /** A mark that can be pressed. */
+  /** Draw a mark as a button. */
   drawButton(look, press, letter = "", field = null) {
     return el(
       "button",
@@ -58,27 +58,27 @@ class SentenceMarks {
     );
   }
 
-  /** What other labels say otherwise of a sentence. */
-  drawOthers(key, say) {
+  /** Draw the differences of other labels on a sentence. */
+  drawOthers(key, describe) {
     const { judge, others } = this.subject;
     if (!judge) return null;
-    const own = say(judge, key);
+    const own = describe(judge, key);
     return others
-      .map(({ name, facts }) => ({ name, said: say(facts, key) }))
-      .filter(({ said }) => said !== own)
-      .map(({ name, said }) => [
+      .map(({ name, facts }) => ({ name, words: describe(facts, key) }))
+      .filter(({ words }) => words !== own)
+      .map(({ name, words }) => [
         " ",
-        el("span", { class: "chip other" }, el("strong", {}, `${name}: `), said),
+        el("span", { class: "chip other" }, el("strong", {}, `${name}: `), words),
       ]);
   }
 
-  /** Draw the judgement into what stands there. */
+  /** Update all marks to the judgement. */
   paint() {
     for (const [key, row] of this.rows.response) this.paintResponse(key, row);
     for (const [key, row] of this.rows.document) this.paintDocument(key, row);
   }
 
-  /** Draw the judgement of a response sentence. */
+  /** Update the marks of a response sentence. */
   paintResponse(key, row) {
     const { facts, edit, judge } = this.subject;
     const verdict = facts.verdict(key);
@@ -96,7 +96,7 @@ class SentenceMarks {
     $(".support", row).replaceChildren(...links);
   }
 
-  /** Draw the judgement of a document sentence. */
+  /** Update the marks of a document sentence. */
   paintDocument(key, row) {
     for (const field of Object.keys(MARKS)) {
       const set = this.subject.facts[field].has(key);
@@ -105,7 +105,7 @@ class SentenceMarks {
     }
   }
 
-  /** Draw a mark that can be turned. */
+  /** Update a mark that is a button. */
   paintMark(button, field, key, set) {
     const { on, off } = MARKS[field];
     const { judge } = this.subject;
@@ -116,7 +116,7 @@ class SentenceMarks {
     button.classList.toggle("changed", differs);
   }
 
-  /** Name the chosen response sentence on the buttons that link documents to it; null is none. */
+  /** Update the support buttons to the chosen response sentence; null hides them. */
   paintLinks(chosen) {
     const keys = new Set(chosen === null ? [] : this.subject.facts.keys(chosen));
     for (const [key, row] of this.rows.document) {

@@ -1,6 +1,6 @@
-/* What else is known of a record: its metrics, and how its label was made. */
+/* Metrics and provenance of a record. */
 
-/** The metrics of a record; null for none. */
+/** Draw the metrics; null without any. */
 function drawRecordMetrics({ view, hidden }) {
   const metrics = hidden ? [] : Object.entries(view.metrics);
   if (metrics.length === 0) return null;
@@ -15,7 +15,7 @@ function drawRecordMetrics({ view, hidden }) {
   );
 }
 
-/** Signature, key, and what else is known of row and label. */
+/** Draw signature, key, metadata and other facts about row and label. */
 function drawRecordMade({ signature, key, made, metadata }) {
   const facts = [["signature", signature], ["key", key], ...Object.entries(made)];
   return el(
@@ -30,7 +30,7 @@ function drawRecordMade({ signature, key, made, metadata }) {
   );
 }
 
-/** Facts by name. */
+/** Draw facts with their names. */
 function factList(facts) {
   return el(
     "dl",

@@ -1,10 +1,10 @@
-/* The panel of a record: what is said of the sentence that a person looks at. */
+/* The panel that explains the selected sentence of a record. */
 
-/** Explanations, and buttons for support that names no sentence. */
+/** Explanations, and buttons for the special support strings. */
 class ExplanationPanel {
   /**
    * @param {RecordSubject} subject the record.
-   * @param {function(string): void} toggleSupport what the buttons do.
+   * @param {function(string): void} toggleSupport called with the special string of a pressed button.
    */
   constructor(subject, toggleSupport) {
     this.subject = subject;
@@ -18,18 +18,18 @@ class ExplanationPanel {
     );
   }
 
-  /** Say what is said of the sentence that is looked at. */
+  /** Explain the selected sentence. */
   show(selection) {
     if (!this.subject.facts) return;
     const { key, isInitial } = selection;
-    const told = [key !== null && this.explained(key, selection.chosen), isInitial && this.hint(key)];
-    // It never shrinks: what lies under the pointer would move away, and the panel change again.
+    const parts = [key !== null && this.explained(key, selection.chosen), isInitial && this.hint(key)];
+    // It never shrinks: otherwise the sentence under the pointer would move, and change the panel again.
     this.explanation.style.minHeight = `${this.explanation.offsetHeight}px`;
-    this.explanation.replaceChildren(...told.flat(Infinity).filter(isShown));
+    this.explanation.replaceChildren(...parts.flat(Infinity).filter(isShown));
     if (this.specials) this.paintSpecials(selection.chosen);
   }
 
-  /** What the panel says of a sentence. */
+  /** Draw the explanation of a sentence. */
   explained(key, chosen) {
     if (this.subject.view.response.some((sentence) => sentence.key === key))
       return this.explainedResponse(key);
@@ -39,7 +39,7 @@ class ExplanationPanel {
         "p",
         { class: "explanation-head" },
         el("span", { class: "key" }, key),
-        this.isOfDocument(key) && ` ${documentSays(this.subject.facts, key)}`,
+        this.isOfDocument(key) && ` ${documentWords(this.subject.facts, key)}`,
       ),
       supported.length > 0 && el("p", {}, "Supports ", keyLinks(this.subject, supported)),
       chosen &&
@@ -48,18 +48,18 @@ class ExplanationPanel {
     ];
   }
 
-  /** Whether a sentence is one of the documents. */
+  /** Return whether a sentence belongs to a document. */
   isOfDocument(key) {
     return this.subject.view.documents.flat().some((sentence) => sentence.key === key);
   }
 
-  /** What the panel says of a response sentence: each verdict and why. */
+  /** Draw each verdict on a response sentence, with its explanation. */
   explainedResponse(key) {
     const { subject } = this;
     const { edit, judge, others, facts } = subject;
-    const why = (said) =>
-      said.explanation(key) &&
-      el("p", { dir: "auto", class: "text" }, shownText(said.explanation(key)));
+    const why = (source) =>
+      source.explanation(key) &&
+      el("p", { dir: "auto", class: "text" }, shownText(source.explanation(key)));
     const judgeName = edit ? "The judge" : others.length > 0 ? subject.labelName : "";
     return [
       edit && this.drawVerdict(key, "You", facts),
@@ -68,7 +68,7 @@ class ExplanationPanel {
     ];
   }
 
-  /** A verdict on a response sentence, whose it is, and what supports it. */
+  /** Draw a verdict on a response sentence with its source and support. */
   drawVerdict(key, name, facts) {
     const { letter, words, look } = VERDICTS[facts.verdict(key)];
     const keys = facts.keys(key);
@@ -82,7 +82,7 @@ class ExplanationPanel {
     );
   }
 
-  /** What the panel says until a person looks at a sentence. */
+  /** Draw the hint shown until a person selects a sentence. */
   hint(key) {
     const words = this.subject.edit
       ? "Choose a response sentence, then the document sentences that support it."
@@ -90,7 +90,7 @@ class ExplanationPanel {
     return el("p", { class: "muted small" }, words);
   }
 
-  /** Show which special support the chosen response sentence has. */
+  /** Update the buttons to the special support of the chosen response sentence. */
   paintSpecials(chosen) {
     const keys = chosen === null ? [] : this.subject.facts.keys(chosen);
     this.specials.hidden = chosen === null;
@@ -99,7 +99,7 @@ class ExplanationPanel {
   }
 }
 
-/** Buttons for support that names no sentence. */
+/** Draw buttons for the special support strings. */
 function drawSpecials(toggleSupport) {
   return el(
     "div",

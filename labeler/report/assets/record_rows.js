@@ -1,21 +1,21 @@
-/* The sentences of a record in the page: rows by key, and which of them the Tab key reaches. */
+/* The rows of a record's sentences, and their tab stops. */
 
-/** Rows of documents, response and reference answer. */
+/** Rows of documents, response and reference answer, by key. */
 class SentenceRows {
   constructor() {
     this.document = new Map();
     this.response = new Map();
     this.reference = new Map();
-    /** For each part the row where the Tab key stops. */
+    /** The row that is the tab stop of each part. */
     this.stops = {};
   }
 
   /**
-   * Draw a list of sentences; it is one stop of the Tab key, arrows go on inside.
-   * @param {"document"|"response"|"reference"} part where they stand.
-   * @param {object[]} sentences them.
-   * @param {function(object): {marks: Array, more: Array}} drawOne what a row holds besides its
-   *   key and text.
+   * Draw a list of sentences. It is one tab stop; arrow keys move inside.
+   * @param {"document"|"response"|"reference"} part part of the record.
+   * @param {object[]} sentences the sentences.
+   * @param {function(object): {marks: Array, more: Array}} drawOne draws the rest of a row,
+   *   besides key and text.
    */
   draw(part, sentences, drawOne) {
     return el(
@@ -29,17 +29,17 @@ class SentenceRows {
     );
   }
 
-  /** Row of a sentence, whichever part it stands in. */
+  /** Return the row of a sentence of any part. */
   row(key) {
     return this.document.get(key) ?? this.response.get(key) ?? this.reference.get(key);
   }
 
-  /** The rows of the part that a row stands in. */
+  /** Return the rows of the same part. */
   beside(row) {
     return this[row.dataset.part];
   }
 
-  /** Let the Tab key stop at the first row of each part. */
+  /** Make the first row of each part its tab stop. */
   makeFirstStops() {
     for (const rows of [this.document, this.response, this.reference]) {
       const first = rows.values().next().value;
@@ -47,7 +47,7 @@ class SentenceRows {
     }
   }
 
-  /** Let one row of a part, and the buttons in it, be where the Tab key stops. */
+  /** Make a row and its buttons the tab stop of its part. */
   makeStop(row) {
     const { part } = row.dataset;
     const before = this.stops[part];
@@ -58,9 +58,9 @@ class SentenceRows {
   }
 
   /**
-   * Focus a sentence and bring it into sight.
-   * @param {string} key its key.
-   * @returns {boolean} whether the record has it.
+   * Focus a sentence and scroll to it.
+   * @param {string} key key of the sentence.
+   * @returns {boolean} whether the record has the sentence.
    */
   focus(key) {
     const row = this.row(key);
@@ -73,7 +73,7 @@ class SentenceRows {
   }
 }
 
-/** A sentence with its key and marks, and what is said of it. */
+/** Draw a sentence with key, marks and further details. */
 function drawSentence(part, { key, text }, { marks, more }) {
   return el(
     "li",
@@ -89,7 +89,7 @@ function drawSentence(part, { key, text }, { marks, more }) {
   );
 }
 
-/** Set where the Tab key stops, for a row and the buttons in it. */
+/** Set the tabindex of a row and its buttons. */
 function setTabIndex(row, index) {
   for (const node of [row, ...row.querySelectorAll("button")]) node.setAttribute("tabindex", index);
 }

@@ -12,7 +12,7 @@ class RecordSelection {
     this.rows = rows;
     this.onSelect = onSelect;
     /** The sentence shown until a person selects one. */
-    this.initial = subject.firstToSee();
+    this.initial = subject.initialKey();
     this.focused = null;
     this.pointed = null;
     /** The response sentence that had the focus last. */

@@ -1,8 +1,8 @@
-/* The record that is drawn: its sentences, and whose word on them counts. */
+/* The record to draw: its sentences and labels. */
 
-/** A record, its label, and what else is said of it. */
+/** A record, its label, other labels, and the judgement being edited. */
 class RecordSubject {
-  /** What {@link drawRecord} is given. */
+  /** Takes the arguments of {@link drawRecord}. */
   constructor(view, options) {
     this.view = view;
     this.hidden = Boolean(options.hidden);
@@ -10,7 +10,7 @@ class RecordSubject {
     this.checks = options.checks;
     this.label = this.hidden ? null : view.label;
     this.labelName = options.labelName ?? "";
-    /** What the judge says; null where it is hidden. */
+    /** The judge's label; null if hidden. */
     this.judge = this.label ? new LabelFacts(this.label) : null;
     this.others = (options.labels ?? []).map(({ name, label }) => ({
       name,
@@ -24,7 +24,7 @@ class RecordSubject {
     this.take(this.edit ? new JudgementFacts(this.edit.judgement) : this.judge);
   }
 
-  /** Let facts count: those of the judge, or of a person. */
+  /** Set the facts to draw: the judge's or a person's. */
   take(facts) {
     this.facts = facts;
     this.supported = new Map();
@@ -35,21 +35,21 @@ class RecordSubject {
     }
   }
 
-  /** Whether a key is that of a sentence here. */
+  /** Return whether the record has a sentence. */
   knows(key) {
     return this.keys.has(key);
   }
 
-  /** Response sentences that a document sentence supports. */
+  /** Return the response sentences that a document sentence supports. */
   supportedBy(key) {
     return this.supported.get(key) ?? [];
   }
 
   /**
-   * The response sentence to show before a person looks at any: the first that is not supported,
-   * else the first; null where nothing is to be told.
+   * Return the initially selected response sentence: the first unsupported one, else the first;
+   * null if the label is hidden.
    */
-  firstToSee() {
+  initialKey() {
     if (!this.judge) return null;
     const keys = this.view.response.map(({ key }) => key);
     return keys.find((key) => this.facts.verdict(key) === "unsupported") ?? keys[0] ?? null;

@@ -1,6 +1,6 @@
-/* Starts the report's browser of records. */
+/* Starts the report's record browser. */
 
-/** Fill the section of the browser, or say why that cannot be. */
+/** Fill the section of the record browser, or show the error. */
 async function startReport() {
   const place = $("#browser");
   if (!place) return;

@@ -1,44 +1,44 @@
-/* Keeps what a report's browser shows in the page's address. */
+/* Keeps the state of the record browser in the page's address. */
 
-/** Milliseconds of rest before the address is written anew: browsers refuse to do it too often. */
+/** Milliseconds before the address is updated: browsers limit the rate. */
 const ADDRESS_REST = 120;
 
-/** Writes the state of a browser into the address. */
+/** The address, as a copy of the browser's state. */
 class AddressBar {
-  /** @param {RecordBrowser} browser whose state it writes. */
+  /** @param {RecordBrowser} browser the browser. */
   constructor(browser) {
     this.browser = browser;
   }
 
-  /** What the state is in the address. */
+  /** The state as the fragment of an address. */
   get hash() {
     return `#${this.browser.state.written()}`;
   }
 
-  /** Write the state, once there is rest. */
+  /** Write the state after a delay. */
   write() {
     this.leave();
     this.writing = setTimeout(() => this.writeNow(), ADDRESS_REST);
   }
 
-  /** Write the state; no step of its own. */
+  /** Write the state without a history entry. */
   writeNow() {
     this.leave();
     if (this.hash !== (location.hash || "#")) rewriteAddress("replaceState", this.hash);
   }
 
-  /** Make the state a step of its own, which the browser's back button undoes. */
+  /** Write the state as a history entry. */
   addStep() {
     this.leave();
     rewriteAddress("pushState", this.hash);
   }
 
-  /** Write nothing of what was waiting. */
+  /** Cancel a delayed write. */
   leave() {
     clearTimeout(this.writing);
   }
 
-  /** Whether the address asks for something else than is shown, and not for a place in the page. */
+  /** Return whether the address has another state, and is not an anchor in the page. */
   isNews() {
     const asked = location.hash.slice(1);
     if (asked === this.browser.state.written()) return false;
@@ -46,7 +46,7 @@ class AddressBar {
   }
 }
 
-/** Write the address; browsers refuse where that is done too often, and then it stays as it is. */
+/** Change the address; it stays the same if the browser rejects too frequent changes. */
 function rewriteAddress(how, hash) {
   try {
     history[how](null, "", hash);

@@ -1,16 +1,16 @@
-/* The report's browser: holds its state, and lets list, record, controls and address follow it. */
+/* The record browser: its state, and the list, record, controls and address that show it. */
 
 /** The list of records and the open one. */
 class RecordBrowser {
   /**
    * @param {HTMLElement} place the section to fill.
-   * @param {RecordIndex} index what there is.
+   * @param {RecordIndex} index the records.
    */
   constructor(place, index) {
     this.place = place;
     this.index = index;
     this.state = BrowserState.read(location.hash);
-    /** Rows that pass the filters, in order. */
+    /** Filtered rows, in order. */
     this.rows = [];
     this.search = new TextSearch(index.count, index.chunk_size);
     this.address = new AddressBar(this);
@@ -45,9 +45,9 @@ class RecordBrowser {
     this.place.replaceChildren(this.heading, this.listPart, this.reader.node, help);
   }
 
-  // What a person changes.
+  // Changes of the state.
 
-  /** Change filters, order or page, and show what follows. */
+  /** Change filters, order or page, and update the page. */
   change(make, { keepPage = false } = {}) {
     if (!keepPage) this.state.page = 0;
     this.controls.giveTyped(this.state);
@@ -56,7 +56,7 @@ class RecordBrowser {
     this.address.write();
   }
 
-  /** Sort with the worst first, or turn the order round. */
+  /** Sort with the worst first, or reverse the order. */
   sortBy(sort) {
     const [before, descending] = this.index.orderOf(this.state);
     this.change((state) => {
@@ -65,14 +65,14 @@ class RecordBrowser {
     });
   }
 
-  /** Take a filter off, and keep the focus among the others. */
+  /** Remove a filter, and focus another. */
   dropFilter(remove) {
     this.change(remove);
     this.controls.showText(this.state);
     ($("button", this.chips) ?? this.controls.searchField).focus();
   }
 
-  /** Filter as a part of a chart says, in place of the filters before. */
+  /** Replace all filters by those of a chart. */
   filterBy(filters) {
     this.state.record = null;
     this.change((state) => {
@@ -83,7 +83,7 @@ class RecordBrowser {
     this.heading.scrollIntoView({ block: "start" });
   }
 
-  /** A link was followed, or the person went back. */
+  /** Handle a new address. */
   onAddress() {
     if (!this.address.isNews()) return;
     this.address.leave();
@@ -91,7 +91,7 @@ class RecordBrowser {
     this.show();
   }
 
-  /** Open a record, as a step of its own. */
+  /** Open a record with a history entry. */
   open(row) {
     this.address.writeNow();
     this.index.point(this.state, row);
@@ -111,7 +111,7 @@ class RecordBrowser {
     (this.list.link(row) ?? this.heading).focus();
   }
 
-  // What is shown.
+  // Updates of the page.
 
   /** Show the state: the list, or the open record. */
   show() {
@@ -129,7 +129,7 @@ class RecordBrowser {
     }
   }
 
-  /** A page of the list, and how many records there are. */
+  /** Show a page of the list, and the number of records. */
   showList() {
     this.controls.show(this.state);
     this.status.textContent = `${grouped(this.rows.length)} of ${counted(this.index.count, "record")}`;
@@ -138,7 +138,7 @@ class RecordBrowser {
     this.list.show();
   }
 
-  /** Look through all texts if that is asked for, else stop. */
+  /** Start or stop the full-text search. */
   startSearch() {
     const words = wordsOf(this.state.text);
     if (!this.state.full || words.length === 0) this.search.stop();
@@ -146,7 +146,7 @@ class RecordBrowser {
     this.progress.show();
   }
 
-  /** Show what a search has found so far. */
+  /** Show the results of a search so far. */
   searched() {
     const before = this.rows.length;
     this.rows = this.index.select(this.state, this.search.found);
@@ -155,7 +155,7 @@ class RecordBrowser {
       this.showList();
   }
 
-  /** Say that the records cannot be read. */
+  /** Show that the records cannot be read. */
   fail(error) {
     this.status.textContent = "";
     const part = this.state.record === null ? this.list.table : this.reader.node;
@@ -163,7 +163,7 @@ class RecordBrowser {
   }
 }
 
-/** Why the records of a file are not shown, and what to do. */
+/** Return the message for unreadable records. */
 function unreadableWords(error) {
   return `The records of this file could not be read (${error.message}). Is the file whole? Write the report again, or copy it again.`;
 }

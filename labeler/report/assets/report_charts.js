@@ -1,8 +1,8 @@
-/* Parts of a report's charts and tables that filter its list of records. */
+/* Charts and tables that filter the list of records. */
 
-/** Elements with `data-filter`, and which of them says what the list is filtered by. */
+/** Elements with `data-filter`; those of the active filters are marked. */
 class ChartFilters {
-  /** @param {function(object[]): void} filterBy filters the list by these alone. */
+  /** @param {function(object[]): void} filterBy replaces the filters of the list. */
   constructor(filterBy) {
     this.filterBy = filterBy;
     this.links = alike([...document.querySelectorAll("[data-filter]")], filterText);
@@ -10,13 +10,13 @@ class ChartFilters {
     document.addEventListener("keydown", (event) => this.onKey(event));
   }
 
-  /** Such an element was pressed by a key; buttons turn that into a click by themselves. */
+  /** Handle a key on such an element; buttons turn keys into clicks by themselves. */
   onKey(event) {
     const link = event.target.closest?.("[data-filter]");
     if (link && link.localName !== "button" && isPress(event.key)) this.onPress(event);
   }
 
-  /** Such an element was pressed. */
+  /** Apply the filters of a pressed element. */
   onPress(event) {
     const link = event.target.closest?.("[data-filter]");
     if (!link) return;
@@ -24,7 +24,7 @@ class ChartFilters {
     this.filterBy(filtersOf(link));
   }
 
-  /** Mark the elements that say what a state filters by. */
+  /** Mark the elements whose filters are active. */
   show(state) {
     const now = state.filters().toString();
     if (this.shown === now) return;
@@ -39,12 +39,12 @@ class ChartFilters {
   }
 }
 
-/** The filters that an element sets: one, or several that all hold. */
+/** Return the filters of an element: one, or several that all hold. */
 function filtersOf(link) {
   return [JSON.parse(link.getAttribute("data-filter"))].flat();
 }
 
-/** What an address says of the filters that an element sets. */
+/** Return the filters of an element as in an address. */
 function filterText(link) {
   const state = new BrowserState();
   for (const filter of filtersOf(link)) state.add(filter);

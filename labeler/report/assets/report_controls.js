@@ -1,21 +1,21 @@
 /* The controls above a report's list: search, filters, order, columns. */
 
-/** Metrics that the list shows before a person chooses. */
+/** Default number of metrics in the list. */
 const COLUMNS_AT_FIRST = 4;
-/** Milliseconds of rest before what is typed is searched for. */
+/** Milliseconds after typing before the search starts. */
 const TYPING_REST = 80;
 
 /** Search, filters, order and columns. */
 class ListControls {
   /**
-   * @param {RecordBrowser} browser whose state they change.
+   * @param {RecordBrowser} browser the browser.
    * @param {function(): void} help opens the help on keys.
    */
   constructor(browser, help) {
     this.browser = browser;
     this.index = browser.index;
     this.change = (make, how) => browser.change(make, how);
-    /** Timer of a search that is about to begin. */
+    /** Timer of a delayed search. */
     this.typing = null;
     this.node = el(
       "div",
@@ -37,7 +37,7 @@ class ListControls {
     );
   }
 
-  /** The search, and a button that explains the keys. */
+  /** Draw the search field, and the button for the help on keys. */
   drawSearch(help) {
     this.searchField = el("input", {
       type: "search",
@@ -77,7 +77,7 @@ class ListControls {
     );
   }
 
-  /** What the list is sorted by. */
+  /** Draw the choice of the order. */
   drawOrder() {
     const names = [
       ["order", "order of the file"],
@@ -103,7 +103,7 @@ class ListControls {
     );
   }
 
-  /** Which metrics the list shows. */
+  /** Draw the choice of the metrics. */
   drawColumns() {
     this.columnFields = this.index.metrics.map((id) =>
       el("input", { type: "checkbox", value: id, onchange: () => this.chooseColumns() }),
@@ -120,19 +120,19 @@ class ListControls {
     );
   }
 
-  /** Show the metrics that are ticked. */
+  /** Show the checked metrics. */
   chooseColumns() {
     const chosen = this.columnFields.filter((field) => field.checked).map((field) => field.value);
     this.change((state) => (state.columns = chosen), { keepPage: true });
   }
 
-  /** Search once the person rests. */
+  /** Search after a delay. */
   typed() {
     clearTimeout(this.typing);
     this.typing = setTimeout(() => this.change(() => {}), TYPING_REST);
   }
 
-  /** Let a state have what was typed and not yet searched for. */
+  /** Put typed text that is not searched yet into a state. */
   giveTyped(state) {
     if (this.typing === null) return;
     clearTimeout(this.typing);
@@ -140,7 +140,7 @@ class ListControls {
     state.text = this.searchField.value;
   }
 
-  /** Let the fields say what a state says, but for one that is being typed in. */
+  /** Update the fields to a state, except a focused search field. */
   show(state) {
     if (document.activeElement !== this.searchField) this.showText(state);
     this.fullField.checked = state.full;
@@ -154,19 +154,19 @@ class ListControls {
     for (const field of this.columnFields) field.checked = columns.includes(field.value);
   }
 
-  /** Let the search field say what a state says. */
+  /** Update the search field to a state. */
   showText(state) {
     this.searchField.value = state.text;
   }
 
-  /** Let the person search. */
+  /** Focus the search field. */
   focusSearch() {
     this.searchField.focus();
     this.searchField.select();
   }
 }
 
-/** Metrics that the list shows. */
+/** Return the metrics shown in the list. */
 function shownColumns(state, index) {
   return state.columns ?? index.metrics.slice(0, COLUMNS_AT_FIRST);
 }

@@ -1,15 +1,15 @@
-/* The filters of a report's list: what can be chosen, and what is in force. */
+/* The filters of the list: choices, and active filters. */
 
 /**
- * A kind of filters: its values with their words, and what adds one of them to a state.
+ * A kind of filters: its values with their words, and a function that adds one to a state.
  * @typedef {{name: string, words: string, options: Array<[*, string]>,
  *   add: function(BrowserState, *): void}} FilterKind
  */
 
 /**
- * The kinds of filters that a report has anything for.
- * @param {RecordIndex} index what there is.
- * @returns {FilterKind[]} with the values that any record has, and how many have each.
+ * The kinds of filters that apply to some record.
+ * @param {RecordIndex} index the records.
+ * @returns {FilterKind[]} kinds, with the values of the records and their counts.
  */
 function filterKinds(index) {
   const { records, subset } = index;
@@ -42,7 +42,7 @@ function filterKinds(index) {
   ].filter(({ options }) => options.length > 0);
 }
 
-/** What rows can be filtered by where some failed, and what that is called. */
+/** Return the filters for failed rows, with their words. */
 function outcomesOf(failed) {
   const reasons = [...new Set(failed.filter((reason) => reason !== null))].sort();
   if (reasons.length === 0) return [[], []];
@@ -54,8 +54,8 @@ function outcomesOf(failed) {
 }
 
 /**
- * A choice that adds a filter, and then offers the next.
- * @param {FilterKind} kind what it offers.
+ * Draw a selection box that adds a filter.
+ * @param {FilterKind} kind the choices.
  * @param {function(function(BrowserState): void): void} change changes the state.
  */
 function drawFilterChoice({ name, words, options, add }, change) {
@@ -73,7 +73,7 @@ function drawFilterChoice({ name, words, options, add }, change) {
   return el("div", { class: "control" }, el("label", { for: `filter-${name}` }, words), field);
 }
 
-/** The filter by a range of a metric; null where there is no metric. */
+/** Draw the filter by a range of a metric; null without metrics. */
 function drawRangeFilter(metrics, change) {
   if (metrics.length === 0) return null;
   const metric = el(
@@ -102,7 +102,7 @@ function drawRangeFilter(metrics, change) {
 }
 
 /**
- * The filters in force, and what takes each of them off.
+ * The active filters, each with a function that removes it.
  * @returns {Array<[string, function(BrowserState): void]>} words and change.
  */
 function filtersInForce(state, index) {
@@ -126,7 +126,7 @@ function filtersInForce(state, index) {
   ].filter(Boolean);
 }
 
-/** Chips of filters in force; each can be taken off. */
+/** Draw a chip with a remove button for each active filter. */
 function drawFilterChips(filters, drop) {
   const chip = (attributes, ...children) =>
     el("li", {}, el("button", { type: "button", class: "chip", ...attributes }, children));

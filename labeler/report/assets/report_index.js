@@ -1,8 +1,8 @@
-/* The records of a report as its index tells of them: which pass the filters, in what order. */
+/* The index of a report's records: filtering and sorting. */
 
 /** The index of a report. */
 class RecordIndex {
-  /** @param {object} index see the block `index` of the page. */
+  /** @param {object} index the page's data block `index`. */
   constructor(index) {
     Object.assign(this, index);
     this.count = this.records.id.length;
@@ -16,23 +16,23 @@ class RecordIndex {
     return (this.parts ?? []).filter(({ first }) => first !== this.first);
   }
 
-  /** Row of a record: of several with the same id the first, unless a state names another. */
+  /** Return the row of a state's record: the first with its id, unless the state names another. */
   find({ record, place }) {
     return this.records.id[place] === record ? place : this.rowOf.get(record);
   }
 
-  /** Let a state name a row. */
+  /** Put a row into a state. */
   point(state, row) {
     state.record = this.records.id[row];
     state.place = this.rowOf.get(state.record) === row ? null : row;
   }
 
-  /** Value of a metric, or null. */
+  /** Return the value of a metric, or null. */
   value(metric, row) {
     return ownValue(this.records.metrics, metric)?.[row] ?? null;
   }
 
-  /** Id and question of a row, in small letters. */
+  /** Return id and question of a row in lower case. */
   textOf(row) {
     this.texts ??= this.records.id.map((id, at) =>
       `${id}\n${this.records.question[at]}`.toLowerCase(),
@@ -40,7 +40,7 @@ class RecordIndex {
     return this.texts[row];
   }
 
-  /** Rows that a state lets through, in its order; `found` are those of a search of all texts. */
+  /** Return the rows that match a state, in its order; `found` are the full-text matches. */
   select(state, found) {
     const tests = this.tests(state, found);
     const rows = [];
@@ -49,7 +49,7 @@ class RecordIndex {
     return this.sorted(rows, state);
   }
 
-  /** One test for each filter. */
+  /** Return a predicate for each filter. */
   tests(state, found) {
     const { records } = this;
     const tests = [...state.ranges].map(([metric, range]) => this.rangeTest(metric, range));
@@ -74,7 +74,7 @@ class RecordIndex {
     return tests;
   }
 
-  /** Whether a value is within a range; one that is not there is in none. */
+  /** Return whether a value is within a range; a missing value is in none. */
   rangeTest(metric, { low, high, open }) {
     const below = (value) => (open ? value < high : value <= high);
     return (row) => {
@@ -83,18 +83,18 @@ class RecordIndex {
     };
   }
 
-  /** What a state sorts by, and whether the largest comes first. */
+  /** Return a state's sort key, and whether it sorts in descending order. */
   orderOf({ sort, descending }) {
     return sort === null ? this.firstOrder : [sort, descending];
   }
 
-  /** Whether the worst come first where the largest values do. */
+  /** Return whether descending order puts the worst first. */
   isWorstFirst(sort) {
     const at = this.metrics.indexOf(sort);
     return at >= 0 ? !this.higher_is_better[at] : ["doubt", "findings"].includes(sort);
   }
 
-  /** Rows in the order of a state; those alike stay in the order of the file. */
+  /** Sort rows; equal ones stay in the order of the file. */
   sorted(rows, state) {
     const [sort, descending] = this.orderOf(state);
     const value = this.sortValue(sort);
@@ -108,7 +108,7 @@ class RecordIndex {
     });
   }
 
-  /** What rows are ordered by; null is the order of the file. Rows without a value come last. */
+  /** Return the sort value of rows; null for the order of the file. Rows without a value come last. */
   sortValue(sort) {
     const { records } = this;
     if (sort === "id") return (row) => records.id[row];
@@ -117,7 +117,7 @@ class RecordIndex {
     return Object.hasOwn(records.metrics, sort) ? (row) => this.value(sort, row) : null;
   }
 
-  /** How many records each of several values has. */
+  /** Count the records of each value. */
   counts(size, valuesOf) {
     const counts = new Array(size).fill(0);
     for (let row = 0; row < this.count; row += 1)
@@ -126,7 +126,7 @@ class RecordIndex {
   }
 }
 
-/** Whether a row failed as asked: `any`, `none`, or for a reason. */
+/** Return whether a row's failure matches: `any`, `none`, or a reason. */
 function failureTest(failed, asked) {
   if (asked === "any") return (row) => failed[row] !== null;
   if (asked === "none") return (row) => failed[row] === null;

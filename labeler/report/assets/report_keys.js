@@ -1,4 +1,4 @@
-/* Keys of a report's browser, and the help on them. */
+/* Keyboard control of the record browser, and its help. */
 
 const KEYS_HELP = [
   ["/", "search"],
@@ -11,7 +11,7 @@ const KEYS_HELP = [
   ["?", "this help"],
 ];
 
-/** What each key does. */
+/** Draw the help on keys. */
 function drawKeysHelp() {
   const rows = KEYS_HELP.map(([keys, does]) => [
     el(
@@ -28,7 +28,7 @@ function drawKeysHelp() {
     el("dl", { class: "keys" }, rows),
     el("form", { method: "dialog" }, el("button", {}, "Close")),
   );
-  // Sending the form is all that closes it, and the page's policy sends no form.
+  // A dialog's form would close it, but the page's policy forbids sending forms.
   $("form", dialog).addEventListener("submit", (event) => {
     event.preventDefault();
     dialog.close();
@@ -36,11 +36,11 @@ function drawKeysHelp() {
   return dialog;
 }
 
-/** What keys do in list and record. */
+/** The keys of list and record. */
 class BrowserKeys {
   /**
-   * @param {RecordBrowser} browser what they drive.
-   * @param {HTMLDialogElement} help the help on them.
+   * @param {RecordBrowser} browser the browser.
+   * @param {HTMLDialogElement} help the help.
    */
   constructor(browser, help) {
     this.browser = browser;
@@ -53,7 +53,7 @@ class BrowserKeys {
     return this.browser.state.record !== null;
   }
 
-  /** A key was pressed somewhere in the page. */
+  /** Handle a key press in the page. */
   onKey(event) {
     if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || this.help.open)
       return;
@@ -65,13 +65,13 @@ class BrowserKeys {
     if (done || this.onKeyAnywhere(event)) event.preventDefault();
   }
 
-  /** Escape leaves the search for the list. */
+  /** Handle keys in the search field: Escape goes to the list. */
   onKeyInField({ key, target }) {
     const { controls, list } = this.browser;
     if (key === "Escape" && target === controls.searchField) list.focusFirst();
   }
 
-  /** Keys of list and record alike. */
+  /** Handle keys of both list and record. */
   onKeyAnywhere({ key }) {
     if (key === "?") this.help.showModal();
     else if (key === "/") {
@@ -81,7 +81,7 @@ class BrowserKeys {
     return true;
   }
 
-  /** Keys of the list. */
+  /** Handle keys of the list. */
   onKeyInList({ key, target }) {
     const { list } = this.browser;
     const inTable = list.table.contains(target);
@@ -94,7 +94,7 @@ class BrowserKeys {
     return pages !== undefined && list.turnBy(pages);
   }
 
-  /** Keys of the open record. */
+  /** Handle keys of the open record. */
   onKeyInRecord({ key, target }) {
     if (key === "Escape") {
       this.browser.close();
@@ -108,7 +108,7 @@ class BrowserKeys {
     return Boolean(by);
   }
 
-  /** From anywhere in the open record to the sentence that it explains, or its first. */
+  /** Focus the open record's selected sentence, or its first. */
   enterRecord() {
     const { node } = this.browser.reader;
     const sentence = $(".sentence[aria-current]", node) ?? $(".sentence", node);

@@ -1,10 +1,10 @@
-/* The list of a report's records, a page at a time. */
+/* The paged list of a report's records. */
 
 const PAGE_SIZE = 50;
 
-/** The rows that pass the filters: a table, and buttons to its pages. */
+/** The filtered rows: a table, and buttons for its pages. */
 class RecordList {
-  /** @param {RecordBrowser} browser whose rows it shows. */
+  /** @param {RecordBrowser} browser the browser. */
   constructor(browser) {
     this.browser = browser;
     this.index = browser.index;
@@ -12,17 +12,17 @@ class RecordList {
     this.pager = el("nav", { class: "pager no-print", "aria-label": "Pages" });
   }
 
-  /** Rows that pass the filters. */
+  /** The filtered rows. */
   get rows() {
     return this.browser.rows;
   }
 
-  /** Place of the first row that is shown. */
+  /** Index of the first row shown. */
   get first() {
     return this.browser.state.page * PAGE_SIZE;
   }
 
-  /** Draw the page of the list, or the last one where there is none so far. */
+  /** Draw the current page of the list, or the last one. */
   show() {
     const pages = Math.max(1, Math.ceil(this.rows.length / PAGE_SIZE));
     const { state } = this.browser;
@@ -33,14 +33,14 @@ class RecordList {
     this.showPager(pages);
   }
 
-  /** That there is nothing. */
+  /** Draw the message of an empty list. */
   drawEmpty() {
     const { running } = this.browser.search;
     const words = running ? "Nothing found so far." : "No record passes these filters.";
     return el("p", { class: "notice" }, words);
   }
 
-  /** The records of the page. */
+  /** Draw the table of the page's records. */
   drawTable() {
     const columns = shownColumns(this.browser.state, this.index);
     const { subset } = this.index;
@@ -74,7 +74,7 @@ class RecordList {
     );
   }
 
-  /** A heading that sorts, if there is anything to sort by. */
+  /** Draw a heading; a sortable one is a button. */
   drawHeading(sort, words) {
     if (sort === null) return el("th", { scope: "col" }, words);
     const [by, descending] = this.index.orderOf(this.browser.state);
@@ -95,14 +95,14 @@ class RecordList {
     return el("th", { scope: "col", "aria-sort": order, class: number }, button);
   }
 
-  /** Focus a heading: sorting has drawn it anew. */
+  /** Focus a heading that sorting has redrawn. */
   focusHeading(sort) {
     [...this.table.querySelectorAll("[data-sort]")]
       .find((button) => button.dataset.sort === sort)
       ?.focus();
   }
 
-  /** A record in the list. */
+  /** Draw a record in the list. */
   drawRow(row, columns) {
     const { records, subset } = this.index;
     const failed = records.failed[row];
@@ -137,7 +137,7 @@ class RecordList {
     );
   }
 
-  /** The link that opens a record. */
+  /** Draw the link that opens a record. */
   drawLink(row) {
     return el(
       "a",
@@ -151,14 +151,14 @@ class RecordList {
     );
   }
 
-  /** The address of a record, with the filters in force. */
+  /** Return the address of a record, with the active filters. */
   addressOf(row) {
     const state = BrowserState.read(this.browser.state.written());
     this.index.point(state, row);
     return state.written();
   }
 
-  /** Open a record here, unless another window is asked for. */
+  /** Open a record here, unless the click opens another window. */
   onLink(event, row) {
     if (event.ctrlKey || event.metaKey || event.shiftKey || event.button > 0) return;
     event.preventDefault();
@@ -166,24 +166,24 @@ class RecordList {
     this.browser.open(row);
   }
 
-  /** A click beside the link opens the record too, unless text was being selected. */
+  /** Open the record on a click next to its link, unless text is selected. */
   onRowClick(event, row) {
     if (event.target.closest("a, button") || String(getSelection()) !== "") return;
     this.browser.open(row);
   }
 
-  /** The link of a row, if the page of the list shows it. */
+  /** Return the link of a row, if the current page has it. */
   link(row) {
     return $(`[data-row="${Number(row)}"]`, this.table);
   }
 
-  /** The row whose link has the focus. */
+  /** Return the row whose link has the focus. */
   focusedRow() {
     const row = document.activeElement?.closest?.("[data-row]");
     return row ? Number(row.dataset.row) : null;
   }
 
-  /** Buttons to the pages before and behind. */
+  /** Draw the buttons for previous and next page. */
   showPager(pages) {
     const { page } = this.browser.state;
     const button = (words, name, to) =>
@@ -207,13 +207,13 @@ class RecordList {
     this.browser.change((state) => (state.page = page), { keepPage: true });
   }
 
-  /** Show another page, from its first row. */
+  /** Show another page, scrolled to its first row. */
   turnTo(page) {
     this.setPage(page);
     this.focusFirst();
   }
 
-  /** Go some pages on or back, if there are as many; false where there is but one. */
+  /** Move by some pages if they exist; return false if there is only one page. */
   turnBy(by) {
     if (this.rows.length <= PAGE_SIZE) return false;
     const to = this.browser.state.page + by;
@@ -221,7 +221,7 @@ class RecordList {
     return true;
   }
 
-  /** Let the page show a row; nothing changes where no filter lets it through. */
+  /** Show the page of a row, unless the row is filtered out. */
   turnToRow(row) {
     const at = this.rows.indexOf(row);
     if (at >= 0) this.browser.state.page = Math.floor(at / PAGE_SIZE);
@@ -232,7 +232,7 @@ class RecordList {
     this.link(this.rows[this.first])?.focus();
   }
 
-  /** Focus the row before or behind, on whatever page it is. */
+  /** Focus the previous or next row, on any page. */
   move(by) {
     const held = this.focusedRow();
     const at = held === null ? this.first : this.rows.indexOf(held) + by;

@@ -1,13 +1,13 @@
-/* The open record of a report: the record itself, and the way to its neighbours and back. */
+/* The open record of a report, with links to its neighbors and the list. */
 
-/** Shows the record that the state names. */
+/** The open record. */
 class RecordReader {
-  /** @param {RecordBrowser} browser whose state names it. */
+  /** @param {RecordBrowser} browser the browser, whose state names the record. */
   constructor(browser) {
     this.browser = browser;
     this.index = browser.index;
     this.chunks = new Chunks(browser.index.chunk_size);
-    /** Row of the record that is shown, or on its way. */
+    /** Row of the record shown or being loaded. */
     this.opened = null;
     this.drawing = null;
     this.node = el("div", { class: "record-part", hidden: true });
@@ -41,7 +41,7 @@ class RecordReader {
     this.node.replaceChildren();
   }
 
-  /** Put a record into the page, and the focus on it. */
+  /** Put a record into the page, and focus it. */
   place(row, view) {
     const { sentence } = this.browser.state;
     this.drawing = "failed" in view ? drawFailure(view) : this.draw(view);
@@ -52,7 +52,7 @@ class RecordReader {
     if (sentence === null || !this.drawing.focus(sentence)) heading.focus({ preventScroll: true });
   }
 
-  /** Draw a record; the address names the sentence that has the focus. */
+  /** Draw a record; the address follows the focused sentence. */
   draw(view) {
     return drawRecord(view, {
       checks: this.index.checkById,
@@ -63,7 +63,7 @@ class RecordReader {
     });
   }
 
-  /** Buttons to list and neighbours. */
+  /** Draw the buttons for list and neighbors. */
   drawBar(row) {
     const { rows } = this.browser;
     const at = rows.indexOf(row);
@@ -97,7 +97,7 @@ class RecordReader {
     );
   }
 
-  /** The way back to the list. */
+  /** Draw the button for the list. */
   drawListButton() {
     return el(
       "button",
@@ -107,7 +107,7 @@ class RecordReader {
     );
   }
 
-  /** Say that a link names a record that is not here, and lead to where it may be. */
+  /** Show that the file lacks a linked record, with links to the other files. */
   showMissing() {
     this.opened = null;
     const { state } = this.browser;
@@ -127,20 +127,20 @@ class RecordReader {
     message.focus();
   }
 
-  /** The row before or behind the open one, among those that the filters let through. */
+  /** Return the previous or next filtered row. */
   neighbour(by) {
     const { rows } = this.browser;
     const at = rows.indexOf(this.opened);
     return at < 0 ? rows[by > 0 ? 0 : rows.length] : rows[at + by];
   }
 
-  /** Open the record before or behind. */
+  /** Open the previous or next record. */
   step(by) {
     const row = this.neighbour(by);
     if (row !== undefined) this.browser.open(row);
   }
 
-  /** Copy the address of the record; where that is forbidden, show it. */
+  /** Copy the address of the record, or show it if copying is forbidden. */
   async copyLink() {
     this.browser.address.writeNow();
     try {
@@ -159,7 +159,7 @@ class RecordReader {
   }
 }
 
-/** Links to other files of the report, which show the same there. */
+/** Draw links to the other files of the report, with the same state. */
 function drawPartLinks(parts, hash) {
   const link = ({ file, first, count }) =>
     el(
@@ -174,7 +174,7 @@ function drawPartLinks(parts, hash) {
   );
 }
 
-/** A row that has no label, and why. */
+/** Draw a failed row with its reason. */
 function drawFailure(view) {
   const node = el(
     "article",

@@ -1,34 +1,34 @@
-/* Unpacks the records of a report, and looks through their texts. */
+/* Access to the records of a report, and full-text search. */
 
-/** Chunks that stay unpacked. */
+/** Number of chunks that stay unpacked. */
 const CHUNKS_AT_HAND = 6;
-/** Milliseconds that a search may keep the page from drawing. */
+/** Milliseconds that a search may block the page. */
 const SLICE = 12;
 
-/** The words of a search, in small letters. */
+/** Return the words of a search in lower case. */
 function wordsOf(text) {
   return text.toLowerCase().split(/\s+/).filter(Boolean);
 }
 
-/** Whether a text holds all words. */
+/** Return whether a text contains all words. */
 function holdsAll(text, words) {
   return words.every((word) => text.includes(word));
 }
 
-/** Unpacks the records of a page, a chunk at a time. */
+/** The records of a page, unpacked chunk by chunk. */
 class Chunks {
   constructor(size) {
     this.size = size;
     this.atHand = new Map();
   }
 
-  /** The view of a row. */
+  /** Return the view of a row. */
   async view(row) {
     const views = await this.chunk(Math.floor(row / this.size));
     return views[row % this.size];
   }
 
-  /** The views of a chunk; those last asked for stay unpacked. */
+  /** Return the views of a chunk; the chunks used last stay unpacked. */
   chunk(number) {
     const views = this.atHand.get(number) ?? unpackBlock(`chunk-${number}`);
     this.atHand.delete(number);
@@ -38,11 +38,11 @@ class Chunks {
   }
 }
 
-/** Looks through the texts of all records, in slices so short that the page stays at work. */
+/** A full-text search in short slices, so the page stays responsive. */
 class TextSearch {
   /**
-   * @param {number} count of the records.
-   * @param {number} size of a chunk of them.
+   * @param {number} count number of records.
+   * @param {number} size records per chunk.
    */
   constructor(count, size) {
     this.count = count;
@@ -53,17 +53,17 @@ class TextSearch {
     this.done = 0;
   }
 
-  /** Whether there are records that it has not looked through yet. */
+  /** Whether the search is unfinished. */
   get running() {
     return this.words !== null && this.done < this.count;
   }
 
   /**
-   * Look for words in everything that is written in a record.
-   * @param {string[]} words all of them must occur.
-   * @param {function(): void} tell called after each chunk.
+   * Search all texts of the records.
+   * @param {string[]} words words that must all occur.
+   * @param {function(): void} onProgress called after each chunk.
    */
-  async start(words, tell) {
+  async start(words, onProgress) {
     if (this.words !== null && this.words.join(" ") === words.join(" ")) return;
     this.stop();
     this.words = words;
@@ -80,11 +80,11 @@ class TextSearch {
         if (holdsAll(everyText(view).toLowerCase(), words)) this.found.add(from + at);
       }
       this.done = Math.min(this.count, from + views.length);
-      tell();
+      onProgress();
     }
   }
 
-  /** Give up, and forget what was found. */
+  /** Stop, and forget the results. */
   stop() {
     this.run += 1;
     this.words = null;
@@ -93,7 +93,7 @@ class TextSearch {
   }
 }
 
-/** All that is written in a record. */
+/** Return all texts of a record. */
 function everyText(view) {
   const texts = [];
   const gather = (value) => {
@@ -105,11 +105,11 @@ function everyText(view) {
   return texts.join("\n");
 }
 
-/** How far a search has come, and a button that ends it. */
+/** The progress of a search, with a button to stop it. */
 class SearchProgress {
   /**
-   * @param {TextSearch} search which.
-   * @param {function(): void} cancel ends it.
+   * @param {TextSearch} search the search.
+   * @param {function(): void} cancel stops it.
    */
   constructor(search, cancel) {
     this.search = search;
@@ -124,7 +124,7 @@ class SearchProgress {
     );
   }
 
-  /** Show it, while there is any. */
+  /** Show the progress of a running search. */
   show() {
     const { running, done, count } = this.search;
     this.node.hidden = !running;

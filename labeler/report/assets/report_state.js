@@ -1,40 +1,40 @@
-/* What the report's browser shows; it lives in the address. */
+/* The state of the record browser, as in the address. */
 
 /** Filters, order, page, and the open record. */
 class BrowserState {
   constructor() {
-    /** @type {?string} what the list is sorted by; null is the report's own order. */
+    /** @type {?string} sort key of the list; null for the report's own order. */
     this.sort = null;
     this.descending = false;
     this.columns = null;
     this.record = null;
-    /** Row of the open record, where another one has the same id. */
+    /** Row of the open record, if another one has the same id. */
     this.place = null;
     this.sentence = null;
     this.clear();
   }
 
-  /** Read the part of an address behind `#`; what it does not say is as at first. */
+  /** Parse the fragment of an address; missing parts have their defaults. */
   static read(hash) {
     const state = new BrowserState();
-    const said = new URLSearchParams(hash.replace(/^#/, ""));
-    for (const range of said.getAll("metric")) state.readRange(range);
-    state.checks = said.getAll("check");
-    state.patterns = said.getAll("pattern");
-    for (const name of ["subset", "failed", "record", "sentence"]) state[name] = said.get(name);
-    state.signature = said.has("signature") ? Number.parseInt(said.get("signature"), 10) : null;
-    state.place = said.has("place") ? Number.parseInt(said.get("place"), 10) : null;
-    state.text = said.get("q") ?? "";
-    state.full = said.has("full");
-    const sort = said.get("sort");
+    const parameters = new URLSearchParams(hash.replace(/^#/, ""));
+    for (const range of parameters.getAll("metric")) state.readRange(range);
+    state.checks = parameters.getAll("check");
+    state.patterns = parameters.getAll("pattern");
+    for (const name of ["subset", "failed", "record", "sentence"]) state[name] = parameters.get(name);
+    state.signature = parameters.has("signature") ? Number.parseInt(parameters.get("signature"), 10) : null;
+    state.place = parameters.has("place") ? Number.parseInt(parameters.get("place"), 10) : null;
+    state.text = parameters.get("q") ?? "";
+    state.full = parameters.has("full");
+    const sort = parameters.get("sort");
     state.descending = sort?.startsWith("-") ?? false;
     state.sort = sort?.replace(/^-/, "") ?? null;
-    state.page = Math.max(0, (Number.parseInt(said.get("page") ?? "1", 10) || 1) - 1);
-    state.columns = said.has("columns") ? said.get("columns").split(",").filter(Boolean) : null;
+    state.page = Math.max(0, (Number.parseInt(parameters.get("page") ?? "1", 10) || 1) - 1);
+    state.columns = parameters.has("columns") ? parameters.get("columns").split(",").filter(Boolean) : null;
     return state;
   }
 
-  /** Read `metric:low:high`; a bound may be empty, and `)` behind it leaves it out itself. */
+  /** Parse `metric:low:high`; a bound may be empty, and a trailing `)` excludes the high one. */
   readRange(text) {
     const found = /^(.*):([^:]*):([^:)]*)(\))?$/.exec(text);
     if (!found) return;
@@ -42,36 +42,36 @@ class BrowserState {
     this.ranges.set(metric, { low: bound(low), high: bound(high), open: Boolean(open) });
   }
 
-  /** The part of an address behind `#`. */
+  /** Return the state as the fragment of an address. */
   written() {
-    const said = this.filters();
-    if (this.sort !== null) said.set("sort", `${this.descending ? "-" : ""}${this.sort}`);
-    if (this.page > 0) said.set("page", String(this.page + 1));
-    if (this.columns) said.set("columns", this.columns.join(","));
-    if (this.record !== null) said.set("record", this.record);
-    if (this.record !== null && this.place !== null) said.set("place", this.place);
-    if (this.record !== null && this.sentence !== null) said.set("sentence", this.sentence);
-    return said.toString();
+    const parameters = this.filters();
+    if (this.sort !== null) parameters.set("sort", `${this.descending ? "-" : ""}${this.sort}`);
+    if (this.page > 0) parameters.set("page", String(this.page + 1));
+    if (this.columns) parameters.set("columns", this.columns.join(","));
+    if (this.record !== null) parameters.set("record", this.record);
+    if (this.record !== null && this.place !== null) parameters.set("place", this.place);
+    if (this.record !== null && this.sentence !== null) parameters.set("sentence", this.sentence);
+    return parameters.toString();
   }
 
-  /** What an address says of the filters. */
+  /** Return the filters as parameters of an address. */
   filters() {
-    const said = new URLSearchParams();
+    const parameters = new URLSearchParams();
     for (const [metric, { low, high, open }] of this.ranges)
-      said.append("metric", `${metric}:${low ?? ""}:${high ?? ""}${open ? ")" : ""}`);
-    for (const check of this.checks) said.append("check", check);
-    for (const pattern of this.patterns) said.append("pattern", pattern);
+      parameters.append("metric", `${metric}:${low ?? ""}:${high ?? ""}${open ? ")" : ""}`);
+    for (const check of this.checks) parameters.append("check", check);
+    for (const pattern of this.patterns) parameters.append("pattern", pattern);
     for (const name of ["subset", "signature", "failed"])
-      if (this[name] !== null) said.set(name, this[name]);
-    if (this.text) said.set("q", this.text);
-    if (this.text && this.full) said.set("full", "1");
-    return said;
+      if (this[name] !== null) parameters.set(name, this[name]);
+    if (this.text) parameters.set("q", this.text);
+    if (this.text && this.full) parameters.set("full", "1");
+    return parameters;
   }
 
   /**
-   * Add a filter as the page's charts and tables name it.
-   * @param {object} filter a range of a metric, whose high end is left out unless `closed`; or a
-   *   check, pattern, subset, place of a signature, or reason of a failure.
+   * Add a filter in the form of `data-filter`.
+   * @param {object} filter a range of a metric, without its high end unless `closed`; or a check,
+   *   pattern, subset, index of a signature, or reason of a failure.
    */
   add({ metric, low, high, closed, check, pattern, subset, signature, failed }) {
     if (metric !== undefined)
@@ -83,7 +83,7 @@ class BrowserState {
     if (failed !== undefined) this.failed = failed === true ? "any" : failed;
   }
 
-  /** Forget all filters. */
+  /** Remove all filters. */
   clear() {
     /** @type {Map<string, {low: ?number, high: ?number, open: boolean}>} ranges by metric. */
     this.ranges = new Map();
@@ -98,13 +98,13 @@ class BrowserState {
   }
 }
 
-/** A bound of a range; null where there is none. */
+/** Parse a bound of a range; null if it is missing. */
 function bound(text) {
   const value = text.trim() === "" ? NaN : Number(text);
   return Number.isFinite(value) ? value : null;
 }
 
-/** A filter by range, in words. */
+/** Describe a filter by range. */
 function rangeWords(metric, { low, high, open }) {
   if (low !== null && low === high) return `${metric} = ${low}`;
   if (low === null) return `${metric} ${open ? "<" : "≤"} ${high}`;

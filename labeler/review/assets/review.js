@@ -58,9 +58,9 @@ function answer(kind) {
     const { item } = review;
     if (!item || !mayAnswer(kind)) return;
     const { judged: _, ...judgement } = review.judgement;
-    const said = { key: item.key, annotator: review.annotator, answer: kind, comment: $("#comment").value.trim() };
-    if (kind === "judged") said.judgement = judgement;
-    const after = await request(`records/${item.position}`, said);
+    const message = { key: item.key, annotator: review.annotator, answer: kind, comment: $("#comment").value.trim() };
+    if (kind === "judged") message.judgement = judgement;
+    const after = await request(`records/${item.position}`, message);
     dropDraft(item);
     review.saved = { position: item.position, key: item.key };
     showStatus(`Saved record ${item.position + 1}: ${OPINION_WORDS[after.mine.opinion]}.`);

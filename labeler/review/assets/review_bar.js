@@ -52,15 +52,10 @@ function paintDifferences() {
   }
   const listed = found.slice(0, DIFFERENCES_AT_ONCE);
   const groups = [...new Set(listed.map(({ words }) => words))].map((words) => [
-    el("span", { class: "difference" }, words, listed.filter((one) => one.key && one.words === words).map(({ key }) => [" ", goToButton(key)])),
+    el("span", { class: "difference" }, words, listed.filter((one) => one.key && one.words === words).map(({ key }) => [" ", keyButton(key, () => review.drawing.focus(key))])),
   ]);
   const more = found.length > listed.length && ` and ${found.length - listed.length} more`;
   box.replaceChildren(...[el("strong", {}, `You differ in ${counted(found.length, "place")}: `), groups, more].flat(Infinity).filter(isShown));
-}
-
-/** A button that leads to a sentence. */
-function goToButton(key) {
-  return el("button", { type: "button", class: "key", title: `Go to sentence ${key}`, onclick: () => review.drawing.focus(key) }, key);
 }
 
 /** Enable the buttons that apply, and highlight the likely one. */
