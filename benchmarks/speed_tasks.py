@@ -65,15 +65,20 @@ def multiply(path: str, copies: str, target: str) -> int:
 
 def _summary(frames: Iterable[Any], *, intervals: bool) -> int:
     from labeler.calculators import Intervals, select_metrics  # noqa: PLC0415 - as above
-    from labeler.calculators.column_summary import summarize_columns  # noqa: PLC0415 - as above
+    from labeler.calculators.column_summary import (  # noqa: PLC0415 - as above
+        ColumnCounts,
+        SummaryRequest,
+    )
 
     metrics = [metric for metric in select_metrics("all") if metric.profile.name == "trace"]
-    rows = summarize_columns(frames, metrics, intervals=Intervals() if intervals else None)
-    return rows[0].labelled
+    counts = ColumnCounts(SummaryRequest(metrics, intervals=Intervals() if intervals else None))
+    for frame in frames:
+        counts.add(frame)
+    return counts.summary()[0].labeled
 
 
 def metrics(path: str, intervals: str = "") -> int:
-    """Compute all TRACe dialects and sentence ratios from an index."""
+    """Compute all TRACe definitions and sentence ratios from an index."""
     from labeler.calculators.index.segments import Segment  # noqa: PLC0415 - as above
 
     with closing(Segment(Path(path))) as segment:
@@ -93,7 +98,7 @@ def records(path: str) -> int:
     from labeler.calculators import select_metrics  # noqa: PLC0415 - as above
 
     ids = [metric.id for metric in select_metrics("all") if metric.profile.name == "trace"]
-    return api.summary(api.read_labels(path), ids)[0].labelled
+    return api.summary(api.read_labels(path), ids)[0].labeled
 
 
 def _lines(path: str) -> Iterator[bytes]:

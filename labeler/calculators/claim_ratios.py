@@ -1,4 +1,4 @@
-"""Ratios in the manner of RAGAS, DeepEval and RAGChecker, with the atomic claim as the unit."""
+"""Metrics of RAGAS, DeepEval and RAGChecker, with the atomic claim as the unit."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from labeler.calculators.registry import metric
 from labeler.calculators.tally import Tally
 
 if TYPE_CHECKING:
-    from labeler.calculators.columns import RatioColumn, TallyColumns
+    from labeler.calculators.columns import TallyColumns
+    from labeler.calculators.ratio_column import RatioColumn
 
 _VERDICT = ("response_claims.verdict",)
 _SUPPORTING = ("response_claims.supporting_sentence_keys",)
@@ -46,8 +47,8 @@ def faithfulness_claim(tally: Tally) -> Ratio:
 def faithfulness_ragchecker(tally: Tally) -> Ratio:
     """Share of the response's claims that can be traced to a document.
 
-    Counts: claims with a supporting document sentence over claims. A claim that special support
-    alone carries, such as a well-known fact, counts in ``faithfulness:claim`` and not here.
+    Counts: claims with a supporting document sentence over claims. A claim with special support
+    alone, such as a well-known fact, counts in ``faithfulness:claim`` and not here.
     Undefined when: the label has no claims (``needs_claims``), or the response makes none
     (``no_claims``).
     """
@@ -64,9 +65,9 @@ def faithfulness_ragchecker(tally: Tally) -> Ratio:
     vector=lambda c: c.claim_share(~c.claim_entailed),
 )
 def hallucination_rate_claim(tally: Tally) -> Ratio:
-    """Share of the response's claims that the documents leave open or contradict.
+    """Share of the response's claims that the documents do not entail.
 
-    Counts: claims with another verdict than ``entailment`` over claims.
+    Counts: claims with the verdict ``neutral`` or ``contradiction`` over claims.
     Undefined when: the label has no claims (``needs_claims``), or the response makes none
     (``no_claims``).
     """
@@ -93,7 +94,7 @@ def hallucination_contexts(tally: Tally) -> Ratio:
     """Share of the documents that the response contradicts.
 
     Counts: documents with a sentence that contradicts a claim over documents. A document counts
-    although another one entails the claim; a response without claims contradicts none.
+    even if another one entails the claim; a response without claims contradicts none.
     Undefined when: the label has no claims (``needs_claims``), or there are no documents.
     """
     if tally.claims is None:

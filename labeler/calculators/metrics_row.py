@@ -15,12 +15,9 @@ from labeler.errors import UsageError
 from labeler.labels.profiles import DEFAULT_PROFILE, PROFILES, Profile
 from labeler.labels.record import LabelFailure, LabelRecord, Outcome
 
-FAILED = "failed"
-"""Prefix of the reason that every metric of a failed row carries: ``failed:refusal``."""
-
 
 class MetricsRowJSON(TypedDict):
-    """One line of ``labeler metrics --rows``: a contract with the programs that read it."""
+    """One line of ``labeler metrics --rows``; a published contract."""
 
     id: str
     metrics: dict[str, RatioJSON]
@@ -28,7 +25,7 @@ class MetricsRowJSON(TypedDict):
     failed: str | None
     """Reason code of a row without a label."""
     signature: str
-    """What made the numbers: metrics with their versions, label, and program version."""
+    """Metrics with their versions, label signature, and program version."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +37,7 @@ class MetricsRow:
         metrics: the value of each metric, by metric id.
         label: printed signature of the label; ``None`` for a failed row that has none.
         versions: printed names and versions of the metrics.
-        failed: the failure's reason code; ``None`` for a labelled row.
+        failed: the failure's reason code; ``None`` for a labeled row.
         metadata: the row's other columns, for grouping.
     """
 
@@ -52,7 +49,7 @@ class MetricsRow:
     metadata: dict[str, Any] = field(default_factory=dict, repr=False)
 
     def as_json(self, version: str) -> MetricsRowJSON:
-        """The published form of a row.
+        """Return the published form.
 
         Args:
             version: the program's version, part of every signature.
@@ -66,44 +63,68 @@ class MetricsRow:
 
 
 def measure(outcome: Outcome, metrics: Sequence[Metric] | None = None) -> MetricsRow:
-    """Compute metrics of one row; a failed row has every metric undefined.
+    """Compute metrics of one row; every metric of a failed row is undefined.
 
     Args:
         outcome: a label record or a failure.
-        metrics: by default each metric once, in its default dialect, that labels of the row's
+        metrics: by default each metric once, in its default definition, that labels of the row's
             profile have the fields for.
+
+    Raises:
+        UsageError: a third party's metric failed.
     """
     if metrics is None:
-        own = outcome_profile(outcome).output
-        metrics = [m for m in select_metrics() if issubclass(own, m.profile.output)]
+        output = outcome_profile(outcome).output
+        metrics = [m for m in select_metrics() if issubclass(output, m.profile.output)]
     if isinstance(outcome, LabelFailure):
-        return _failed(outcome, metrics)
-    return _measured(outcome, metrics)
+        signature = str(outcome.signature) if outcome.signature else None
+        return failed_row(outcome, metrics, signature)
+    counted = tally(outcome)
+    return MetricsRow(
+        outcome.id,
+        {metric.id: _compute(metric, counted, outcome.id) for metric in metrics},
+        str(outcome.signature),
+        printed_versions(metrics),
+        metadata=outcome.example.metadata,
+    )
+
+
+def failed_row(failure: LabelFailure, metrics: Sequence[Metric], label: str | None) -> MetricsRow:
+    """Return the row of a failure: every metric is undefined, as in ``failed:refusal``.
+
+    Args:
+        failure: the failure.
+        metrics: the selected metrics.
+        label: printed signature of the records that the failure counts with.
+    """
+    missing = Ratio.missing(f"failed:{failure.reason}")
+    return MetricsRow(
+        failure.id,
+        {metric.id: missing for metric in metrics},
+        label,
+        printed_versions(metrics),
+        failed=failure.reason,
+        metadata=failure.metadata,
+    )
 
 
 def outcome_profile(outcome: Outcome) -> Profile:
-    """The profile of a row's label; the leanest where it failed before one was chosen."""
+    """Return the profile of a row's label; the leanest if it failed before one was chosen."""
     if isinstance(outcome, LabelRecord):
         return next(p for p in PROFILES.values() if type(outcome.label) is p.output)
-    asked = outcome.signature.response_schema.name if outcome.signature else ""
-    family = asked.partition("/")[0]
+    schema = outcome.signature.response_schema.name if outcome.signature else ""
+    family = schema.partition("/")[0]
     found = (profile for profile in PROFILES.values() if profile.family == family)
     return next(found, PROFILES[DEFAULT_PROFILE])
 
 
-def _measured(record: LabelRecord, metrics: Sequence[Metric]) -> MetricsRow:
-    counted = tally(record)
-    return MetricsRow(
-        record.id,
-        {metric.id: _ratio(metric, counted, record.id) for metric in metrics},
-        str(record.signature),
-        _versions(metrics),
-        metadata=record.example.metadata,
-    )
+def printed_versions(metrics: Sequence[Metric]) -> str:
+    """Return the metrics part of a signature."""
+    return "metrics:" + ",".join(f"{metric.id}.v{metric.version}" for metric in metrics)
 
 
-def _ratio(metric: Metric, counted: Tally, row: str) -> Ratio:
-    """A metric of one row; one of a user's own may raise anything, and return anything."""
+def _compute(metric: Metric, counted: Tally, row: str) -> Ratio:
+    """Compute a metric that a third party may have written."""
     try:
         ratio: object = metric.compute(counted)
     except Exception as error:
@@ -118,19 +139,3 @@ def _ratio(metric: Metric, counted: Tally, row: str) -> Ratio:
             "a Ratio, such as Ratio.of(numerator, denominator, if_empty=…)"
         )
     return ratio
-
-
-def _failed(failure: LabelFailure, metrics: Sequence[Metric]) -> MetricsRow:
-    missing = Ratio.missing(f"{FAILED}:{failure.reason}")
-    return MetricsRow(
-        failure.id,
-        {metric.id: missing for metric in metrics},
-        str(failure.signature) if failure.signature else None,
-        _versions(metrics),
-        failed=failure.reason,
-        metadata=failure.metadata,
-    )
-
-
-def _versions(metrics: Sequence[Metric]) -> str:
-    return "metrics:" + ",".join(f"{metric.id}.v{metric.version}" for metric in metrics)

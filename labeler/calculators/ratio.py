@@ -1,4 +1,4 @@
-"""The one kind of number: a numerator over a denominator, or undefined with a reason."""
+"""A metric's value: a numerator over a denominator, or undefined with a reason."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing_extensions import TypedDict
 
 
 class RatioJSON(TypedDict):
-    """A ratio as it is published."""
+    """The published form of a ratio."""
 
     value: float | None
     numerator: int | float | None
@@ -19,13 +19,13 @@ class RatioJSON(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """A measured value that shows how it came about.
+    """A value with its numerator and denominator.
 
     Attributes:
-        numerator: exact; ``None`` only where the value is undefined.
-        denominator: exact; ``None`` only where the value is undefined.
-        undefined: why there is no value, such as ``no_relevant_sentences``; else ``None``.
-        convention: the value that a dialect prescribes where the denominator is 0.
+        numerator: exact; ``None`` only if the value is undefined.
+        denominator: exact; ``None`` only if the value is undefined.
+        undefined: reason code of a missing value, such as ``no_relevant_sentences``; else ``None``.
+        convention: the value that a definition prescribes for the denominator 0.
     """
 
     numerator: int | Fraction | None
@@ -35,22 +35,22 @@ class Ratio:
 
     @classmethod
     def of(cls, numerator: int | Fraction, denominator: int, *, if_empty: str) -> Ratio:
-        """A ratio, or undefined for the given reason where the denominator is 0."""
+        """Return a ratio, undefined for the given reason if the denominator is 0."""
         return cls(numerator, denominator) if denominator else cls.missing(if_empty)
 
     @classmethod
     def missing(cls, reason: str) -> Ratio:
-        """No value, and why."""
+        """Return an undefined ratio."""
         return cls(None, None, undefined=reason)
 
     @classmethod
     def flag(cls, holds: bool) -> Ratio:
-        """A yes-or-no value: 1/1 or 0/1."""
+        """Return a yes-or-no value: 1/1 or 0/1."""
         return cls(int(holds), 1)
 
     @property
     def value(self) -> float | None:
-        """Numerator over denominator, correctly rounded once; ``None`` where undefined."""
+        """Numerator over denominator, correctly rounded once; ``None`` if undefined."""
         if self.numerator is None or self.denominator is None:
             return None
         if self.denominator == 0:
@@ -59,8 +59,15 @@ class Ratio:
             return float(self.numerator / self.denominator)
         return self.numerator / self.denominator
 
+    @property
+    def exact(self) -> Fraction:
+        """The value without rounding; 0 if undefined."""
+        if not self.denominator:
+            return Fraction(self.convention or 0)
+        return Fraction(self.numerator or 0) / self.denominator
+
     def as_json(self) -> RatioJSON:
-        """The published form: value, numerator, denominator, undefined."""
+        """Return the published form."""
         return {
             "value": self.value,
             "numerator": _number(self.numerator),

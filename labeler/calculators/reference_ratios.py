@@ -1,9 +1,9 @@
-"""Ratios that hold the response and the documents against a reference answer.
+"""Metrics that compare the response and the documents with a reference answer.
 
-A claim of the response is *correct* where the reference entails it. A document is a *relevant
-chunk* where it entails a claim of the reference. A document entails a claim where it holds one of
-the claim's supporting sentences. RAGChecker calls ``context_recall`` here *claim recall*, and
-``claim_recall`` here *recall*. Where it prints 0 for want of claims, these are undefined.
+A claim of the response is *correct* if the reference entails it. A document is a *relevant chunk*
+if it entails a claim of the reference. A document entails a claim if it holds one of the claim's
+supporting sentences. RAGChecker's *claim recall* is ``context_recall`` here, its *recall*
+``claim_recall``. RAGChecker returns 0 without claims; these metrics are undefined then.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from labeler.calculators.registry import metric
 from labeler.calculators.tally import Tally
 
 if TYPE_CHECKING:
-    from labeler.calculators.columns import RatioColumn, TallyColumns
+    from labeler.calculators.columns import TallyColumns
+    from labeler.calculators.ratio_column import RatioColumn
 
 _CORRECT = ("response_claims.reference_verdict",)
 _SUPPORTING = ("response_claims.supporting_sentence_keys",)
@@ -34,7 +35,7 @@ _IN_RESPONSE = ("reference_claims.response_verdict",)
     vector=lambda c: c.reference_share(c.reference_entailed),
 )
 def context_recall(tally: Tally) -> Ratio:
-    """Share of the reference answer's claims that retrieval brought up.
+    """Share of the reference answer's claims that the retrieved documents entail.
 
     Counts: reference claims with a supporting document sentence over reference claims.
     Undefined when: the label has no reference (``needs_reference``), or it makes no claim
@@ -57,7 +58,7 @@ def context_recall(tally: Tally) -> Ratio:
 def context_precision_claims(tally: Tally) -> Ratio:
     """Share of the documents that hold a claim of the reference answer.
 
-    Counts: relevant chunks over documents, whatever their rank.
+    Counts: relevant chunks over documents, regardless of rank.
     Undefined when: the label has no reference (``needs_reference``), it makes no claim
     (``no_reference_claims``), or there are no documents.
     """
@@ -85,7 +86,7 @@ def _context_utilization_claims(columns: TallyColumns) -> RatioColumn:
     vector=_context_utilization_claims,
 )
 def context_utilization_claims(tally: Tally) -> Ratio:
-    """Share of the reference's claims in the documents that the response passes on.
+    """Share of the reference's claims in the documents that the response contains.
 
     Counts: reference claims that a document and the response entail over those that a document
     entails.
@@ -160,15 +161,15 @@ def _claim_f1(columns: TallyColumns) -> RatioColumn:
 def claim_f1(tally: Tally) -> Ratio:
     """Harmonic mean of precision and recall of claims.
 
-    Counts: an exact fraction over 1, so that the pooled value is the mean. 0 where claims stand
-    on both sides and none is found on the other.
-    Undefined when: precision or recall is, for the reason of the first that is.
+    Counts: an exact fraction over 1, so that the pooled value is the mean. 0 if both sides make
+    claims and share none.
+    Undefined when: precision or recall is undefined; the reason is that of the first.
     """
     precision, recall = claim_precision(tally), claim_recall(tally)
     undefined = precision.undefined or recall.undefined
     if undefined:
         return Ratio.missing(undefined)
-    p, r = (Fraction(part.numerator or 0, part.denominator or 1) for part in (precision, recall))
+    p, r = precision.exact, recall.exact
     return Ratio(2 * p * r / (p + r) if p + r else Fraction(), 1)
 
 
@@ -183,7 +184,7 @@ def claim_f1(tally: Tally) -> Ratio:
     vector=lambda c: c.compared_share(~c.claim_correct & c.claim_in_chunks),
 )
 def noise_sensitivity_relevant(tally: Tally) -> Ratio:
-    """Share of the response's claims that are wrong and come from a relevant chunk.
+    """Share of the response's claims that are incorrect and entailed by a relevant chunk.
 
     Counts: claims that the reference does not entail and a relevant chunk does over claims.
     Undefined when: the label has no reference (``needs_reference``), it makes no claim
@@ -206,10 +207,11 @@ def noise_sensitivity_relevant(tally: Tally) -> Ratio:
     vector=lambda c: c.compared_share(~c.claim_correct & c.claim_supported & ~c.claim_in_chunks),
 )
 def noise_sensitivity_irrelevant(tally: Tally) -> Ratio:
-    """Share of the response's claims that are wrong and come from irrelevant chunks alone.
+    """Share of the response's claims that are incorrect and entailed by irrelevant chunks alone.
 
-    Counts: claims that neither the reference nor a relevant chunk entails, and another document
-    does, over claims. What a relevant chunk entails too counts in ``noise_sensitivity_relevant``.
+    Counts: claims that neither the reference nor a relevant chunk entails but another document
+    does, over claims. Claims that a relevant chunk entails count in
+    ``noise_sensitivity_relevant``.
     Undefined when: the label has no reference (``needs_reference``), it makes no claim
     (``no_reference_claims``), or the response makes none (``no_claims``).
     """
@@ -232,7 +234,7 @@ def noise_sensitivity_irrelevant(tally: Tally) -> Ratio:
     vector=lambda c: c.compared_share(~c.claim_correct & ~c.claim_supported),
 )
 def hallucination_incorrect(tally: Tally) -> Ratio:
-    """Share of the response's claims that are wrong and come from no document.
+    """Share of the response's claims that are incorrect and entailed by no document.
 
     Counts: claims that neither the reference nor a document entails over claims.
     Undefined when: the label has no reference (``needs_reference``), it makes no claim
@@ -252,10 +254,10 @@ def hallucination_incorrect(tally: Tally) -> Ratio:
     vector=lambda c: c.compared_share(c.claim_correct & ~c.claim_supported),
 )
 def self_knowledge(tally: Tally) -> Ratio:
-    """Share of the response's claims that are right and come from no document.
+    """Share of the response's claims that are correct and entailed by no document.
 
-    Counts: claims that the reference entails and no document does over claims. Lower is better
-    where the response is to rest on the documents alone.
+    Counts: claims that the reference entails and no document does over claims. Lower is better if
+    the response should rest on the documents alone.
     Undefined when: the label has no reference (``needs_reference``), it makes no claim
     (``no_reference_claims``), or the response makes none (``no_claims``).
     """

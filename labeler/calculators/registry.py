@@ -1,4 +1,4 @@
-"""What a metric is, and the catalog that every list of metrics is read from."""
+"""The ``Metric`` class, the decorator that registers metrics, and their registry."""
 
 from __future__ import annotations
 
@@ -16,67 +16,73 @@ from labeler.errors import UnknownName
 from labeler.labels.answers import GPTLabelingOutput
 from labeler.labels.profiles import PROFILES, Profile
 
-if TYPE_CHECKING:  # numpy takes its time to load
-    from labeler.calculators.columns import RatioColumn, TallyColumns
+if TYPE_CHECKING:  # numpy loads slowly
+    from labeler.calculators.columns import TallyColumns
+    from labeler.calculators.ratio_column import RatioColumn
 
 Compute = Callable[[Tally], Ratio]
 Vector = Callable[["TallyColumns"], "RatioColumn"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Metric:
     """A named, versioned function from a tally to a ratio.
 
     Attributes:
         name: the field's standard name.
-        definition: which published definition it follows.
-        version: counts up when the number changes for any label.
-        higher_is_better: the direction of improvement.
-        needs: the label fields that it reads; ``response_claims.verdict`` is one of each claim.
+        definition: the published definition that it follows, such as ``ragbench``.
+        needs: the label fields that it reads; ``response_claims.verdict`` is a field of each claim.
         source: the papers, packages or guides that define it.
         formula: the definition in one line.
         compute: the function itself.
-        default: whether ``name`` alone means this dialect.
-        bounded: whether every value lies from 0 to 1, as a share does. Only then may records that
-            all have 1 be taken for a share of 1, and is it known what failed records could do.
-        vector: the same function of many tallies at once, or ``None`` where records are measured
-            one by one. It must give the same ratios.
+        default: True if ``name`` alone means this definition.
+        version: increased when the value changes for any label.
+        higher_is_better: the direction of improvement.
+        bounded: True if every value lies from 0 to 1, as a share does. Only then is a sample of
+            ones treated as a share of 1, and do failed records have bounds.
+        vector: the same function over columns of tallies, with equal ratios; ``None`` if records
+            are measured one by one.
     """
 
     name: str
     definition: str
-    version: int
-    higher_is_better: bool
     needs: tuple[str, ...]
     source: str
     formula: str
     compute: Compute
     default: bool
+    version: int = 1
+    higher_is_better: bool = True
     bounded: bool = True
     vector: Vector | None = None
 
     @property
     def id(self) -> str:
-        """``name`` for the default dialect, else ``name:dialect``."""
+        """``name`` for the default definition, else ``name:definition``."""
         return self.name if self.default else f"{self.name}:{self.definition}"
 
     @property
+    def names(self) -> frozenset[str]:
+        """The ids by which it can be selected; the default definition may be named too."""
+        return frozenset((self.id, f"{self.name}:{self.definition}"))
+
+    @property
     def signature(self) -> str:
-        """Name, dialect and version, as they stand in a number's signature."""
+        """Name, definition and version, as printed in the signature of a number."""
         return f"metric:{self.name}.v{self.version}|dialect:{self.definition}"
 
     @cached_property
     def profile(self) -> Profile:
-        """The profile that asks for all that it needs, and for no more than it must."""
+        """The leanest profile whose labels have all fields that it needs."""
         profiles = list(PROFILES.values())
-        of_labels = frozenset[str]().union(*(_fields(profile.output) for profile in profiles))
-        asked = of_labels.intersection(self.needs)
-        return next(profile for profile in profiles if asked <= _fields(profile.output))
+        known = frozenset[str]().union(*(_fields(profile.output) for profile in profiles))
+        needed = known.intersection(self.needs)
+        return next(profile for profile in profiles if needed <= _fields(profile.output))
 
 
 @lru_cache
 def _fields(output: type[GPTLabelingOutput]) -> frozenset[str]:
-    """Names of a label's fields, and of those of its parts: ``response_claims.verdict``."""
+    """Names of a label's fields and of their inner fields: ``response_claims.verdict``."""
     names = set(output.model_fields)
     for name, field in output.model_fields.items():
         for part in get_args(field.annotation):
@@ -102,19 +108,19 @@ def metric(
     bounded: bool = True,
     vector: Vector | None = None,
 ) -> Callable[[Compute], Compute]:
-    """Register the decorated function as a metric; see :class:`Metric` for what is given."""
+    """Register the decorated function as a metric; :class:`Metric` documents the arguments."""
 
     def register(compute: Compute) -> Compute:
         made = Metric(
             name=name,
             definition=definition,
-            version=version,
-            higher_is_better=higher_is_better,
             needs=needs,
             source=source,
             formula=formula,
             compute=compute,
             default=default,
+            version=version,
+            higher_is_better=higher_is_better,
             bounded=bounded,
             vector=vector,
         )
@@ -125,28 +131,34 @@ def metric(
 
 
 def select_metrics(ids: str | Iterable[str] | None = None) -> tuple[Metric, ...]:
-    """The metrics of the given ids, in order; each once, in its default dialect, where none are.
+    """Return the metrics with the given ids, in order; by default each in its default definition.
 
-    Which of these a label has the fields for is told by :func:`labeler.calculators.measure`.
+    :func:`labeler.calculators.measure` decides which of these a label has the fields for.
 
-    An id is ``name``, ``name:dialect``, or ``package.module:name`` for a third party's metric.
-    The default dialect may be named too: ``relevance:set`` is ``relevance``. ``all`` stands for
-    every metric in every dialect. One text may hold several ids, parted by commas.
+    Args:
+        ids: each ``name``, ``name:definition``, or ``package.module:name`` for a third party's
+            metric. ``all`` selects every metric in every definition. One string may hold several
+            ids, separated by commas.
 
     Raises:
-        UnknownName: an id is in no catalog; the message names the nearest ones.
+        UnknownName: an id is not registered; the message names the nearest ones.
     """
     if ids is None:
         return tuple(metric for metric in METRICS.values() if metric.default)
-    wanted = [name.strip() for name in (ids.split(",") if isinstance(ids, str) else ids)]
+    wanted = split_ids(ids)
     if wanted == [ALL]:
         return tuple(METRICS.values())
-    return tuple(dict.fromkeys(_find(name) for name in wanted))
+    return tuple(dict.fromkeys(map(_find, wanted)))
+
+
+def split_ids(ids: str | Iterable[str]) -> list[str]:
+    """Return ids as a list; one string holds them separated by commas."""
+    return [name.strip() for name in (ids.split(",") if isinstance(ids, str) else ids)]
 
 
 def _find(name: str) -> Metric:
     found: object = METRICS[_canonical(name)]
-    # A third party's name may lead to anything; its decorator has put the metric in the catalog.
+    # A third party's name may lead to any object; its decorator has registered the metric.
     for known in METRICS.values():
         if known is found or known.compute is found:
             return known
@@ -154,7 +166,5 @@ def _find(name: str) -> Metric:
 
 
 def _canonical(name: str) -> str:
-    base, _, definition = name.partition(":")
-    if base in METRICS and METRICS[base].definition == definition:
-        return base
-    return name
+    base = name.partition(":")[0]
+    return base if base in METRICS and name in METRICS[base].names else name

@@ -1,4 +1,4 @@
-"""Ratios in the manner of RAGAS and DeepEval, with the sentence as the unit."""
+"""Metrics of RAGAS and DeepEval, with the sentence as the unit."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from labeler.calculators.registry import metric
 from labeler.calculators.tally import Tally
 
 if TYPE_CHECKING:
-    from labeler.calculators.columns import RatioColumn, TallyColumns
+    from labeler.calculators.columns import TallyColumns
+    from labeler.calculators.ratio_column import RatioColumn
 
 _RELEVANT = ("all_relevant_sentence_keys",)
 _UTILIZED = ("all_utilized_sentence_keys",)
@@ -31,7 +32,7 @@ def faithfulness(tally: Tally) -> Ratio:
     """Share of the response sentences that the documents support.
 
     Counts: supported sentences over response sentences.
-    Undefined when: the response has no sentences, or one was left unjudged.
+    Undefined when: the response has no sentences, or one has no verdict.
     """
     return tally.response_share(tally.supported)
 
@@ -56,7 +57,7 @@ def faithfulness_without_general(tally: Tally) -> Ratio:
     """Share of the claim-making response sentences that the documents support.
 
     Counts: as ``faithfulness``, leaving out sentences whose only support is ``general``.
-    Undefined when: no sentence makes a claim, or one was left unjudged.
+    Undefined when: no sentence makes a claim, or one has no verdict.
     """
     if not tally.response:
         return Ratio.missing("empty_response")
@@ -82,7 +83,7 @@ def hallucination_rate(tally: Tally) -> Ratio:
     """Share of the response sentences that the documents do not support.
 
     Counts: unsupported sentences over response sentences.
-    Undefined when: the response has no sentences, or one was left unjudged.
+    Undefined when: the response has no sentences, or one has no verdict.
     """
     return tally.response_share(tally.unsupported)
 
@@ -97,10 +98,10 @@ def hallucination_rate(tally: Tally) -> Ratio:
     vector=lambda c: c.by_hits(c.relevant_ranks, _of_relevant),
 )
 def context_precision(tally: Tally) -> Ratio:
-    """How far relevant documents stand before irrelevant ones.
+    """Average precision of the ranking of documents by relevance.
 
-    Counts: precision at the rank of each relevant document, summed, over relevant documents; a
-    document is relevant where it holds a relevant sentence.
+    Counts: the sum of the precisions at the rank of each relevant document over relevant
+    documents; a document is relevant if it holds a relevant sentence.
     Undefined when: no document is relevant.
     """
     return _of_relevant(tally.ranks(tally.relevant))
@@ -116,9 +117,9 @@ def context_precision(tally: Tally) -> Ratio:
     vector=lambda c: c.by_hits(c.utilized_ranks, _of_utilized),
 )
 def context_utilization_precision(tally: Tally) -> Ratio:
-    """How far documents that the response uses stand before those that it does not.
+    """Average precision of the ranking of documents by use in the response.
 
-    Counts: precision at the rank of each used document, summed, over used documents.
+    Counts: the sum of the precisions at the rank of each used document over used documents.
     Undefined when: the response uses no document.
     """
     return _of_utilized(tally.ranks(tally.utilized))
@@ -126,7 +127,7 @@ def context_utilization_precision(tally: Tally) -> Ratio:
 
 @lru_cache(maxsize=1 << 14)
 def _average_precision(hits: tuple[bool, ...], *, if_empty: str) -> Ratio:
-    """Average precision of a ranked list, kept as an exact fraction."""
+    """Return the average precision of a ranked list as an exact fraction."""
     found = 0
     total = Fraction()
     for rank, hit in enumerate(hits, start=1):
@@ -196,6 +197,6 @@ def citation_coverage(tally: Tally) -> Ratio:
     """Share of the response sentences that can be traced to a document sentence.
 
     Counts: sentences whose support names at least one real key over response sentences.
-    Undefined when: the response has no sentences, or one was left unjudged.
+    Undefined when: the response has no sentences, or one has no verdict.
     """
     return tally.response_share(tally.citing)

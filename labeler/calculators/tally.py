@@ -1,4 +1,4 @@
-"""Counts what a label says: the only place that reads labels for the metrics."""
+"""Tallies: the sets and counts of a label; metrics read labels through these alone."""
 
 from __future__ import annotations
 
@@ -24,30 +24,28 @@ GENERAL = "general"
 
 @dataclass(frozen=True, slots=True)
 class ClaimTally:
-    """What a label says of one claim, of the response or of the reference answer."""
+    """The verdicts on one claim of the response or of the reference answer."""
 
     sentence: str
-    """Key of the sentence that makes it."""
+    """Key of the sentence that makes the claim."""
     entailed: bool
-    """Whether the documents entail it."""
+    """True if the documents entail it."""
     supporting: frozenset[int]
-    """Indices of the documents that hold a sentence which supports it, where it is entailed:
-    E(claim)."""
+    """E(claim): indices of the documents with a supporting sentence, if it is entailed."""
     contradicting: frozenset[int] = frozenset()
-    """Indices of the documents that hold a sentence which contradicts it: X(claim)."""
+    """X(claim): indices of the documents with a contradicting sentence."""
     relevant: bool | None = None
-    """Whether it helps to answer the question; asked of the response's claims alone."""
+    """True if it helps to answer the question; ``None`` for claims of the reference answer."""
     counterpart: bool | None = None
-    """Whether the other text entails it: the reference answer a claim of the response, the
-    response a claim of the reference answer; ``None`` where that was not asked."""
+    """True if the other text entails it: the reference answer a claim of the response, the
+    response a claim of the reference answer; ``None`` if that was not judged."""
 
 
 @dataclass(frozen=True)
 class Tally:
-    """The sets and counts of one record that metrics are made of.
+    """The sets and counts of one record from which metrics are computed.
 
-    Keys here are canonical, known and without duplicates; the ``stored`` view keeps an answer as
-    it was given, for the dialect that reproduces published columns.
+    Keys are canonical, known and unique, but for ``stored``.
     """
 
     documents: tuple[int, ...]
@@ -55,11 +53,11 @@ class Tally:
     lengths: dict[str, int]
     """Characters of each document sentence, by key."""
     relevant: frozenset[str]
-    """Document sentences that help to answer the question: R."""
+    """R: document sentences that help to answer the question."""
     utilized: frozenset[str]
-    """Document sentences that the response uses: U."""
+    """U: document sentences that the response uses."""
     response: tuple[str, ...]
-    """Keys of all response sentences, in order: A."""
+    """A: keys of all response sentences, in order."""
     supported: frozenset[str]
     """Response sentences judged fully supported."""
     unsupported: frozenset[str]
@@ -69,56 +67,60 @@ class Tally:
     citing: frozenset[str]
     """Response sentences whose support names at least one document sentence."""
     stored: GPTLabelingOutput | VerbatimLabel
-    """The answer as it was given."""
+    """The answer as given, for the definition that reproduces published columns."""
     claims: tuple[ClaimTally, ...] | None = None
-    """The claims of the response; ``None`` where the label has none of the profile ``claims``."""
+    """Claims of the response; ``None`` for labels of the profile ``trace``."""
     reference_claims: tuple[ClaimTally, ...] | None = None
-    """Those of the reference answer; ``None`` where the label is not of the profile
-    ``reference``."""
+    """Claims of the reference answer; ``None`` unless the profile is ``reference``."""
 
     @cached_property
     def sentences(self) -> int:
-        """Number of document sentences: N."""
+        """N: number of document sentences."""
         return sum(self.documents)
 
     @cached_property
     def unjudged(self) -> bool:
-        """Whether some response sentence has no judgement; only imported labels can lack one."""
+        """True if a response sentence has no verdict, as only imported labels may."""
         return len(self.supported) + len(self.unsupported) < len(self.response)
 
     def length(self, keys: Iterable[str]) -> int:
-        """Characters of the named document sentences together."""
+        """Return the total number of characters of document sentences."""
         return sum(self.lengths[key] for key in keys)
 
     def document_share(self, keys: frozenset[str]) -> Ratio:
-        """Document sentences with one of the keys over all document sentences."""
+        """Return the given document sentences over all document sentences."""
         return Ratio.of(len(keys), self.sentences, if_empty="no_document_sentences")
 
+    def length_share(self, keys: frozenset[str]) -> Ratio:
+        """Return the characters of the given document sentences over those of all."""
+        total = self.length(self.lengths)
+        return Ratio.of(self.length(keys), total, if_empty="no_document_sentences")
+
     def response_share(self, keys: frozenset[str]) -> Ratio:
-        """Response sentences with one of the keys over all response sentences."""
+        """Return the given response sentences over all response sentences."""
         if self.unjudged:
             return Ratio.missing("unjudged_response_sentence")
         return Ratio.of(len(keys), len(self.response), if_empty="empty_response")
 
     def claim_share(self, counts: Callable[[ClaimTally], bool]) -> Ratio:
-        """Claims of the response that count over all of them."""
+        """Return the response's claims that satisfy a condition over all of them."""
         if self.claims is None:
             return Ratio.missing("needs_claims")
         return Ratio.of(sum(map(counts, self.claims)), len(self.claims), if_empty="no_claims")
 
     def compared_share(self, counts: Callable[[ClaimTally], bool]) -> Ratio:
-        """The same, where a reference answer with claims tells which are correct."""
+        """Return :meth:`claim_share`, undefined without claims of a reference answer."""
         missing = self.without_reference
         return Ratio.missing(missing) if missing else self.claim_share(counts)
 
     def reference_share(self, counts: Callable[[ClaimTally], bool]) -> Ratio:
-        """Claims of the reference answer that count over all of them."""
+        """Return the reference answer's claims that satisfy a condition over all of them."""
         missing, claims = self.without_reference, self.reference_claims or ()
         return Ratio.missing(missing) if missing else Ratio(sum(map(counts, claims)), len(claims))
 
     @property
     def without_reference(self) -> str | None:
-        """Why nothing can be held against a reference answer; ``None`` where it can."""
+        """Reason why comparisons with the reference answer are undefined; ``None`` if defined."""
         if self.reference_claims is None:
             return "needs_reference"
         return None if self.reference_claims else "no_reference_claims"
@@ -130,13 +132,13 @@ class Tally:
         return frozenset[int]().union(*found)
 
     def ranks(self, keys: Iterable[str]) -> tuple[bool, ...]:
-        """For each document in retrieval order, whether it holds one of the sentences."""
+        """Return for each document in retrieval order whether it holds one of the sentences."""
         hit = {position(key).document for key in keys}
         return tuple(index in hit for index in range(len(self.documents)))
 
 
 def tally(record: LabelRecord) -> Tally:
-    """Count a record. Pure: the same record always gives the same tally."""
+    """Return the tally of a record; a pure function."""
     example, label = record.example, record.label
     judged = label.sentence_support_information
     unsupported = frozenset(s.response_sentence_key for s in judged if not s.fully_supported)
@@ -153,7 +155,7 @@ def tally(record: LabelRecord) -> Tally:
         unsupported=unsupported,
         general=general & supported,
         citing=frozenset(key for key, support in named if support.difference(SPECIAL_SUPPORT)),
-        # What was overruled stays so in every dialect.
+        # An overruled verdict stays overruled in every definition.
         stored=label if OVERRULED & record.normalised.keys() else record.verbatim or label,
         claims=_claims(label),
         reference_claims=_reference_claims(label),
@@ -167,7 +169,7 @@ def _claims(label: GPTLabelingOutput) -> tuple[ClaimTally, ...] | None:
         ClaimTally(
             sentence=claim.response_sentence_key,
             entailed=claim.verdict == "entailment",
-            # What is named for a claim that is not entailed supports a part of it at most.
+            # Support named for a claim that is not entailed is partial at most.
             supporting=_documents(
                 claim.supporting_sentence_keys if claim.verdict == "entailment" else ()
             ),
@@ -198,5 +200,5 @@ def _reference_claims(label: GPTLabelingOutput) -> tuple[ClaimTally, ...] | None
 
 
 def _documents(keys: Iterable[str]) -> frozenset[int]:
-    """The documents that hold one of the sentences; special strings name none."""
+    """Return the documents that hold one of the sentences; special strings name none."""
     return frozenset(position(key).document for key in keys if key not in SPECIAL_SUPPORT)

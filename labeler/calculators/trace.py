@@ -1,8 +1,9 @@
-"""TRACe: relevance, utilization, completeness, adherence, in four dialects.
+"""TRACe: relevance, utilization, completeness and adherence, in four definitions.
 
 ``set`` (the default) counts canonical keys once each. ``ragbench`` reproduces the published
-columns of the RAGBench data set from the answer as stored. ``length`` weighs sentences by their
-characters, as the RAGBench paper's text defines it (Friel, Belyi, Sanyal 2024, arXiv 2407.11005).
+columns of the RAGBench data set from the answer as given. ``length`` weights sentences by their
+characters, as the text of the RAGBench paper defines it (Friel, Belyi, Sanyal 2024, arXiv
+2407.11005).
 ``capstone`` follows the labeling guide of the RAG capstone project, with its constants.
 """
 
@@ -17,7 +18,8 @@ from labeler.calculators.tally import Tally
 from labeler.labels.answers import GPTLabelingOutput, VerbatimLabel
 
 if TYPE_CHECKING:
-    from labeler.calculators.columns import RatioColumn, TallyColumns
+    from labeler.calculators.columns import TallyColumns
+    from labeler.calculators.ratio_column import RatioColumn
 
 _PAPER = "RAGBench, arXiv 2407.11005"
 _COLUMNS = "published columns of the RAGBench data set"
@@ -29,7 +31,7 @@ _BOTH = ("all_relevant_sentence_keys", "all_utilized_sentence_keys")
 _SUPPORT = ("sentence_support_information",)
 
 _CAPSTONE_SENTENCES = 20
-"""The guide takes 20 sentences as a typical context, whatever the real number is."""
+"""Document sentences of a typical context by the guide, used instead of the real number."""
 
 
 @metric(
@@ -106,11 +108,11 @@ def _adherence_capstone(columns: TallyColumns) -> RatioColumn:
     vector=_adherence,
 )
 def adherence(tally: Tally) -> Ratio:
-    """Whether the documents support the whole response.
+    """Return 1 if the documents support the whole response.
 
-    Counts: 1 where every response sentence is fully supported, 0 where one is not.
-    Undefined when: the response has no sentences, or a sentence was left unjudged and none of
-    the others is unsupported.
+    Counts: 1 if every response sentence is fully supported, else 0.
+    Undefined when: the response has no sentences, or a sentence has no verdict and none of the
+    others is unsupported.
     """
     if not tally.response:
         return Ratio.missing("empty_response")
@@ -132,7 +134,7 @@ def adherence_fraction(tally: Tally) -> Ratio:
     """Share of the response sentences that are fully supported.
 
     Counts: supported sentences over response sentences.
-    Undefined when: the response has no sentences, or one was left unjudged.
+    Undefined when: the response has no sentences, or one has no verdict.
     """
     return tally.response_share(tally.supported)
 
@@ -143,7 +145,7 @@ def adherence_fraction(tally: Tally) -> Ratio:
     needs=_RELEVANT,
     source=_COLUMNS,
     formula="len(R as stored) / N",
-    bounded=False,  # keys that stand twice count twice
+    bounded=False,  # duplicate keys count twice
     vector=lambda c: c.document_share(c.stored_relevant),
 )
 def relevance_ragbench(tally: Tally) -> Ratio:
@@ -162,7 +164,7 @@ def relevance_ragbench(tally: Tally) -> Ratio:
     needs=_UTILIZED,
     source=_COLUMNS,
     formula="len(U as stored) / N",
-    bounded=False,  # keys that stand twice count twice
+    bounded=False,  # duplicate keys count twice
     vector=lambda c: c.document_share(c.stored_utilized),
 )
 def utilization_ragbench(tally: Tally) -> Ratio:
@@ -187,7 +189,7 @@ def completeness_ragbench(tally: Tally) -> Ratio:
     """Published ``completeness_score``.
 
     Counts: distinct stored keys in both lists over the length of the stored relevant list.
-    Undefined when: never; 1 by convention where nothing is relevant.
+    Undefined when: never; 1 by convention if nothing is relevant.
     """
     stored = tally.stored.all_relevant_sentence_keys
     both = set(stored) & set(tally.stored.all_utilized_sentence_keys)
@@ -205,18 +207,18 @@ def completeness_ragbench(tally: Tally) -> Ratio:
 def adherence_ragbench(tally: Tally) -> Ratio:
     """Published ``adherence_score``.
 
-    Counts: 1 where the list of unsupported sentences is empty; it is empty whenever the response
-    is called supported as a whole.
+    Counts: 1 if the list of unsupported sentences is empty; it is empty whenever the response is
+    judged supported as a whole.
     Undefined when: never.
     """
     return Ratio.flag(not unsupported_as_published(tally.stored))
 
 
 def unsupported_as_published(stored: GPTLabelingOutput | VerbatimLabel) -> list[str]:
-    """RAGBench's ``unsupported_response_sentence_keys``, by the rule that reproduces the column.
+    """Return RAGBench's ``unsupported_response_sentence_keys``.
 
-    A sentence counts as unsupported where ``fully_supported`` is false, or null with no
-    supporting keys; the list is empty whenever ``overall_supported`` is true.
+    A sentence counts as unsupported if ``fully_supported`` is false, or null without supporting
+    keys. The list is empty whenever ``overall_supported`` is true.
     """
     if stored.overall_supported:
         return []
@@ -237,13 +239,12 @@ def unsupported_as_published(stored: GPTLabelingOutput | VerbatimLabel) -> list[
     vector=lambda c: c.length_share(c.relevant_length),
 )
 def relevance_length(tally: Tally) -> Ratio:
-    """Share of the retrieved characters that stand in relevant sentences.
+    """Share of the retrieved characters that belong to relevant sentences.
 
     Counts: characters of relevant sentences over characters of all document sentences.
     Undefined when: there are no document sentences.
     """
-    total = tally.length(tally.lengths)
-    return Ratio.of(tally.length(tally.relevant), total, if_empty="no_document_sentences")
+    return tally.length_share(tally.relevant)
 
 
 @metric(
@@ -255,13 +256,12 @@ def relevance_length(tally: Tally) -> Ratio:
     vector=lambda c: c.length_share(c.utilized_length),
 )
 def utilization_length(tally: Tally) -> Ratio:
-    """Share of the retrieved characters that stand in utilized sentences.
+    """Share of the retrieved characters that belong to utilized sentences.
 
     Counts: characters of utilized sentences over characters of all document sentences.
     Undefined when: there are no document sentences.
     """
-    total = tally.length(tally.lengths)
-    return Ratio.of(tally.length(tally.utilized), total, if_empty="no_document_sentences")
+    return tally.length_share(tally.utilized)
 
 
 @metric(
@@ -275,7 +275,7 @@ def utilization_length(tally: Tally) -> Ratio:
     ),
 )
 def completeness_length(tally: Tally) -> Ratio:
-    """Share of the relevant characters that stand in utilized sentences.
+    """Share of the relevant characters that belong to utilized sentences.
 
     Counts: characters of sentences both relevant and utilized over characters of relevant ones.
     Undefined when: no sentence is relevant.
@@ -293,7 +293,7 @@ def completeness_length(tally: Tally) -> Ratio:
     vector=_adherence,
 )
 def adherence_length(tally: Tally) -> Ratio:
-    """Adherence has no lengths in it: as the ``set`` dialect.
+    """Same as the ``set`` definition: adherence involves no lengths.
 
     Counts: as ``adherence``.
     Undefined when: as ``adherence``.
@@ -336,10 +336,10 @@ def _utilization_capstone(columns: TallyColumns) -> RatioColumn:
     vector=_utilization_capstone,
 )
 def utilization_capstone(tally: Tally) -> Ratio:
-    """Utilized sentences for each relevant one, cut off at 1.
+    """Utilized sentences per relevant sentence, at most 1.
 
     Counts: utilized sentences, at most as many as are relevant, over relevant sentences.
-    Undefined when: never; 0 by convention where nothing is relevant.
+    Undefined when: never; 0 by convention if nothing is relevant.
     """
     relevant = len(tally.relevant)
     return Ratio(min(len(tally.utilized), relevant), relevant, convention=0.0)
@@ -362,7 +362,7 @@ def completeness_capstone(tally: Tally) -> Ratio:
     """Share of the relevant sentences that the response uses.
 
     Counts: sentences both relevant and utilized over relevant sentences.
-    Undefined when: never; where nothing is relevant, 1 by convention if nothing is used, else 0.
+    Undefined when: never; if nothing is relevant, 1 by convention if nothing is used, else 0.
     """
     both = len(tally.relevant & tally.utilized)
     return Ratio(both, len(tally.relevant), convention=0.0 if tally.utilized else 1.0)
@@ -377,10 +377,10 @@ def completeness_capstone(tally: Tally) -> Ratio:
     vector=_adherence_capstone,
 )
 def adherence_capstone(tally: Tally) -> Ratio:
-    """Whether the documents support the whole response; an empty one counts as supported.
+    """Return 1 if the documents support the whole response; an empty one counts as supported.
 
-    Counts: 1 where no response sentence is unsupported, else 0.
-    Undefined when: a sentence was left unjudged and none of the others is unsupported.
+    Counts: 1 if no response sentence is unsupported, else 0.
+    Undefined when: a sentence has no verdict and none of the others is unsupported.
     """
     return adherence(tally) if tally.response else Ratio.flag(holds=True)
 
@@ -405,10 +405,10 @@ def _trace_mean_capstone(columns: TallyColumns) -> RatioColumn:
     vector=_trace_mean_capstone,
 )
 def trace_mean_capstone(tally: Tally) -> Ratio:
-    """Average of the four values of the guide.
+    """Mean of the four values of the guide.
 
-    Counts: the sum of the four over 4.
-    Undefined when: adherence is.
+    Counts: their sum over 4.
+    Undefined when: adherence is undefined.
     """
     four = [
         relevance_capstone(tally),
@@ -419,11 +419,4 @@ def trace_mean_capstone(tally: Tally) -> Ratio:
     undefined = next((part.undefined for part in four if part.undefined), None)
     if undefined:
         return Ratio.missing(undefined)
-    return Ratio(sum((_exact(part) for part in four), Fraction()), len(four))
-
-
-def _exact(part: Ratio) -> Fraction:
-    """A defined ratio without rounding."""
-    if not part.denominator:
-        return Fraction(part.convention or 0)
-    return Fraction(part.numerator or 0) / part.denominator
+    return Ratio(sum((part.exact for part in four), Fraction()), len(four))

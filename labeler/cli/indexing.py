@@ -13,7 +13,8 @@ from labeler.errors import StoreError, UsageError
 
 if TYPE_CHECKING:
     from labeler.calculators import Intervals, Metric, SummaryRow
-    from labeler.calculators.index.summaries import StoredSummary, SummaryRequest
+    from labeler.calculators.column_summary import SummaryRequest
+    from labeler.calculators.index.summaries import StoredSummary
     from labeler.cli.distributing import Counters
     from labeler.labels.record import ScoreOutcome
 
@@ -104,16 +105,16 @@ def summarize_columns(
     if counters.engine == "local" and not is_worthwhile(labels):
         return None
 
-    from labeler.calculators.index.summaries import SummaryRequest, summarize_stored
+    from labeler.calculators.column_summary import SummaryRequest
+    from labeler.calculators.index.summaries import summarize_stored
     from labeler.cli.terminal import say
     from labeler.labels.record import records_of
 
+    request = SummaryRequest(metrics, by, fitting, intervals)
     if counters.engine == "local":
-        served = summarize_stored(
-            labels, metrics, by, fitting=fitting, intervals=intervals, notice=say
-        )
+        served = summarize_stored(labels, request, say)
     else:
-        served = _on_ray(labels, SummaryRequest(metrics, by, fitting, intervals), counters.workers)
+        served = _on_ray(labels, request, counters.workers)
     if served is None:
         return None
     scores += records_of(served.others, "score")

@@ -227,7 +227,7 @@ def print_summary(
     for label in dict.fromkeys(row.label for row in rows):
         part = [row for row in rows if row.label == label]
         spared = _print_groups(out, part, intervals, by)
-        labelled = sum(row.labelled for row in part if row.metric is part[0].metric)
+        labelled = sum(row.labeled for row in part if row.metric is part[0].metric)
         made_by = f"{labelled} records by {label}" if label else "no record has a label"
         how = [_how(part, intervals)] if intervals else []
         notes = [*how, *_notes(part), *given_up(spared), *_left_out(part, metrics)]

@@ -178,7 +178,7 @@ class Verdict:
     @property
     def _apart(self) -> int:
         """Failed rows that are told in a note."""
-        return sum(self.row.unlabelled.values()) if self.row and self.unlabelled_apart else 0
+        return sum(self.row.unsigned.values()) if self.row and self.unlabelled_apart else 0
 
 
 def _telling(gate: Gate, value: float) -> int:
@@ -289,8 +289,8 @@ def _verdicts(
         notes = beside.get(row.group, [])
         if notes:
             beside[row.group] = []
-        if told is not None and row.unlabelled and row.group not in told:
-            notes = [*notes, f"failed, and of no way of labelling: {_listed(row.unlabelled)}"]
+        if told is not None and row.unsigned and row.group not in told:
+            notes = [*notes, f"failed, and of no way of labelling: {_listed(row.unsigned)}"]
             told.add(row.group)
         value, missing = _held(gate, row, on, apart=told is not None)
         yield Verdict(
@@ -324,7 +324,7 @@ def _held(gate: Gate, row: SummaryRow, on: On, *, apart: bool) -> tuple[float | 
     if on == "point":
         return row.mean, None
     if row.interval is None:
-        unlabelled = sum(row.unlabelled.values()) if apart else 0
+        unlabelled = sum(row.unsigned.values()) if apart else 0
         return None, f"too few records for an interval {counted(row, apart=unlabelled)}"
     return (row.interval.low if gate.at_least else row.interval.high), None
 
@@ -333,7 +333,7 @@ def _reasons(row: SummaryRow, *, apart: bool = True) -> str:
     """Why rows have no value; with ``apart`` without those that belong to no way of labelling."""
     failed = Counter(row.failed)
     if apart:
-        failed -= Counter(row.unlabelled)
+        failed -= Counter(row.unsigned)
     return _listed({**row.undefined, **failed})
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import pickle
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from copy import deepcopy
 from functools import partial
 from pathlib import Path
@@ -16,8 +16,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from any_labels import ANY_LABEL, wide_labels
-from labeler.calculators import METRICS, Intervals, measure, select_metrics, summarize, tally
-from labeler.calculators.column_summary import ColumnCounts, Frame, _Total, summarize_columns
+from labeler.calculators import (
+    METRICS,
+    Intervals,
+    SummaryRow,
+    measure,
+    select_metrics,
+    summarize,
+    tally,
+)
+from labeler.calculators.column_summary import ColumnCounts, Frame, SummaryRequest
+from labeler.calculators.column_sums import _ExactTotal
 from labeler.calculators.columns import TallyColumns
 from labeler.calculators.index.frames import MemoryFrame, RowBatch
 from labeler.calculators.index.rows import failure_row, label_row
@@ -98,6 +107,14 @@ def test_columns_give_the_ratios_of_the_records(labels: list[LabelRecord]) -> No
         segment.close()
 
 
+def summarized(frames: Iterable[Frame], request: SummaryRequest) -> list[SummaryRow]:
+    """The summary of the rows of frames."""
+    counts = ColumnCounts(request)
+    for frame in frames:
+        counts.add(frame)
+    return counts.summary()
+
+
 @given(outcomes(), st.integers(0, 8), st.sampled_from([None, "of"]), st.booleans(), st.booleans())
 def test_columns_give_the_summaries_of_the_rows(
     rows: list[Outcome], cut: int, by: str | None, fitting: bool, drawn: bool
@@ -110,11 +127,12 @@ def test_columns_give_the_summaries_of_the_rows(
     expected = summarize(measured, chosen, by, intervals=intervals)
     batches = [gathered(rows[:cut]), gathered(rows[cut:], cut)]
     frames = [MemoryFrame(batch) for batch in batches if len(batch)]
-    assert summarize_columns(frames, chosen, by, fitting=fitting, intervals=intervals) == expected
+    request = SummaryRequest(chosen, by, fitting, intervals)
+    assert summarized(frames, request) == expected
     with TemporaryDirectory() as folder:
         segment = in_file(batches, Path(folder, "s"))
         read = segment.frames(by_key=False)
-        found = summarize_columns(read, chosen, by, fitting=fitting, intervals=intervals)
+        found = summarized(read, request)
         segment.close()
     assert found == expected
     assert [list(row.undefined) for row in found] == [list(row.undefined) for row in expected]
@@ -128,7 +146,7 @@ def test_what_is_counted_apart_adds_up(
     by = by if any("of" in _metadata(row) for row in rows) else None
     intervals = Intervals(resamples=100, group="of" if drawn and by else None)
     chosen = select_metrics() if fitting else ALL
-    asked = partial(ColumnCounts, chosen, by, fitting=fitting, intervals=intervals)
+    asked = partial(ColumnCounts, SummaryRequest(chosen, by, fitting, intervals))
     batches = [gathered(rows[:cut]), gathered(rows[cut:], cut)]
     whole, added = asked(), asked()
     for frame in map(MemoryFrame, batches):
@@ -157,14 +175,14 @@ def test_every_metric_of_labels_has_a_vectorised_form() -> None:
 )
 def test_a_sum_without_its_values_is_exact(values: list[float]) -> None:
     """In any batches, and added up: what ``math.fsum`` makes of all of them, rounded once."""
-    first, second = _Total(), _Total()
+    first, second = _ExactTotal(), _ExactTotal()
     for place, value in enumerate(values):
         (first, second)[place % 2].add(np.array([value]))
     second.add(np.array(values[::2]))
     first.add_all(second)
     assert first.total == math.fsum([*values, *values[::2]])
     assert first.rows == len(values) + len(values[::2])
-    assert first.shares == all(0 <= value <= 1 for value in values)
+    assert first.are_shares == all(0 <= value <= 1 for value in values)
 
 
 def test_what_is_kept_for_means_alone_does_not_grow() -> None:
@@ -172,7 +190,7 @@ def test_what_is_kept_for_means_alone_does_not_grow() -> None:
     sizes = {}
     for intervals in (None, Intervals()):
         for rows in (20, 200):
-            counts = ColumnCounts(ALL, intervals=intervals)
+            counts = ColumnCounts(SummaryRequest(ALL, intervals=intervals))
             lengths = [["x" * (n + 1), "y" * (3 * n + 2)] for n in range(rows)]
             labels = [record(documents=[texts]) for texts in lengths]
             counts.add(MemoryFrame(gathered(labels)))

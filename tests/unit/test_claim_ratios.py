@@ -161,7 +161,7 @@ def test_a_summary_has_the_metrics_of_each_way_of_labelling() -> None:
         "claims",
     }
     assert all(row.failed == {"empty_response": 1} for row in rows)
-    assert all(row.labelled == 1 for row in rows)
+    assert all(row.labeled == 1 for row in rows)
 
 
 def test_a_group_of_failures_has_the_metrics_of_its_way_of_labelling() -> None:

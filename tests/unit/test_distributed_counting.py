@@ -14,8 +14,9 @@ import pytest
 import labeler
 from command import Command
 from labeler.calculators import METRICS, Intervals, select_metrics
+from labeler.calculators.column_summary import SummaryRequest
 from labeler.calculators.index.sidecar import write_sidecar
-from labeler.calculators.index.summaries import SummaryRequest, summarize_stored
+from labeler.calculators.index.summaries import summarize_stored
 from labeler.cli.locating import located
 from labeler.data.label_files import parts_of, write_outcomes
 from labeler.errors import UsageError
@@ -68,7 +69,7 @@ def test_what_workers_count_adds_up_to_the_numbers_of_one_machine(
     """Rows, means, reasons and intervals."""
     asked = SummaryRequest(ALL, intervals=Intervals(resamples=100, group="question"))
     found = summarize_in_parts(files, asked, engine, 2, print)
-    assert found == summarize_stored(files, ALL, intervals=asked.intervals, notice=print)
+    assert found == summarize_stored(files, asked, print)
     assert found is not None
     assert found.rows == 15
 
@@ -125,8 +126,8 @@ def test_folders_and_patterns_at_addresses_are_taken_apart(files: list[str], mem
     assert located(["labels", "-"]) == ["labels", "-"]
     with pytest.raises(UsageError, match="no Parquet file is at memory://none"):
         located(["memory://none"])
-    found = summarize_stored(located(["memory://labels"]), ALL, notice=print)
-    assert found == summarize_stored(files, ALL, notice=print)
+    found = summarize_stored(located(["memory://labels"]), SummaryRequest(ALL), print)
+    assert found == summarize_stored(files, SummaryRequest(ALL), print)
 
 
 @pytest.mark.parametrize(

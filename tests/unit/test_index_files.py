@@ -361,11 +361,12 @@ def test_a_metric_without_columns_is_computed_from_the_records(tmp_path: Path) -
     from dataclasses import replace
 
     from labeler.calculators import METRICS
+    from labeler.calculators.column_summary import SummaryRequest
     from labeler.calculators.index.summaries import summarize_stored
 
     path = written(tmp_path / "l.jsonl", labels())
     plain = replace(METRICS["relevance"], vector=None)
-    assert summarize_stored(str(path), [plain], notice=print) is None
+    assert summarize_stored(str(path), SummaryRequest([plain]), print) is None
 
 
 def test_an_index_needs_labels(labeler_command: Command, tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from labeler.calculators import Intervals, measure, select_metrics, summarize
+from labeler.calculators.column_summary import SummaryRequest
 from labeler.calculators.index import frames, store_index
 from labeler.calculators.index.building import gather
 from labeler.calculators.index.frames import RowBatch
@@ -76,7 +77,7 @@ def assert_true(folder: Path) -> list[str]:
     )
     notices: list[str] = []
     served = summarize_stored(
-        str(folder), METRICS, "half", intervals=intervals, notice=notices.append
+        str(folder), SummaryRequest(METRICS, "half", intervals=intervals), notices.append
     )
     assert served is not None
     assert served.summary == expected
@@ -165,7 +166,7 @@ def test_scores_and_failures_are_no_labels(store: Path) -> None:
     assert index is not None
     assert (index.rows, index.others) == (10, [11])
     index.close()
-    served = summarize_stored(str(store), METRICS, notice=print)
+    served = summarize_stored(str(store), SummaryRequest(METRICS), print)
     assert served is not None
     assert served.others == [score_record()]
 

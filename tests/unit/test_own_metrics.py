@@ -10,6 +10,7 @@ import pytest
 
 import labeler
 from labeler.calculators import METRICS, Tally, measure
+from labeler.calculators.column_summary import SummaryRequest
 from labeler.calculators.index.summaries import summarize_stored
 from labeler.calculators.ratio import Ratio
 from labeler.calculators.registry import Metric
@@ -70,7 +71,7 @@ def test_a_vectorised_form_that_fails_says_how_to_do_without(
     path = tmp_path / "labels.jsonl"
     labeler.write_labels([record(id="r7", answer=output(support={"a": ["0a"]}))], path)
     with pytest.raises(UsageError, match=f"form of metric 'own' {told}.*--no-index does without"):
-        summarize_stored(str(path), [own(fails, vector)], notice=print)
+        summarize_stored(str(path), SummaryRequest([own(fails, vector)]), print)
 
 
 def supported(tally: Tally) -> Ratio:
@@ -114,5 +115,5 @@ def test_who_asks_for_a_metric_without_a_vectorised_form_is_told(tmp_path: Path)
     path = tmp_path / "labels.jsonl"
     labeler.write_labels([record(id="r7", answer=output(support={"a": ["0a"]}))], path)
     told: list[str] = []
-    assert summarize_stored(str(path), [own(supported)], notice=told.append) is None
+    assert summarize_stored(str(path), SummaryRequest([own(supported)]), told.append) is None
     assert told == ["no vectorised form of own: the records are read one by one"]

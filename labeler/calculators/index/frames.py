@@ -11,8 +11,9 @@ import msgspec
 import numpy as np
 
 from labeler.calculators.column_summary import Categorical
-from labeler.calculators.columns import Bools, Ints, Ragged
+from labeler.calculators.columns import Ragged
 from labeler.calculators.index.rows import ClaimRow, FailureRow, LabelRow
+from labeler.calculators.ratio_column import Bools, Ints
 
 TEXTS = ("id", "key", "label", "failed", "profile", "question", "metadata")
 CODED = ("label", "failed", "profile")

@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from labeler.calculators.column_summary import Categorical, UnreadableFrame
-from labeler.calculators.columns import Bools, Ints, Ragged
+from labeler.calculators.columns import Ragged
 from labeler.calculators.index.frames import (
     CODED,
     LISTS,
@@ -36,6 +36,7 @@ from labeler.calculators.index.frames import (
     known_in,
     metadata_values,
 )
+from labeler.calculators.ratio_column import Bools, Ints
 from labeler.data.formats.parquet_files import (
     READ_LIMITS,
     DictionarySizes,

@@ -4,23 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from labeler.calculators.column_summary import ColumnCounts, Counted, Frame
+from labeler.calculators.column_summary import ColumnCounts, CountedRows, Frame, SummaryRequest
 from labeler.calculators.index.paths import files_of, is_store, sidecar_of
 from labeler.calculators.index.rows import Unindexable
 from labeler.calculators.index.segments import DamagedIndex
 from labeler.calculators.index.sidecar import open_sidecar, stream
 from labeler.calculators.index.store_index import read_others, update_index
-from labeler.calculators.registry import Metric
-from labeler.calculators.summary import Intervals, SummaryRow
+from labeler.calculators.summary import SummaryRow
 from labeler.data.lines import is_remote
 from labeler.errors import StoreError
 from labeler.labels.record import AnyOutcome, records_of
 
-_QUESTION = "question"
 _PLACES = 1 << 40
 """Rows of one file, at most: those of the next one have higher places."""
 
@@ -39,41 +36,6 @@ class StoredSummary(NamedTuple):
     others: list[AnyOutcome]
 
 
-@dataclass(frozen=True)
-class SummaryRequest:
-    """What is to be summarised.
-
-    Attributes:
-        metrics: the metrics.
-        by: name of a metadata column.
-        fitting: whether rows have only those metrics that labels of their profile have the fields
-            for; otherwise all have all.
-        intervals: how intervals of the means are found.
-    """
-
-    metrics: Sequence[Metric]
-    by: str | None = None
-    fitting: bool = False
-    intervals: Intervals | None = None
-
-    def is_vectorized(self, notice: Callable[[str], object]) -> bool:
-        """Whether there are metrics, and all have a vectorised form; told is which have none."""
-        if slow := [metric.id for metric in self.metrics if metric.vector is None]:
-            notice(f"no vectorised form of {', '.join(slow)}: the records are read one by one")
-        return bool(self.metrics) and not slow
-
-    def counts(self) -> ColumnCounts:
-        """Counts of no rows yet."""
-        drawn_by_question = self.intervals is not None and self.intervals.group == _QUESTION
-        return ColumnCounts(
-            self.metrics,
-            self.by,
-            fitting=self.fitting,
-            intervals=self.intervals,
-            question=_QUESTION if drawn_by_question else "",
-        )
-
-
 class FileCounts(NamedTuple):
     """What was counted of a label file.
 
@@ -82,58 +44,47 @@ class FileCounts(NamedTuple):
         others: outcomes of other kinds, such as scores.
     """
 
-    counted: Counted
+    counted: CountedRows
     others: list[AnyOutcome]
 
 
 def summarize_stored(
-    labels: str | Sequence[str],
-    metrics: Sequence[Metric],
-    by: str | None = None,
-    *,
-    fitting: bool = False,
-    intervals: Intervals | None = None,
-    notice: Callable[[str], object],
+    labels: str | Sequence[str], request: SummaryRequest, notice: Callable[[str], object]
 ) -> StoredSummary | None:
-    """Summarise the labels of files or a store without building a record for each.
+    """Summarize the labels of files or a store without building a record for each.
 
-    A store's index is brought up to date first. That of a file is used where it is that of the file
-    as it is now; otherwise the file is read.
+    The index of a store is first brought up to date. The index of a file is used if it belongs to
+    the file as it is now; otherwise the file is read.
 
     Args:
         labels: a store's folder; or label files, folders of Parquet files and patterns.
-        metrics: the metrics.
-        by: name of a metadata column.
-        fitting: whether rows have only those metrics that labels of their profile have the fields
-            for; otherwise all have all.
-        intervals: how intervals of the means are found.
-        notice: told why an index is left aside or made anew.
+        request: the summary to compute.
+        notice: called with the reason why an index is ignored or rebuilt.
 
     Returns:
-        ``None`` where the records must be read one by one: a metric has no vectorised form,
-        things of several kinds stand side by side, or there is a store beside other labels.
+        ``None`` if the records must be read one by one: a metric is not vectorized, outcomes of
+        several kinds are mixed, or a store is named with other labels.
 
     Raises:
         UsageError: a file cannot be read, or no row has a column that is named.
         StoreError: the store is damaged.
     """
-    asked = SummaryRequest(metrics, by, fitting, intervals)
-    if not asked.is_vectorized(notice):
+    if not request.is_vectorized(notice):
         return None
     names = [labels] if isinstance(labels, str) else labels
     try:
         if len(names) == 1 and is_store(Path(names[0])):
-            return _of_store(Path(names[0]), asked, notice)
+            return _of_store(Path(names[0]), request, notice)
         files = files_of(names)
-        each = (count_file(file, asked, number, notice) for number, file in enumerate(files))
-        return combine_counts(each, asked) if files else None
+        each = (count_file(file, request, number, notice) for number, file in enumerate(files))
+        return combine_counts(each, request) if files else None
     except Unindexable as error:
         notice(f"{error}; the records are read one by one")
         return None
 
 
 def _of_store(
-    path: Path, asked: SummaryRequest, notice: Callable[[str], object]
+    path: Path, request: SummaryRequest, notice: Callable[[str], object]
 ) -> StoredSummary | None:
     for rebuild in (False, True):
         try:
@@ -146,7 +97,7 @@ def _of_store(
         if index is None:
             return None
         with closing(index):
-            counts = asked.counts()
+            counts = ColumnCounts(request)
             try:
                 _add_all(counts, index.frames())
             except DamagedIndex as error:
@@ -158,7 +109,7 @@ def _of_store(
 
 def count_file(
     file: str,
-    asked: SummaryRequest,
+    request: SummaryRequest,
     number: int = 0,
     notice: Callable[[str], object] = lambda _: None,
 ) -> FileCounts:
@@ -166,7 +117,7 @@ def count_file(
 
     Args:
         file: path or address.
-        asked: what is to be counted.
+        request: what is to be counted.
         number: how many files come before it.
         notice: told why an index is left aside.
 
@@ -174,20 +125,20 @@ def count_file(
         UsageError: it cannot be read.
         Unindexable: a label can only be read as a record.
     """
-    counted = _from_index(file, asked, number, notice)
+    counted = _from_index(file, request, number, notice)
     if counted is not None:
         return FileCounts(counted, [])
-    counts, others = asked.counts(), list[AnyOutcome]()
+    counts, others = ColumnCounts(request), list[AnyOutcome]()
     _add_all(counts, stream(file, others.append, before=number * _PLACES))
     return FileCounts(counts.counted(), others)
 
 
-def combine_counts(each: Iterable[FileCounts], asked: SummaryRequest) -> StoredSummary | None:
+def combine_counts(each: Iterable[FileCounts], request: SummaryRequest) -> StoredSummary | None:
     """The summary of label files that were counted one by one.
 
     Args:
         each: their counts, in order; consumed once.
-        asked: what was counted.
+        request: what was counted.
 
     Returns:
         ``None`` where the records must be read one by one; see :func:`summarize_stored`.
@@ -195,7 +146,7 @@ def combine_counts(each: Iterable[FileCounts], asked: SummaryRequest) -> StoredS
     Raises:
         UsageError: no row has a column that is named.
     """
-    counts, others = asked.counts(), list[AnyOutcome]()
+    counts, others = ColumnCounts(request), list[AnyOutcome]()
     for one in each:
         counts.add_counted(one.counted)
         others += one.others
@@ -203,8 +154,8 @@ def combine_counts(each: Iterable[FileCounts], asked: SummaryRequest) -> StoredS
 
 
 def _from_index(
-    file: str, asked: SummaryRequest, number: int, notice: Callable[[str], object]
-) -> Counted | None:
+    file: str, request: SummaryRequest, number: int, notice: Callable[[str], object]
+) -> CountedRows | None:
     """What the index of a file says, where there is one to be believed."""
     try:
         segment = None if is_remote(file) else open_sidecar(Path(file))
@@ -213,7 +164,7 @@ def _from_index(
         with closing(segment):
             if segment.footer.others:
                 return None
-            counts = asked.counts()
+            counts = ColumnCounts(request)
             _add_all(counts, segment.frames(by_key=False, before=number * _PLACES))
             return counts.counted()
     except DamagedIndex as error:

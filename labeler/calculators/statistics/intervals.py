@@ -1,7 +1,7 @@
 """Confidence intervals of a mean over records, or of a ratio of sums.
 
-What is drawn anew is records, or whole groups of records that belong together, such as the answers
-to one question: sentences of one record are no independent observations.
+Records are resampled, or whole groups of dependent records, such as the answers to one question.
+Sentences of one record are not independent observations.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ RESAMPLES = 10_000
 LEVEL = 0.95
 
 WILSON = "wilson"
-"""Wilson's interval of a share: every value is 0 or 1."""
+"""Method of Wilson's interval of a share, for values of 0 and 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +47,16 @@ class Undefined:
     reason: str
 
 
+class BootstrapOptions(TypedDict):
+    """Keyword arguments of every function that may resample."""
+
+    resamples: int
+    level: float
+    seed: int
+
+
 class IntervalJSON(TypedDict):
-    """An interval as it is published."""
+    """The published form of an interval."""
 
     low: float
     high: float
@@ -63,10 +71,10 @@ class Interval:
     Attributes:
         low: lower end.
         high: upper end.
-        level: the share of such intervals that would hold the true value, 0.95 say.
-        method: how it was found: ``wilson``; ``bca``, a bootstrap that is corrected for bias and
-            skewness; ``wilson_effective``, Wilson's interval with the number of yes-or-no records
-            that would tell as much; with groups ``bca_groups`` or ``wilson_effective_groups``.
+        level: confidence level, such as 0.95.
+        method: ``wilson``; ``bca``, a bootstrap corrected for bias and skewness;
+            ``wilson_effective``, Wilson's interval for the effective number of yes-or-no records;
+            with groups ``bca_groups`` or ``wilson_effective_groups``.
     """
 
     low: float
@@ -75,7 +83,7 @@ class Interval:
     method: str
 
     def as_json(self) -> IntervalJSON:
-        """The published form: low, high, level, method."""
+        """Return the published form."""
         return {"low": self.low, "high": self.high, "level": self.level, "method": self.method}
 
 
@@ -88,13 +96,13 @@ def mean_interval(
     seed: int = 0,
     bounded: bool = True,
 ) -> Interval | None:
-    """The interval of a mean by the method that suits the values.
+    """Return the interval of a mean.
 
-    Values that are all 0 or 1, and not grouped, make Wilson's interval; others a bootstrap. Values
-    that need not lie from 0 to 1 (``bounded`` is false) are no shares, whatever they happen to be.
+    Wilson's interval if all values are 0 or 1 and not grouped, else :func:`bootstrap_mean`, whose
+    arguments these are. Unbounded values are no shares, even if all are 0 or 1.
 
     Returns:
-        ``None`` where there is no value, and where :func:`bootstrap_mean` has none.
+        ``None`` without values, and if :func:`bootstrap_mean` returns ``None``.
     """
     if bounded and groups is None and all(value in (0, 1) for value in values):
         return wilson(math.fsum(values), len(values), level)
@@ -112,26 +120,26 @@ def counted_mean_interval(
     seed: int = 0,
     bounded: bool = True,
 ) -> Interval | None:
-    """What :func:`mean_interval` finds, of distinct values and how often each comes.
+    """Return :func:`mean_interval` of distinct values with their counts.
 
     Args:
-        values: finite, each once, in order.
-        counts: how many records have each.
-        resamples: as for :func:`mean_interval`.
-        level: the same.
-        seed: the same.
-        bounded: the same.
+        values: finite and distinct, in ascending order.
+        counts: number of records with each value.
+        resamples: as for :func:`bootstrap_mean`.
+        level: as for :func:`bootstrap_mean`.
+        seed: as for :func:`bootstrap_mean`.
+        bounded: as for :func:`bootstrap_mean`.
     """
     check_options(resamples=resamples, level=level, seed=seed)
     if bounded and all(value in (0, 1) for value in values[:3].tolist()):
         return wilson(float((values * counts).sum()), int(counts.sum()), level)
-    from labeler.calculators.statistics import bootstrap  # noqa: PLC0415 - as below
+    from labeler.calculators.statistics import bootstrap  # noqa: PLC0415 - loads numpy
 
     units = bootstrap.counted_units(values, counts)
     return _drawn(units, "", resamples, level, seed, bounded=bounded)
 
 
-def drawn_mean_interval(
+def grouped_mean_interval(
     values: NDArray[np.float64],
     groups: NDArray[np.int64],
     *,
@@ -140,18 +148,18 @@ def drawn_mean_interval(
     seed: int = 0,
     bounded: bool = True,
 ) -> Interval | None:
-    """What :func:`mean_interval` finds, of records whose groups have numbers.
+    """Return :func:`mean_interval` of records whose groups are numbered.
 
     Args:
-        values: finite, one a record.
-        groups: number of each record's group; one that is drawn alone has a number of its own.
-        resamples: as for :func:`mean_interval`.
-        level: the same.
-        seed: the same.
-        bounded: the same.
+        values: finite, one per record.
+        groups: number of each record's group.
+        resamples: as for :func:`bootstrap_mean`.
+        level: as for :func:`bootstrap_mean`.
+        seed: as for :func:`bootstrap_mean`.
+        bounded: as for :func:`bootstrap_mean`.
     """
     check_options(resamples=resamples, level=level, seed=seed)
-    from labeler.calculators.statistics import bootstrap  # noqa: PLC0415 - as below
+    from labeler.calculators.statistics import bootstrap  # noqa: PLC0415 - loads numpy
 
     units = bootstrap.grouped_units(values, groups)
     return _drawn(units, _GROUPED, resamples, level, seed, bounded=bounded)
@@ -166,23 +174,22 @@ def bootstrap_mean(
     seed: int = 0,
     bounded: bool = True,
 ) -> Interval | None:
-    """The bootstrap interval of a mean; the order of the records does not matter.
+    """Return the bootstrap interval of a mean; the order of records does not matter.
 
     Args:
-        values: one number a record.
-        groups: what each record belongs to, such as its question: whole groups are drawn. ``None``
-            in the place of a group makes a record a group of its own.
-        resamples: how many samples are drawn.
-        level: above 0, at most 0.9999.
+        values: one number per record.
+        groups: group of each record, such as its question; whole groups are resampled. ``None``
+            makes a record a group of its own.
+        resamples: number of samples, 100 or more.
+        level: confidence level, above 0 and at most 0.9999.
         seed: the same seed gives the same interval.
-        bounded: whether numbers that lie from 0 to 1 cannot but do so, as shares.
+        bounded: True if values cannot lie outside 0 to 1, as shares.
 
     Returns:
-        ``None`` for fewer than 2 records or groups, which say nothing of how they differ, and for
-        numbers that are all the same and may lie outside 0 to 1.
+        ``None`` for fewer than 2 records or groups, and for equal values that are not bounded.
 
     Raises:
-        UsageError: an argument is out of its range, or a value is no finite number.
+        UsageError: an argument is out of range, or a value is not finite.
     """
     ones = [1.0] * len(values)
     return bootstrap_ratio(
@@ -200,22 +207,22 @@ def bootstrap_ratio(
     seed: int = 0,
     bounded: bool = True,
 ) -> Interval | None:
-    """The bootstrap interval of a sum of numerators over a sum of denominators.
+    """Return the bootstrap interval of a sum of numerators over a sum of denominators.
 
     Args:
-        numerators: one number a record.
-        denominators: one number a record, 0 or more; a record of 0 plays no part.
+        numerators: one number per record.
+        denominators: one number per record, 0 or more; records with 0 are ignored.
         groups: as for :func:`bootstrap_mean`.
-        resamples: the same.
-        level: the same.
-        seed: the same.
-        bounded: the same.
+        resamples: as for :func:`bootstrap_mean`.
+        level: as for :func:`bootstrap_mean`.
+        seed: as for :func:`bootstrap_mean`.
+        bounded: as for :func:`bootstrap_mean`.
 
     Returns:
-        As :func:`bootstrap_mean`.
+        ``None`` as for :func:`bootstrap_mean`.
 
     Raises:
-        UsageError: as :func:`bootstrap_mean`.
+        UsageError: as for :func:`bootstrap_mean`.
     """
     _check(numerators, denominators, groups)
     check_options(resamples=resamples, level=level, seed=seed)
@@ -226,7 +233,7 @@ def bootstrap_ratio(
         ends = effective_wilson([Unit(*pair, count) for pair, count in counts.items()], level)
         if ends:
             return Interval(*ends, level, EFFECTIVE)
-    # numpy takes as long to load as all the rest: only those wait for it who resample.
+    # numpy loads as slowly as everything else together: import it only for resampling.
     from labeler.calculators.statistics import bootstrap  # noqa: PLC0415
 
     units = bootstrap.units_of(numerators, denominators, groups)
@@ -235,16 +242,16 @@ def bootstrap_ratio(
 
 
 _GROUPED = "_groups"
-"""Ends the method's name where whole groups are drawn."""
+"""Suffix of the method if whole groups are resampled."""
 _PLAIN = 1_000
-"""Among so many records it is worth a look whether numpy is needed at all."""
+"""Records up to which the interval without numpy is tried first."""
 
 
 def _drawn(
     units: Units, suffix: str, resamples: int, level: float, seed: int, *, bounded: bool
 ) -> Interval | None:
-    """The bootstrap interval of units, whose method is named with a suffix."""
-    from labeler.calculators.statistics import bootstrap  # noqa: PLC0415 - as above
+    """Return the bootstrap interval of units; the suffix completes the name of the method."""
+    from labeler.calculators.statistics import bootstrap  # noqa: PLC0415 - loads numpy
 
     found = bootstrap.interval_of(
         units, resamples=resamples, level=level, seed=seed, bounded=bounded
@@ -256,10 +263,10 @@ def _drawn(
 
 
 def wilson(successes: float, trials: float, level: float = LEVEL) -> Interval | None:
-    """Wilson's score interval of a share; ``None`` where nothing was tried.
+    """Return Wilson's score interval of a share; ``None`` without trials.
 
     Raises:
-        UsageError: there are more successes than trials, fewer than 0, or the level is no share.
+        UsageError: successes are below 0 or above trials, or the level is out of range.
     """
     check_options(level=level)
     if not 0 <= successes <= trials:
@@ -271,7 +278,7 @@ def wilson(successes: float, trials: float, level: float = LEVEL) -> Interval | 
 
 
 def check_options(*, resamples: int = RESAMPLES, level: float = LEVEL, seed: int = 0) -> None:
-    """See that an interval can be found as it is asked for.
+    """Validate options of intervals.
 
     Raises:
         UsageError: a level outside 0 to 0.9999, fewer than 100 resamples, or a seed below 0.
@@ -285,9 +292,9 @@ def check_options(*, resamples: int = RESAMPLES, level: float = LEVEL, seed: int
 
 
 _FEWEST = 100
-"""Fewer resamples have no 95 % in their middle to speak of."""
+"""With fewer resamples the ends of a 95 % interval are arbitrary."""
 _HIGHEST = 0.9999
-"""Beyond, neither resamples nor approximations say anything."""
+"""Neither resampling nor approximations are reliable beyond."""
 
 
 def _check(

@@ -11,11 +11,11 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from typing import NamedTuple
 
+from labeler.calculators.column_summary import SummaryRequest
 from labeler.calculators.index.rows import Unindexable
 from labeler.calculators.index.summaries import (
     FileCounts,
     StoredSummary,
-    SummaryRequest,
     combine_counts,
     count_file,
 )

@@ -17,7 +17,7 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from labeler.calculators.index.summaries import SummaryRequest
+from labeler.calculators.column_summary import SummaryRequest
 from labeler.errors import FatalJudgeError, UsageError
 from labeler.integrations.ray.counting import CountReport, report_of
 from labeler.integrations.ray.labeling import PartReport, Work, Worker

@@ -1,0 +1,145 @@
+"""Ratios of many records as columns, equal to the ratios of single records.
+
+Numbers are exact: integers of 64 bits and fractions of such integers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labeler.calculators.ratio import Ratio
+
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+Floats = NDArray[np.float64]
+Codes = NDArray[np.uint8]
+
+_EXACT = 2**53
+"""Integers up to here are exact as floats, so that dividing two of them rounds once."""
+_LARGEST = 2**53 // 64
+"""Fractions of larger numbers are kept apart: their products with a denominator are inexact."""
+
+
+@dataclass(frozen=True)
+class RatioColumn:
+    """Ratios of many records.
+
+    Attributes:
+        numerator: of each record; ignored if undefined.
+        denominator: of each record; ignored if undefined.
+        undefined: 0 for a defined ratio, else the position of its reason in ``reasons``, from 1.
+        reasons: reason codes of undefined ratios.
+        parts: denominators of the numerators: 3 with parts 4 is 3/4. ``None`` if all are whole.
+        convention: the value for the denominator 0, as of :class:`Ratio`.
+        beyond: ratios by record that exceed 64 bits; they replace the other fields there.
+    """
+
+    numerator: Ints
+    denominator: Ints
+    undefined: Codes
+    reasons: tuple[str, ...] = ()
+    parts: Ints | None = None
+    convention: Floats | None = None
+    beyond: Mapping[int, Ratio] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.numerator)
+
+    def __getitem__(self, row: int) -> Ratio:
+        if row in self.beyond and not self.undefined[row]:
+            return self.beyond[row]
+        if self.undefined[row]:
+            return Ratio.missing(self.reasons[self.undefined[row] - 1])
+        numerator: int | Fraction = int(self.numerator[row])
+        if self.parts is not None:
+            numerator = Fraction(numerator, int(self.parts[row]))
+        convention = None if self.convention is None else float(self.convention[row])
+        return Ratio(numerator, int(self.denominator[row]), convention=convention)
+
+    def __iter__(self) -> Iterator[Ratio]:
+        return (self[row] for row in range(len(self)))
+
+    def unless(self, holds: Bools, reason: str) -> RatioColumn:
+        """Return the ratios, undefined for a reason where a condition holds."""
+        reasons = self.reasons if reason in self.reasons else (*self.reasons, reason)
+        code = np.uint8(reasons.index(reason) + 1)
+        return replace(self, undefined=np.where(holds, code, self.undefined), reasons=reasons)
+
+    def undefined_like(self, other: RatioColumn) -> RatioColumn:
+        """Return the ratios, undefined also where the other ratios are, for their reasons."""
+        made = self
+        for code, reason in enumerate(other.reasons, start=1):
+            made = made.unless(other.undefined == code, reason)
+        return made
+
+    def take(self, rows: Ints) -> RatioColumn:
+        """Return the ratios of some records, in order."""
+        beyond = {}
+        if self.beyond:
+            beyond = {i: self.beyond[r] for i, r in enumerate(rows.tolist()) if r in self.beyond}
+        return RatioColumn(
+            self.numerator[rows],
+            self.denominator[rows],
+            self.undefined[rows],
+            self.reasons,
+            None if self.parts is None else self.parts[rows],
+            None if self.convention is None else self.convention[rows],
+            beyond,
+        )
+
+    @cached_property
+    def values(self) -> Floats:
+        """Values, correctly rounded once as :attr:`Ratio.value` is; NaN if undefined."""
+        bottom = self.denominator if self.parts is None else self.denominator * self.parts
+        with np.errstate(divide="ignore", invalid="ignore"):
+            found: Floats = self.numerator / bottom
+        empty = self.denominator == 0
+        found[empty] = np.nan if self.convention is None else self.convention[empty]
+        found[self.undefined != 0] = np.nan
+        inexact = (np.abs(self.numerator) > _EXACT) | (bottom > _EXACT)
+        for row in {*np.flatnonzero(inexact).tolist(), *self.beyond}:
+            value = self[row].value
+            found[row] = np.nan if value is None else value
+        return found
+
+    def numerator_sum(self, chosen: Bools) -> int | Fraction:
+        """Return the exact sum of the chosen numerators."""
+        own = self.numerator[chosen]
+        if self.parts is None:
+            return int(own.sum())
+        parts, places = np.unique(self.parts[chosen], return_inverse=True)
+        sums = np.zeros(len(parts), np.int64)
+        np.add.at(sums, places, own)
+        pairs = zip(sums.tolist(), parts.tolist(), strict=True)
+        whole = sum((Fraction(top, bottom) for top, bottom in pairs), Fraction())
+        beyond = (Fraction(r.numerator or 0) for row, r in self.beyond.items() if chosen[row])
+        return whole + sum(beyond, Fraction())
+
+
+def from_ratios(distinct: Sequence[Ratio], codes: Ints) -> RatioColumn:
+    """Return a column of few distinct ratios without conventions.
+
+    Args:
+        distinct: the ratios.
+        codes: position of each record's ratio among them.
+    """
+    reasons = tuple(dict.fromkeys(r.undefined for r in distinct if r.undefined))
+    numerators = [Fraction(ratio.numerator or 0) for ratio in distinct]
+    large = [max(n.numerator, n.denominator) > _LARGEST for n in numerators]
+    small = [Fraction() if beyond else n for n, beyond in zip(numerators, large, strict=True)]
+    undefined = [reasons.index(r.undefined) + 1 if r.undefined else 0 for r in distinct]
+    rows = np.flatnonzero(np.array(large, np.bool_)[codes]).tolist()
+    return RatioColumn(
+        np.array([n.numerator for n in small], np.int64)[codes],
+        np.array([ratio.denominator or 0 for ratio in distinct], np.int64)[codes],
+        np.array(undefined, np.uint8)[codes],
+        reasons,
+        parts=np.array([n.denominator for n in small], np.int64)[codes],
+        beyond={row: distinct[codes[row]] for row in rows},
+    )
