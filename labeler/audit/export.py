@@ -60,10 +60,10 @@ def finding_rows(audit: Audit, top: int | None = None) -> Iterator[FindingRow]:
 def cells(row: FindingRow) -> list[str]:
     """A row as cells of a table, in the order of :class:`FindingRow`; none reads as a formula."""
     texts = {**row, "keys": " ".join(row["keys"]), "group": row["group"] or ""}
-    return [guarded(str(texts[name])) for name in FindingRow.__annotations__]
+    return [escape_formula(str(texts[name])) for name in FindingRow.__annotations__]
 
 
-def guarded(cell: str) -> str:
+def escape_formula(cell: str) -> str:
     """Put an apostrophe before a cell that a spreadsheet may take for a formula.
 
     :func:`labeler.comparing.human_labels.read_human_labels` takes it off again.

@@ -1,8 +1,8 @@
-"""Numbers as tables: metric rows and summaries as CSV, Parquet, data frames and Arrow tables.
+"""Export of metric rows and summaries as CSV, Parquet, JSON Lines, data frames and Arrow tables.
 
-One row a record, or a summary; each metric has four columns: ``relevance``, its value,
-``relevance.numerator``, ``relevance.denominator``, and ``relevance.undefined``, why it has none.
-In CSV a text that a spreadsheet would take for a formula has an apostrophe in front.
+One row per record or summary. Each metric has four columns: ``relevance`` (the value),
+``relevance.numerator``, ``relevance.denominator`` and ``relevance.undefined`` (the reason). In CSV
+a text that a spreadsheet would read as a formula starts with an apostrophe.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Column(NamedTuple):
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _GROUP = 10_000
-"""Rows in a row group of Parquet."""
+"""Rows per Parquet row group."""
 _FRAME = (Column("id", "text"), Column("failed", "text"), Column("signature", "text"))
 _METADATA = Column("metadata", "text")
 _SUMMARY = (
@@ -62,7 +62,7 @@ _PARTS: dict[str, Literal["text", "number", "count"]] = {
 
 
 def metric_columns(ids: Iterable[str]) -> tuple[Column, ...]:
-    """The columns of metric rows: ``id``, ``failed``, ``signature``, the metrics, ``metadata``.
+    """Return the columns of metric rows: ``id``, ``failed``, ``signature``, metrics, ``metadata``.
 
     Args:
         ids: of the metrics.
@@ -80,26 +80,26 @@ def _column(metric: str, part: str) -> str:
 
 
 def metric_record(row: MetricsRow) -> Record:
-    """A metric row as one row of a table; its other columns are JSON in ``metadata``."""
-    told = row.as_json(__version__)
+    """Return a metric row as a table row; the row's other columns are JSON in ``metadata``."""
+    shown = row.as_json(__version__)
     numbers = {
         _column(metric, part): value
-        for metric, ratio in told["metrics"].items()
+        for metric, ratio in shown["metrics"].items()
         for part, value in ratio.items()
     }
-    frame = {"id": told["id"], "failed": told["failed"], "signature": told["signature"]}
+    frame = {"id": shown["id"], "failed": shown["failed"], "signature": shown["signature"]}
     return {**frame, **numbers, "metadata": _json(row.metadata) if row.metadata else None}
 
 
 def summary_record(row: SummaryRow) -> Record:
-    """A summary as one row of a table; ``undefined`` and ``failed`` are counts as JSON."""
-    told: Record = dict(row.as_json(__version__))
-    nested = {name: told.pop(name) or {} for name in ("interval", "bounds")}
+    """Return a summary as a table row; ``undefined`` and ``failed`` are counts as JSON."""
+    shown: Record = dict(row.as_json(__version__))
+    nested = {name: shown.pop(name) or {} for name in ("interval", "bounds")}
     flat = {
         f"{name}.{part}": value for name, inner in nested.items() for part, value in inner.items()
     }
-    counts = {name: _json(told[name]) if told[name] else None for name in ("undefined", "failed")}
-    return {**told, **flat, **counts}
+    counts = {name: _json(shown[name]) if shown[name] else None for name in ("undefined", "failed")}
+    return {**shown, **flat, **counts}
 
 
 def _json(value: object) -> str:
@@ -107,20 +107,20 @@ def _json(value: object) -> str:
 
 
 def write_metric_rows(rows: Iterable[MetricsRow], path: str | Path) -> int:
-    """Write metric rows to a file, which appears when it is whole.
+    """Write metric rows to a file, which appears once it is complete.
 
-    Which metrics have columns is known when the last row was seen; until then the rows stand in a
-    nameless temporary file, so that very many of them need no memory.
+    The columns are known only after the last row. Until then the rows are spooled to an anonymous
+    temporary file, so that memory does not grow with them.
 
     Args:
         rows: the rows.
-        path: ``.csv``, ``.parquet``, ``.jsonl``, or one of the texts packed: ``.csv.gz``.
+        path: ``.csv``, ``.parquet`` or ``.jsonl``; texts may be compressed: ``.csv.gz``.
 
     Returns:
-        How many there were.
+        The number of rows.
 
     Raises:
-        UsageError: the file's name ends in none of these, or it cannot be written.
+        UsageError: the suffix is unknown, or the file cannot be written.
     """
     if _is_lines(path):
         return _write_lines((row.as_json(__version__) for row in rows), path)
@@ -137,7 +137,7 @@ def write_summaries(rows: Iterable[SummaryRow], path: str | Path) -> int:
     """Write summaries to a file, as :func:`write_metric_rows` writes rows.
 
     Raises:
-        UsageError: the file's name has no such end, or it cannot be written.
+        UsageError: the suffix is unknown, or the file cannot be written.
     """
     if _is_lines(path):
         return _write_lines((row.as_json(__version__) for row in rows), path)
@@ -145,10 +145,10 @@ def write_summaries(rows: Iterable[SummaryRow], path: str | Path) -> int:
 
 
 def check_table(path: str | Path) -> None:
-    """Refuse names of files that numbers cannot be written to, before anything is computed.
+    """Validate the suffix of an output file before anything is computed.
 
     Raises:
-        UsageError: the name ends in none of ``.csv``, ``.parquet``, ``.jsonl``.
+        UsageError: the suffix is none of ``.csv``, ``.parquet``, ``.jsonl``.
     """
     if not _is_lines(path):
         _writer(path)
@@ -170,7 +170,7 @@ def _write(records: Iterable[Record], columns: Sequence[Column], path: str | Pat
     opened = _writer(path)
     count = 0
     with opened(Path(path), columns) as write:
-        for count, record in enumerate(records, start=1):  # noqa: B007 - the number of the last
+        for count, record in enumerate(records, start=1):  # noqa: B007 - the last number is the count
             write(record)
     return count
 
@@ -187,8 +187,8 @@ def _writer(path: str | Path) -> Callable[[Path, Sequence[Column]], Any]:
 @contextmanager
 def _csv_writer(path: Path, columns: Sequence[Column]) -> Iterator[_Write]:
     with replaced(path) as file:
-        writer = csv.writer(file)  # it quotes what is in its line ends alone, so these stay both
-        writer.writerow([guarded(column.name) for column in columns])
+        writer = csv.writer(file)  # it quotes a lone CR or LF only with the default line end
+        writer.writerow([escape_formula(column.name) for column in columns])
 
         def write(record: Record) -> None:
             writer.writerow([_cell(record.get(column.name)) for column in columns])
@@ -198,12 +198,12 @@ def _csv_writer(path: Path, columns: Sequence[Column]) -> Iterator[_Write]:
 
 def _cell(value: object) -> object:
     if isinstance(value, str):
-        return guarded(value)
+        return escape_formula(value)
     return json.dumps(value) if isinstance(value, bool) else value
 
 
-def guarded(text: str) -> str:
-    """A text that no spreadsheet takes for a formula."""
+def escape_formula(text: str) -> str:
+    """Return a text that no spreadsheet reads as a formula."""
     return f"'{text}" if text.startswith(_FORMULA) else text
 
 
@@ -242,10 +242,10 @@ class _Table(NamedTuple):
 
 
 def _table_of(rows: Iterable[MetricsRow | SummaryRow]) -> _Table:
-    every = list(rows)
-    of_metrics = [row for row in every if isinstance(row, MetricsRow)]
-    of_summaries = [row for row in every if isinstance(row, SummaryRow)]
-    if len(of_metrics) + len(of_summaries) < len(every) or (of_metrics and of_summaries):
+    listed = list(rows)
+    of_metrics = [row for row in listed if isinstance(row, MetricsRow)]
+    of_summaries = [row for row in listed if isinstance(row, SummaryRow)]
+    if len(of_metrics) + len(of_summaries) < len(listed) or (of_metrics and of_summaries):
         raise UsageError(
             "a table is of metric rows or of summaries: what metrics() or summary() give"
         )
@@ -256,10 +256,10 @@ def _table_of(rows: Iterable[MetricsRow | SummaryRow]) -> _Table:
 
 
 def to_arrow(rows: Iterable[MetricsRow | SummaryRow]) -> Any:  # noqa: ANN401 - pyarrow has no types
-    """Metric rows, or summaries, as a table of pyarrow.
+    """Return metric rows or summaries as a pyarrow table.
 
     Raises:
-        UsageError: pyarrow is not installed, or these are neither.
+        UsageError: pyarrow is not installed, or the rows are of another kind.
     """
     import pyarrow as pa  # noqa: PLC0415 - slow to load
 
@@ -268,14 +268,14 @@ def to_arrow(rows: Iterable[MetricsRow | SummaryRow]) -> Any:  # noqa: ANN401 - 
 
 
 def to_frame(rows: Iterable[MetricsRow | SummaryRow], library: str = "polars") -> Any:  # noqa: ANN401 - either library's
-    """Metric rows, or summaries, as a data frame.
+    """Return metric rows or summaries as a data frame.
 
     Args:
-        rows: what :func:`labeler.metrics` or :func:`labeler.summary` gives.
+        rows: the result of :func:`labeler.metrics` or :func:`labeler.summary`.
         library: ``polars`` or ``pandas``.
 
     Raises:
-        UsageError: the library is neither, or not installed; or the rows are neither.
+        UsageError: the library is unknown or not installed, or the rows are of another kind.
     """
     table = _table_of(rows)
     try:
@@ -288,8 +288,8 @@ def to_frame(rows: Iterable[MetricsRow | SummaryRow], library: str = "polars") -
     raise UsageError(f"to_frame makes frames of polars or pandas, not of {library!r:.40}")
 
 
-def _polars(table: _Table) -> Any:  # noqa: ANN401 - its own type would have it imported
-    import polars as pl  # noqa: PLC0415 - installed by those who want it
+def _polars(table: _Table) -> Any:  # noqa: ANN401 - naming the type would import it
+    import polars as pl  # noqa: PLC0415 - optional
 
     kinds = {"text": pl.String, "number": pl.Float64, "count": pl.Int64, "flag": pl.Boolean}
     schema = {column.name: kinds[column.kind] for column in table.columns}
@@ -302,8 +302,8 @@ def _polars(table: _Table) -> Any:  # noqa: ANN401 - its own type would have it 
     )
 
 
-def _pandas(table: _Table) -> Any:  # noqa: ANN401 - it need not be installed
-    import pandas as pd  # noqa: PLC0415 - installed by those who want it
+def _pandas(table: _Table) -> Any:  # noqa: ANN401 - optional
+    import pandas as pd  # noqa: PLC0415 - optional
 
     kinds = {"text": "string", "number": "float64", "count": "Int64", "flag": "boolean"}
     return pd.DataFrame(

@@ -17,7 +17,7 @@ from labeler.labels.record import LabelFailure, LabelRecord, Outcome
 
 
 class MetricsRowJSON(TypedDict):
-    """One line of ``labeler metrics --rows``; a published contract."""
+    """One line of ``labeler metrics --rows``: a contract with the programs that read it."""
 
     id: str
     metrics: dict[str, RatioJSON]

@@ -1,4 +1,4 @@
-"""Reads stored outcomes back, and measures them: all that ``labeler metrics`` needs."""
+"""Reading stored outcomes, and measuring them."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from labeler.store.reader import FILE
 
 
 def stored_outcomes(outcomes: str | Path) -> Iterator[AnyOutcome]:
-    """Read outcomes of every kind, labels and scores, one by one.
+    """Read outcomes of every kind one by one.
 
     Args:
         outcomes: a label file, JSON Lines or Parquet; a store's folder; a folder of Parquet files,
-            in folders of their own or not; a pattern such as ``labels/*.parquet``; or ``-``.
+            nested or not; a pattern such as ``labels/*.parquet``; or ``-`` for standard input.
 
     Raises:
-        UsageError: there is no such file or folder, or a line is no outcome.
+        UsageError: the file or folder does not exist, or a line is no outcome.
         StoreError: the store is damaged.
     """
     is_store = (Path(outcomes) / FILE).exists()
@@ -42,7 +42,7 @@ def stored_outcomes(outcomes: str | Path) -> Iterator[AnyOutcome]:
         for part in parts:
             yield from read_outcomes(part)
     elif Path(outcomes).is_dir():
-        from labeler.store.disk import DiskStore  # noqa: PLC0415 - files do without
+        from labeler.store.disk import DiskStore  # noqa: PLC0415 - not needed for files
 
         with DiskStore(outcomes, create=False) as store:
             yield from store
@@ -51,10 +51,10 @@ def stored_outcomes(outcomes: str | Path) -> Iterator[AnyOutcome]:
 
 
 def as_outcomes(outcomes: str | Path | Iterable[AnyOutcome]) -> Iterable[AnyOutcome]:
-    """Outcomes as Python functions are given them: those of a file or store, or the very ones.
+    """Return the outcomes of a Python function's argument: of a file or store, or the same ones.
 
     Raises:
-        UsageError: they are neither; or as :func:`stored_outcomes`.
+        UsageError: the argument is neither; or as for :func:`stored_outcomes`.
     """
     if isinstance(outcomes, str | Path):
         return stored_outcomes(outcomes)
@@ -68,22 +68,22 @@ def as_outcomes(outcomes: str | Path | Iterable[AnyOutcome]) -> Iterable[AnyOutc
 
 
 def read_labels(labels: str | Path) -> Iterator[Outcome]:
-    """Read outcomes of a label file, of standard input (``-``), or of a store's folder.
+    """Read labels and failures from a label file, standard input (``-``), or a store's folder.
 
-    What else stands there, such as scores, is left out.
+    Other outcomes, such as scores, are skipped.
 
     Raises:
-        UsageError: there is no such file or folder, or a line is no label.
+        UsageError: the file or folder does not exist, or a line is no outcome.
         StoreError: the store is damaged.
     """
     return records_of(stored_outcomes(labels), "label")
 
 
 def read_scores(scores: str | Path) -> Iterator[ScoreOutcome]:
-    """Read the scores, and failures to score, of a file, standard input or a store's folder.
+    """Read scores and failures to score from a file, standard input or a store's folder.
 
     Raises:
-        UsageError: there is no such file or folder, or a line is no outcome.
+        UsageError: the file or folder does not exist, or a line is no outcome.
         StoreError: the store is damaged.
     """
     return records_of(stored_outcomes(scores), "score")
@@ -99,7 +99,7 @@ def read_records(labels: str | Path) -> Iterator[LabelRecord]:
 
 
 QUESTION = "question"
-"""The column that every record has: records of one question may be drawn together by it."""
+"""The column that every record has, by which records of one question are resampled together."""
 
 
 def measure_outcomes(
@@ -112,19 +112,19 @@ def measure_outcomes(
     """Measure outcomes one by one.
 
     Args:
-        outcomes: labels, written questions and failures; what else is there is left out.
-        metrics: of labels; by default each metric once, in its default dialect, that labels of the
-            row's profile have the fields for; where none is named, labels are left out.
-        questions: of written questions; by default each once, in its default dialect.
-        column: a column that is asked for later: ``question``, which is no metadata, is then put
-            with the metadata, unless a column of that name is there.
+        outcomes: labels, generated questions and failures; others are skipped.
+        metrics: of labels; by default each metric once, in its default definition, that labels of
+            the row's profile have the fields for; an empty sequence skips labels.
+        questions: of generated questions; by default each once, in its default definition.
+        column: a metadata column that the caller will group by. If it is ``question``, each row's
+            question is added to its metadata, unless a column of that name exists.
     """
-    for outcome, written in flag_questions(outcomes):
-        if (questions if written else metrics) == ():
+    for outcome, of_questions in flag_questions(outcomes):
+        if (questions if of_questions else metrics) == ():
             continue
         rows = (
             (measure_questions(each, questions) for each in records_of([outcome], "questions"))
-            if written
+            if of_questions
             else (
                 measure(each, metrics)
                 for each in records_of([outcome], "label")

@@ -9,7 +9,7 @@ from typing_extensions import TypedDict
 
 
 class RatioJSON(TypedDict):
-    """The published form of a ratio."""
+    """A ratio as it is published."""
 
     value: float | None
     numerator: int | float | None

@@ -1,4 +1,4 @@
-"""What several raters of the same records have in common, and how far they agree.
+"""Agreement of several raters on the scores of the same records.
 
 Raters are the repeats of one judge, or several judges, each by the mean of its repeats.
 """
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Literal
 
-from labeler.calculators.scores import criterion_name, score_label, score_value
+from labeler.calculators.scores import ScoreConfiguration, score_value
 from labeler.calculators.statistics.agreement import (
     PAIR,
     Agreement,
@@ -28,7 +28,7 @@ from labeler.labels.signature import canonical_json
 Among = Literal["repeats", "judges"]
 
 _Unit = tuple[str, ...]
-"""A record and what was shown of it: records that share an id alone are not the same."""
+"""A record's id and the texts that were shown; an id alone may name several records."""
 
 
 @dataclass(frozen=True)
@@ -51,18 +51,17 @@ class Panel:
 
     Attributes:
         criterion: its name.
-        among: whether the raters are repeats of one judge, or judges. A judge that was asked in
-            two ways, with another temperature say, counts as two.
+        among: ``repeats`` of one judge, or ``judges``. Two configurations of a judge, such as two
+            temperatures, count as two judges.
         raters: two or more.
-        records: those that have a score by every rater; all else is about them.
+        records: records with a score by every rater; the other values cover these alone.
         spread: mean over the records of the standard deviation of a record's scores, in points of
             the scale; ``None`` without records.
-        identical: share of the records that have the same score by every rater; ``None`` without
-            records.
+        identical: share of the records with equal scores by all raters; ``None`` without records.
         kappa: Cohen's kappa of two raters with quadratic weights, on scores rounded to the nearest
-            of the scale, halves up; ``None`` where there are more raters.
-        ac1: Gwet's AC1 on the same rounded scores, whose classes have no order for it.
-        alpha: Krippendorff's alpha at the level ``interval``, on scores as they are.
+            point of the scale, halves up; ``None`` for more raters.
+        ac1: Gwet's AC1 on the same rounded scores, as unordered classes.
+        alpha: Krippendorff's alpha at the level ``interval``, on unrounded scores.
     """
 
     criterion: str
@@ -77,7 +76,7 @@ class Panel:
 
     @property
     def means(self) -> list[float]:
-        """Mean of each rater; none without records."""
+        """Mean of each rater; empty without records."""
         return [rater.mean for rater in self.raters if rater.mean is not None]
 
     @property
@@ -97,114 +96,98 @@ class Panel:
 
     @property
     def by_name(self) -> dict[str, Agreement]:
-        """The coefficients of agreement by name: kappa where there is one, AC1, alpha."""
+        """The coefficients of agreement by name: kappa of two raters, AC1, alpha."""
         kappa = {"kappa": self.kappa} if self.kappa else {}
         return {**kappa, "AC1": self.ac1, "alpha": self.alpha}
 
 
 def compare_raters(outcomes: Iterable[ScoreOutcome]) -> list[Panel]:
-    """Compare the raters of each criterion; a criterion with one rater alone has no panel."""
-    panels = RaterScores()
+    """Compare the raters of each criterion; a single rater has no panel."""
+    scores = RaterScores()
     for outcome in outcomes:
-        panels.add(outcome)
-    return panels.panels()
+        scores.add(outcome)
+    return scores.panels()
 
 
 class RaterScores:
-    """Takes in scores, of which it keeps the numbers alone, and compares their raters."""
+    """Collects the numbers of scores, and compares their raters."""
 
     def __init__(self) -> None:
-        self._ways: dict[tuple[str, str], _Way] = {}
+        self._raters: dict[tuple[str, str], _ConfigurationScores] = {}
 
     def add(self, outcome: ScoreOutcome) -> None:
-        """Take in a score, or a failure: what it stands for is not there."""
+        """Add a score, or a failure, which counts as a missing score."""
         if outcome.signature is None:
             return
-        made_by = str(outcome.signature.model_copy(update={"trial": 0}))
-        way = self._ways.setdefault((criterion_name(outcome.signature), made_by), _Way(made_by))
+        key = ScoreConfiguration.key(outcome.signature)
+        rater = self._raters.setdefault(key, _ConfigurationScores(*key))
         if isinstance(outcome, LabelFailure):
-            way.failed.add((outcome.signature.trial, outcome.id))
+            rater.failed.add((outcome.signature.trial, outcome.id))
         else:
-            way.add(outcome.signature.trial, outcome)
+            rater.add(outcome.signature.trial, outcome)
 
     def panels(self) -> list[Panel]:
-        """A panel for the repeats of each judge, and one for the judges of each criterion."""
+        """Return a panel for the repeats of each judge, and one for the judges per criterion."""
         found: list[Panel] = []
-        judges: dict[bytes, list[_Way]] = {}
-        for way in self._ways.values():
-            if way.criterion is None:  # all of it failed
+        judges: dict[bytes, list[_ConfigurationScores]] = {}
+        for rater in self._raters.values():
+            if rater.criterion is None:  # all of it failed
                 continue
-            judges.setdefault(_asked(way.criterion), []).append(way)
-            repeats = way.repeats()
+            judges.setdefault(_criterion_key(rater.criterion), []).append(rater)
+            repeats = rater.repeats()
             if len(repeats) > 1:
-                labels = [way.label_of(number) for number in repeats]
-                found.append(_panel(way.criterion, "repeats", labels, list(repeats.values())))
-        for ways in judges.values():
-            criterion = ways[0].criterion
-            if criterion is not None and len(ways) > 1:
-                labels = [way.label_of_mean() for way in ways]
-                found.append(_panel(criterion, "judges", labels, [way.means() for way in ways]))
+                labels = [rater.repeat_label(number) for number in repeats]
+                found.append(_panel(rater.criterion, "repeats", labels, list(repeats.values())))
+        for raters in judges.values():
+            criterion = raters[0].criterion
+            if criterion is not None and len(raters) > 1:
+                labels = [rater.mean_label() for rater in raters]
+                means = [rater.means() for rater in raters]
+                found.append(_panel(criterion, "judges", labels, means))
         return found
 
 
-def _asked(criterion: Criterion) -> bytes:
-    """What makes two criteria one: judges may have written steps of their own."""
+def _criterion_key(criterion: Criterion) -> bytes:
+    """Return the identity of a criterion, without the steps that a judge may write itself."""
     facts = criterion.facts()
     return canonical_json({name: fact for name, fact in facts.items() if name != "steps"})
 
 
 @dataclass
-class _Way:
-    """Scores of one criterion that were given in one way."""
+class _ConfigurationScores(ScoreConfiguration):
+    """The numbers of one configuration's scores."""
 
-    signature: str
-    """Printed, without the trial."""
     criterion: Criterion | None = None
-    samples: set[int] = field(default_factory=set)
-    methods: set[str] = field(default_factory=set)
     trials: dict[int, dict[_Unit, Fraction]] = field(default_factory=dict)
     failed: set[tuple[int, str]] = field(default_factory=set)
     """Trials and rows without a score."""
 
     def add(self, trial: int, record: ScoreRecord) -> None:
         self.criterion = self.criterion or record.criterion
-        self.samples.add(record.samples)
-        self.methods.add(record.method)
+        self.add_record(record)
         self.trials.setdefault(trial, {})[_unit(record)] = score_value(record)
 
-    @property
-    def together(self) -> int:
-        """Trials that make one score."""
-        return min(self.samples) if len(self.samples) == 1 else 1
-
-    @property
-    def label(self) -> str:
-        return score_label(self.signature, self.together, self.methods)
-
-    def label_of(self, repeat: int) -> str:
-        return f"{self.label}|repeat:{repeat}" if repeat else self.label
-
-    def label_of_mean(self) -> str:
+    def mean_label(self) -> str:
         repeats = len(self.repeats())
         return f"{self.label}|repeats:{repeats}" if repeats > 1 else self.label
 
     def repeats(self) -> dict[int, dict[_Unit, Fraction]]:
-        """The scores of each repeat that has a trial; the mean of their samples, where all are."""
-        asked = {*self.trials, *(trial for trial, _ in self.failed)}
-        numbers = sorted({trial // self.together for trial in asked})
+        """Return the scores of each repeat: means of their trials, if all are there."""
+        trials = {*self.trials, *(trial for trial, _ in self.failed)}
+        numbers = sorted({trial // self.trials_per_score for trial in trials})
         return {number: dict(self._scores(number)) for number in numbers}
 
     def _scores(self, repeat: int) -> Iterator[tuple[_Unit, Fraction]]:
-        first = repeat * self.together
-        trials = range(first, first + self.together)
-        failed = {id for trial, id in self.failed if trial in trials}  # noqa: A001 - the field's name
+        first = repeat * self.trials_per_score
+        trials = range(first, first + self.trials_per_score)
+        failed = {row for trial, row in self.failed if trial in trials}
         for unit in self.trials.get(first, {}):
             given = [self.trials[n][unit] for n in trials if unit in self.trials.get(n, {})]
-            if len(given) == self.together and unit[0] not in failed:
-                yield unit, sum(given, Fraction()) / self.together
+            if len(given) == len(trials) and unit[0] not in failed:
+                yield unit, sum(given, Fraction()) / len(trials)
 
     def means(self) -> dict[_Unit, Fraction]:
-        """The mean over the repeats of each record that has a score in all of them."""
+        """Return the mean over the repeats of each record that has a score in all of them."""
         repeats = list(self.repeats().values())
         common = _common(repeats)
         return {unit: sum((r[unit] for r in repeats), Fraction()) / len(repeats) for unit in common}
@@ -237,12 +220,13 @@ def _panel(
     rounded = Ratings.of([[_nearest(rater[unit]) for rater in raters] for unit in common])
     scale = criterion.scale
     count = len(common)
+    totals = [math.fsum(given[place] for given in scores) for place in range(len(raters))]
     return Panel(
         criterion=criterion.name,
         among=among,
         raters=tuple(
-            Rater(label, math.fsum(given) / count if count else None)
-            for label, given in zip(labels, _columns(scores, len(raters)), strict=True)
+            Rater(label, total / count if count else None)
+            for label, total in zip(labels, totals, strict=True)
         ),
         records=count,
         spread=math.fsum(map(statistics.stdev, scores)) / count if count else None,
@@ -253,10 +237,6 @@ def _panel(
         ac1=gwet_ac1(rounded, scale=scale),
         alpha=krippendorff_alpha(Ratings.of(scores), level="interval"),
     )
-
-
-def _columns(scores: Sequence[Sequence[float]], raters: int) -> list[list[float]]:
-    return [[given[place] for given in scores] for place in range(raters)]
 
 
 def _nearest(score: Fraction) -> int:

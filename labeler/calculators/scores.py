@@ -1,7 +1,7 @@
-"""Numbers of scores: means, passes, and whether length earns anything.
+"""Metrics of criterion scores: means, passes, and the effect of length.
 
-Scores of one criterion that were given in different ways, by two judges say, are never averaged;
-what several raters have in common is told by :mod:`labeler.calculators.score_agreement`.
+Scores of different judge configurations are never averaged;
+:mod:`labeler.calculators.score_agreement` compares raters.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, TypedDict
 
-from labeler.calculators.metrics_row import MetricsRow
+from labeler.calculators.metrics_row import MetricsRow, failed_row, printed_versions
 from labeler.calculators.ratio import Ratio
 from labeler.calculators.registry import Metric
 from labeler.calculators.summary import Intervals, SummaryRow, summarize
@@ -20,65 +20,113 @@ from labeler.labels.logprobs import expected_score
 from labeler.labels.record import AnyOutcome, LabelFailure, ScoreOutcome, ScoreRecord, records_of
 from labeler.labels.signature import Signature
 
-PASS = "pass"  # noqa: S105 - the dialect of a yes-or-no value
+PASS = "pass"  # noqa: S105 - the definition of a yes-or-no value
 QUESTION = "question"
 """The column that every row has besides its own, for grouping."""
 CHARACTERS = 1000
-"""Slopes are per so many characters of a response."""
+"""Characters of a response per unit of a slope."""
 
 
 def score_value(record: ScoreRecord) -> Fraction:
-    """The score of one record: the probability-weighted one where its distribution is known."""
+    """Return the score of one record: probability-weighted if its distribution is known."""
     if record.distribution:
         return expected_score(record.distribution)
     return Fraction(record.answer.score)
 
 
 def passes(score: Fraction, record: ScoreRecord) -> bool:
-    """Whether a score reaches the threshold of its criterion."""
+    """Return True if a score reaches the threshold of its criterion."""
     return score >= Fraction(record.criterion.threshold)
 
 
 def criterion_name(signature: Signature) -> str:
-    """The name of the criterion that a score's signature speaks of."""
+    """Return the name of the criterion in a score's signature."""
     return signature.prompt.name.partition("+")[2] if signature.prompt else ""
 
 
-def score_label(signature: str, samples: int, methods: Iterable[str]) -> str:
-    """What made scores, in print.
+@dataclass
+class ScoreConfiguration:
+    """A criterion with the judge configuration that scored it.
 
-    Args:
+    Attributes:
+        name: the criterion's name.
         signature: printed, without the trial.
-        samples: trials that make one score together.
-        methods: what the scores are computed from, in any order.
+        samples: numbers of trials per score that its records state.
+        methods: methods that its scores are computed by.
     """
-    mean = f"mean of {samples} " if samples > 1 else ""
-    return f"{signature}|score:{mean}{'+'.join(sorted(methods)) or 'none'}"
+
+    name: str
+    signature: str
+    samples: set[int] = field(default_factory=set)
+    methods: set[str] = field(default_factory=set)
+
+    @classmethod
+    def key(cls, signature: Signature) -> tuple[str, str]:
+        """Return name and printed signature of the configuration of a score."""
+        return criterion_name(signature), str(signature.model_copy(update={"trial": 0}))
+
+    def add_record(self, record: ScoreRecord) -> None:
+        """Note how a score was made."""
+        self.samples.add(record.samples)
+        self.methods.add(record.method)
+
+    @property
+    def trials_per_score(self) -> int:
+        """Trials whose mean is one score; 1 if the records disagree."""
+        return min(self.samples) if len(self.samples) == 1 else 1
+
+    @property
+    def label(self) -> str:
+        """The printed form of the configuration."""
+        mean = f"mean of {self.trials_per_score} " if self.trials_per_score > 1 else ""
+        return f"{self.signature}|score:{mean}{'+'.join(sorted(self.methods)) or 'none'}"
+
+    def repeat_label(self, repeat: int) -> str:
+        """Return the label with the number of a repeat, from 0, except for the first."""
+        return f"{self.label}|repeat:{repeat}" if repeat else self.label
 
 
 def score_metrics(criterion: str) -> tuple[Metric, Metric]:
-    """The two metrics of a criterion: its score, and ``NAME:pass``."""
+    """Return the two metrics of a criterion: its score, and ``NAME:pass``."""
     return (
         _metric(criterion, "score", "score by the criterion's scale", default=True),
         _metric(criterion, PASS, "1 if the score reaches the threshold, else 0", default=False),
     )
 
 
+def _metric(name: str, definition: str, formula: str, *, default: bool) -> Metric:
+    return Metric(
+        name=name,
+        definition=definition,
+        needs=("score",),
+        source="rubric judge; G-Eval, arXiv 2303.16634",
+        formula=formula,
+        compute=_needs_scores,
+        default=default,
+        bounded=definition == PASS,
+    )
+
+
+def _needs_scores(_: Tally) -> Ratio:
+    """Return the value for a label, which has no score."""
+    return Ratio.missing("needs_scores")
+
+
 def is_score_metric(metric: Metric) -> bool:
-    """Whether a metric is one of :func:`score_metrics`."""
-    return metric.compute is _of_no_label
+    """Return True for a metric of :func:`score_metrics`."""
+    return metric.compute is _needs_scores
 
 
 def split_scores(
     outcomes: Iterable[AnyOutcome], scores: list[ScoreOutcome]
 ) -> Iterator[AnyOutcome]:
-    """Pass on what is no score, and put the scores on a list.
+    """Yield outcomes other than scores, and append the scores to a list.
 
-    A row that could not even be read is taken for what the first of the others is.
+    An unreadable row counts as the same kind as the first readable one.
 
     Args:
         outcomes: of any kind.
-        scores: the list; whole when all was passed on.
+        scores: the list; complete once the iterator is exhausted.
     """
     unread: list[LabelFailure] = []
     scored: bool | None = None
@@ -98,25 +146,24 @@ def split_scores(
 
 
 def measure_scores(outcomes: Iterable[ScoreOutcome]) -> dict[str, list[MetricsRow]]:
-    """Measure scores: the rows of each criterion, by its name.
+    """Return the metric rows of each criterion, by its name.
 
-    Where several trials make one score together, it is their mean, and it is undefined
-    (``missing_samples``) where not all of them are there. A row that could not even be read fails
-    by every criterion.
+    A score of several trials is their mean, undefined (``missing_samples``) if one is missing. An
+    unreadable row fails by every criterion.
     """
-    sheet = _Sheet(outcomes)
-    return {name: list(sheet.rows(name)) for name in sheet.names}
+    table = _ScoreTable(outcomes)
+    return {name: list(table.rows(name)) for name in table.names}
 
 
 def summarize_scores(
     outcomes: Iterable[ScoreOutcome], by: str | None = None, *, intervals: Intervals | None = None
 ) -> list[SummaryRow]:
-    """Summarise scores and passes of each criterion, each way of scoring and each repeat apart.
+    """Summarize scores and passes per criterion, judge configuration and repeat.
 
     Args:
         outcomes: scores and failures.
         by: name of a metadata column.
-        intervals: how intervals of the means are found; by default there are none.
+        intervals: options of intervals; by default none are computed.
 
     Raises:
         UsageError: no row has the column.
@@ -142,16 +189,16 @@ class LengthEffectJSON(TypedDict):
 
 @dataclass(frozen=True)
 class LengthEffect:
-    """Whether longer responses get higher scores.
+    """The slope of scores over the length of responses.
 
     Attributes:
         criterion: its name.
         label: printed signature of the scores.
-        records: how many have a score.
-        slope: change of the score for 1,000 more characters of response.
-        low: where the slope's interval begins; ``None`` where it has none.
-        high: where it ends.
-        undefined: why there is no slope, or no interval; else ``None``.
+        records: records with a score.
+        slope: change of the score per 1,000 characters of response.
+        low: lower end of the slope's interval; ``None`` if it has none.
+        high: upper end.
+        undefined: reason of a missing slope or interval; else ``None``.
     """
 
     criterion: str
@@ -163,7 +210,7 @@ class LengthEffect:
     undefined: str | None = None
 
     def as_json(self, version: str) -> LengthEffectJSON:
-        """The published form."""
+        """Return the published form."""
         return {
             "criterion": self.criterion,
             "records": self.records,
@@ -176,12 +223,13 @@ class LengthEffect:
 
 
 def length_effects(outcomes: Iterable[ScoreOutcome]) -> list[LengthEffect]:
-    """Fit scores to the length of their responses, each criterion and way of scoring apart.
+    """Fit scores to the length of their responses, per criterion, configuration and repeat.
 
-    A slope does not tell a judge that rewards length from responses that are better where they are
-    longer: compare it with that of a criterion that length cannot help, or of people's scores.
+    A slope alone does not separate a judge that rewards length from longer responses that are
+    better. Compare it with the slope of a criterion that length cannot improve, or of human
+    scores.
     """
-    return list(_Sheet(outcomes).length_effects())
+    return list(_ScoreTable(outcomes).length_effects())
 
 
 @dataclass
@@ -191,8 +239,8 @@ class _Case:
     records: list[ScoreRecord] = field(default_factory=list)
     failed: LabelFailure | None = None
 
-    def score(self, samples: int) -> Ratio:
-        if len(self.records) < samples:
+    def score(self, trials: int) -> Ratio:
+        if len(self.records) < trials:
             return Ratio.missing("missing_samples")
         total = sum(map(score_value, self.records), Fraction(0))
         whole = total.numerator if total.denominator == 1 else total
@@ -200,32 +248,17 @@ class _Case:
 
 
 @dataclass
-class _Way:
-    """Scores of one criterion that were given in one way."""
+class _ScoreGroup(ScoreConfiguration):
+    """The scores of one configuration."""
 
-    name: str
-    signature: str
-    """Printed, without the trial."""
     outcomes: list[tuple[int, ScoreOutcome]] = field(default_factory=list)
-    """With the trial of each."""
-
-    @property
-    def samples(self) -> int:
-        """Trials that make one score together; 1 where the records do not agree on it."""
-        said = {o.samples for _, o in self.outcomes if isinstance(o, ScoreRecord)}
-        return said.pop() if len(said) == 1 else 1
-
-    @property
-    def label(self) -> str:
-        """What made the scores, in print."""
-        methods = {o.method for _, o in self.outcomes if isinstance(o, ScoreRecord)}
-        return score_label(self.signature, self.samples, methods)
+    """Each with its trial."""
 
     def cases(self) -> dict[int, dict[str, _Case]]:
-        """By repeat, then by the row's id."""
-        samples, found = self.samples, dict[int, dict[str, _Case]]()
+        """Return the cases by repeat, then by the row's id."""
+        trials, found = self.trials_per_score, dict[int, dict[str, _Case]]()
         for trial, outcome in self.outcomes:
-            repeat = found.setdefault(trial // samples, {})
+            repeat = found.setdefault(trial // trials, {})
             case = repeat.setdefault(outcome.id, _Case())
             if isinstance(outcome, LabelFailure):
                 case.failed = case.failed or outcome
@@ -233,91 +266,72 @@ class _Way:
                 case.records.append(outcome)
         return dict(sorted(found.items()))
 
-    def label_of(self, repeat: int) -> str:
-        """The same with the number of a repeat, counted from 0, but for the first."""
-        return f"{self.label}|repeat:{repeat}" if repeat else self.label
 
-
-class _Sheet:
-    """Scores, sorted by criterion and by what made them."""
+class _ScoreTable:
+    """Scores by criterion and judge configuration."""
 
     def __init__(self, outcomes: Iterable[ScoreOutcome]) -> None:
-        self._ways: dict[tuple[str, str], _Way] = {}
+        self._groups: dict[tuple[str, str], _ScoreGroup] = {}
         self._unread: list[LabelFailure] = []
         for outcome in outcomes:
             if outcome.signature is None:
                 self._unread += [outcome] if isinstance(outcome, LabelFailure) else []
                 continue
-            name = criterion_name(outcome.signature)
-            made_by = str(outcome.signature.model_copy(update={"trial": 0}))
-            way = self._ways.setdefault((name, made_by), _Way(name, made_by))
-            way.outcomes.append((outcome.signature.trial, outcome))
+            key = ScoreConfiguration.key(outcome.signature)
+            group = self._groups.setdefault(key, _ScoreGroup(*key))
+            if isinstance(outcome, ScoreRecord):
+                group.add_record(outcome)
+            group.outcomes.append((outcome.signature.trial, outcome))
 
     @property
     def names(self) -> list[str]:
         """The criteria, in order of appearance."""
-        return list(dict.fromkeys(name for name, _ in self._ways))
-
-    def _ways_of(self, name: str) -> Iterator[_Way]:
-        return (way for way in self._ways.values() if way.name == name)
+        return list(dict.fromkeys(name for name, _ in self._groups))
 
     def rows(self, name: str) -> Iterator[MetricsRow]:
-        """Every row of a criterion."""
-        for way in self._ways_of(name):
-            for repeat, cases in way.cases().items():
-                for id, case in cases.items():  # noqa: A001 - the field's name
-                    yield _row(name, id, case, way.label_of(repeat), way.samples)
+        """Yield every row of a criterion."""
+        metrics = score_metrics(name)
+        for group in self._groups.values():
+            if group.name == name:
+                for repeat, cases in group.cases().items():
+                    label = group.repeat_label(repeat)
+                    for case in cases.values():
+                        yield _row(metrics, case, label, group.trials_per_score)
         for failure in self._unread:
-            yield _row(name, failure.id, _Case(failed=failure), None, 1)
+            yield failed_row(failure, metrics, None)
 
     def length_effects(self) -> Iterator[LengthEffect]:
-        """Slopes on length."""
-        for way in self._ways.values():
-            for repeat, cases in way.cases().items():
-                points = [
-                    (_length(case.records[0]), score)
+        """Yield the slope of each configuration and repeat."""
+        for group in self._groups.values():
+            for repeat, cases in group.cases().items():
+                scored = (
+                    (case.records[0], case.score(group.trials_per_score).value)
                     for case in cases.values()
-                    if (score := _known(case, way)) is not None
-                ]
-                yield _length_effect(way.name, way.label_of(repeat), points)
+                    if not case.failed
+                )
+                points = [(_length(record), value) for record, value in scored if value is not None]
+                yield _length_effect(group.name, group.repeat_label(repeat), points)
 
 
-def _known(case: _Case, way: _Way) -> float | None:
-    return None if case.failed else case.score(way.samples).value
-
-
-def _row(
-    name: str,
-    id: str,  # noqa: A002 - the field's name
-    case: _Case,
-    label: str | None,
-    samples: int,
-) -> MetricsRow:
-    score, passed = score_metrics(name)
-    versions = f"metrics:{score.id}.v{score.version},{passed.id}.v{passed.version}"
+def _row(metrics: tuple[Metric, Metric], case: _Case, label: str, trials: int) -> MetricsRow:
     if case.failed:
-        missing = Ratio.missing(f"failed:{case.failed.reason}")
-        values = {score.id: missing, passed.id: missing}
-        reason = case.failed.reason
-        return MetricsRow(id, values, label, versions, reason, case.failed.metadata)
-    value = case.score(samples)
-    record = case.records[0]
-    flag = value
-    if value.undefined is None:
-        mean = Fraction(value.numerator or 0) / (value.denominator or 1)
-        flag = Ratio.flag(passes(mean, record))
+        return failed_row(case.failed, metrics, label)
+    score, passed = metrics
+    value, record = case.score(trials), case.records[0]
+    flag = value if value.undefined else Ratio.flag(passes(value.exact, record))
     metadata: dict[str, Any] = {QUESTION: record.example.question, **record.example.metadata}
-    return MetricsRow(id, {score.id: value, passed.id: flag}, label, versions, metadata=metadata)
+    ratios = {score.id: value, passed.id: flag}
+    return MetricsRow(record.id, ratios, label, printed_versions(metrics), metadata=metadata)
 
 
 def _length(record: ScoreRecord) -> float:
-    """Thousands of characters of the response."""
+    """Return the length of the response in thousands of characters."""
     return sum(len(sentence.text) for sentence in record.example.response) / CHARACTERS
 
 
 def _length_effect(name: str, label: str, points: Sequence[tuple[float, float]]) -> LengthEffect:
-    from labeler.calculators.statistics.intervals import Undefined  # noqa: PLC0415 - the same
-    from labeler.calculators.statistics.slope import fit_slope  # noqa: PLC0415 - numpy takes its time to load
+    from labeler.calculators.statistics.intervals import Undefined  # noqa: PLC0415 - as below
+    from labeler.calculators.statistics.slope import fit_slope  # noqa: PLC0415 - loads numpy
 
     line = fit_slope([x for x, _ in points], [y for _, y in points])
     if isinstance(line, Undefined):
@@ -327,23 +341,3 @@ def _length_effect(name: str, label: str, points: Sequence[tuple[float, float]])
         return LengthEffect(name, label, len(points), line.slope, undefined=reason)
     ends = line.interval.low, line.interval.high
     return LengthEffect(name, label, len(points), line.slope, *ends)
-
-
-def _metric(name: str, definition: str, formula: str, *, default: bool) -> Metric:
-    return Metric(
-        name=name,
-        definition=definition,
-        version=1,
-        higher_is_better=True,
-        needs=("score",),
-        source="rubric judge; G-Eval, arXiv 2303.16634",
-        formula=formula,
-        compute=_of_no_label,
-        default=default,
-        bounded=definition == PASS,
-    )
-
-
-def _of_no_label(_: Tally) -> Ratio:
-    """What the metric of a criterion is for a label."""
-    return Ratio.missing("needs_scores")

@@ -1,20 +1,18 @@
-"""How near an answer keeps to its question, by the questions that it would answer.
+"""Metrics of how well an answer keeps to its question, by questions generated from the answer.
 
-The judge writes questions for the answer without seeing the one that was asked, and an embedder
-says how like it they are (RAGAS: Es et al. 2023, arXiv 2309.15217).
-
-These metrics are functions of written questions, not of labels, and have a list of their own.
+The judge generates questions that the answer would answer, without seeing the one that was asked.
+An embedder measures their similarity to it (RAGAS: Es et al. 2023, arXiv 2309.15217). These
+metrics read generated questions, not labels, and are not in the registry of label metrics.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 
-from labeler.calculators.metrics_row import MetricsRow
+from labeler.calculators.metrics_row import MetricsRow, failed_row, printed_versions
 from labeler.calculators.ratio import Ratio
-from labeler.calculators.registry import ALL, Metric
+from labeler.calculators.registry import ALL, Metric, split_ids
 from labeler.calculators.tally import Tally
 from labeler.labels.record import (
     AnyOutcome,
@@ -24,55 +22,16 @@ from labeler.labels.record import (
     records_of,
 )
 
-_PAPER = "RAGAS, arXiv 2309.15217"
 NEEDS = "needs_questions"
-"""Why a label has no such metric."""
+"""Reason code of these metrics for a label."""
+
+Compute = Callable[[QuestionsRecord], Ratio]
+_COMPUTE: dict[Metric, Compute] = {}
+"""The function of each metric."""
 
 
-def mean_cosine(cosines: Sequence[float | None]) -> Ratio:
-    """Mean cosine of the written questions to the one that was asked.
-
-    Counts: the sum of the cosines over how many questions were written; it lies between -1 and 1.
-    Undefined when: there are no questions, or a text has no direction (a vector of zeros).
-
-    Args:
-        cosines: one for each written question; ``None`` where there is no direction.
-    """
-    known = [Fraction(cosine) for cosine in cosines if cosine is not None]
-    if len(known) < len(cosines):
-        return Ratio.missing("zero_vector")
-    return Ratio.of(sum(known, Fraction()), len(known), if_empty="no_questions")
-
-
-def _similarity(record: QuestionsRecord) -> Ratio:
-    if record.similarity is None:
-        return Ratio.missing("no_vectors")
-    return mean_cosine(record.similarity.cosines)
-
-
-def _ragas(record: QuestionsRecord) -> Ratio:
-    """The same, and 0 where the answer is noncommittal; it needs no vectors then."""
-    return Ratio(0, 1) if record.answer.noncommittal else _similarity(record)
-
-
-def _noncommittal(record: QuestionsRecord) -> Ratio:
-    return Ratio.flag(record.answer.noncommittal)
-
-
-@dataclass(frozen=True)
-class _OfQuestions:
-    """Computes a metric of written questions; of a label it is undefined."""
-
-    of: Callable[[QuestionsRecord], Ratio]
-
-    def __call__(self, tally: Tally) -> Ratio:
-        del tally
-        return Ratio.missing(NEEDS)
-
-
-def _metric(
+def _question_metric(
     name: str,
-    of: Callable[[QuestionsRecord], Ratio],
     *,
     definition: str,
     default: bool,
@@ -80,86 +39,119 @@ def _metric(
     formula: str,
     higher_is_better: bool = True,
     bounded: bool = False,  # a cosine may be below 0
-) -> Metric:
-    return Metric(
-        name=name,
-        definition=definition,
-        version=1,
-        higher_is_better=higher_is_better,
-        needs=needs,
-        source=_PAPER,
-        formula=formula,
-        compute=_OfQuestions(of),
-        default=default,
-        bounded=bounded,
-    )
+) -> Callable[[Compute], Compute]:
+    """Register the decorated function as a metric; :class:`Metric` documents the arguments."""
+
+    def register(compute: Compute) -> Compute:
+        metric = Metric(
+            name=name,
+            definition=definition,
+            needs=needs,
+            source="RAGAS, arXiv 2309.15217",
+            formula=formula,
+            compute=_needs_questions,
+            default=default,
+            higher_is_better=higher_is_better,
+            bounded=bounded,
+        )
+        _COMPUTE[metric] = compute
+        return compute
+
+    return register
 
 
-QUESTION_METRICS: tuple[Metric, ...] = (
-    _metric(
-        "answer_relevancy_similarity",
-        _similarity,
-        definition="mean",
-        default=True,
-        needs=("questions",),
-        formula="(1/n) Σ cos(E(question_i), E(question))",
-    ),
-    _metric(
-        "answer_relevancy_similarity",
-        _ragas,
-        definition="ragas",
-        default=False,
-        needs=("questions", "noncommittal"),
-        formula="0 if noncommittal, else (1/n) Σ cos(E(question_i), E(question))",
-    ),
-    _metric(
-        "noncommittal",
-        _noncommittal,
-        definition="flag",
-        default=True,
-        needs=("noncommittal",),
-        formula="1 if the answer evades, else 0",
-        higher_is_better=False,
-        bounded=True,
-    ),
+def _needs_questions(_: Tally) -> Ratio:
+    """Return the value for a label, which has no generated questions."""
+    return Ratio.missing(NEEDS)
+
+
+@_question_metric(
+    "answer_relevancy_similarity",
+    definition="mean",
+    default=True,
+    needs=("questions",),
+    formula="(1/n) Σ cos(E(question_i), E(question))",
 )
-"""The metrics of written questions, each dialect by itself."""
+def _mean_similarity(record: QuestionsRecord) -> Ratio:
+    if record.similarity is None:
+        return Ratio.missing("no_vectors")
+    return mean_cosine(record.similarity.cosines)
+
+
+@_question_metric(
+    "answer_relevancy_similarity",
+    definition="ragas",
+    default=False,
+    needs=("questions", "noncommittal"),
+    formula="0 if noncommittal, else (1/n) Σ cos(E(question_i), E(question))",
+)
+def _ragas_similarity(record: QuestionsRecord) -> Ratio:
+    # A noncommittal answer needs no vectors.
+    return Ratio(0, 1) if record.answer.noncommittal else _mean_similarity(record)
+
+
+@_question_metric(
+    "noncommittal",
+    definition="flag",
+    default=True,
+    needs=("noncommittal",),
+    formula="1 if the answer evades, else 0",
+    higher_is_better=False,
+    bounded=True,
+)
+def _noncommittal(record: QuestionsRecord) -> Ratio:
+    return Ratio.flag(record.answer.noncommittal)
+
+
+QUESTION_METRICS: tuple[Metric, ...] = tuple(_COMPUTE)
+"""The metrics of generated questions, in every definition."""
+
+
+def mean_cosine(cosines: Sequence[float | None]) -> Ratio:
+    """Mean cosine similarity of the generated questions to the one that was asked.
+
+    Counts: the sum of the cosines over the number of generated questions; from -1 to 1.
+    Undefined when: there are no questions, or a text has a vector of zeros.
+
+    Args:
+        cosines: one per generated question; ``None`` for a vector of zeros.
+    """
+    known = [Fraction(cosine) for cosine in cosines if cosine is not None]
+    if len(known) < len(cosines):
+        return Ratio.missing("zero_vector")
+    return Ratio.of(sum(known, Fraction()), len(known), if_empty="no_questions")
 
 
 def question_metrics(ids: str | Iterable[str] | None = None) -> tuple[Metric, ...]:
-    """Those of the given ids; others are left out.
+    """Return the metrics of generated questions with the given ids; other ids are ignored.
 
     Args:
         ids: as for :func:`labeler.calculators.select_metrics`; by default each metric once, in its
-            default dialect.
+            default definition.
     """
     if ids is None:
         return tuple(metric for metric in QUESTION_METRICS if metric.default)
-    wanted = set(_names(ids))
-    return tuple(m for m in QUESTION_METRICS if wanted & {m.id, f"{m.name}:{m.definition}", ALL})
+    wanted = set(split_ids(ids))
+    return tuple(m for m in QUESTION_METRICS if ALL in wanted or wanted & m.names)
 
 
 def label_metric_ids(ids: str | Iterable[str] | None) -> list[str] | None:
-    """The given ids without those of metrics of written questions; ``None`` stays."""
+    """Return the given ids without those of :data:`QUESTION_METRICS`; ``None`` stays."""
     if ids is None:
         return None
-    return [name for name in _names(ids) if name == ALL or not question_metrics([name])]
-
-
-def _names(ids: str | Iterable[str]) -> list[str]:
-    return [name.strip() for name in (ids.split(",") if isinstance(ids, str) else ids)]
+    return [name for name in split_ids(ids) if name == ALL or not question_metrics([name])]
 
 
 def flag_questions(outcomes: Iterable[AnyOutcome]) -> Iterator[tuple[AnyOutcome, bool]]:
-    """Tell of each outcome whether it is about written questions.
+    """Yield each outcome with True if it belongs to generated questions.
 
-    A row that could not even be read is about whatever the first of the others is about; those
-    that come before it wait for it.
+    An unreadable row counts as the same kind as the first readable one; unreadable rows before it
+    are yielded after it is known.
     """
     waiting: list[AnyOutcome] = []
     first: bool | None = None
     for outcome in outcomes:
-        own = _of_questions(outcome)
+        own = _is_of_questions(outcome)
         if first is None and own is None:
             waiting.append(outcome)
             continue
@@ -171,7 +163,7 @@ def flag_questions(outcomes: Iterable[AnyOutcome]) -> Iterator[tuple[AnyOutcome,
     yield from ((outcome, False) for outcome in waiting)
 
 
-def _of_questions(outcome: AnyOutcome) -> bool | None:
+def _is_of_questions(outcome: AnyOutcome) -> bool | None:
     if isinstance(outcome, LabelFailure) and outcome.signature is None:
         return None
     return any(True for _ in records_of([outcome], "questions"))
@@ -180,43 +172,35 @@ def _of_questions(outcome: AnyOutcome) -> bool | None:
 def measure_questions(
     outcome: QuestionsOutcome, metrics: Sequence[Metric] | None = None
 ) -> MetricsRow:
-    """Compute metrics of one row's written questions; a failed row has every one undefined.
+    """Compute metrics of one row's generated questions; every metric of a failed row is undefined.
 
     Args:
-        outcome: written questions or a failure.
-        metrics: out of :data:`QUESTION_METRICS`; by default each in its default dialect.
+        outcome: generated questions or a failure.
+        metrics: from :data:`QUESTION_METRICS`; by default each in its default definition.
     """
     chosen = question_metrics() if metrics is None else metrics
-    versions = "metrics:" + ",".join(f"{metric.id}.v{metric.version}" for metric in chosen)
     if isinstance(outcome, LabelFailure):
-        missing = Ratio.missing(f"failed:{outcome.reason}")
-        return MetricsRow(
-            outcome.id,
-            {metric.id: missing for metric in chosen},
-            None,  # no embedder was asked, so that it counts with each of them
-            versions,
-            failed=outcome.reason,
-            metadata=outcome.metadata,
-        )
+        # No embedder was called: the failure counts with each of them.
+        return failed_row(outcome, chosen, None)
     return MetricsRow(
         outcome.id,
-        {metric.id: _value(metric, outcome) for metric in chosen},
-        made_by(outcome),
-        versions,
+        {
+            metric.id: _COMPUTE[metric](outcome)
+            if metric in _COMPUTE
+            else Ratio.missing("needs_label")
+            for metric in chosen
+        },
+        similarity_label(outcome),
+        printed_versions(chosen),
         metadata=outcome.example.metadata,
     )
 
 
-def _value(metric: Metric, record: QuestionsRecord) -> Ratio:
-    compute = metric.compute
-    return compute.of(record) if isinstance(compute, _OfQuestions) else Ratio.missing("needs_label")
+def similarity_label(record: QuestionsRecord) -> str:
+    """Return the printed signature of the questions and the embedder.
 
-
-def made_by(record: QuestionsRecord) -> str:
-    """What made a record's numbers: the questions' signature, and the embedder.
-
-    Numbers by two embedders are never averaged.
+    Values of different embedders are never averaged.
     """
     embedder = str(record.similarity.embedder) if record.similarity else "none"
-    # A name cannot read as another part.
+    # An embedder's name must not read as another part of the signature.
     return f"{record.signature}|embedder:{embedder.replace('|', '%7C').replace(chr(10), '%0A')}"

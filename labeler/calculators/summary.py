@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 class BoundsJSON(TypedDict):
-    """Range of the mean over all rows, with any values for the failed ones."""
+    """Between what the mean would lie, had no row failed."""
 
     low: float
     high: float

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from audited import judged
 from labeler.audit import CHECKS, Finding, audit_labels, findings_of, suspicion_score
-from labeler.audit.export import guarded
+from labeler.audit.export import escape_formula
 from labeler.audit.mentions import named_keys
 from labeler.audit.numerals import claimed_figures, is_known, known_figures
 from labeler.audit.stances import affirms, denies
@@ -143,7 +143,7 @@ def test_a_text_knows_its_own_figures(text: str) -> None:
 
 @given(st.text(max_size=20))
 def test_a_guarded_cell_is_the_cell_and_at_most_an_apostrophe(cell: str) -> None:
-    """Nothing else changes, and what is guarded needs no further guard."""
-    safe = guarded(cell)
+    """Nothing else changes, and what is escape_formula needs no further guard."""
+    safe = escape_formula(cell)
     assert safe in (cell, f"'{cell}")
-    assert guarded(safe) == safe
+    assert escape_formula(safe) == safe

@@ -31,7 +31,7 @@ from labeler.audit import (
     select_checks,
     suspicion_score,
 )
-from labeler.audit.export import cells, finding_rows, guarded
+from labeler.audit.export import cells, escape_formula, finding_rows
 from labeler.cli import auditing
 from labeler.comparing.human_labels import read_human_labels
 from labeler.data.corrections.file import CorrectionsFile
@@ -337,19 +337,19 @@ def test_flips_raise_the_doubt_of_a_record() -> None:
 )
 def test_a_cell_that_reads_as_a_formula_is_guarded(cell: str) -> None:
     """By an apostrophe before it."""
-    assert guarded(cell) == f"'{cell}"
+    assert escape_formula(cell) == f"'{cell}"
 
 
 @pytest.mark.parametrize("cell", ["", "r1", "0a 0b", "a=b", "1-2", "'quoted'", "0.5"])
 def test_other_cells_stay_as_they_are(cell: str) -> None:
     """An identity for nearly everything."""
-    assert guarded(cell) == cell
+    assert escape_formula(cell) == cell
 
 
 def test_a_guarded_id_is_read_back(tmp_path: Path) -> None:
     """By the reader of people's judgements."""
     file = tmp_path / "people.csv"
-    file.write_text(f'id,field,value\n"{guarded("=r1")}",overall_supported,yes\n')
+    file.write_text(f'id,field,value\n"{escape_formula("=r1")}",overall_supported,yes\n')
     assert read_human_labels(file).labels[0].id == "=r1"
 
 

@@ -192,7 +192,7 @@ STORED = record(
 def test_ragbench_counts_as_stored_and_set_counts_what_is_meant(
     metric: str, expected: Ratio
 ) -> None:
-    """The published columns count every entry; the set dialect counts each real key once."""
+    """The published columns count every entry; the set definition counts each real key once."""
     assert ratio(STORED, metric) == expected
 
 
@@ -242,7 +242,7 @@ def test_undefined_says_why(labelled: LabelRecord, metric: str, reason: str) -> 
     ],
 )
 def test_conventions_of_the_dialects(labelled: LabelRecord, metric: str, expected: float) -> None:
-    """Where a dialect prescribes a value for an empty set, it is that value."""
+    """Where a definition prescribes a value for an empty set, it is that value."""
     assert value(labelled, metric) == expected
 
 
@@ -274,8 +274,8 @@ def test_every_metric_documents_itself(metric: Metric) -> None:
     assert metric.needs
 
 
-def test_ids_name_dialects() -> None:
-    """A name alone is the default dialect, which may be named too."""
+def test_ids_name_definitions() -> None:
+    """A name alone is the default definition, which may be named too."""
     assert [m.id for m in select_metrics(["relevance:set", "relevance", "adherence:ragbench"])] == [
         "relevance",
         "adherence:ragbench",

@@ -19,7 +19,7 @@ from command import Command
 from labeler import api
 from labeler.calculators import MetricsRow, Ratio
 from labeler.calculators.export import (
-    guarded,
+    escape_formula,
     to_arrow,
     to_frame,
     write_metric_rows,
@@ -140,9 +140,9 @@ def test_no_cell_of_csv_reads_as_a_formula(text: str, tmp_path: Path) -> None:
     assert not any(name.startswith(("=", "+", "@", "\t", "\r")) for name in (*names, *cells))
 
 
-def test_other_texts_are_not_guarded() -> None:
+def test_other_texts_are_not_escape_formula() -> None:
     """An apostrophe of their own stays one."""
-    assert [guarded(text) for text in ("a=1", "'=1", "", "1-2")] == ["a=1", "'=1", "", "1-2"]
+    assert [escape_formula(text) for text in ("a=1", "'=1", "", "1-2")] == ["a=1", "'=1", "", "1-2"]
 
 
 def test_csv_may_be_packed(tmp_path: Path) -> None:

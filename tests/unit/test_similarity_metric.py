@@ -99,8 +99,14 @@ def test_the_number_is_that_of_numpy() -> None:
         assert mean.denominator == 3
 
 
+def test_every_metric_has_its_direction() -> None:
+    """More similar questions are better, and evasion is worse."""
+    directions = {metric.id: metric.higher_is_better for metric in QUESTION_METRICS}
+    assert directions == {MEAN: True, RAGAS: True, FLAG: False}
+
+
 def test_a_noncommittal_answer_keeps_its_number_and_has_a_flag() -> None:
-    """The dialect of RAGAS makes it 0 instead."""
+    """The definition of RAGAS makes it 0 instead."""
     record = questions_record(0.9, 0.9, 0.9, noncommittal=True)
     assert value(record) == pytest.approx(0.9)
     assert (value(record, RAGAS), value(record, FLAG)) == (0.0, 1.0)

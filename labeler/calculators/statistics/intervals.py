@@ -56,7 +56,7 @@ class BootstrapOptions(TypedDict):
 
 
 class IntervalJSON(TypedDict):
-    """The published form of an interval."""
+    """An interval as it is published."""
 
     low: float
     high: float
