@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 
 from any_labels import ANY_LABEL, wide_labels
 from labeler.calculators.index import decoding
-from labeler.calculators.index.building import gather
 from labeler.calculators.index.decoding import NeedsValidation, decode_label
-from labeler.calculators.index.frames import RowBatch
+from labeler.calculators.index.frames import RowBatch, add_stored
 from labeler.calculators.index.rows import LabelRow, Unindexable, failure_row, label_row
 from labeler.data.label_files import outcome_of
 from labeler.data.lines import Line
@@ -279,8 +278,8 @@ def test_planted_twins_are_no_rows() -> None:
     made_by = signature().model_copy(update={"canary": "1"})
     twin = signed_again(record(), made_by)
     batch = RowBatch()
-    assert gather(batch, 1, line_of(twin), lambda: twin) is None
-    assert gather(batch, 1, None, lambda: twin) is None
+    assert add_stored(batch, 1, line_of(twin), lambda: twin) is None
+    assert add_stored(batch, 1, None, lambda: twin) is None
     assert len(batch) == 0
     assert decode_label(line_of(twin)) is None
 
@@ -290,10 +289,10 @@ def test_a_line_in_doubt_is_read_by_the_models() -> None:
     batch = RowBatch()
     for outcome in (record(), sample_failure().model_copy(update={"signature": None})):
         line = b" " + outcome.model_dump_json().encode().replace(b'"version":1', b'"version":1.0')
-        assert gather(batch, 1, line, lambda line=line: outcome_of(Line("f:1", line))) is None  # type: ignore[misc]
+        assert add_stored(batch, 1, line, lambda line=line: outcome_of(Line("f:1", line))) is None  # type: ignore[misc]
     assert batch.texts["failed"] == [None, "refusal"]
     with pytest.raises(UsageError, match="f:1"):
-        gather(batch, 1, b"{}", lambda: outcome_of(Line("f:1", b"{}")))
+        add_stored(batch, 1, b"{}", lambda: outcome_of(Line("f:1", b"{}")))
 
 
 def test_keys_out_of_order_cannot_be_indexed() -> None:

@@ -18,8 +18,7 @@ import pytest
 from labeler.calculators import Intervals, measure, select_metrics, summarize
 from labeler.calculators.column_summary import SummaryRequest
 from labeler.calculators.index import frames, store_index
-from labeler.calculators.index.building import gather
-from labeler.calculators.index.frames import RowBatch
+from labeler.calculators.index.frames import RowBatch, add_stored
 from labeler.calculators.index.paths import FOLDER
 from labeler.calculators.index.segments import Footer, Segment
 from labeler.calculators.index.store_index import try_update_index, update_index
@@ -123,9 +122,9 @@ def test_new_labels_are_added_without_reading_the_old_ones(
 
     def spy(batch: RowBatch, place: int, *given: Any, **named: Any) -> AnyOutcome | None:
         seen.append(place)
-        return gather(batch, place, *given, **named)
+        return add_stored(batch, place, *given, **named)
 
-    monkeypatch.setattr("labeler.calculators.index.store_index.gather", spy)
+    monkeypatch.setattr("labeler.calculators.index.store_index.add_stored", spy)
     assert rows_of(store) == 12
     assert seen == [11, 12]
     assert assert_true(store) == []

@@ -1,16 +1,14 @@
-"""Reads a label's JSON into a row of the index, fast, and as strictly as label files are read.
+"""Fast decoding of a label's JSON into an index row, as strict as reading label files.
 
-What is checked is what :mod:`labeler.data.label_files` checks: the type of every field, no unknown
-ones, the key worked out anew from the sentences and the signature, the profile, and that the label
-names nothing but its own sentences. Whatever does not pass here is no error yet: it is left to the
-models of :mod:`labeler.labels.record`, which decide, and which say what is wrong. So this may
-refuse too much, never too little. The types are those of the models, from which they are made.
+It checks the same as :mod:`labeler.data.label_files`: the type of every field, no unknown fields,
+the key recomputed from sentences and signature, the profile, and that the label names only its own
+sentences. A line that fails a check is passed to the models of :mod:`labeler.labels.record`, which
+decide and report errors. So this module may reject too much, never too little.
 """
 
 from __future__ import annotations
 
 import hashlib
-import operator
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from itertools import chain, islice
@@ -31,47 +29,46 @@ from labeler.calculators.columns import (
     UTILIZED,
 )
 from labeler.calculators.index.rows import ClaimRow, LabelRow
-from labeler.calculators.index.structs import either, field_type, several, struct_of
-from labeler.calculators.tally import GENERAL as GENERAL_SUPPORT
-from labeler.labels.answers import (
-    SPECIAL_SUPPORT,
-    ComparedClaim,
-    ReferenceLabelingOutput,
-    VerbatimSupport,
+from labeler.calculators.index.structs import (
+    NO_PROFILE_FIELDS,
+    OBJECT,
+    RECORD,
+    SIGNATURE,
+    profile_fields,
 )
+from labeler.calculators.tally import GENERAL as GENERAL_SUPPORT
+from labeler.labels.answers import SPECIAL_SUPPORT
 from labeler.labels.non_answers import OVERRULED
 from labeler.labels.profiles import PROFILES
-from labeler.labels.record import LabelRecord, shows_reference
+from labeler.labels.record import shows_reference
 from labeler.labels.signature import Signature, canonical_json
-from labeler.sentences.example import KeyedExample
 from labeler.sentences.keys import document_key, position, reference_key, response_key
 
 _SPECIAL = frozenset(SPECIAL_SUPPORT)
 _ENTAILMENT = "entailment"
 _DEEPEST = 64
-"""Metadata that is nested deeper is left to the models, which have a limit of their own."""
+"""Deepest nesting of metadata that is decoded here; the models have their own limit."""
 
 
 class NeedsValidation(Exception):
-    """A line that the models must decide on."""
+    """A line that the pydantic models must validate."""
 
 
 def decode_label(content: bytes, key: str | None = None) -> LabelRow | None:
-    """Read the JSON of a label record.
+    """Decode the JSON of a label record.
 
     Args:
         content: the JSON.
-        key: what it must be the record of, where that is known.
+        key: the expected label key, if known.
 
     Returns:
-        What the index holds of it; ``None`` for a sound label that enters no number, such as that
-        of a planted twin.
+        Its index row; ``None`` for a valid label that enters no number, such as a canary's.
 
     Raises:
         NeedsValidation: it is another kind of record, damaged, edited, or merely unusual.
     """
     try:
-        record = _DECODER.decode(content)
+        record = RECORD.decode(content)
         if key is not None and key != record.key:
             raise NeedsValidation
         signature = bytes(record.signature)
@@ -83,58 +80,16 @@ def decode_label(content: bytes, key: str | None = None) -> LabelRow | None:
     return row if signed.counts else None
 
 
-_COMPARED = struct_of(
-    ComparedClaim,
-    reference_verdict=either(field_type(ComparedClaim.model_fields["reference_verdict"])),
-)
-_RICHER = {
-    "response_claims": either(several(_COMPARED)),
-    **{
-        name: either(field_type(ReferenceLabelingOutput.model_fields[name]))
-        for name in (
-            "response_sentences_without_claims",
-            "reference_claims",
-            "reference_sentences_without_claims",
-        )
-    },
-}
-"""The fields that not every profile's labels have."""
-_RICHER_OF = operator.attrgetter(*_RICHER)
-_NOTHING_RICHER = (msgspec.UNSET,) * len(_RICHER)
-_LABEL = struct_of(ReferenceLabelingOutput, **_RICHER)
-_VERBATIM = struct_of(
-    ReferenceLabelingOutput,
-    **_RICHER,
-    sentence_support_information=several(struct_of(VerbatimSupport)),
-)
-_SIGNATURE: msgspec.json.Decoder[Any] = msgspec.json.Decoder(
-    struct_of(Signature, sampling=either(msgspec.Raw))
-)
-_EXAMPLE = struct_of(KeyedExample, metadata=either(msgspec.Raw))
-_DECODER: msgspec.json.Decoder[Any] = msgspec.json.Decoder(
-    struct_of(
-        LabelRecord,
-        kind=field_type(LabelRecord.model_fields["kind"]),
-        example=_EXAMPLE,
-        label=_LABEL,
-        verbatim=either(either(None) | _VERBATIM),
-        # Most labels of a file have the same one, to the byte: it is read where it is new.
-        signature=msgspec.Raw,
-    )
-)
-_OBJECT = msgspec.json.Decoder(dict[str, Any])
-
-
 class _Signed(NamedTuple):
-    """What is known of a signature.
+    """Facts of a signature that its labels share.
 
     Attributes:
-        label: printed.
-        counts: whether such labels enter numbers; those of planted twins, say, do not.
-        family: what the names of the schemas of its profile have in common.
-        references: whether the judge was shown the reference answer.
+        label: the printed signature.
+        counts: True if such labels enter numbers; False for canaries.
+        family: common prefix of the schema names of its profile.
+        references: True if the judge saw the reference answer.
         before: its facts in canonical JSON, up to the source of an imported label.
-        after: what comes after the source.
+        after: its facts after the source.
     """
 
     label: str
@@ -145,19 +100,19 @@ class _Signed(NamedTuple):
     after: bytes
 
     def facts(self, source: str | None) -> bytes:
-        """What enters the key."""
+        """Return the facts that enter the label key."""
         if source is None:
             return self.before + self.after
         return self.before + b'"source":' + msgspec.json.encode(source) + b"," + self.after
 
 
 _LONGEST_SIGNATURE = 1 << 14
-"""Bytes of a signature that is kept in memory: megabytes of them, however large others."""
+"""Maximum bytes of a cached signature, so that the cache stays within megabytes."""
 
 
 def _signature(content: bytes) -> tuple[_Signed, bytes]:
-    """What is known of a signature, and what of it enters the key, by its JSON as it stands."""
-    given = _SIGNATURE.decode(content)
+    """Return a signature's facts, and those that enter the key, from its JSON."""
+    given = SIGNATURE.decode(content)
     source = _or(given.source, None)
     given.source = msgspec.UNSET
     unsourced = msgspec.json.encode(given)
@@ -170,7 +125,7 @@ _common_signature = lru_cache(maxsize=1024)(_signature)
 
 
 def _signed(content: bytes) -> _Signed:
-    """What is known of a signature without its source, by its JSON."""
+    """Return the facts of a signature without a source, from its JSON."""
     read = Signature.model_validate_json(content)
     signature = read.model_copy(update={"source": _MARK})
     before, *after = canonical_json(signature.facts()).split(f'"source":"{_MARK}",'.encode())
@@ -193,8 +148,8 @@ _PROFILE_OF = {profile.family: profile.name for profile in PROFILES.values()}
 
 
 def _object(content: bytes) -> dict[str, Any]:
-    """A JSON object that is not nested too deep."""
-    found = _OBJECT.decode(content)
+    """Decode a JSON object within the limit of nesting."""
+    found = OBJECT.decode(content)
     if content.count(b"[") + content.count(b"{") <= _DEEPEST:
         return found
     level: list[object] = [found]
@@ -206,7 +161,7 @@ def _object(content: bytes) -> dict[str, Any]:
 
 
 def _inside(value: object) -> Iterable[object]:
-    """The lists and objects in one."""
+    """Return the lists and objects inside a list or object."""
     inside = value.values() if isinstance(value, dict) else value
     return [each for each in inside if isinstance(each, dict | list)]  # type: ignore[attr-defined]
 
@@ -233,7 +188,7 @@ def _row(record: Any, signed: _Signed, facts: bytes) -> LabelRow:  # noqa: ANN40
     }
     if signed.references:
         shown = _with_reference(shown, example)
-    # Canonical JSON has its keys sorted and no spaces; of texts alone, it is written here.
+    # Canonical JSON has sorted keys and no spaces; for texts alone, msgspec writes the same.
     text = b'{"shown":%b,"signature":%b}' % (_ENCODE(shown), facts)
     if hashlib.sha256(text).hexdigest() != record.key:
         raise NeedsValidation
@@ -271,15 +226,15 @@ _ENCODE = msgspec.json.Encoder().encode
 
 
 def _with_reference(shown: dict[str, Any], example: Any) -> dict[str, Any]:  # noqa: ANN401 - as above
-    """What is shown, and the reference answer, in the order of names."""
+    """Return what was shown with the reference answer, sorted by name."""
     reference = [(s.key, s.text) for s in _or(example.reference, None) or ()]
     return dict(sorted({**shown, "reference": reference}.items()))
 
 
 def _profile(label: Any) -> str:  # noqa: ANN401 - as above
-    """The profile of a label, which has all of its fields and no others."""
-    found = _RICHER_OF(label)
-    if found == _NOTHING_RICHER:
+    """Return the profile whose fields a label has exactly."""
+    found = profile_fields(label)
+    if found == NO_PROFILE_FIELDS:
         return "trace"
     there = [value is not msgspec.UNSET for value in found]
     claims, reference = there[:2], there[2:]
@@ -294,27 +249,27 @@ def _profile(label: Any) -> str:  # noqa: ANN401 - as above
 
 
 def _profile_of_verbatim(label: Any) -> None:  # noqa: ANN401 - as above
-    """See that an answer as it was given is of a profile too: only one of ``trace`` has gaps."""
+    """Require a profile of an answer as given; only ``trace`` allows gaps."""
     gaps = any(entry.fully_supported is None for entry in label.sentence_support_information)
     if _profile(label) != "trace" and gaps:
         raise NeedsValidation
 
 
 _Places = dict[str, int]
-"""For each document sentence, by its key, its place among all."""
+"""Position of each sentence by its key."""
 _FEW = 128
-"""Sentences, and documents, of a record whose keys are kept in memory: megabytes of them, however
-large others."""
+"""Maximum sentences, and documents, of a record whose keys are cached, so that the cache stays
+within megabytes."""
 _DOCUMENTS, _FIRST = 1024, 64
-"""Documents, and sentences of each, whose keys are kept in memory."""
+"""Documents, and sentences of each, whose keys are cached."""
 
 
 class _Shape(NamedTuple):
-    """What records with as many sentences in each document have in common.
+    """Keys of the document sentences of records with equal document sizes.
 
     Attributes:
         keys: of all document sentences, in order.
-        places: where among them each is.
+        places: position of each key.
     """
 
     keys: list[str]
@@ -339,7 +294,7 @@ def _first_keys(document: int) -> list[str]:
 
 
 def _in_order(sentences: Any, key: Callable[[int], str]) -> tuple[list[tuple[str, str]], _Places]:  # noqa: ANN401 - as above
-    """The keys and texts of sentences, and the positions of the keys, which are in order."""
+    """Return keys and texts of sentences, and positions of the keys, which must be in order."""
     keys_of = _keys_of_few if len(sentences) <= _FEW else _keys_of
     known = keys_of(len(sentences), key)
     found = [(s.key, s.text) for s in sentences]
@@ -364,7 +319,7 @@ def _document_marks(label: Any, places: _Places) -> bytes:  # noqa: ANN401 - as 
         marks[places[key]] |= UTILIZED
     both = marks.count(_BOTH)
     if marks.count(RELEVANT) + both < len(relevant) or marks.count(UTILIZED) + both < len(utilized):
-        raise NeedsValidation  # It names a key twice.
+        raise NeedsValidation  # A key is named twice.
     return bytes(marks)
 
 
@@ -386,7 +341,7 @@ def _response_marks(label: Any, places: _Places, positions: _Places) -> bytes:  
 
 
 def _kind_of(support: list[str], places: _Places) -> int:
-    """The mark of what is named as support: sentences that there are, and special strings."""
+    """Return the mark of support, which may name existing sentences and special strings."""
     named = frozenset(support)
     if len(named) < len(support):
         raise NeedsValidation
@@ -400,7 +355,7 @@ def _kind_of(support: list[str], places: _Places) -> int:
 
 
 def _settled(mark: int) -> int:
-    """The mark of a sentence from those of all that is said of it: one doubt is enough."""
+    """Combine the marks of several verdicts on a sentence: one that is unsupported prevails."""
     return mark & ~(SUPPORTED | GENERAL) if mark & UNSUPPORTED else mark
 
 
@@ -413,14 +368,14 @@ def _require_distinct(keys: Sequence[str]) -> None:
 
 
 def _require_known(keys: Sequence[str], places: _Places) -> None:
-    """See that support names sentences that there are, and special strings, each once."""
+    """Require distinct support of existing sentences and special strings."""
     _require_distinct(keys)
     if not all(key in places or key in _SPECIAL for key in keys):
         raise NeedsValidation
 
 
 def _stored_as_judged(label: Any, marks: bytes) -> tuple[int, int, int, int]:  # noqa: ANN401 - as above
-    """See :class:`~labeler.calculators.index.rows.LabelRow`; of a label stored as it was given.
+    """Return the ``stored`` counts of a label without an answer as given.
 
     Args:
         label: the label, which names no key twice.
@@ -434,7 +389,7 @@ def _stored_as_judged(label: Any, marks: bytes) -> tuple[int, int, int, int]:  #
 
 
 def _stored(label: Any) -> tuple[int, int, int, int]:  # noqa: ANN401 - as above
-    """The same of an answer with gaps and keys that come twice or are none."""
+    """Return the ``stored`` counts of an answer as given, with gaps, duplicate and unknown keys."""
     relevant, utilized = label.all_relevant_sentence_keys, label.all_utilized_sentence_keys
     unsupported = (
         0
@@ -507,7 +462,7 @@ def _reference_claims(example: Any, label: Any, places: _Places) -> ClaimRow:  #
 
 
 def _documents(keys: Iterable[str], places: _Places, *, special: bool = True) -> list[int]:
-    """The documents that hold one of the sentences, in order."""
+    """Return the sorted documents that hold one of the sentences."""
     named = [key for key in keys if not (special and key in _SPECIAL)]
     if not all(key in places for key in named):
         raise NeedsValidation

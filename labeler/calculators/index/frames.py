@@ -1,9 +1,9 @@
-"""Rows on their way into columns, and batches of rows in memory."""
+"""Batches of index rows in memory, as they are built and as frames."""
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 from typing import NamedTuple
 
@@ -12,12 +12,14 @@ import numpy as np
 
 from labeler.calculators.column_summary import Categorical
 from labeler.calculators.columns import Ragged
-from labeler.calculators.index.rows import ClaimRow, FailureRow, LabelRow
+from labeler.calculators.index.decoding import NeedsValidation, decode_label
+from labeler.calculators.index.rows import ClaimRow, FailureRow, LabelRow, failure_row, label_row
 from labeler.calculators.ratio_column import Bools, Ints
+from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord, is_canary, records_of
 
 TEXTS = ("id", "key", "label", "failed", "profile", "question", "metadata")
 CODED = ("label", "failed", "profile")
-"""Texts that are the same in many rows."""
+"""Texts with few distinct values."""
 NUMBERS = ("place", "stored_relevant", "stored_utilized", "stored_both", "stored_unsupported")
 MARKS = ("marks", "response", "claims", "reference_claims")
 """Lists of small numbers."""
@@ -29,48 +31,48 @@ OF_CLAIMS = (
 )
 LISTS = ("documents", "lengths", "marks", "response", *OF_CLAIMS)
 BATCH = 1 << 15
-"""Rows of one batch: about a million sentences, and 8 MB for a number of each."""
+"""Rows per batch: about a million sentences, and 8 MB per number column."""
 _SENTENCES = 1 << 22
-"""Sentences that are enough for a batch, however few the rows."""
+"""Sentences that complete a batch with fewer rows."""
 _TOGETHER = 256
-"""Labels that enter the columns at once, which is faster than one by one."""
+"""Labels that are appended to the columns together, which is faster than one by one."""
 
 
 class Lists(NamedTuple):
-    """A list of numbers for each row, as it grows."""
+    """A growing column with a list of numbers per row."""
 
     values: array[int]
     sizes: array[int]
 
     def add(self, numbers: Iterable[int]) -> None:
-        """Add the list of one more row."""
+        """Append the list of one row."""
         before = len(self.values)
         self.values.extend(numbers)
         self.sizes.append(len(self.values) - before)
 
     def add_all(self, lists: Sequence[Sequence[int]]) -> None:
-        """Add the lists of many more rows."""
+        """Append the lists of many rows."""
         self.values.extend(chain.from_iterable(lists))
         self.sizes.extend(map(len, lists))
 
     def add_marks(self, lists: Sequence[bytes]) -> None:
-        """The same of lists that are bytes."""
+        """Append lists that are bytes."""
         self.values.frombytes(b"".join(lists))
         self.sizes.extend(map(len, lists))
 
     def add_empty(self, rows: int) -> None:
-        """Add empty lists for so many rows."""
+        """Append empty lists for a number of rows."""
         self.sizes.frombytes(bytes(rows * self.sizes.itemsize))
 
     def ragged(self) -> Ragged:
-        """All lists, for counting."""
+        """Return all lists as an array."""
         offsets = np.zeros(len(self.sizes) + 1, np.int64)
         np.cumsum(np.frombuffer(self.sizes, np.uint32), out=offsets[1:])
         return Ragged(np.array(self.values), offsets)
 
 
 class RowBatch:
-    """Rows that become one batch."""
+    """Index rows of one batch under construction."""
 
     def __init__(self) -> None:
         self._texts: dict[str, list[str | None]] = {name: [] for name in TEXTS}
@@ -88,49 +90,49 @@ class RowBatch:
 
     @property
     def full(self) -> bool:
-        """Whether it is time for another batch."""
+        """True if the batch is complete."""
         return self._sentences >= _SENTENCES or len(self) >= BATCH
 
     @property
     def texts(self) -> dict[str, list[str | None]]:
-        """The columns of texts by their names."""
-        self._settle()
+        """The text columns by name."""
+        self._flush()
         return self._texts
 
     @property
     def numbers(self) -> dict[str, array[int]]:
-        """The columns of one number a row."""
-        self._settle()
+        """The columns with one number per row."""
+        self._flush()
         return self._numbers
 
     @property
     def lists(self) -> dict[str, Lists]:
-        """The columns of lists."""
-        self._settle()
+        """The columns with a list per row."""
+        self._flush()
         return self._lists
 
     @property
     def columns(self) -> set[str]:
         """Names of the metadata columns."""
-        self._settle()
+        self._flush()
         return self._columns
 
     def add_label(self, place: int, row: LabelRow) -> None:
         """Add a label.
 
         Args:
-            place: where it is stored.
-            row: what the index holds of it.
+            place: position at which it is stored.
+            row: its index row.
         """
         self._places.append(place)
         self._waiting.append(row)
         self._sentences += len(row.marks)
         if len(self._waiting) >= _TOGETHER:
-            self._settle()
+            self._flush()
 
     def add_failure(self, place: int, row: FailureRow) -> None:
         """Add a row without a label; see :meth:`add_label`."""
-        self._settle()
+        self._flush()
         texts = row.id, None, row.label, row.reason, row.profile, None, row.metadata
         for column, text in zip(self._texts.values(), texts, strict=True):
             column.append(text)
@@ -140,8 +142,8 @@ class RowBatch:
         for name in LISTS:
             self._lists[name].add_empty(1)
 
-    def _settle(self) -> None:
-        """Put the labels that wait into the columns."""
+    def _flush(self) -> None:
+        """Append the waiting labels to the columns."""
         rows, places = self._waiting, self._places
         if not rows:
             return
@@ -187,33 +189,33 @@ def _flat(parts: Iterable[Sequence[int]]) -> Iterable[int]:
 
 
 class MemoryFrame:
-    """A batch of rows in memory.
+    """A frame of rows in memory.
 
     Args:
-        gathered: the rows.
+        batch: the rows.
     """
 
-    def __init__(self, gathered: RowBatch) -> None:
-        self._gathered = gathered
-        self.rows = len(gathered)
-        self.columns = frozenset(gathered.columns)
+    def __init__(self, batch: RowBatch) -> None:
+        self._batch = batch
+        self.rows = len(batch)
+        self.columns = frozenset(batch.columns)
 
     def numbers(self, name: str) -> Ints:
-        """One number a row."""
-        return np.array(self._gathered.numbers[name], np.int64)
+        """Return one number per row."""
+        return np.array(self._batch.numbers[name], np.int64)
 
     def lists(self, name: str) -> Ragged:
-        """A list of numbers a row."""
-        return self._gathered.lists[name].ragged()
+        """Return a list of numbers per row."""
+        return self._batch.lists[name].ragged()
 
     def known(self, name: str) -> Bools:
-        """For which rows there is a list: for those of whose profile it is."""
+        """Return which rows have the list, by their profile."""
         profiles = self.coded("profile")
         return known_in(profiles, name)
 
     def coded(self, name: str) -> Categorical:
-        """One of the texts that are the same in many rows."""
-        texts = self._gathered.texts[name]
+        """Return one of the texts with few distinct values."""
+        texts = self._batch.texts[name]
         names = [text for text in dict.fromkeys(texts) if text is not None]
         numbers: dict[str | None, int] = {text: number for number, text in enumerate(names)}
         numbers[None] = -1
@@ -221,21 +223,21 @@ class MemoryFrame:
         return Categorical(codes, names)
 
     def ids(self, rows: Sequence[int]) -> list[str]:
-        """The ids of some rows."""
-        return [str(self._gathered.texts["id"][row]) for row in rows]
+        """Return the ids of some rows."""
+        return [str(self._batch.texts["id"][row]) for row in rows]
 
     def metadata(self, column: str, *, question: bool) -> list[object]:
-        """What each row has in a metadata column."""
-        texts = self._gathered.texts
+        """Return each row's value in a metadata column."""
+        texts = self._batch.texts
         return metadata_values(texts["metadata"], texts["question"] if question else None, column)
 
     def order(self) -> Ints:
-        """Places: what is in memory was read in order."""
+        """Return the positions, since rows in memory were read in order."""
         return self.numbers("place")
 
 
 def known_in(profiles: Categorical, name: str) -> Bools:
-    """Which rows are of a profile that has a list of claims."""
+    """Return which rows have a list of claims, by their profile."""
     having = _HAVING[name]
     found: Bools = np.array([text in having for text in profiles.names], np.bool_)[profiles.codes]
     return found
@@ -251,12 +253,11 @@ _HAVING = {
 def metadata_values(
     texts: Iterable[str | None], questions: Iterable[str | None] | None, column: str
 ) -> list[object]:
-    """Values of a metadata column.
+    """Return the values of a metadata column.
 
     Args:
-        texts: the metadata of each row, as JSON.
-        questions: the question of each, where rows have it in the column unless they have one of
-            their own.
+        texts: each row's metadata, as JSON.
+        questions: each row's default value, if the column holds questions by default.
         column: its name.
     """
     found = [msgspec.json.decode(text or "{}").get(column, _ABSENT) for text in texts]
@@ -265,3 +266,50 @@ def metadata_values(
 
 
 _ABSENT = object()
+
+
+def add_stored(
+    batch: RowBatch,
+    place: int,
+    content: bytes | None,
+    read: Callable[[], AnyOutcome],
+    *,
+    key: str | None = None,
+) -> AnyOutcome | None:
+    """Add a stored outcome to a batch if it is a label or a failure to label.
+
+    Canaries, which enter no number, are skipped.
+
+    Args:
+        batch: the batch.
+        place: position at which the outcome is stored.
+        content: its JSON, if it may be a label.
+        read: parses it with the pydantic models, if needed.
+        key: key under which it is stored.
+
+    Returns:
+        The outcome if it is of another kind, such as a score; else ``None``.
+
+    Raises:
+        Unindexable: no index can hold it.
+    """
+    if content is None:
+        return _add(batch, place, read())
+    try:
+        row = decode_label(content, key)
+    except NeedsValidation:
+        return _add(batch, place, read())
+    if row is not None:
+        batch.add_label(place, row)
+    return None
+
+
+def _add(batch: RowBatch, place: int, outcome: AnyOutcome) -> AnyOutcome | None:
+    if not any(True for _ in records_of([outcome], "label")):
+        return outcome
+    if not is_canary(outcome):
+        if isinstance(outcome, LabelRecord):
+            batch.add_label(place, label_row(outcome))
+        elif isinstance(outcome, LabelFailure):
+            batch.add_failure(place, failure_row(outcome))
+    return None

@@ -1,9 +1,9 @@
-"""A columnar index beside stored labels: what metrics count, as columns, in Parquet files.
+"""Locations of indexes: Parquet files with the tally of each label as columns.
 
-Recomputing reads labels as JSON, which takes far longer than counting. The index holds what
-:class:`labeler.calculators.tally.Tally` says of each label, so that metrics are computed from
-columns, batch by batch. It is made from labels alone and can be thrown away at any time. It is
-never trusted blindly: what is stale, foreign or damaged is made anew, or left aside.
+Reading labels as JSON takes far longer than counting. An index holds the fields of
+:class:`labeler.calculators.tally.Tally`, from which metrics are computed batch by batch. It is
+derived from labels alone and can be deleted at any time. A stale, foreign or damaged index is
+rebuilt or ignored.
 """
 
 from __future__ import annotations
@@ -17,37 +17,37 @@ from labeler.errors import UsageError
 from labeler.store.reader import FILE
 
 FOLDER = "index"
-"""Where the index of a store is, inside its folder."""
+"""Folder of a store's index, inside the store."""
 PARTS_FOLDER = "_index"
-"""Where the indexes of a folder's label files are; what begins so is no part of a data set."""
+"""Folder of the indexes of a folder's label files; data set readers ignore a leading underscore."""
 PART_SUFFIX = ".index"
-"""What the name of one there ends with, after that of the label file."""
+"""Suffix of an index there, after the name of the label file."""
 SMALL = 1 << 18
-"""Bytes of labels up to which it is faster to read them than to load what reads columns."""
+"""Bytes of labels up to which reading them is faster than importing the column readers."""
 
 
 def sidecar_of(labels: Path) -> Path:
-    """Where the index of a label file is."""
+    """Return the path of a label file's index."""
     return labels.with_name(labels.name + INDEX_SUFFIX)
 
 
 def is_store(path: Path) -> bool:
-    """Whether a path is the folder of a store."""
+    """Return True if a path is the folder of a store."""
     return (path / FILE).is_file()
 
 
 def index_in_folder(labels: Path) -> Path:
-    """Where the index of a label file is that was made with those of a whole folder."""
+    """Return the path of a label file's index if it was built with those of its folder."""
     return labels.parent / PARTS_FOLDER / f"{labels.name}{PART_SUFFIX}"
 
 
 def has_index(labels: Path) -> bool:
-    """Whether there is an index of a label file, whatever it is worth."""
+    """Return True if a label file has an index, valid or not."""
     return sidecar_of(labels).exists() or index_in_folder(labels).exists()
 
 
 def files_of(names: Sequence[str]) -> list[str]:
-    """The label files that names mean; none where one of them is a store, or means no file.
+    """Return the label files that names stand for; none if one is a store or has no file.
 
     Args:
         names: files, folders of Parquet files, patterns, and addresses of files.
@@ -67,12 +67,12 @@ def _local_files(name: str) -> list[str]:
     try:
         parts = parts_of(name)
     except UsageError:
-        return []  # Whoever reads it says that no file is like it.
+        return []  # The reader reports the missing file.
     return (parts or [name]) if parts or Path(name).is_file() else []
 
 
 def is_worthwhile(labels: str | Sequence[str]) -> bool:
-    """Whether there are labels enough in files, or in a store, to count them by columns."""
+    """Return True if a store or files hold enough labels to count them by columns."""
     names = [labels] if isinstance(labels, str) else labels
     if len(names) == 1 and is_store(path := Path(names[0])):
         return (path / FILE).stat().st_size >= SMALL or (path / FOLDER).exists()

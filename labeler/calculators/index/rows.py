@@ -1,4 +1,4 @@
-"""What the index holds of one label: its tally, as numbers."""
+"""Index rows: the tally of one label as numbers."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from labeler.sentences.keys import document_key, position, reference_key, respon
 
 
 class Unindexable(Exception):
-    """A record that no index can hold, such as one with keys out of order; it must be read itself.
+    """A record that no index can hold, such as one with keys out of order.
 
-    Only a record that was made or edited by hand is so.
+    Only a record that was created or edited by hand can be so; it must be read itself.
     """
 
 
@@ -37,10 +37,10 @@ class ClaimRow(NamedTuple):
     """The claims of one text.
 
     Attributes:
-        marks: of each claim, see :mod:`labeler.calculators.columns`.
-        sentences: position of the sentence that makes each claim.
-        supporting: for each claim, the indices of the documents that support it, in order.
-        contradicting: for each claim, those that contradict it, in order.
+        marks: one per claim, see :mod:`labeler.calculators.columns`.
+        sentences: position of each claim's sentence.
+        supporting: for each claim, the sorted indices of the documents that support it.
+        contradicting: for each claim, the sorted indices of the documents that contradict it.
     """
 
     marks: bytes
@@ -54,20 +54,20 @@ class LabelRow(NamedTuple):
 
     Attributes:
         id: the row's id.
-        key: identity of the judgement.
+        key: the label key.
         label: printed signature.
         profile: name of the label's profile.
-        question: what the user asked.
+        question: the user's question.
         metadata: the other columns, as JSON.
-        columns: their names.
+        columns: names of the other columns.
         documents: sentences in each document.
         lengths: characters of each document sentence.
-        marks: of each document sentence, see :mod:`labeler.calculators.columns`.
-        response: marks of each response sentence.
-        stored: of the answer as stored, how many keys are relevant, how many utilized, how many
-            distinct ones are both, and how many sentences count as unsupported.
-        claims: those of the response; ``None`` where the profile has none.
-        reference_claims: those of the reference answer; ``None`` where the profile has none.
+        marks: one per document sentence, see :mod:`labeler.calculators.columns`.
+        response: one mark per response sentence.
+        stored: counts of the answer as given: relevant keys, utilized keys, distinct keys in both
+            lists, and unsupported sentences as published.
+        claims: of the response; ``None`` if the profile has none.
+        reference_claims: of the reference answer; ``None`` if the profile has none.
     """
 
     id: str
@@ -91,11 +91,11 @@ class FailureRow(NamedTuple):
 
     Attributes:
         id: the row's id.
-        reason: why it has none.
-        label: printed signature; ``None`` where it failed before it had one.
-        profile: name of the profile that was asked for.
+        reason: reason code of the failure.
+        label: printed signature; ``None`` if it failed before it had one.
+        profile: name of the requested profile.
         metadata: the other columns, as JSON.
-        columns: their names.
+        columns: names of the other columns.
     """
 
     id: str
@@ -107,10 +107,10 @@ class FailureRow(NamedTuple):
 
 
 def label_row(record: LabelRecord) -> LabelRow:
-    """What the index holds of a record.
+    """Return the index row of a label.
 
     Raises:
-        Unindexable: its sentences have other keys than their places.
+        Unindexable: a sentence has another key than that of its position.
     """
     example, counted = record.example, tally(record)
     _require_order(example)
@@ -139,7 +139,7 @@ def label_row(record: LabelRecord) -> LabelRow:
 
 
 def failure_row(failure: LabelFailure) -> FailureRow:
-    """What the index holds of a row without a label."""
+    """Return the index row of a failure."""
     return FailureRow(
         id=failure.id,
         reason=failure.reason,
@@ -151,10 +151,10 @@ def failure_row(failure: LabelFailure) -> FailureRow:
 
 
 def metadata_text(metadata: dict[str, Any]) -> str:
-    """Metadata as JSON, from which the very same values are read again.
+    """Return metadata as JSON that decodes to equal values.
 
     Raises:
-        Unindexable: a number in it is infinite, as one of a file is that is too large.
+        Unindexable: it holds an infinite number, such as one too large for a float.
     """
     try:
         return json.dumps(metadata, allow_nan=False)
@@ -163,7 +163,7 @@ def metadata_text(metadata: dict[str, Any]) -> str:
 
 
 def _require_order(example: KeyedExample) -> None:
-    """See that sentences have the keys of their places: the index holds places alone."""
+    """Require the keys of positions, since the index holds positions alone."""
     documents = [
         document_key(d, s) for d, part in enumerate(example.documents) for s in range(len(part))
     ]
@@ -176,7 +176,7 @@ def _require_order(example: KeyedExample) -> None:
 
 
 def _marks(keys: Iterable[str], *sets: tuple[frozenset[str], int]) -> bytes:
-    """For each key, the marks of the sets that hold it."""
+    """Return for each key the marks of the sets that hold it."""
     marks = dict.fromkeys(keys, 0)
     try:
         for members, mark in sets:

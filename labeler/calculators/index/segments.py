@@ -1,9 +1,8 @@
-"""Segments: Parquet files of index rows, written whole and checked before they are believed.
+"""Segments: Parquet files of index rows, written atomically and validated on reading.
 
-A segment holds a batch of rows in each of its row groups. Its footer says what it is, by which
-version of the program it was made, what it covers and how many rows that is. Pages have checksums.
-What is read is data of a foreign hand: types, lengths and ranges are checked, and nothing in it is
-ever run.
+Each row group holds a batch of rows. The footer states the source, the version of the program, the
+range of positions, and the number of rows. Pages have checksums. A segment is untrusted input:
+types, lengths and ranges are validated, and nothing in it is executed.
 """
 
 from __future__ import annotations
@@ -48,33 +47,33 @@ from labeler.labels.profiles import PROFILES
 from labeler.version import __version__
 
 FORMAT = 2
-"""Counts up when what a segment holds, or what it means, changes."""
+"""Increased when the content of segments, or its meaning, changes."""
 _FOOTER = b"labeler-index"
 _LARGEST_FOOTER = 1 << 24
-"""Bytes of what a footer may say: names of columns, and places of other rows."""
+"""Maximum bytes of a footer, which holds column names and positions of other rows."""
 _MOST_ROWS = 1 << 20
 _LARGEST_BATCH = 1 << 30
-"""Rows of a batch, and their bytes, far above what is written."""
+"""Maximum rows and bytes of a batch, far above those that are written."""
 
 
 class DamagedIndex(UnreadableFrame):
-    """An index that cannot be believed; the message says why. Labels are never affected."""
+    """An invalid index; the message gives the reason. Labels are never affected."""
 
 
 @dataclass(frozen=True)
 class Footer:
-    """What a segment says of itself.
+    """The footer of a segment.
 
     Attributes:
-        source: what was indexed: of a store ``store``, of a file its size, time and digest.
-        after: place after which it begins: the segment before it ends there.
-        upto: place up to which all was looked at.
-        seen: how many stored things that were, of any kind.
-        rows: how many of them have a row.
+        source: ``store``, or size, modification time and digest of a file.
+        after: position after which the segment begins, where the one before it ends.
+        upto: last position that it covers.
+        seen: number of stored outcomes in this range, of any kind.
+        rows: number of index rows.
         columns: names of the rows' metadata columns.
-        others: places of things that are neither labels nor planted twins, such as scores.
-        samples: places of some of the labels, and what tells them from those of any other store.
-        program: version of the program that made it.
+        others: positions of outcomes that are neither labels nor canaries, such as scores.
+        samples: positions and fingerprints of some labels, which identify the store.
+        program: version of the program that wrote it.
         format: see ``FORMAT``.
     """
 
@@ -90,15 +89,15 @@ class Footer:
     format: int = FORMAT
 
     def encoded(self) -> bytes:
-        """As it stands in the file."""
+        """Return the stored form."""
         return json.dumps(asdict(self)).encode()
 
     @classmethod
     def decoded(cls, data: bytes) -> Self:
-        """Read it back.
+        """Parse a footer.
 
         Raises:
-            DamagedIndex: it is none, or by another version of the program.
+            DamagedIndex: it is invalid, or by another version of the program.
         """
         try:
             facts = json.loads(data[: _LARGEST_FOOTER + 1])
@@ -119,23 +118,23 @@ def _schema() -> pa.Schema:
     text = {name: pa.dictionary(pa.int32(), pa.string()) for name in CODED}
     kinds: dict[str, pa.DataType] = {name: text.get(name, pa.string()) for name in TEXTS}
     kinds |= dict.fromkeys(NUMBERS, pa.int64())
-    # One binary value a list: decoding a million lists of Parquet takes several times as long.
+    # One binary value per list: decoding a million Parquet lists takes several times as long.
     kinds |= dict.fromkeys(LISTS, pa.binary())
     null = {"key", "label", "failed", "question"}
     return pa.schema([pa.field(name, kind, name in null) for name, kind in kinds.items()])
 
 
 def _kind(name: str) -> np.dtype[np.integer[Any]]:
-    """What the numbers of a list are: bytes, or four bytes from the lowest."""
+    """Return the type of the numbers of a list: bytes, or little-endian 32-bit integers."""
     return np.dtype("u1" if name in MARKS else "<u4")
 
 
-def _batch_of(gathered: RowBatch) -> pa.RecordBatch:
-    # A dictionary column is made as one: encoding it afterwards would import pyarrow.compute.
+def _batch_of(rows: RowBatch) -> pa.RecordBatch:
+    # Dictionary columns are built as such: encoding them later would import pyarrow.compute.
     schema = _schema()
-    columns = [pa.array(texts, schema.field(name).type) for name, texts in gathered.texts.items()]
-    columns += [pa.array(np.frombuffer(column, np.int64)) for column in gathered.numbers.values()]
-    columns += [_binary_array(name, lists) for name, lists in gathered.lists.items()]
+    columns = [pa.array(texts, schema.field(name).type) for name, texts in rows.texts.items()]
+    columns += [pa.array(np.frombuffer(column, np.int64)) for column in rows.numbers.values()]
+    columns += [_binary_array(name, lists) for name, lists in rows.lists.items()]
     return pa.record_batch(columns, schema=schema)
 
 
@@ -147,17 +146,17 @@ def _binary_array(name: str, lists: Lists) -> pa.BinaryArray:
 
 
 class SegmentWriter:
-    """Writes a segment under a temporary name, and puts it in place when it is whole.
+    """Writes a segment under a temporary name, and renames it once it is complete.
 
     Args:
-        folder: where it is to be.
+        folder: folder of the segment.
     """
 
     def __init__(self, folder: Path) -> None:
         self._partial = folder / f".{uuid4()}.partial"
         self._columns: set[str] = set()
         self.rows = 0
-        """Rows that were written."""
+        """Number of rows written."""
         options = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
         self._file = os.fdopen(os.open(self._partial, options, 0o600), "wb")
         self._writer = pq.ParquetWriter(
@@ -171,12 +170,12 @@ class SegmentWriter:
             store_schema=True,
         )
 
-    def add(self, gathered: RowBatch) -> None:
-        """Write rows as a batch of their own."""
-        if len(gathered):
-            self._writer.write_batch(_batch_of(gathered), row_group_size=_MOST_ROWS)
-            self._columns |= gathered.columns
-            self.rows += len(gathered)
+    def add(self, rows: RowBatch) -> None:
+        """Write rows as one batch."""
+        if len(rows):
+            self._writer.write_batch(_batch_of(rows), row_group_size=_MOST_ROWS)
+            self._columns |= rows.columns
+            self.rows += len(rows)
 
     def add_segment(self, segment: Segment) -> None:
         """Write the rows of a short segment as one batch."""
@@ -196,16 +195,16 @@ class SegmentWriter:
         others: Sequence[int] = (),
         samples: Sequence[tuple[int, str]] = (),
     ) -> None:
-        """Say what the segment covers, and put it in place.
+        """Write the footer and move the segment to its path.
 
         Args:
-            path: its place.
-            source: see :class:`Footer`, as for all the others.
-            after: the same.
-            upto: the same.
-            seen: the same.
-            others: the same.
-            samples: the same.
+            path: path of the segment.
+            source: see :class:`Footer`.
+            after: see :class:`Footer`.
+            upto: see :class:`Footer`.
+            seen: see :class:`Footer`.
+            others: see :class:`Footer`.
+            samples: see :class:`Footer`.
         """
         footer = Footer(
             source,
@@ -225,21 +224,21 @@ class SegmentWriter:
         self._partial.replace(path)
 
     def abandon(self) -> None:
-        """Leave nothing behind; after :meth:`finish` harmless."""
+        """Remove the temporary file; does nothing after :meth:`finish`."""
         with suppress(pa.ArrowException, OSError, ValueError):
-            self._writer.close()  # Else it would try when it is collected.
+            self._writer.close()  # Else the garbage collector would.
         self._file.close()
         self._partial.unlink(missing_ok=True)
 
 
 class Segment:
-    """A segment that is open for reading; it stays readable when its file is replaced.
+    """A segment open for reading; it stays readable if its file is replaced.
 
     Args:
         path: the file.
 
     Raises:
-        DamagedIndex: it is no segment of this version.
+        DamagedIndex: it is not a segment of this version.
         OSError: it cannot be read.
     """
 
@@ -249,12 +248,12 @@ class Segment:
             self._file = pq.ParquetFile(self._source, **READ_LIMITS)
             self._counts = _checked_counts(path, self._file, self._source.size())
             self._dictionaries = DictionarySizes(self._source, self._file)
-            said = (self._file.metadata.metadata or {}).get(_FOOTER)
+            stored = (self._file.metadata.metadata or {}).get(_FOOTER)
             schema = self._file.schema_arrow.remove_metadata()
-        if said is None:
+        if stored is None:
             raise DamagedIndex("it was not made by labeler")
-        self.footer = Footer.decoded(said)
-        """What it says of itself."""
+        self.footer = Footer.decoded(stored)
+        """Its footer."""
         if not schema.equals(_schema()):
             raise DamagedIndex("its columns are not those of an index")
         if sum(self._counts) != self.footer.rows:
@@ -262,29 +261,29 @@ class Segment:
 
     @property
     def groups(self) -> int:
-        """How many batches it has."""
+        """Number of batches."""
         return len(self._counts)
 
     def frames(self, *, by_key: bool, before: int = 0) -> Iterator[SegmentFrame]:
-        """Its batches.
+        """Yield the batches.
 
         Args:
-            by_key: whether labels are read in the order of their keys where there is no index.
-            before: number after which places begin, otherwise.
+            by_key: True if labels are read in the order of their keys without an index.
+            before: number before the first position, otherwise.
         """
         for number, rows in enumerate(self._counts):
             batch = Batch(self._file, self._dictionaries, number, rows)
             yield SegmentFrame(batch, self.footer, by_key=by_key, before=before)
 
     def table(self) -> pa.Table:
-        """All its rows at once, checked for form alone."""
+        """Return all rows; only their types are validated."""
         with arrow_errors():
             table = self._file.read(use_threads=False)
             table.validate(full=True)
             return table.unify_dictionaries().combine_chunks()
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._source.close()
 
 
@@ -306,7 +305,7 @@ def _checked_counts(path: Path, file: pq.ParquetFile, size: int) -> tuple[int, .
 
 
 class Batch(NamedTuple):
-    """A row group of an open segment: its number, and how many rows it says that it has."""
+    """A row group of an open segment: its number, and its stated number of rows."""
 
     file: pq.ParquetFile
     dictionaries: DictionarySizes
@@ -315,7 +314,7 @@ class Batch(NamedTuple):
 
 
 class SegmentFrame:
-    """One batch of a segment; each column is read, and checked, when it is first asked for."""
+    """One batch of a segment; each column is read and validated on first use."""
 
     def __init__(self, batch: Batch, footer: Footer, *, by_key: bool, before: int) -> None:
         self._batch = batch
@@ -327,24 +326,24 @@ class SegmentFrame:
         self._coded: dict[str, Categorical] = {}
 
     def numbers(self, name: str) -> Ints:
-        """One number a row."""
+        """Return one number per row."""
         found: Ints = self._array(name).to_numpy(zero_copy_only=False)
         _require(found.dtype == np.int64 and bool((found >= 0).all()), name)
         return found
 
     def lists(self, name: str) -> Ragged:
-        """A list of numbers a row."""
+        """Return a list of numbers per row."""
         if name not in self._lists:
             self._lists[name] = self._read_lists(name)
             self._check_lists(name)
         return self._lists[name]
 
     def known(self, name: str) -> Bools:
-        """For which rows there is a list: for those of whose profile it is."""
+        """Return which rows have the list, by their profile."""
         return known_in(self.coded("profile"), name)
 
     def coded(self, name: str) -> Categorical:
-        """One of the texts that are the same in many rows."""
+        """Return one of the texts with few distinct values."""
         if name not in self._coded:
             column = self._array(name, nullable=True)
             codes = column.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
@@ -356,12 +355,12 @@ class SegmentFrame:
         return self._coded[name]
 
     def ids(self, rows: Sequence[int]) -> list[str]:
-        """The ids of some rows."""
+        """Return the ids of some rows."""
         found: list[str] = self._array("id").take(pa.array(rows, pa.int64())).to_pylist()
         return found
 
     def metadata(self, column: str, *, question: bool) -> list[object]:
-        """What each row has in a metadata column."""
+        """Return each row's value in a metadata column."""
         texts = self._array("metadata").to_pylist()
         asked = self._array("question", nullable=True).to_pylist() if question else None
         try:
@@ -370,7 +369,7 @@ class SegmentFrame:
             raise DamagedIndex("its metadata is no JSON") from error
 
     def order(self) -> Ints:
-        """Places, or the first digits of keys where labels are read in the order of these."""
+        """Return positions, or leading digits of keys if labels are read in the order of keys."""
         if not self._by_key:
             return self.numbers("place") + self._before
         keys = self._array("key", nullable=True).to_pylist()
@@ -408,7 +407,7 @@ class SegmentFrame:
         return Ragged(np.frombuffer(data, kind), (offsets - offsets[0]) // kind.itemsize)
 
     def _check_lists(self, name: str) -> None:
-        """See that lists that belong together have the same lengths, and indices their range."""
+        """Validate lengths of lists that belong together, and ranges of indices."""
         found = self._lists[name]
         if name in _SHAPES:
             _require(bool((found.sizes == self.lists(_SHAPES[name]).sizes).all()), name)
@@ -443,13 +442,13 @@ _SHAPES = {
     "reference_supporting_counts": "reference_claims",
     "reference_sentences": "reference_claims",
 }
-"""Lists that have as many numbers as others."""
+"""Lists with as many numbers as others."""
 _COUNTS = {
     "supporting": "supporting_counts",
     "contradicting": "contradicting_counts",
     "reference_supporting": "reference_supporting_counts",
 }
-"""Lists of document indices, and the lists that say how many belong to each claim."""
+"""Lists of document indices, and the lists with their number per claim."""
 
 
 def _require(holds: bool, name: str) -> None:
@@ -457,8 +456,8 @@ def _require(holds: bool, name: str) -> None:
         raise DamagedIndex(f"its column {name!r} holds what no index does")
 
 
-class arrow_errors:  # noqa: N801 - it reads as a word
-    """Turns whatever pyarrow raises about a file into :class:`DamagedIndex`."""
+class arrow_errors:  # noqa: N801 - a context manager
+    """Converts errors of pyarrow about a file into :class:`DamagedIndex`."""
 
     def __enter__(self) -> None:
         pass

@@ -1,10 +1,10 @@
-"""The index of a label file, beside it: ``labels.jsonl`` has ``labels.jsonl.index.parquet``.
+"""The index of a label file, next to it: ``labels.jsonl`` has ``labels.jsonl.index.parquet``.
 
-Those of a folder's label files are in a folder of their own there, so that whoever reads the folder
-as one data set meets labels alone.
+The indexes of a folder's label files are in a subfolder, so that the folder can be read as one data
+set of labels.
 
-An index is that of the file as it was when it was read: any other size, time of change, beginning
-or end, and it is left aside.
+An index records size, modification time, and digests of both ends of its file; it is ignored if any
+of these has changed.
 """
 
 from __future__ import annotations
@@ -16,8 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
-from labeler.calculators.index.building import gather
-from labeler.calculators.index.frames import MemoryFrame, RowBatch
+from labeler.calculators.index.frames import MemoryFrame, RowBatch, add_stored
 from labeler.calculators.index.paths import PART_SUFFIX, PARTS_FOLDER, index_in_folder, sidecar_of
 from labeler.calculators.index.segments import DamagedIndex, Segment, SegmentWriter
 from labeler.data.label_files import lines_of, outcome_of
@@ -25,18 +24,18 @@ from labeler.errors import UsageError
 from labeler.labels.record import AnyOutcome
 
 _END = 1 << 16
-"""Bytes of either end of a file that enter its digest."""
+"""Bytes of either end of a file in its digest."""
 
 
 def write_sidecar(labels: Path, place: Path | None = None) -> int:
-    """Index a label file, and return how many rows that are.
+    """Index a label file, and return the number of rows.
 
     Args:
         labels: the file.
-        place: where the index is to be; by default beside the file.
+        place: path of the index; by default next to the file.
 
     Raises:
-        UsageError: the file cannot be read, a line of it is no outcome, or it changed meanwhile.
+        UsageError: the file cannot be read, a line is no outcome, or the file changed meanwhile.
         Unindexable: a label has keys out of order.
         OSError: the index cannot be written.
     """
@@ -65,16 +64,16 @@ def write_sidecar(labels: Path, place: Path | None = None) -> int:
 
 
 def write_indexes(labels: Sequence[Path], *, rebuild: bool = False) -> int:
-    """Index the label files of folders that have no index yet, and return how many rows all have.
+    """Index label files without a valid index, and return the number of rows of all.
 
     Args:
-        labels: the files.
-        rebuild: index also those that have one.
+        labels: the files, of any folders.
+        rebuild: index also files with a valid index.
 
     Raises:
-        UsageError: as :func:`write_sidecar`, or a link is where indexes are to be.
-        Unindexable: the same.
-        OSError: the same.
+        UsageError: as for :func:`write_sidecar`, or the folder of indexes is a link.
+        Unindexable: as for :func:`write_sidecar`.
+        OSError: as for :func:`write_sidecar`.
     """
     rows = 0
     for folder in {path.parent / PARTS_FOLDER for path in labels}:
@@ -89,14 +88,14 @@ def write_indexes(labels: Sequence[Path], *, rebuild: bool = False) -> int:
 
 
 def _remove_orphans(folder: Path, wanted: set[Path]) -> None:
-    """Remove the indexes of label files that are gone."""
+    """Remove the indexes of deleted label files."""
     for path in folder.glob(f"*{PART_SUFFIX}"):
         if path not in wanted:
             path.unlink()
 
 
 def _indexed_rows(labels: Path) -> int | None:
-    """How many rows the index of a file has; ``None`` where it has none that is its own."""
+    """Return the number of rows of a file's index; ``None`` without a valid index."""
     try:
         segment = open_sidecar(labels)
     except DamagedIndex:
@@ -108,27 +107,27 @@ def _indexed_rows(labels: Path) -> int | None:
 
 
 def open_sidecar(labels: Path) -> Segment | None:
-    """The index of a label file; ``None`` where there is none.
+    """Open the index of a label file; ``None`` if there is none.
 
     Raises:
-        DamagedIndex: it is not that of the file as it is now, or of another version.
+        DamagedIndex: it is outdated, damaged, or by another version of the program.
     """
-    doubt: DamagedIndex | None = None
+    damaged: DamagedIndex | None = None
     for place in (sidecar_of(labels), index_in_folder(labels)):
         try:
             segment = _opened(place, labels)
         except DamagedIndex as error:
-            doubt = error
+            damaged = error
         else:
             if segment is not None:
                 return segment
-    if doubt is not None:
-        raise doubt
+    if damaged is not None:
+        raise damaged
     return None
 
 
 def _opened(place: Path, labels: Path) -> Segment | None:
-    """The index of a label file, if it is at a place."""
+    """Open the index of a label file at a path, if there is one."""
     try:
         if not stat.S_ISREG(place.lstat().st_mode):
             raise DamagedIndex("it is a link")
@@ -146,15 +145,15 @@ def _opened(place: Path, labels: Path) -> Segment | None:
 def stream(
     labels: str | Path, aside: Callable[[AnyOutcome], object], *, before: int = 0
 ) -> Iterator[MemoryFrame]:
-    """Read a label file in batches, without an index.
+    """Yield the frames of a label file without an index.
 
     Args:
         labels: the file.
-        aside: told of outcomes that are neither labels nor failures to make one.
-        before: number after which its places begin.
+        aside: called with each outcome that is neither a label nor a failure to label.
+        before: number before the first position.
 
     Raises:
-        UsageError: the file cannot be read, or a line of it is no outcome.
+        UsageError: the file cannot be read, or a line is no outcome.
         Unindexable: a label has keys out of order.
     """
     return (MemoryFrame(batch) for batch, _ in _batches(labels, aside, before))
@@ -163,10 +162,10 @@ def stream(
 def _batches(
     labels: str | Path, aside: Callable[[AnyOutcome], object], before: int = 0
 ) -> Iterator[tuple[RowBatch, int]]:
-    """Batches of rows, and the place of the last line that was read by then."""
+    """Yield batches of rows, each with the position of its last line."""
     batch, seen = RowBatch(), before
     for seen, line in enumerate(lines_of(str(labels)), start=before + 1):
-        other = gather(batch, seen, line.content, partial(outcome_of, line))
+        other = add_stored(batch, seen, line.content, partial(outcome_of, line))
         if other is not None:
             aside(other)
         if batch.full:
@@ -176,7 +175,7 @@ def _batches(
 
 
 def _state(labels: Path) -> str:
-    """Size, time of change, and digest of both ends."""
+    """Return size, modification time, and digest of both ends."""
     try:
         with labels.open("rb") as file:
             facts = os.fstat(file.fileno())

@@ -1,12 +1,12 @@
-"""The index of a label store: segments in its folder ``index``, each beginning where one ends.
+"""The index of a label store: consecutive segments in its folder ``index``.
 
-The number of the last row that was looked at says how far it reaches: rows are only ever added to
-a store, in the order of their numbers. So to catch up is to read the rows that came since.
+Rows of a store are only added, in the order of their numbers. The index records the number of its
+last row; updating it means reading the rows since.
 
-An index stays beside the database when that is replaced by another. Of some labels, the last one
-among them, each segment therefore has a stamp: their key, their seal, and the moment of saving,
-which no other database has, whatever labels it holds. A copy of the database has them too, up to
-where one of the two went on: there the last label of a segment is another one, or is missing.
+The database of an index may be replaced by another one. Each segment therefore has fingerprints of
+some labels, with the last one among them: key, checksum and time of saving, which no other database
+shares, whatever labels it holds. A copy of the database shares them up to the point where one of
+the two continued; there the last label of a segment differs or is missing.
 """
 
 from __future__ import annotations
@@ -21,8 +21,7 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 
-from labeler.calculators.index.building import gather
-from labeler.calculators.index.frames import BATCH, RowBatch
+from labeler.calculators.index.frames import BATCH, RowBatch, add_stored
 from labeler.calculators.index.paths import FOLDER
 from labeler.calculators.index.rows import Unindexable
 from labeler.calculators.index.segments import DamagedIndex, Segment, SegmentFrame, SegmentWriter
@@ -36,40 +35,42 @@ if sys.platform != "win32":
 
 _SOURCE = "store"
 _PORTION = 512
-"""Rows that are read from the database at once."""
+"""Rows read from the database at once."""
 _LONGEST = 16
-"""Batches in one segment: what was indexed before an interruption is kept in such pieces."""
+"""Batches per segment: an interruption loses one segment at most."""
 _SAMPLES = 64
-"""Labels of a segment that have stamps, at most about: to see them again takes milliseconds."""
+"""Approximate maximum of fingerprints per segment; checking them takes milliseconds."""
 
 
 class StoreFile(Database):
-    """The database of a store, and what tells it from any other."""
+    """The database of a store, with fingerprints of its rows."""
 
-    def stamp(self, rowid: int) -> str:
-        """The digest of a row's key, its seal and the moment when it was saved."""
+    def fingerprint(self, rowid: int) -> str:
+        """Return the digest of a row's key, checksum and time of saving."""
         found = self._all(
-            "SELECT key, store_time, substr(value, 1, ?) FROM Cache WHERE rowid = ?", _SEALED, rowid
+            "SELECT key, store_time, substr(value, 1, ?) FROM Cache WHERE rowid = ?",
+            _CHECKSUM_BYTES,
+            rowid,
         )
         return hashlib.sha256(repr(found).encode()).hexdigest()
 
     def holds_labels(self, after: int, upto: int) -> bool:
-        """Whether there is anything but failures among the rows after a number, up to another."""
+        """Return True if a range of rows holds anything but failures."""
         query = "SELECT key FROM Cache WHERE rowid > ? AND rowid <= ?"
-        # Of a key that is NULL, SQL cannot say which it is: the scan refuses it.
+        # A NULL key compares as unknown; the scan rejects it.
         found = f"SELECT 1 FROM ({query}) WHERE (key >= ? AND key < ?) IS NOT 1 LIMIT 1"  # noqa: S608 - no value in it
         return bool(self._all(found, after, upto, *FAILURES))
 
 
-_SEALED = 64
-"""Bytes from the beginning of a value that hold the seal, which is a digest of the whole."""
+_CHECKSUM_BYTES = 64
+"""Leading bytes of a value that hold its checksum."""
 
 
 class StoreIndex:
-    """The index of a store, as far as it reached when it was opened.
+    """The index of a store at the time of opening.
 
     Args:
-        segments: open, each beginning where the one before it ends.
+        segments: open and consecutive.
     """
 
     def __init__(self, segments: list[Segment]) -> None:
@@ -77,7 +78,7 @@ class StoreIndex:
 
     @property
     def rows(self) -> int:
-        """Labels that it holds."""
+        """Number of labels."""
         return sum(segment.footer.rows for segment in self._segments)
 
     @property
@@ -86,12 +87,12 @@ class StoreIndex:
         return [place for segment in self._segments for place in segment.footer.others]
 
     def frames(self) -> Iterator[SegmentFrame]:
-        """Its batches."""
+        """Yield the batches."""
         for segment in self._segments:
             yield from segment.frames(by_key=True)
 
     def close(self) -> None:
-        """Let go of the files."""
+        """Close the files."""
         for segment in self._segments:
             segment.close()
 
@@ -99,34 +100,34 @@ class StoreIndex:
 def update_index(
     directory: Path, *, rebuild: bool = False, wait: bool = True, lock_timeout: float = 30.0
 ) -> StoreIndex | None:
-    """Bring the index of a store up to date, and open it.
+    """Update the index of a store, and open it.
 
-    An index that is damaged, or not that of this store or this version, is made anew.
+    An index that is damaged, or of another store or version, is rebuilt.
 
     Args:
-        directory: the store's.
-        rebuild: make it anew in any case.
-        wait: for another process that is doing the same; otherwise leave it to that one.
-        lock_timeout: seconds to wait for who writes to the store.
+        directory: folder of the store.
+        rebuild: rebuild a valid index too.
+        wait: wait for another process that updates it; otherwise leave it to that process.
+        lock_timeout: seconds to wait for a writer of the store.
 
     Returns:
-        ``None`` where it was left to another process.
+        The index; ``None`` if it was left to another process.
 
     Raises:
         StoreError: the store is damaged.
-        Unindexable: it holds a label that no index can hold.
+        Unindexable: a label cannot be indexed.
         OSError: the index cannot be written.
     """
     directory = directory.absolute()
     database = StoreFile(directory, lock_timeout)
     try:
         folder = _folder(directory)
-        with _alone(folder, wait=wait) as alone:
-            if not alone:
+        with _locked(folder, wait=wait) as locked:
+            if not locked:
                 return None
             if rebuild:
                 _clear(folder)
-            segments = _believed(folder, database)
+            segments = _valid_segments(folder, database)
             try:
                 return StoreIndex(_extended(folder, database, segments))
             except BaseException:
@@ -137,11 +138,11 @@ def update_index(
 
 
 def try_update_index(directory: Path, notice: Callable[[str], object]) -> None:
-    """Bring the index of a store up to date where that can be done now; labels never depend on it.
+    """Update the index of a store if possible; labels never depend on it.
 
     Args:
-        directory: the store's.
-        notice: told where it cannot.
+        directory: folder of the store.
+        notice: called with the reason of a failure.
     """
     try:
         index = update_index(directory, wait=False)
@@ -153,10 +154,10 @@ def try_update_index(directory: Path, notice: Callable[[str], object]) -> None:
 
 
 def read_others(directory: Path, places: list[int]) -> Iterator[AnyRecord]:
-    """Read records by the numbers of their rows.
+    """Yield records by their row numbers.
 
     Raises:
-        StoreError: one is damaged.
+        StoreError: a record is damaged.
     """
     database = StoreFile(directory.absolute(), 30.0)
     try:
@@ -169,7 +170,7 @@ def read_others(directory: Path, places: list[int]) -> Iterator[AnyRecord]:
 
 
 def _folder(directory: Path) -> Path:
-    """The index's own folder, which is private as the store is."""
+    """Create and return the folder of the index, private like the store."""
     folder = directory / FOLDER
     folder.mkdir(mode=0o700, exist_ok=True)
     if not stat.S_ISDIR(folder.lstat().st_mode):
@@ -178,8 +179,8 @@ def _folder(directory: Path) -> Path:
 
 
 @contextmanager
-def _alone(folder: Path, *, wait: bool) -> Iterator[bool]:
-    """Keep other processes from writing the index, or tell that one does."""
+def _locked(folder: Path, *, wait: bool) -> Iterator[bool]:
+    """Lock the index for writing; yield False if another process holds the lock."""
     flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
     with os.fdopen(os.open(folder / "lock", flags, 0o600), "rb") as file:
         if sys.platform != "win32":
@@ -200,8 +201,8 @@ def _clear(folder: Path) -> None:
                 path.unlink()
 
 
-def _believed(folder: Path, database: StoreFile) -> list[Segment]:
-    """The segments of the folder, each from where another ends; none where any is in doubt."""
+def _valid_segments(folder: Path, database: StoreFile) -> list[Segment]:
+    """Return the consecutive segments of the folder; none if any is invalid."""
     with ExitStack() as opened:
         try:
             segments = [_open(opened, path) for path in sorted(folder.glob("[0-9]*.parquet"))]
@@ -235,7 +236,7 @@ def _chained(segments: list[Segment]) -> list[Segment]:
 
 
 def _check(chain: list[Segment], database: StoreFile) -> None:
-    """See that the segments are of this database: as many rows, and the same labels among them."""
+    """Require segments of this database: equal numbers of rows, and equal fingerprints."""
     if not chain:
         return
     every, after = database.counts_after(chain[-1].footer.upto)
@@ -243,15 +244,15 @@ def _check(chain: list[Segment], database: StoreFile) -> None:
         raise DamagedIndex("it covers another number of rows than the store has")
     for segment in chain:
         last = segment.footer.after
-        for last, stamp in segment.footer.samples:
-            if database.stamp(last) != stamp:
+        for last, fingerprint in segment.footer.samples:
+            if database.fingerprint(last) != fingerprint:
                 raise DamagedIndex("it is the index of another store")
         if database.holds_labels(last, segment.footer.upto):
             raise DamagedIndex("the store has labels that it passed over")
 
 
 def _extended(folder: Path, database: StoreFile, segments: list[Segment]) -> list[Segment]:
-    """The segments, and new ones for what the store has got since."""
+    """Return the segments, and new ones for the rows added since."""
     while True:
         after = segments[-1].footer.upto if segments else 0
         if not database.counts_after(after)[1]:
@@ -261,7 +262,7 @@ def _extended(folder: Path, database: StoreFile, segments: list[Segment]) -> lis
             path = _write(folder, database, after, short)
             segments.append(Segment(path))
         except DamagedIndex:
-            # A batch that was to be written again is damaged within.
+            # The short segment, which was to be rewritten, is damaged.
             StoreIndex(segments).close()
             _clear(folder)
             segments = []
@@ -278,7 +279,7 @@ def _name(after: int, upto: int) -> str:
 
 
 def _write(folder: Path, database: StoreFile, after: int, short: Segment | None) -> Path:
-    """Write a segment of the rows after a number, and of those of a short segment before them."""
+    """Write a segment of the rows after a number, after those of a short segment."""
     writer = SegmentWriter(folder)
     try:
         return _Scan(database, writer, after, short).run(folder)
@@ -287,7 +288,7 @@ def _write(folder: Path, database: StoreFile, after: int, short: Segment | None)
 
 
 class _Scan:
-    """One pass over new rows of a store, up to the end or until a segment is full."""
+    """One pass over new rows of a store, to the end or until a segment is full."""
 
     def __init__(
         self, database: StoreFile, writer: SegmentWriter, after: int, short: Segment | None
@@ -307,11 +308,11 @@ class _Scan:
             writer.add_segment(short)
 
     def run(self, folder: Path) -> Path:
-        """Write the segment into a folder."""
+        """Write the segment to a folder."""
         while self._writer.rows < _LONGEST * BATCH:
             rows = self._database.rows_after(self._last, _PORTION)
             for number, row in rows:
-                self._look_at(number, row)
+                self._add(number, row)
             self._sample()
             if self._batch.full or len(rows) < _PORTION:
                 self._writer.add(self._batch)
@@ -326,21 +327,21 @@ class _Scan:
             upto=self._last,
             seen=self._seen,
             others=self._others,
-            # Counted from the end: the last label is always among them.
+            # Selected from the end, so that the last label is included.
             samples=self._samples[:: -max(len(self._samples) // _SAMPLES, 1)][::-1],
         )
         return path
 
     def _sample(self) -> None:
-        """Stamp the last label that was looked at."""
+        """Record the fingerprint of the last label."""
         if self._label > (self._samples[-1][0] if self._samples else self._first):
-            self._samples.append((self._label, self._database.stamp(self._label)))
+            self._samples.append((self._label, self._database.fingerprint(self._label)))
 
-    def _look_at(self, number: int, row: Row) -> None:
+    def _add(self, number: int, row: Row) -> None:
         self._last = number
         self._seen += 1
         if row.name.startswith(FAILURE):
-            return  # A store's failures are no outcomes: its rows may be labelled yet.
+            return  # Failures in a store are not outcomes: their rows may be labeled later.
         self._label = number
         read = partial(_unsealed, self._database, row)
         try:
@@ -348,7 +349,7 @@ class _Scan:
         except DamagedRecord as error:
             raise self._database.damaged(row.name, str(error)) from error
         other: AnyOutcome | None
-        other = gather(self._batch, number, content, read, key=row.name)
+        other = add_stored(self._batch, number, content, read, key=row.name)
         if other is not None:
             self._others.append(number)
 

@@ -1,7 +1,7 @@
-"""Types that msgspec reads, made of the models and values that say what labels are.
+"""msgspec decoders of stored labels, derived from their pydantic models.
 
-They hold what they read to the same fields and types as pydantic does, several times as fast. What
-they do not know how to hold it to, a constraint say, is an error where they are made.
+They enforce the same fields and types as pydantic, several times as fast. A model with anything
+that they cannot enforce, such as a constraint, raises an error on import.
 """
 
 from __future__ import annotations
@@ -16,18 +16,23 @@ import msgspec
 from pydantic import AllowInfNan, BaseModel
 from pydantic.fields import FieldInfo
 
+from labeler.labels.answers import ComparedClaim, ReferenceLabelingOutput, VerbatimSupport
+from labeler.labels.record import LabelRecord
+from labeler.labels.signature import Signature
+from labeler.sentences.example import KeyedExample
 
-def struct_of(model: type[BaseModel], **changed: Any) -> type[msgspec.Struct]:  # noqa: ANN401 - types
-    """The fields of a model as a struct; those with a default may be missing.
+
+def _struct_of(model: type[BaseModel], **changed: Any) -> type[msgspec.Struct]:  # noqa: ANN401 - types
+    """Return a model as a struct; fields with a default may be missing.
 
     Args:
         model: the model.
-        changed: types of fields that are others here.
+        changed: types that replace those of fields.
     """
     fields: list[tuple[str, Any, Any]] = []
     for name, field in model.model_fields.items():
         needed = field.is_required() or name in changed
-        kind = changed.pop(name, None) or field_type(field)
+        kind = changed.pop(name, None) or _field_type(field)
         if needed and msgspec.UnsetType not in get_args(kind):
             fields.append((name, kind, msgspec.NODEFAULT))
         else:
@@ -36,7 +41,7 @@ def struct_of(model: type[BaseModel], **changed: Any) -> type[msgspec.Struct]:  
 
 
 def _struct_of_dataclass(kind: type) -> type[msgspec.Struct]:
-    """The fields of a dataclass as a struct; none may be missing."""
+    """Return a dataclass as a struct; no field may be missing."""
     fields = [
         (name, _type_of(each), msgspec.NODEFAULT)
         for name, each in get_type_hints(kind, include_extras=True).items()
@@ -50,11 +55,11 @@ def _struct(name: str, fields: list[tuple[str, Any, Any]], **more: Any) -> type[
     )
 
 
-def field_type(field: FieldInfo) -> Any:  # noqa: ANN401 - a type
-    """The type of a model's field, with structs in the places of models.
+def _field_type(field: FieldInfo) -> Any:  # noqa: ANN401 - a type
+    """Return the type of a model's field, with structs for models.
 
     Raises:
-        TypeError: it has a constraint that structs are not held to.
+        TypeError: it has a constraint that structs do not enforce.
     """
     if any(not isinstance(each, AllowInfNan) for each in field.metadata):
         raise TypeError(f"a constraint that is not known here: {field.metadata}")
@@ -62,13 +67,10 @@ def field_type(field: FieldInfo) -> Any:  # noqa: ANN401 - a type
 
 
 def _type_of(annotation: Any) -> Any:  # noqa: ANN401 - types
-    """The same type with structs in the places of models, and lists in those of tuples.
-
-    Lists are made faster, and no one sees them.
-    """
+    """Return a type with structs for models and lists, which decode faster, for tuples."""
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
-        # A float of JSON is finite here whatever is asked for.
+        # msgspec accepts finite floats only.
         if any(not isinstance(each, AllowInfNan) for each in arguments[1:]):
             raise TypeError(f"a constraint that is not known here: {annotation}")
         return _type_of(arguments[0])
@@ -77,7 +79,7 @@ def _type_of(annotation: Any) -> Any:  # noqa: ANN401 - types
     if origin is None or origin is Literal:
         return annotation
     if origin is tuple and arguments[1:] == (Ellipsis,):
-        return several(_type_of(arguments[0]))
+        return _list_of(_type_of(arguments[0]))
     inner = tuple(_type_of(each) for each in arguments)
     if origin in (Union, types.UnionType):
         return functools.reduce(operator.or_, inner)
@@ -86,15 +88,57 @@ def _type_of(annotation: Any) -> Any:  # noqa: ANN401 - types
 
 def _of_class(kind: type) -> type:
     if issubclass(kind, BaseModel):
-        return struct_of(kind)
+        return _struct_of(kind)
     return _struct_of_dataclass(kind) if dataclasses.is_dataclass(kind) else kind
 
 
-def either(kind: Any) -> Any:  # noqa: ANN401 - types
-    """The type, for a field that labels of other profiles lack."""
+def _optional(kind: Any) -> Any:  # noqa: ANN401 - types
+    """Return the type of a field that may be missing."""
     return Union[kind, msgspec.UnsetType]  # noqa: UP007 - kind is a value
 
 
-def several(kind: Any) -> Any:  # noqa: ANN401 - types
-    """The type of a list of it."""
+def _list_of(kind: Any) -> Any:  # noqa: ANN401 - types
+    """Return the type of a list."""
     return types.GenericAlias(list, (kind,))
+
+
+_COMPARED_CLAIM = _struct_of(
+    ComparedClaim,
+    reference_verdict=_optional(_field_type(ComparedClaim.model_fields["reference_verdict"])),
+)
+_PROFILE_FIELDS = {
+    "response_claims": _optional(_list_of(_COMPARED_CLAIM)),
+    **{
+        name: _optional(_field_type(ReferenceLabelingOutput.model_fields[name]))
+        for name in (
+            "response_sentences_without_claims",
+            "reference_claims",
+            "reference_sentences_without_claims",
+        )
+    },
+}
+"""The fields that labels of some profiles lack."""
+profile_fields = operator.attrgetter(*_PROFILE_FIELDS)
+NO_PROFILE_FIELDS = (msgspec.UNSET,) * len(_PROFILE_FIELDS)
+_LABEL = _struct_of(ReferenceLabelingOutput, **_PROFILE_FIELDS)
+_VERBATIM = _struct_of(
+    ReferenceLabelingOutput,
+    **_PROFILE_FIELDS,
+    sentence_support_information=_list_of(_struct_of(VerbatimSupport)),
+)
+SIGNATURE: msgspec.json.Decoder[Any] = msgspec.json.Decoder(
+    _struct_of(Signature, sampling=_optional(msgspec.Raw))
+)
+_EXAMPLE = _struct_of(KeyedExample, metadata=_optional(msgspec.Raw))
+RECORD: msgspec.json.Decoder[Any] = msgspec.json.Decoder(
+    _struct_of(
+        LabelRecord,
+        kind=_field_type(LabelRecord.model_fields["kind"]),
+        example=_EXAMPLE,
+        label=_LABEL,
+        verbatim=_optional(_optional(None) | _VERBATIM),
+        # Raw, because most labels of a file have the same bytes here, which are parsed once.
+        signature=msgspec.Raw,
+    )
+)
+OBJECT = msgspec.json.Decoder(dict[str, Any])

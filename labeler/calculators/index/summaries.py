@@ -1,4 +1,4 @@
-"""Summaries of stored labels from columns: those of an index, or made while the labels are read."""
+"""Summaries of stored labels from the columns of an index, or built while labels are read."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from labeler.errors import StoreError
 from labeler.labels.record import AnyOutcome, records_of
 
 _PLACES = 1 << 40
-"""Rows of one file, at most: those of the next one have higher places."""
+"""Maximum number of rows of a file; the next file has higher positions."""
 
 
 class StoredSummary(NamedTuple):
-    """Summaries, and what else is stored there.
+    """Summaries of stored labels, and other stored outcomes.
 
     Attributes:
         summary: of the labels.
-        rows: how many labels and failures there are.
+        rows: number of labels and failures.
         others: outcomes of other kinds, such as scores.
     """
 
@@ -37,10 +37,10 @@ class StoredSummary(NamedTuple):
 
 
 class FileCounts(NamedTuple):
-    """What was counted of a label file.
+    """Counts of a label file.
 
     Attributes:
-        counted: of its labels and failures.
+        counted: sums over its labels and failures.
         others: outcomes of other kinds, such as scores.
     """
 
@@ -113,13 +113,13 @@ def count_file(
     number: int = 0,
     notice: Callable[[str], object] = lambda _: None,
 ) -> FileCounts:
-    """Count the rows of a label file, from its index where there is one to be believed.
+    """Count the rows of a label file, from its index if that is valid.
 
     Args:
         file: path or address.
-        request: what is to be counted.
-        number: how many files come before it.
-        notice: told why an index is left aside.
+        request: the summary to compute.
+        number: number of files before it.
+        notice: called with the reason why an index is ignored.
 
     Raises:
         UsageError: it cannot be read.
@@ -134,14 +134,14 @@ def count_file(
 
 
 def combine_counts(each: Iterable[FileCounts], request: SummaryRequest) -> StoredSummary | None:
-    """The summary of label files that were counted one by one.
+    """Return the summary of label files that were counted one by one.
 
     Args:
         each: their counts, in order; consumed once.
-        request: what was counted.
+        request: the summary to compute.
 
     Returns:
-        ``None`` where the records must be read one by one; see :func:`summarize_stored`.
+        ``None`` if the records must be read one by one; see :func:`summarize_stored`.
 
     Raises:
         UsageError: no row has a column that is named.
@@ -156,7 +156,7 @@ def combine_counts(each: Iterable[FileCounts], request: SummaryRequest) -> Store
 def _from_index(
     file: str, request: SummaryRequest, number: int, notice: Callable[[str], object]
 ) -> CountedRows | None:
-    """What the index of a file says, where there is one to be believed."""
+    """Count the rows of a file from its index, if that is valid."""
     try:
         segment = None if is_remote(file) else open_sidecar(Path(file))
         if segment is None:
@@ -180,7 +180,7 @@ def _add_all(counts: ColumnCounts, frames: Iterable[Frame]) -> None:
 
 
 def _unless_mixed(counts: ColumnCounts, others: list[AnyOutcome]) -> StoredSummary | None:
-    """What was found, unless its order decides what a row was that could not even be read."""
+    """Return the summary; ``None`` if the kind of an unreadable row depends on earlier rows."""
     if others and (counts.unsigned or any(True for _ in records_of(others, "questions"))):
         return None
     return StoredSummary(counts.summary(), counts.rows, others)

@@ -1,9 +1,8 @@
-"""How far raters agree: raw, and corrected for chance in five ways.
+"""Inter-rater agreement: raw, and corrected for chance by five coefficients.
 
-No coefficient stands alone. Where nearly all ratings are of one class, kappa and alpha fall to 0
-although the raters hardly ever differ, and AC1 does not: each value therefore brings the raw
-agreement and the share of every class with it. Where all ratings are of one class there is nothing
-to be right about by more than chance, and no coefficient has a value.
+If nearly all ratings are of one class, kappa and alpha approach 0 although the raters hardly ever
+differ, while AC1 does not. Each coefficient is therefore returned with the raw agreement and the
+share of every class. If all ratings are of one class, every coefficient is undefined.
 """
 
 from __future__ import annotations
@@ -18,10 +17,10 @@ from typing import Any, Literal, Self
 from labeler.errors import UsageError
 
 Rating = bool | int | float | str
-"""What a rater says of a unit; ``None`` in its place is a gap."""
+"""A rater's verdict on a unit; ``None`` marks a gap."""
 
 Pattern = tuple[Rating | None, ...]
-"""The ratings of one unit, one place a rater."""
+"""The ratings of one unit, one entry per rater."""
 
 Weights = Literal["unweighted", "linear", "quadratic"]
 Level = Literal["nominal", "ordinal", "interval", "ratio"]
@@ -34,28 +33,27 @@ UNEQUAL_RATERS = "unequal_raters"
 OUT_OF_RANGE = "out_of_range"
 
 PAIR = 2
-"""Ratings that a unit needs before anybody can agree on it."""
+"""Minimum number of ratings of a unit that counts."""
 MAX_CELLS = 16_000_000
-"""Units times squared distinct values that Krippendorff's alpha is computed for, but at the level
-``interval``: the library holds a few such arrays of 8-byte numbers at once."""
+"""Limit on units times squared distinct values for Krippendorff's alpha, except at the level
+``interval``: the library allocates a few such arrays of 8-byte numbers."""
 
 
 @dataclass(frozen=True)
 class Agreement:
-    """One coefficient, with what it must be read beside.
+    """A coefficient of agreement with raw agreement and prevalence.
 
     Attributes:
         statistic: its name, such as ``cohen_kappa`` or ``krippendorff_alpha:ordinal``.
-        value: at most 1, which is perfect agreement; 0 is what chance would give, less is worse
-            than chance; ``None`` where it is undefined.
-        undefined: why there is no value: ``too_few_units`` (nothing was rated), ``too_few_raters``
-            (no unit has two ratings), ``one_class`` (all ratings are the same),
+        value: 1 for perfect agreement, 0 for agreement by chance, below 0 for less than chance;
+            ``None`` if undefined.
+        undefined: reason of a missing value: ``too_few_units`` (nothing was rated),
+            ``too_few_raters`` (no unit has two ratings), ``one_class`` (all ratings are equal),
             ``unequal_raters`` (Fleiss: units differ in their number of ratings),
-            ``too_many_values`` (alpha of so many units with so many distinct values would take too
-            much memory, unless at the level ``interval``: round the values, put them into classes,
-            or take a sample), ``out_of_range`` (alpha: differences too small or too great to
-            square).
-        units: units with two ratings or more: those that the value speaks of.
+            ``too_many_values`` (alpha would need too much memory, except at the level
+            ``interval``: round the values, group them into classes, or take a sample),
+            ``out_of_range`` (alpha: differences too small or too large to square).
+        units: units with two ratings or more, which the value covers.
         raw: share of agreeing pairs of ratings, averaged over these units, from 0 to 1.
         prevalence: share of each class among the ratings of these units.
     """
@@ -68,7 +66,7 @@ class Agreement:
     prevalence: Mapping[Rating, float]
 
     def as_json(self) -> dict[str, Any]:
-        """The published form; classes are texts, as in any JSON object."""
+        """Return the published form; classes are strings, as keys of JSON objects."""
         return {
             "statistic": self.statistic,
             "value": self.value,
@@ -84,13 +82,13 @@ def _name(rating: Rating) -> str:
 
 
 class Ratings:
-    """Ratings of many units, counted by pattern: most units look like many others.
+    """Ratings of many units, counted by pattern, since most patterns repeat.
 
     Args:
-        patterns: how many units have each pattern of ratings; the units are of one shape.
+        patterns: number of units with each pattern of ratings; all patterns have one length.
 
     Raises:
-        UsageError: units have different numbers of places, or a rating is no finite number.
+        UsageError: patterns differ in length, or a rating is not finite.
     """
 
     def __init__(self, patterns: Mapping[Pattern, int]) -> None:
@@ -104,9 +102,9 @@ class Ratings:
             if isinstance(rating, float) and not math.isfinite(rating):
                 raise UsageError(f"a rating is {rating}; give finite numbers, and None for a gap")
         self.raters = max(shapes, default=0)
-        """Places for ratings in each unit."""
+        """Number of raters."""
         self.all: dict[Pattern, int] = {p: n for p, n in patterns.items() if n and _given(p)}
-        """Units with a rating at all."""
+        """Units with at least one rating."""
         self.paired: dict[Pattern, int] = {
             p: n for p, n in self.all.items() if len(_given(p)) >= PAIR
         }
@@ -114,7 +112,7 @@ class Ratings:
 
     @classmethod
     def of(cls, units: Iterable[Sequence[Rating | None]]) -> Self:
-        """Count units; each is a sequence with one place a rater."""
+        """Count units, each a sequence with one entry per rater."""
         return cls(Counter(tuple(unit) for unit in units))
 
     @property
@@ -135,7 +133,7 @@ class Ratings:
 
     @property
     def classes(self) -> Counter[Rating]:
-        """How often each rating was given to a unit with two or more."""
+        """Count of each rating among units with two ratings or more."""
         found: Counter[Rating] = Counter()
         for pattern, count in self.paired.items():
             for rating in _given(pattern):
@@ -148,7 +146,7 @@ def _given(pattern: Pattern) -> list[Rating]:
 
 
 def _agreeing_pairs(pattern: Pattern) -> Fraction:
-    """Share of the pairs of ratings in a unit that are equal."""
+    """Return the share of equal pairs among the pairs of ratings of a unit."""
     given = _given(pattern)
     agreeing = sum(count * (count - 1) for count in Counter(given).values())
     return Fraction(agreeing, len(given) * (len(given) - 1))
@@ -157,19 +155,18 @@ def _agreeing_pairs(pattern: Pattern) -> Fraction:
 def cohen_kappa(
     ratings: Ratings, *, weights: Weights = "unweighted", scale: Sequence[Rating] | None = None
 ) -> Agreement:
-    """Cohen's kappa of two raters; units that one of them left out do not count.
+    """Return Cohen's kappa of two raters; units with one rating are ignored.
 
-    One minus observed over expected disagreement (Cohen 1960, 1968). It is exactly 0 where one
-    rater gives always the same rating and the other does not.
+    One minus observed over expected disagreement (Cohen 1960, 1968). It is exactly 0 if one rater
+    always gives the same rating and the other does not.
 
     Args:
-        ratings: ratings with two places a unit.
-        weights: whether all disagreements weigh the same, or as their distance on the scale, or
-            as its square.
+        ratings: ratings by two raters.
+        weights: weight of a disagreement: 1, its distance on the scale, or the squared distance.
         scale: all classes in order, for the weights; by default those that occur, sorted.
 
     Raises:
-        UsageError: there are more than two raters, or the classes have no order to weigh by.
+        UsageError: there are more than two raters, or the classes have no order.
     """
     name = "cohen_kappa" if weights == "unweighted" else f"cohen_kappa:{weights}"
     if ratings.raters > PAIR:
@@ -203,7 +200,7 @@ def _weigher(
 
 
 def _ordered(ratings: Ratings, scale: Sequence[Rating] | None) -> list[Rating]:
-    """The classes in order: those of the scale, or those that occur.
+    """Return the classes in order: those of the scale, or those that occur.
 
     Raises:
         UsageError: a rating is not on the scale, or the ratings cannot be sorted.
@@ -223,10 +220,10 @@ def _ordered(ratings: Ratings, scale: Sequence[Rating] | None) -> list[Rating]:
 
 
 def fleiss_kappa(ratings: Ratings) -> Agreement:
-    """Fleiss' kappa of any raters, where every unit has the same number of ratings.
+    """Return Fleiss' kappa of any number of raters (Fleiss 1971).
 
-    The raters of one unit need not be those of another (Fleiss 1971). Undefined as
-    ``unequal_raters`` where units differ in their number of ratings.
+    Units may have different raters, but need the same number of ratings: otherwise undefined as
+    ``unequal_raters``.
     """
     sizes = {len(_given(pattern)) for pattern in ratings.all}
     if len(sizes) > 1:
@@ -241,15 +238,14 @@ def _fleiss(ratings: Ratings) -> float:
 
 
 def gwet_ac1(ratings: Ratings, *, scale: Sequence[Rating] | None = None) -> Agreement:
-    """Gwet's AC1 of two or more raters; gaps are allowed.
+    """Return Gwet's AC1 of two or more raters; gaps are allowed.
 
-    Chance agreement is reckoned from how evenly the classes are used (Gwet 2008), so that a rare
-    class does not pull the value down as it does with kappa. Units with one rating count for
-    the shares of the classes.
+    Chance agreement follows from how evenly the classes are used (Gwet 2008), so that a rare class
+    does not lower the value as with kappa. Units with one rating count for the shares of classes.
 
     Args:
         ratings: the ratings.
-        scale: all classes that could be given; by default those that occur.
+        scale: all possible classes; by default those that occur.
     """
     return _agreement("gwet_ac1", ratings, lambda: _ac1(ratings, scale))
 
@@ -267,24 +263,24 @@ def _ac1(ratings: Ratings, scale: Sequence[Rating] | None) -> float:
 
 
 def _above_chance(ratings: Ratings, chance: Fraction) -> float:
-    """What is agreed above chance, as a share of what could be."""
+    """Return agreement above chance as a share of the largest possible."""
     return float(((ratings.raw or 0) - chance) / (1 - chance))
 
 
 def krippendorff_alpha(
     ratings: Ratings, *, level: Level = "nominal", scale: Sequence[Rating] | None = None
 ) -> Agreement:
-    """Krippendorff's alpha of any number of raters; gaps are allowed.
+    """Return Krippendorff's alpha of any number of raters; gaps are allowed.
 
     Args:
         ratings: the ratings.
-        level: what differences mean: ``nominal`` any difference is the same, ``ordinal`` ranks,
-            ``interval`` differences of numbers, ``ratio`` differences in relation to their size.
+        level: level of measurement: ``nominal`` for classes, ``ordinal`` for ranks, ``interval``
+            for differences of numbers, ``ratio`` for differences relative to their size.
         scale: all classes in order, for ``ordinal``; by default those that occur, sorted.
 
     Raises:
-        UsageError: the ratings cannot be ordered, or are no numbers, as the level needs them; for
-            ``ratio``, one is below 0.
+        UsageError: the level needs an order or numbers that the ratings lack; for ``ratio``, a
+            rating is below 0.
     """
     values = _values(ratings, level, scale)
     name = f"krippendorff_alpha:{level}"
@@ -298,7 +294,7 @@ def krippendorff_alpha(
 def _values(
     ratings: Ratings, level: Level, scale: Sequence[Rating] | None
 ) -> Mapping[Rating, float]:
-    """The number that stands for each class: its place, or its value where differences count."""
+    """Return the number of each class: its rank, or its value where differences count."""
     found = ratings.classes
     if level == "nominal":
         return {rating: float(place) for place, rating in enumerate(found)}
@@ -313,7 +309,7 @@ def _values(
 
 
 def _interval_alpha(ratings: Ratings, values: Mapping[Rating, float]) -> float:
-    """Alpha where squared differences count: sums are enough, however many values there are."""
+    """Return alpha at the level ``interval`` from sums, for any number of distinct values."""
     observed, every = Fraction(), _Squares()
     for pattern, count in ratings.paired.items():
         unit = _Squares()
@@ -326,7 +322,7 @@ def _interval_alpha(ratings: Ratings, values: Mapping[Rating, float]) -> float:
 
 @dataclass
 class _Squares:
-    """Sums over numbers, from which the squared differences of all pairs follow."""
+    """Sums from which the squared differences of all pairs follow."""
 
     count: int = 0
     total: Fraction = Fraction()
@@ -344,7 +340,7 @@ class _Squares:
 
 
 def _alpha(ratings: Ratings, level: Level, values: Mapping[Rating, float]) -> float | None:
-    import krippendorff  # noqa: PLC0415 - it loads numpy
+    import krippendorff  # noqa: PLC0415 - loads numpy
     import numpy as np  # noqa: PLC0415
 
     place = {rating: column for column, rating in enumerate(values)}
@@ -363,18 +359,18 @@ def _alpha(ratings: Ratings, level: Level, values: Mapping[Rating, float]) -> fl
 
 
 def _agreement(name: str, ratings: Ratings, compute: Callable[[], float | None]) -> Agreement:
-    """Compute a coefficient where it is defined."""
+    """Return a coefficient, undefined if nothing can be compared."""
     reason = next(_reasons(ratings), None)
     if reason:
         return without_value(name, ratings, reason)
     value = compute()
     if value is None:
         return without_value(name, ratings, OUT_OF_RANGE)
-    return _beside(name, ratings, value, None)
+    return _with_raw(name, ratings, value, None)
 
 
 def _reasons(ratings: Ratings) -> Iterator[str]:
-    """Why no coefficient has a value."""
+    """Yield the reason why every coefficient is undefined, if any."""
     if not ratings.all:
         yield TOO_FEW_UNITS
     elif not ratings.paired:
@@ -384,12 +380,12 @@ def _reasons(ratings: Ratings) -> Iterator[str]:
 
 
 def without_value(name: str, ratings: Ratings, reason: str) -> Agreement:
-    """No coefficient, and why, beside raw agreement and prevalence."""
-    return _beside(name, ratings, None, reason)
+    """Return an undefined coefficient with raw agreement and prevalence."""
+    return _with_raw(name, ratings, None, reason)
 
 
-def _beside(name: str, ratings: Ratings, value: float | None, undefined: str | None) -> Agreement:
-    """A coefficient, or why there is none, beside raw agreement and prevalence."""
+def _with_raw(name: str, ratings: Ratings, value: float | None, undefined: str | None) -> Agreement:
+    """Return a coefficient, or its reason, with raw agreement and prevalence."""
     raw, classes = ratings.raw, ratings.classes
     total = classes.total()
     return Agreement(

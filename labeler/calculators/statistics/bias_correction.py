@@ -1,13 +1,13 @@
-"""Means that a judge's verdicts give, set right by a sample that people judged too.
+"""A judge's means, corrected by human labels of a sample of its records.
 
-Two ways, and what both rest on. PPI++ (Angelopoulos, Duchi, Zrnic 2023, arXiv 2311.01453) moves
-the judge's mean by how far the judge is off on the sample, and trusts the judge as far as it goes
-with people: any numbers. The error-corrected proportion (arXiv 2511.21140, after Rogan and Gladen
-1978, with the interval of Lang and Reiczigel 2014) reckons back from how often the judge says yes
-to how often people would, by its sensitivity and specificity on the sample: yes or no only.
+PPI++ (Angelopoulos, Duchi, Zrnic 2023, arXiv 2311.01453) shifts the judge's mean by its error on
+the sample, weighted by its correlation with people; it applies to any numbers. The error-corrected
+proportion (arXiv 2511.21140, after Rogan and Gladen 1978, with the interval of Lang and Reiczigel
+2014) converts the judge's share of yes to that of people by sensitivity and specificity on the
+sample; it applies to yes-or-no values.
 
-Both hold if the sample was drawn at random from the records that they speak of, and their
-intervals if it is large. What is not so, or not known, comes back as a warning beside the value.
+Both are valid for a random sample of the records, and their intervals for a large one. Conditions
+that fail or are unknown are returned as warnings.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from labeler.calculators.statistics.intervals import LEVEL, Interval, mean_inter
 from labeler.errors import UsageError
 
 FEWEST_LABELS = 100
-"""Human labels under which the intervals of either method cannot be relied on."""
+"""Human labels below which the intervals of either method are unreliable."""
 FEWEST_OF_A_KIND = 10
-"""Human yeses, and noes, under which sensitivity and specificity are mere guesses."""
+"""Human yeses, and noes, below which sensitivity and specificity are unreliable."""
 UNLIKE = 3.0
-"""Standard errors between the judge's means on sample and rest that chance hardly explains."""
+"""Standard errors between the judge's means on sample and rest from which a warning is given."""
 
 NO_LABELS = "no_human_labels"
 TOO_FEW_LABELS = "too_few_human_labels"
@@ -41,21 +41,19 @@ _PAIR = 2
 
 @dataclass(frozen=True)
 class Corrected:
-    """A mean with what it rests on.
+    """A corrected mean with its basis.
 
     Attributes:
         method: ``plain`` (the judge alone), ``ppi++`` or ``error-corrected``.
-        value: the mean; ``None`` where it is undefined.
-        interval: where the true mean would lie; ``None`` where the value is undefined, or rests on
-            one record.
-        undefined: why there is no value, such as ``no_human_labels``.
-        labelled: records that people judged too.
-        unlabelled: records that the judge alone judged.
-        warnings: conditions that do not hold or are not known to, in plain English.
-        weight: PPI++: how far the judge is trusted, from 0 (not at all: the mean is that of the
-            human labels) to 1.
-        sensitivity: how often the judge says yes where people do.
-        specificity: how often it says no where people do.
+        value: the mean; ``None`` if undefined.
+        interval: confidence interval of the mean; ``None`` if undefined, or for one record.
+        undefined: reason of a missing value, such as ``no_human_labels``.
+        labelled: records with human labels.
+        unlabelled: records with the judge's labels only.
+        warnings: conditions that fail or are unknown, in plain English.
+        weight: PPI++: weight of the judge, from 0 (the mean of the human labels) to 1.
+        sensitivity: share of human yeses that the judge calls yes.
+        specificity: share of human noes that the judge calls no.
     """
 
     method: str
@@ -70,7 +68,7 @@ class Corrected:
     specificity: float | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """The published form."""
+        """Return the published form."""
         interval = self.interval
         return {
             "method": self.method,
@@ -88,10 +86,10 @@ class Corrected:
 
 
 def plain_mean(values: Sequence[float], *, level: float = LEVEL) -> Corrected:
-    """The mean of values as they are, with the interval that summaries give it.
+    """Return the uncorrected mean, with the interval of summaries.
 
     Raises:
-        UsageError: a value is no finite number, or the level is not between 0 and 1.
+        UsageError: a value is not finite, or the level is not between 0 and 1.
     """
     _check(values, level)
     if not values:
@@ -110,22 +108,21 @@ def ppi_mean(
     level: float = LEVEL,
     random_sample: bool = False,
 ) -> Corrected:
-    """The PPI++ mean: what people would give on average, estimated with the judge's help.
+    """Return the PPI++ estimate of the mean of human values.
 
     Args:
-        people: the values that people gave to the records of the sample.
+        people: human values of the sample.
         judge: the judge's values of the same records, in the same order.
         judge_alone: the judge's values of all other records.
-        weight: how far to trust the judge; by default, what makes the interval shortest, kept
-            between 0 and 1.
-        bounds: least and greatest value that the mean can have, such as 0 and 1 of a share; value
-            and interval are cut to them.
-        level: confidence level of the interval, between 0 and 1.
-        random_sample: whether the sample is known to have been drawn at random.
+        weight: weight of the judge, 0 to 1; by default the one with the shortest interval.
+        bounds: lowest and highest possible mean, such as 0 and 1 for shares; value and interval
+            are clipped to them.
+        level: confidence level, between 0 and 1.
+        random_sample: True if the sample is known to be random.
 
     Raises:
-        UsageError: people and judge differ in number, a value is no finite number, the weight is
-            not between 0 and 1, or the level is out of range.
+        UsageError: people and judge differ in number, a value is not finite, or the weight or the
+            level is out of range.
     """
     _check([*people, *judge, *judge_alone], level)
     if len(people) != len(judge):
@@ -140,7 +137,7 @@ def ppi_mean(
         return Corrected("ppi++", None, None, reason, len(people), len(judge_alone))
     trust = _best_weight(people, judge, judge_alone) if weight is None else weight
     if not judge_alone:
-        trust = 0.0  # there is nothing to carry over to
+        trust = 0.0  # no records to extrapolate to
     errors = [mine - trust * theirs for mine, theirs in zip(people, judge, strict=True)]
     mean, variance = fmean(errors), _variance(errors) / len(errors)
     if judge_alone:
@@ -162,13 +159,13 @@ def ppi_mean(
 def _best_weight(
     people: Sequence[float], judge: Sequence[float], judge_alone: Sequence[float]
 ) -> float:
-    """The weight that makes the variance of the estimate least.
+    """Return the weight with the smallest variance of the estimate.
 
     With covariance c of people and judge, and variance v of the judge, the variance of the mean is
-    a constant + (w²v - 2wc)/n + w²v/N, which is least at w = c / (v·(1 + n/N)).
+    a constant + (w²v - 2wc)/n + w²v/N, with its minimum at w = c / (v·(1 + n/N)).
     """
     everything = [*judge, *judge_alone]
-    # n - 1 here and n in the covariance are those of the method's published implementation.
+    # n - 1 here and n in the covariance follow the published implementation.
     spread = _variance(everything) * len(everything) / (len(everything) - 1)
     if not spread or not judge_alone:
         return 0.0
@@ -182,16 +179,16 @@ def _best_weight(
 
 @dataclass(frozen=True)
 class JudgeErrors:
-    """How the judge did on the records that people judged too, as counts."""
+    """The judge's confusion counts on the records with human labels."""
 
     human_yes: int
-    """Records that people said yes to."""
+    """Records with a human yes."""
     both_yes: int
-    """Those of them that the judge said yes to."""
+    """Records with a yes of both."""
     human_no: int
-    """Records that people said no to."""
+    """Records with a human no."""
     both_no: int
-    """Those of them that the judge said no to."""
+    """Records with a no of both."""
 
     def __post_init__(self) -> None:
         if not (0 <= self.both_yes <= self.human_yes and 0 <= self.both_no <= self.human_no):
@@ -199,7 +196,7 @@ class JudgeErrors:
 
     @classmethod
     def of(cls, people: Sequence[float], judge: Sequence[float]) -> JudgeErrors:
-        """Count verdicts, 1 for yes and 0 for no, of the same records in the same order.
+        """Count verdicts (1 yes, 0 no) of the same records in the same order.
 
         Raises:
             UsageError: people and judge differ in number, or a verdict is neither 0 nor 1.
@@ -223,17 +220,17 @@ def corrected_proportion(
     level: float = LEVEL,
     random_sample: bool = False,
 ) -> Corrected:
-    """How often people would say yes, reckoned back from how often the judge does.
+    """Return the error-corrected estimate of the share of human yeses.
 
     With the judge's share of yes p, specificity q0 and sensitivity q1: (p + q0 - 1)/(q0 + q1 - 1),
-    kept between 0 and 1.
+    clipped to 0 and 1.
 
     Args:
-        judged_yes: records that the judge said yes to, among those that people did not judge.
-        judged: all records that people did not judge.
-        errors: how the judge did on the records that people judged.
-        level: confidence level of the interval, between 0 and 1.
-        random_sample: whether these are known to have been drawn at random.
+        judged_yes: records without human labels that the judge calls yes.
+        judged: all records without human labels.
+        errors: the judge's confusion counts on the records with human labels.
+        level: confidence level, between 0 and 1.
+        random_sample: True if the records with human labels are known to be a random sample.
 
     Raises:
         UsageError: the counts do not fit together, or the level is out of range.
@@ -242,7 +239,7 @@ def corrected_proportion(
     if not 0 <= judged_yes <= judged:
         raise UsageError(f"the judge said yes {judged_yes} times to {judged} records")
     labelled = errors.human_yes + errors.human_no
-    reason = _why_not(judged, errors)
+    reason = _undefined_reason(judged, errors)
     if reason:
         return Corrected("error-corrected", None, None, reason, labelled, judged)
     sensitivity = errors.both_yes / errors.human_yes
@@ -261,8 +258,8 @@ def corrected_proportion(
     )
 
 
-def _why_not(judged: int, errors: JudgeErrors) -> str | None:
-    """Why there is no corrected proportion."""
+def _undefined_reason(judged: int, errors: JudgeErrors) -> str | None:
+    """Return the reason why the corrected proportion is undefined, or ``None``."""
     if not errors.human_yes + errors.human_no:
         return NO_LABELS
     if not judged:
@@ -279,17 +276,17 @@ def _why_not(judged: int, errors: JudgeErrors) -> str | None:
 def _interval_of_proportion(
     judged_yes: int, judged: int, errors: JudgeErrors, level: float
 ) -> Interval:
-    """The interval, from counts moved a little towards one half so that it holds for few of them.
+    """Return the interval of Lang and Reiczigel, from adjusted counts.
 
-    The judge's share gets z²/2 yeses in z² records more, sensitivity and specificity one in two;
-    the middle is moved by what the curvature of the quotient adds on average.
+    The judge's share gets z²/2 yeses in z² additional records, sensitivity and specificity one in
+    two; the midpoint is shifted by the second-order bias of the quotient.
     """
     z = _quantile(level)
     n, yes, no = judged + z**2, errors.human_yes + 2, errors.human_no + 2
     share = (judged_yes + z**2 / 2) / n
     q1, q0 = (errors.both_yes + 1) / yes, (errors.both_no + 1) / no
     gain = q0 + q1 - 1
-    if gain <= 0:  # the few added counts took away what little the judge knew
+    if gain <= 0:  # the adjusted counts leave no information
         return Interval(0.0, 1.0, level, "error-corrected")
     middle = (share + q0 - 1) / gain
     on_no = (1 - middle) * q0 * (1 - q0) / no
@@ -302,7 +299,7 @@ def _interval_of_proportion(
 
 
 def _sample_warnings(labelled: int, *, random_sample: bool) -> Iterator[str]:
-    """Which conditions on the sample do not hold or are not known to."""
+    """Yield the conditions on the sample that fail or are unknown."""
     if not random_sample:
         yield (
             "it is not known that the human-judged records were drawn at random; if they were "
@@ -339,13 +336,13 @@ def _mean_warnings(
 
 
 def _unlike(sample: Sequence[float], rest: Sequence[float]) -> bool:
-    # One spread for both: a few equal values would seem to have none.
+    # Pooled, because a few equal values would have no spread of their own.
     spread = _variance([*sample, *rest]) * (1 / len(sample) + 1 / len(rest))
     return abs(fmean(sample) - fmean(rest)) > UNLIKE * math.sqrt(spread)
 
 
 def _proportion_warnings(errors: JudgeErrors, raw: float, *, random_sample: bool) -> Iterator[str]:
-    """As for a mean; but the judge's errors may be measured on yeses and noes drawn apart."""
+    """Yield the conditions of a proportion that fail or are unknown."""
     yield from _sample_warnings(errors.human_yes + errors.human_no, random_sample=random_sample)
     for count, verdict in ((errors.human_yes, "yes"), (errors.human_no, "no")):
         if count < FEWEST_OF_A_KIND:
@@ -370,11 +367,11 @@ def _check(values: Sequence[float], level: float) -> None:
 
 
 def _quantile(level: float) -> float:
-    """Standard errors on either side of the mean of a normal distribution."""
+    """Return the half-width of a normal interval in standard errors."""
     return NormalDist().inv_cdf((1 + level) / 2)
 
 
 def _variance(values: Sequence[float]) -> float:
-    """Mean squared distance from the mean."""
+    """Return the mean squared distance from the mean."""
     mean = fmean(values)
     return math.fsum((value - mean) ** 2 for value in values) / len(values)

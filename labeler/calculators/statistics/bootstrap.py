@@ -1,12 +1,11 @@
 """The bootstrap: ratios of sums over samples drawn with replacement.
 
-Metrics take few distinct values, so a sample of 100,000 records is drawn as how often each distinct
-value comes: one multinomial draw, exactly as if record after record were drawn.
+Metrics take few distinct values. A sample of 100,000 records is therefore one multinomial draw of
+the count of each distinct value, with the same distribution as record-by-record draws.
 
-Where there are many records and nearly as many values, the draw is of how many come from each of a
-few hundred narrow ranges. What values within their ranges add is a sum of very many very small
-differences: it is drawn as the normal variable that it is. It makes less than a ten-thousandth of
-the variance.
+With many records and nearly as many distinct values, the draw is of the count in each of a few
+hundred narrow ranges. The deviations within the ranges are sums of many small differences and are
+drawn from a normal distribution; they make less than a ten-thousandth of the variance.
 """
 
 from __future__ import annotations
@@ -33,22 +32,22 @@ Floats = NDArray[np.float64]
 BCA = "bca"
 
 _DISTINCT_SHARE = 20
-"""Counting distinct units pays where there are so many times more units."""
+"""Units per distinct unit from which draws are counts."""
 _MANY = 10_000
-"""From so many records on, more than so many distinct values are drawn by ranges."""
+"""Records from which draws are by ranges, if there are more distinct values than ranges."""
 _RANGES = 256
 _CELLS = 1 << 21
-"""Numbers held at once: 16 MB."""
+"""Numbers in memory at once: 16 MB."""
 
 
 @dataclass(frozen=True)
 class Units:
-    """What is drawn: records or groups, equal ones counted.
+    """The units that are resampled: distinct records or groups with their counts.
 
     Attributes:
-        numerators: of each distinct unit, in order, so that a seed means the same draw.
+        numerators: of each distinct unit, sorted, so that a seed means the same draw.
         denominators: of each distinct unit, above 0.
-        counts: how many units are so.
+        counts: number of units equal to each.
     """
 
     numerators: Floats
@@ -57,7 +56,7 @@ class Units:
 
     @property
     def total(self) -> int:
-        """How many units there are."""
+        """Number of units."""
         return int(self.counts.sum())
 
     @property
@@ -67,7 +66,7 @@ class Units:
         return top / math.fsum(self.counts * self.denominators)
 
     def listed(self) -> list[Unit]:
-        """The same, one by one."""
+        """Return the distinct units as a list."""
         parts = (self.numerators.tolist(), self.denominators.tolist(), self.counts.tolist())
         return list(map(Unit, *parts))
 
@@ -77,7 +76,7 @@ def units_of(
     denominators: Sequence[float],
     groups: Sequence[Hashable] | None,
 ) -> Units:
-    """Count records, or groups of records, that are equal."""
+    """Return records, or groups of records, as distinct units with counts."""
     top, bottom = (np.asarray(part, dtype=np.float64) for part in (numerators, denominators))
     if groups is not None:
         top, bottom = _group_sums(top, bottom, _codes(groups))
@@ -85,31 +84,31 @@ def units_of(
 
 
 def counted_units(values: Floats, counts: NDArray[np.int64]) -> Units:
-    """Records whose distinct values, in order, were counted already."""
+    """Return the units of sorted distinct values with their counts."""
     return Units(values, np.ones(len(values)), counts)
 
 
 def grouped_units(values: Floats, groups: NDArray[np.int64]) -> Units:
-    """Groups of records, which have numbers, counted where they are equal."""
+    """Return the units of numbered groups of records."""
     return _counted(*_group_sums(values, np.ones(len(values)), groups))
 
 
 def _counted(top: Floats, bottom: Floats) -> Units:
     there = bottom > 0
-    # A complex number is a pair that numpy sorts and compares as one.
+    # numpy sorts and compares complex numbers as pairs.
     pairs, counts = np.unique(top[there] + 1j * bottom[there], return_counts=True)
     return Units(pairs.real.copy(), pairs.imag.copy(), counts)
 
 
 def _codes(groups: Sequence[Hashable]) -> NDArray[np.int64]:
-    """Number the groups; ``None`` is a new one each time."""
+    """Number the groups; each ``None`` is a group of its own."""
     known: dict[object, int] = {}
     keys = (object() if group is None else group for group in groups)
     return np.fromiter((known.setdefault(key, len(known)) for key in keys), np.int64, len(groups))
 
 
 def _group_sums(top: Floats, bottom: Floats, codes: NDArray[np.int64]) -> tuple[Floats, Floats]:
-    """Sum each group's records, in an order of their own: sums must not hang on the rows' order."""
+    """Sum each group's records in sorted order, so that sums do not depend on the rows' order."""
     if not len(codes):
         return top, bottom
     order = np.lexsort((bottom, top, codes))
@@ -120,20 +119,22 @@ def _group_sums(top: Floats, bottom: Floats, codes: NDArray[np.int64]) -> tuple[
 def interval_of(
     units: Units, *, resamples: int, level: float, seed: int, bounded: bool = True
 ) -> tuple[float, float, str] | None:
-    """Both ends of an interval of the ratio, and the method; ``None`` where there is none.
+    """Return both ends of an interval of the ratio and its method, or ``None``.
 
     Args:
-        units: what is drawn.
-        resamples: how many samples are drawn.
-        level: of the interval.
-        seed: of the draw.
-        bounded: whether units that lie from 0 to 1 cannot but do so.
+        units: the units to resample.
+        resamples: number of samples.
+        level: confidence level.
+        seed: of the random generator.
+        bounded: True if units cannot lie outside 0 to 1.
     """
     if units.total < 2:  # noqa: PLR2004 - one unit does not vary
         return None
     deviations = units.numerators - units.ratio * units.denominators
     varies = bool(np.abs(deviations).max() > SAME * np.abs(units.numerators).max())
-    scarce = not varies or len(units.counts) <= FEW  # among more, as many differ from the commonest
+    scarce = (
+        not varies or len(units.counts) <= FEW
+    )  # with more, at least FEW differ from the commonest
     ends = effective_wilson(units.listed(), level) if bounded and scarce else None
     if ends:
         return *ends, EFFECTIVE
@@ -146,12 +147,12 @@ def interval_of(
 
 
 def _bca(units: Units, deviations: Floats, drawn: Floats, quantile: float) -> tuple[float, float]:
-    """Bias-corrected and accelerated percentiles, with Student's quantile for the normal one.
+    """Return bias-corrected and accelerated percentiles, with Student's quantile.
 
-    B. Efron, Better Bootstrap Confidence Intervals, JASA 1987. The percentiles lie further out by
-    what T. Hesterberg, What Teachers Should Know About the Bootstrap, 2015, calls expansion: a
-    sample's own spread is a little too small. For a ratio of sums the jackknife's acceleration is
-    that of the deviations.
+    Source: B. Efron, Better Bootstrap Confidence Intervals, JASA 1987. The percentiles are expanded
+    (T. Hesterberg, What Teachers Should Know About the Bootstrap, 2015), since the spread of a
+    sample is slightly too small. For a ratio of sums the jackknife's acceleration is that of the
+    deviations.
     """
     normal = NormalDist()
     wide = quantile * math.sqrt(units.total / (units.total - 1))
@@ -170,7 +171,7 @@ def _bca(units: Units, deviations: Floats, drawn: Floats, quantile: float) -> tu
 
 
 def _share_below(drawn: Floats, ratio: float) -> float:
-    """Share of the draws below the ratio, ties by half; never quite 0 or 1."""
+    """Return the share of draws below the ratio, ties by half; between 0 and 1."""
     slack = SAME * max(abs(ratio), float(np.abs(drawn).max()))
     below, up_to = np.searchsorted(drawn, [ratio - slack, ratio + slack])
     share = float(below + up_to) / 2 / len(drawn)
@@ -178,7 +179,7 @@ def _share_below(drawn: Floats, ratio: float) -> float:
 
 
 def _drawn(units: Units, resamples: int, seed: int) -> Iterator[Floats]:
-    """Ratios of samples of as many units as there are, in portions that bound the memory."""
+    """Yield the ratios of samples in portions that bound memory."""
     total = units.total
     rng = np.random.default_rng(seed)
     alike = bool((units.denominators == units.denominators[0]).all())
@@ -194,14 +195,14 @@ def _drawn(units: Units, resamples: int, seed: int) -> Iterator[Floats]:
 
 
 def _by_counts(units: Units, samples: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
-    """Draw how often each distinct unit comes."""
+    """Draw the count of each distinct unit."""
     counts = rng.multinomial(units.total, units.counts / units.total, size=samples)
     weights = counts.astype(np.float64)
     return weights @ units.numerators, weights @ units.denominators
 
 
 def _by_ranges(units: Units, resamples: int, rng: np.random.Generator) -> Iterator[Floats]:
-    """Draw how many records, which all have the same denominator, come from each narrow range."""
+    """Draw counts by narrow ranges of records with equal denominators."""
     lowest, highest = units.numerators[[0, -1]]
     places = (units.numerators - lowest) / (highest - lowest) * _RANGES
     ranges = np.minimum(places.astype(np.int64), _RANGES - 1)
@@ -219,7 +220,7 @@ def _by_ranges(units: Units, resamples: int, rng: np.random.Generator) -> Iterat
 
 
 def _one_by_one(units: Units, samples: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
-    """Draw unit after unit, where they are nearly all distinct."""
+    """Draw unit by unit; for units that are nearly all distinct."""
     chosen = rng.integers(units.total, size=(samples, units.total), dtype=np.uint32)
     top, bottom = (
         _sums(np.repeat(part, units.counts), chosen)
@@ -229,7 +230,7 @@ def _one_by_one(units: Units, samples: int, rng: np.random.Generator) -> tuple[F
 
 
 def _sums(numbers: Floats, chosen: NDArray[np.uint32]) -> Floats:
-    if numbers.min() == numbers.max():  # records, each of which counts one
+    if numbers.min() == numbers.max():  # equal numbers, such as denominators of 1
         return np.full(len(chosen), numbers[0] * len(numbers))
     found: Floats = numbers[chosen].sum(axis=1)
     return found

@@ -1,9 +1,8 @@
-"""Paired comparison: what the differences over the same records tell of two systems or judges.
+"""Paired comparison of two systems or judges on the same records.
 
-Every function takes differences, one a pair, so whoever calls decides which of the two is
-subtracted. Where pairs share something that may move them together, such as their question,
-``groups`` names it for each pair: then groups are resampled, and change their sign, as a whole.
-``None`` in the place of a group makes a pair a group of its own.
+Every function takes the differences, one per pair; the caller decides the direction. Pairs that
+depend on each other, such as those of one question, have the same entry in ``groups``: groups are
+resampled, and change sign, as a whole. ``None`` makes a pair a group of its own.
 """
 
 from __future__ import annotations
@@ -30,34 +29,34 @@ from labeler.errors import UsageError
 Floats = NDArray[np.float64]
 
 MOST_ENUMERATED = 20
-"""Non-zero differences up to which all 2^n signs are gone through: a million sums."""
+"""Non-zero differences up to which all 2^n sign assignments are enumerated."""
 _TABLE = 8
-"""Differences whose signs are drawn at once: a byte picks one of their 256 sums."""
+"""Differences whose signs are drawn together: a byte selects one of their 256 sums."""
 _DRAWS = 1 << 16
-"""Sums that are drawn at a time, so that memory does not grow with their number."""
+"""Sums drawn at a time, to bound memory."""
 _TIE = 1e-11
-"""Sums that differ by less, as a share of all differences' sizes, are one sum: what parts them is
-rounding. Ties count as extreme, which can only raise a p value."""
+"""Sums that differ by less, relative to the sum of absolute differences, are ties due to rounding.
+Ties count as extreme, which can only raise a p-value."""
 _FEW = 12
-"""Pairs or groups that differ, below which an interval is adjusted."""
+"""Pairs or groups with a difference below which an interval is adjusted."""
 _WHOLE_NUMBERS = 1_000
-"""Trials up to which a binomial tail is summed in integers; beyond, in logarithms."""
+"""Trials up to which a binomial tail is summed in integers; beyond, with logarithms."""
 
 Method = Literal["exact", "binomial", "monte_carlo"]
 
 
 @dataclass(frozen=True, slots=True)
 class PValue:
-    """How often signs at random give a difference at least as large, in either direction.
+    """A two-sided p-value: the probability of a difference as extreme under random signs.
 
     Attributes:
-        value: more than 0, at most 1.
-        method: ``exact`` went through all signs, ``binomial`` counted them (differences of one
-            size need no more), ``monte_carlo`` drew some.
-        extreme: assignments of signs at least as extreme; of a drawn p value the observed one is
-            among them, as Phipson and Smyth advise. ``None`` for ``binomial``.
-        assignments: assignments gone through or drawn, the observed one included; ``None`` for
-            ``binomial``.
+        value: above 0, at most 1.
+        method: ``exact`` for all sign assignments, ``binomial`` for differences of one size,
+            ``monte_carlo`` for random sign assignments.
+        extreme: number of sign assignments at least as extreme, with the observed one for
+            ``monte_carlo`` (Phipson and Smyth 2010). ``None`` for ``binomial``.
+        assignments: number of enumerated or drawn sign assignments, with the observed one; ``None``
+            for ``binomial``.
     """
 
     value: float
@@ -67,10 +66,10 @@ class PValue:
 
 
 def mean_difference(differences: Sequence[float]) -> float | Undefined:
-    """Mean of the differences; undefined (``no_pairs``) where there is none.
+    """Return the mean of the differences; undefined (``no_pairs``) without pairs.
 
     Raises:
-        UsageError: a difference is no finite number.
+        UsageError: a difference is not finite.
     """
     checked = _checked(differences)
     return math.fsum(checked) / len(checked) if len(checked) else Undefined("no_pairs")
@@ -85,44 +84,43 @@ def paired_interval(
     level: float = LEVEL,
     seed: int = 0,
 ) -> Interval | Undefined:
-    """Bootstrap interval of the mean difference, over pairs or over groups of pairs.
+    """Return the bootstrap interval of the mean difference, over pairs or groups of pairs.
 
-    Where fewer than 12 pairs or groups differ, resampling them cannot show what else there may be:
-    one pair of each extreme, all better and all worse, is then added (the method ends in
-    ``_adjusted``), or, where groups are drawn, one group of each, of the mean size. For yes-or-no
-    values of single pairs that is the adjustment of Bonett and Price 2012; without any difference
-    the interval is about 3 / pairs, or 3 / groups, wide to each side.
+    If fewer than 12 pairs or groups differ, resampling underestimates the variance. One pair of
+    each extreme, all better and all worse, is then added (the method ends in ``_adjusted``), or,
+    with groups, one group of each, of the mean size. For yes-or-no values of single pairs this is
+    the adjustment of Bonett and Price 2012. Without any difference the interval extends about
+    3 / pairs, or 3 / groups, to each side.
 
     Args:
-        differences: one a pair.
-        groups: what each pair belongs to; whole groups are drawn.
-        span: the largest difference that there can be: 1 for shares, 4 for marks of 1 to 5.
-        resamples: how many samples are drawn.
-        level: above 0 and below 1.
+        differences: one per pair.
+        groups: group of each pair; whole groups are resampled.
+        span: the largest possible difference: 1 for shares, 4 for scores from 1 to 5.
+        resamples: number of samples.
+        level: confidence level, above 0 and below 1.
         seed: the same seed gives the same interval.
 
     Returns:
-        The interval; undefined for fewer than two pairs (``too_few_pairs``) or groups of them
-        (``too_few_groups``). Differences that are all alike show no spread; theirs follows from
-        the span alone, and is wide.
+        The interval; undefined for fewer than two pairs (``too_few_pairs``) or groups
+        (``too_few_groups``). Equal differences show no spread; their wide interval follows from
+        the span alone.
 
     Raises:
-        UsageError: a difference is no finite number or larger than the span, the groups are not
-            one a pair, or an option is out of its range.
+        UsageError: a difference is not finite or exceeds the span, groups and pairs differ in
+            number, or an option is out of range.
     """
     units = _units(differences, groups)
     if len(units.pairs) and np.abs(units.pairs).max() > span:
         raise UsageError(f"a difference is larger than the span {span}; give the largest possible")
     if reason := _too_few(units):
         return Undefined(reason)
-    # Differences lie between -span and span; brought to 0 to 1 they are bounded on both sides. As
-    # they are, those that all happen to be 0 or more would pass for shares, and no interval of a
-    # share reaches below 0.
+    # Scaled from (-span, span) to (0, 1), differences are bounded on both sides. Unscaled
+    # differences that are all 0 or more would count as shares, whose intervals never go below 0.
     shares, place = (units.pairs / span + 1) / 2, units.place
     weights = np.ones_like(shares)
     few = np.count_nonzero(units.sums) < _FEW
     if few:
-        # As heavy as the groups beside them: a single pair would vanish among large groups.
+        # As large as the mean group: a single pair would vanish among large groups.
         size = float(units.sizes.mean())
         shares, weights = np.append(shares, (0.0, size)), np.append(weights, (size, size))
         place = [*place, -1, -2]
@@ -136,7 +134,7 @@ def paired_interval(
     )
     if made is None:
         return Undefined("too_few_pairs")
-    # The mean itself is the likeliest value: what is added must not push it out.
+    # The added pairs must not push the mean itself out of its interval.
     mean = math.fsum(units.pairs) / len(units.pairs)
     low, high = (span * (2 * end - 1) for end in (made.low, made.high))
     method = f"{made.method}_adjusted" if few else made.method
@@ -150,18 +148,18 @@ def sign_flip_test(
     resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> PValue | Undefined:
-    """Two-sided permutation test: may the sign of each difference as well be the other one?
+    """Return the two-sided p-value of a sign-flip permutation test.
 
-    Exact for up to 20 non-zero differences, and for any number of one size. Else signs are drawn
-    at random, and the p value is (extreme + 1) / (resamples + 1). Pairs without a difference
-    change no sum and are left out. With groups, a group's sum is one difference.
+    Exact for up to 20 non-zero differences, and for any number of one size. Otherwise signs are
+    drawn at random, and the p-value is (extreme + 1) / (resamples + 1). Pairs without a difference
+    are ignored. With groups, the sum of a group is one difference.
 
     Returns:
-        The p value; undefined without pairs (``no_pairs``) or differences (``no_differences``).
+        The p-value; undefined without pairs (``no_pairs``) or differences (``no_differences``).
 
     Raises:
-        UsageError: a difference is no finite number, the groups are not one a pair, or an option
-            is out of its range.
+        UsageError: a difference is not finite, groups and pairs differ in number, or an option is
+            out of range.
     """
     check_options(resamples=resamples, seed=seed)
     units = _units(differences, groups)
@@ -179,14 +177,14 @@ def sign_flip_test(
 
 
 def mcnemar(gained: int, lost: int) -> PValue | Undefined:
-    """McNemar's exact test of a yes-or-no value: are changes to yes as likely as changes to no?
+    """Return the p-value of McNemar's exact test of a yes-or-no value.
 
     Args:
         gained: independent pairs that changed from no to yes.
         lost: pairs that changed from yes to no.
 
     Returns:
-        The two-sided p value of a fair coin; undefined (``no_differences``) without changes.
+        The two-sided binomial p-value; undefined (``no_differences``) without changes.
 
     Raises:
         UsageError: a count is negative.
@@ -199,15 +197,15 @@ def mcnemar(gained: int, lost: int) -> PValue | Undefined:
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Adjust the p values of several tests, so that 5 % of such families err anywhere at 0.05.
+    """Adjust p-values of several tests by Holm's step-down method.
 
-    Holm's step-down method; it assumes nothing about how the tests depend on each other.
+    It controls the family-wise error rate under any dependence of the tests.
 
     Returns:
-        One adjusted p value for each, in the order given; none is less than what it was.
+        The adjusted p-values in the given order; none is lower than before.
 
     Raises:
-        UsageError: a value is not between 0 and 1.
+        UsageError: a value is not from 0 to 1.
     """
     if wrong := [p for p in p_values if not 0 <= p <= 1]:
         raise UsageError(f"a p value lies between 0 and 1, got {wrong[0]!r}")
@@ -226,25 +224,24 @@ def minimum_detectable_effect(
     alpha: float = 0.05,
     power: float = 0.8,
 ) -> float | Undefined:
-    """The true mean difference that as many pairs with such a spread would most likely show.
+    """Return the smallest true mean difference that such a sample would detect.
 
-    (z(1 - alpha/2) + z(power)) times the standard error of the mean difference; with groups, the
-    error between groups. From normal quantiles: for fewer than about 30 pairs it is too small.
+    It is (z(1 - alpha/2) + z(power)) times the standard error of the mean difference; with groups,
+    the error between groups. Normal quantiles make it too small for fewer than about 30 pairs.
 
     Args:
-        differences: as observed; only their spread and number count.
-        groups: what each pair belongs to.
-        alpha: chance of seeing a difference where there is none, two-sided.
-        power: chance of seeing the effect where it is there.
+        differences: as observed; only their spread and number matter.
+        groups: group of each pair.
+        alpha: two-sided probability of a false positive.
+        power: probability of detecting the effect.
 
     Returns:
-        In the values' own unit, more than 0; undefined where nothing shows a spread, and 0 would
-        claim a certainty that nobody has: ``too_few_pairs``, ``too_few_groups``,
-        ``no_differences``, ``equal_differences``.
+        The effect in the unit of the values, above 0; undefined without an observed spread:
+        ``too_few_pairs``, ``too_few_groups``, ``no_differences``, ``equal_differences``.
 
     Raises:
-        UsageError: a difference is no finite number, the groups are not one a pair, or alpha or
-            power does not lie between 0 and 1.
+        UsageError: a difference is not finite, groups and pairs differ in number, or alpha or power
+            is not between 0 and 1.
     """
     for name, share in (("alpha", alpha), ("power", power)):
         if not 0 < share < 1:
@@ -257,7 +254,7 @@ def minimum_detectable_effect(
 
 
 class _Units(NamedTuple):
-    """What is resampled: pairs, or groups of pairs."""
+    """The units that are resampled: pairs, or groups of pairs."""
 
     pairs: Floats
     """The difference of each pair."""
@@ -283,7 +280,7 @@ def _units(differences: Sequence[float], groups: Sequence[Hashable] | None) -> _
     members: list[list[float]] = [[] for _ in index]
     for unit, difference in zip(place, checked.tolist(), strict=True):
         members[unit].append(difference)
-    # fsum rounds once: what cancels out in a group is exactly 0, in whatever order it comes.
+    # fsum rounds once: differences that cancel out in a group sum to exactly 0 in any order.
     sums = np.array([math.fsum(part) for part in members], dtype=np.float64)
     return _Units(checked, place, sums, np.array([len(part) for part in members], np.float64))
 
@@ -301,14 +298,14 @@ def _checked(differences: Sequence[float]) -> Floats:
 
 
 def _too_few(units: _Units) -> str | None:
-    """Why there is nothing to draw from, or ``None``."""
+    """Return the reason why resampling is impossible, or ``None``."""
     if len(units.sums) > 1:
         return None
     return "too_few_groups" if len(units.pairs) > 1 else "too_few_pairs"
 
 
 def _spreadless(units: _Units) -> str | None:
-    """Why the units say nothing about the spread of their mean, or ``None``."""
+    """Return the reason why the spread of the mean is unknown, or ``None``."""
     if reason := _too_few(units):
         return reason
     if not units.pairs.any():
@@ -321,14 +318,14 @@ def _all_close(values: Floats) -> bool:
 
 
 def _standard_error(units: _Units) -> float:
-    """Of the mean over pairs; for single pairs it is the standard deviation over √n."""
+    """Return the standard error of the mean; for single pairs the standard deviation over √n."""
     pairs, count = len(units.pairs), len(units.sums)
     apart = units.sums - units.sizes * (units.sums.sum() / pairs)
     return float(np.sqrt(count / (count - 1) * (apart**2).sum()) / pairs)
 
 
 def _signed_sums(differences: Floats) -> Floats:
-    """The sums under all 2^n assignments of signs."""
+    """Return the sums under all 2^n sign assignments."""
     sums = np.zeros(1)
     for difference in differences:
         sums = np.concatenate((sums + difference, sums - difference))
@@ -336,7 +333,7 @@ def _signed_sums(differences: Floats) -> Floats:
 
 
 def _drawn_sums(differences: Floats, draws: int, seed: int) -> Iterator[Floats]:
-    """Sums under independent random signs, some at a time."""
+    """Yield sums under independent random signs, in portions."""
     random = np.random.default_rng(seed)
     for start in range(0, draws, _DRAWS):
         sums = np.zeros(min(_DRAWS, draws - start))
@@ -347,25 +344,25 @@ def _drawn_sums(differences: Floats, draws: int, seed: int) -> Iterator[Floats]:
 
 
 def _extreme(sums: Floats, differences: Floats) -> int:
-    """How many sums are at least as far from 0 as the observed one."""
+    """Count the sums at least as far from 0 as the observed one."""
     limit = abs(math.fsum(differences)) - _TIE * math.fsum(np.abs(differences))
     return int(np.count_nonzero(np.abs(sums) >= limit))
 
 
 def _two_sided(heads: int, tails: int) -> float:
-    """Chance that a fair coin falls at least as unevenly."""
+    """Return the two-sided binomial p-value for probability 1/2."""
     trials, fewer = heads + tails, min(heads, tails)
     if trials <= _WHOLE_NUMBERS:
         tail = sum(math.comb(trials, k) for k in range(fewer + 1))
         value = 2 * tail / (1 << trials)
     else:
         value = 2 * math.exp(_log_tail(trials, fewer))
-    # It is never 0, even where it is less than the least number that a float can be.
+    # A p-value is never 0, even below the smallest float.
     return min(1.0, max(value, math.ulp(0.0)))
 
 
 def _log_tail(trials: int, fewer: int) -> float:
-    """Logarithm of the chance of at most so many heads, which are no more than half."""
+    """Return the logarithm of the lower binomial tail; ``fewer`` is at most half of the trials."""
     largest = math.lgamma(trials + 1) - math.lgamma(fewer + 1) - math.lgamma(trials - fewer + 1)
     total = term = 1.0
     for k in range(fewer, 0, -1):

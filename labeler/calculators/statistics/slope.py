@@ -1,9 +1,8 @@
-"""Whether one number follows another: the least-squares slope, and how sure it is.
+"""Least-squares slopes with robust confidence intervals.
 
-Made to see whether scores follow the length of the response. Scores are shares, so their spread
-depends on how much there was to count, hence on length itself: the usual interval, which takes one
-spread for all, would be wrong. The interval here is robust against that (HC3: MacKinnon and White
-1985), in closed form, so that auditing many metrics takes no resampling and no seed.
+They show whether scores depend on the length of the response. The spread of scores varies with
+length, so the usual interval, which assumes equal spread, would be wrong. This interval is robust
+against unequal spread (HC3: MacKinnon and White 1985) and has a closed form, without resampling.
 """
 
 from __future__ import annotations
@@ -23,9 +22,9 @@ Floats = NDArray[np.float64]
 
 METHOD = "hc3"
 _LEAST = 3
-"""Points below which a line leaves no residual to learn from."""
+"""Minimum number of points with a residual."""
 _ROUNDING = 1e-12
-"""Residuals, and what is left of a full leverage, below this are rounding."""
+"""Residuals, and complements of leverages, below this are rounding errors."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +32,12 @@ class Slope:
     """A least-squares line.
 
     Attributes:
-        slope: change of y for one unit of x.
-        intercept: y where x is 0.
-        n: points.
+        slope: change of y per unit of x.
+        intercept: y at x = 0.
+        n: number of points.
         interval: of the slope, robust against a spread that depends on x. Undefined for fewer than
-            three points (``too_few_points``), where the line meets every point (``exact_fit``),
-            and where one point alone decides it (``one_point_decides``).
+            three points (``too_few_points``), if the line passes through every point
+            (``exact_fit``), and if one point determines it (``one_point_decides``).
     """
 
     slope: float
@@ -51,18 +50,16 @@ def fit_slope(x: Sequence[float], y: Sequence[float], *, level: float = LEVEL) -
     """Fit y = intercept + slope · x by least squares.
 
     Args:
-        x: what y may follow, such as the characters of a response.
+        x: the independent variable, such as the characters of a response.
         y: one value for each x, such as a score.
-        level: of the interval.
+        level: confidence level.
 
     Returns:
-        The line; undefined where all x are the same (``constant_x``) or there are fewer than two
-        points (``too_few_points``), or where numbers are too large or small to reckon with
-        (``out_of_range``).
+        The line; undefined if all x are equal (``constant_x``), for fewer than two points
+        (``too_few_points``), and if numbers exceed the range of floats (``out_of_range``).
 
     Raises:
-        UsageError: a value is no finite number, there is not one y for each x, or the level does
-            not lie between 0 and 1.
+        UsageError: a value is not finite, x and y differ in length, or the level is out of range.
     """
     check_options(level=level)
     across, up = _checked(x, "x"), _checked(y, "y")
@@ -75,11 +72,11 @@ def fit_slope(x: Sequence[float], y: Sequence[float], *, level: float = LEVEL) -
 
 
 def _fit(x: Floats, y: Floats, level: float) -> Slope | Undefined:
-    centred = x - x.mean()
-    scale = float(np.abs(centred).max())
+    centered = x - x.mean()
+    scale = float(np.abs(centered).max())
     if not np.ptp(x) or not scale:
         return Undefined("constant_x")
-    unit = centred / scale  # squares of large and small numbers would leave a float's range
+    unit = centered / scale  # squares of extreme numbers would exceed the range of floats
     square = float(unit @ unit)
     rise = float(unit @ (y - y.mean())) / square
     slope = rise / scale
@@ -98,7 +95,7 @@ def _fit(x: Floats, y: Floats, level: float) -> Slope | Undefined:
 
 
 def _spread(unit: Floats, residuals: Floats, y: Floats, square: float) -> float | Undefined:
-    """Standard error of the rise for each unit: every residual as if its point had no say in it."""
+    """Return the standard error of the rise per unit, from leave-one-out residuals (HC3)."""
     if len(unit) < _LEAST:
         return Undefined("too_few_points")
     own = 1 - 1 / len(unit) - unit**2 / square
