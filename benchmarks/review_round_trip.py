@@ -26,8 +26,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from labeler.api import iter_labels, read_ragbench, write_labels
+from labeler.api import iter_labels, write_labels
 from labeler.data.corrections.correction import Judgement, judgement_of
+from labeler.data.ragbench import read_ragbench
 from labeler.data.rows import RowFile
 from labeler.judges.embedded.judge import EmbeddedJudge
 from labeler.labels.record import LabelRecord

@@ -12,19 +12,13 @@ from labeler.version import __version__
 
 if TYPE_CHECKING:
     from labeler.api import (
-        MemoryStore,
         estimate,
-        find_price,
         import_labels,
         iter_labels,
-        iter_majority,
         iter_scores,
         label,
         metrics,
         open_rows,
-        read_labels,
-        read_ragbench,
-        read_scores,
         score,
         submit_batch,
         summary,
@@ -33,6 +27,7 @@ if TYPE_CHECKING:
     from labeler.audit import Finding, Found, Subject, audit_labels, check, findings_of
     from labeler.calculators import Intervals, Ratio, metric
     from labeler.calculators.export import to_arrow, to_frame
+    from labeler.calculators.outcomes import read_labels, read_scores
     from labeler.comparing.agreement import compare_labels, compare_with_people
     from labeler.comparing.compare import Comparison, compare
     from labeler.comparing.diff import diff_labels
@@ -40,13 +35,14 @@ if TYPE_CHECKING:
     from labeler.comparing.voter_agreement import Votes
     from labeler.data.corrections.applying import apply_corrections
     from labeler.data.corrections.file import CorrectionsFile
+    from labeler.data.ragbench import read_ragbench
     from labeler.errors import LabelerError
     from labeler.integrations.batch.client import OpenAIBatches
     from labeler.integrations.batch.collect import collect_batches
     from labeler.integrations.batch.status import batch_status, cancel_batch
     from labeler.judges.embedded.judge import EmbeddedJudge
     from labeler.judges.openai.judge import OpenAIJudge
-    from labeler.judges.traffic.traffic import Limits
+    from labeler.judges.pricing import find_price
     from labeler.labeling.canaries import Canaries
     from labeler.labels.answers import (
         ClaimsLabelingOutput,
@@ -58,22 +54,17 @@ if TYPE_CHECKING:
     from labeler.report import write_report
     from labeler.sentences.example import Example
     from labeler.store.disk import DiskStore
+    from labeler.store.memory import MemoryStore
 
 _HOMES = {
     "labeler.api": (
-        "MemoryStore",
         "estimate",
-        "find_price",
         "import_labels",
         "iter_labels",
-        "iter_majority",
         "iter_scores",
         "label",
         "metrics",
         "open_rows",
-        "read_labels",
-        "read_ragbench",
-        "read_scores",
         "score",
         "submit_batch",
         "summary",
@@ -105,7 +96,10 @@ _HOMES = {
     "labeler.report": ("write_report",),
     "labeler.labels.criteria": ("Criterion",),
     "labeler.store.disk": ("DiskStore",),
-    "labeler.judges.traffic.traffic": ("Limits",),
+    "labeler.store.memory": ("MemoryStore",),
+    "labeler.calculators.outcomes": ("read_labels", "read_scores"),
+    "labeler.data.ragbench": ("read_ragbench",),
+    "labeler.judges.pricing": ("find_price",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
@@ -125,7 +119,6 @@ __all__ = [
     "LabelFailure",
     "LabelRecord",
     "LabelerError",
-    "Limits",
     "MemoryStore",
     "OpenAIBatches",
     "OpenAIJudge",
@@ -150,7 +143,6 @@ __all__ = [
     "findings_of",
     "import_labels",
     "iter_labels",
-    "iter_majority",
     "iter_scores",
     "label",
     "metric",

@@ -1,8 +1,8 @@
-"""The library's front door, and the twin of the command line."""
+"""Functions of the package's front door: they open what the options name, and forward."""
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import chain, islice
@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from labeler.calculators import Intervals, MetricsRow, SummaryRow, select_metrics, summarize
-from labeler.calculators.index.paths import is_worthwhile
 from labeler.calculators.outcomes import (
     as_outcomes,
     measure_outcomes,
@@ -20,46 +19,22 @@ from labeler.calculators.outcomes import (
     stored_outcomes,
 )
 from labeler.calculators.score_agreement import compare_raters
-from labeler.calculators.scores import (
-    criterion_name,
-    is_score_metric,
-    length_effects,
-    measure_scores,
-    split_scores,
-    summarize_scores,
-)
-from labeler.calculators.similarity import (
-    QUESTION_METRICS,
-    label_metric_ids,
-    question_metrics,
-)
-from labeler.comparing.gates import Demand, Gate
-from labeler.comparing.voter_agreement import Votes
-from labeler.data.criteria_files import choose_criteria
-from labeler.data.formats.tables import table_of
+from labeler.calculators.scores import criterion_name, is_score_metric, measure_scores, split_scores
+from labeler.calculators.similarity import QUESTION_METRICS, label_metric_ids, question_metrics
 from labeler.data.label_files import write_outcomes
-from labeler.data.presets import choose_columns
-from labeler.data.ragbench import read_ragbench
-from labeler.data.rows import RowFile, Rows, RowSequence
+from labeler.data.options import ExampleOptions, RowsOptions, keywords
 from labeler.errors import UnknownName, UsageError
-from labeler.integrations.batch.folder import PendingKeys
-from labeler.integrations.embeddings.cache import EmbeddingWork, Shelf
-from labeler.integrations.embeddings.embedder import EMBEDDERS, Embedder
-from labeler.integrations.embeddings.questioning import QuestionsTasks
-from labeler.integrations.embeddings.similarity import compare_rows
-from labeler.judges.judge import JUDGES, Judge, JudgeSpec
-from labeler.judges.pricing import Price, find_price
-from labeler.judges.prompting import DEFAULT_PROMPT, Message, load_prompt
-from labeler.judges.traffic.traffic import Limits
-from labeler.labeling.canaries import Canaries
-from labeler.labeling.estimate import Estimate, Unasked
-from labeler.labeling.estimate import estimate as reckon
-from labeler.labeling.pipeline import DEFAULT_CONCURRENCY, Watcher, label_rows
-from labeler.labeling.score_runs import Plan, score_rows
-from labeler.labeling.tasks import label_tasks
-from labeler.labeling.votes import vote_rows
-from labeler.labels.criteria import Criterion
-from labeler.labels.profiles import DEFAULT_PROFILE
+from labeler.judges.opening import hosted_spec, open_judge, open_judges
+from labeler.labeling.options import (
+    DEFAULT_STORE,
+    BatchOptions,
+    EstimateOptions,
+    LabelOptions,
+    RunOptions,
+    ScoreOptions,
+    SimilarityOptions,
+    StoreOptions,
+)
 from labeler.labels.record import (
     AnyOutcome,
     AnyRecord,
@@ -69,562 +44,364 @@ from labeler.labels.record import (
     QuestionsOutcome,
     ScoreOutcome,
 )
-from labeler.sentences.example import Example, Frozen
-from labeler.sentences.splitting import DEFAULT_SPLITTER, SPLITTERS, key_example
-from labeler.store.disk import DiskStore
+from labeler.sentences.example import Frozen
 from labeler.store.memory import MemoryStore
-from labeler.store.protocol import LabelStore
-from labeler.store.reader import FILE
-from labeler.store.vectors import DiskVectors
 
 if TYPE_CHECKING:
-    from labeler.integrations.batch.client import OpenAIBatches
-    from labeler.integrations.batch.request_files import FileLimits
+    from labeler.comparing.gates import Demand, Gate
+    from labeler.data.options import RowSource
+    from labeler.data.rows import Rows
     from labeler.integrations.batch.submit import Submission
+    from labeler.integrations.embeddings.embedder import Embedder
+    from labeler.judges.judge import Judge
+    from labeler.judges.pricing import Price
+    from labeler.judges.prompting import Message
+    from labeler.labeling.canaries import Canaries
+    from labeler.labeling.estimate import Estimate
+    from labeler.labeling.tasks import LabelTasks
+    from labeler.store.protocol import LabelStore
 
-DEFAULT_STORE = ".labeler"
-"""Folder of the label store, beside the work it belongs to."""
 
-
-def open_rows(
-    rows: str | Path | Iterable[Example | Mapping[str, Any]],
-    *,
-    columns: Mapping[str, str | Sequence[str]] | None = None,
-    preset: str | None = None,
-) -> Rows:
-    """Rows of a file (a path, ``-`` for standard input), or rows from Python.
+@keywords(RowsOptions)
+def open_rows(rows: RowSource, options: RowsOptions) -> Rows:
+    """Open rows for reading, any number of times.
 
     Args:
-        rows: a file or folder, see :mod:`labeler.data.formats`; or examples or mappings, a data
-            frame of
-            polars or pandas, a table of Arrow, a data set of the Hugging Face library.
-        columns: for each field the column that it is read from, where that is not called like it;
-            see :mod:`labeler.data.columns`.
-        preset: whose columns the rows have, such as ``ragas``.
+        rows: a file or folder (``-`` is standard input) or several, see
+            :mod:`labeler.data.formats`; or examples or mappings, a data frame of polars or pandas,
+            an Arrow table, or a data set of the Hugging Face library.
+        options: see :class:`RowsOptions`.
 
     Raises:
-        UsageError: there is no such preset or field, or what is needed to read them is not there.
+        UsageError: there is no such preset or field, or a package to read the rows is missing.
     """
-    chosen = choose_columns(columns, preset)
-    if isinstance(rows, str | Path):
-        return RowFile(rows, columns=chosen)
-    table, given = table_of(rows), cast("object", rows)
-    if table:
-        return RowSequence(table, chosen)
-    if isinstance(given, Mapping | Example) or not isinstance(given, Iterable):
-        raise UsageError(
-            "rows are a file, a data frame, or a list of examples or mappings, "
-            f"not {type(given).__name__}; put one row in a list"
-        )
-    return RowSequence(list(given), chosen)
+    return options.open(rows)
 
 
-def open_judge(judge: str | Judge) -> Judge:
-    """A judge that needs no settings, by name, or the judge itself.
-
-    Raises:
-        UnknownName: there is no judge of that name.
-        UsageError: the judge needs settings; make it yourself and pass it.
-    """
-    if not isinstance(judge, str):
-        return judge
-    made: Judge
-    try:
-        made = JUDGES[judge]()
-    except TypeError as error:
-        raise UsageError(
-            f"judge {judge!r} needs settings: {error}; make one and pass it"
-        ) from error
-    return made
-
-
-def iter_labels(
-    rows: str | Path | Iterable[Example | Mapping[str, Any]] | Rows,
-    *,
-    judge: str | Judge,
-    store: LabelStore | str | Path = DEFAULT_STORE,
-    splitter: str = DEFAULT_SPLITTER,
-    profile: str = DEFAULT_PROFILE,
-    prompt: str | None = None,
-    trial: int = 0,
-    max_input_tokens: int | None = None,
-    concurrency: int = DEFAULT_CONCURRENCY,
-    limits: Limits | None = None,
-    retry_failed: bool = False,
-    canaries: Canaries | None = None,
-    watcher: Watcher | None = None,
-) -> Generator[Outcome, None, None]:
+@keywords(LabelOptions)
+def iter_labels(rows: RowSource, options: LabelOptions) -> Generator[Outcome, None, None]:
     """Label rows, one outcome each, in input order.
 
     A row whose label is stored costs nothing. Every label is durable in the store before it is
-    yielded, so that a run that was cut off goes on where it stopped.
+    yielded, so an interrupted run continues where it stopped.
 
-    Args:
-        rows: a JSON Lines file, or examples or mappings with ``question``, ``documents`` and
-            ``response``.
-        judge: ``"embedded"``, or a judge such as ``OpenAIJudge(model=…)``.
-        store: a folder, or a store; ``MemoryStore()`` keeps nothing.
-        splitter: name of a sentence splitter; rows that bring sentences keep theirs.
-        profile: how much is asked in the one call: ``trace``, ``claims``, ``reference``, or
-            ``auto``, which is ``reference`` for rows that have a reference answer and ``claims``
-            for the others.
-        prompt: name and version of another prompt than the profile's own.
-        trial: 0 for the first judgement; another number asks anew and is stored apart.
-        max_input_tokens: tokens that a prompt may have; by default what the judge's model takes,
-            where a table knows that. A longer record is judged in windows over its documents, whose
-            labels are merged; see :mod:`labeler.labeling.windows`.
-        concurrency: requests in flight at most; how many there are is found by trying.
-        limits: requests and tokens a minute, a budget, how long a server may ask to wait.
-        retry_failed: ask again for what failed for good before, such as after a refusal.
-        canaries: a share of the rows to judge once more with planted sentences; after the run it
-            tells how often the judge fell for them.
-        watcher: told how the run goes, such as a progress bar.
-
-    Raises:
-        UsageError: the rows cannot be read, or two share an id and differ; nothing was sent.
-        FatalJudgeError: no record can be labelled, for example with a wrong key.
-        RunPaused: the server asks to wait longer than the limits allow.
-        StoreError: the store cannot be read or written.
-    """
-    opened = rows if isinstance(rows, RowFile | RowSequence) else open_rows(rows)
-    how = label_tasks(
-        open_judge(judge),
-        splitter=splitter,
-        profile=profile,
-        prompt=prompt,
-        trial=trial,
-        max_input_tokens=max_input_tokens,
-    )
-    opened_here = isinstance(store, str | Path)
-    kept = _open_store(store, watcher) if isinstance(store, str | Path) else store
-    run = label_rows(
-        opened,
-        how,
-        kept,
-        concurrency=concurrency,
-        limits=limits,
-        retry_failed=retry_failed,
-        canaries=canaries,
-        in_batch=PendingKeys(kept.directory) if isinstance(kept, DiskStore) else lambda _: None,
-        watcher=watcher,
-        after=kept.close if opened_here else lambda: None,
-    )
-    yield from cast("Generator[Outcome, None, None]", run)  # what a recipe of labels makes
-    if opened_here:
-        _index(store, watcher)
-
-
-def iter_majority(
-    rows: str | Path | Iterable[Example | Mapping[str, Any]] | Rows,
-    *,
-    judges: Sequence[str | Judge],
-    repeat: int = 1,
-    votes: Votes | None = None,
-    store: LabelStore | str | Path = DEFAULT_STORE,
-    splitter: str = DEFAULT_SPLITTER,
-    profile: str = DEFAULT_PROFILE,
-    prompt: str | None = None,
-    trial: int = 0,
-    max_input_tokens: int | None = None,
-    concurrency: int = DEFAULT_CONCURRENCY,
-    limits: Limits | None = None,
-    retry_failed: bool = False,
-    watcher: Watcher | None = None,
-) -> Generator[Outcome, None, None]:
-    """Have every row judged several times, and yield the label that most judgements agree with.
-
-    Each judgement is stored by itself, as :func:`iter_labels` would store it; the majority is
-    worked out from them and has the profile ``trace``. See
+    With several ``judges`` or a ``repeat`` above 1, every row is judged several times, and the
+    label is the one that most judgments agree on. Each judgment is stored by itself. The majority
+    is computed from them and has the profile ``trace``; see
     :func:`labeler.labeling.voting.majority`.
 
     Args:
-        rows: as for :func:`iter_labels`, like what is not named here.
-        judges: who votes.
-        repeat: how often each of them does, in trials of their own.
-        votes: told of every vote; its agreement is :attr:`Votes.agreement`.
-        store: where the votes are kept.
-        splitter: the same.
-        profile: what the voters are asked for.
-        prompt: the same.
-        trial: the first trial of each voter.
-        max_input_tokens: the same, for each voter.
-        concurrency: the same.
-        limits: the same, for all voters together.
-        retry_failed: the same.
-        watcher: told of the majority's outcomes, and of what all votes cost.
+        rows: as for :func:`open_rows`.
+        options: ``judge`` is ``"embedded"``, ``"openai"`` with a ``model``, or a judge such as
+            ``OpenAIJudge(model=…)``; ``store`` is a folder or a store (``MemoryStore()`` keeps
+            nothing); ``canaries`` is a share, or ``Canaries(share)``, which reports afterwards how
+            often the judge was fooled.
 
     Raises:
-        UsageError: there is no judge, or ``repeat`` is below 1; else as :func:`iter_labels`.
-    """
-    if repeat < 1:
-        raise UsageError(f"repeat must be 1 or more, got {repeat}")
-    opened = rows if isinstance(rows, RowFile | RowSequence) else open_rows(rows)
-    asked = [open_judge(judge) for judge in judges]
-    voters = [
-        label_tasks(
-            judge,
-            splitter=splitter,
-            profile=profile,
-            prompt=prompt,
-            trial=trial + extra,
-            max_input_tokens=max_input_tokens,
-        )
-        for judge in asked
-        for extra in range(repeat)
-    ]
-    opened_here = isinstance(store, str | Path)
-    kept = _open_store(store, watcher) if isinstance(store, str | Path) else store
-    yield from vote_rows(
-        opened,
-        voters,
-        kept,
-        votes or Votes(),
-        concurrency=concurrency,
-        limits=limits,
-        retry_failed=retry_failed,
-        in_batch=PendingKeys(kept.directory) if isinstance(kept, DiskStore) else lambda _: None,
-        watcher=watcher,
-        after=kept.close if opened_here else lambda: None,
-    )
-    if opened_here:
-        _index(store, watcher)
-
-
-def iter_scores(
-    rows: str | Path | Iterable[Example | Mapping[str, Any]] | Rows,
-    *,
-    criteria: str | Path | Criterion | Iterable[str | Path | Criterion],
-    judge: str | Judge | Sequence[str | Judge],
-    store: LabelStore | str | Path = DEFAULT_STORE,
-    splitter: str = DEFAULT_SPLITTER,
-    samples: int = 1,
-    repeat: int = 1,
-    logprobs: bool = False,
-    concurrency: int = DEFAULT_CONCURRENCY,
-    limits: Limits | None = None,
-    retry_failed: bool = False,
-    watcher: Watcher | None = None,
-) -> Generator[ScoreOutcome, None, None]:
-    """Score rows by criteria, in input order; each row's criteria one after the other.
-
-    A score that is stored costs nothing, whatever its row is called and however what the criterion
-    does not show has changed. Evaluation steps that a criterion lacks are written by the judge
-    once, and stored too.
-
-    Args:
-        rows: as for :func:`iter_labels`.
-        criteria: names such as ``rubric_faithfulness``, TOML files, or criteria; several names
-            may stand in one text, parted by commas. See :mod:`labeler.data.criteria_files`.
-        judge: a hosted model, such as ``OpenAIJudge(model=…)``, or several: each scores all rows,
-            one after the other. :func:`compare_raters` says how far they agree.
-        store: as for :func:`iter_labels`.
-        splitter: the same.
-        samples: how many trials make one score, which is their mean; each is an outcome of its
-            own.
-        repeat: how many such scores each row gets of each judge, to see how far they spread.
-        logprobs: ask for the probabilities of the answer's tokens: where the server gives them, a
-            score is the mean weighted by them, else the answer alone. The record says which.
-        concurrency: as for :func:`iter_labels`.
-        limits: the same; a budget is one for all judges together.
-        retry_failed: the same.
-        watcher: the same.
-
-    Raises:
-        UsageError: a criterion is not as it must be, no judge or one judge twice is given, the
-            rows cannot be read, two share an id and differ, or the judge gives labels alone.
-        FatalJudgeError: no row can be scored, or a criterion gets no steps.
-        RunPaused: the server asks to wait longer than the limits allow.
+        UsageError: the rows cannot be read, or two share an id and differ; nothing was sent.
+        FatalJudgeError: no record can be labeled, for example with a wrong key.
+        RunPaused: the server asks to wait longer than the options allow.
         StoreError: the store cannot be read or written.
     """
-    for name, count in (("samples", samples), ("repeat", repeat)):
-        if count < 1:
+    from labeler.labeling.pipeline import label_rows
+
+    if options.repeat < 1:
+        raise UsageError(f"repeat must be 1 or more, got {options.repeat}")
+    opened, canaries = options.open(rows), _canaries(options)
+    voting = options.judges is not None or options.repeat > 1
+    if voting and canaries.share:
+        raise UsageError("--canaries test one judge: they go without --repeat and --judges")
+    tasks = [
+        _task(judge, options, extra=extra)
+        for judge in _judges(options)
+        for extra in range(options.repeat)
+    ]
+    store, run = _begin(options)
+    run["in_batch"] = _in_batch(store)
+    if not voting:
+        labels = label_rows(opened, tasks[0], store, canaries=canaries, **run)
+        yield from cast("Generator[Outcome, None, None]", labels)  # what a task of labels makes
+    else:
+        from labeler.comparing.voter_agreement import Votes
+        from labeler.labeling.votes import vote_rows
+
+        yield from vote_rows(opened, tasks, store, options.votes or Votes(), **run)
+    _update_index(options)
+
+
+@keywords(LabelOptions)
+def label(rows: RowSource, options: LabelOptions) -> list[Outcome]:
+    """Label rows and return a record or a failure for each; see :func:`iter_labels`."""
+    return list(iter_labels(rows, **vars(options)))
+
+
+@keywords(ScoreOptions)
+def iter_scores(rows: RowSource, options: ScoreOptions) -> Generator[ScoreOutcome, None, None]:
+    """Score rows by criteria, in input order; each row's criteria one after the other.
+
+    A stored score costs nothing, whatever its row's id and whatever changed in fields that the
+    criterion does not show. Evaluation steps that a criterion lacks are written by the judge once,
+    and stored too.
+
+    Args:
+        rows: as for :func:`open_rows`.
+        options: ``criteria`` are names such as ``rubric_faithfulness``, TOML files, or criteria;
+            several names may stand in one text, separated by commas (see
+            :mod:`labeler.data.criteria_files`). Each of several ``judges`` scores all rows, one
+            after the other; :func:`labeler.calculators.score_agreement.compare_raters` measures
+            their agreement. Each of ``samples`` is an outcome of its own.
+
+    Raises:
+        UsageError: a criterion is malformed, a judge is given twice or gives labels only, the rows
+            cannot be read, or two share an id and differ.
+        FatalJudgeError: no row can be scored, or a criterion gets no steps.
+        RunPaused: the server asks to wait longer than the options allow.
+        StoreError: the store cannot be read or written.
+    """
+    from labeler.data.criteria_files import choose_criteria
+    from labeler.labeling.score_runs import Plan, score_rows
+    from labeler.sentences.splitting import SPLITTERS
+
+    for name in ("samples", "repeat"):
+        if (count := getattr(options, name)) < 1:
             raise UsageError(f"{name} must be 1 or more, got {count}")
-    chosen = choose_criteria(criteria)
-    opened = rows if isinstance(rows, RowFile | RowSequence) else open_rows(rows)
-    several = judge if isinstance(judge, Sequence) and not isinstance(judge, str) else [judge]
-    asked = [open_judge(one) for one in several]
-    cutter = SPLITTERS[splitter]
-    plans = [Plan(one, cutter, chosen, samples, repeat, logprobs) for one in asked]
-    opened_here = isinstance(store, str | Path)
-    kept = _open_store(store, watcher) if isinstance(store, str | Path) else store
-    yield from score_rows(
-        opened,
-        plans,
-        kept,
-        concurrency=concurrency,
-        limits=limits,
-        retry_failed=retry_failed,
-        watcher=watcher,
-        after=kept.close if opened_here else lambda: None,
-    )
+    chosen = choose_criteria(options.criteria)
+    opened, splitter = options.open(rows), SPLITTERS[options.splitter]
+    plans = [
+        Plan(judge, splitter, chosen, options.samples, options.repeat, options.logprobs)
+        for judge in _judges(options, default="openai")
+    ]
+    store, run = _begin(options)
+    yield from score_rows(opened, plans, store, **run)
 
 
-def score(
-    rows: str | Path | Iterable[Example | Mapping[str, Any]],
-    *,
-    criteria: str | Path | Criterion | Iterable[str | Path | Criterion],
-    judge: str | Judge | Sequence[str | Judge],
-    store: LabelStore | str | Path = DEFAULT_STORE,
-    splitter: str = DEFAULT_SPLITTER,
-    samples: int = 1,
-    repeat: int = 1,
-    logprobs: bool = False,
-    concurrency: int = DEFAULT_CONCURRENCY,
-    limits: Limits | None = None,
-    retry_failed: bool = False,
-) -> list[ScoreOutcome]:
+@keywords(ScoreOptions)
+def score(rows: RowSource, options: ScoreOptions) -> list[ScoreOutcome]:
     """Score rows and return an outcome for each, criterion and trial; see :func:`iter_scores`."""
-    return list(
-        iter_scores(
-            rows,
-            criteria=criteria,
-            judge=judge,
-            store=store,
-            splitter=splitter,
-            samples=samples,
-            repeat=repeat,
-            logprobs=logprobs,
-            concurrency=concurrency,
-            limits=limits,
-            retry_failed=retry_failed,
-        )
-    )
+    return list(iter_scores(rows, **vars(options)))
 
 
 def open_embedder(embedder: str | Embedder) -> Embedder:
-    """An embedder that needs no settings, by name, or the embedder itself.
+    """Return the embedder of a name, or the embedder itself.
 
     Raises:
-        UnknownName: there is no embedder of that name.
+        UnknownName: no embedder has that name.
         UsageError: the embedder needs settings, or a package that is not installed.
     """
+    from labeler.integrations.embeddings.embedder import EMBEDDERS
+
     if not isinstance(embedder, str):
         return embedder
-    made: Embedder
+    kind: Callable[[], Embedder] = EMBEDDERS[embedder]
     try:
-        made = EMBEDDERS[embedder]()
+        return kind()
     except TypeError as error:
         raise UsageError(
             f"embedder {embedder!r} needs settings: {error}; make one and pass it"
         ) from error
-    return made
 
 
+@keywords(SimilarityOptions)
 def iter_similarity(
-    rows: str | Path | Iterable[Example | Mapping[str, Any]] | Rows,
-    *,
-    judge: Judge,
-    embedder: str | Embedder,
-    store: str | Path = DEFAULT_STORE,
-    splitter: str = DEFAULT_SPLITTER,
-    trial: int = 0,
-    concurrency: int = DEFAULT_CONCURRENCY,
-    limits: Limits | None = None,
-    retry_failed: bool = False,
-    watcher: Watcher | None = None,
-    work: EmbeddingWork | None = None,
+    rows: RowSource, options: SimilarityOptions
 ) -> Generator[QuestionsOutcome, None, None]:
-    """Compare rows' questions with those that their responses would reply to, in input order.
+    """Compare rows' questions with those that their responses would answer, in input order.
 
     The judge writes three questions for each response, without seeing the one that was asked; the
-    embedder says how like it they are. :func:`metrics` computes numbers from what comes out. What
-    is stored costs nothing: neither questions nor vectors are paid for twice.
+    embedder measures how similar they are. :func:`metrics` computes numbers from the outcomes.
+    Stored questions and vectors cost nothing.
 
     Args:
-        rows: as for :func:`iter_labels`; documents are not looked at.
-        judge: a hosted model, such as ``OpenAIJudge(model=…)``.
-        embedder: ``"wordllama"`` (of the extra ``embeddings``), ``"lexical"``, or an embedder such
-            as ``OpenAIEmbedder(model=…)``.
-        store: a folder; vectors are kept in a folder inside it.
-        splitter: as for :func:`iter_labels`.
-        trial: the same.
-        concurrency: the same, for the judge.
-        limits: the same; a budget is one for judge and embedder together.
-        retry_failed: as for :func:`iter_labels`.
-        watcher: told how the writing of questions goes.
-        work: filled with what embedding took.
+        rows: as for :func:`open_rows`; documents are ignored.
+        options: ``embedder`` is a name or an embedder such as ``OpenAIEmbedder(model=…)``;
+            ``store`` is a folder, which also holds the vectors; ``budget`` covers judge and
+            embedder together.
 
     Raises:
         UsageError: the rows cannot be read, or two share an id and differ; nothing was sent.
         FatalJudgeError: no question can be written, or no text embedded.
-        RunPaused: a server asks to wait longer than the limits allow.
+        RunPaused: a server asks to wait longer than the options allow.
         StoreError: the store cannot be read or written.
     """
-    opened = rows if isinstance(rows, RowFile | RowSequence) else open_rows(rows)
-    how = QuestionsTasks(judge, SPLITTERS[splitter], trial)
-    asked, notice = open_embedder(embedder), watcher.notice if watcher else None
-    with _open_store(store, watcher) as kept, DiskVectors(store, notice=notice) as vectors:
-        yield from compare_rows(
-            opened,
-            how,
-            kept,
-            Shelf(asked, vectors, work or EmbeddingWork()),
-            concurrency=concurrency,
-            limits=limits,
-            retry_failed=retry_failed,
-            watcher=watcher,
-        )
+    from labeler.integrations.embeddings.cache import EmbeddingWork, Shelf
+    from labeler.integrations.embeddings.questioning import QuestionsTasks
+    from labeler.integrations.embeddings.similarity import compare_rows
+    from labeler.sentences.splitting import SPLITTERS
+    from labeler.store.vectors import DiskVectors
+
+    if not isinstance(options.store, str | Path):
+        raise UsageError("similarity keeps vectors in a folder: give its path as the store")
+    opened = options.open(rows)
+    [judge] = _judges(options, default="openai")
+    task = QuestionsTasks(judge, SPLITTERS[options.splitter], options.trial)
+    embedder, work = open_embedder(options.embedder), options.work or EmbeddingWork()
+    store, run = _begin(options)
+    close = run.pop("after")
+    notice = options.watcher.notice if options.watcher else None
+    try:
+        with DiskVectors(options.store, notice=notice) as vectors:
+            yield from compare_rows(opened, task, store, Shelf(embedder, vectors, work), **run)
+    finally:
+        close()
 
 
-def _index(store: object, watcher: Watcher | None) -> None:
-    """Bring the index of a store's folder up to date, when its run is over."""
-    if is_worthwhile(str(store)):
-        from labeler.calculators.index.store_index import try_update_index  # noqa: PLC0415 - loads pyarrow
+@keywords(BatchOptions)
+def submit_batch(rows: RowSource, options: BatchOptions) -> Submission:
+    """Submit rows to a Batch API: about half the price, answers within a day.
 
-        try_update_index(Path(str(store)), watcher.notice if watcher else lambda _: None)
-
-
-def _open_store(folder: str | Path, watcher: Watcher | None) -> DiskStore:
-    return DiskStore(folder, notice=watcher.notice if watcher else None)
-
-
-def label(
-    rows: str | Path | Iterable[Example | Mapping[str, Any]],
-    *,
-    judge: str | Judge,
-    store: LabelStore | str | Path = DEFAULT_STORE,
-    splitter: str = DEFAULT_SPLITTER,
-    profile: str = DEFAULT_PROFILE,
-    prompt: str | None = None,
-    trial: int = 0,
-    max_input_tokens: int | None = None,
-    concurrency: int = DEFAULT_CONCURRENCY,
-    limits: Limits | None = None,
-    retry_failed: bool = False,
-) -> list[Outcome]:
-    """Label rows and return a record or a failure for each; see :func:`iter_labels`."""
-    return list(
-        iter_labels(
-            rows,
-            judge=judge,
-            store=store,
-            splitter=splitter,
-            profile=profile,
-            prompt=prompt,
-            trial=trial,
-            max_input_tokens=max_input_tokens,
-            concurrency=concurrency,
-            limits=limits,
-            retry_failed=retry_failed,
-        )
-    )
-
-
-def submit_batch(
-    rows: str | Path | Iterable[Example | Mapping[str, Any]] | Rows,
-    *,
-    judge: Judge,
-    batches: OpenAIBatches,
-    store: str | Path = DEFAULT_STORE,
-    splitter: str = DEFAULT_SPLITTER,
-    profile: str = DEFAULT_PROFILE,
-    prompt: str | None = None,
-    trial: int = 0,
-    max_input_tokens: int | None = None,
-    retry_failed: bool = False,
-    limits: FileLimits | None = None,
-) -> Submission:
-    """Hand rows in as a batch: for about half the price, within a day.
-
-    What it brings is stored by :func:`collect_batches`; then :func:`label` finds it there.
+    :func:`labeler.collect_batches` stores the answers; then :func:`label` finds them there.
 
     Args:
-        rows: as for :func:`iter_labels`.
-        judge: an ``OpenAIJudge``, which says what is asked; it is not asked itself.
-        batches: such as ``OpenAIBatches(api_key=…)``, with the judge's ``base_url``.
-        store: a folder; what is on its way is written down there.
-        splitter: as for :func:`iter_labels`.
-        profile: the same.
-        prompt: the same.
-        trial: the same.
-        max_input_tokens: the same; labeling the rows afterwards merges what came for windows.
-        retry_failed: ask again for what failed for good before.
-        limits: how large one file of a batch may be.
+        rows: as for :func:`open_rows`.
+        options: ``judge`` is an ``OpenAIJudge``, or ``model`` and its settings; ``batches`` is a
+            service such as ``OpenAIBatches(api_key=…)`` with the judge's ``base_url``; ``store``
+            is a folder, which also records the batches.
 
     Raises:
         UsageError: the rows cannot be read, or judge and service do not fit; nothing was sent.
-        JudgeError: the provider does not take it, or cannot be reached; run it again to go on.
+        JudgeError: the provider rejects it, or cannot be reached; run it again to continue.
         StoreError: the store cannot be read or written.
     """
-    from labeler.integrations.batch.submit import submit_batch as submit  # noqa: PLC0415 - heavy
+    from labeler.integrations.batch import submit
 
-    opened = rows if isinstance(rows, RowFile | RowSequence) else open_rows(rows)
-    how = label_tasks(
-        judge,
-        splitter=splitter,
-        profile=profile,
-        prompt=prompt,
-        trial=trial,
-        max_input_tokens=max_input_tokens,
+    if options.batches is None or not isinstance(options.store, str | Path):
+        raise UsageError("a batch needs a service, batches=OpenAIBatches(…), and a folder as store")
+    opened = options.open(rows)
+    [judge] = _judges(options, default="openai")
+    task = _task(judge, options)
+    return submit.submit_batch(
+        opened,
+        task,
+        options.batches,
+        options.store,
+        retry_failed=options.retry_failed,
+        limits=options.limits,
     )
-    return submit(opened, how, batches, store, retry_failed=retry_failed, limits=limits)
 
 
-def estimate(
-    rows: str | Path | Iterable[Example | Mapping[str, Any]] | Rows,
-    *,
-    judge: Judge | JudgeSpec,
-    store: LabelStore | str | Path = DEFAULT_STORE,
-    splitter: str = DEFAULT_SPLITTER,
-    profile: str = DEFAULT_PROFILE,
-    prompt: str | None = None,
-    trial: int = 0,
-    max_input_tokens: int | None = None,
-    concurrency: int = DEFAULT_CONCURRENCY,
-    price: Price | None = None,
-    max_output_tokens: int | None = None,
-    latency: float | None = None,
-    retry_failed: bool = False,
-) -> Estimate:
-    """Reckon what labelling would ask, cost and take; nothing is sent, no key is needed.
+@keywords(EstimateOptions)
+def estimate(rows: RowSource, options: EstimateOptions) -> Estimate:
+    """Estimate the requests, cost and time of labeling; nothing is sent, no key is needed.
 
     Args:
-        rows: as for :func:`iter_labels`.
-        judge: whom it would be, or its specification.
-        store: where labels are looked up; a folder that is not there holds none.
-        splitter: as for :func:`iter_labels`.
-        profile: the same.
-        prompt: the same.
-        trial: the same.
-        max_input_tokens: the same.
-        concurrency: requests in flight at most.
-        price: what the model's tokens cost; see :func:`find_price`.
-        max_output_tokens: the cap on an answer; without one there is no worst case.
-        latency: seconds for one answer; by default the mean of stored labels, if there are any.
-        retry_failed: whether stored failures would be asked again.
+        rows: as for :func:`open_rows`.
+        options: those of :func:`label`; a store folder that does not exist holds no labels.
     """
-    opened = rows if isinstance(rows, RowFile | RowSequence) else open_rows(rows)
-    asked = Unasked(judge) if isinstance(judge, JudgeSpec) else judge
-    how = label_tasks(
-        asked,
-        splitter=splitter,
-        profile=profile,
-        prompt=prompt,
-        trial=trial,
-        max_input_tokens=max_input_tokens,
-        price=price,
-    )
-    with _stored_labels(store) as labels:
-        return reckon(
+    from labeler.labeling import estimate as estimating
+
+    opened, price = options.open(rows), options.find_price()
+    given = options.judge
+    judge = estimating.Unasked(hosted_spec(options)) if isinstance(given, str | None) else given
+    task = _task(judge, options, price=price)
+    with _stored_labels(options) as labels:
+        return estimating.estimate(
             opened,
-            how,
+            task,
             labels,
-            concurrency=concurrency,
+            concurrency=options.concurrency,
             price=price,
-            max_output_tokens=max_output_tokens,
-            latency=latency,
-            retry_failed=retry_failed,
+            max_output_tokens=options.max_output_tokens,
+            latency=options.latency,
+            retry_failed=options.retry_failed,
         )
 
 
+def _judges(
+    options: LabelOptions | ScoreOptions | SimilarityOptions | BatchOptions,
+    *,
+    default: str | None = None,
+) -> list[Judge]:
+    """Open the judges that options name."""
+    several = getattr(options, "judges", None)
+    if several is not None:
+        return open_judges(several, options)
+    return [open_judge(replace(options, judge=options.judge or default))]
+
+
+def _task(
+    judge: Judge,
+    options: LabelOptions | BatchOptions | EstimateOptions,
+    *,
+    extra: int = 0,
+    price: Price | None = None,
+) -> LabelTasks:
+    """Return the task of labeling with one judge; ``extra`` is added to the trial."""
+    from labeler.labeling.tasks import label_tasks
+
+    return label_tasks(
+        judge,
+        splitter=options.splitter,
+        profile=options.profile,
+        prompt=options.prompt,
+        trial=options.trial + extra,
+        max_input_tokens=options.max_input_tokens,
+        price=price,
+    )
+
+
+def _begin(options: RunOptions) -> tuple[LabelStore, dict[str, Any]]:
+    """Open the store of a run, and return it with what any kind of run is given."""
+    from labeler.store.disk import DiskStore
+
+    store, watcher = options.store, options.watcher
+    after: Callable[[], None] = _nothing
+    if isinstance(store, str | Path):
+        store = DiskStore(store, notice=watcher.notice if watcher else None)
+        after = store.close
+    return store, {
+        "concurrency": options.concurrency,
+        "limits": options.limits(),
+        "retry_failed": options.retry_failed,
+        "watcher": watcher,
+        "after": after,
+    }
+
+
+def _nothing() -> None:
+    """Close nothing: the caller opened the store."""
+
+
+def _in_batch(store: LabelStore) -> Callable[[str], str | None]:
+    """Return a function that names the batch in which a key's label is on its way."""
+    from labeler.store.disk import DiskStore
+
+    if not isinstance(store, DiskStore):
+        return lambda _: None
+    from labeler.integrations.batch.folder import PendingKeys
+
+    return PendingKeys(store.directory)
+
+
+def _canaries(options: LabelOptions) -> Canaries:
+    from labeler.labeling.canaries import Canaries
+
+    given = options.canaries
+    return given if isinstance(given, Canaries) else Canaries(given, options.canary_seed)
+
+
+def _update_index(options: RunOptions) -> None:
+    """Bring the index of a store's folder up to date when its run is over."""
+    from labeler.calculators.index.paths import is_worthwhile
+
+    if isinstance(options.store, str | Path) and is_worthwhile(str(options.store)):
+        from labeler.calculators.index.store_index import try_update_index
+
+        notice = options.watcher.notice if options.watcher else lambda _: None
+        try_update_index(Path(options.store), notice)
+
+
 @contextmanager
-def _stored_labels(store: LabelStore | str | Path) -> Iterator[LabelStore]:
-    """A store for reading: an empty one where there is no folder, and none is made."""
+def _stored_labels(options: StoreOptions) -> Iterator[LabelStore]:
+    """Open a store for reading; a folder that does not exist is an empty store."""
+    from labeler.store.disk import DiskStore
+    from labeler.store.reader import FILE
+
+    store = options.store
     if not isinstance(store, str | Path):
         yield store
         return
-    there = (Path(store) / FILE).exists()
-    with DiskStore(store, create=False) if there else MemoryStore() as own:
+    exists = (Path(store) / FILE).exists()
+    with DiskStore(store, create=False) if exists else MemoryStore() as own:
         yield own
 
 
@@ -638,13 +415,17 @@ def messages(
     *,
     id: str | None = None,  # noqa: A002 - the row's field
     prompt: str | None = None,
-    splitter: str = DEFAULT_SPLITTER,
+    splitter: str = ExampleOptions.splitter,
 ) -> tuple[Message, ...]:
     """The chat messages that a judge would be sent for a row of a file, the first by default.
 
     Raises:
         UsageError: there is no such row, or it is no example.
     """
+    from labeler.data.rows import RowFile
+    from labeler.judges.prompting import DEFAULT_PROMPT, load_prompt
+    from labeler.sentences.splitting import SPLITTERS, key_example
+
     for row in RowFile(rows) if isinstance(rows, str | Path) else rows:
         if id is None or row.content.id == id:
             if isinstance(row.content, LabelFailure):
@@ -671,6 +452,8 @@ def import_labels(outcomes: Iterable[AnyOutcome], store: str | Path = DEFAULT_ST
     A store holds judgements, not rows: records of different rows that ask the same of the same
     sentences are one. Failures are left out.
     """
+    from labeler.store.disk import DiskStore
+
     known: dict[str, Frozen] = {}
     saved, present, differing = [], 0, []
     with DiskStore(store) as labels:
@@ -793,36 +576,26 @@ def summary(
 
 __all__ = [
     "DEFAULT_STORE",
-    "Canaries",
-    "Estimate",
     "Intervals",
-    "Limits",
     "MemoryStore",
-    "Price",
     "compare_raters",
     "estimate",
-    "find_price",
     "gauge",
     "import_labels",
     "iter_labels",
-    "iter_majority",
     "iter_scores",
     "iter_similarity",
     "label",
-    "length_effects",
     "measure_outcomes",
     "metrics",
     "open_embedder",
-    "open_judge",
     "open_rows",
     "read_labels",
-    "read_ragbench",
     "read_records",
     "read_scores",
     "score",
     "stored_outcomes",
     "submit_batch",
-    "summarize_scores",
     "summary",
     "write_labels",
 ]

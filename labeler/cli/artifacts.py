@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from labeler.cli import options
+from labeler.data.options import ExampleOptions, RowsOptions
 
 
 def schema(
@@ -23,10 +24,10 @@ def prompt(
     rows: Annotated[
         str | None, typer.Option(help="Show the messages for a row of this file instead.")
     ] = None,
-    mapped: options.Map = None,
-    preset: options.PresetName = None,
+    mapped: Annotated[list[str] | None, options.parameter(ExampleOptions, "columns")] = None,
+    preset: Annotated[str | None, options.parameter(ExampleOptions, "preset")] = None,
     id: Annotated[str | None, typer.Option(help="Which row; by default the first.")] = None,  # noqa: A002 - its name on the command line
-    splitter: Annotated[str, typer.Option(help="general, ragbench, given.")] = "general",
+    splitter: Annotated[str, options.parameter(ExampleOptions, "splitter")] = "general",
 ) -> None:
     """Print prompts, or what a judge is sent for a row."""
     if rows is None:
@@ -35,7 +36,7 @@ def prompt(
     from labeler import api
     from labeler.sentences.characters import visible
 
-    opened = options.open_rows([rows], "id", mapped, preset)
+    opened = RowsOptions(columns=mapped, preset=preset).open(rows)
     for message in api.messages(opened, id=id, prompt=name, splitter=splitter):
         sys.stdout.write(f"--- {message['role']}\n{visible(message['content'])}\n")
 

@@ -16,6 +16,8 @@ from labeler.cli import options
 from labeler.cli.interrupt import announce
 from labeler.cli.running import SOME_FAILED
 from labeler.errors import UsageError
+from labeler.judges.options import ModelOptions
+from labeler.labeling.options import BatchOptions
 from labeler.sentences.characters import plain_json, visible
 
 if TYPE_CHECKING:
@@ -35,93 +37,38 @@ BaseUrl = Annotated[
 ]
 MaxLines = Annotated[int, typer.Option(min=1, help="Requests in one file at most.")]
 MaxMegabytes = Annotated[int, typer.Option(min=1, help="Size of one file at most, in 10^6 bytes.")]
-Organization = Annotated[str | None, typer.Option(help="Where the key has several.")]
-Project = Annotated[str | None, typer.Option(help="Where the key has several.")]
+Organization = Annotated[str | None, options.parameter(ModelOptions, "organization")]
+Project = Annotated[str | None, options.parameter(ModelOptions, "project")]
 
 
 def submit(
     rows: options.Rows,
     *,
-    model: options.Model = None,
-    id_from: options.Id = "id",
-    mapped: options.Map = None,
-    preset: options.PresetName = None,
-    base_url: BaseUrl = None,
-    organization: Organization = None,
-    project: Project = None,
-    temperature: options.Temperature = None,
-    top_p: options.TopP = None,
-    seed: options.Seed = None,
-    reasoning_effort: options.ReasoningEffort = None,
-    cache_prefix: options.CachePrefix = False,
-    max_output_tokens: options.MaxOutputTokens = None,
-    max_input_tokens: options.MaxInputTokens = None,
-    store: options.Store = ".labeler",
-    splitter: options.Splitter = "general",
-    profile: options.ProfileName = "trace",
-    prompt: options.PromptName = None,
-    trial: options.Trial = 0,
-    retry_failed: options.RetryFailed = False,
+    given: BatchOptions,
     max_lines: MaxLines = 50_000,
     max_megabytes: MaxMegabytes = 190,
     as_json: options.Json = False,
 ) -> int:
     """Hand in rows that have no label; again to go on."""
-    from labeler.cli.judging import key_for
+    from labeler import api
     from labeler.integrations.batch.folder import command
     from labeler.integrations.batch.request_files import FileLimits
-    from labeler.integrations.batch.submit import submit_batch
-    from labeler.judges.openai.judge import OpenAIJudge
-    from labeler.labeling.tasks import label_tasks
 
-    if model is None:
+    if given.model is None:
         raise UsageError(
             "a batch needs --model (or LABELER_MODEL): models retire, so none is built in"
         )
-    settings = {
-        "base_url": base_url,
-        "organization": organization,
-        "project": project,
-        "temperature": temperature,
-        "top_p": top_p,
-        "seed": seed,
-        "reasoning_effort": reasoning_effort,
-        "max_output_tokens": max_output_tokens,
-        "cache_prefix": cache_prefix or None,
-    }
-    given: dict[str, Any] = {name: value for name, value in settings.items() if value is not None}
-    judge = OpenAIJudge(model, api_key=key_for(base_url), **given)
-    service = _service(base_url, organization, project)
+    at = {name: getattr(given, name) for name in ("base_url", "organization", "project")}
+    service = _service(**at)
     announce("stopping: what was written down is gone on with when you run this again")
-    done = submit_batch(
-        options.open_rows(rows, id_from, mapped, preset),
-        label_tasks(
-            judge,
-            splitter=splitter,
-            profile=profile,
-            prompt=prompt,
-            trial=trial,
-            max_input_tokens=max_input_tokens,
-        ),
-        service,
-        store,
-        retry_failed=retry_failed,
-        limits=FileLimits(max_lines, max_megabytes * _MEGABYTE),
-    )
+    limits = FileLimits(max_lines, max_megabytes * _MEGABYTE)
+    done = api.submit_batch(rows, **vars(given) | {"batches": service, "limits": limits})
     if as_json:
         bad = [failure.model_dump(mode="json") for failure in done.bad]
         _print_json({**asdict(done), "bad": bad})
     else:
-        look, fetch = (
-            command(
-                action,
-                store=store,
-                base_url=service.base_url,
-                organization=organization,
-                project=project,
-            )
-            for action in ("status", "collect")
-        )
+        where = {"store": str(given.store), **at, "base_url": service.base_url}
+        look, fetch = (command(action, **where) for action in ("status", "collect"))
         _tell_submission(done, look, fetch)
     return SOME_FAILED if done.bad else 0
 
@@ -166,7 +113,7 @@ def collect(
     max_megabytes: MaxMegabytes = 190,
     price: Annotated[
         str | None,
-        typer.Option(help="IN,OUT[,CACHED[,CACHE_WRITE]], $ per 10^6 tokens, outside "),
+        typer.Option(help="IN,OUT[,CACHED[,CACHE_WRITE]], $ per 10^6 tokens, outside batches."),
     ] = None,
     prices: Annotated[str | None, typer.Option(help="JSON file of such prices.")] = None,
     as_json: options.Json = False,
@@ -241,10 +188,10 @@ def _require_address(
 
 
 def _service(base_url: str | None, organization: str | None, project: str | None) -> OpenAIBatches:
-    from labeler.cli.judging import key_for
     from labeler.integrations.batch.client import OpenAIBatches
+    from labeler.judges.opening import api_key
 
-    key = key_for(base_url)
+    key = api_key(base_url)
     at: dict[str, Any] = {"base_url": base_url} if base_url else {}
     return OpenAIBatches(api_key=key, organization=organization, project=project, **at)
 

@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from labeler.cli import options
+from labeler.data.options import RowsOptions
 from labeler.judges.pricing import PRICE_FORM
 from labeler.judges.tokens import CLAIMS_PER_SENTENCE
+from labeler.labeling.options import EstimateOptions
 from labeler.sentences.characters import plain_json, visible
 
 if TYPE_CHECKING:
@@ -27,29 +29,7 @@ _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 def estimate(
     rows: options.Rows,
     *,
-    model: Annotated[str, typer.Option(envvar="LABELER_MODEL", help="Model that openai asks.")],
-    id_from: options.Id = "id",
-    mapped: options.Map = None,
-    preset: options.PresetName = None,
-    base_url: options.BaseUrl = None,
-    price: options.PriceOption = None,
-    prices: options.Prices = None,
-    max_output_tokens: options.MaxOutputTokens = None,
-    max_input_tokens: options.MaxInputTokens = None,
-    latency: Annotated[
-        float | None, typer.Option(min=0, help="Seconds for an answer; by default as stored.")
-    ] = None,
-    temperature: options.Temperature = None,
-    top_p: options.TopP = None,
-    seed: options.Seed = None,
-    reasoning_effort: options.ReasoningEffort = None,
-    store: options.Store = ".labeler",
-    splitter: options.Splitter = "general",
-    profile: options.ProfileName = "trace",
-    prompt: options.PromptName = None,
-    concurrency: options.Concurrency = 16,
-    trial: options.Trial = 0,
-    retry_failed: options.RetryFailed = False,
+    given: EstimateOptions,
     each_profile: Annotated[
         bool, typer.Option("--each-profile", help="Compare what each profile would cost.")
     ] = False,
@@ -58,50 +38,22 @@ def estimate(
     """Say what labelling rows would ask, cost and take. Sends nothing and needs no key."""
     from labeler import api
     from labeler.errors import UsageError
-    from labeler.judges.openai.spec import spec_of
-    from labeler.judges.pricing import find_price
     from labeler.labels.profiles import AUTO, PROFILES
 
-    if each_profile and prompt is not None:
+    if each_profile and given.prompt is not None:
         raise UsageError("--each-profile takes each profile's own prompt: leave --prompt out")
-
-    settings = {
-        "base_url": base_url,
-        "temperature": temperature,
-        "top_p": top_p,
-        "seed": seed,
-        "reasoning_effort": reasoning_effort,
-    }
-    spec = spec_of(model, {name: value for name, value in settings.items() if value is not None})
-    opened = options.open_rows(rows, id_from, mapped, preset)
-    known = find_price(model, base_url, given=price, file=prices)
-    wanted = [*PROFILES, AUTO] if each_profile else [profile]
-    found = {
-        name: api.estimate(
-            opened,
-            judge=spec,
-            store=store,
-            splitter=splitter,
-            profile=name,
-            prompt=prompt,
-            trial=trial,
-            concurrency=concurrency,
-            price=known,
-            max_output_tokens=max_output_tokens,
-            max_input_tokens=max_input_tokens,
-            latency=latency,
-            retry_failed=retry_failed,
-        )
-        for name in wanted
-    }
+    opened = given.open(rows)
+    wanted = [*PROFILES, AUTO] if each_profile else [given.profile]
+    asked = vars(given) | vars(RowsOptions())
+    found = {name: api.estimate(opened, **asked | {"profile": name}) for name in wanted}
     if as_json:
         value = {name: one.as_json() for name, one in found.items()}
-        told = value if each_profile else value[profile]
+        told = value if each_profile else value[given.profile]
         sys.stdout.write(plain_json(json.dumps(told, ensure_ascii=False)) + "\n")
     elif each_profile:
         print_profiles(found)
     else:
-        print_estimate(found[profile])
+        print_estimate(found[given.profile])
 
 
 def print_profiles(found: Mapping[str, Estimate]) -> None:

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
 from labeler.cli import distributing, options
-from labeler.cli.interrupt import announce
-from labeler.cli.running import SOME_FAILED, check_label_target, exit_code, write_run
+from labeler.cli.running import (
+    SOME_FAILED,
+    announce_grace,
+    check_label_target,
+    exit_code,
+    write_run,
+)
 from labeler.errors import UsageError
+from labeler.judges.opening import price_of_run
+from labeler.judges.options import JudgeOptions
+from labeler.labeling.options import LabelOptions
 
 if TYPE_CHECKING:
     from labeler.cli.terminal import Progress
@@ -28,175 +37,99 @@ def label(
         ),
     ] = None,
     *,
-    id_from: options.Id = "id",
-    mapped: options.Map = None,
-    preset: options.PresetName = None,
+    given: LabelOptions,
     output: options.Output = "-",
-    judge: Annotated[
-        str | None,
-        typer.Option(help="embedded, openai, replay; by default openai where a key is set."),
-    ] = None,
-    model: options.Model = None,
-    base_url: options.BaseUrl = None,
-    recorded: Annotated[
-        str | None, typer.Option(help="Label file that the replay judge answers from.")
-    ] = None,
-    support_threshold: Annotated[
-        float | None, typer.Option(help="Score from which the embedded judge calls it supported.")
-    ] = None,
-    temperature: options.Temperature = None,
-    top_p: options.TopP = None,
-    seed: options.Seed = None,
-    reasoning_effort: options.ReasoningEffort = None,
-    cache_prefix: options.CachePrefix = False,
-    max_output_tokens: options.MaxOutputTokens = None,
-    max_input_tokens: options.MaxInputTokens = None,
-    timeout: options.Timeout = None,
-    store: options.Store = ".labeler",
-    splitter: options.Splitter = "general",
-    profile: options.ProfileName = "trace",
-    prompt: options.PromptName = None,
-    concurrency: options.Concurrency = 16,
-    requests_per_minute: options.RequestsPerMinute = None,
-    tokens_per_minute: options.TokensPerMinute = None,
-    budget: options.BudgetOption = None,
-    price: options.PriceOption = None,
-    prices: options.Prices = None,
-    no_wait: options.NoWait = False,
-    retry_failed: options.RetryFailed = False,
-    trial: options.Trial = 0,
-    canaries: Annotated[
-        float,
-        typer.Option(min=0, max=1, help="Share of rows judged again with planted sentences."),
-    ] = 0.0,
-    canary_seed: Annotated[int, typer.Option(help="Another one plants elsewhere.")] = 0,
-    repeat: Annotated[
-        int, typer.Option(min=1, help="Judgements of each row; the label is their majority.")
-    ] = 1,
-    judges: Annotated[
-        str | None,
-        typer.Option(help="Several judges that vote, such as embedded,openai:MODEL,openai:OTHER."),
-    ] = None,
     engine: distributing.EngineName = "local",
     input: distributing.Input = None,  # noqa: A002 - its name on the command line
     workers: distributing.Workers = None,
     part_rows: distributing.PartRows = None,
 ) -> int:
     """Label rows: one judge call each, none where it is stored, several where it is too long."""
-    from labeler import api
-    from labeler.cli.agreement_view import print_voters
-    from labeler.cli.judging import choose_judge, choose_judges, limits_of, price_told
-    from labeler.cli.terminal import Progress
-    from labeler.comparing.voter_agreement import Votes
-    from labeler.judges.pricing import find_price
-    from labeler.labeling.canaries import Canaries
-    from labeler.labeling.pipeline import GRACE_SECONDS
+    from labeler.judges.opening import open_judge, open_judges
 
-    settings = {
-        "model": model,
-        "base_url": base_url,
-        "temperature": temperature,
-        "top_p": top_p,
-        "seed": seed,
-        "reasoning_effort": reasoning_effort,
-        "max_output_tokens": max_output_tokens,
-        "cache_prefix": cache_prefix or None,
-        "timeout": timeout,
-    }
-    given = {name: value for name, value in settings.items() if value is not None}
-    charged = find_price(model, base_url, given=price, file=prices) if model else None
-    held_back = {
-        "requests_per_minute": requests_per_minute,
-        "tokens_per_minute": tokens_per_minute,
-        "budget": budget,
-        "price": price,
-        "prices": prices,
-    }
-    also = {name for name, value in held_back.items() if value is not None}
-    voting = judges is not None or repeat > 1
-    if voting and canaries:
+    if (given.judges is not None or given.repeat > 1) and given.canaries:
         raise UsageError("--canaries test one judge: they go without --repeat and --judges")
-    if judges is not None and judge is not None:
-        raise UsageError("--judge names one judge and --judges several: give one of the two")
-    if judges is None:
-        chosen = [choose_judge(judge, recorded, support_threshold, given, charged, also=also)]
+    also = given.restrictions
+    if given.judges is not None:
+        judges = open_judges(given.judges, given, also=also)
     else:
-        chosen = choose_judges(
-            judges, recorded, support_threshold, given, (price, prices), also=also
-        )
-    limits = limits_of(requests_per_minute, tokens_per_minute, budget, no_wait=no_wait)
+        judges = [open_judge(given, also=also, notice=_warn)]
     if engine == "ray":
-        return _label_in_parts(
-            [*(rows or ()), *([input] if input else ())],
-            output,
-            (workers, part_rows, price_told(chosen)),
-            {"canaries": canaries, "judges": judges, "repeat": repeat > 1},
-            judge=partial(
-                choose_judge, judge, recorded, support_threshold, given, charged, also=also
-            ),
-            store=store,
-            splitter=splitter,
-            profile=profile,
-            prompt=prompt,
-            trial=trial,
-            max_input_tokens=max_input_tokens,
-            concurrency=concurrency,
-            limits=limits,
-            retry_failed=retry_failed,
-            columns=options.columns_of(mapped, preset),
-            id_from=options.id_columns(id_from),
-        )
+        inputs = [*(rows or ()), *([input] if input else ())]
+        several = (workers, part_rows, price_of_run(judges))
+        return _label_in_parts(given, inputs, output, several)
     distributing.require_engine(engine, input=input, workers=workers, part_rows=part_rows)
     if not rows:
         raise UsageError("Missing argument 'ROWS...'.\ntry 'labeler label --help'")
     check_label_target(rows, output)
-    announce(
-        f"stopping: requests in flight may finish within {GRACE_SECONDS:g} s; "
-        "press Ctrl-C again to drop them"
-    )
-    planted, votes = Canaries(canaries, canary_seed), Votes()
-    with Progress("labeling", price_told(chosen)) as progress:
-        asked: dict[str, Any] = {
-            "rows": options.open_rows(rows, id_from, mapped, preset),
-            "store": store,
-            "splitter": splitter,
-            "profile": profile,
-            "prompt": prompt,
-            "trial": trial,
-            "max_input_tokens": max_input_tokens,
-            "concurrency": concurrency,
-            "limits": limits,
-            "retry_failed": retry_failed,
-            "watcher": progress,
-        }
-        if voting:
-            run = api.iter_majority(judges=chosen, repeat=repeat, votes=votes, **asked)
-        else:
-            run = api.iter_labels(judge=chosen[0], canaries=planted, **asked)
-        write_run(run, output, progress, lambda: _counts(progress, chosen, repeat))
-    progress.close(*_counts(progress, chosen, repeat))
+    return _label_here(rows, given, judges, output)
+
+
+def _label_here(rows: list[str], given: LabelOptions, judges: list[Judge], output: str) -> int:
+    """Label with this process alone, report how it went, and return the exit code."""
+    from labeler import api
+    from labeler.cli.agreement_view import print_voters
+    from labeler.cli.terminal import Progress
+    from labeler.comparing.voter_agreement import Votes
+    from labeler.labeling.canaries import Canaries
+
+    announce_grace("; press Ctrl-C again to drop them")
+    voting = given.judges is not None or given.repeat > 1
+    share = cast("float", given.canaries)
+    planted, votes = Canaries(share, given.canary_seed), Votes()
+    who: dict[str, Any] = {"judges": judges} if voting else {"judge": judges[0]}
+    with Progress("labeling", price_of_run(judges)) as progress:
+        told = {"canaries": planted, "votes": votes, "watcher": progress}
+        run = api.iter_labels(rows, **vars(given) | vars(JudgeOptions()) | who | told)
+        write_run(run, output, progress, lambda: _counts(progress, judges, given.repeat))
+    progress.close(*_counts(progress, judges, given.repeat))
     if voting:
         print_voters(votes.agreement())
-    if canaries:
+    if given.canaries:
         _tell_canaries(planted)
     return exit_code(progress)
 
 
+def _warn(text: str) -> None:
+    from labeler.cli.terminal import say
+
+    say(text)
+
+
 def _label_in_parts(
+    given: LabelOptions,
     inputs: list[str],
     output: str,
     several: tuple[int | None, int | None, Price | None],
-    refused: dict[str, object],
-    **settings: Any,  # noqa: ANN401 - those of Work
 ) -> int:
     """Label with Ray; several are the workers, the rows of a part and the judge's price."""
-    distributing.require_engine("ray", **refused)
+    distributing.require_engine(
+        "ray", canaries=given.canaries, judges=given.judges, repeat=given.repeat > 1
+    )
     distributing.require_folder(output)
     if not inputs:
         raise UsageError("--engine ray needs --input: Parquet files, a pattern, folder or address")
     from labeler.integrations.ray.labeling import Work
+    from labeler.judges.opening import open_judge
 
-    work = Work(output=output, **settings)
+    # A worker on another machine has no file of prices.
+    judging = {field.name: getattr(given, field.name) for field in fields(JudgeOptions)}
+    judging |= {"price": given.find_price(), "prices": None}
+    work = Work(
+        output=output,
+        judge=partial(open_judge, JudgeOptions(**judging), also=given.restrictions, notice=_warn),
+        store=str(given.store),
+        splitter=given.splitter,
+        profile=given.profile,
+        prompt=given.prompt,
+        trial=given.trial,
+        max_input_tokens=given.max_input_tokens,
+        concurrency=given.concurrency,
+        limits=given.limits(),
+        retry_failed=given.retry_failed,
+        columns=given.chosen_columns(),
+        id_from=given.id_columns,
+    )
     return distributing.label_in_parts(distributing.PartsAsked(inputs, output, *several), work)
 
 
@@ -241,10 +174,11 @@ def import_ragbench(
     """Turn published RAGBench rows into label records: their sentences, their labels."""
     from labeler import api
     from labeler.cli.terminal import Progress
+    from labeler.data.ragbench import read_ragbench
 
     check_label_target(files, output)
     with Progress("importing") as progress:
-        api.write_labels(progress.watching(api.read_ragbench(*files)), output)
+        api.write_labels(progress.watching(read_ragbench(*files)), output)
     progress.close(f"{progress.origins['row']} imported")
     return SOME_FAILED if progress.failed else 0
 

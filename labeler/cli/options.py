@@ -1,18 +1,20 @@
-"""Options that several commands share, each written once, and what is read from them."""
+"""Parameters of commands: those that several share, and those derived from options classes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Annotated
+import functools
+import inspect
+from collections.abc import Callable, Iterator
+from dataclasses import MISSING, Field, fields, is_dataclass
+from typing import Annotated, Any, TypeVar, get_args, get_type_hints
 
 import typer
+from typer.models import OptionInfo
 
+from labeler.data.options import STORE, option_of
 from labeler.errors import UsageError
-from labeler.judges.pricing import PRICE_FORM
 
-if TYPE_CHECKING:
-    from labeler.data.columns import Columns
-    from labeler.data.rows import RowFile
+T = TypeVar("T")
 
 
 def _folder(name: str) -> str:
@@ -28,115 +30,83 @@ Rows = Annotated[
         "- reads JSON Lines from stdin."
     ),
 ]
-Map = Annotated[
-    list[str] | None,
-    typer.Option("--map", help="FIELD=COLUMN, such as documents=contexts; may be repeated."),
-]
-PresetName = Annotated[
-    str | None,
-    typer.Option(
-        "--preset",
-        help="Columns of ragbench, ragas, deepeval, langchain, llamaindex or ragchecker.",
-    ),
-]
-Id = Annotated[str, typer.Option("--id", help="Columns that name a row, comma-separated.")]
 Output = Annotated[
     str, typer.Option("--output", "-o", help="Label file to write; - is standard output.")
 ]
-Store = Annotated[
-    str,
-    typer.Option(envvar="LABELER_STORE", help="Folder of the label store.", callback=_folder),
-]
-Splitter = Annotated[str, typer.Option(help="general, ragbench, given.")]
-ProfileName = Annotated[
-    str, typer.Option(help="How much is asked in the one call: trace, claims, reference, auto.")
-]
-PromptName = Annotated[
-    str | None, typer.Option(help="Name and version; by default the profile's own.")
-]
-Trial = Annotated[int, typer.Option(min=0, help="Another number asks anew.")]
-Concurrency = Annotated[int, typer.Option(min=1, help="Requests in flight at most.")]
-Timeout = Annotated[float | None, typer.Option(help="Seconds for one attempt in all.")]
-RequestsPerMinute = Annotated[
-    float | None, typer.Option(help="Never send more; by default what the server allows.")
-]
-TokensPerMinute = Annotated[
-    float | None, typer.Option(help="The same, prompt and answer together.")
-]
-BudgetOption = Annotated[
-    str | None,
-    typer.Option("--budget", help="US dollars that the run may cost; never overspent."),
-]
-NoWait = Annotated[
-    bool,
-    typer.Option("--no-wait", help="Stop (exit 75) where the server asks for over 2 minutes."),
-]
-SHORT_WAIT = 120.0
-"""Seconds that a server may ask to wait before ``--no-wait`` ends the run."""
-RetryFailed = Annotated[
-    bool, typer.Option("--retry-failed", help="Ask again for stored failures, as of refusals.")
-]
+Store = Annotated[str, typer.Option(envvar=STORE.envvar, help=STORE.help, callback=_folder)]
 Json = Annotated[bool, typer.Option("--json", help="As JSON.")]
 
-# What a hosted model is asked with.
-Model = Annotated[
-    str | None, typer.Option(envvar="LABELER_MODEL", help="Model that openai asks; no default.")
-]
-BaseUrl = Annotated[str | None, typer.Option(help="Address of an OpenAI-compatible server.")]
-Temperature = Annotated[float | None, typer.Option(help="Sent only where given.")]
-TopP = Annotated[float | None, typer.Option(help="Sent only where given.")]
-Seed = Annotated[int | None, typer.Option(help="Sent only where given.")]
-ReasoningEffort = Annotated[str | None, typer.Option(help="Sent only where given.")]
-CachePrefix = Annotated[
-    bool,
-    typer.Option("--cache-prefix", help="Cache the instructions alone: gpt-5.6 and later."),
-]
-MaxOutputTokens = Annotated[
-    int | None, typer.Option(min=1, help="Cap on an answer's length; doubled once if it is hit.")
-]
-MaxInputTokens = Annotated[
-    int | None,
-    typer.Option(
-        min=1, help="Tokens of a prompt; longer rows go in windows. By default as the model takes."
-    ),
-]
-PriceOption = Annotated[str | None, typer.Option("--price", help=f"{PRICE_FORM}.")]
-Prices = Annotated[
-    str | None, typer.Option(help="JSON file with prices by model, for what no table has.")
-]
+
+def parameter(kind: type, name: str) -> OptionInfo:
+    """Return the command-line option of one field of an options class."""
+    return _option(next(field for field in fields(kind) if field.name == name))
 
 
-def id_columns(given: str) -> tuple[str, ...]:
-    """The columns of ``--id``; none for the default, the column ``id``."""
-    return () if given == "id" else tuple(given.split(","))
+def _option(field: Field[Any]) -> OptionInfo:
+    """Return the command-line option of a field."""
+    option = option_of(field)
+    is_flag = option.flag is not None or get_args(field.type)[0] is bool
+    name = option.name or ("--" + field.name.replace("_", "-") if is_flag else None)
+    info: OptionInfo = typer.Option(
+        *([name] if name else []),
+        help=option.help,
+        envvar=option.envvar,
+        min=option.min,
+        max=option.max,
+        callback=_folder if field.name == "store" else None,
+    )
+    return info
 
 
-def open_rows(
-    rows: Iterable[str], id_from: str, mapped: list[str] | None, preset: str | None
-) -> RowFile:
-    """The rows of files, by ``--id``, ``--map`` and ``--preset``.
+def _fields(kind: type) -> Iterator[Field[Any]]:
+    """The fields of an options class that the command line can set."""
+    return (field for field in fields(kind) if option_of(field).cli)
 
-    Raises:
-        UsageError: a mapping is not written as one, or there is no such field or preset.
+
+def expand_options(command: Callable[..., T]) -> Callable[..., T]:
+    """Replace each parameter that is an options class by options of the class's fields.
+
+    The command is called with the options as one value.
     """
-    from labeler.data.rows import RowFile
+    hints = get_type_hints(command, include_extras=True)
+    signature = inspect.signature(command)
+    kinds = {name: hints[name] for name in signature.parameters if is_dataclass(hints[name])}
+    parameters: list[inspect.Parameter] = []
+    for one in signature.parameters.values():
+        if one.name in kinds:
+            parameters += [_parameter(field) for field in _fields(kinds[one.name])]
+        else:
+            parameters.append(one.replace(annotation=hints[one.name]))
 
-    return RowFile(*rows, id_from=id_columns(id_from), columns=columns_of(mapped, preset))
+    @functools.wraps(command)
+    def run(**values: Any) -> T:  # noqa: ANN401 - those of the command
+        made = {name: _made(kind, values) for name, kind in kinds.items()}
+        return command(**values, **made)
+
+    del run.__wrapped__
+    run.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {one.name: one.annotation for one in parameters}
+    return run
 
 
-def columns_of(mapped: list[str] | None, preset: str | None) -> Columns | None:
-    """The columns of ``--map`` and ``--preset``.
+def _parameter(field: Field[Any]) -> inspect.Parameter:
+    is_flag = option_of(field).flag is not None
+    taken = bool if is_flag else get_args(field.type)[0]
+    default = field.default if field.default is not MISSING else inspect.Parameter.empty
+    return inspect.Parameter(
+        field.name,
+        inspect.Parameter.KEYWORD_ONLY,
+        default=False if is_flag else default,
+        annotation=Annotated[taken, _option(field)],
+    )
 
-    Raises:
-        UsageError: a mapping is not written as one, or there is no such field or preset.
-    """
-    from labeler.data.presets import choose_columns
 
-    given: dict[str, str] = {}
-    for one in mapped or ():
-        field, equals, column = one.partition("=")
-        if not equals or field in given:
-            fault = "names a field twice" if equals else "is not FIELD=COLUMN"
-            raise UsageError(f"--map {one!r:.80} {fault}: write --map documents=contexts")
-        given[field] = column
-    return choose_columns(given, preset)
+def _made(kind: type[T], values: dict[str, Any]) -> T:
+    """Take the options of a class out of a command's values."""
+    given = {}
+    for field in _fields(kind):
+        value, flag = values.pop(field.name), option_of(field).flag
+        if flag is not None:
+            value = flag if value else field.default
+        given[field.name] = value
+    return kind(**given)

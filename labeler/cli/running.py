@@ -9,7 +9,7 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from labeler.cli.interrupt import ReaderGone
+from labeler.cli.interrupt import ReaderGone, announce
 from labeler.data.lines import STDIO, is_remote
 from labeler.errors import UsageError
 
@@ -170,6 +170,13 @@ def _telling(outcomes: Iterable[T], each: Callable[[T], None]) -> Iterator[T]:
     for outcome in outcomes:
         each(outcome)
         yield outcome
+
+
+def announce_grace(more: str = "") -> None:
+    """Say, when the run is interrupted, that requests in flight may finish."""
+    from labeler.labeling.pipeline import GRACE_SECONDS
+
+    announce(f"stopping: requests in flight may finish within {GRACE_SECONDS:g} s{more}")
 
 
 def exit_code(progress: Progress) -> int:

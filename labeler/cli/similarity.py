@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from labeler.cli import options
-from labeler.cli.interrupt import announce
-from labeler.cli.running import BUDGET_REACHED, SOME_FAILED, check_label_target, write_run
+from labeler.cli.running import (
+    BUDGET_REACHED,
+    SOME_FAILED,
+    announce_grace,
+    check_label_target,
+    write_run,
+)
 from labeler.errors import UsageError
+from labeler.judges.options import JudgeOptions
+from labeler.labeling.options import SimilarityOptions
 
 if TYPE_CHECKING:
     from labeler.cli.terminal import Progress
@@ -22,14 +30,8 @@ if TYPE_CHECKING:
 def similarity(
     rows: options.Rows,
     *,
-    id_from: options.Id = "id",
-    mapped: options.Map = None,
-    preset: options.PresetName = None,
+    given: SimilarityOptions,
     output: options.Output = "-",
-    embedder: Annotated[
-        str,
-        typer.Option(help="wordllama (extra 'embeddings'), lexical, or openai:MODEL."),
-    ] = "wordllama",
     dimensions: Annotated[
         int | None, typer.Option(min=1, help="Of the vectors of openai; by default the model's.")
     ] = None,
@@ -39,76 +41,30 @@ def similarity(
     embedding_price: Annotated[
         str | None, typer.Option(help="US dollars per million tokens of text, such as 0.02.")
     ] = None,
-    model: options.Model = None,
-    base_url: options.BaseUrl = None,
-    temperature: options.Temperature = None,
-    top_p: options.TopP = None,
-    seed: options.Seed = None,
-    reasoning_effort: options.ReasoningEffort = None,
-    max_output_tokens: options.MaxOutputTokens = None,
-    timeout: options.Timeout = None,
-    store: options.Store = ".labeler",
-    splitter: options.Splitter = "general",
-    concurrency: options.Concurrency = 16,
-    requests_per_minute: options.RequestsPerMinute = None,
-    tokens_per_minute: options.TokensPerMinute = None,
-    budget: Annotated[
-        str | None, typer.Option(help="US dollars for judge and embedder; never overspent.")
-    ] = None,
-    price: options.PriceOption = None,
-    prices: options.Prices = None,
-    no_wait: options.NoWait = False,
-    retry_failed: options.RetryFailed = False,
-    trial: options.Trial = 0,
 ) -> int:
     """Compare each question with those that its response would reply to (answer relevancy)."""
     from labeler import api
-    from labeler.cli.judging import choose_judge, limits_of
     from labeler.cli.terminal import Progress, say
     from labeler.integrations.embeddings.cache import EmbeddingWork
-    from labeler.judges.pricing import find_price
-    from labeler.labeling.pipeline import GRACE_SECONDS
+    from labeler.judges.opening import open_judge, price_of_run
 
-    settings = {
-        "model": model,
-        "base_url": base_url,
-        "temperature": temperature,
-        "top_p": top_p,
-        "seed": seed,
-        "reasoning_effort": reasoning_effort,
-        "max_output_tokens": max_output_tokens,
-        "timeout": timeout,
-    }
-    given = {name: value for name, value in settings.items() if value is not None}
-    charged = find_price(model, base_url, given=price, file=prices) if model else None
-    judge = choose_judge("openai", None, None, given, charged)
+    judge = open_judge(replace(given, judge=given.judge or "openai"))
     check_label_target(rows, output)
-    embeds = _embedder(embedder, dimensions, embedder_url or base_url, embedding_price)
+    url = embedder_url or given.base_url
+    embedder = _embedder(str(given.embedder), dimensions, url, embedding_price)
     work, kinds = EmbeddingWork(), Counter[str]()
-    announce(f"stopping: requests in flight may finish within {GRACE_SECONDS:g} s")
-    with Progress("writing questions", charged) as progress:
-        run = api.iter_similarity(
-            options.open_rows(rows, id_from, mapped, preset),
-            judge=judge,
-            embedder=embeds,
-            store=store,
-            splitter=splitter,
-            trial=trial,
-            concurrency=concurrency,
-            limits=limits_of(requests_per_minute, tokens_per_minute, budget, no_wait=no_wait),
-            retry_failed=retry_failed,
-            watcher=progress,
-            work=work,
-        )
+    announce_grace()
+    with Progress("writing questions", price_of_run([judge])) as progress:
+        changed = {"judge": judge, "embedder": embedder, "work": work, "watcher": progress}
         write_run(
-            run,
+            api.iter_similarity(rows, **vars(given) | vars(JudgeOptions()) | changed),
             output,
             progress,
             lambda: _counts(progress, judge),
             lambda outcome: kinds.update([outcome.kind]),
         )
     progress.close(*_counts(progress, judge))
-    say(_embedding(embeds, work))
+    say(_embedding(embedder, work))
     failed = kinds["failure"]
     if failed > progress.failed:
         say(f"{failed - progress.failed} rows could not be embedded: each says why in its line")
@@ -130,7 +86,8 @@ def _embedder(name: str, dimensions: int | None, url: str | None, price: str | N
         UsageError: an option is missing, or given to another embedder.
     """
     from labeler.api import open_embedder
-    from labeler.cli.judging import dollars, key_for
+    from labeler.judges.opening import api_key
+    from labeler.labeling.options import dollars
 
     kind, _, model = name.partition(":")
     if kind != "openai":
@@ -153,7 +110,7 @@ def _embedder(name: str, dimensions: int | None, url: str | None, price: str | N
         raise UsageError(f"--embedding-price must be 0 or more, got {stated}")
     return OpenAIEmbedder(
         model,
-        api_key=key_for(url),
+        api_key=api_key(url),
         base_url=url or OFFICIAL_URL,
         dimensions=dimensions,
         price=None if stated is None else flat_price(stated, f"--embedding-price {stated}"),

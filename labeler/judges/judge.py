@@ -10,20 +10,13 @@ from pydantic import BaseModel, ConfigDict
 
 from labeler.catalog import Catalog
 from labeler.errors import JudgeError, UsageError
+from labeler.judges.options import InKey, NotInKey
 from labeler.judges.prompting import Prompt
 from labeler.judges.task import JudgeReply, Task, TaskKind
 from labeler.labels.contract import Violation
 from labeler.labels.record import Usage
 from labeler.labels.schemas import ResponseSchema
 from labeler.labels.signature import Signature
-
-
-class InKey:
-    """Marks a field of a judge specification that can change the label."""
-
-
-class NotInKey:
-    """Marks a field that changes how a judge is reached, never what it is asked."""
 
 
 class JudgeSpec(BaseModel):

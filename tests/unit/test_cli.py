@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 import os
 import re
@@ -18,9 +17,10 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from command import Command
-from labeler import api
-from labeler.cli import app, labeling
+from labeler.cli import app
 from labeler.judges.judge import JUDGES
+from labeler.judges.traffic.limits import Limits
+from labeler.labeling.options import LabelOptions
 from labeler.labeling.pipeline import DEFAULT_CONCURRENCY
 from labeler.labels import resources
 from labeler.labels.profiles import DEFAULT_PROFILE
@@ -423,13 +423,12 @@ def test_strangers_text_stays_text(labeler_command: Command, tmp_path: Path) -> 
     assert "<U+001B>[2J<U+202E>gnp.exe [red]x[/red] :smile:" in out
 
 
-def test_the_command_line_has_the_librarys_defaults() -> None:
+def test_options_have_the_librarys_defaults() -> None:
     """They are written twice only so that --help need not import the library."""
-    defaults = {p.name: p.default for p in inspect.signature(labeling.label).parameters.values()}
-    assert defaults["store"] == api.DEFAULT_STORE
-    assert defaults["splitter"] == DEFAULT_SPLITTER
-    assert defaults["profile"] == DEFAULT_PROFILE
-    assert defaults["concurrency"] == DEFAULT_CONCURRENCY
+    given = LabelOptions()
+    assert (given.splitter, given.profile) == (DEFAULT_SPLITTER, DEFAULT_PROFILE)
+    assert given.concurrency == DEFAULT_CONCURRENCY
+    assert given.limits() == Limits()
 
 
 def test_help_names_every_judge_and_splitter(labeler_command: Command) -> None:

@@ -11,7 +11,8 @@ from typing import Annotated, Any
 import pytest
 
 import labeler.judges
-from labeler.judges.judge import InKey, JudgeSpec, NotInKey
+from labeler.judges.judge import JudgeSpec
+from labeler.judges.options import InKey, NotInKey
 from labeler.judges.prompting import Prompt, load_prompt, parse_prompt
 from labeler.labeling.estimate import Unasked
 from labeler.labeling.tasks import label_tasks

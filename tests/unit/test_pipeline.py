@@ -131,8 +131,8 @@ def test_what_can_change_the_label_asks_anew_and_reverting_does_not(
     """One character misses; going back hits."""
     store, watch = MemoryStore(), Watch()
     plain: dict[str, Any] = {"rows": rows(1), "judge": CountingJudge()}
-    for call in (plain, plain | changed, plain):
-        list(iter_labels(**call, store=store, watcher=watch))
+    for call in (dict(plain), plain | changed, plain):
+        list(iter_labels(call.pop("rows"), **call, store=store, watcher=watch))
     assert watch.origins == ["judge", "judge", "store"]
     assert len(store) == 2
 
@@ -652,7 +652,7 @@ def test_the_watcher_knows_the_total_before_the_first_call() -> None:
 
 def test_judges_by_name() -> None:
     """A judge that needs settings says so; an unknown one names the known."""
-    with pytest.raises(UsageError, match="judge 'openai' needs settings"):
+    with pytest.raises(UsageError, match="the openai judge needs --model"):
         labeler.label(rows(1), judge="openai", store=MemoryStore())
     with pytest.raises(UnknownName, match="have: embedded, openai, replay"):
         labeler.label(rows(1), judge="oracle", store=MemoryStore())

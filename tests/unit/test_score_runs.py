@@ -36,7 +36,8 @@ def scored(
     """Score rows, into a store of their own unless one is given."""
     chosen = criterion() if asked is None else asked
     given = ROWS if rows is None else rows
-    return api.score(given, criteria=chosen, judge=judge, **{"store": MemoryStore(), **options})
+    judges = judge if isinstance(judge, list) else [judge]
+    return api.score(given, criteria=chosen, judges=judges, **{"store": MemoryStore(), **options})
 
 
 def test_each_row_has_each_criterion_in_turn() -> None:
@@ -246,7 +247,7 @@ def test_several_judges_are_one_run_to_who_watches() -> None:
     rows = [{"id": "bad"}, *ROWS[:2], ROWS[0]]
     done = list(
         api.iter_scores(
-            rows, criteria=criterion(), judge=both(), store=MemoryStore(), watcher=watch
+            rows, criteria=criterion(), judges=both(), store=MemoryStore(), watcher=watch
         )
     )
     assert watch.begun == [(6, 1)]
@@ -286,7 +287,7 @@ def test_judges_that_make_no_panel_are_refused(judges: list[CountingJudge], mess
 
 def test_a_store_is_closed_when_a_run_of_several_judges_is_given_up(tmp_path: Path) -> None:
     """And holds what was scored until then."""
-    run = api.iter_scores(ROWS, criteria=criterion(), judge=both(), store=tmp_path / "s")
+    run = api.iter_scores(ROWS, criteria=criterion(), judges=both(), store=tmp_path / "s")
     first = next(run)
     run.close()
     with DiskStore(tmp_path / "s", create=False) as store:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -12,13 +11,12 @@ import pytest
 import labeler
 from command import Command
 from fakes import Behaviour, CountingJudge, agreeable
-from labeler.api import MemoryStore, iter_majority
+from labeler.api import MemoryStore, iter_labels
 from labeler.comparing.voter_agreement import Votes
 from labeler.errors import JudgeError, UsageError
 from labeler.judges.judge import JudgeSpec, UnusableAnswer
 from labeler.judges.openai.judge import OpenAIJudge
 from labeler.judges.task import JudgeReply, Task
-from labeler.judges.traffic.traffic import Limits
 from labeler.labeling.pipeline import admit_reply
 from labeler.labeling.votes import TOO_FEW_VOTES
 from labeler.labeling.voting import electorate, majority
@@ -182,7 +180,7 @@ def test_repeats_are_stored_by_themselves_and_bought_once() -> None:
     """Three trials of each row the first time, none the second."""
     store, judge = MemoryStore(), CountingJudge()
     for _ in range(2):
-        outcomes = list(iter_majority(rows(4), judges=[judge], repeat=3, store=store))
+        outcomes = list(iter_labels(rows(4), judges=[judge], repeat=3, store=store))
         assert kinds(outcomes) == ["label"] * 4
     assert len(judge.asked) == 12
     assert {r.signature.trial for r in store if isinstance(r, LabelRecord)} == {0, 1, 2}
@@ -194,11 +192,11 @@ def test_a_row_needs_more_than_half_of_its_votes() -> None:
     """One of three may fail; where two do, the row fails for their reason."""
     judges = [CountingJudge(model=f"m{n}") for n in range(2)]
     refusers = [CountingJudge(refusing, model=f"no{n}") for n in range(2)]
-    outcomes = list(iter_majority(rows(3), judges=[*judges, refusers[0]], store=MemoryStore()))
+    outcomes = list(iter_labels(rows(3), judges=[*judges, refusers[0]], store=MemoryStore()))
     assert kinds(outcomes) == ["label"] * 3
-    outcomes = list(iter_majority(rows(3), judges=[judges[0], *refusers], store=MemoryStore()))
+    outcomes = list(iter_labels(rows(3), judges=[judges[0], *refusers], store=MemoryStore()))
     assert kinds(outcomes) == ["label", "refusal", "label"]
-    outcomes = list(iter_majority(rows(3), judges=[judges[0], refusers[0]], store=MemoryStore()))
+    outcomes = list(iter_labels(rows(3), judges=[judges[0], refusers[0]], store=MemoryStore()))
     assert kinds(outcomes) == ["label", "refusal", "label"]
     assert TOO_FEW_VOTES not in kinds(outcomes)
 
@@ -219,11 +217,11 @@ def test_a_vote_that_may_still_come_is_no_no() -> None:
     store = MemoryStore()
     judges = [CountingJudge(model=f"m{n}") for n in range(2)]
     late = CountingJudge(failing("transport"), model="late")
-    outcomes = list(iter_majority(rows(3), judges=[*judges, late], store=store))
+    outcomes = list(iter_labels(rows(3), judges=[*judges, late], store=store))
     assert kinds(outcomes) == ["label", "transport", "label"]
     assert "2 of 3 votes are there, which does not settle it" in str(outcomes[1])
     mended = CountingJudge(model="late")
-    outcomes = list(iter_majority(rows(3), judges=[*judges, mended], store=store))
+    outcomes = list(iter_labels(rows(3), judges=[*judges, mended], store=store))
     assert kinds(outcomes) == ["label"] * 3
     assert mended.asked == ["r1"]
 
@@ -232,7 +230,7 @@ def test_one_judge_has_one_vote() -> None:
     """However often, and under whatever name, it is among the voters; nothing is asked."""
     judge = CountingJudge()
     with pytest.raises(UsageError, match="fake/fake-1's again"):
-        list(iter_majority(rows(3), judges=[judge, judge], store=MemoryStore()))
+        list(iter_labels(rows(3), judges=[judge, judge], store=MemoryStore()))
     assert judge.asked == []
 
 
@@ -240,9 +238,8 @@ def test_a_voter_that_cannot_keep_the_budget_is_found_before_any_is_paid() -> No
     """Its price is not known: the first one is not asked either."""
     first = CountingJudge()
     unknown = OpenAIJudge("m", api_key="k" * 20, base_url="http://127.0.0.1:9/v1")
-    limits = Limits(budget=Decimal(1))
     with pytest.raises(UsageError, match="a budget needs a price"):
-        list(iter_majority(rows(3), judges=[first, unknown], store=MemoryStore(), limits=limits))
+        list(iter_labels(rows(3), judges=[first, unknown], store=MemoryStore(), budget=1))
     assert first.asked == []
 
 
@@ -258,7 +255,7 @@ def test_agreement_is_counted_over_all_votes() -> None:
     """Who failed left a gap; the rest is compared."""
     votes = Votes()
     judges = [CountingJudge(model="m"), CountingJudge(refusing, model="n")]
-    list(iter_majority(rows(3), judges=judges, store=MemoryStore(), votes=votes))
+    list(iter_labels(rows(3), judges=judges, store=MemoryStore(), votes=votes))
     found = {one.field: one for one in votes.agreement()}
     assert (found["supported"].units, found["supported"].left_out) == (2, 1)
     assert found["supported"].raw == 1.0
@@ -268,9 +265,9 @@ def test_agreement_is_counted_over_all_votes() -> None:
 def test_no_judge_and_no_repetition_are_refused() -> None:
     """There is nobody to count."""
     with pytest.raises(UsageError, match="needs a voter"):
-        list(iter_majority(rows(1), judges=[], store=MemoryStore()))
+        list(iter_labels(rows(1), judges=[], store=MemoryStore()))
     with pytest.raises(UsageError, match="repeat must be 1 or more"):
-        list(iter_majority(rows(1), judges=["embedded"], repeat=0, store=MemoryStore()))
+        list(iter_labels(rows(1), judges=["embedded"], repeat=0, store=MemoryStore()))
 
 
 def test_the_command_votes_and_tells_how_far_they_agree(

@@ -12,7 +12,7 @@ import pytest
 import labeler
 from command import Command
 from fakes import CountingJudge, agreeable
-from labeler.api import iter_labels, iter_majority, read_records, submit_batch
+from labeler.api import iter_labels, read_records, submit_batch
 from labeler.comparing.voter_agreement import Votes
 from labeler.data.parsing import to_example
 from labeler.errors import FatalJudgeError, UsageError
@@ -529,7 +529,7 @@ def test_the_score_of_a_sentence_is_the_best_of_its_windows() -> None:
 def test_votes_may_be_windowed() -> None:
     """Each voter judges the same windows, and the majority is of the merged labels."""
     judge, votes = CountingJudge(), Votes()
-    run = iter_majority(
+    run = iter_labels(
         [long_row(), short_row()],
         judges=[judge],
         repeat=3,

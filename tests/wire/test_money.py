@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 import labeler
-from labeler.api import Canaries, Limits, MemoryStore
+from labeler.api import MemoryStore
 from labeler.errors import UsageError
 from labeler.judges.pricing import given_price
+from labeler.labeling.canaries import Canaries
 from labeler.labels.record import LabelFailure, Outcome
 from wire.connections import Sheet, Wire
 from wire.provider import Behaviour, Call, Provider, Script, completion, faulty, label_for
@@ -55,7 +56,7 @@ def every_third(behaviour: Behaviour) -> Script:
 def on_budget(provider: Provider, **options: Any) -> list[Outcome]:
     """Label more rows than the budget is good for."""
     settings = {**BOUNDED, "timeout": 0.5, **options.pop("judge", {})}
-    return run(provider, rows(60), judge=settings, limits=Limits(budget=BUDGET), **options)
+    return run(provider, rows(60), judge=settings, budget=BUDGET, **options)
 
 
 @pytest.mark.parametrize(
@@ -135,17 +136,14 @@ def test_a_budget_that_could_not_be_kept_sends_nothing(
 
 def test_a_judge_that_costs_nothing_keeps_any_budget() -> None:
     """The smallest one does not stop the embedded judge."""
-    outcomes = labeler.label(
-        rows(5), judge="embedded", store=MemoryStore(), limits=Limits(budget=Decimal("0.01"))
-    )
+    outcomes = labeler.label(rows(5), judge="embedded", store=MemoryStore(), budget=0.01)
     assert reasons(outcomes) == ["label"] * 5
 
 
 def test_a_budget_below_one_answer_asks_for_nothing() -> None:
     """Every row says so."""
     with Provider(count_tokens=True) as provider:
-        limits = Limits(budget=Decimal("0.001"))
-        outcomes = run(provider, rows(5), judge=BOUNDED, limits=limits)
+        outcomes = run(provider, rows(5), judge=BOUNDED, budget=0.001)
     assert reasons(outcomes) == ["budget"] * 5
     assert provider.calls == []
 
@@ -155,7 +153,7 @@ def test_a_judge_alone_needs_no_bounds() -> None:
     with Provider() as provider:
         assert reasons(run(provider, rows(2))) == ["label"] * 2
         with pytest.raises(UsageError, match="needs a price"):
-            run(provider, rows(2), limits=Limits(budget=Decimal(1)))
+            run(provider, rows(2), budget=1)
 
 
 def test_the_estimate_is_of_the_size_that_the_provider_counts() -> None:

@@ -17,13 +17,14 @@ import pytest
 
 import samples
 from labeler.errors import FatalJudgeError, JudgeError, RunPaused, UsageError
-from labeler.judges.judge import JUDGES, InKey, Judge, NotInKey, UnusableAnswer
+from labeler.judges.judge import JUDGES, Judge, UnusableAnswer
 from labeler.judges.openai import judge as openai_judge
 from labeler.judges.openai.client import open_client, quota_of
 from labeler.judges.openai.judge import OpenAIJudge
 from labeler.judges.openai.reask import REASK_VERSION
 from labeler.judges.openai.request import response_format
 from labeler.judges.openai.spec import OpenAISpec
+from labeler.judges.options import InKey, NotInKey
 from labeler.judges.task import JudgeReply, Task
 from labeler.judges.traffic.traffic import TRAFFIC, Limits, Quota, Traffic
 from labeler.labels.answers import GPTLabelingOutput
@@ -1035,7 +1036,7 @@ def test_every_field_says_whether_it_is_in_the_key() -> None:
         ({"max_attempts": 0}, "max_attempts"),
         ({"reasks": 2}, "reasks"),
         ({"reask": "reask/0"}, "reask"),
-        ({"temprature": 0}, "settings are model, temperature"),
+        ({"temprature": 0}, "settings are .*temperature"),
     ],
 )
 def test_a_wrong_setting_is_named(settings: dict[str, Any], said: str) -> None:

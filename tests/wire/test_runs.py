@@ -22,7 +22,6 @@ from typing import Any
 import pytest
 
 import labeler
-from labeler.api import Limits
 from labeler.errors import FatalJudgeError, StoreError
 from labeler.integrations.batch.client import OpenAIBatches
 from labeler.integrations.batch.collect import Waiting
@@ -143,8 +142,7 @@ def test_a_rate_limit_without_end_gives_records_up_and_keeps_none_of_it() -> Non
     """Only past the longest outage that is waited out; the next run asks for them."""
     store = MemoryStore()
     with Provider(lambda call: "429" if call.number > 4 else None) as provider:
-        limits = Limits(max_outage=0.2)
-        outcomes = run(provider, rows(8), store=store, concurrency=1, limits=limits)
+        outcomes = run(provider, rows(8), store=store, concurrency=1, max_outage=0.2)
     assert Counter(reasons(outcomes)) == {"label": 3, "rate_limit": 5}
     assert not any(o.lasting for o in outcomes if isinstance(o, LabelFailure))
     with Provider() as provider:
@@ -214,12 +212,12 @@ def test_a_server_that_goes_and_comes_back_is_waited_for() -> None:
 
 def test_an_outage_without_end_stops_the_run_and_keeps_what_there_is() -> None:
     """Past the longest that is waited out, ten records are given up, not a hundred thousand."""
-    store, limits = MemoryStore(), Limits(max_outage=0.05)
+    store = MemoryStore()
     with (
         Provider(lambda call: "503" if call.number > 11 else None) as provider,
         pytest.raises(FatalJudgeError, match="the server is up") as caught,
     ):
-        run(provider, rows(2000), store=store, limits=limits, concurrency=4)
+        run(provider, rows(2000), store=store, max_outage=0.05, concurrency=4)
     assert caught.value.reason == "unreachable"
     assert len(store) == 10
     assert len(provider.calls) < 150
@@ -513,8 +511,8 @@ def test_a_wall_clock_that_jumps_changes_no_pause(
     monkeypatch.setattr(time, "time", jumping)
     monkeypatch.setattr(Traffic, "_nap", nap)
     with Provider(lambda call: "429-wait-ms" if call.number % 4 == 0 else None) as provider:
-        limits = Limits(requests_per_minute=6000, tokens_per_minute=10**6)
-        outcomes = run(provider, rows(12), limits=limits)
+        limits: dict[str, Any] = {"requests_per_minute": 6000, "tokens_per_minute": 10**6}
+        outcomes = run(provider, rows(12), **limits)
     assert reasons(outcomes) == ["label"] * 12
     assert naps
 
@@ -523,8 +521,7 @@ def test_a_document_of_a_megabyte_does_not_hold_the_others_up() -> None:
     """Larger than all tokens of a minute, it waits for a full bucket, and then goes."""
     large = {**rows(1)[0], "id": "large", "documents": ["The lamp is red. " * 60_000]}
     with Provider() as provider:
-        limits = Limits(tokens_per_minute=200_000)
-        outcomes = run(provider, [*rows(4, 1), large, *rows(4, 5)], limits=limits)
+        outcomes = run(provider, [*rows(4, 1), large, *rows(4, 5)], tokens_per_minute=200_000)
     assert reasons(outcomes) == ["label"] * 9
 
 

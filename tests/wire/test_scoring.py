@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from command import Command
-from labeler.api import Limits, MemoryStore, iter_scores
+from labeler.api import MemoryStore, iter_scores
 from labeler.calculators.scores import score_value, summarize_scores
 from labeler.errors import FatalJudgeError, UsageError
 from labeler.judges.openai.judge import OpenAIJudge
@@ -173,8 +173,7 @@ def test_steps_and_scores_are_paid_from_one_budget() -> None:
     """What the steps cost is not there for the rows."""
     with Provider(count_tokens=True) as provider:
         asked = criterion(steps=None)
-        limits = Limits(budget=Decimal("0.75"))
-        outcomes = run(provider, asked, 20, judge=PRICED, limits=limits)
+        outcomes = run(provider, asked, 20, judge=PRICED, budget="0.75")
     prompt, answer = provider.tokens
     assert (prompt * Decimal(100) + answer * Decimal(400)) / 10**6 <= Decimal("0.75")
     reasons = [o.reason for o in outcomes if isinstance(o, LabelFailure)]
@@ -194,9 +193,9 @@ def test_several_judges_are_paid_from_one_budget() -> None:
             iter_scores(
                 rows(3),
                 criteria=criterion(),
-                judge=judges,
+                judges=judges,
                 store=MemoryStore(),
-                limits=Limits(budget=cap),
+                budget=cap,
                 concurrency=1,
             )
         )
@@ -217,9 +216,9 @@ def test_a_budget_that_one_judge_cannot_keep_is_refused_before_any_spend() -> No
                 iter_scores(
                     rows(1),
                     criteria=criterion(),
-                    judge=[priced, free],
+                    judges=[priced, free],
                     store=MemoryStore(),
-                    limits=Limits(budget=Decimal(1)),
+                    budget=1,
                 )
             )
         assert not provider.calls

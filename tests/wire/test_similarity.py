@@ -22,7 +22,6 @@ from labeler.integrations.embeddings.openai_embedder import OpenAIEmbedder
 from labeler.integrations.embeddings.prices import flat_price
 from labeler.judges.embedded.judge import EmbeddedJudge
 from labeler.judges.pricing import given_price
-from labeler.judges.traffic.traffic import Limits
 from labeler.labels.record import LabelFailure, QuestionsOutcome, QuestionsRecord
 from labeler.labels.vectors import as_vector, cosine
 from labeler.store.vectors import FOLDER
@@ -291,7 +290,7 @@ def test_one_budget_holds_for_judge_and_embedder(tmp_path: Path) -> None:
             rows(2),
             judge={"price": questions, "max_output_tokens": 100},
             embedder=embedder_of(provider, price=flat_price(Decimal(1000), "a test")),
-            limits=Limits(budget=Decimal(2)),
+            budget=2,
             work=work,
         )
         assert provider.routes[ASKED] == 2
@@ -311,7 +310,7 @@ def test_where_nothing_is_left_no_vector_is_asked_for(tmp_path: Path) -> None:
             rows(2),
             judge={"price": given_price("1,1"), "max_output_tokens": 100},
             embedder=embedder_of(provider, price=price),
-            limits=Limits(budget=Decimal(1)),
+            budget=1,
         )
         assert EMBEDDED not in provider.routes
         assert reasons(found) == ["budget", "budget"]
@@ -323,7 +322,7 @@ def test_a_budget_needs_to_know_what_vectors_cost(tmp_path: Path) -> None:
     """Before a question is paid for."""
     with Provider() as provider:
         with pytest.raises(UsageError, match="a budget needs a price"):
-            compare(provider, tmp_path, rows(1), limits=Limits(budget=Decimal(1)))
+            compare(provider, tmp_path, rows(1), budget=1)
         assert provider.requests == []
 
 

@@ -25,7 +25,8 @@ from labeler.judges.embedded.claims import with_claims
 from labeler.judges.embedded.explain import explain_overall, explain_relevance, explain_support
 from labeler.judges.embedded.scoring import Scores, score
 from labeler.judges.embedded.support import Evidence
-from labeler.judges.judge import InKey, JudgeSpec
+from labeler.judges.judge import JudgeSpec
+from labeler.judges.options import InKey
 from labeler.judges.task import LABEL_KINDS, JudgeReply, Task
 from labeler.labels.answers import GPTLabelingOutput, SentenceSupport
 from labeler.labels.record import ReplyFacts, SentenceScores

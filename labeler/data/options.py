@@ -1,0 +1,181 @@
+"""Options as values: how they are declared, and those that say how rows are read.
+
+An options class is a frozen dataclass. Each field carries its help text, once; the command line
+makes an option of it and a Python function a keyword. Annotations are evaluated when a class is
+made (no ``from __future__ import annotations`` here), because both read them at run time.
+"""
+
+import difflib
+import functools
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import Field, dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Concatenate, ParamSpec, TypeAlias, TypeVar, cast
+
+from labeler.errors import UsageError
+
+if TYPE_CHECKING:
+    from labeler.data.columns import Columns
+    from labeler.data.rows import Rows
+    from labeler.sentences.example import Example
+
+    RowSource: TypeAlias = str | Path | Iterable[str | Path | Example | Mapping[str, Any]] | Rows
+    """A file, several files, examples or mappings, a data frame, or rows opened before."""
+    ColumnMap: TypeAlias = Mapping[str, str | Sequence[str]] | Sequence[str] | None
+else:  # the types of the command line
+    ColumnMap = list[str] | None
+
+P = ParamSpec("P")
+R = TypeVar("R")
+T = TypeVar("T")
+Options = TypeVar("Options")
+
+
+@dataclass(frozen=True)
+class Option:
+    """The documentation of an options field, and its form on the command line."""
+
+    help: str
+    name: str | None = None
+    """The option's name, where it is not the field's."""
+    envvar: str | None = None
+    min: float | None = None
+    max: float | None = None
+    flag: float | None = None
+    """The field's value where the option, a flag, is given."""
+    cli: bool = True
+    """False for a field that only Python callers can set."""
+
+
+STORE = Option("Folder of the label store.", envvar="LABELER_STORE")
+
+
+def option_of(field: "Field[Any]") -> Option:
+    """Return the documentation of an options field."""
+    found: Option = next(mark for mark in field.type.__metadata__ if isinstance(mark, Option))  # type: ignore[union-attr]  # an Annotated type
+    return found
+
+
+def given(options: Any, kind: type) -> dict[str, Any]:  # noqa: ANN401 - any options
+    """Return those fields of an options class whose values differ from their defaults."""
+    values = {field.name: (getattr(options, field.name), field.default) for field in fields(kind)}
+    return {name: value for name, (value, default) in values.items() if value != default}
+
+
+def keywords(
+    kind: Callable[P, Options],
+) -> Callable[[Callable[[R, Options], T]], Callable[Concatenate[R, P], T]]:
+    """Let a function of rows and options take the options' fields as keywords.
+
+    Args:
+        kind: the options class. Type checkers see its fields as the function's parameters.
+    """
+    declared = fields(cast("Any", kind))
+    names = [field.name for field in declared]
+
+    def decorate(function: Callable[[R, Options], T]) -> Callable[Concatenate[R, P], T]:
+        @functools.wraps(function)
+        def call(rows: R, /, *args: P.args, **given: P.kwargs) -> T:
+            for name in given:
+                if name not in names:
+                    raise TypeError(
+                        f"{function.__name__}() has no option {_misspelled(name, names)}"
+                    )
+            return function(rows, kind(*args, **given))
+
+        parameters = inspect.signature(cast("Any", kind)).parameters.values()
+        first = inspect.Parameter("rows", inspect.Parameter.POSITIONAL_ONLY)
+        call.__signature__ = inspect.Signature([first, *parameters])  # type: ignore[attr-defined]
+        helps = "\n".join(f"    {field.name}: {option_of(field).help}" for field in declared)
+        call.__doc__ = f"{inspect.getdoc(function)}\n\nOptions:\n{helps}\n"
+        return call
+
+    return decorate
+
+
+def _misspelled(name: str, names: Sequence[str]) -> str:
+    near = difflib.get_close_matches(name, names, n=1)
+    return f"{name!r}; did you mean {near[0]!r}?" if near else f"{name!r}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowsOptions:
+    """How rows are read."""
+
+    id_from: Annotated[str, Option("Columns that name a row, comma-separated.", "--id")] = "id"
+    columns: Annotated[
+        ColumnMap,
+        Option("FIELD=COLUMN, such as documents=contexts; may be repeated.", "--map"),
+    ] = None
+    preset: Annotated[
+        str | None,
+        Option("Columns of ragbench, ragas, deepeval, langchain, llamaindex or ragchecker."),
+    ] = None
+
+    @property
+    def id_columns(self) -> tuple[str, ...]:
+        """The columns that name a row; none for the default, the column ``id``."""
+        return () if self.id_from == "id" else tuple(self.id_from.split(","))
+
+    def chosen_columns(self) -> "Columns | None":
+        """Return the column of each field, from ``columns`` and ``preset``.
+
+        Raises:
+            UsageError: a mapping is malformed, or names an unknown field or preset.
+        """
+        from labeler.data.presets import choose_columns  # noqa: PLC0415 - loads pydantic
+
+        columns = self.columns
+        return choose_columns(
+            columns if isinstance(columns, Mapping) else _parsed(columns), self.preset
+        )
+
+    def open(self, source: "RowSource") -> "Rows":
+        """Open rows for reading, any number of times.
+
+        Raises:
+            UsageError: the source is of no known kind, an option does not fit it, or a mapping is
+                malformed.
+        """
+        from labeler.data.formats.tables import table_of  # noqa: PLC0415 - loads pydantic
+        from labeler.data.rows import RowFile, RowSequence  # noqa: PLC0415 - the same
+
+        if isinstance(source, RowFile | RowSequence):
+            if changed := given(self, RowsOptions):
+                raise UsageError(f"rows are open already: pass {', '.join(changed)} to open_rows")
+            return source
+        columns = self.chosen_columns()
+        if isinstance(source, str | Path):
+            return RowFile(source, id_from=self.id_columns, columns=columns)
+        table, value = table_of(source), cast("object", source)
+        if table is None and (isinstance(value, Mapping) or not isinstance(value, Iterable)):
+            raise UsageError(
+                "rows are a file, a data frame, or a list of examples or mappings, "
+                f"not {type(value).__name__}; put one row in a list"
+            )
+        rows = [] if table else list(cast("Iterable[Any]", source))
+        if rows and all(isinstance(row, str | Path) for row in rows):
+            return RowFile(*rows, id_from=self.id_columns, columns=columns)
+        if self.id_columns:
+            raise UsageError("id_from is for files; rows from Python bring their id")
+        return RowSequence(table or rows, columns)
+
+
+def _parsed(pairs: Sequence[str] | None) -> dict[str, str]:
+    """Return the columns of FIELD=COLUMN texts."""
+    parsed: dict[str, str] = {}
+    for pair in pairs or ():
+        field, equals, column = pair.partition("=")
+        if not equals or field in parsed:
+            fault = "names a field twice" if equals else "is not FIELD=COLUMN"
+            raise UsageError(f"--map {pair!r:.80} {fault}: write --map documents=contexts")
+        parsed[field] = column
+    return parsed
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExampleOptions(RowsOptions):
+    """How rows are read and split into sentences."""
+
+    splitter: Annotated[str, Option("general, ragbench, given.")] = "general"

@@ -1,0 +1,200 @@
+"""The judges that options describe."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from labeler.data.options import given
+from labeler.errors import UsageError
+from labeler.judges.options import JudgeOptions
+
+if TYPE_CHECKING:
+    from labeler.judges.judge import Judge, JudgeSpec
+    from labeler.judges.options import JudgeLike
+    from labeler.judges.pricing import Price
+
+_OWNERS = {"recorded": "replay", "support_threshold": "embedded"}
+"""Judges that heed an option; every other option is for ``openai``."""
+
+
+INSTEAD = "; --judge embedded works without one"
+
+
+def open_judge(
+    options: JudgeOptions,
+    *,
+    also: Iterable[str] = (),
+    notice: Callable[[str], None] | None = None,
+    instead: str = INSTEAD,
+) -> Judge:
+    """Make the judge that options describe; the key comes from the environment only.
+
+    Args:
+        options: without the name of a judge, they mean ``openai`` if a key or one of its options is
+            given, else ``embedded``.
+        also: other given options that only ``openai`` heeds.
+        notice: called with a warning when the embedded judge is chosen by default; without it, the
+            name of a judge is required then.
+        instead: end of the message about a missing model or key.
+
+    Raises:
+        UsageError: an option is missing, or does not apply to the judge.
+        UnknownName: no judge has that name.
+    """
+    named = options.judge
+    applied = given(replace(options, judge=None), JudgeOptions)
+    if not isinstance(named, str | None):
+        if applied:
+            raise UsageError(f"the judge is made already: give {', '.join(applied)} to it")
+        return named
+    hosted = {name for name in applied if name not in _OWNERS} | set(also)
+    chosen = named or ("openai" if hosted or os.environ.get("OPENAI_API_KEY") else "embedded")
+    if options.model == os.environ.get("LABELER_MODEL"):
+        hosted.discard("model")
+    _require_applicable(chosen, {*hosted, *(applied.keys() & _OWNERS)})
+    if chosen == "openai":
+        return _hosted_judge(options, instead)
+    if chosen == "replay":
+        from labeler.judges.replay import ReplayJudge  # noqa: PLC0415 - reads label files
+
+        if not options.recorded:
+            raise UsageError("the replay judge needs --recorded LABELS to answer from")
+        return ReplayJudge.from_file(options.recorded)
+    if named is None and options.support_threshold is None:
+        if notice is None:
+            raise UsageError("name a judge, such as judge='embedded', or a model")
+        notice(
+            "no key in OPENAI_API_KEY and no --model: labelling with the embedded judge, which "
+            "compares words; --judge embedded says so on purpose"
+        )
+    threshold = options.support_threshold
+    return _named_judge(chosen, {} if threshold is None else {"support_threshold": threshold})
+
+
+def open_judges(
+    judges: str | Sequence[JudgeLike], options: JudgeOptions, *, also: Iterable[str] = ()
+) -> list[Judge]:
+    """Make several judges.
+
+    Args:
+        judges: judges or their names, or names separated by commas; ``openai:MODEL`` may occur
+            several times.
+        options: those of all judges; each judge gets the ones that apply to it.
+        also: as for :func:`open_judge`.
+
+    Raises:
+        UsageError: a judge is named twice, one price is given for several models, or as for
+            :func:`open_judge`.
+    """
+    if options.judge is not None:
+        raise UsageError("--judge names one judge and --judges several: give one of the two")
+    wanted = [one.strip() for one in judges.split(",")] if isinstance(judges, str) else [*judges]
+    names = [one for one in wanted if isinstance(one, str)]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise UsageError(f"--judges names {twice[0]!r} twice; --repeat has each judge vote again")
+    kinds = [name.partition(":")[0] for name in names]
+    if options.price is not None and kinds.count("openai") > 1:
+        raise UsageError(
+            "--price is that of one model, and --judges names several: give a file of --prices"
+        )
+    return [_one_of(kinds, one, options, also) if isinstance(one, str) else one for one in wanted]
+
+
+def _one_of(kinds: Sequence[str], name: str, options: JudgeOptions, also: Iterable[str]) -> Judge:
+    """Make one of several judges, of the options that apply to it."""
+    kind, _, model = name.partition(":")
+    # Options that no judge takes go to the first judge, which rejects them.
+    own = {kind, *({"replay", "embedded", "openai"} - set(kinds))}
+    applied = {
+        option: value
+        for option, value in given(options, JudgeOptions).items()
+        if _OWNERS.get(option, "openai") in own
+    }
+    if model:
+        applied["model"] = model
+    return open_judge(
+        JudgeOptions(**(applied | {"judge": kind})), also=also if "openai" in own else ()
+    )
+
+
+def price_of_run(judges: Sequence[Judge]) -> Price | None:
+    """Return the price that a run's cost is reported by; ``None`` if a paid judge's is unknown."""
+    prices: list[Price | None] = [judge.price for judge in judges if hasattr(judge, "price")]
+    return prices[0] if prices and None not in prices else None
+
+
+def _require_applicable(chosen: str, names: Iterable[str]) -> None:
+    """Reject options that the judge would ignore: their user expects an effect."""
+    for owner in ("openai", "replay", "embedded"):
+        ignored = sorted(name for name in names if _OWNERS.get(name, "openai") == owner)
+        if owner != chosen and ignored:
+            listed = ", ".join(f"--{name.replace('_', '-')}" for name in ignored)
+            raise UsageError(f"judge {chosen} takes no {listed}; only {owner} does")
+
+
+def _named_judge(name: str, settings: dict[str, Any]) -> Judge:
+    from labeler.judges.judge import JUDGES  # noqa: PLC0415 - loads pydantic
+
+    kind: Callable[..., Judge] = JUDGES[name]
+    try:
+        return kind(**settings)
+    except TypeError as error:
+        raise UsageError(f"judge {name!r} needs settings: {error}; make one and pass it") from error
+
+
+def hosted_spec(options: JudgeOptions) -> JudgeSpec:
+    """Return the specification of the hosted model that options describe; it needs no key.
+
+    Raises:
+        UsageError: no model is named, or an option is out of range or does not apply.
+    """
+    from labeler.judges.openai.spec import spec_of  # noqa: PLC0415 - loads pydantic
+
+    chosen = options.judge or "openai"
+    if chosen != "openai":
+        raise UsageError(f"judge {chosen} has no price: only what openai asks can be estimated")
+    if options.model is None:
+        raise UsageError("an estimate needs --model (or LABELER_MODEL)")
+    _require_applicable("openai", given(options, JudgeOptions).keys() - {"judge"})
+    return spec_of(options.model, options.settings)
+
+
+def _hosted_judge(options: JudgeOptions, instead: str) -> Judge:
+    from labeler.judges.openai.judge import OpenAIJudge  # noqa: PLC0415 - loads openai
+
+    if options.model is None:
+        raise UsageError(
+            "the openai judge needs --model (or LABELER_MODEL): models retire, so none is "
+            f"built in{instead}"
+        )
+    key = api_key(options.base_url, instead=instead)
+    price = options.find_price()
+    return OpenAIJudge(options.model, **options.settings, api_key=key, price=price)
+
+
+def api_key(base_url: str | None, *, instead: str = "") -> str:
+    """Return the API key, from the environment only; ``none`` for a named server without a key.
+
+    Args:
+        base_url: the address that was given, if any.
+        instead: the alternative to name where there is no key.
+
+    Raises:
+        UsageError: there is no key, or the environment names another server.
+    """
+    if os.environ.get("OPENAI_BASE_URL") and base_url is None:
+        raise UsageError(
+            "OPENAI_BASE_URL is set, and labeler sends documents only where it is told on the "
+            "command line: give --base-url, or unset the variable"
+        )
+    key = os.environ.get("OPENAI_API_KEY")
+    if not key and base_url is None:
+        raise UsageError(
+            "a hosted model needs a key in OPENAI_API_KEY, or --base-url for a server that needs "
+            f"none{instead}"
+        )
+    return key or "none"

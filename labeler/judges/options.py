@@ -1,0 +1,105 @@
+"""Options that describe a judge.
+
+A new setting of a hosted model is one field of :class:`ModelOptions`: the specification of the
+OpenAI judge has the same fields, so that the setting is checked, enters the label's key if it is
+marked ``InKey``, and is sent; the command line and the Python functions derive theirs from here.
+Annotations are evaluated, as in :mod:`labeler.data.options`.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+
+from annotated_types import Ge, Gt, Le, MinLen
+
+from labeler.data.options import Option, given
+from labeler.judges.pricing import PRICE_FORM, Price, find_price
+
+if TYPE_CHECKING:
+    from labeler.judges.judge import Judge
+
+    JudgeLike: TypeAlias = str | Judge
+    PriceLike: TypeAlias = str | Price
+else:  # the types of the command line
+    JudgeLike = PriceLike = str
+
+
+class InKey:
+    """Marks a field of a judge specification that can change the label."""
+
+
+class NotInKey:
+    """Marks a field that changes how a judge is reached, never what it is asked."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelOptions:
+    """Settings of a hosted model.
+
+    A sampling parameter is omitted from the request unless set: reasoning models reject some of
+    them, and the server's default then applies.
+    """
+
+    base_url: Annotated[str | None, Option("Address of an OpenAI-compatible server."), NotInKey] = (
+        None
+    )
+    organization: Annotated[str | None, Option("Where the key has several."), NotInKey] = None
+    project: Annotated[str | None, Option("Where the key has several."), NotInKey] = None
+    temperature: Annotated[float | None, Option("Sent only where given."), Ge(0), Le(2), InKey] = (
+        None
+    )
+    top_p: Annotated[float | None, Option("Sent only where given."), Gt(0), Le(1), InKey] = None
+    seed: Annotated[int | None, Option("Sent only where given."), InKey] = None
+    reasoning_effort: Annotated[str | None, Option("Sent only where given."), MinLen(1), InKey] = (
+        None
+    )
+    cache_prefix: Annotated[
+        bool, Option("Cache the instructions alone: gpt-5.6 and later."), NotInKey
+    ] = False
+    max_output_tokens: Annotated[
+        int | None,
+        Option("Cap on an answer's length; doubled once if it is hit.", min=1),
+        Ge(1),
+        NotInKey,
+    ] = None
+    """Includes reasoning. Not in the key because a complete answer does not depend on it, as long
+    as the provider does not derive a thinking budget from it."""
+    timeout: Annotated[float | None, Option("Seconds for one attempt in all."), Gt(0), NotInKey] = (
+        None
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class JudgeOptions(ModelOptions):
+    """Choice of a judge, its settings and its price."""
+
+    judge: Annotated[
+        JudgeLike | None, Option("embedded, openai, replay; by default openai where a key is set.")
+    ] = None
+    model: Annotated[
+        str | None, Option("Model that openai asks; no default.", envvar="LABELER_MODEL")
+    ] = None
+    recorded: Annotated[str | None, Option("Label file that the replay judge answers from.")] = None
+    support_threshold: Annotated[
+        float | None, Option("Score from which the embedded judge calls it supported.")
+    ] = None
+    price: Annotated[PriceLike | None, Option(f"{PRICE_FORM}.")] = None
+    prices: Annotated[
+        str | None, Option("JSON file with prices by model, for what no table has.")
+    ] = None
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The settings of a hosted model that were given."""
+        return given(self, ModelOptions)
+
+    def find_price(self) -> Price | None:
+        """Return what the model's tokens cost, if that is known.
+
+        Raises:
+            UsageError: ``price`` and ``prices`` are both given, or cannot be read.
+        """
+        if isinstance(self.price, Price):
+            return self.price
+        if self.model is None:
+            return None
+        return find_price(self.model, self.base_url, given=self.price, file=self.prices)

@@ -1,0 +1,212 @@
+"""Options of a run, and those of each function and command that judges rows.
+
+Annotations are evaluated, as in :mod:`labeler.data.options`.
+"""
+
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TypeAlias
+
+from labeler.data.options import STORE, ExampleOptions, Option, given
+from labeler.errors import UsageError
+from labeler.judges.options import JudgeLike, JudgeOptions
+
+if TYPE_CHECKING:
+    from labeler.comparing.voter_agreement import Votes
+    from labeler.integrations.batch.client import OpenAIBatches
+    from labeler.integrations.batch.request_files import FileLimits
+    from labeler.integrations.embeddings.cache import EmbeddingWork
+    from labeler.integrations.embeddings.embedder import Embedder
+    from labeler.judges.traffic.traffic import Limits
+    from labeler.labeling.canaries import Canaries
+    from labeler.labeling.pipeline import Watcher
+    from labeler.labels.criteria import Criterion
+    from labeler.store.protocol import LabelStore
+
+    StoreLike: TypeAlias = str | Path | LabelStore
+    Dollars: TypeAlias = str | float | Decimal
+    SeveralJudges: TypeAlias = str | Sequence[JudgeLike]
+    CanaryShare: TypeAlias = float | Canaries
+    Criteria: TypeAlias = str | Path | Criterion | Iterable[str | Path | Criterion]
+    EmbedderLike: TypeAlias = str | Embedder
+else:  # the types of the command line
+    StoreLike = Dollars = SeveralJudges = Criteria = EmbedderLike = str
+    CanaryShare = float
+
+DEFAULT_STORE = ".labeler"
+SHORT_WAIT = 120.0
+"""Seconds that a server may ask to wait before ``--no-wait`` ends the run."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskOptions:
+    """Contents of a label request."""
+
+    profile: Annotated[
+        str, Option("How much is asked in the one call: trace, claims, reference, auto.")
+    ] = "trace"
+    prompt: Annotated[str | None, Option("Name and version; by default the profile's own.")] = None
+    trial: Annotated[int, Option("Another number asks anew.", min=0)] = 0
+    max_input_tokens: Annotated[
+        int | None,
+        Option(
+            "Tokens of a prompt; longer rows go in windows. By default as the model takes.", min=1
+        ),
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoreOptions:
+    """The store that answers first."""
+
+    store: Annotated[StoreLike, STORE] = DEFAULT_STORE
+    retry_failed: Annotated[bool, Option("Ask again for stored failures, as of refusals.")] = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunOptions(StoreOptions):
+    """Pace, budget and patience of a run."""
+
+    concurrency: Annotated[int, Option("Requests in flight at most.", min=1)] = 16
+    requests_per_minute: Annotated[
+        float | None, Option("Never send more; by default what the server allows.")
+    ] = None
+    tokens_per_minute: Annotated[float | None, Option("The same, prompt and answer together.")] = (
+        None
+    )
+    budget: Annotated[
+        Dollars | None, Option("US dollars that the run may cost; never overspent.")
+    ] = None
+    longest_wait: Annotated[
+        float | None,
+        Option(
+            "Stop (exit 75) where the server asks for over 2 minutes.", "--no-wait", flag=SHORT_WAIT
+        ),
+    ] = None
+    max_outage: Annotated[
+        float, Option("Seconds that a server which answered before may stay away.", cli=False)
+    ] = 1800.0
+    watcher: Annotated[
+        "Watcher | None", Option("Called as the run goes, such as a progress bar.", cli=False)
+    ] = None
+
+    @property
+    def restrictions(self) -> list[str]:
+        """Names of the given options that hold back requests to a hosted model."""
+        return [
+            name
+            for name in given(self, RunOptions)
+            if name in {"requests_per_minute", "tokens_per_minute", "budget"}
+        ]
+
+    def limits(self) -> "Limits":
+        """Return the limits of the run.
+
+        Raises:
+            UsageError: one is not a number above 0.
+        """
+        from labeler.judges.traffic.limits import Limits  # noqa: PLC0415 - loads asyncio
+
+        return Limits(
+            self.requests_per_minute,
+            self.tokens_per_minute,
+            dollars("--budget", self.budget),
+            longest_wait=self.longest_wait,
+            max_outage=self.max_outage,
+        )
+
+
+def dollars(option: str, amount: Dollars | None) -> Decimal | None:
+    """Return an amount of money.
+
+    Raises:
+        UsageError: it is no finite number; a limit checks its own range.
+    """
+    if amount is None:
+        return None
+    with suppress(InvalidOperation):
+        number = Decimal(str(amount))
+        if number.is_finite():
+            return number
+    raise UsageError(f"{option} is in US dollars, such as 12.50; got {amount!r:.40}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabelOptions(ExampleOptions, JudgeOptions, TaskOptions, RunOptions):
+    """Options of ``label``."""
+
+    canaries: Annotated[
+        CanaryShare, Option("Share of rows judged again with planted sentences.", min=0, max=1)
+    ] = 0.0
+    canary_seed: Annotated[int, Option("Another one plants elsewhere.")] = 0
+    repeat: Annotated[
+        int, Option("Judgements of each row; the label is their majority.", min=1)
+    ] = 1
+    judges: Annotated[
+        SeveralJudges | None,
+        Option("Several judges that vote, such as embedded,openai:MODEL,openai:OTHER."),
+    ] = None
+    votes: Annotated[
+        "Votes | None", Option("Counts the votes, to measure their agreement.", cli=False)
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class EstimateOptions(ExampleOptions, JudgeOptions, TaskOptions, StoreOptions):
+    """Options of ``estimate``."""
+
+    concurrency: Annotated[int, Option("Requests in flight at most.", min=1)] = 16
+    latency: Annotated[
+        float | None, Option("Seconds for an answer; by default as stored.", min=0)
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoreOptions(ExampleOptions, JudgeOptions, RunOptions):
+    """Options of ``score``."""
+
+    judge: Annotated[
+        JudgeLike | None, Option("openai, the default; other judges give labels alone.")
+    ] = None
+    criteria: Annotated[
+        Criteria, Option("Names such as rubric_faithfulness, TOML files; parted by commas.")
+    ]
+    samples: Annotated[int, Option("Trials that make one score: their mean.", min=1)] = 1
+    logprobs: Annotated[bool, Option("Weigh scores by their probabilities, if given.")] = False
+    repeat: Annotated[int, Option("Scores of each row, to see their spread.", min=1)] = 1
+    judges: Annotated[
+        SeveralJudges | None,
+        Option("Several judges, each of which scores, such as openai:M,openai:OTHER."),
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SimilarityOptions(ExampleOptions, JudgeOptions, RunOptions):
+    """Options of ``similarity``."""
+
+    budget: Annotated[
+        Dollars | None, Option("US dollars for judge and embedder; never overspent.")
+    ] = None
+    trial: Annotated[int, Option("Another number asks anew.", min=0)] = 0
+    embedder: Annotated[
+        EmbedderLike, Option("wordllama (extra 'embeddings'), lexical, or openai:MODEL.")
+    ] = "wordllama"
+    work: Annotated[
+        "EmbeddingWork | None", Option("Filled with what embedding took.", cli=False)
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class BatchOptions(ExampleOptions, JudgeOptions, TaskOptions, StoreOptions):
+    """Options of ``batch submit``."""
+
+    batches: Annotated[
+        "OpenAIBatches | None",
+        Option("The service, such as OpenAIBatches(api_key=…).", cli=False),
+    ] = None
+    limits: Annotated[
+        "FileLimits | None", Option("How large one file of a batch may be.", cli=False)
+    ] = None

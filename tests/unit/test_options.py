@@ -1,0 +1,110 @@
+"""Options: declared once, the same for commands and Python functions."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import fields
+from typing import Any
+
+import pytest
+from typer.core import TyperGroup
+from typer.main import get_command
+
+import labeler
+from labeler import MemoryStore, api
+from labeler.cli import app
+from labeler.cli.options import expand_options
+from labeler.data.options import RowsOptions, option_of
+from labeler.errors import UsageError
+from labeler.judges.openai.spec import OpenAISpec
+from labeler.judges.options import JudgeOptions, ModelOptions
+from labeler.labeling.options import RunOptions
+
+ROW = {"question": "What?", "documents": ["A harbor."], "response": "A harbor."}
+COMMANDS = ["label", "estimate", "score", "similarity", "batch submit"]
+FUNCTIONS: list[Callable[..., Any]] = [
+    api.label,
+    api.iter_labels,
+    api.estimate,
+    api.score,
+    api.iter_similarity,
+    api.submit_batch,
+]
+
+
+def parameters_of(command: str) -> dict[str | None, str]:
+    """The help texts of a command's parameters by their names."""
+    found: Any = get_command(app)
+    for word in command.split():
+        assert isinstance(found, TyperGroup)
+        found = found.commands[word]
+    return {one.name: one.help for one in found.params}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_judging_command_accepts_every_judge_option(command: str) -> None:
+    """With the same help text; score alone has a judge of its own by default."""
+    found = parameters_of(command)
+    for field in fields(JudgeOptions):
+        assert field.name in found
+        if (command, field.name) != ("score", "judge"):
+            assert found[field.name] == option_of(field).help
+
+
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: function.__name__)
+def test_every_judging_function_accepts_every_judge_option(function: Callable[..., Any]) -> None:
+    """They are named in its signature and its documentation."""
+    found = inspect.signature(function).parameters
+    for field in fields(JudgeOptions):
+        assert found[field.name].default == field.default
+        assert f"{field.name}: " in (function.__doc__ or "")
+
+
+def test_a_model_option_is_a_setting_of_the_openai_judge() -> None:
+    """It is checked and sent without being listed again."""
+    spec = OpenAISpec(model="m", temperature=0.5, top_p=0.25)
+    assert {field.name for field in fields(ModelOptions)} <= set(OpenAISpec.model_fields)
+    assert spec.parameters() == {"model": "m", "temperature": 0.5, "top_p": 0.25}
+
+
+def test_an_unknown_keyword_is_named_with_the_one_that_was_meant() -> None:
+    """As a TypeError, like any other unknown keyword."""
+    with pytest.raises(TypeError, match=r"label\(\) has no option 'temprature'; .*'temperature'"):
+        api.label([ROW], judge="embedded", temprature=1)  # type: ignore[call-arg]
+
+
+def test_a_judge_takes_no_settings_of_another() -> None:
+    """Neither by name nor as an object; without any hint a judge is required."""
+    with pytest.raises(UsageError, match="judge embedded takes no --seed; only openai does"):
+        api.label([ROW], judge="embedded", seed=1, store=MemoryStore())
+    with pytest.raises(UsageError, match="give seed to it"):
+        api.label([ROW], judge=labeler.EmbeddedJudge(), seed=1, store=MemoryStore())
+
+
+def test_a_judge_is_required(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A library call does not choose the embedded judge by itself."""
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    with pytest.raises(UsageError, match="name a judge"):
+        api.label([ROW], store=MemoryStore())
+
+
+def test_rows_that_are_open_take_no_options() -> None:
+    """Their columns were chosen before."""
+    opened = api.open_rows([ROW])
+    with pytest.raises(UsageError, match="rows are open already: pass preset to open_rows"):
+        api.label(opened, judge="embedded", preset="ragas", store=MemoryStore())
+
+
+def test_a_command_gets_its_options_as_one_value() -> None:
+    """Each parameter that is an options class is replaced by the class's fields."""
+
+    def command(name: str, *, rows: RowsOptions, run: RunOptions) -> tuple[Any, ...]:
+        return name, rows.columns, run.longest_wait, run.budget
+
+    expanded = expand_options(command)
+    names = list(inspect.signature(expanded).parameters)
+    assert names[:3] == ["name", "id_from", "columns"]
+    assert "watcher" not in names
+    given = dict.fromkeys(names) | {"name": "n", "columns": ["a=b"], "longest_wait": True}
+    assert expanded(**given) == ("n", ["a=b"], 120.0, None)
