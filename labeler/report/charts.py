@@ -158,21 +158,11 @@ class Histogram:
         bin_, count = self.bins[place], self.counts[place]
         left, height = _SIDE + place * width, max(share * _PLOT, 1)
         top, bar_width = _TOP + _PLOT - height, min(width - 3, _MAX_BAR)
-        drawn = Markup(
-            '<rect class="ground" x="{}" y="0" width="{}" height="{}"/>'
-            '<rect class="bar" x="{}" y="{}" width="{}" height="{}" rx="1.5"/>'
-            '<text class="count" x="{}" y="{}">{}</text>'
-        ).format(
-            _short(left),
-            _short(width),
-            _TOP + _PLOT,
-            _short(left + (width - bar_width) / 2),
-            _short(top),
-            _short(bar_width),
-            _short(height),
-            _short(left + width / 2),
-            _short(top - 4),
-            brief(count),
+        middle = left + width / 2
+        drawn = (
+            _rect("ground", left, 0, width, _TOP + _PLOT)
+            + _rect("bar", middle - bar_width / 2, top, bar_width, height, radius=1.5)
+            + _text("count", middle, top - 4, brief(count))
         )
         return _button(f"{self.metric} {bin_}", count, [bin_.filter(self.metric), *filters], drawn)
 
@@ -235,9 +225,7 @@ class Heat:
             self._draw_cell(cell, level_of(count, most), filters)
             for cell, count in self.counts.items()
         )
-        plane = Markup('<rect class="plane" x="{}" y="{}" width="{}" height="{}"/>').format(
-            _LEFT, _HEAT_TOP, _HEAT, _HEAT
-        )
+        plane = _rect("plane", _LEFT, _HEAT_TOP, _HEAT, _HEAT)
         return _drawing(
             name,
             self.title,
@@ -250,20 +238,9 @@ class Heat:
         (i, j), count = cell, self.counts[cell]
         width, height = _HEAT / len(self.x_bins), _HEAT / len(self.y_bins)
         left, top = _LEFT + i * width, _HEAT_TOP + _HEAT - (j + 1) * height
-        drawn = Markup(
-            '<rect class="cell level{}" x="{}" y="{}" width="{}" height="{}" rx="2"/>'
-            '<text class="count level{}" x="{}" y="{}">{}</text>'
-        ).format(
-            level,
-            _short(left + 1),
-            _short(top + 1),
-            _short(width - 2),
-            _short(height - 2),
-            level,
-            _short(left + width / 2),
-            _short(top + height / 2 + 3.5),
-            brief(count),
-        )
+        drawn = _rect(
+            f"cell level{level}", left + 1, top + 1, width - 2, height - 2, radius=2
+        ) + _text(f"count level{level}", left + width / 2, top + height / 2 + 3.5, brief(count))
         x, y = self.x_bins[i], self.y_bins[j]
         filters = [x.filter(self.x), y.filter(self.y), *filters]
         return _button(f"{self.x} {x}, {self.y} {y}", count, filters, drawn)
@@ -271,7 +248,7 @@ class Heat:
     def _draw_axes(self) -> Markup:
         base, height = _HEAT_TOP + _HEAT, _HEAT / len(self.y_bins)
         y_ticks = Markup("").join(
-            _tick("end", _LEFT - 5, min(max(base - y * height + 3.5, 13), base), text)
+            _text("tick end", _LEFT - 5, min(max(base - y * height + 3.5, 13), base), text)
             for y, _, text in _tick_labels(self.y_bins)
         )
         names = Markup(
@@ -291,13 +268,8 @@ def level_of(count: int, most: int) -> int:
 
 
 def _x_ticks(bins: Sequence[Bin], left: float, width: float, y: float) -> Markup:
-    ticks = (_tick(anchor, left + x * width, y, text) for x, anchor, text in _tick_labels(bins))
-    return Markup("").join(ticks)
-
-
-def _tick(anchor: str, x: float, y: float, text: str) -> Markup:
-    return Markup('<text class="tick {}" x="{}" y="{}">{}</text>').format(
-        anchor, _short(x), _short(y), text
+    return Markup("").join(
+        _text(f"tick {anchor}", left + x * width, y, text) for x, anchor, text in _tick_labels(bins)
     )
 
 
@@ -360,10 +332,8 @@ def draw_share(count: int, total: int) -> Markup:
     """Draw a bar as long as a share; it stands next to its numbers."""
     if not total:
         return Markup("")
-    drawn = Markup(
-        '<rect class="trough" x="{}" y="4" width="{}" height="8" rx="2"/>'
-        '<rect class="bar" x="{}" y="4" width="{}" height="8" rx="2"/>'
-    ).format(_MARGIN, _LINE, _MARGIN, _short(_along_line(count, 0, total)))
+    drawn = _rect("trough", _MARGIN, 4, _LINE, 8, radius=2)
+    drawn += _rect("bar", _MARGIN, 4, _along_line(count, 0, total), 8, radius=2)
     return _inline("share", drawn)
 
 
@@ -410,6 +380,20 @@ def brief(count: int) -> str:
         return str(count)
     thousands = count / 1000
     return f"{thousands:.1f}k" if thousands < 100 else f"{thousands:.0f}k"  # noqa: PLR2004
+
+
+def _rect(
+    kind: str, x: float, y: float, width: float, height: float, *, radius: float = 0
+) -> Markup:
+    corners = Markup(' rx="{}"').format(radius) if radius else ""
+    return Markup('<rect class="{}" x="{}" y="{}" width="{}" height="{}"{}/>').format(
+        kind, _short(x), _short(y), _short(width), _short(height), corners
+    )
+
+
+def _text(kind: str, x: float, y: float, text: str) -> Markup:
+    element = Markup('<text class="{}" x="{}" y="{}">{}</text>')
+    return element.format(kind, _short(x), _short(y), text)
 
 
 def _short(value: float) -> str:

@@ -54,6 +54,10 @@ class ReviewSettings:
     blind: bool = False
 
 
+ANSWER_FIELDS = {"opinion", "judgement", "comment", "at", "blind"}
+"""Fields of a correction that the page shows to its author."""
+
+
 class CountsView(TypedDict):
     """Progress of one person."""
 
@@ -79,16 +83,6 @@ class OverviewView(TypedDict):
     counts: CountsView
 
 
-class OwnAnswerView(TypedDict):
-    """A person's saved answer to a record."""
-
-    opinion: Opinion
-    judgement: dict[str, Any] | None
-    comment: str
-    at: str
-    blind: bool
-
-
 class PositionView(TypedDict):
     """A record at its position in the queue."""
 
@@ -99,7 +93,8 @@ class PositionView(TypedDict):
     record: RecordView
     judge: dict[str, Any] | None
     """The judge's label as a judgement; ``null`` if hidden."""
-    mine: OwnAnswerView | None
+    mine: dict[str, Any] | None
+    """The person's saved answer, see :data:`ANSWER_FIELDS`; ``null`` without one."""
     counts: CountsView
 
 
@@ -337,15 +332,9 @@ def _without_verdicts(record: LabelRecord) -> RecordView:
     }
 
 
-def _own_answer(correction: Correction | None, record: LabelRecord) -> OwnAnswerView | None:
-    """Return a person's saved answer; the judgement of an imported one may not fit the record."""
+def _own_answer(correction: Correction | None, record: LabelRecord) -> dict[str, Any] | None:
+    """Return a person's saved answer; the judgment of an imported one may not fit the record."""
     if correction is None:
         return None
-    judgement = None if correction.check_against(record) else correction.judgement
-    return {
-        "opinion": correction.opinion,
-        "judgement": None if judgement is None else judgement.model_dump(mode="json"),
-        "comment": correction.comment,
-        "at": correction.at,
-        "blind": correction.blind,
-    }
+    answer = correction.model_dump(mode="json", include=ANSWER_FIELDS)
+    return answer | {"judgement": None} if correction.check_against(record) else answer
