@@ -15,9 +15,7 @@ from judged import EARLY, LATE, correction, judgement
 from labeler.audit.auditing import findings_of, suspicion_score
 from labeler.data.corrections.correction import Correction, Judgement, judgement_of
 from labeler.errors import UsageError
-from labeler.integrations.annotation.argilla import SETTINGS
 from labeler.integrations.annotation.importing import TOOLS, Imported, import_answers
-from labeler.integrations.annotation.label_studio import CONFIG
 from labeler.labels.record import LabelRecord
 from labeler.review.queue import Chosen, choose
 from labelled import record
@@ -221,7 +219,7 @@ def studio_judgement(change: Callable[[dict[str, Any]], object]) -> Judgement:
 
 def test_the_labeling_configuration_is_xml_without_html() -> None:
     """Nothing in it makes Label Studio read text as HTML."""
-    tags = {element.tag for element in ET.fromstring(CONFIG).iter()}  # noqa: S314 - it is our own
+    tags = {element.tag for element in ET.fromstring(TOOLS["label-studio"].settings()).iter()}  # noqa: S314 - it is our own
     assert "HyperText" not in tags
     assert {"Paragraphs", "ParagraphLabels", "Choices", "Text", "TextArea"} <= tags
 
@@ -400,9 +398,10 @@ def argilla_judgement(change: Callable[[dict[str, Any]], object]) -> Judgement:
 
 def test_no_field_or_question_reads_markdown() -> None:
     """Text is text."""
+    settings = json.loads(TOOLS["argilla"].settings())
     uses = [
         part["settings"]["use_markdown"]
-        for part in [*SETTINGS["fields"], *SETTINGS["questions"]]
+        for part in [*settings["fields"], *settings["questions"]]
         if part["settings"]["type"] == "text"
     ]
     assert uses == [False] * 5

@@ -1,4 +1,4 @@
-"""Brings what people said in another tool into a file of corrections; again adds nothing."""
+"""Import of people's answers from annotation tools as corrections; importing again adds nothing."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from pathlib import Path
+from typing import Literal
 
 from pydantic import ValidationError
 
@@ -17,26 +19,26 @@ from labeler.data.corrections.correction import Correction, Judgement, Opinion, 
 from labeler.errors import UsageError
 from labeler.integrations.annotation.argilla import Argilla
 from labeler.integrations.annotation.label_studio import LabelStudio
-from labeler.integrations.annotation.tools import Answer, Facts, Item, Tool, Unreadable
+from labeler.integrations.annotation.tools import Answer, Item, Tool, Unreadable
 from labeler.labels.record import AnyOutcome, LabelRecord
 
 TOOLS: Catalog[Tool] = Catalog("format")
-for _tool in (LabelStudio(), Argilla()):
-    TOOLS.add(_tool.name, _tool)
+TOOLS.add(LabelStudio.name, LabelStudio())
+TOOLS.add(Argilla.name, Argilla())
 
 
 @dataclass
 class Imported:
-    """What became of an exported file.
+    """The result of an import.
 
     Attributes:
-        added: the corrections that are new, in the order in which they are to be added.
-        known: answers that the file of corrections holds already.
-        older: answers older than what the same person said of the same label since.
-        unanswered: tasks that nobody answered.
-        ignored: answers that cannot be used, as ``task 3: why``.
-        tasks: tasks that the exported file holds.
-        strange: those of them that speak of labels which are not there.
+        added: new corrections, in the order in which to append them.
+        known: answers that the corrections file already holds.
+        older: answers older than the same person's latest correction of the same label.
+        unanswered: tasks without an answer.
+        ignored: unusable answers, as ``task 3: why``.
+        tasks: number of tasks in the export.
+        strange: number of tasks whose label is unknown.
     """
 
     added: list[Correction] = field(default_factory=list)
@@ -49,15 +51,15 @@ class Imported:
 
     @property
     def opinions(self) -> Counter[str]:
-        """How many of those added agree, disagree or are unsure."""
+        """The number of added corrections by opinion."""
         return Counter(correction.opinion for correction in self.added)
 
 
 def read_exported(path: str | Path) -> object:
-    """Read a tool's exported file.
+    """Read the export of a tool.
 
     Raises:
-        UsageError: it cannot be read, or is no JSON.
+        UsageError: the file cannot be read, or is not JSON.
     """
     try:
         return json.loads(Path(path).read_bytes())
@@ -78,92 +80,90 @@ def import_answers(
     now: Callable[[], datetime],
     names: Mapping[str, str] | None = None,
 ) -> Imported:
-    """Make corrections of what people answered in a tool.
+    """Convert people's answers in a tool to corrections.
 
-    An answer is known where the last correction of its person and label from this tool says the
-    same, or is as new.
+    An answer is known if the person's last correction of the label from this tool has the same
+    content, or is as new.
 
     Args:
-        exported: what the tool exported, as read from JSON.
+        exported: the tool's export, parsed from JSON.
         tool: the tool.
         outcomes: the labels that were exported to it.
-        events: what the file of corrections holds by now.
-        now: tells the time, for tools that do not say when something was answered.
-        names: what people are called here, by the tool's name of them.
+        events: the content of the corrections file.
+        now: returns the current time, for tools that do not export times.
+        names: annotators' names here, by their name in the tool.
 
     Raises:
-        UsageError: it is no export of the tool, or two labels that differ have one key.
+        UsageError: the value is no export of the tool, or two different labels have one key.
     """
     items = list(tool.items(exported))
     records = labels_by_key(outcomes, {item.key for item in items})
     imported = Imported(tasks=len(items))
     history = _History(events, tool.name)
-    reader = _Reader(tool.name, now, names or {}, imported)
     for item in items:
         record = records.get(item.key)
         if record is None:
             imported.strange += 1
             imported.ignored.append(f"{item.where}: speaks of a label that is not there")
             continue
-        for read, is_dated in reader.corrections(item, record):
-            correction = history.placed(read)
-            fate = history.fate(correction, is_dated=is_dated)
-            if fate == "new":
+        answers = list(tool.answers(item, record))
+        imported.unanswered += not answers
+        convert = partial(_correction, item=item, record=record, source=tool.name, now=now)
+        corrections = []
+        for answer in answers:
+            try:
+                corrections.append(convert(answer, names=names or {}))
+            except Unreadable as fault:
+                imported.ignored.append(f"{item.where}: {fault}")
+        for read, is_dated in sorted(corrections, key=lambda pair: _time(pair[0])):
+            correction = history.with_queue(read)
+            status = history.status(correction, is_dated=is_dated)
+            if status == "new":
                 history.add(correction)
                 imported.added.append(correction)
-            elif fate == "known":
+            elif status == "known":
                 imported.known += 1
             else:
                 imported.older += 1
     return imported
 
 
-@dataclass(frozen=True)
-class _Reader:
-    """Makes corrections of answers, and notes those of which it cannot."""
+def _correction(
+    answer: Answer | Unreadable,
+    item: Item,
+    record: LabelRecord,
+    *,
+    source: str,
+    now: Callable[[], datetime],
+    names: Mapping[str, str],
+) -> tuple[Correction, bool]:
+    """Return the correction of an answer, and True if the tool dated it.
 
-    source: str
-    now: Callable[[], datetime]
-    names: Mapping[str, str]
-    imported: Imported
-
-    def corrections(self, item: Item, record: LabelRecord) -> list[tuple[Correction, bool]]:
-        """The corrections of one task, the oldest first, and whether the tool dated each."""
-        made: list[tuple[Correction, bool]] = []
-        answers = list(item.answers(record))
-        self.imported.unanswered += not answers
-        for answer in answers:
-            if isinstance(answer, Unreadable):
-                self._ignore(item, str(answer))
-                continue
-            try:
-                made.append((self._correction(answer, item.facts, record), answer.at is not None))
-            except Unreadable as fault:
-                self._ignore(item, str(fault))
-            except ValidationError as error:
-                self._ignore(item, _first_fault(error))
-        return sorted(made, key=lambda pair: _moment(pair[0]))
-
-    def _ignore(self, item: Item, why: str) -> None:
-        self.imported.ignored.append(f"{item.where}: {why}")
-
-    def _correction(self, answer: Answer, facts: Facts, record: LabelRecord) -> Correction:
+    Raises:
+        Unreadable: the answer is unusable.
+    """
+    if isinstance(answer, Unreadable):
+        raise answer
+    try:
         judgement = answer.judgement(record)
         faults = () if judgement is None else judgement.check_against(record)
         if faults:
             raise Unreadable("; ".join(faults))
-        return Correction(
+        correction = Correction(
             key=record.key,
             id=record.id,
-            annotator=self.names.get(answer.annotator, answer.annotator),
-            at=answer.at or self.now().isoformat(timespec="seconds"),
+            annotator=names.get(answer.annotator, answer.annotator),
+            at=answer.at or now().isoformat(timespec="seconds"),
             opinion=_opinion(record, judgement),
             judgement=judgement,
             comment=answer.comment,
-            blind=facts.blind,
-            queue=facts.queue,
-            source=self.source,
+            blind=item.blind,
+            queue=item.queue,
+            source=source,
         )
+    except ValidationError as error:
+        raise Unreadable(_first_fault(error)) from error
+    return correction, answer.at is not None
 
 
 def _opinion(record: LabelRecord, judgement: Judgement | None) -> Opinion:
@@ -177,47 +177,52 @@ def _first_fault(error: ValidationError) -> str:
     return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
 
 
-def _moment(correction: Correction) -> datetime:
+def _time(correction: Correction) -> datetime:
     return datetime.fromisoformat(correction.at)
 
 
 class _History:
-    """What a file of corrections holds, as far as it tells what is new."""
+    """The latest corrections in a corrections file, by label and person.
+
+    Args:
+        events: the content of the file.
+        source: name of the tool.
+    """
 
     def __init__(self, events: Iterable[Correction], source: str) -> None:
         self._source = source
         self._last: dict[tuple[str, str], Correction] = {}
-        self._last_here: dict[tuple[str, str], Correction] = {}
+        self._last_from_tool: dict[tuple[str, str], Correction] = {}
         for event in events:
             self.add(event)
 
     def add(self, event: Correction) -> None:
         person = event.key, event.annotator
         self._last[person] = event
-        # What was taken back still was said: the same again is nothing new.
+        # A withdrawn answer is still known: the same answer again is nothing new.
         if event.source == self._source and not event.withdrawn:
-            self._last_here[person] = event
+            self._last_from_tool[person] = event
 
-    def placed(self, correction: Correction) -> Correction:
-        """It among the random sample where the person judged the record as drawn at random before.
+    def with_queue(self, correction: Correction) -> Correction:
+        """Return a correction, in the random sample if the person's earlier one is.
 
-        Left out there, the sample would lack those that people thought over.
+        Otherwise the sample would lose the records that people judged again.
         """
         last = self._last.get((correction.key, correction.annotator))
         if last is None or last.queue != "random":
             return correction
         return correction.model_copy(update={"queue": "random"})
 
-    def fate(self, correction: Correction, *, is_dated: bool) -> str:
-        """``new``, ``known`` or ``older``."""
+    def status(self, correction: Correction, *, is_dated: bool) -> Literal["new", "known", "older"]:
+        """Compare a correction with the person's earlier ones."""
         person = correction.key, correction.annotator
-        here, last = self._last_here.get(person), self._last.get(person)
-        if here is not None and (
-            _content(here) == _content(correction)
-            or (is_dated and _moment(here) >= _moment(correction))
+        same_tool, last = self._last_from_tool.get(person), self._last.get(person)
+        if same_tool is not None and (
+            _content(same_tool) == _content(correction)
+            or (is_dated and _time(same_tool) >= _time(correction))
         ):
             return "known"
-        if last is not None and is_dated and _moment(last) > _moment(correction):
+        if last is not None and is_dated and _time(last) > _time(correction):
             return "older"
         return "new"
 
@@ -227,16 +232,16 @@ def _content(correction: Correction) -> Correction:
 
 
 def settings_path(output: str | Path, tool: Tool) -> Path:
-    """Where the settings of a tool stand: beside the tasks."""
+    """Return the path of a tool's settings, beside the tasks."""
     path = Path(output)
     return path.with_name(path.name.removesuffix(".json") + tool.settings_suffix)
 
 
 def read_names(given: Sequence[str]) -> dict[str, str]:
-    """What people are called here, of texts such as ``user 7=ann``.
+    """Parse annotators' names here from texts such as ``user 7=ann``.
 
     Raises:
-        UsageError: a text holds no equals sign.
+        UsageError: a text has no name on one side of an equals sign.
     """
     names = {}
     for text in given:

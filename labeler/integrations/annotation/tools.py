@@ -1,36 +1,49 @@
-"""What the tools that people label in have in common: tasks for them, and what comes back."""
+"""The common part of annotation tools: tasks for people, and answers read from their exports.
+
+To add a tool, subclass :class:`Tool` in a new module and register it in
+:mod:`labeler.integrations.annotation.importing`.
+"""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from importlib import resources
+from typing import Any, ClassVar, Literal, NamedTuple
 
 from labeler.data.corrections.correction import Judgement, Queue
+from labeler.errors import UsageError, kind_of
 from labeler.labels.answers import SPECIAL_SUPPORT, in_order, judged_sentences
 from labeler.labels.record import LabelRecord
 from labeler.review.queue import Chosen
 
 Verdict = Literal["supported", "not_supported", "unsure"]
-"""What a person says of the response as a whole; it also tells that the person has judged."""
+"""A person's verdict on the response as a whole. Every finished answer has one."""
+
+RELEVANT, UTILIZED, SUPPORTED = "relevant", "utilized", "supported"
+"""Marks of sentences."""
+DOCUMENT_MARKS, RESPONSE_MARKS = "document_marks", "response_marks"
+OVERALL, COMMENT = "overall", "comment"
+"""Questions of a task."""
 
 
 class Unreadable(Exception):
-    """An answer that cannot be understood; its text says why, in a few words."""
+    """An answer that cannot be understood; the message says why."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What one person said of one record in a tool.
+    """One person's answer to one task.
 
     Attributes:
-        annotator: who, as the tool calls them.
-        at: when, in UTC; ``None`` where the tool does not say.
+        annotator: the person, as the tool names them.
+        at: time of the answer in UTC; ``None`` if the tool does not export it.
+        verdict: verdict on the response as a whole.
         relevant: document sentences marked as relevant.
         utilized: document sentences marked as utilized.
-        support: document sentences named for each response sentence that is marked as supported.
-        verdict: on the response as a whole.
-        comment: why.
+        support: for each response sentence marked as supported, its supporting document sentences.
+        comment: the person's reasons.
     """
 
     annotator: str
@@ -42,7 +55,7 @@ class Answer:
     comment: str = ""
 
     def judgement(self, record: LabelRecord) -> Judgement | None:
-        """The judgement in full; ``None`` of a person who is unsure."""
+        """Return the complete judgment; ``None`` if the person is unsure."""
         if self.verdict == "unsure":
             return None
         judged = {
@@ -54,95 +67,144 @@ class Answer:
             relevant=in_order(self.relevant),
             utilized=in_order(self.utilized),
             support={
-                key: _as_judged(self.support[key], judged.get(key, ()))
+                key: _with_special(self.support[key], judged.get(key, ()))
                 for key in in_order(self.support)
             },
             overall_supported=self.verdict == "supported",
         )
 
 
-def _as_judged(named: Collection[str], judged: tuple[str, ...]) -> tuple[str, ...]:
-    """The keys named; with the judge's special strings, which a tool cannot show, where equal."""
+def _with_special(named: Collection[str], judged: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the named keys in order, plus special strings that the tool cannot show.
+
+    The judge's special strings are kept if the person left all other keys as they were.
+    """
     if {*named}.difference(SPECIAL_SUPPORT) == {*judged}.difference(SPECIAL_SUPPORT):
         return in_order({*named, *judged})
     return in_order(named)
 
 
-class Item(Protocol):
-    """A task of an exported file, not yet understood."""
+class Item(NamedTuple):
+    """One task of an export.
 
-    @property
-    def where(self) -> str:
-        """Which one, for people."""
-        ...
+    Attributes:
+        where: the task in messages, such as ``task 3``.
+        key: key of the label; empty if the export lost it.
+        blind: True if the task hid the judge's verdicts.
+        queue: how the record was selected.
+        content: the task as exported.
+    """
 
-    @property
-    def key(self) -> str:
-        """Key of the label that it asks about."""
-        ...
-
-    @property
-    def facts(self) -> Facts:
-        """How it came before people."""
-        ...
-
-    def answers(self, record: LabelRecord) -> Iterator[Answer | Unreadable]:
-        """What people answered."""
-        ...
+    where: str
+    key: str
+    blind: bool
+    queue: Queue
+    content: Mapping[str, Any]
 
 
-@dataclass(frozen=True)
-class Facts:
-    """What a task says of itself, to be told when it comes back."""
+class Tool(ABC):
+    """An annotation tool.
 
-    blind: bool = False
-    queue: Queue = "chosen"
+    Attributes:
+        name: the tool's name, also the source of its corrections.
+        settings_file: file in this package with the settings that the tool needs once. They hold
+            nothing of any record.
+        settings_suffix: suffix of the settings file that is written beside the tasks.
+    """
 
-
-class Tool(Protocol):
-    """A tool that people label in."""
-
-    @property
-    def name(self) -> str:
-        """As the source of corrections."""
-        ...
-
-    @property
-    def settings_suffix(self) -> str:
-        """What the name of the file beside the tasks ends in."""
-        ...
+    name: ClassVar[str]
+    settings_file: ClassVar[str]
+    settings_suffix: ClassVar[str]
 
     def settings(self) -> str:
-        """What the tool must be told once, before it takes tasks; nothing of any record."""
-        ...
+        """Return the settings that the tool needs before it takes tasks."""
+        folder = resources.files("labeler.integrations.annotation")
+        return folder.joinpath(self.settings_file).read_text(encoding="utf-8")
 
+    @abstractmethod
     def task(self, chosen: Chosen, *, blind: bool) -> dict[str, Any]:
-        """A task for people, with the judge's label as a suggestion unless it is blind."""
-        ...
+        """Return a task, with the judge's label as a suggestion unless it is blind."""
 
+    @abstractmethod
     def items(self, exported: object) -> Iterator[Item]:
-        """The tasks of an exported file.
+        """Yield the tasks of an export.
 
         Raises:
-            UsageError: it is none.
+            UsageError: the value is no export of the tool.
         """
-        ...
+
+    def answers(self, item: Item, record: LabelRecord) -> Iterator[Answer | Unreadable]:
+        """Yield people's answers to a task, with an error in place of each unreadable one."""
+        if not self._shows(item, record):
+            yield Unreadable("its sentences are not those of the label")
+            return
+        for response in self._responses(item):
+            try:
+                yield self._answer(response, record)
+            except Unreadable as fault:
+                yield fault
+
+    @abstractmethod
+    def _shows(self, item: Item, record: LabelRecord) -> bool:
+        """Return True if a task shows the sentences of a record."""
+
+    @abstractmethod
+    def _responses(self, item: Item) -> Iterator[Mapping[str, Any]]:
+        """Yield the finished answers to a task as exported."""
+
+    @abstractmethod
+    def _answer(self, response: Mapping[str, Any], record: LabelRecord) -> Answer:
+        """Convert one exported answer.
+
+        Raises:
+            Unreadable: a part is missing, or names a sentence that the record does not have.
+        """
 
 
-def read_facts(blind: object, queue: object) -> Facts:
-    """Facts as they come back; what makes no sense is as if the person had chosen the record."""
+def exported_tasks(
+    exported: object, noun: str, field: str, how: str, otherwise: str = ""
+) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield the tasks of an export, each with its name in messages.
+
+    Args:
+        exported: the parsed export.
+        noun: the tool's word for a task.
+        field: the object that every task has.
+        how: how to export.
+        otherwise: addition to ``how`` for tasks of another export format.
+
+    Raises:
+        UsageError: the value is no list of tasks.
+    """
+    if not isinstance(exported, list):
+        raise UsageError(f"{kind_of(exported)}, not a list of {noun}s: {how}")
+    for number, task in enumerate(exported, start=1):
+        if not isinstance(task, dict) or not isinstance(task.get(field), dict):
+            raise UsageError(f"{noun} {number} has no {field!r}: {how}{otherwise}")
+        yield f"{noun} {number}", task
+
+
+def read_blind(value: object) -> bool:
+    """Return True if an exported task was blind."""
+    return value is True or value == "true"
+
+
+def read_queue(value: object) -> Queue:
+    """Return an exported queue; an unknown one counts as chosen by the person."""
     known: dict[object, Queue] = {"random": "random", "doubtful": "doubtful", "order": "order"}
-    return Facts(
-        blind=blind is True or blind == "true",
-        queue=known.get(queue, "chosen") if isinstance(queue, str) else "chosen",
-    )
+    return known.get(value, "chosen") if isinstance(value, str) else "chosen"
+
+
+def text_of(value: object) -> str:
+    """Return a value of an untrusted file if it is text, else an empty text."""
+    return value if isinstance(value, str) else ""
 
 
 def mapping(value: object) -> Mapping[str, Any]:
-    """A value where it is a mapping, else an empty one: strangers' files hold anything."""
+    """Return a value of an untrusted file if it is a mapping, else an empty one."""
     return value if isinstance(value, dict) else {}
 
 
 def listed(value: object) -> list[Any]:
-    """A value where it is a list, else an empty one."""
+    """Return a value of an untrusted file if it is a list, else an empty one."""
     return value if isinstance(value, list) else []
