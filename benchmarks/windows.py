@@ -33,7 +33,7 @@ from typing import NamedTuple
 import labeler
 from labeler.calculators import measure, select_metrics
 from labeler.calculators.rater_agreement import FieldAgreement
-from labeler.comparing.agreement.labels import compare_labels
+from labeler.comparing.agreement import compare_labels
 from labeler.errors import BadRow
 from labeler.judges.embedded.judge import EmbeddedJudge
 from labeler.judges.task import JudgeReply, Task

@@ -28,11 +28,12 @@ if TYPE_CHECKING:
     from labeler.calculators import Intervals, Ratio, metric
     from labeler.calculators.export import to_arrow, to_frame
     from labeler.calculators.outcomes import read_labels, read_scores
-    from labeler.comparing.agreement import compare_labels, compare_with_people
+    from labeler.calculators.rater_agreement import Votes
+    from labeler.comparing.agreement import compare_labels
     from labeler.comparing.compare import Comparison, compare
     from labeler.comparing.diff import diff_labels
+    from labeler.comparing.human_agreement import compare_with_people
     from labeler.comparing.human_labels import read_human_labels
-    from labeler.comparing.voter_agreement import Votes
     from labeler.data.corrections.applying import apply_corrections
     from labeler.data.corrections.file import CorrectionsFile
     from labeler.data.ragbench import read_ragbench
@@ -70,14 +71,15 @@ _HOMES = {
         "summary",
         "write_labels",
     ),
-    "labeler.comparing.agreement": ("compare_labels", "compare_with_people"),
+    "labeler.comparing.agreement": ("compare_labels",),
+    "labeler.comparing.human_agreement": ("compare_with_people",),
     "labeler.audit": ("Finding", "Found", "Subject", "audit_labels", "check", "findings_of"),
     "labeler.calculators": ("Intervals", "Ratio", "metric"),
     "labeler.labeling.canaries": ("Canaries",),
     "labeler.comparing.compare": ("Comparison", "compare"),
     "labeler.data.corrections": ("CorrectionsFile", "apply_corrections"),
     "labeler.comparing.diff": ("diff_labels",),
-    "labeler.comparing.voter_agreement": ("Votes",),
+    "labeler.calculators.rater_agreement": ("Votes",),
     "labeler.errors": ("LabelerError",),
     "labeler.sentences.example": ("Example",),
     "labeler.comparing.human_labels": ("read_human_labels",),

@@ -122,7 +122,7 @@ def iter_labels(rows: RowSource, options: LabelOptions) -> Generator[Outcome, No
         labels = label_rows(opened, tasks[0], store, canaries=canaries, **run)
         yield from cast("Generator[Outcome, None, None]", labels)  # what a task of labels makes
     else:
-        from labeler.comparing.voter_agreement import Votes
+        from labeler.calculators.rater_agreement import Votes
         from labeler.labeling.votes import vote_rows
 
         yield from vote_rows(opened, tasks, store, options.votes or Votes(), **run)

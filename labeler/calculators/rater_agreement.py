@@ -1,10 +1,10 @@
-"""The fields of a label that can be compared, and how far two sides agree on one."""
+"""Agreement of raters on the fields of a label: of two sides, or of several voters."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from labeler.calculators.statistics.agreement import (
@@ -20,50 +20,49 @@ from labeler.calculators.statistics.agreement import (
 )
 from labeler.labels.record import LabelRecord
 
-DOCUMENT_SENTENCE = "document sentence"
-RESPONSE_SENTENCE = "response sentence"
 RECORD = "record"
 
 UNITS: Mapping[str, str] = {
-    "relevant": DOCUMENT_SENTENCE,
-    "utilized": DOCUMENT_SENTENCE,
-    "supported": RESPONSE_SENTENCE,
+    "relevant": "document sentence",
+    "utilized": "document sentence",
+    "supported": "response sentence",
     "overall_supported": RECORD,
 }
-"""The yes-or-no fields of every label, and what each says yes or no to."""
+"""The yes-or-no fields of every label, and the unit that each is about."""
 
 _FLAGS = frozenset({"adherence", "adherence:ragbench", "adherence:length", "adherence:capstone"})
-"""The metrics that say yes or no of a record."""
+"""The yes-or-no metrics of a record."""
 
-NOT_YES_OR_NO = "not_yes_or_no"
+_NOT_YES_OR_NO = "not_yes_or_no"
 """Why numbers between 0 and 1 have neither kappa nor AC1: these compare classes."""
 
 
 def is_yes_or_no(field: str) -> bool:
-    """Whether a field says yes or no, so that a majority decides; of all others there are means.
+    """Return whether a field is yes or no, so that a majority decides; other fields are averaged.
 
-    By the field and not by its values, of which some files happen to have only 0 and 1.
+    Decided by the field, not by its values: some files happen to hold only 0 and 1.
     """
     return field in UNITS or field in _FLAGS
 
 
 @dataclass(frozen=True)
 class FieldAgreement:
-    """How far two sides agree on one field.
+    """Agreement of two sides on one field.
 
     Attributes:
         field: ``relevant``, ``utilized``, ``supported``, ``overall_supported``, or a metric's id.
-        unit: what is counted: ``document sentence``, ``response sentence`` or ``record``.
+        unit: ``document sentence``, ``response sentence`` or ``record``.
         group: value of the grouping column; ``None`` for all records together.
         units: units that both sides judged.
-        left_out: units that only one of them judged, or on which people are tied.
-        raw: share of the units on which both say the same.
-        mean_a: share of yes on side A among these units; of a metric, the mean. ``None`` where
-            there are none, or more than two sides.
-        mean_b: the same of side B.
+        left_out: units that only one side judged, or on which people are tied.
+        raw: share of the units on which both sides agree.
+        mean_a: share of yes on side A among these units; of a metric, the mean. ``None`` without
+            units, or with more than two sides.
+        mean_b: share of yes or mean on side B.
         kappa: Cohen's kappa.
         ac1: Gwet's AC1.
         alpha: Krippendorff's alpha; nominal for yes or no, interval for numbers.
+        tied: units among those left out on which as many people say yes as no.
     """
 
     field: str
@@ -78,10 +77,9 @@ class FieldAgreement:
     ac1: Agreement
     alpha: Agreement
     tied: int = 0
-    """Units among those left out on which as many people say yes as no."""
 
     def as_json(self) -> dict[str, Any]:
-        """The published form."""
+        """Return the published form."""
         return {
             "field": self.field,
             "unit": self.unit,
@@ -107,13 +105,13 @@ class FieldAgreement:
 def field_agreement(
     field: str, unit: str, group: str | None, patterns: Counter[Pattern]
 ) -> FieldAgreement:
-    """Compare two sides, or see how far more of them agree.
+    """Measure the agreement of two or more sides.
 
     Args:
-        field: what is compared.
-        unit: what is counted.
+        field: the field.
+        unit: the unit that the field is about.
         group: value of the grouping column, or ``None``.
-        patterns: how often each pair of ratings occurs: yes or no, or numbers.
+        patterns: number of units by ratings, one rating a side: yes or no, or numbers.
     """
     ratings = Ratings(patterns)
     raw = ratings.raw
@@ -134,7 +132,7 @@ def field_agreement(
 
 
 def coefficients(ratings: Ratings) -> tuple[Agreement, Agreement, Agreement]:
-    """Kappa (Cohen's of two raters, Fleiss' of more), Gwet's AC1, Krippendorff's alpha.
+    """Return kappa (Cohen's for two raters, Fleiss' for more), Gwet's AC1, Krippendorff's alpha.
 
     Numbers that are not all 0 or 1 have only alpha, at the interval level.
     """
@@ -143,14 +141,14 @@ def coefficients(ratings: Ratings) -> tuple[Agreement, Agreement, Agreement]:
         kappa = cohen_kappa(ratings) if pair else fleiss_kappa(ratings)
         return kappa, gwet_ac1(ratings), krippendorff_alpha(ratings)
     return (
-        without_value("cohen_kappa", ratings, NOT_YES_OR_NO),
-        without_value("gwet_ac1", ratings, NOT_YES_OR_NO),
+        without_value("cohen_kappa", ratings, _NOT_YES_OR_NO),
+        without_value("gwet_ac1", ratings, _NOT_YES_OR_NO),
         krippendorff_alpha(ratings, level="interval"),
     )
 
 
 def _mean(ratings: Ratings, side: int) -> float | None:
-    """Mean of one side of two over the units that both judged."""
+    """Return the mean of one side of two over the units that both judged."""
     if ratings.raters > PAIR or not ratings.units:
         return None
     given = [(pattern[side], count) for pattern, count in ratings.paired.items()]
@@ -158,9 +156,9 @@ def _mean(ratings: Ratings, side: int) -> float | None:
 
 
 def verdicts_of(record: LabelRecord) -> dict[str, tuple[bool | None, ...]]:
-    """What a label says yes or no to, field by field, in reading order.
+    """Return the yes-or-no verdicts of a label by field, in reading order.
 
-    A response sentence without a judgement, which only imported labels have, is ``None``.
+    A response sentence without a judgment, which only imported labels have, is ``None``.
     """
     label, example = record.label, record.example
     relevant = set(label.all_relevant_sentence_keys)
@@ -176,3 +174,30 @@ def verdicts_of(record: LabelRecord) -> dict[str, tuple[bool | None, ...]]:
         "supported": tuple(supported.get(key) for key in example.response_keys()),
         "overall_supported": (label.overall_supported,),
     }
+
+
+@dataclass
+class Votes:
+    """The verdicts of several voters, counted.
+
+    Attributes:
+        fields: number of units by pattern of verdicts, by field of the label.
+    """
+
+    fields: dict[str, Counter[Pattern]] = field(default_factory=dict)
+
+    def agreement(self) -> list[FieldAgreement]:
+        """Return the agreement of the voters, field by field, over all counted records."""
+        return [
+            field_agreement(name, UNITS[name], None, patterns)
+            for name, patterns in self.fields.items()
+        ]
+
+    def count(self, votes: Sequence[LabelRecord | None]) -> None:
+        """Count the votes on one record; ``None`` stands for a voter without a label."""
+        verdicts = [verdicts_of(vote) if vote else None for vote in votes]
+        shape = next((fields for fields in verdicts if fields), {})
+        for name, units in shape.items():
+            patterns = self.fields.setdefault(name, Counter())
+            for place in range(len(units)):
+                patterns[tuple(one[name][place] if one else None for one in verdicts)] += 1

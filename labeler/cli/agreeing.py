@@ -1,21 +1,20 @@
-"""The command that compares labels with each other and with people."""
+"""The ``agree`` command: agreement of labels with each other and with people."""
 
 from __future__ import annotations
 
-import json
-import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from labeler.cli.sides import ASignature, BSignature, BTrial, Choices, SideTrial, check_sides
+from labeler.cli.terminal import print_json, say
+from labeler.data.lines import STDIO
 from labeler.errors import UsageError
-from labeler.sentences.characters import plain_json
 
 if TYPE_CHECKING:
-    from labeler.comparing.agreement import LabelAgreement, PeopleAgreement
+    from labeler.comparing.human_agreement import PeopleAgreement
     from labeler.comparing.human_labels import HumanLabels
-
-STDIN = "-"
+    from labeler.comparing.pairs import Choice
 
 
 def agree(
@@ -32,10 +31,10 @@ def agree(
         ),
     ] = None,
     by: Annotated[str | None, typer.Option(help="Compare by this metadata column as well.")] = None,
-    trial: Annotated[int | None, typer.Option(help="Only this trial of A.")] = None,
-    trial_b: Annotated[
-        int | None, typer.Option("--trial-b", help="Only this trial of B; by default as of A.")
-    ] = None,
+    a_signature: ASignature = None,
+    b_signature: BSignature = None,
+    trial: SideTrial = None,
+    b_trial: BTrial = None,
     random_sample: Annotated[
         bool,
         typer.Option(
@@ -62,8 +61,44 @@ def agree(
 
     Corrections of A's labels are human labels too: all that a person judged, agreeing or not.
     """
+    from labeler import api
     from labeler.cli import agreement_view
+    from labeler.comparing.agreement import compare_labels
+    from labeler.comparing.pairs import Choice
 
+    choices = Choices(a_signature, b_signature, trial, b_trial)
+    _check(other, human, choices, random_sample=random_sample, blind_only=blind_only)
+    if human is not None:
+        choice = Choice(labels, a_signature, trial)
+        against = _against_people(
+            choice, human, by, random_sample=random_sample, blind_only=blind_only
+        )
+        print_json(against.as_json()) if as_json else agreement_view.print_people(against)
+    elif other is not None:
+        check_sides(labels, other, choices)
+        found = compare_labels(
+            api.stored_outcomes(labels),
+            api.stored_outcomes(other),
+            by=by,
+            **choices._asdict(),
+            names=(labels, other),
+        )
+        print_json(found.as_json()) if as_json else agreement_view.print_labels(found)
+
+
+def _check(
+    other: str | None,
+    human: str | None,
+    choices: Choices,
+    *,
+    random_sample: bool,
+    blind_only: bool,
+) -> None:
+    """Reject contradictory options.
+
+    Raises:
+        UsageError: there is not exactly one thing to compare with, or an option does not fit it.
+    """
     if other is not None and human is not None:
         raise UsageError(
             f"a second label file ({other}) and human labels (--human {human}) exclude each other: "
@@ -71,80 +106,44 @@ def agree(
         )
     if other is None and human is None:
         raise UsageError("name a second label file to compare with, or human labels (--human)")
-    if other is not None:
-        if random_sample:
-            raise UsageError("--random-sample speaks of human labels: it goes with --human")
-        if blind_only:
-            raise UsageError("--blind-only speaks of corrections: it goes with --human")
-        found = _compare(labels, other, by, trial, trial if trial_b is None else trial_b)
-        if as_json:
-            _print_json(found.as_json())
-        else:
-            agreement_view.print_labels(found)
-    elif human is not None:
-        if trial_b is not None:
-            raise UsageError("--trial-b speaks of a second label file: use --trial with --human")
-        against = _judge(
-            labels, human, by, trial, random_sample=random_sample, blind_only=blind_only
-        )
-        if as_json:
-            _print_json(against.as_json())
-        else:
-            agreement_view.print_people(against)
-
-
-def _compare(
-    labels: str, other: str, by: str | None, trial: int | None, trial_b: int | None
-) -> LabelAgreement:
-    from labeler import api
-    from labeler.comparing.agreement import compare_labels
-
-    if labels == other and (labels == STDIN or trial == trial_b):
+    if human is None and random_sample:
+        raise UsageError("--random-sample speaks of human labels: it goes with --human")
+    if human is None and blind_only:
+        raise UsageError("--blind-only speaks of corrections: it goes with --human")
+    if human is not None and choices.b_trial is not None:
+        raise UsageError("--b-trial speaks of a second label file: use --trial with --human")
+    if human is not None and choices.b_signature is not None:
         raise UsageError(
-            f"{labels} is compared with itself; name two files, or two trials of one "
-            "(--trial 0 --trial-b 1)"
+            "--b-signature speaks of a second label file: use --a-signature with --human"
         )
-    return compare_labels(
-        api.stored_outcomes(labels),
-        api.stored_outcomes(other),
-        names=(labels, other),
-        trials=(trial, trial_b),
-        by=by,
-    )
 
 
-def _judge(
-    labels: str,
-    human: str,
-    by: str | None,
-    trial: int | None,
-    *,
-    random_sample: bool,
-    blind_only: bool,
+def _against_people(
+    choice: Choice, human: str, by: str | None, *, random_sample: bool, blind_only: bool
 ) -> PeopleAgreement:
     from labeler import api
-    from labeler.comparing.agreement import compare_with_people
+    from labeler.comparing.human_agreement import compare_with_people
 
-    if labels == human == STDIN:
+    if choice.name == human == STDIO:
         raise UsageError("only one of labels and human labels can come from standard input")
     return compare_with_people(
-        api.stored_outcomes(labels),
-        _human_labels(labels, human, trial, random_sample=random_sample, blind_only=blind_only),
-        name=labels,
-        human_name=human,
-        trial=trial,
+        api.stored_outcomes(choice.name),
+        _human_labels(choice, human, random_sample=random_sample, blind_only=blind_only),
         by=by,
+        a_signature=choice.signature,
+        trial=choice.trial,
+        name=choice.name,
+        human_name=human,
         random_sample=random_sample,
     )
 
 
 def _human_labels(
-    labels: str, human: str, trial: int | None, *, random_sample: bool, blind_only: bool
+    choice: Choice, human: str, *, random_sample: bool, blind_only: bool
 ) -> HumanLabels:
-    """What people said, of rows of their own or as corrections of the labels."""
+    """Read human labels, from rows of their own or from corrections of the labels."""
     from labeler import api
-    from labeler.cli.terminal import say
-    from labeler.comparing.corrected_labels import for_agreement
+    from labeler.comparing.corrected_labels import RANDOM, human_labels
     from labeler.comparing.human_labels import read_human_labels
     from labeler.data.corrections.file import is_corrections_file, read_corrections
 
@@ -155,23 +154,26 @@ def _human_labels(
                 "out, or name what labeler review or labeler corrections import wrote"
             )
         return read_human_labels(human)
-    if labels == STDIN:
+    if choice.name == STDIO:
         raise UsageError("corrections need labels that can be read twice: name the label file")
     read = read_corrections(human)
     for where in read.torn:
         say(f"{where}: cut off, as by a crash, and left out")
-    found = for_agreement(
+    found = human_labels(
         read.events,
-        api.stored_outcomes(labels),
-        trial=trial,
-        random_sample=random_sample,
+        api.stored_outcomes(choice.name),
+        choice=choice,
+        queue=RANDOM if random_sample else None,
         blind_only=blind_only,
         name=human,
-        labels_name=labels,
     )
-    say(f"judgements of records that count: {found.judgements}, of these made blind: {found.blind}")
+    if not found.judgments:
+        drawn = " of a record drawn at random" if random_sample else ""
+        hidden = " made blind" if blind_only else ""
+        raise UsageError(
+            f"{human}: none of its {len(read.events)} corrections is a judgement{drawn}{hidden} "
+            f"that speaks of one of these labels ({choice.name}): name the label file that was "
+            "corrected"
+        )
+    say(f"judgements of records that count: {found.judgments}, of these made blind: {found.blind}")
     return found.human
-
-
-def _print_json(value: object) -> None:
-    sys.stdout.write(plain_json(json.dumps(value, ensure_ascii=False)) + "\n")

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from labeler.calculators.rater_agreement import FieldAgreement
 from labeler.calculators.statistics.bias_correction import Corrected
 from labeler.cli.tables import Column, Grid, given_up, show
 from labeler.cli.terminal import Sheet, say
-from labeler.comparing.agreement import (
-    Estimates,
-    FieldAgreement,
-    Joined,
-    LabelAgreement,
-    PeopleAgreement,
-)
+from labeler.comparing.agreement import LabelAgreement
+from labeler.comparing.human_agreement import Estimates, PeopleAgreement
+from labeler.comparing.pairs import PairCounts
 
 ALL = "all"
 """Stands for all groups together."""
@@ -26,7 +23,7 @@ def print_labels(found: LabelAgreement) -> None:
         [
             *given_up(spared),
             *_undefined(found.fields),
-            *_joined(found.joined),
+            *_joined(found.counts),
             *(f"A: {signature}" for signature in found.signatures_a),
             *(f"B: {signature}" for signature in found.signatures_b),
         ]
@@ -230,18 +227,19 @@ def _undefined(fields: Sequence[FieldAgreement]) -> Iterator[str]:
         yield f"left out, {why}: {', '.join(counts)}"
 
 
-def _joined(joined: Joined) -> Iterator[str]:
+def _joined(counts: PairCounts) -> Iterator[str]:
+    left_out = sum(counts.left_out.values())
     yield (
-        f"{joined.compared + joined.differing} records labelled in both, {joined.only_a} labelled "
-        f"only in A, {joined.only_b} only in B; failed: {joined.failed_a} in A, {joined.failed_b} "
-        f"in B, {joined.failed_both} in both"
+        f"{counts.pairs + left_out} records labelled in both, {counts.only_a} labelled only in A, "
+        f"{counts.only_b} only in B; failed: {counts.failed_a} in A, {counts.failed_b} in B, "
+        f"{counts.failed_both} in both"
     )
-    if joined.differing:
-        named = ", ".join(map(repr, joined.differing_ids))
-        more = ", …" if joined.differing > len(joined.differing_ids) else ""
+    if left_out:
+        named = ", ".join(map(repr, counts.left_out_ids))
+        more = ", …" if left_out > len(counts.left_out_ids) else ""
         yield (
-            f"{joined.differing} of both not compared ({named}{more}): question, documents or "
-            "response differ, or another splitter cut them"
+            f"{left_out} of both not compared ({named}{more}): question, documents or response "
+            "differ, or another splitter cut them"
         )
 
 

@@ -1,18 +1,26 @@
-"""The command that compares two sets of labels, and how a comparison looks in a terminal."""
+"""The ``compare`` command and its tables."""
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from labeler.cli.terminal import Sheet, print_lines
-from labeler.data.lines import STDIO
-from labeler.errors import UsageError
-from labeler.sentences.characters import plain_json
+from labeler.cli.sides import (
+    A,
+    ASignature,
+    B,
+    BSignature,
+    BTrial,
+    Choices,
+    MetricIds,
+    SideTrial,
+    arrow,
+    check_sides,
+    side_lines,
+)
+from labeler.cli.terminal import Sheet, print_json, print_lines
 from labeler.version import __version__
 
 if TYPE_CHECKING:
@@ -20,32 +28,23 @@ if TYPE_CHECKING:
     from labeler.calculators.statistics.paired import PValue
     from labeler.cli.tables import Grid
     from labeler.comparing.compare import Comparison, MetricComparison, Moved
-    from labeler.comparing.pairs import Side
 
-_UP, _DOWN = "↑", "↓"
 _NONE = "-"
 _LEAST_SHOWN = 0.0001
 _METHODS = {"exact": "exact", "binomial": "exact", "monte_carlo": "drawn"}
-"""How a p value came about, in a word."""
+"""The method of a p value in one word."""
 
 
 def compare(
-    a: Annotated[
-        str, typer.Argument(help="Labels to start from: a label file, store folder, or -.")
-    ],
-    b: Annotated[str, typer.Argument(help="Labels to compare with them; differences are B - A.")],
+    a: A,
+    b: B,
     *,
-    ids: Annotated[
-        str | None,
-        typer.Option(
-            "--metrics", help="Ids, comma-separated, or all; by default each metric once."
-        ),
-    ] = None,
+    metrics: MetricIds = None,
     by: Annotated[str | None, typer.Option(help="Compare within this metadata column.")] = None,
-    a_signature: Annotated[
-        str | None, typer.Option(help="A part of the signature of A's labels, to choose them by.")
-    ] = None,
-    b_signature: Annotated[str | None, typer.Option(help="The same of B's.")] = None,
+    a_signature: ASignature = None,
+    b_signature: BSignature = None,
+    trial: SideTrial = None,
+    b_trial: BTrial = None,
     as_json: Annotated[bool, typer.Option("--json", help="All figures as JSON.")] = False,
     level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
     resamples: Annotated[
@@ -58,15 +57,14 @@ def compare(
     from labeler import api
     from labeler.comparing import compare as comparing
 
-    if a == b == STDIO:
-        raise UsageError("standard input (-) can be read once; give one side as a file")
+    choices = Choices(a_signature, b_signature, trial, b_trial)
+    check_sides(a, b, choices)
     comparison = comparing.compare(
         api.stored_outcomes(a),
         api.stored_outcomes(b),
-        ids,
+        metrics,
         by=by,
-        a_signature=a_signature,
-        b_signature=b_signature,
+        **choices._asdict(),
         names=(a, b),
         resamples=resamples,
         level=level,
@@ -74,18 +72,19 @@ def compare(
         top=top,
     )
     if as_json:
-        text = json.dumps(comparison.as_json(__version__), ensure_ascii=False)
-        sys.stdout.write(plain_json(text) + "\n")
+        print_json(comparison.as_json(__version__))
     else:
         _print_comparison(comparison)
 
 
 def _print_comparison(comparison: Comparison) -> None:
-    """What is compared, for each group differences and tests, and who moved most."""
+    """Print the sides, and for each group the differences, the tests and the largest changes."""
     from labeler.cli.tables import show
 
     out = Sheet()
-    print_lines([*_side("A", comparison.a), *_side("B", comparison.b), *_records(comparison)])
+    for letter, side in (("A", comparison.a), ("B", comparison.b)):
+        print_lines([*side_lines(letter, side.name, len(side.labelled), side.signatures)])
+    print_lines([*_records(comparison)])
     for group in dict.fromkeys(row.group for row in comparison.rows):
         part = [row for row in comparison.rows if row.group == group]
         if group is not None:
@@ -96,23 +95,17 @@ def _print_comparison(comparison: Comparison) -> None:
     print_lines(["", *_reading_aid(comparison)])
 
 
-def _side(letter: str, side: Side) -> Iterator[str]:
-    yield f"{letter}: {len(side.labelled)} labels of {side.name}"
-    for signature in side.signatures:
-        yield f"   {signature}"
-
-
 def _records(comparison: Comparison) -> Iterator[str]:
-    """Which records are compared, and what became of the others."""
+    """Yield the numbers of records that are compared and of the others."""
     counts = comparison.counts
     yield (
         f"{counts.pairs} records labelled in both; {counts.only_a} only in A, {counts.only_b} only "
         f"in B; failed: {counts.failed_a} in A, {counts.failed_b} in B, {counts.failed_both} in "
         "both"
     )
-    if counts.other_question:
+    if other_question := sum(counts.left_out.values()):
         yield (
-            f"{counts.other_question} records ask another question in B than in A: not compared; "
+            f"{other_question} records ask another question in B than in A: not compared; "
             "are their ids the same rows?"
         )
     if comparison.same_sentences:
@@ -126,7 +119,7 @@ def _records(comparison: Comparison) -> Iterator[str]:
 
 
 def _figures(rows: Sequence[MetricComparison], level: float) -> Grid:
-    """All figures of a comparison, to be parted into as many tables as the width asks for."""
+    """Return all figures, to be divided into as many tables as the width requires."""
     from labeler.cli.tables import Column, Grid
 
     heads = ["pairs", "A", "B", "B-A", f"{100 * level:g} % interval", "B is"]
@@ -137,8 +130,8 @@ def _figures(rows: Sequence[MetricComparison], level: float) -> Grid:
 
 
 def _directed(row: MetricComparison, longest: int) -> str:
-    """A metric's name and which way is better, below those of others."""
-    return f"{row.metric.id:<{longest}} {_UP if row.metric.higher_is_better else _DOWN}"
+    """Return a metric's name and direction, aligned with those of the others."""
+    return f"{row.metric.id:<{longest}} {arrow(higher_is_better=row.metric.higher_is_better)}"
 
 
 def _cells(row: MetricComparison) -> list[str]:
@@ -158,7 +151,7 @@ def _cells(row: MetricComparison) -> list[str]:
 
 
 def _notes(rows: Sequence[MetricComparison]) -> Iterator[str]:
-    """Why values are missing, and what was drawn where it was not records."""
+    """Yield the reasons of missing values, and the unit of resampling if not records."""
     for row in rows:
         for letter, reasons in (("A", row.undefined_a), ("B", row.undefined_b)):
             if reasons:
@@ -185,7 +178,7 @@ def _movers(rows: Sequence[MetricComparison]) -> Iterator[str]:
 
 
 def _flips(record: Moved) -> str:
-    """`` (relevant +0b -1a, supported -c)``, or nothing."""
+    """Return `` (relevant +0b -1a, supported -c)``, or an empty string."""
     parts = [
         " ".join(
             [flip.field, *(f"+{key}" for key in flip.gained), *(f"-{key}" for key in flip.lost)]

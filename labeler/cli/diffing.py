@@ -1,9 +1,7 @@
-"""The command that shows which decisions differ, and how a diff looks in a terminal."""
+"""The ``diff`` command and its tables."""
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated
@@ -12,47 +10,47 @@ import typer
 
 from labeler.cli.options import Json
 from labeler.cli.running import refuse_own_input
-from labeler.cli.terminal import Sheet, print_lines, say
+from labeler.cli.sides import (
+    A,
+    ASignature,
+    B,
+    BSignature,
+    BTrial,
+    Choices,
+    MetricIds,
+    SideTrial,
+    arrow,
+    check_sides,
+    side_lines,
+)
+from labeler.cli.terminal import Sheet, print_json, print_lines, say
 from labeler.data.lines import STDIO
 from labeler.errors import UsageError
-from labeler.sentences.characters import plain_json
 from labeler.version import __version__
 
 if TYPE_CHECKING:
     from labeler.cli.tables import Grid
-    from labeler.comparing.diff import Differences, DiffSide, LabelDiff, MetricDiff, RecordDiff
-    from labeler.comparing.diff.decisions import DecisionFlip
-    from labeler.comparing.diff.totals import FlipCount, Source
+    from labeler.comparing.diff import Differences, LabelDiff, RecordDiff
+    from labeler.comparing.diff_totals import FlipCount, MetricDiff, Source
+    from labeler.comparing.flips import DecisionFlip
 
-_UP, _DOWN = "↑", "↓"
 _NONE = "-"
-_MOVED = 4
-"""Metrics that are named of a record, those that moved most."""
+_SHOWN_METRICS = 4
+"""Metrics that are listed of a record, those with the largest changes."""
 _SHOWN_FLIPS = 12
-"""Flips that are named of a record and a field."""
+"""Flips that are listed of a record and a field."""
 
 
 def diff(
-    a: Annotated[
-        str, typer.Argument(help="Labels to start from: a label file, store folder, or -.")
-    ],
-    b: Annotated[str, typer.Argument(help="Labels to compare with them; changes are B - A.")],
+    a: A,
+    b: B,
     *,
-    ids: Annotated[
-        str | None,
-        typer.Option(
-            "--metrics", help="Ids, comma-separated, or all; by default each metric once."
-        ),
-    ] = None,
+    metrics: MetricIds = None,
     by: Annotated[str | None, typer.Option(help="Group by this metadata column as well.")] = None,
-    a_signature: Annotated[
-        str | None, typer.Option(help="A part of the signature of A's labels, to choose them by.")
-    ] = None,
-    b_signature: Annotated[str | None, typer.Option(help="The same of B's.")] = None,
-    trial: Annotated[int | None, typer.Option(help="Only this trial of A.")] = None,
-    trial_b: Annotated[
-        int | None, typer.Option("--trial-b", help="Only this trial of B; by default as of A.")
-    ] = None,
+    a_signature: ASignature = None,
+    b_signature: BSignature = None,
+    trial: SideTrial = None,
+    b_trial: BTrial = None,
     top: Annotated[int, typer.Option(min=0, help="Records that changed most, to be named.")] = 10,
     as_json: Json = False,
     rows: Annotated[
@@ -71,60 +69,36 @@ def diff(
     from labeler import api
     from labeler.comparing.diff import open_diff
 
-    trials = (trial, trial if trial_b is None else trial_b)
-    _check(a, b, trials, (a_signature, b_signature), as_json=as_json, rows=rows, html=html)
+    choices = Choices(a_signature, b_signature, trial, b_trial)
+    check_sides(a, b, choices)
+    if as_json + rows + (html is not None) > 1:
+        raise UsageError("--json, --rows and --html exclude each other: run it once for each")
     if html is not None:
         _check_page(html, [a, b])
     found = open_diff(
         api.stored_outcomes(a),
         api.stored_outcomes(b),
-        metrics=ids,
+        metrics,
         by=by,
+        **choices._asdict(),
         names=(a, b),
-        signatures=(a_signature, b_signature),
-        trials=trials,
     )
     if html is not None:
         _write_page(found, html)
     elif rows:
-        _print_rows(found)
+        for record in found:
+            print_json(record.as_json())
     elif as_json:
-        _print_json(found.summary(top).as_json() | {"labeler": __version__})
+        print_json(found.summary(top).as_json() | {"labeler": __version__})
     else:
         _print_diff(found.summary(top))
 
 
-def _check(
-    a: str,
-    b: str,
-    trials: tuple[int | None, int | None],
-    signatures: tuple[str | None, str | None],
-    *,
-    as_json: bool,
-    rows: bool,
-    html: str | None,
-) -> None:
-    """Refuse what cannot be meant.
-
-    Raises:
-        UsageError: a file is compared with itself, or two kinds of output are asked for.
-    """
-    if a == b == STDIO:
-        raise UsageError("standard input (-) can be read once; give one side as a file")
-    if a == b and trials[0] == trials[1] and signatures[0] == signatures[1]:
-        raise UsageError(
-            f"{a} is compared with itself; name two files, or two trials or signatures of one "
-            "(--trial 0 --trial-b 1)"
-        )
-    if as_json + rows + (html is not None) > 1:
-        raise UsageError("--json, --rows and --html exclude each other: run it once for each")
-
-
 def _check_page(html: str, sides: list[str]) -> None:
-    """See that a page can take its place, and takes that of nothing that is needed.
+    """Check that a page can be written and replaces nothing that is needed.
 
     Raises:
-        UsageError: it is no file, or holds labels or corrections.
+        UsageError: the target is no file, or holds labels or corrections.
     """
     from labeler.data.corrections.file import keep_corrections
 
@@ -142,21 +116,14 @@ def _write_page(found: Differences, html: str) -> None:
     say(f"{html}: {counts.written} changed records{left_out}")
 
 
-def _print_rows(found: Differences) -> None:
-    for record in found:
-        _print_json(record.as_json())
-
-
-def _print_json(value: object) -> None:
-    sys.stdout.write(plain_json(json.dumps(value, ensure_ascii=False)) + "\n")
-
-
 def _print_diff(found: LabelDiff) -> None:
-    """What is compared; for all and each group, flips and what they did; who changed most."""
+    """Print the sides, for all and each group flips and changes, and the largest changes."""
     from labeler.cli.tables import show
 
     out = Sheet()
-    print_lines([*_side("A", found.a), *_side("B", found.b), *_records(found)])
+    for letter, side in (("A", found.a), ("B", found.b)):
+        print_lines([*side_lines(letter, side.name, side.labelled, side.signatures, side.failed)])
+    print_lines([*_records(found)])
     for group in found.groups:
         if group is not None:
             print_lines(["", f"{found.by}: {group}"])
@@ -167,14 +134,7 @@ def _print_diff(found: LabelDiff) -> None:
             grids += _metric_grid(rows).parted(out.width)
         show(out, *(grid.block(out.width) for grid in grids))
         print_lines([*_notes(rows)])
-    print_lines([*_most(found), "", *_reading_aid(found)])
-
-
-def _side(letter: str, side: DiffSide) -> Iterator[str]:
-    failed = f", {side.failed} failed" if side.failed else ""
-    yield f"{letter}: {side.labelled} labels of {side.name}{failed}"
-    for signature in side.signatures:
-        yield f"   {signature}"
+    print_lines([*_largest(found), "", *_reading_aid(found)])
 
 
 def _records(found: LabelDiff) -> Iterator[str]:
@@ -182,8 +142,8 @@ def _records(found: LabelDiff) -> Iterator[str]:
     yield (
         f"{counts.pairs} records with the very same sentences in both, {found.flipped} with a flip"
     )
-    if counts.unlike:
-        unlike = ", ".join(f"{count} by {parts}" for parts, count in counts.unlike.items())
+    if counts.left_out:
+        unlike = ", ".join(f"{count} by {parts}" for parts, count in counts.left_out.items())
         yield f"left out, for other sentences in B than in A: {unlike}"
     others = [
         f"{count} {what}"
@@ -220,9 +180,9 @@ def _flip_grid(counts: Sequence[FlipCount]) -> Grid:
 
 
 def _metric_grid(rows: Sequence[MetricDiff]) -> Grid:
-    """Means and what they changed by, and a column for each kind of flip that has a part."""
+    """Return means and their changes, with a column for each kind of flip that has a part."""
     from labeler.cli.tables import Column, Grid
-    from labeler.comparing.diff.decisions import DIRECTIONS, FIELDS
+    from labeler.comparing.flips import DIRECTIONS, FIELDS
 
     present = {source for row in rows for source in row.parts}
     sources: list[Source] = [(f, d) for f in FIELDS for d in DIRECTIONS if (f, d) in present]
@@ -233,7 +193,7 @@ def _metric_grid(rows: Sequence[MetricDiff]) -> Grid:
     ]
     cells = [
         [
-            f"{row.metric.id} {_UP if row.metric.higher_is_better else _DOWN}",
+            f"{row.metric.id} {arrow(higher_is_better=row.metric.higher_is_better)}",
             _decimal(row.mean_a),
             _decimal(row.mean_b),
             _signed(row.change),
@@ -264,7 +224,7 @@ def _part(row: MetricDiff, source: Source) -> str:
 
 
 def _notes(rows: Sequence[MetricDiff]) -> Iterator[str]:
-    """Over how many pairs the means are, where that is not all, and how changes were split."""
+    """Yield the numbers of pairs without a value, and of splits past a label without one."""
     for row in rows:
         reasons = [
             f"{letter} {', '.join(f'{count} {reason}' for reason, count in counts.items())}"
@@ -273,15 +233,11 @@ def _notes(rows: Sequence[MetricDiff]) -> Iterator[str]:
         ]
         if reasons:
             yield f"{row.metric.id} over {row.pairs} pairs; undefined in {'; in '.join(reasons)}"
-    walks = sum(row.methods.get("walks", 0) for row in rows)
-    splits = walks + sum(row.methods.get("shapley", 0) for row in rows)
-    if walks:
-        yield f"{walks} of {splits} splits by two walks, for want of speed: too many flips"
     if halfway := sum(row.halfway for row in rows):
         yield f"{halfway} splits pass a label without a value, which counts as halfway"
 
 
-def _most(found: LabelDiff) -> Iterator[str]:
+def _largest(found: LabelDiff) -> Iterator[str]:
     if found.records:
         yield "changed most, from A to B:"
     for record in found.records:
@@ -293,8 +249,8 @@ def _most(found: LabelDiff) -> Iterator[str]:
 
 
 def _flips(flips: Sequence[DecisionFlip]) -> str:
-    """``relevant +0b -1a; supported -c``: what B's label gained and lost."""
-    from labeler.comparing.diff.decisions import FIELDS
+    """Return ``relevant +0b -1a; supported -c``: the decisions B's label gained and lost."""
+    from labeler.comparing.flips import FIELDS
 
     fields: dict[str, list[str]] = {}
     for flip in sorted(flips, key=lambda flip: FIELDS.index(flip.field)):
@@ -315,15 +271,15 @@ def _moved(record: RecordDiff) -> str:
         if change.a is not None and change.b is not None and change.a != change.b
     ]
     moved.sort(key=lambda one: -one[0])
-    more = f", and {len(moved) - _MOVED} more" if len(moved) > _MOVED else ""
-    shown = (f"{name} {float(a):.4f} → {float(b):.4f}" for _, name, a, b in moved[:_MOVED])
+    more = f", and {len(moved) - _SHOWN_METRICS} more" if len(moved) > _SHOWN_METRICS else ""
+    shown = (f"{name} {float(a):.4f} → {float(b):.4f}" for _, name, a, b in moved[:_SHOWN_METRICS])
     return ", ".join(shown) + more
 
 
 def _reading_aid(found: LabelDiff) -> Iterator[str]:
     yield (
         "each row of means: B-A is the sum of what stands right of it, the parts of the flips "
-        "(Shapley values, exact; see docs/diff.md)"
+        "(exact; see docs/diff.md)"
     )
     yield f"pairs:{found.counts.pairs}|labeler:{__version__}"
 

@@ -68,9 +68,9 @@ def label(
 def _label_here(rows: list[str], given: LabelOptions, judges: list[Judge], output: str) -> int:
     """Label with this process alone, report how it went, and return the exit code."""
     from labeler import api
+    from labeler.calculators.rater_agreement import Votes
     from labeler.cli.agreement_view import print_voters
     from labeler.cli.terminal import Progress
-    from labeler.comparing.voter_agreement import Votes
     from labeler.labeling.canaries import Canaries
 
     announce_grace("; press Ctrl-C again to drop them")

@@ -6,12 +6,13 @@ unescaped: no control sequence, no direction override, no markup.
 
 from __future__ import annotations
 
+import json
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Self, TypeVar
 
-from labeler.sentences.characters import visible
+from labeler.sentences.characters import plain_json, visible
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -76,6 +77,11 @@ def print_lines(lines: Sequence[str]) -> None:
     """Write lines on standard output as they are, however long; nothing where there are none."""
     if lines:
         Sheet().write("\n".join(lines))
+
+
+def print_json(value: object) -> None:
+    """Print a value as one line of JSON, with control characters escaped."""
+    sys.stdout.write(plain_json(json.dumps(value, ensure_ascii=False)) + "\n")
 
 
 def say(message: str) -> None:

@@ -1,20 +1,20 @@
-"""Compares two sets of labels over the records that both have: two systems, judges, prompts, dates.
+"""Compare two sets of labels over the records that both have: systems, judges, prompts, dates.
 
-Differences are B minus A, and each is read in its metric's direction. Where A and B label the very
-same sentences, labels alone differ, and the sentences that moved a number can be named; where two
-systems answer the same questions, only the metrics are compared. What is drawn anew and what
-changes its sign is records, or questions where several records ask the same one.
+Differences are B minus A and are read in the metric's direction. Where A and B label the same
+sentences, the sentences that moved a number are named; where two systems answer the same
+questions, only their metrics are compared. The unit of resampling is the record, or the question
+where several records ask the same one.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from decimal import Decimal
 from typing import Any, Literal, NamedTuple
 
-from labeler.calculators import Metric, select_metrics
+from labeler.calculators import Metric, select_metrics, tally
 from labeler.calculators.statistics.intervals import (
     LEVEL,
     RESAMPLES,
@@ -31,16 +31,64 @@ from labeler.calculators.statistics.paired import (
     paired_interval,
     sign_flip_test,
 )
-from labeler.comparing.pairs import Counts, Flip, Pair, Side, join, read_side
+from labeler.comparing.pairs import Pair, PairCounts, Pairs, Side, choose_sides, join, read_side
 from labeler.errors import UsageError
-from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord, Outcome, records_of
+from labeler.labels.answers import in_order
+from labeler.labels.record import AnyOutcome, LabelRecord
 
 POWER = 0.8
-"""Chance of seeing the minimum detectable effect where it is there."""
+"""Probability of finding an effect as large as the minimum detectable effect."""
 TOP = 3
 """Records that are named for each metric."""
 
 Verdict = Literal["better", "worse", "no evidence", "no difference", "not tested"]
+
+
+@dataclass(frozen=True, slots=True)
+class Flip:
+    """Sentences that one label counts and the other does not.
+
+    Attributes:
+        field: ``relevant``, ``utilized`` or ``supported``.
+        gained: keys that only B's label counts, in reading order.
+        lost: keys that only A's label counts, in reading order.
+    """
+
+    field: str
+    gained: tuple[str, ...]
+    lost: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """The kept facts of a label.
+
+    Attributes:
+        values: each metric's value, or the reason why it is undefined, in the metrics' order.
+        counted: by field, the keys of the sentences that the label counts.
+    """
+
+    values: tuple[float | str, ...]
+    counted: tuple[tuple[str, frozenset[str]], ...]
+
+    @classmethod
+    def of(cls, record: LabelRecord, metrics: Sequence[Metric]) -> Measured:
+        """Measure a label."""
+        counts = tally(record)
+        ratios = [metric.compute(counts) for metric in metrics]
+        return cls(
+            tuple(r.undefined or "undefined" if r.value is None else r.value for r in ratios),
+            tuple((name, getattr(counts, name)) for name in ("relevant", "utilized", "supported")),
+        )
+
+    def flips(self, other: Measured) -> tuple[Flip, ...]:
+        """Return how another label of the same sentences differs."""
+        both = zip(self.counted, other.counted, strict=True)
+        return tuple(
+            Flip(name, in_order(theirs - mine), in_order(mine - theirs))
+            for (name, mine), (_, theirs) in both
+            if mine != theirs
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +99,8 @@ class Moved:
         id: the record.
         a: its value by A's label.
         b: its value by B's label.
-        flips: sentences that B's label counts otherwise; ``None`` where the sentences are not the
-            same.
+        flips: sentences that B's label counts and A's does not, and the reverse; ``None`` where
+            the sentences are not the same.
     """
 
     id: str
@@ -69,27 +117,27 @@ class MetricComparison:
         metric: the metric.
         group: value of the grouping column; ``None`` where pairs are not grouped.
         pairs: pairs with a value on both sides; all figures are about these.
-        questions: how many questions they ask, where several ask the same one: then questions are
-            what is drawn. ``None`` where each pair asks its own.
+        questions: number of distinct questions where several pairs ask the same one: then
+            questions are resampled. ``None`` where each pair asks its own.
         undefined_a: other pairs, by the reason why A has no value; a pair may lack both.
-        undefined_b: the same of B.
+        undefined_b: other pairs, by the reason why B has no value.
         undefined_pairs: pairs that lack a value on either side.
         mean_a: mean of A's values.
         mean_b: mean of B's values.
         difference: mean of B minus A.
-        span: the largest difference that is reckoned with: 1, as of shares, or how far apart the
-            least and the greatest value of both sides are, where that is more.
-        interval: bootstrap interval of the difference, which lies within the span.
-        p: of the sign-flip permutation test that there is none.
-        p_adjusted: the same by Holm's method, over all metrics and groups of the comparison that
-            have a p value; without differences no test could have found any.
-        mcnemar: of McNemar's exact test; undefined where values are not all 0 or 1 (``not_binary``)
-            and where pairs are not independent (``shared_questions``).
-        detectable: the least true difference that so many pairs would show with 80 % power, before
+        span: the largest possible difference: 1, as of shares, or the distance between the least
+            and the greatest value of both sides, if that is more.
+        interval: bootstrap interval of the difference, within the span.
+        p: of the sign-flip permutation test of no difference.
+        p_adjusted: p by Holm's method, over all metrics and groups of the comparison that have a
+            p value; metrics without differences are no tests.
+        mcnemar: of McNemar's exact test; undefined where values are not all 0 or 1
+            (``not_binary``) and where pairs are not independent (``shared_questions``).
+        detectable: the least true difference that this many pairs show with 80 % power, before
             the adjustment.
-        verdict: whether B is ``better`` or ``worse`` in the metric's direction, by the adjusted p
-            value; ``no evidence`` is no proof that they are alike.
-        moved: the records whose values differ most, the largest first.
+        verdict: ``better`` or ``worse`` in the metric's direction, by the adjusted p value; ``no
+            evidence`` does not mean that both are equal.
+        moved: the records whose values differ most, the largest difference first.
     """
 
     metric: Metric
@@ -112,7 +160,7 @@ class MetricComparison:
     moved: tuple[Moved, ...]
 
     def as_json(self) -> dict[str, Any]:
-        """The published form; what is undefined is null, its reason stands in ``undefined``."""
+        """Return the published form; an undefined figure is null, its reason in ``undefined``."""
         figures: dict[str, object] = {name: getattr(self, name) for name in _FIGURES}
         reasons = {
             name: figure.reason for name, figure in figures.items() if isinstance(figure, Undefined)
@@ -155,22 +203,22 @@ def _plain(figure: object) -> object:
 
 @dataclass(frozen=True)
 class Comparison:
-    """What two sets of labels say of the records that both have.
+    """Two sets of labels over the records that both have.
 
     Attributes:
-        a: the labels that differences start from.
+        a: the labels to start from.
         b: the labels that are compared with them.
-        counts: what became of the records.
+        counts: the numbers of pairs and of other records.
         rows: one for each group and metric, groups sorted by name.
         by: name of the metadata column that pairs are grouped by, or ``None``.
-        level: of the intervals; 1 - level is the share of families of tests that may err.
+        level: of the intervals; 1 - level is the family-wise error rate of the tests.
         resamples: samples and sign assignments drawn for each row.
-        seed: of what is drawn.
+        seed: of the random numbers.
     """
 
-    a: Side
-    b: Side
-    counts: Counts
+    a: Side[Measured]
+    b: Side[Measured]
+    counts: PairCounts
     rows: tuple[MetricComparison, ...]
     by: str | None
     level: float
@@ -179,19 +227,26 @@ class Comparison:
 
     @property
     def same_sentences(self) -> bool:
-        """Whether A and B label the very same sentences in every pair: then labels alone differ."""
+        """True if A and B label the same sentences in every pair, so that only labels differ."""
         return self.counts.same == self.counts.pairs
 
     def as_json(self, version: str) -> dict[str, Any]:
-        """The published form.
+        """Return the published form.
 
         Args:
             version: the program's version, part of every signature.
         """
+        counts = self.counts
         return {
             "a": _side_json(self.a),
             "b": _side_json(self.b),
-            "counts": asdict(self.counts),
+            "counts": {
+                "pairs": counts.pairs,
+                **counts.others_as_json(),
+                "other_question": sum(counts.left_out.values()),
+                "same": counts.same,
+                "unlike": counts.unlike,
+            },
             "same_sentences": self.same_sentences,
             "by": self.by,
             "level": self.level,
@@ -203,7 +258,7 @@ class Comparison:
         }
 
 
-def _side_json(side: Side) -> dict[str, Any]:
+def _side_json(side: Side[Measured]) -> dict[str, Any]:
     return {
         "name": side.name,
         "signatures": list(side.signatures),
@@ -213,7 +268,7 @@ def _side_json(side: Side) -> dict[str, Any]:
 
 
 class _Options(NamedTuple):
-    """How figures are reckoned."""
+    """Settings of the statistics."""
 
     resamples: int
     level: float
@@ -222,18 +277,20 @@ class _Options(NamedTuple):
 
     @property
     def alpha(self) -> float:
-        """What the level leaves: 0.05 of 0.95, without what binary fractions would add."""
+        """1 - level in decimal arithmetic: 0.05 for 0.95, without a binary rounding error."""
         return float(1 - Decimal(repr(self.level)))
 
 
 def compare(
     a: Iterable[AnyOutcome],
     b: Iterable[AnyOutcome],
-    ids: str | Iterable[str] | None = None,
+    metrics: str | Iterable[str] | None = None,
     *,
     by: str | None = None,
     a_signature: str | None = None,
     b_signature: str | None = None,
+    trial: int | None = None,
+    b_trial: int | None = None,
     names: tuple[str, str] = ("A", "B"),
     resamples: int = RESAMPLES,
     level: float = LEVEL,
@@ -243,105 +300,78 @@ def compare(
     """Compare two sets of labels, metric by metric, over the records that both have.
 
     Args:
-        a: label records and failures that differences start from, such as
-            ``labeler.read_labels("before.jsonl")``; what else is there is left out.
+        a: label records and failures to start from, such as
+            ``labeler.read_labels("before.jsonl")``; other kinds of records are left out.
         b: those that are compared with them.
-        ids: metric ids, as for :func:`labeler.metrics`; where left out, each metric once, in its
-            default dialect, that labels of both sides have the fields for.
+        metrics: metric ids, as for :func:`labeler.metrics`; by default each metric once, in its
+            default definition, that labels of both sides have the fields for.
         by: name of a metadata column to compare within.
-        a_signature: a part of the signature of A's labels, where they were made in several ways.
-        b_signature: the same of B's.
-        names: what the sides are called in errors and results, such as their files.
+        a_signature: a part of the signature of A's labels.
+        b_signature: a part of the signature of B's labels.
+        trial: only labels of this trial.
+        b_trial: only labels of this trial in B; by default as ``trial``.
+        names: names of the sides in errors and results, such as their files.
         resamples: samples and sign assignments drawn for each metric; 100 or more.
         level: of intervals; differences whose adjusted p value is at most 1 - level are evidence.
         seed: the same seed gives the same figures.
-        top: how many records are named for each metric.
+        top: number of records that are named for each metric.
 
     Raises:
-        UsageError: the sides share no labelled record, one holds no labels but scores or written
-            questions, one holds labels made in several ways and
-            none is chosen, a record has two labels, no label has the column, or an option is out
-            of its range.
+        UsageError: the sides share no labelled record; one holds no label that fits the choice, or
+            labels made in several ways and none is chosen; a record has two labels; no label has
+            the column; or an option is out of its range.
     """
     check_options(resamples=resamples, level=level, seed=seed)
     if top < 0:
         raise UsageError(f"top {top}: name 0 or more records for each metric")
-    metrics = select_metrics(ids)
-    side_a = read_side(
-        _labels(a, names[0]),
-        metrics,
-        name=names[0],
-        option="--a-signature (a_signature)",
-        signature=a_signature,
-        column=by,
+    chosen = select_metrics(metrics)
+    side_a, side_b = (
+        # A verdict on a mean is of one judge configuration, unless a mixture is asked for.
+        read_side(side, lambda record: Measured.of(record, chosen), choice, by=by, mixed=False)
+        for side, choice in zip(
+            (a, b), choose_sides(names, a_signature, b_signature, trial, b_trial), strict=True
+        )
     )
-    side_b = read_side(
-        _labels(b, names[1]),
-        metrics,
-        name=names[1],
-        option="--b-signature (b_signature)",
-        signature=b_signature,
-        column=by,
-    )
-    pairs, counts = join(side_a, side_b)
-    if by is not None and by not in side_a.columns | side_b.columns:
-        have = ", ".join(sorted(side_a.columns | side_b.columns)) or "none"
-        raise UsageError(f"no label has a column {by!r} to compare by; columns: {have}")
+    joined = join(side_a, side_b, same=("question",), by=by)
     options = _Options(resamples, level, seed, top)
-    asked = [_Asked(metric, n, _span(pairs, n)) for n, metric in enumerate(metrics)]
+    asked = [_Asked(metric, n, _span(joined.pairs, n)) for n, metric in enumerate(chosen)]
     rows = [
         _compared(group, one, part, options)
-        for group, part in _grouped(pairs, by)
+        for group, part in _grouped(joined)
         for one in asked
-        if ids is not None or all(side.has_fields_of(one.metric) for side in (side_a, side_b))
+        if metrics is not None or joined.have_fields_of(one.metric)
     ]
     judged = tuple(_judged(rows, options.alpha))
-    return Comparison(side_a, side_b, counts, judged, by, level, resamples, seed)
+    return Comparison(joined.a, joined.b, joined.counts, judged, by, level, resamples, seed)
 
 
-def _labels(outcomes: Iterable[AnyOutcome], name: str) -> Iterator[Outcome]:
-    """The labels among the outcomes of a side.
-
-    Raises:
-        UsageError: there is none, and something else is there.
-    """
-    labels, others = 0, Counter[str]()
-    for outcome in outcomes:
-        labels += isinstance(outcome, LabelRecord)
-        if not isinstance(outcome, LabelRecord | LabelFailure):
-            others[outcome.kind] += 1
-        yield from records_of([outcome], "label")
-    if others and not labels:
-        held = ", ".join(f"{count} of kind {kind!r}" for kind, count in others.items())
-        raise UsageError(
-            f"{name} holds no labels, but records {held}; labels are what is compared: name files "
-            "of labeler label (labeler metrics summarises scores and written questions)"
-        )
-
-
-def _grouped(pairs: list[Pair], by: str | None) -> list[tuple[str | None, list[Pair]]]:
-    if by is None:
-        return [(None, pairs)]
-    groups: dict[str, list[Pair]] = {}
-    for pair in pairs:
-        groups.setdefault(pair.column or "(none)", []).append(pair)
-    return sorted(groups.items())
+def _grouped(
+    joined: Pairs[Measured],
+) -> list[tuple[str | None, list[Pair[Measured]]]]:
+    groups: dict[str | None, list[Pair[Measured]]] = {}
+    for pair in joined:
+        groups.setdefault(pair.group, []).append(pair)
+    return sorted(groups.items(), key=lambda item: item[0] or "")
 
 
 class _Asked(NamedTuple):
-    """A metric that is compared."""
+    """A metric that is compared.
+
+    Attributes:
+        metric: the metric.
+        place: its place among the values of a label.
+        span: see :attr:`MetricComparison.span`.
+    """
 
     metric: Metric
     place: int
-    """Its place among the values of a label."""
     span: float
-    """See :attr:`MetricComparison.span`."""
 
 
 class _Valued(NamedTuple):
     """A pair and its values of one metric."""
 
-    pair: Pair
+    pair: Pair[Measured]
     a: float
     b: float
 
@@ -350,29 +380,31 @@ class _Valued(NamedTuple):
         return self.b - self.a
 
 
-def _span(pairs: Sequence[Pair], index: int) -> float:
-    """How far apart two values of a metric may be; of all groups, which have one scale."""
+def _span(pairs: Sequence[Pair[Measured]], place: int) -> float:
+    """Return the largest possible difference of a metric; all groups share one scale."""
     values = [
         value
         for pair in pairs
-        for value in (pair.a.values[index], pair.b.values[index])
+        for value in (pair.a.value.values[place], pair.b.value.values[place])
         if not isinstance(value, str)
     ]
     return max(1.0, max(values) - min(values)) if values else 1.0
 
 
 def _compared(
-    group: str | None, asked: _Asked, pairs: Sequence[Pair], options: _Options
+    group: str | None, asked: _Asked, pairs: Sequence[Pair[Measured]], options: _Options
 ) -> MetricComparison:
-    """Everything about one metric but what the other metrics have a say in."""
-    found = [(pair, pair.a.values[asked.place], pair.b.values[asked.place]) for pair in pairs]
+    """Compare one metric, without the adjustment for the other metrics."""
+    found = [
+        (pair, pair.a.value.values[asked.place], pair.b.value.values[asked.place]) for pair in pairs
+    ]
     valued = [
         _Valued(pair, a, b)
         for pair, a, b in found
         if not isinstance(a, str) and not isinstance(b, str)
     ]
     differences = [one.difference for one in valued]
-    questions = [one.pair.a.question for one in valued]
+    questions = [one.pair.a.digests[0] for one in valued]
     shared = len(set(questions)) < len(questions)
     units = questions if shared else None
     drawing: dict[str, Any] = {"resamples": options.resamples, "seed": options.seed}
@@ -416,11 +448,15 @@ def _mcnemar(valued: Sequence[_Valued], *, shared: bool) -> PValue | Undefined:
 def _moved(valued: Sequence[_Valued], top: int) -> tuple[Moved, ...]:
     moved = [one for one in valued if one.difference]
     moved.sort(key=lambda one: -abs(one.difference))
-    return tuple(Moved(one.pair.id, one.a, one.b, one.pair.flips) for one in moved[:top])
+    return tuple(Moved(one.pair.id, one.a, one.b, _flips(one.pair)) for one in moved[:top])
+
+
+def _flips(pair: Pair[Measured]) -> tuple[Flip, ...] | None:
+    return None if pair.differing else pair.a.value.flips(pair.b.value)
 
 
 def _judged(rows: Sequence[MetricComparison], alpha: float) -> Iterable[MetricComparison]:
-    """Adjust the p values of all rows together, and say what follows for each."""
+    """Adjust the p values of all rows together, and give each row its verdict."""
     adjusted = iter(holm([row.p.value for row in rows if isinstance(row.p, PValue)]))
     for row in rows:
         if isinstance(row.p, Undefined):

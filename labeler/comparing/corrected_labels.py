@@ -1,70 +1,70 @@
-"""Corrections as human labels, and what they make of a judge's means."""
+"""Read corrections as human labels: all that a person judged, agreeing or not."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from labeler.calculators import select_metrics
-from labeler.comparing.agreement import Estimates, compare_with_people
 from labeler.comparing.human_labels import OVERALL, HumanLabel, HumanLabels
+from labeler.comparing.pairs import Choice
 from labeler.data.corrections.applying import usable
 from labeler.data.corrections.correction import Correction, Judgement, Queue, decided
 from labeler.data.corrections.file import independent
-from labeler.errors import UsageError
 from labeler.labels.record import AnyOutcome, LabelRecord, is_canary
 
 RANDOM: Queue = "random"
+
+
+class CorrectedLabels(NamedTuple):
+    """Corrections as human labels.
+
+    Attributes:
+        human: the labels.
+        judgments: number of judgments that count, one for a person and record.
+        blind: number of these that were made while the judge's verdicts were hidden.
+    """
+
+    human: HumanLabels
+    judgments: int
+    blind: int
+
+
+class _Counted(NamedTuple):
+    """A person's judgment of a record that counts.
+
+    Attributes:
+        place: its place among all judgments, in the order in which they were made.
+        is_blind: whether it was made while the judge's verdicts were hidden.
+        labels: its human labels.
+    """
+
+    place: int
+    is_blind: bool
+    labels: list[HumanLabel]
 
 
 def human_labels(
     corrections: Iterable[Correction],
     records: Iterable[AnyOutcome],
     *,
+    choice: Choice | None = None,
     queue: Queue | None = None,
     blind_only: bool = False,
-    trial: int | None = None,
     name: str = "corrections",
-) -> HumanLabels:
-    """Everything that people said of sentences and records, by agreeing as by disagreeing.
+) -> CorrectedLabels:
+    """Return the judgments of sentences and records as human labels.
 
-    Of one person on one label the last judgement counts that was made blind, or else the last;
-    and of one person on one record too: where labels of several trials were judged, that of the
-    label judged last.
+    Of one person's judgments of one label, the last blind one counts, or else the last one. Of one
+    person's judgments of several labels of one record, that of the label judged last counts.
 
     Args:
         corrections: all events, in the order of the file.
-        records: the labels that they speak of, among other outcomes.
-        queue: only corrections of records that came before people in this way.
+        records: the corrected labels, among other outcomes.
+        choice: the labels that are meant; by default all.
+        queue: only corrections of records from this queue.
         blind_only: only corrections by people who did not see the judge's verdicts.
-        trial: only corrections of labels of this trial.
-        name: what errors call the corrections.
+        name: name of the corrections in errors.
     """
-    chosen, repeated = _chosen(
-        corrections, records, queue=queue, blind_only=blind_only, trial=trial, name=name
-    )
-    return HumanLabels(tuple(label for each in chosen for label in each.labels), repeated, ())
-
-
-class _Counted(NamedTuple):
-    """A judgement that counts as human labels; the last of its person on its record."""
-
-    place: int
-    """Among all judgements, in the order in which they were made."""
-    correction: Correction
-    labels: list[HumanLabel]
-
-
-def _chosen(
-    corrections: Iterable[Correction],
-    records: Iterable[AnyOutcome],
-    *,
-    queue: Queue | None,
-    blind_only: bool,
-    trial: int | None,
-    name: str,
-) -> tuple[list[_Counted], int]:
-    """The judgements that count, and how many human labels of others they replace."""
     last: dict[str, list[Correction]] = {}
     order: dict[tuple[str, str], int] = {}
     for place, each in enumerate(independent(corrections)):
@@ -73,23 +73,26 @@ def _chosen(
             order[each.key, each.annotator] = place
     found: dict[tuple[str, str], _Counted] = {}
     repeated = 0
-    for record in _distinct(records, last, trial):
-        for correction, judgement in usable(last[record.key], record):
+    for record in _distinct(records, last, choice or Choice()):
+        for correction, judgment in usable(last[record.key], record):
             place = order[correction.key, correction.annotator]
-            said = list(_labels(record, correction, judgement, f"{name}:{correction.id!r:.80}"))
+            labels = list(_labels(record, correction, judgment, f"{name}:{correction.id!r:.80}"))
             person = record.id, correction.annotator
             known = found.get(person)
             if known is None or known.place < place:
-                found[person] = _Counted(place, correction, said)
-                said = known.labels if known else []
-            repeated += len(said)
-    return list(found.values()), repeated
+                found[person] = _Counted(place, correction.blind, labels)
+                labels = known.labels if known else []
+            repeated += len(labels)
+    counted = found.values()
+    labels = [label for each in counted for label in each.labels]
+    blind = sum(each.is_blind for each in counted)
+    return CorrectedLabels(HumanLabels(tuple(labels), repeated, ()), len(counted), blind)
 
 
 def _distinct(
-    outcomes: Iterable[AnyOutcome], wanted: dict[str, list[Correction]], trial: int | None
+    outcomes: Iterable[AnyOutcome], wanted: dict[str, list[Correction]], choice: Choice
 ) -> Iterator[LabelRecord]:
-    """The labels that corrections speak of, each once."""
+    """Yield the corrected labels, each once."""
     seen: set[str] = set()
     for outcome in outcomes:
         if (
@@ -97,130 +100,29 @@ def _distinct(
             and not is_canary(outcome)
             and outcome.key in wanted
             and outcome.key not in seen
-            and trial in {None, outcome.signature.trial}
+            and choice.fits(outcome.signature)
         ):
             seen.add(outcome.key)
             yield outcome
 
 
 def _labels(
-    record: LabelRecord, correction: Correction, judgement: Judgement, where: str
+    record: LabelRecord, correction: Correction, judgment: Judgement, where: str
 ) -> Iterator[HumanLabel]:
-    """One judgement as human labels: every sentence decided on, and the record."""
+    """Yield one judgment as human labels: every sentence decided on, and the record."""
     example = record.example
-    response = decided(record, correction).union(judgement.support)
-    said = {
-        "relevant": (example.document_keys(), frozenset(judgement.relevant)),
-        "utilized": (example.document_keys(), frozenset(judgement.utilized)),
+    response = decided(record, correction).union(judgment.support)
+    by_field = {
+        "relevant": (example.document_keys(), frozenset(judgment.relevant)),
+        "utilized": (example.document_keys(), frozenset(judgment.utilized)),
         "supported": (
             [key for key in example.response_keys() if key in response],
-            frozenset(judgement.support),
+            frozenset(judgment.support),
         ),
     }
-    for field, (keys, yes) in said.items():
+    for field, (keys, yes) in by_field.items():
         for key in keys:
             value = float(key in yes)
             yield HumanLabel(record.id, field, key, correction.annotator, value, where)
-    overall = float(judgement.overall_supported)
+    overall = float(judgment.overall_supported)
     yield HumanLabel(record.id, OVERALL, None, correction.annotator, overall, where)
-
-
-def estimates(
-    records: Callable[[], Iterable[AnyOutcome]],
-    corrections: Iterable[Correction],
-    metrics: Iterable[str] | None = None,
-) -> tuple[Estimates, ...]:
-    """Means of metrics by the judge, by people, and by both together.
-
-    Known are the metrics that follow from verdicts on sentences: ``relevance``, ``utilization``,
-    ``adherence``, ``adherence_fraction``, and ``overall_supported``. Where all corrections that
-    count are of records drawn at random, they speak for all records; else each estimate says that
-    this is not known.
-
-    Args:
-        records: gives the labels, each time anew: they are read twice.
-        corrections: all events.
-        metrics: ids; by default all of those.
-
-    Returns:
-        The estimates; none where no correction counts.
-
-    Raises:
-        UnknownName: there is no such metric.
-    """
-    last = independent(corrections)
-    human = human_labels(last, records())
-    if not human.labels:
-        return ()
-    spoken = {(label.id, label.annotator) for label in human.labels}
-    at_random = all(
-        each.queue == RANDOM
-        for each in last
-        if each.verdict is not None and (each.id, each.annotator) in spoken
-    )
-    found = compare_with_people(records(), human, random_sample=at_random).estimates
-    if metrics is None:
-        return found
-    wanted = _wanted(metrics)
-    return tuple(each for each in found if each.metric in wanted)
-
-
-def _wanted(metrics: Iterable[str]) -> frozenset[str]:
-    names = list(metrics)
-    known = select_metrics([name for name in names if name != OVERALL]) if names else ()
-    return frozenset([*(metric.id for metric in known), *({OVERALL} & set(names))])
-
-
-class ForAgreement(NamedTuple):
-    """The human labels that a judge is compared with.
-
-    Attributes:
-        human: the labels.
-        judgements: of how many judgements they are, one a person and record.
-        blind: how many of these were made while the judge's verdicts were hidden.
-    """
-
-    human: HumanLabels
-    judgements: int
-    blind: int
-
-
-def for_agreement(
-    corrections: Iterable[Correction],
-    records: Iterable[AnyOutcome],
-    *,
-    trial: int | None,
-    random_sample: bool,
-    blind_only: bool = False,
-    name: str,
-    labels_name: str = "the labels",
-) -> ForAgreement:
-    """The human labels that a judge is compared with.
-
-    Args:
-        corrections: all events.
-        records: the labels.
-        trial: only corrections of labels of this trial.
-        random_sample: only corrections of records that were drawn at random.
-        blind_only: only judgements by people who did not see the judge's verdicts.
-        name: what errors call the corrections.
-        labels_name: what they call the labels.
-
-    Raises:
-        UsageError: no correction counts.
-    """
-    events = tuple(corrections)
-    queue = RANDOM if random_sample else None
-    chosen, repeated = _chosen(
-        events, records, queue=queue, blind_only=blind_only, trial=trial, name=name
-    )
-    if not chosen:
-        drawn = " of a record drawn at random" if random_sample else ""
-        hidden = " made blind" if blind_only else ""
-        raise UsageError(
-            f"{name}: none of its {len(events)} corrections is a judgement{drawn}{hidden} that "
-            f"speaks of one of these labels ({labels_name}): name the label file that was corrected"
-        )
-    labels = tuple(label for each in chosen for label in each.labels)
-    blind = sum(each.correction.blind for each in chosen)
-    return ForAgreement(HumanLabels(labels, repeated, ()), len(chosen), blind)

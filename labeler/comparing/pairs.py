@@ -1,324 +1,446 @@
-"""Joins the labels of two files by record, and says what the two of a pair have in common."""
+"""Join two sets of labels by record id, for ``compare``, ``agree``, ``diff`` and human labels.
+
+A side is chosen in one way everywhere: by a part of the signature, by the trial, or by both.
+Canaries and records of other kinds are left out. A record may have one label on a side.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import islice
+from typing import Any, Generic, NamedTuple, TypeVar
 
-from labeler.calculators import Metric, Tally, tally
+from labeler.calculators import Metric
 from labeler.errors import UsageError
-from labeler.labels.answers import GPTLabelingOutput, in_order
-from labeler.labels.record import LabelFailure, LabelRecord, Outcome, is_canary, shown
-from labeler.labels.signature import digest
+from labeler.labels.answers import GPTLabelingOutput
+from labeler.labels.record import (
+    AnyOutcome,
+    LabelFailure,
+    LabelRecord,
+    is_canary,
+    records_of,
+    shown,
+)
+from labeler.labels.signature import Signature, digest
 
-_NAMED = 5
-"""Signatures and ids that an error lists at most."""
+PARTS = ("question", "documents", "response")
+"""Parts of a record that two labels of it can share."""
+NO_GROUP = "(none)"
+"""Group of the records without a value in the grouping column."""
+_DIFFERS = "(differs)"
+_LISTED = 5
+"""Ids and signatures that an error lists at most."""
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Flip:
-    """Sentences that one label counts and the other does not.
+class Choice:
+    """The labels that make up one side.
 
     Attributes:
-        field: ``relevant``, ``utilized`` or ``supported``.
-        gained: keys that only B's label counts, in reading order.
-        lost: keys that only A's label counts, in reading order.
+        name: the file or folder, or another name of the side.
+        signature: a part of the signature of its labels. A full signature selects only itself.
+        trial: the trial of its labels.
+        signature_option: the option that sets ``signature``, named in errors.
+        trial_option: the option that sets ``trial``, named in errors.
     """
 
-    field: str
-    gained: tuple[str, ...]
-    lost: tuple[str, ...]
+    name: str = "labels"
+    signature: str | None = None
+    trial: int | None = None
+    signature_option: str = "--a-signature"
+    trial_option: str = "--trial"
+
+    def fits(self, signature: Signature | None) -> bool:
+        """Return whether a label may be chosen; a row that failed unasked fits every choice."""
+        if signature is None:
+            return True
+        return self.trial in {None, signature.trial} and (self.signature or "") in str(signature)
+
+    def __str__(self) -> str:
+        given = ((self.signature_option, self.signature), (self.trial_option, self.trial))
+        return " and ".join(f"{option}={value!r}" for option, value in given if value is not None)
+
+
+def choose_sides(
+    names: tuple[str, str],
+    a_signature: str | None,
+    b_signature: str | None,
+    trial: int | None,
+    b_trial: int | None,
+) -> tuple[Choice, Choice]:
+    """Return the choices of both sides; B's trial is A's unless ``b_trial`` is given."""
+    b_choice = (trial, "--trial") if b_trial is None else (b_trial, "--b-trial")
+    return (
+        Choice(names[0], a_signature, trial),
+        Choice(names[1], b_signature, b_choice[0], "--b-signature", b_choice[1]),
+    )
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
-    """What is kept of a label: a file of labels need not fit into memory.
+class Kept(Generic[T]):
+    """The kept facts of one label, so that a file of labels need not fit into memory.
 
     Attributes:
-        values: each metric's value, or the reason why it has none, in the order of the metrics.
-        question: digest of the question.
-        documents: digest of the documents' sentences and keys.
-        response: digest of the response's sentences and keys.
-        counted: by field, the keys of the sentences that the label counts.
-        column: the row's value in the column that pairs are grouped by.
+        signature: the printed signature.
+        digests: digest of each of :data:`PARTS`.
+        group: value of the grouping column; ``None`` without such a column.
+        output: class of the label.
+        value: the facts that a comparison needs.
     """
 
-    values: tuple[float | str, ...]
-    question: str
-    documents: str
-    response: str
-    counted: tuple[tuple[str, frozenset[str]], ...]
-    column: str | None
-
-    def parts_unlike(self, other: Measured) -> tuple[str, ...]:
-        """Which of ``documents`` and ``response`` are not the very same sentences."""
-        parts = ("documents", "response")
-        return tuple(part for part in parts if getattr(self, part) != getattr(other, part))
-
-    def flips(self, other: Measured) -> tuple[Flip, ...]:
-        """What the other label of the same sentences counts otherwise."""
-        both = zip(self.counted, other.counted, strict=True)
-        return tuple(
-            Flip(name, in_order(theirs - mine), in_order(mine - theirs))
-            for (name, mine), (_, theirs) in both
-            if mine != theirs
-        )
+    signature: str
+    digests: tuple[str, ...]
+    group: str | None
+    output: type[GPTLabelingOutput]
+    value: T
 
 
 @dataclass(frozen=True)
-class Side:
-    """The labels of one side that are compared.
+class Side(Generic[T]):
+    """The labels of one side.
 
     Attributes:
-        name: the file or folder, or what else the side is called.
-        signatures: printed signatures of its labels, sorted.
-        labelled: its labels by record id.
-        failed: reason codes of its records without a label, by id.
-        columns: names of the metadata columns of its labels.
-        outputs: the classes of its labels, which tell what a metric finds in them.
+        name: the file or folder, or another name of the side.
+        signatures: printed signatures of the labels, sorted.
+        labelled: the labels by record id, in the order of the file.
+        failed: reason codes of the records without a label, by id.
+        columns: names of the metadata columns.
     """
 
     name: str
     signatures: tuple[str, ...]
-    labelled: Mapping[str, Measured] = field(repr=False)
+    labelled: Mapping[str, Kept[T]] = field(repr=False)
     failed: Mapping[str, str] = field(repr=False)
     columns: frozenset[str] = field(repr=False)
-    outputs: frozenset[type[GPTLabelingOutput]] = field(repr=False)
+
+    def value(self, name: str) -> T:
+        """Return the kept facts of a record."""
+        return self.labelled[name].value
+
+    @property
+    def groups(self) -> list[str | None]:
+        """``None`` for all records, then the groups, sorted."""
+        found = {kept.group for kept in self.labelled.values()}
+        return [None, *sorted(group for group in found if group is not None)]
+
+    @cached_property
+    def _outputs(self) -> frozenset[type[GPTLabelingOutput]]:
+        return frozenset(kept.output for kept in self.labelled.values())
 
     def has_fields_of(self, metric: Metric) -> bool:
-        """Whether some label has the fields that a metric needs."""
-        return any(issubclass(output, metric.profile.output) for output in self.outputs)
+        """Return whether some label has the fields that a metric needs."""
+        return any(issubclass(output, metric.profile.output) for output in self._outputs)
+
+    def summary(self) -> str:
+        """Return the number of labels and the first ids."""
+        more = ", …" if len(self.labelled) > _LISTED else ""
+        return f"{len(self.labelled)} labels ({_listed(self.labelled)}{more})"
 
 
-@dataclass(frozen=True, slots=True)
-class Pair:
+def check_column(columns: Iterable[str], by: str | None) -> None:
+    """Check that the grouping column exists.
+
+    Raises:
+        UsageError: no label has it.
+    """
+    if by is not None and by not in columns:
+        have = ", ".join(sorted(columns)) or "none"
+        raise UsageError(f"no label has a column {by!r} to group by; columns: {have}")
+
+
+def read_side(
+    outcomes: Iterable[AnyOutcome],
+    keep: Callable[[LabelRecord], T],
+    choice: Choice | None = None,
+    *,
+    by: str | None = None,
+    mixed: bool = True,
+) -> Side[T]:
+    """Read the labels of one side.
+
+    Args:
+        outcomes: label records and failures, among others.
+        keep: returns the facts of a label that are kept.
+        choice: the labels that are meant; by default all.
+        by: name of the metadata column to group by.
+        mixed: whether labels of several signatures may be taken together without a choice.
+
+    Raises:
+        UsageError: no label fits the choice; a record has two different labels; or labels of
+            several signatures are not allowed and none is chosen.
+    """
+    choice = choice or Choice()
+    found: dict[str, list[Kept[T]]] = {}
+    failures: list[tuple[str | None, str, str]] = []
+    columns: set[str] = set()
+    contents = _Contents(choice)
+    for outcome in records_of(contents.count(outcomes), "label"):
+        if is_canary(outcome) or not choice.fits(outcome.signature):
+            continue
+        if isinstance(outcome, LabelFailure):
+            made_by = None if outcome.signature is None else str(outcome.signature)
+            failures.append((made_by, outcome.id, outcome.reason))
+            continue
+        columns.update(outcome.example.metadata)
+        kept = _kept(outcome, keep, by)
+        known = found.setdefault(outcome.id, [])
+        if kept not in known:
+            known.append(kept)
+    chosen = {kept.signature for some in found.values() for kept in some}
+    # The signature of trial 0 is the beginning of those of the other trials.
+    exact = choice.signature in chosen
+    if exact:
+        chosen = {str(choice.signature)}
+    contents.check(chosen, len(failures), mixed=mixed)
+    labelled = {}
+    for name, some in found.items():
+        fitting = [kept for kept in some if kept.signature in chosen]
+        if len(fitting) > 1:
+            raise contents.ambiguous(name, fitting)
+        if fitting:
+            labelled[name] = fitting[0]
+    failed = {
+        name: reason
+        for made_by, name, reason in failures
+        if name not in labelled and (not exact or made_by is None or made_by in chosen)
+    }
+    return Side(choice.name, tuple(sorted(chosen)), labelled, failed, frozenset(columns))
+
+
+def _kept(record: LabelRecord, keep: Callable[[LabelRecord], T], by: str | None) -> Kept[T]:
+    texts = shown(record.example)
+    group = None
+    if by is not None:
+        value = record.example.metadata.get(by)
+        group = NO_GROUP if value is None else str(value)
+    return Kept(
+        signature=str(record.signature),
+        digests=tuple(digest(texts[part]) for part in PARTS),
+        group=group,
+        output=type(record.label),
+        value=keep(record),
+    )
+
+
+class _Contents:
+    """The contents of a file, for errors about the labels of a side."""
+
+    def __init__(self, choice: Choice) -> None:
+        self._choice = choice
+        self._signatures: Counter[str] = Counter()
+        self._trials: set[int] = set()
+        self._others: Counter[str] = Counter()
+
+    def count(self, outcomes: Iterable[AnyOutcome]) -> Iterable[AnyOutcome]:
+        """Count outcomes and pass them on; a path is left to :func:`records_of` to reject."""
+        return outcomes if isinstance(outcomes, str) else map(self._count, outcomes)
+
+    def _count(self, outcome: AnyOutcome) -> AnyOutcome:
+        if isinstance(outcome, LabelRecord):
+            if not is_canary(outcome):
+                self._signatures[str(outcome.signature)] += 1
+                self._trials.add(outcome.signature.trial)
+        elif not isinstance(outcome, LabelFailure):
+            self._others[outcome.kind] += 1
+        return outcome
+
+    def check(self, chosen: set[str], failed: int, *, mixed: bool) -> None:
+        """Check that labels were chosen, of one signature where several are not allowed."""
+        if not chosen:
+            raise UsageError(f"{self._choice.name}: {self._why_empty(failed)}")
+        if not mixed and self._choice.signature is None and len(chosen) > 1:
+            raise UsageError(
+                f"{self._choice.name} holds labels that were made in {len(chosen)} ways; averaged "
+                f"together they would say nothing: {self._how_to_choose()}"
+            )
+
+    def _why_empty(self, failed: int) -> str:
+        if self._signatures:
+            trials = ", ".join(map(str, sorted(self._trials)))
+            return f"no label fits {self._choice}; trials {trials}; signatures:\n{self._listed()}"
+        if self._others:
+            held = ", ".join(f"{count} of kind {kind!r}" for kind, count in self._others.items())
+            return (
+                f"no labels, but records {held}; labels are what is compared: name files of "
+                "labeler label (labeler metrics summarises scores and written questions)"
+            )
+        return f"no label: all {failed} records failed" if failed else "no label is there"
+
+    def ambiguous(self, name: str, kept: list[Kept[T]]) -> UsageError:
+        """Return the error about a record with several labels."""
+        where = f"{self._choice.name}: record {name!r:.80}"
+        signatures = {one.signature for one in kept}
+        if len(signatures) > 1:
+            return UsageError(
+                f"{where} was labelled in {len(signatures)} ways: {self._how_to_choose()}"
+            )
+        same = len({one.digests for one in kept}) == 1
+        return UsageError(
+            f"{where} stands there twice, with different {'labels' if same else 'sentences'} by "
+            f"{kept[0].signature}; give each record an id of its own, and one label: a store also "
+            "keeps the labels of earlier texts, the label file of a run (labeler label -o) only "
+            "its own"
+        )
+
+    def _how_to_choose(self) -> str:
+        return (
+            f"choose by a part of the signature ({self._choice.signature_option}) or by the trial "
+            f"({self._choice.trial_option}):\n{self._listed()}"
+        )
+
+    def _listed(self) -> str:
+        most = self._signatures.most_common(_LISTED)
+        lines = [f"  {signature}  ({count} labels)" for signature, count in most]
+        if len(self._signatures) > _LISTED:
+            lines.append(f"  … and {len(self._signatures) - _LISTED} more")
+        return "\n".join(lines)
+
+
+class Pair(NamedTuple, Generic[T]):
     """The two labels of one record."""
 
     id: str
-    a: Measured
-    b: Measured
+    a: Kept[T]
+    b: Kept[T]
 
     @property
-    def flips(self) -> tuple[Flip, ...] | None:
-        """What B's label counts otherwise; ``None`` where the sentences are not the same."""
-        return None if self.a.parts_unlike(self.b) else self.a.flips(self.b)
+    def differing(self) -> tuple[str, ...]:
+        """The :data:`PARTS` that are not the same on both sides."""
+        both = zip(PARTS, self.a.digests, self.b.digests, strict=True)
+        return tuple(part for part, mine, theirs in both if mine != theirs)
 
     @property
-    def column(self) -> str | None:
-        """Value of the grouping column, where both sides have the same."""
-        return self.a.column if self.a.column == self.b.column else "(differs)"
+    def group(self) -> str | None:
+        """Value of the grouping column: that of both sides, or of the only side with a value."""
+        a, b = self.a.group, self.b.group
+        if b in {a, NO_GROUP}:
+            return a
+        return b if a == NO_GROUP else _DIFFERS
 
 
 @dataclass(frozen=True)
-class Counts:
-    """What became of the records of both sides.
+class PairCounts:
+    """The records of both sides; each is counted once.
 
     Attributes:
-        pairs: labelled on both sides: these are compared.
-        only_a: records that B does not have, failed ones included.
-        only_b: records that A does not have, failed ones included.
-        failed_a: records of both sides that only A has no label of.
-        failed_b: records of both sides that only B has no label of.
-        failed_both: records of both sides that neither has a label of.
-        other_question: ids under which the sides ask different questions: no pairs.
-        same: pairs of the very same question, documents and response.
-        unlike: other pairs, by what is unlike: ``documents``, ``response``, or
-            ``documents and response``.
+        pairs: labelled on both sides and compared.
+        same: pairs with the same question, documents and response.
+        unlike: other pairs, by the parts that differ, such as ``documents and response``.
+        left_out: labelled on both sides and not compared, by the parts that differ.
+        left_out_ids: the first few of these.
+        only_a: labelled in A; B does not have the record.
+        only_b: labelled in B; A does not have the record.
+        failed_a: failed in A and not in B.
+        failed_b: failed in B and not in A.
+        failed_both: failed in both.
     """
 
     pairs: int
+    same: int
+    unlike: dict[str, int]
+    left_out: dict[str, int]
+    left_out_ids: tuple[str, ...]
     only_a: int
     only_b: int
     failed_a: int
     failed_b: int
     failed_both: int
-    other_question: int
-    same: int
-    unlike: dict[str, int]
+
+    def others_as_json(self) -> dict[str, Any]:
+        """Return the published counts of the records that have no two labels."""
+        names = ("only_a", "only_b", "failed_a", "failed_b", "failed_both")
+        return {name: getattr(self, name) for name in names}
 
 
-def read_side(
-    outcomes: Iterable[Outcome],
-    metrics: Sequence[Metric],
-    *,
-    name: str,
-    option: str,
-    signature: str | None = None,
-    column: str | None = None,
-) -> Side:
-    """Measure the labels of one side, those of a chosen signature or of the only one.
+@dataclass(frozen=True)
+class Pairs(Generic[T]):
+    """The records that are compared, in A's order.
+
+    Attributes:
+        a: the labels to start from.
+        b: the labels that are compared with them.
+        pairs: the two labels of each record.
+        counts: the numbers of pairs and of other records.
+    """
+
+    a: Side[T]
+    b: Side[T]
+    pairs: tuple[Pair[T], ...] = field(repr=False)
+    counts: PairCounts
+
+    def __iter__(self) -> Iterator[Pair[T]]:
+        return iter(self.pairs)
+
+    def have_fields_of(self, metric: Metric) -> bool:
+        """Return whether some label of each side has the fields that a metric needs."""
+        return self.a.has_fields_of(metric) and self.b.has_fields_of(metric)
+
+
+def join(
+    a: Side[T], b: Side[T], *, same: tuple[str, ...] = PARTS, by: str | None = None
+) -> Pairs[T]:
+    """Pair the records that both sides have a label of.
 
     Args:
-        outcomes: label records and failures; canaries are left out.
-        metrics: what is computed of each.
-        name: what the side is called in errors.
-        option: the parameter that chooses a signature, named in errors.
-        signature: printed signature of the labels, or a part of it. It may fit several ways of
-            labelling, as two splitters, so long as no record was labelled in two of them.
-        column: the metadata column that pairs are grouped by.
+        a: the labels to start from.
+        b: the labels that are compared with them.
+        same: parts that must be the same on both sides; other records are left out.
+        by: name of the metadata column to group by.
 
     Raises:
-        UsageError: the labels were made in several ways and none is chosen, the chosen one is not
-            there, or a record has two different labels.
+        UsageError: there is no pair, or no label has the column.
     """
-    reading = _Reading(metrics, name, signature, column)
-    for outcome in outcomes:
-        if not is_canary(outcome):
-            reading.add(outcome)
-    return reading.side(option)
-
-
-class _Reading:
-    """Collects the labels of one side, each way of labelling by itself."""
-
-    def __init__(
-        self, metrics: Sequence[Metric], name: str, wanted: str | None, column: str | None
-    ) -> None:
-        self._metrics, self._name, self._wanted, self._column = metrics, name, wanted, column
-        self._seen: Counter[str] = Counter()
-        self._labels: dict[str, dict[str, Measured]] = {}
-        self._failures: list[tuple[str | None, str, str]] = []
-        self._columns: set[str] = set()
-        self._outputs: set[type[GPTLabelingOutput]] = set()
-
-    def add(self, outcome: Outcome) -> None:
-        if isinstance(outcome, LabelFailure):
-            made_by = None if outcome.signature is None else str(outcome.signature)
-            self._failures.append((made_by, outcome.id, outcome.reason))
-            return
-        made_by = str(outcome.signature)
-        self._seen[made_by] += 1
-        if self._wanted is None or self._wanted in made_by:
-            self._columns.update(outcome.example.metadata)
-            self._outputs.add(type(outcome.label))
-            self._keep(self._labels.setdefault(made_by, {}), outcome)
-
-    def _keep(self, labels: dict[str, Measured], record: LabelRecord) -> None:
-        measured = _measured(record, self._metrics, self._column)
-        if labels.setdefault(record.id, measured) != measured:
-            raise UsageError(
-                f"{self._name} holds record {record.id!r} twice, with different sentences or "
-                "labels; give each record once: a store also keeps the labels of earlier texts, "
-                "the label file of a run (labeler label -o) only its own"
-            )
-
-    def side(self, option: str) -> Side:
-        chosen = self._chosen(option)
-        labelled: dict[str, Measured] = {}
-        for made_by in chosen:
-            if twice := labelled.keys() & self._labels[made_by].keys():
-                raise UsageError(
-                    f"{self._name}: {option}={self._wanted!r} fits {len(chosen)} ways of "
-                    f"labelling, and {min(twice)!r} was labelled in more than one; choose "
-                    f"one:\n{self._listed()}"
-                )
-            labelled |= self._labels[made_by]
-        failed = {
-            row: reason
-            for made_by, row, reason in self._failures
-            if row not in labelled and (made_by is None or self._fits(made_by, chosen))
-        }
-        return Side(
-            self._name,
-            tuple(chosen),
-            labelled,
-            failed,
-            frozenset(self._columns),
-            frozenset(self._outputs),
-        )
-
-    def _chosen(self, option: str) -> list[str]:
-        if self._wanted is None and len(self._seen) > 1:
-            raise UsageError(
-                f"{self._name} holds labels that were made in {len(self._seen)} ways; averaged "
-                f"together they would say nothing: choose by a part of the signature with "
-                f"{option}:\n{self._listed()}"
-            )
-        if self._wanted is not None and self._seen and not self._labels:
-            raise UsageError(
-                f"{self._name}: no label's signature contains {option}={self._wanted!r}; "
-                f"have:\n{self._listed()}"
-            )
-        # A signature may be the beginning of another: given in full it means itself.
-        return [self._wanted] if self._wanted in self._labels else sorted(self._labels)
-
-    def _fits(self, made_by: str, chosen: Sequence[str]) -> bool:
-        if self._wanted is None:
-            return True
-        return made_by in chosen or (self._wanted in made_by and self._wanted not in chosen)
-
-    def _listed(self) -> str:
-        lines = [f"  {made_by}  ({n} labels)" for made_by, n in self._seen.most_common(_NAMED)]
-        if len(self._seen) > _NAMED:
-            lines.append(f"  … and {len(self._seen) - _NAMED} more")
-        return "\n".join(lines)
-
-
-def join(a: Side, b: Side) -> tuple[list[Pair], Counts]:
-    """Pair the records that both sides have a label of, in A's order, and count the others.
-
-    Raises:
-        UsageError: there is not one pair.
-    """
-    joined = [
-        Pair(row, mine, b.labelled[row]) for row, mine in a.labelled.items() if row in b.labelled
-    ]
-    pairs = [pair for pair in joined if pair.a.question == pair.b.question]
-    have_a, have_b = a.labelled.keys() | a.failed.keys(), b.labelled.keys() | b.failed.keys()
-    unlike = Counter(" and ".join(pair.a.parts_unlike(pair.b)) for pair in pairs)
-    counts = Counts(
+    pairs: list[Pair[T]] = []
+    left_out: dict[str, str] = {}
+    unlike: Counter[str] = Counter()
+    for name, kept in a.labelled.items():
+        if name not in b.labelled:
+            continue
+        pair = Pair(name, kept, b.labelled[name])
+        if parts := [part for part in pair.differing if part in same]:
+            left_out[name] = " and ".join(parts)
+        else:
+            pairs.append(pair)
+            unlike[" and ".join(pair.differing)] += 1
+    counts = PairCounts(
         pairs=len(pairs),
-        only_a=len(have_a - have_b),
-        only_b=len(have_b - have_a),
-        failed_a=len(a.failed.keys() & b.labelled.keys()),
-        failed_b=len(a.labelled.keys() & b.failed.keys()),
-        failed_both=len(a.failed.keys() & b.failed.keys()),
-        other_question=len(joined) - len(pairs),
         same=unlike.pop("", 0),
         unlike=dict(unlike),
+        left_out=dict(Counter(left_out.values()).most_common()),
+        left_out_ids=tuple(islice(left_out, _LISTED)),
+        only_a=len(a.labelled.keys() - b.labelled.keys() - b.failed.keys()),
+        only_b=len(b.labelled.keys() - a.labelled.keys() - a.failed.keys()),
+        failed_a=len(a.failed.keys() - b.failed.keys()),
+        failed_b=len(b.failed.keys() - a.failed.keys()),
+        failed_both=len(a.failed.keys() & b.failed.keys()),
     )
     if not pairs:
-        raise UsageError(_nothing_common(a, b, counts))
-    return pairs, counts
+        raise UsageError(_no_pairs(a, b, counts))
+    check_column(a.columns | b.columns, by)
+    return Pairs(a, b, tuple(pairs), counts)
 
 
-def _nothing_common(a: Side, b: Side, counts: Counts) -> str:
-    if counts.other_question:
+def _no_pairs(a: Side[T], b: Side[T], counts: PairCounts) -> str:
+    if counts.left_out:
+        total = sum(counts.left_out.values())
+        more = ", …" if total > len(counts.left_out_ids) else ""
+        differing = ", ".join(f"{count} in {parts}" for parts, count in counts.left_out.items())
         return (
-            f"{a.name} and {b.name} share {counts.other_question} ids, but ask other questions "
-            "under them; records are joined by id: give both sides the same ids (--id)"
+            f"{a.name} and {b.name} share {total} labelled ids ({_listed(counts.left_out_ids)}"
+            f"{more}), but under each of them the sentences differ ({differing}), or another "
+            "splitter cut them: give both sides the same rows under the same ids (--id); labeler "
+            "compare can compare the metrics of different documents and responses"
         )
     return (
-        f"{a.name} and {b.name} share no labelled record: {a.name} has {_some(a)}, {b.name} has "
-        f"{_some(b)}; records are joined by id: give both sides the same ids (--id)"
+        f"{a.name} and {b.name} have no labelled record in common: {a.name} has {a.summary()}, "
+        f"{b.name} has {b.summary()}; records are joined by id: give both sides the same ids (--id)"
     )
 
 
-def _some(side: Side) -> str:
-    named = ", ".join(map(repr, islice(side.labelled, _NAMED)))
-    more = ", …" if len(side.labelled) > _NAMED else ""
-    return f"{len(side.labelled)} labels{f' ({named}{more})' if named else ''}"
-
-
-def _measured(record: LabelRecord, metrics: Sequence[Metric], column: str | None) -> Measured:
-    counted, texts = tally(record), shown(record.example)
-    value = record.example.metadata.get(column) if column is not None else None
-    return Measured(
-        values=tuple(_value(metric, counted) for metric in metrics),
-        question=digest(texts["question"]),
-        documents=digest(texts["documents"]),
-        response=digest(texts["response"]),
-        counted=(
-            ("relevant", counted.relevant),
-            ("utilized", counted.utilized),
-            ("supported", counted.supported),
-        ),
-        column=None if value is None else str(value),
-    )
-
-
-def _value(metric: Metric, counted: Tally) -> float | str:
-    ratio = metric.compute(counted)
-    return ratio.undefined or "undefined" if ratio.value is None else ratio.value
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(f"{name!r:.80}" for name in islice(names, _LISTED))

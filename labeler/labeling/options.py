@@ -15,7 +15,7 @@ from labeler.errors import UsageError
 from labeler.judges.options import JudgeLike, JudgeOptions
 
 if TYPE_CHECKING:
-    from labeler.comparing.voter_agreement import Votes
+    from labeler.calculators.rater_agreement import Votes
     from labeler.integrations.batch.client import OpenAIBatches
     from labeler.integrations.batch.request_files import FileLimits
     from labeler.integrations.embeddings.cache import EmbeddingWork

@@ -9,10 +9,9 @@ from typing import IO, Any, NamedTuple
 
 from markupsafe import Markup
 
-from labeler.comparing.diff.changes import RecordDiff
-from labeler.comparing.diff.decisions import DIRECTIONS, FIELDS
-from labeler.comparing.diff.diffing import Differences, LabelDiff
-from labeler.comparing.diff.totals import FlipCount, MetricDiff
+from labeler.comparing.diff import Differences, LabelDiff, RecordDiff
+from labeler.comparing.diff_totals import FlipCount, MetricDiff
+from labeler.comparing.flips import DIRECTIONS, FIELDS
 from labeler.data.label_files import replaced
 from labeler.report.page import RECORD_SCRIPTS, RECORD_STYLES, data_block, render_page
 from labeler.report.views import label_view, record_view
@@ -122,7 +121,7 @@ def _change(record: RecordDiff, place: int) -> float | None:
 
 
 def _record(found: Differences, record: RecordDiff) -> dict[str, Any]:
-    a, b = found.pairs.records(record.id)
+    a, b = found.labels(record.id)
     return {
         "view": record_view(a),
         "other": label_view(b.label),
@@ -140,7 +139,6 @@ def _record(found: Differences, record: RecordDiff) -> dict[str, Any]:
                 "a": _text(change.a, change.undefined_a),
                 "b": _text(change.b, change.undefined_b),
                 "change": None if change.change is None else float(change.change),
-                "method": change.method,
                 "halfway": change.halfway,
                 "parts": [[n, float(part)] for n, part in enumerate(change.parts) if part],
                 "other": float(change.other),
@@ -216,7 +214,6 @@ def _metric(row: MetricDiff) -> dict[str, Any]:
             for letter, reasons in (("A", row.undefined_a), ("B", row.undefined_b))
             for reason, count in reasons.items()
         ],
-        "walks": row.methods.get("walks", 0),
         "halfway": row.halfway,
         "chart": _chart(parts),
     }

@@ -17,12 +17,11 @@ from typing_extensions import TypedDict
 
 from labeler.calculators.rater_agreement import UNITS, is_yes_or_no
 from labeler.calculators.statistics.bias_correction import Corrected, plain_mean
-from labeler.comparing.agreement import compare_with_people
-from labeler.comparing.agreement.estimates import estimate
-from labeler.comparing.agreement.matching import People, judged, record_fields, together
-from labeler.comparing.agreement.sides import labels_by_id
 from labeler.comparing.corrected_labels import RANDOM, human_labels
+from labeler.comparing.human_agreement import compare_with_people, estimate
 from labeler.comparing.human_labels import OVERALL, HumanLabels
+from labeler.comparing.human_matching import Judged, People, combine, record_fields
+from labeler.comparing.pairs import read_side
 from labeler.data.corrections.applying import corrected
 from labeler.data.corrections.correction import Correction
 from labeler.data.corrections.file import independent
@@ -180,7 +179,7 @@ class ReviewStatistics:
 
     def _human(self, by_key: ByKey) -> HumanLabels:
         corrections = [one for some in by_key.values() for one in some]
-        return human_labels(corrections, [self._record(key) for key in by_key])
+        return human_labels(corrections, [self._record(key) for key in by_key]).human
 
     # Means.
 
@@ -240,9 +239,7 @@ class ReviewStatistics:
         human = self._human(drawn)
         fields = record_fields(human)
         records = [self._record(key) for key in drawn]
-        side = labels_by_id(
-            records, lambda record: judged(record, fields, None, in_full=True), name="labels"
-        )
+        side = read_side(records, lambda record: Judged.of(record, fields, in_full=True))
         people = People(human, side)
         keys, found = self._labels.keys, {}
         for name in self._names:
@@ -264,7 +261,7 @@ class ReviewStatistics:
         for key, some in drawn.items():
             own = [self._corrected(key, [one], one.annotator)[name] for one in some]
             if defined := _defined(own):
-                found[key] = together(defined, yes_or_no=is_yes_or_no(name))
+                found[key] = combine(defined, yes_or_no=is_yes_or_no(name))
         return found
 
 

@@ -175,22 +175,48 @@ def test_groups_follow_all_records(agree: Run) -> None:
     assert "\ny\n" in agree(a, b, "--by", "kind")[1]
     code, _, err = agree(a, b, "--by", "colour")
     assert code == 2
-    assert "no record has a column 'colour'; columns: kind" in err
+    assert "no label has a column 'colour' to group by; columns: kind" in err
 
 
 def test_two_labels_of_one_record_need_a_choice(agree: Run) -> None:
-    """Trials of one store are told apart by --trial and --trial-b."""
+    """Trials of one store are told apart by --trial and --b-trial."""
     first, second = record(id="r1"), of_trial(record(id="r1", relevant=["0b"]), 1)
     a = labels("a.jsonl", [first, second])
     b = labels("b.jsonl", [first])
     code, _, err = agree(a, b)
     assert code == 2
-    assert "a.jsonl: record 'r1' stands there twice" in err
+    assert "a.jsonl: record 'r1' was labelled in 2 ways" in err
     assert "(--trial)" in err
     assert field(found(agree(a, b, "--trial", 0, "--json")), "relevant")["raw"] == 1.0
-    trials = found(agree(a, a, "--trial", 0, "--trial-b", 1, "--json"))
+    trials = found(agree(a, a, "--trial", 0, "--b-trial", 1, "--json"))
     assert field(trials, "relevant")["raw"] == pytest.approx(1 / 3)
     assert trials["b"][0].endswith("trial:1")
+
+
+def test_labels_are_chosen_by_their_signature(agree: Run) -> None:
+    """As in compare and diff, on either side, and against people."""
+    first = record(id="r1")
+    signature = first.signature.model_copy(update={"model": "other-9"})
+    second = record(id="r1", relevant=["0b"]).model_copy(
+        update={"signature": signature, "key": label_key(first.example, signature)}
+    )
+    a = labels("a.jsonl", [first, second])
+    code, _, err = agree(a, a)
+    assert (code, "(--a-signature, --b-signature)" in err) == (2, True)
+    sides = ("--a-signature", str(first.signature), "--b-signature", "other-9")
+    assert field(found(agree(a, a, *sides, "--json")), "relevant")["raw"] == pytest.approx(1 / 3)
+    h = people("h.csv", "id,sentence,relevant", "r1,0b,yes")
+    value = found(agree(a, "--human", h, "--a-signature", "other-9", "--json"))
+    assert field(value, "relevant")["raw"] == 1.0
+
+
+def test_a_group_is_that_of_the_side_which_has_one(agree: Run) -> None:
+    """Where both have one and differ, the pair has a group of its own."""
+    a = [record(id="r1"), record(id="r2", metadata={"kind": "x"}), record(id="r3")]
+    b = [record(id=name, metadata={"kind": "y"}) for name in ("r1", "r2")] + a[2:]
+    value = found(agree(labels("a.jsonl", a), labels("b.jsonl", b), "--by", "kind", "--json"))
+    groups = [None, "(differs)", "(none)", "y"]
+    assert [field(value, "relevant", group)["units"] for group in groups] == [9, 3, 3, 3]
 
 
 def test_a_line_that_stands_twice_is_one_label(agree: Run) -> None:
@@ -216,7 +242,8 @@ def test_one_id_for_two_records_is_an_error(agree: Run) -> None:
         (["a.jsonl", "a.jsonl"], "compared with itself"),
         (["a.jsonl", "a.jsonl", "--trial", "1"], "compared with itself"),
         (["a.jsonl", "b.jsonl", "--random-sample"], "goes with --human"),
-        (["a.jsonl", "--human", "h.csv", "--trial-b", "1"], "use --trial with --human"),
+        (["a.jsonl", "--human", "h.csv", "--b-trial", "1"], "use --trial with --human"),
+        (["a.jsonl", "--human", "h.csv", "--b-signature", "x"], "use --a-signature with --human"),
         (["-", "--human", "-"], "only one of labels and human labels"),
     ],
 )
@@ -412,10 +439,10 @@ def test_a_trial_that_is_not_there_is_an_error(agree: Run) -> None:
     b = labels("b.jsonl", [record(id="r1")])
     code, _, err = agree(a, b, "--trial", 3)
     assert code == 2
-    assert "a.jsonl: no label of trial 3 (--trial); trials there: 0, 2" in err
+    assert "a.jsonl: no label fits --trial=3; trials 0, 2" in err
     code, _, err = agree(a, b, "--trial", 2)
     assert code == 2
-    assert "b.jsonl: no label of trial 2 (--trial-b, else as --trial); trials there: 0" in err
+    assert "b.jsonl: no label fits --trial=2; trials 0" in err
 
 
 def test_a_file_without_labels_is_an_error(agree: Run) -> None:
@@ -425,7 +452,7 @@ def test_a_file_without_labels_is_an_error(agree: Run) -> None:
     failures = labels("f.jsonl", [LabelFailure(id="r1", reason="refusal", message="no")])
     empty = labels("e.jsonl", [])
     for name, words in (
-        ("s.jsonl", "s.jsonl: 1 scores and no labels"),
+        ("s.jsonl", "s.jsonl: no labels, but records 1 of kind 'score'"),
         (failures, "f.jsonl: no label: all 1 records failed"),
         (empty, "e.jsonl: no label is there"),
     ):
@@ -442,7 +469,10 @@ def test_two_files_without_a_record_in_common_are_an_error(agree: Run) -> None:
     assert "no labelled record in common: a.jsonl has 1 labels ('r1')" in err
     code, _, err = agree(a, labels("b.jsonl", [record(id="r1", documents=[2])]))
     assert code == 2
-    assert "share 1 labelled ids ('r1'), but under each of them question, documents" in err
+    assert (
+        "share 1 labelled ids ('r1'), but under each of them the sentences differ (1 in documents)"
+        in err
+    )
 
 
 def test_groups_that_nobody_judged_have_no_means(agree: Run) -> None:

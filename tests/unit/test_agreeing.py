@@ -9,8 +9,8 @@ import pytest
 
 from labeler.calculators import METRICS
 from labeler.calculators.rater_agreement import field_agreement, is_yes_or_no
-from labeler.comparing.agreement import estimates
-from labeler.comparing.agreement.estimates import estimate
+from labeler.comparing import human_agreement
+from labeler.comparing.human_agreement import estimate
 
 
 def test_fields_are_yes_or_no_by_what_they_are() -> None:
@@ -58,5 +58,5 @@ def test_a_mean_is_cut_to_1_only_where_it_is_a_share(monkeypatch: pytest.MonkeyP
     assert highest("relevance", {**JUDGED}) == 1.0
     assert highest("relevance", {**JUDGED, "r5": 3.0}) > 1.0
     free = replace(METRICS["relevance"], bounded=False)
-    monkeypatch.setattr(estimates, "METRICS", {"relevance": free})
+    monkeypatch.setattr(human_agreement, "METRICS", {"relevance": free})
     assert highest("relevance", {**JUDGED}) > 1.0

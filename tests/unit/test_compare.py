@@ -15,11 +15,10 @@ from labeler.calculators.statistics.intervals import Interval, Undefined
 from labeler.calculators.statistics.paired import PValue
 from labeler.cli import comparing, run
 from labeler.cli.terminal import PLAIN_WIDTH
-from labeler.comparing.compare import Comparison, MetricComparison, compare
-from labeler.comparing.pairs import Flip
+from labeler.comparing.compare import Comparison, Flip, MetricComparison, compare
 from labeler.errors import UsageError
 from labeler.labels.record import LabelFailure, LabelRecord, Outcome, label_key
-from labelled import record
+from labelled import record, reference_output, right
 from scored import record as score_record
 
 BOTH: Mapping[str, Sequence[str]] = {"a": ["0a"], "b": ["0b"]}
@@ -160,9 +159,9 @@ def test_every_record_is_counted_once() -> None:
     b = [row(1), row(2), failure(3), row(4), failure(5), row(6, question="Why?"), row(8)]
     counts = compare(a, b, "adherence", resamples=100).counts
     assert (counts.pairs, counts.same, counts.unlike) == (2, 2, {})
-    assert (counts.only_a, counts.only_b) == (2, 1)
-    assert (counts.failed_a, counts.failed_b, counts.failed_both) == (1, 1, 1)
-    assert counts.other_question == 1
+    assert (counts.only_a, counts.only_b) == (1, 1)
+    assert (counts.failed_a, counts.failed_b, counts.failed_both) == (2, 1, 1)
+    assert counts.left_out == {"question": 1}
 
 
 def test_a_record_that_failed_first_and_was_labelled_later_did_not_fail() -> None:
@@ -258,13 +257,13 @@ def test_metrics_that_the_labels_have_no_fields_for_are_compared_on_request_only
 def test_labels_made_in_several_ways_must_be_chosen_from() -> None:
     """The error lists the signatures and how to choose; a part of one is enough."""
     a = [row(1), row(2), row(1, model="test-2", support=HALF)]
-    with pytest.raises(UsageError, match=r"(?s)2 ways.*a_signature.*test/test-1.*\(2 labels\)"):
+    with pytest.raises(UsageError, match=r"(?s)2 ways.*--a-signature.*test/test-1.*\(2 labels\)"):
         compare(a, [row(1)], "adherence", resamples=100)
     chosen = compare(a, [row(1)], "adherence", a_signature="test/test-2", resamples=100)
     assert chosen.rows[0].mean_a == 0.0
-    with pytest.raises(UsageError, match=r"(?s)no label's signature contains.*'test-3'.*test-1"):
+    with pytest.raises(UsageError, match=r"(?s)no label fits --a-signature='test-3'.*test-1"):
         compare(a, [row(1)], "adherence", a_signature="test-3", resamples=100)
-    with pytest.raises(UsageError, match="'row-1' was labelled in more than one"):
+    with pytest.raises(UsageError, match="'row-1' was labelled in 2 ways"):
         compare(a, [row(1)], "adherence", a_signature="test/", resamples=100)
 
 
@@ -295,10 +294,60 @@ def test_failures_of_another_way_of_labelling_are_not_counted() -> None:
     assert (counts.failed_a, counts.only_b) == (1, 1)
 
 
+def test_a_failure_that_fits_the_choice_is_counted() -> None:
+    """By its own signature, also where no label of that very signature is there."""
+    a = [row(1), failure(2, made_by=row(2)), failure(3, made_by=row(3, model="test-12"))]
+    b = [row(n) for n in range(1, 4)]
+    counts = compare(a, b, "adherence", a_signature="/test-1", resamples=100).counts
+    assert (counts.failed_a, counts.only_b) == (2, 0)
+
+
+def test_a_full_signature_leaves_out_the_failures_of_others() -> None:
+    """Those of another trial begin with it."""
+    second = row(2)
+    later = second.signature.model_copy(update={"trial": 1})
+    a = [row(1), failure(2, made_by=second.model_copy(update={"signature": later})), failure(3)]
+    b = [row(n) for n in range(1, 4)]
+    full = str(row(1).signature)
+    counts = compare(a, b, "adherence", a_signature=full, resamples=100).counts
+    assert (counts.failed_a, counts.only_b) == (1, 1)
+
+
+def test_a_trial_chooses_labels_and_failures_of_both_sides() -> None:
+    """And another one of B, where it is given."""
+    first = [row(n) for n in range(3)]
+    second = [of_trial(row(n, support=HALF), 1) for n in range(3)]
+    lost = failure(9, made_by=second[0])
+    both = [*first, *second, lost]
+    found = compare(both, both, "adherence", trial=0, b_trial=1, resamples=100)
+    assert (found.rows[0].mean_a, found.rows[0].mean_b) == (1.0, 0.0)
+    assert (found.counts.failed_a, found.counts.failed_b) == (0, 1)
+    assert compare(both, both, "adherence", trial=1, resamples=100).rows[0].mean_a == 0.0
+
+
+def of_trial(made: LabelRecord, trial: int) -> LabelRecord:
+    """The same label, as another trial's."""
+    signature = made.signature.model_copy(update={"trial": trial})
+    return made.model_copy(
+        update={"signature": signature, "key": label_key(made.example, signature)}
+    )
+
+
+def test_a_side_of_several_profiles_has_the_metrics_of_the_richest() -> None:
+    """Labels of one run may be of several profiles; those without the fields have no value."""
+    rich = record(id="row-1", answer=reference_output([right("a", ["0a"])], []))
+    side = [rich, record(id="row-2")]
+    rows = compare(side, side, a_signature="test", b_signature="test", resamples=100).rows
+    (found,) = [one for one in rows if one.metric.id == "claim_precision"]
+    assert found.undefined_a == {"needs_reference": 1, "no_reference_claims": 1}
+    plain = compare(side, side[1:], a_signature="test", resamples=100).rows
+    assert "claim_precision" not in {one.metric.id for one in plain}
+
+
 def test_a_record_with_two_labels_is_refused_and_a_repeated_one_is_not() -> None:
     """Which of two labels should count?"""
     assert compare([row(1), row(1)], [row(1)], resamples=100).counts.pairs == 1
-    with pytest.raises(UsageError, match="A holds record 'row-1' twice"):
+    with pytest.raises(UsageError, match="A: record 'row-1' stands there twice"):
         compare([row(1), row(1, support=HALF)], [row(1)], resamples=100)
 
 
@@ -306,13 +355,13 @@ def test_sides_without_a_common_record_are_refused() -> None:
     """The message shows ids of both, or says that the ids mean other rows."""
     with pytest.raises(UsageError, match=r"1 labels \('row-1'\).*'row-2'.*joined by id"):
         compare([row(1)], [row(2)], resamples=100)
-    with pytest.raises(UsageError, match="ask other questions"):
+    with pytest.raises(UsageError, match="1 in question"):
         compare([row(1)], [row(1, question="Why?")], resamples=100)
 
 
 def test_a_side_that_holds_scores_is_told_that_labels_are_compared() -> None:
     """Not that the sides have no record in common; beside labels, scores are left out."""
-    with pytest.raises(UsageError, match=r"B holds no labels, but records 2 of kind 'score'"):
+    with pytest.raises(UsageError, match=r"B: no labels, but records 2 of kind 'score'"):
         compare([record()], [score_record(4), score_record(5)])
     assert compare([record(), score_record(4)], [record()], "adherence").counts.pairs == 1
 
@@ -438,7 +487,7 @@ def test_the_command_has_the_librarys_defaults() -> None:
         {name: parameter.default for name, parameter in inspect.signature(one).parameters.items()}
         for one in (comparing.compare, compare)
     )
-    for name in ("resamples", "level", "seed", "top", "by", "a_signature", "b_signature"):
+    for name in ("resamples", "level", "seed", "top", "by", "a_signature", "trial", "b_trial"):
         assert written[name] == meant[name]
 
 

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from judged import correction, judgement
-from labeler.comparing.agreement import compare_with_people
-from labeler.comparing.corrected_labels import estimates, human_labels
+from labeler.comparing.corrected_labels import human_labels
+from labeler.comparing.human_agreement import compare_with_people
 from labeler.comparing.human_labels import read_human_labels
+from labeler.comparing.pairs import Choice
 from labeler.data.corrections.applying import corrected
 from labeler.data.corrections.correction import judgement_of
 from labeler.data.corrections.file import independent
-from labeler.errors import UnknownName
 from labelled import record
 
 RECORDS = [record(id=f"r{n}", documents=[2, n + 1]) for n in range(4)]
@@ -28,13 +28,13 @@ SAID = [
 
 def said(**only: Any) -> set[tuple[object, ...]]:
     """The human labels without where they stand."""
-    return {each[:5] for each in human_labels(SAID, RECORDS, **only).labels}
+    return {each[:5] for each in human_labels(SAID, RECORDS, **only).human.labels}
 
 
 def test_every_sentence_of_a_judgement_is_a_human_label() -> None:
     """What is not named is a no."""
     (one,) = SAID[2:]
-    found = human_labels([one], RECORDS).labels
+    found = human_labels([one], RECORDS).human.labels
     assert [each[1:5] for each in found] == [
         ("relevant", "0a", "ann", 1.0),
         ("relevant", "0b", "ann", 0.0),
@@ -69,10 +69,10 @@ def test_a_blind_judgement_counts_before_one_after_the_reveal() -> None:
     assert independent([unsure, again]) == (again,)
     assert independent([blind, taken_back, again]) == (again,)
     assert independent([blind, taken_back]) == ()
-    alone = human_labels([blind], RECORDS)
-    assert human_labels([blind, again], RECORDS) == alone
-    assert human_labels([blind, again], RECORDS, blind_only=True) == alone
-    found = {each.metric: each for each in estimates(lambda: RECORDS, [blind, again])}
+    alone = human_labels([blind], RECORDS).human
+    assert human_labels([blind, again], RECORDS).human == alone
+    assert human_labels([blind, again], RECORDS, blind_only=True).human == alone
+    found = {each.metric: each for each in compare_with_people(RECORDS, alone).estimates}
     assert found["relevance"].people.value == pytest.approx(1 / 3)
     assert corrected(RECORDS[0], [blind, again]).label.all_relevant_sentence_keys == ("0a",)
 
@@ -86,12 +86,15 @@ def test_what_counts_for_nothing_is_no_human_label() -> None:
         correction(RECORDS[1], withdrawn=True),
         correction(record(documents=[9]), judgement()),
     ]
-    assert human_labels(silent, RECORDS).labels == ()
+    assert human_labels(silent, RECORDS).human.labels == ()
 
 
 def test_a_label_that_stands_there_twice_is_judged_once() -> None:
     """As in a file that two runs were written to."""
-    assert human_labels(SAID, [*RECORDS, *RECORDS]).labels == human_labels(SAID, RECORDS).labels
+    assert (
+        human_labels(SAID, [*RECORDS, *RECORDS]).human.labels
+        == human_labels(SAID, RECORDS).human.labels
+    )
 
 
 def test_corrections_agree_as_the_same_human_labels_do(tmp_path: Path) -> None:
@@ -122,51 +125,24 @@ def test_corrections_agree_as_the_same_human_labels_do(tmp_path: Path) -> None:
         writer.writeheader()
         writer.writerows(rows)
     by_hand = compare_with_people(RECORDS, read_human_labels(path)).as_json()
-    assert compare_with_people(RECORDS, human_labels(SAID, RECORDS)).as_json() == by_hand
+    assert compare_with_people(RECORDS, human_labels(SAID, RECORDS).human).as_json() == by_hand
 
 
 def test_of_labels_of_several_trials_a_person_judged_the_last_counts() -> None:
     """Nobody has two verdicts on one record; the trial can be chosen."""
     other = RECORDS[0].model_copy(update={"key": "f" * 64})
     events = [correction(other, judgement(relevant=["0b"])), correction(RECORDS[0], judgement())]
-    found = human_labels(events, [RECORDS[0], other])
+    found = human_labels(events, [RECORDS[0], other]).human
     assert {each.sentence for each in found.labels if each.field == "relevant" and each.value} == {
         "0a"
     }
     assert found.repeated == 9
-    assert human_labels(events, [RECORDS[0]], trial=1).labels == ()
-
-
-def test_estimates_know_a_random_sample_by_the_corrections() -> None:
-    """One doubtful record among them, and they speak for themselves alone."""
-    drawn = {each.metric: each for each in estimates(lambda: RECORDS, SAID[:2])}
-    assert (
-        drawn["relevance"].ppi
-        == compare_with_people(RECORDS, human_labels(SAID[:2], RECORDS), random_sample=True)
-        .estimates[[*drawn].index("relevance")]
-        .ppi
-    )
-    mixed = {each.metric: each for each in estimates(lambda: RECORDS, SAID)}
-    assert mixed["adherence"].people.labelled == 2
-    assert mixed["overall_supported"].corrected != drawn["overall_supported"].corrected
-
-
-def test_estimates_of_chosen_metrics_alone() -> None:
-    """By their ids; of none that there is not."""
-    found = estimates(lambda: RECORDS, SAID, ["adherence", "overall_supported"])
-    assert [each.metric for each in found] == ["overall_supported", "adherence"]
-    with pytest.raises(UnknownName, match="adherance"):
-        estimates(lambda: RECORDS, SAID, ["adherance"])
-
-
-def test_without_corrections_there_are_no_estimates() -> None:
-    """And no error: a desk begins so."""
-    assert estimates(lambda: RECORDS, []) == ()
+    assert human_labels(events, [RECORDS[0]], choice=Choice(trial=1)).human.labels == ()
 
 
 def test_to_agree_says_nothing_of_a_sentence_that_the_judge_left_out() -> None:
     """It is no human label."""
     judged = record(support={"a": ["0a"]}, response=2)
     agreed = correction(judged, judgement_of(judged.label), opinion="agree")
-    found = human_labels([agreed], [judged]).labels
+    found = human_labels([agreed], [judged]).human.labels
     assert [label.sentence for label in found if label.field == "supported"] == ["a"]

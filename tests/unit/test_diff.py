@@ -16,17 +16,9 @@ import pytest
 from command import Command
 from labeler.api import write_labels
 from labeler.calculators import METRICS, Ratio, Tally, select_metrics
-from labeler.comparing.diff import (
-    DecisionFlip,
-    Differences,
-    LabelDiff,
-    MetricChange,
-    RecordDiff,
-    diff_labels,
-    diff_record,
-    open_diff,
-)
-from labeler.comparing.diff.hybrids import Hybrids
+from labeler.comparing.attribution import MetricChange, MixedLabels
+from labeler.comparing.diff import LabelDiff, RecordDiff, diff_labels, diff_record, open_diff
+from labeler.comparing.flips import DecisionFlip
 from labeler.errors import UsageError
 from labeler.labels.answers import ComparedClaim, ReferenceLabelingOutput, VerbatimLabel
 from labeler.labels.record import LabelFailure, LabelRecord, label_key
@@ -75,7 +67,7 @@ def test_equal_labels_have_no_flips_and_no_parts() -> None:
     other = a.label.model_copy(update={"relevance_explanation": "otherwise said"})
     found = diff_record(a, a.model_copy(update={"label": other}), select_metrics("all"))
     assert found.flips == ()
-    assert {change.method for change in found.changes} == {"none"}
+    assert not any(change.parts or change.other for change in found.changes)
     assert found.size == 0
 
 
@@ -102,10 +94,10 @@ def test_sentences_that_break_adherence_together_share_the_loss() -> None:
     }
 
 
-def test_the_shapley_values_of_completeness_are_those_found_by_hand() -> None:
+def test_the_parts_of_completeness_are_those_found_by_hand() -> None:
     """R 0a 0b, U 0a: 1/2; B has 0b used and 0a not relevant: 1. Alone they give 1/2 and -1/2.
 
-    Orders: use first +1/2, then relevance 0; relevance first -1/2, then use +1. Means 3/4, -1/4.
+    Use adds +1/2 first and +1 last, relevance -1/2 first and 0 last. Means 3/4, -1/4.
     """
     a = record(documents=[2], relevant=["0a", "0b"], utilized=["0a"])
     b = record(documents=[2], relevant=["0b"], utilized=["0a", "0b"])
@@ -115,7 +107,7 @@ def test_the_shapley_values_of_completeness_are_those_found_by_hand() -> None:
 def test_a_label_without_a_value_between_two_counts_as_halfway() -> None:
     """With 0a lost and 0b not yet gained nothing is relevant: completeness 1/2, of 1 and 0.
 
-    Orders: 0a first -1/2 then 0b -1/2; 0b first, R = 0a 0b, -1/2, then 0a -1/2. Halves.
+    Each takes 1/2 away, first or last. Halves.
     """
     a = record(documents=[2], relevant=["0a"], utilized=["0a"])
     b = record(documents=[2], relevant=["0b"], utilized=["0a"])
@@ -131,31 +123,38 @@ def test_a_change_from_no_value_is_undefined_and_not_split() -> None:
         "no_relevant_sentences",
         None,
     )
-    assert (change.method, change.parts) == ("none", ())
+    assert change.parts == ()
 
 
-def test_many_flips_are_split_by_two_walks_and_still_exactly() -> None:
-    """Nine sentences gained: the mean of both walks, which is a tenth each."""
-    a = record(documents=[10], relevant=["0a"])
-    b = record(documents=[10], relevant=[f"0{letter}" for letter in "abcdefghij"])
-    _, change = split(a, b, "relevance")
-    assert change.method == "walks"
-    assert change.parts == (Fraction(1, 10),) * 9
-
-
-def test_two_walks_take_the_mean_of_both_ways() -> None:
-    """Nine sentences lose their support: forth the first takes all of adherence, back the last."""
+def test_equal_flips_have_equal_parts_however_many() -> None:
+    """Nine sentences lose their support: any of them alone breaks adherence, a ninth each."""
     every = {letter: ["0a"] for letter in "abcdefghi"}
     _, change = split(record(support=every), record(support=dict.fromkeys(every, ())), "adherence")
-    assert change.method == "walks"
-    assert change.parts[:9] == (Fraction(-1, 2), *[Fraction()] * 7, Fraction(-1, 2))
+    assert change.parts[:9] == (Fraction(-1, 9),) * 9
 
 
-def test_flips_that_a_metric_does_not_read_do_not_make_it_walk() -> None:
-    """Ten relevant flips, one utilized: utilization has one player."""
-    a = record(documents=[10], relevant=[], utilized=[])
-    b = record(documents=[10], relevant=[f"0{x}" for x in "abcdefghij"], utilized=["0a"])
-    assert split(a, b, "utilization")[1].method == "shapley"
+def test_an_interaction_is_shared_by_the_sizes_of_the_effects() -> None:
+    """R 0a, U 0a: completeness 1. B has R 0a 0b 0c, U 0a 0b: 2/3.
+
+    First and last: 0b relevant -1/2 and +1/6, 0c relevant -1/2 and -1/3, 0b used 0 and +1/3. The
+    means -1/6, -5/12 and +1/6 lack +1/12 of the change, shared by 2/3, 5/6 and 1/3 of 11/6.
+    """
+    a = record(documents=[3], relevant=["0a"], utilized=["0a"])
+    b = record(documents=[3], relevant=["0a", "0b", "0c"], utilized=["0a", "0b"])
+    assert parts(a, b, "completeness") == {
+        "relevant 0b": str(Fraction(-1, 6) + Fraction(1, 12) * Fraction(4, 11)),
+        "utilized 0b": str(Fraction(1, 6) + Fraction(1, 12) * Fraction(2, 11)),
+        "relevant 0c": str(Fraction(-5, 12) + Fraction(1, 12) * Fraction(5, 11)),
+    }
+
+
+def test_a_change_that_takes_several_flips_at_once_is_no_flips_own() -> None:
+    """U over R, at most 1: one key more or less changes nothing, neither at A nor at B."""
+    a = record(documents=[3], relevant=[], utilized=[])
+    b = record(documents=[3], relevant=["0a", "0b"], utilized=["0a", "0b", "0c"])
+    _, change = split(a, b, "utilization:capstone")
+    assert change.change == change.other == 1
+    assert not any(change.parts)
 
 
 def test_the_keys_alone_matter_where_a_metric_reads_them() -> None:
@@ -231,7 +230,7 @@ def test_what_no_flip_accounts_for_is_said() -> None:
     label = a.label.model_copy(update={"relevance_explanation": "because, because"})
     b = a.model_copy(update={"label": label})
     assert diff_record(a, b, [wordy]).changes[0].other == 1
-    (row,) = Differences(open_diff([a], [b]).pairs, (wordy,), None).summary().metrics
+    (row,) = replace(open_diff([a], [b]), metrics=(wordy,)).summary().metrics
     assert row.change == row.other == 1
     assert not row.parts
 
@@ -244,10 +243,11 @@ def test_the_labels_between_end_at_bs_label() -> None:
     """All flips together give what metrics read of B."""
     a = record(documents=[2, 1], response=2, stored=verbatim(relevant=["0a", "9z"]))
     b = record(documents=[2, 1], relevant=["1a"], utilized=[], support={"a": ["0b"], "b": []})
-    hybrids = Hybrids(a, b)
+    labels = MixedLabels(a, b)
+    together = labels.mixed(labels.flips)
     for name in ("relevant", "utilized", "supported", "unsupported", "general", "citing"):
-        assert getattr(hybrids.at(hybrids.all), name) == getattr(hybrids.last(), name)
-    given = hybrids.at(hybrids.all).stored
+        assert getattr(together, name) == getattr(labels.tallies[1], name)
+    given = together.stored
     assert isinstance(given, VerbatimLabel)
     assert given.all_relevant_sentence_keys == ("1a",)
 
@@ -305,9 +305,9 @@ def test_records_are_grouped_by_a_column_as_well() -> None:
 
 def test_a_column_of_too_many_values_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """One of ids would fill the memory with sums."""
-    monkeypatch.setattr("labeler.comparing.diff.diffing.MOST_GROUPS", 2)
+    monkeypatch.setattr("labeler.comparing.diff.MAX_GROUPS", 2)
     assert len(diff_labels(*two_sides(), by="set").groups) == 3
-    monkeypatch.setattr("labeler.comparing.diff.diffing.MOST_GROUPS", 1)
+    monkeypatch.setattr("labeler.comparing.diff.MAX_GROUPS", 1)
     with pytest.raises(UsageError, match="more than 1 values"):
         diff_labels(*two_sides(), by="set")
 
@@ -325,7 +325,7 @@ def test_other_sentences_are_left_out_and_counted_with_the_reason() -> None:
     other = judged("r1", documents=[3], support={"a": ["0a"]}, model="test-2")
     failed = LabelFailure(id="r2", reason="refusal", message="No.")
     counts = diff_labels(a, [same, other, failed, judged("r9", model="test-2")]).counts
-    assert (counts.pairs, counts.unlike) == (1, {"documents and response": 1})
+    assert (counts.pairs, counts.left_out) == (1, {"documents and response": 1})
     assert (counts.only_a, counts.only_b, counts.failed_b) == (0, 1, 1)
 
 
@@ -341,13 +341,13 @@ def test_labels_made_in_several_ways_can_be_chosen_from() -> None:
     """By a part of the signature, or by the trial."""
     a, b = two_sides()
     both = [*a, *b, *(judged(f"r{n}", relevant=["0a"], trial=1) for n in range(3))]
-    found = diff_labels(both, both, signatures=("test-1", "test-2"), trials=(0, 0))
+    found = diff_labels(both, both, a_signature="test-1", b_signature="test-2", trial=0)
     assert found.flipped == 2
-    again = diff_labels(both, both, signatures=("test-1", "test-1"), trials=(0, 1))
+    again = diff_labels(both, both, a_signature="test-1", b_signature="test-1", trial=0, b_trial=1)
     assert again.flipped == 3
     with pytest.raises(UsageError, match="--b-signature='nobody'"):
-        diff_labels(a, b, signatures=(None, "nobody"))
-    with pytest.raises(UsageError, match="stands there twice"):
+        diff_labels(a, b, b_signature="nobody")
+    with pytest.raises(UsageError, match="was labelled in 3 ways"):
         diff_labels(both, b)
 
 
@@ -390,8 +390,7 @@ def test_every_pair_can_be_gone_through() -> None:
 def test_labels_come_back_whole_from_where_they_are_kept() -> None:
     """B's sentences are A's; everything else is B's own."""
     a, b = two_sides()
-    first, second = next(iter(open_diff(a, b).pairs))
-    assert (first, second) == (a[0], b[0])
+    assert open_diff(a, b).labels("r0") == (a[0], b[0])
 
 
 # -- the command ----------------------------------------------------------------------------------

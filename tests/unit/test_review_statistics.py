@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from labeler.calculators import select_metrics
-from labeler.comparing.corrected_labels import estimates
+from labeler.comparing.corrected_labels import human_labels
+from labeler.comparing.human_agreement import compare_with_people
 from labeler.labels.record import label_key
 from labeler.review.session import ReviewSession
 from labeler.review.statistics import MetricMeansView, ReviewStatistics, StatisticsView
@@ -96,8 +97,8 @@ def test_the_overlay_puts_people_in_the_place_of_the_judge(drawn: ReviewSession)
 def test_the_figures_are_those_of_the_other_commands(drawn: ReviewSession) -> None:
     """The same means as from the file of corrections."""
     view = statistics_of(drawn)
-    found = estimates(lambda: RECORDS, drawn.log.snapshot().events)
-    for one in found:
+    human = human_labels(drawn.log.snapshot().events, RECORDS).human
+    for one in compare_with_people(RECORDS, human, random_sample=True).estimates:
         if one.metric in {"relevance", "adherence", "overall_supported"}:
             shown = means(view, one.metric)
             assert shown["judge"]["value"] == one.plain.value

@@ -12,7 +12,7 @@ import labeler
 from command import Command
 from fakes import Behaviour, CountingJudge, agreeable
 from labeler.api import MemoryStore, iter_labels
-from labeler.comparing.voter_agreement import Votes
+from labeler.calculators.rater_agreement import Votes
 from labeler.errors import JudgeError, UsageError
 from labeler.judges.judge import JudgeSpec, UnusableAnswer
 from labeler.judges.openai.judge import OpenAIJudge

@@ -13,7 +13,7 @@ import labeler
 from command import Command
 from fakes import CountingJudge, agreeable
 from labeler.api import iter_labels, read_records, submit_batch
-from labeler.comparing.voter_agreement import Votes
+from labeler.calculators.rater_agreement import Votes
 from labeler.data.parsing import to_example
 from labeler.errors import FatalJudgeError, UsageError
 from labeler.integrations.batch.client import OpenAIBatches
@@ -670,7 +670,7 @@ def test_a_megabyte_passes_through_everything(
     assert {(row["metric"], row["defined"]) for row in json.loads(out)} >= {("relevance", 1)}
     assert labeler_command("audit", "one.jsonl")[0] == 0
     assert labeler_command("report", "one.jsonl", "-o", "one.html")[0] == 0
-    assert labeler_command("compare", "one.jsonl", "one.jsonl")[0] == 0
+    assert labeler_command("compare", "one.jsonl", ".labeler")[0] == 0
     assert labeler_command("export", "-o", "all.jsonl")[0] == 0
     assert labeler_command("import", "labels", "all.jsonl", "--store", "other")[0] == 0
     with closing(DiskStore("other", create=False)) as store:

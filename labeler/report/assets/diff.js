@@ -300,7 +300,6 @@ class DiffBrowser {
   drawMetric(metric, flips, drawn) {
     const parts = [...metric.parts].sort((a, b) => Math.abs(b[1]) - Math.abs(a[1]));
     const rest = parts.slice(DIFF_PARTS).reduce((sum, [, part]) => sum + part, 0);
-    const notes = [metric.method === "walks" && "by two walks", metric.halfway && "by way of a label without a value"].filter(Boolean);
     return el(
       "tr",
       {},
@@ -317,7 +316,7 @@ class DiffBrowser {
           parts.length > DIFF_PARTS && el("li", { class: "chip" }, `${parts.length - DIFF_PARTS} more ${signedText(rest)}`),
           metric.other !== 0 && el("li", { class: "chip" }, `other ${signedText(metric.other)}`),
         ),
-        notes.length > 0 && el("p", { class: "small muted" }, notes.join(", ")),
+        metric.halfway && el("p", { class: "small muted" }, "by way of a label without a value"),
       ),
     );
   }

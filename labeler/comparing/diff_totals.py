@@ -1,33 +1,32 @@
-"""Adds up the differences of records: flips by field, and what they did to each metric's mean."""
+"""Sums over the records of a diff: flips by field, and their effects on each metric's mean."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
 from labeler.calculators import Metric
-from labeler.comparing.diff.attributing import Method, MetricChange
-from labeler.comparing.diff.changes import RecordDiff
-from labeler.comparing.diff.decisions import DIRECTIONS, FIELDS, DecisionFlip, Direction, Field
+from labeler.comparing.attribution import MetricChange
+from labeler.comparing.flips import DIRECTIONS, FIELDS, DecisionFlip, Direction, Field
 
 Source = tuple[Field, Direction]
-"""What a part of a change is put down to: flips of a field in one direction."""
+"""A kind of flip that a part of a change is attributed to."""
 
 
 @dataclass(frozen=True)
 class FlipCount:
-    """How many decisions of a field flipped.
+    """Number of flips of one field.
 
     Attributes:
         group: value of the grouping column; ``None`` for all records.
-        field: what is decided.
+        field: the subject of the decisions.
         gained: flips from no to yes.
         lost: flips from yes to no.
-        changed: flips that are neither.
-        decisions: how many there were to flip.
+        changed: other flips.
+        decisions: number of decisions.
         records: records with such a flip.
     """
 
@@ -46,11 +45,11 @@ class FlipCount:
 
     @property
     def rate(self) -> float | None:
-        """Share of the decisions that flipped; ``None`` where there were none."""
+        """Share of the decisions that flipped; ``None`` without decisions."""
         return self.flipped / self.decisions if self.decisions else None
 
     def as_json(self) -> dict[str, Any]:
-        """The published form."""
+        """Return the published form."""
         return {
             "group": self.group,
             "field": self.field,
@@ -65,22 +64,21 @@ class FlipCount:
 
 @dataclass(frozen=True)
 class MetricDiff:
-    """A metric's change, over the pairs that have a value on both sides.
+    """A metric's change over the pairs that have a value on both sides.
 
     All fractions are exact: ``mean_b - mean_a`` is the sum of ``parts`` and ``other``.
 
     Attributes:
         metric: the metric.
         group: value of the grouping column; ``None`` for all records.
-        pairs: pairs with a value on both sides; all else is about these.
+        pairs: pairs with a value on both sides; the other figures are about these.
         undefined_a: other pairs by the reason why A has no value; a pair may lack both.
-        undefined_b: the same of B.
+        undefined_b: other pairs by the reason why B has no value.
         mean_a: mean of A's values; ``None`` without pairs.
         mean_b: mean of B's values.
-        parts: what each kind of flip adds to the change of the mean.
-        other: what no flip accounts for.
+        parts: part of the change of the mean by kind of flip.
+        other: the change that belongs to no flip.
         changed: pairs whose value changed.
-        methods: pairs by how their change was split.
         halfway: pairs in which a label between A's and B's had no value.
     """
 
@@ -94,7 +92,6 @@ class MetricDiff:
     parts: Mapping[Source, Fraction]
     other: Fraction
     changed: int
-    methods: dict[Method, int]
     halfway: int
 
     @property
@@ -105,7 +102,7 @@ class MetricDiff:
         return self.mean_b - self.mean_a
 
     def as_json(self) -> dict[str, Any]:
-        """The published form."""
+        """Return the published form."""
         return {
             "metric": self.metric.id,
             "version": self.metric.version,
@@ -123,7 +120,6 @@ class MetricDiff:
                 for source, part in self.parts.items()
             ],
             "other": float(self.other),
-            "methods": dict(self.methods),
             "halfway": self.halfway,
         }
 
@@ -132,11 +128,11 @@ def _plain(value: Fraction | None) -> float | None:
     return None if value is None else float(value)
 
 
-class ExactSum:
-    """Adds fractions without rounding.
+class _ExactSum:
+    """A sum of fractions without rounding.
 
     Numerators are added by denominator, of which there are few: one running fraction would be
-    reduced anew for every record.
+    reduced again for every record.
     """
 
     def __init__(self) -> None:
@@ -148,27 +144,26 @@ class ExactSum:
             self._numerators[value.denominator] += value.numerator
 
     def total(self) -> Fraction:
-        """The sum so far."""
+        """Return the sum so far."""
         found = (Fraction(top, bottom) for bottom, top in self._numerators.items())
         return sum(found, Fraction())
 
 
 @dataclass
 class _MetricSums:
-    """One metric of one group."""
+    """Sums of one metric over one group."""
 
     pairs: int = 0
     changed: int = 0
     halfway: int = 0
-    a: ExactSum = field(default_factory=ExactSum)
-    b: ExactSum = field(default_factory=ExactSum)
-    other: ExactSum = field(default_factory=ExactSum)
-    parts: defaultdict[Source, ExactSum] = field(default_factory=lambda: defaultdict(ExactSum))
+    a: _ExactSum = field(default_factory=_ExactSum)
+    b: _ExactSum = field(default_factory=_ExactSum)
+    other: _ExactSum = field(default_factory=_ExactSum)
+    parts: defaultdict[Source, _ExactSum] = field(default_factory=lambda: defaultdict(_ExactSum))
     undefined_a: Counter[str] = field(default_factory=Counter)
     undefined_b: Counter[str] = field(default_factory=Counter)
-    methods: Counter[Method] = field(default_factory=Counter)
 
-    def add(self, change: MetricChange, flips: tuple[DecisionFlip, ...]) -> None:
+    def add(self, change: MetricChange, flips: Sequence[DecisionFlip]) -> None:
         if change.a is None or change.b is None:
             self.undefined_a.update([change.undefined_a] if change.undefined_a else [])
             self.undefined_b.update([change.undefined_b] if change.undefined_b else [])
@@ -176,7 +171,6 @@ class _MetricSums:
         self.pairs += 1
         self.changed += change.a != change.b
         self.halfway += change.halfway
-        self.methods[change.method] += 1
         self.a.add(change.a)
         self.b.add(change.b)
         self.other.add(change.other)
@@ -197,39 +191,43 @@ class _MetricSums:
             parts={source: self._mean(self.parts[source]) or Fraction() for source in sources},
             other=self._mean(self.other) or Fraction(),
             changed=self.changed,
-            methods=dict(self.methods),
             halfway=self.halfway,
         )
 
-    def _mean(self, total: ExactSum) -> Fraction | None:
+    def _mean(self, total: _ExactSum) -> Fraction | None:
         return total.total() / self.pairs if self.pairs else None
 
 
 class Totals:
-    """Adds up the records of one group, or all.
+    """Sums over the records of one group.
 
     Args:
         group: the group; ``None`` for all records.
-        metrics: what is computed of each record.
+        metrics: the metrics of each record, in order.
     """
 
-    def __init__(self, group: str | None, metrics: tuple[Metric, ...]) -> None:
+    def __init__(self, group: str | None, metrics: Sequence[Metric]) -> None:
         self._group, self._metrics = group, metrics
         self._sums = [_MetricSums() for _ in metrics]
         self._flips: Counter[Source] = Counter()
         self._decisions: Counter[Field] = Counter()
         self._records: Counter[Field] = Counter()
 
-    def add(self, record: RecordDiff) -> None:
-        """Count a record."""
-        self._flips.update((flip.field, flip.direction) for flip in record.flips)
-        self._records.update({flip.field for flip in record.flips})
-        self._decisions.update(record.decisions)
-        for sums, change in zip(self._sums, record.changes, strict=True):
-            sums.add(change, record.flips)
+    def add(
+        self,
+        flips: Sequence[DecisionFlip],
+        changes: Sequence[MetricChange],
+        decisions: Mapping[Field, int],
+    ) -> None:
+        """Add a record by its flips, its changes and its numbers of decisions."""
+        self._flips.update((flip.field, flip.direction) for flip in flips)
+        self._records.update({flip.field for flip in flips})
+        self._decisions.update(decisions)
+        for sums, change in zip(self._sums, changes, strict=True):
+            sums.add(change, flips)
 
     def flips(self) -> Iterator[FlipCount]:
-        """How many decisions flipped, by field; fields that no label has are left out."""
+        """Yield the numbers of flips by field, without the fields that no label has."""
         for name in FIELDS:
             if self._decisions[name]:
                 gained, lost, changed = (self._flips[name, way] for way in DIRECTIONS)
@@ -244,6 +242,6 @@ class Totals:
                 )
 
     def metrics(self) -> Iterator[MetricDiff]:
-        """What the flips did to each metric."""
+        """Yield the change of each metric."""
         for metric, sums in zip(self._metrics, self._sums, strict=True):
             yield sums.result(metric, self._group)

@@ -1,0 +1,75 @@
+"""Options and checks of the two sides of ``compare``, ``agree`` and ``diff``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Annotated, NamedTuple
+
+import typer
+
+from labeler.data.lines import STDIO
+from labeler.errors import UsageError
+
+A = Annotated[str, typer.Argument(help="Labels to start from: a label file, store folder, or -.")]
+B = Annotated[str, typer.Argument(help="Labels to compare with them; differences are B - A.")]
+MetricIds = Annotated[
+    str | None,
+    typer.Option("--metrics", help="Ids, comma-separated, or all; by default each metric once."),
+]
+ASignature = Annotated[
+    str | None, typer.Option(help="A part of the signature of A's labels, to choose them by.")
+]
+BSignature = Annotated[str | None, typer.Option(help="The same of B's.")]
+SideTrial = Annotated[int | None, typer.Option(help="Only this trial of A and B.")]
+BTrial = Annotated[int | None, typer.Option(help="Only this trial of B; by default as --trial.")]
+
+
+class Choices(NamedTuple):
+    """The chosen labels of both sides.
+
+    Attributes:
+        a_signature: a part of the signature of A's labels.
+        b_signature: a part of the signature of B's labels.
+        trial: the trial of both sides.
+        b_trial: the trial of B, if another.
+    """
+
+    a_signature: str | None
+    b_signature: str | None
+    trial: int | None
+    b_trial: int | None
+
+    @property
+    def alike(self) -> bool:
+        """True if both sides are chosen in the same way."""
+        return self.a_signature == self.b_signature and self.b_trial in {None, self.trial}
+
+
+def check_sides(a: str, b: str, choices: Choices) -> None:
+    """Check that two sides can be read and are not the same.
+
+    Raises:
+        UsageError: both are standard input, or the same labels.
+    """
+    if a == b == STDIO:
+        raise UsageError("standard input (-) can be read once; give one side as a file")
+    if a == b and choices.alike:
+        raise UsageError(
+            f"{a} is compared with itself; name two files, or two trials (--trial 0 --b-trial 1) "
+            "or signatures (--a-signature, --b-signature) of one"
+        )
+
+
+def side_lines(
+    letter: str, name: str, labelled: int, signatures: Sequence[str], failed: int = 0
+) -> Iterator[str]:
+    """Yield the lines about one side."""
+    failures = f", {failed} failed" if failed else ""
+    yield f"{letter}: {labelled} labels of {name}{failures}"
+    for signature in signatures:
+        yield f"   {signature}"
+
+
+def arrow(*, higher_is_better: bool) -> str:
+    """Return the direction of improvement."""
+    return "↑" if higher_is_better else "↓"

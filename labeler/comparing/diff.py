@@ -1,0 +1,374 @@
+"""Show the decisions on which two labels of the same sentences differ, and their effects.
+
+Labels are kept compressed while two sides are read, B's without the sentences that A has too.
+"""
+
+from __future__ import annotations
+
+import heapq
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+from labeler.calculators import Metric, select_metrics
+from labeler.comparing.attribution import MetricChange, MixedLabels, attribute
+from labeler.comparing.diff_totals import FlipCount, MetricDiff, Totals
+from labeler.comparing.flips import DecisionFlip, Field
+from labeler.comparing.pairs import PairCounts, Pairs, Side, choose_sides, join, read_side
+from labeler.errors import UsageError
+from labeler.labels.record import AnyOutcome, LabelRecord
+from labeler.labels.signature import digest
+
+TOP = 10
+"""Records that are listed."""
+MAX_GROUPS = 1_000
+"""Groups at most: each holds exact sums of every metric, and a column of ids would fill the
+memory."""
+_FAST = 1
+"""Compression level: a higher one saves a tenth and takes twice as long."""
+
+
+@dataclass(frozen=True)
+class RecordDiff:
+    """The differences between two labels of one record.
+
+    Attributes:
+        id: the record.
+        group: its value in the grouping column; ``None`` where nothing is grouped.
+        flips: the decisions that differ, in reading order.
+        changes: every metric's change, in the order of the metrics.
+        decisions: number of decisions by field.
+    """
+
+    id: str
+    group: str | None
+    flips: tuple[DecisionFlip, ...]
+    changes: tuple[MetricChange, ...]
+    decisions: dict[Field, int]
+
+    @property
+    def size(self) -> Fraction:
+        """Sum of the absolute changes of all metrics."""
+        return sum((abs(c.change) for c in self.changes if c.change is not None), Fraction())
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the published form: a line of ``labeler diff --rows``."""
+        return {
+            "id": self.id,
+            "group": self.group,
+            "size": float(self.size),
+            "flips": [flip.as_json() for flip in self.flips],
+            "metrics": {change.metric: change.as_json() for change in self.changes},
+        }
+
+
+def diff_record(
+    a: LabelRecord, b: LabelRecord, metrics: Sequence[Metric], group: str | None = None
+) -> RecordDiff:
+    """Compare two labels of the same sentences.
+
+    Args:
+        a: the record with the label to start from.
+        b: the same sentences with another label.
+        metrics: the metrics whose changes are split.
+        group: the record's group.
+    """
+    labels = MixedLabels(a, b)
+    return RecordDiff(
+        id=a.id,
+        group=group,
+        flips=labels.flips,
+        changes=tuple(attribute(metric, labels) for metric in metrics),
+        decisions=_decisions(labels),
+    )
+
+
+def _decisions(labels: MixedLabels) -> dict[Field, int]:
+    """Count the decisions of each field that both labels make."""
+    a, b = labels.tallies
+    sentences, response = a.sentences, len(a.response)
+    return {
+        "relevant": sentences,
+        "utilized": sentences,
+        "supported": response,
+        "supporting_keys": response,
+        "overall_supported": 1,
+        "claims": int(a.claims is not None and b.claims is not None),
+        "reference_claims": int(a.reference_claims is not None and b.reference_claims is not None),
+        "as_given": 1,
+    }
+
+
+@dataclass(frozen=True)
+class DiffSide:
+    """One side of a diff.
+
+    Attributes:
+        name: the file or folder, or another name of the side.
+        signatures: printed signatures of its labels, sorted.
+        labelled: number of labels.
+        failed: number of records without a label.
+    """
+
+    name: str
+    signatures: tuple[str, ...]
+    labelled: int
+    failed: int
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the published form."""
+        return {
+            "name": self.name,
+            "signatures": list(self.signatures),
+            "labelled": self.labelled,
+            "failed": self.failed,
+        }
+
+
+@dataclass(frozen=True)
+class LabelDiff:
+    """The differences between two sets of labels, and their effects on the metrics.
+
+    Attributes:
+        a: the labels to start from.
+        b: the labels that are compared with them.
+        counts: the numbers of pairs and of other records.
+        by: name of the metadata column that records are grouped by, or ``None``.
+        flipped: records with a flip.
+        flips: numbers of flips, of all records first, then by group.
+        metrics: changes of the metrics, in the same order.
+        records: the records that changed most, the largest change first; records without a flip
+            and without a change are omitted.
+    """
+
+    a: DiffSide
+    b: DiffSide
+    counts: PairCounts
+    by: str | None
+    flipped: int
+    flips: tuple[FlipCount, ...]
+    metrics: tuple[MetricDiff, ...]
+    records: tuple[RecordDiff, ...]
+
+    @property
+    def groups(self) -> tuple[str | None, ...]:
+        """``None`` for all records, then the groups."""
+        return tuple(dict.fromkeys(count.group for count in self.flips))
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the published form."""
+        counts = self.counts
+        return {
+            "a": self.a.as_json(),
+            "b": self.b.as_json(),
+            "counts": {
+                "pairs": counts.pairs,
+                "unlike": counts.left_out,
+                **counts.others_as_json(),
+            },
+            "by": self.by,
+            "flipped": self.flipped,
+            "flips": [count.as_json() for count in self.flips],
+            "metrics": [row.as_json() for row in self.metrics],
+            "records": [record.as_json() for record in self.records],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class _Packed:
+    """A compressed record; two are equal if their labels are."""
+
+    label: str
+    content: bytes = field(repr=False, compare=False)
+
+    @classmethod
+    def of(cls, record: LabelRecord) -> _Packed:
+        content = record.model_dump_json().encode()
+        return cls(digest(record.label.model_dump()), zlib.compress(content, _FAST))
+
+    @classmethod
+    def without_sentences(cls, record: LabelRecord) -> _Packed:
+        bare = record.example.model_copy(update={"documents": (), "response": ()})
+        return cls.of(record.model_copy(update={"example": bare}))
+
+    def record(self) -> LabelRecord:
+        return LabelRecord.model_validate_json(zlib.decompress(self.content))
+
+
+@dataclass(frozen=True)
+class Differences:
+    """Two sides that were read and paired, to be iterated over record by record.
+
+    Attributes:
+        metrics: the metrics whose changes are split.
+        by: name of the metadata column that records are grouped by, or ``None``.
+    """
+
+    metrics: tuple[Metric, ...]
+    by: str | None
+    _pairs: Pairs[_Packed]
+
+    def __iter__(self) -> Iterator[RecordDiff]:
+        for pair in self._pairs:
+            yield diff_record(*self.labels(pair.id), self.metrics, pair.group)
+
+    def labels(self, name: str) -> tuple[LabelRecord, LabelRecord]:
+        """Return both labels of a record."""
+        a, b = (side.value(name).record() for side in (self._pairs.a, self._pairs.b))
+        sentences = {"documents": a.example.documents, "response": a.example.response}
+        return a, b.model_copy(update={"example": b.example.model_copy(update=sentences)})
+
+    def summary(self, top: int = TOP) -> LabelDiff:
+        """Add all records up.
+
+        Args:
+            top: number of the records that changed most to keep.
+
+        Raises:
+            UsageError: there are more than :data:`MAX_GROUPS` groups.
+        """
+        whole = Totals(None, self.metrics)
+        groups: dict[str, Totals] = {}
+        most = _Largest(top)
+        for record in self:
+            whole.add(record.flips, record.changes, record.decisions)
+            most.add(record)
+            if record.group is not None:
+                if record.group not in groups:
+                    self._check_groups(len(groups))
+                    groups[record.group] = Totals(record.group, self.metrics)
+                groups[record.group].add(record.flips, record.changes, record.decisions)
+        totals = [whole, *(groups[name] for name in sorted(groups))]
+        return LabelDiff(
+            a=_side(self._pairs.a),
+            b=_side(self._pairs.b),
+            counts=self._pairs.counts,
+            by=self.by,
+            flipped=most.flipped,
+            flips=tuple(count for part in totals for count in part.flips()),
+            metrics=tuple(row for part in totals for row in part.metrics()),
+            records=most.first(),
+        )
+
+    def _check_groups(self, count: int) -> None:
+        if count == MAX_GROUPS:
+            raise UsageError(
+                f"column {self.by!r:.80} has more than {MAX_GROUPS:,} values to group by; name "
+                "one with fewer"
+            )
+
+
+def _side(side: Side[_Packed]) -> DiffSide:
+    return DiffSide(side.name, side.signatures, len(side.labelled), len(side.failed))
+
+
+class _Largest:
+    """The records that changed most, of any number."""
+
+    def __init__(self, top: int) -> None:
+        self._top = top
+        self._heap: list[tuple[Fraction, int, int, RecordDiff]] = []
+        self._seen = 0
+        self.flipped = 0
+
+    def add(self, record: RecordDiff) -> None:
+        """Add a record; of two equal changes the earlier one ranks higher."""
+        self._seen += 1
+        self.flipped += bool(record.flips)
+        size = record.size
+        if not self._top or not (record.flips or size):
+            return
+        entry = (size, len(record.flips), -self._seen, record)
+        if len(self._heap) < self._top:
+            heapq.heappush(self._heap, entry)
+        else:
+            heapq.heappushpop(self._heap, entry)
+
+    def first(self) -> tuple[RecordDiff, ...]:
+        """Return the records, the largest change first."""
+        return tuple(entry[-1] for entry in sorted(self._heap, reverse=True))
+
+
+def open_diff(
+    a: Iterable[AnyOutcome],
+    b: Iterable[AnyOutcome],
+    metrics: str | Iterable[str] | None = None,
+    *,
+    by: str | None = None,
+    a_signature: str | None = None,
+    b_signature: str | None = None,
+    trial: int | None = None,
+    b_trial: int | None = None,
+    names: tuple[str, str] = ("A", "B"),
+) -> Differences:
+    """Read two sides and pair their records, to iterate over every record.
+
+    See :func:`diff_labels` for the arguments and exceptions.
+    """
+    chosen = select_metrics(metrics)
+    a_choice, b_choice = choose_sides(names, a_signature, b_signature, trial, b_trial)
+    pairs = join(
+        read_side(a, _Packed.of, a_choice, by=by),
+        read_side(b, _Packed.without_sentences, b_choice, by=by),
+        by=by,
+    )
+    if metrics is None:
+        chosen = tuple(metric for metric in chosen if pairs.have_fields_of(metric))
+    return Differences(chosen, by, pairs)
+
+
+def diff_labels(
+    a: Iterable[AnyOutcome],
+    b: Iterable[AnyOutcome],
+    metrics: str | Iterable[str] | None = None,
+    *,
+    by: str | None = None,
+    a_signature: str | None = None,
+    b_signature: str | None = None,
+    trial: int | None = None,
+    b_trial: int | None = None,
+    names: tuple[str, str] = ("A", "B"),
+    top: int = TOP,
+) -> LabelDiff:
+    """Show the decisions on which two sets of labels differ, and split each metric's change.
+
+    Compared are the records that both have a label of, for the same question, documents and
+    response. The change of a metric is split over the decisions that flipped; the parts add up to
+    it exactly. See ``docs/diff.md``.
+
+    Args:
+        a: label records and failures to start from, such as
+            ``labeler.read_labels("before.jsonl")``; other kinds of records are left out.
+        b: those that are compared with them.
+        metrics: metric ids, as for :func:`labeler.metrics`; by default each metric once, in its
+            default definition, that labels of both sides have the fields for.
+        by: name of a metadata column to group by as well.
+        a_signature: a part of the signature of A's labels.
+        b_signature: a part of the signature of B's labels.
+        trial: only labels of this trial.
+        b_trial: only labels of this trial in B; by default as ``trial``.
+        names: names of the sides in errors and results, such as their files.
+        top: number of the records that changed most to list.
+
+    Raises:
+        UsageError: a side has no label that fits the choice, or two different ones of a record; no
+            record has a label on both sides for the same sentences; no label has the column, or it
+            has more than :data:`MAX_GROUPS` values; or ``top`` is negative.
+        UnknownName: there is no such metric.
+    """
+    if top < 0:
+        raise UsageError(f"top {top}: name 0 or more records")
+    found = open_diff(
+        a,
+        b,
+        metrics,
+        by=by,
+        a_signature=a_signature,
+        b_signature=b_signature,
+        trial=trial,
+        b_trial=b_trial,
+        names=names,
+    )
+    return found.summary(top)

@@ -1,0 +1,320 @@
+"""Compare a judge's labels with human labels, and correct its means by them."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from labeler.calculators import METRICS
+from labeler.calculators.rater_agreement import (
+    RECORD,
+    UNITS,
+    FieldAgreement,
+    coefficients,
+    field_agreement,
+    is_yes_or_no,
+)
+from labeler.calculators.statistics.agreement import Agreement, Pattern, Ratings
+from labeler.calculators.statistics.bias_correction import (
+    Corrected,
+    JudgeErrors,
+    corrected_proportion,
+    plain_mean,
+    ppi_mean,
+)
+from labeler.comparing.human_labels import OVERALL, HumanLabels
+from labeler.comparing.human_matching import TIE, Item, Judged, Matched, People, record_fields
+from labeler.comparing.pairs import Choice, Side, check_column, read_side
+from labeler.labels.record import AnyOutcome, LabelRecord
+
+_NO_WIDTH = "there is no interval: by these values it would have no width"
+
+
+@dataclass(frozen=True)
+class Among:
+    """Agreement of people among themselves on one field, which few judges surpass."""
+
+    field: str
+    alpha: Agreement
+    ac1: Agreement
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the published form."""
+        return {
+            "field": self.field,
+            "units": self.alpha.units,
+            "raw": self.alpha.raw,
+            "alpha": {"value": self.alpha.value, "undefined": self.alpha.undefined},
+            "ac1": {"value": self.ac1.value, "undefined": self.ac1.undefined},
+        }
+
+
+@dataclass(frozen=True)
+class Estimates:
+    """Several estimates of one metric's mean.
+
+    Attributes:
+        metric: the metric's id, or ``overall_supported``.
+        group: value of the grouping column; ``None`` for all records together.
+        plain: the judge's mean over all records.
+        ppi: the PPI++ mean.
+        corrected: the error-corrected proportion; ``None`` where the metric is not yes or no.
+        people: the mean of the human-judged records, by people.
+    """
+
+    metric: str
+    group: str | None
+    plain: Corrected
+    ppi: Corrected
+    corrected: Corrected | None
+    people: Corrected
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the published form."""
+        return {
+            "metric": self.metric,
+            "group": self.group,
+            "people": self.people.as_json(),
+            "plain": self.plain.as_json(),
+            "ppi": self.ppi.as_json(),
+            "corrected": None if self.corrected is None else self.corrected.as_json(),
+        }
+
+
+@dataclass(frozen=True)
+class PeopleAgreement:
+    """A judge against people.
+
+    Attributes:
+        signatures: signatures of the judge's labels.
+        matched: numbers of human labels by what became of them.
+        fields: the judge (A) against people (B), all records first, then each group.
+        among: people against each other, where two judged the same.
+        estimates: means by judge and people together.
+        warnings: limits of the numbers, in plain English.
+    """
+
+    signatures: tuple[str, ...]
+    matched: Matched
+    fields: tuple[FieldAgreement, ...]
+    among: tuple[Among, ...]
+    estimates: tuple[Estimates, ...]
+    warnings: tuple[str, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the published form."""
+        return {
+            "judge": list(self.signatures),
+            "human_labels": asdict(self.matched),
+            "fields": [found.as_json() for found in self.fields],
+            "among_people": [found.as_json() for found in self.among],
+            "estimates": [found.as_json() for found in self.estimates],
+            "warnings": list(self.warnings),
+        }
+
+
+def compare_with_people(
+    outcomes: Iterable[AnyOutcome],
+    human: HumanLabels,
+    *,
+    by: str | None = None,
+    a_signature: str | None = None,
+    trial: int | None = None,
+    name: str = "labels",
+    human_name: str = "human labels",
+    random_sample: bool = False,
+) -> PeopleAgreement:
+    """Compare a judge's labels with human labels.
+
+    Where several people judged the same, a yes-or-no field has their majority's value, any other
+    their mean. Where they judged every sentence of a record, the derived metrics are computed for
+    each of them first, and then combined in the same way.
+
+    Args:
+        outcomes: the judge's outcomes, including records that no one else judged.
+        human: the human labels.
+        by: name of a metadata column to group by as well.
+        a_signature: a part of the signature of the judge's labels.
+        trial: only labels of this trial.
+        name: name of the outcomes in errors.
+        human_name: name of the human labels in errors.
+        random_sample: whether the human-judged records are known to have been drawn at random.
+
+    Raises:
+        UsageError: there is no label that fits the choice, a record has two different ones, no
+            record has the column, or no human label is about a label of the judge.
+    """
+    judged_ids = {label.id for label in human.labels}
+    metrics = record_fields(human)
+
+    def keep(record: LabelRecord) -> Judged:
+        return Judged.of(record, metrics, in_full=record.id in judged_ids)
+
+    side = read_side(outcomes, keep, Choice(name, a_signature, trial), by=by)
+    check_column(side.columns, by)
+    people = People(human, side, human_name)
+    return PeopleAgreement(
+        signatures=side.signatures,
+        matched=people.matched,
+        fields=tuple(_fields(people, side)),
+        among=tuple(_among(people)),
+        estimates=tuple(_estimates(people, side, metrics, random_sample=random_sample)),
+        warnings=tuple(_warnings(people, side)),
+    )
+
+
+def _fields(people: People, side: Side[Judged]) -> Iterator[FieldAgreement]:
+    """Compare the judge with people on every field, all records first, then each group."""
+    counted: dict[tuple[str | None, str], Counter[Pattern]] = defaultdict(Counter)
+    tied: Counter[tuple[str | None, str]] = Counter()
+    for item, value in people.verdict.items():
+        name, field, _ = item
+        for group in {None, side.labelled[name].group}:
+            counted[group, field][_judge_value(item, side), value] += 1
+            tied[group, field] += value is None
+    for group in side.groups:
+        for field in people.fields():
+            if (group, field) in counted:
+                unit = UNITS.get(field, RECORD)
+                found = field_agreement(field, unit, group, counted[group, field])
+                yield replace(found, tied=tied[group, field])
+
+
+def _judge_value(item: Item, side: Side[Judged]) -> float | None:
+    name, field, sentence = item
+    judged = side.value(name)
+    if sentence is None:
+        return judged.values[field]
+    verdict = judged.verdicts[field][sentence]
+    return None if verdict is None else float(verdict)
+
+
+def _among(people: People) -> Iterator[Among]:
+    """Compare people with each other, on items that two or more of them judged."""
+    by_field: dict[str, list[dict[str, float]]] = defaultdict(list)
+    for (_, field, _), by_annotator in people.values.items():
+        by_field[field].append(by_annotator)
+    for field, units in by_field.items():
+        annotators = sorted({annotator for unit in units for annotator in unit})
+        ratings = Ratings.of([[unit.get(a) for a in annotators] for unit in units])
+        if ratings.units:
+            _, ac1, alpha = coefficients(ratings)
+            yield Among(field, alpha, ac1)
+
+
+def _estimates(
+    people: People, side: Side[Judged], metrics: Sequence[str], *, random_sample: bool
+) -> Iterator[Estimates]:
+    by_group: dict[str | None, list[str]] = defaultdict(list)
+    for name, kept in side.labelled.items():
+        for group in {None, kept.group}:
+            by_group[group].append(name)
+    verdicts = {metric: people.of_records(metric) for metric in metrics}
+    for group in side.groups:
+        for metric in metrics:
+            values = {name: side.value(name).values[metric] for name in by_group[group]}
+            if group is not None and values.keys().isdisjoint(verdicts[metric]):
+                continue  # people judged no record of the group: there is nothing to compare
+            yield estimate(metric, group, values, verdicts[metric], random_sample=random_sample)
+
+
+def estimate(
+    metric: str,
+    group: str | None,
+    judged: Mapping[str, float | None],
+    verdicts: Mapping[str, float | None],
+    *,
+    random_sample: bool,
+) -> Estimates:
+    """Estimate the mean of one metric.
+
+    Args:
+        metric: its id.
+        group: value of the grouping column, or ``None``.
+        judged: the judge's value by record; ``None`` where the metric is undefined.
+        verdicts: people's value by record; ``None`` where they are tied.
+        random_sample: whether the human-judged records are known to have been drawn at random.
+    """
+    values = {name: value for name, value in judged.items() if value is not None}
+    human = {name: verdicts[name] for name in values if name in verdicts}
+    alone = [value for name, value in values.items() if name not in human]
+    plain = plain_mean(list(values.values()))
+    by_people = plain_mean([TIE if value is None else value for value in human.values()])
+    return Estimates(
+        metric=metric,
+        group=group,
+        plain=replace(plain, labelled=len(human), unlabelled=len(alone)),
+        ppi=_ppi(metric, judged, verdicts, random_sample=random_sample),
+        corrected=_corrected(human, values, alone, random_sample=random_sample)
+        if is_yes_or_no(metric)
+        else None,
+        people=replace(by_people, method="people", labelled=len(human), unlabelled=0),
+    )
+
+
+def _ppi(
+    metric: str,
+    judged: Mapping[str, float | None],
+    verdicts: Mapping[str, float | None],
+    *,
+    random_sample: bool,
+) -> Corrected:
+    """Estimate the mean of one metric by PPI++; see :func:`estimate` for the arguments.
+
+    The interval is omitted where it has no width: it would claim what no sample can know.
+    """
+    values = {name: value for name, value in judged.items() if value is not None}
+    both = [name for name in values if name in verdicts]
+    human = [verdicts[name] for name in both]
+    # A value outside 0 to 1 proves that the metric is no share, whatever it declares.
+    is_share = (metric == OVERALL or METRICS[metric].bounded) and all(
+        0 <= value <= 1 for value in values.values()
+    )
+    mean = ppi_mean(
+        [TIE if value is None else value for value in human],
+        [values[name] for name in both],
+        [value for name, value in values.items() if name not in verdicts],
+        bounds=(0, 1) if is_share else None,
+        random_sample=random_sample,
+    )
+    if mean.interval is None or mean.interval.low < mean.interval.high:
+        return mean
+    return replace(mean, interval=None, warnings=(*mean.warnings, _NO_WIDTH))
+
+
+def _corrected(
+    human: Mapping[str, float | None],
+    values: Mapping[str, float],
+    alone: Sequence[float],
+    *,
+    random_sample: bool,
+) -> Corrected:
+    """Return the error-corrected proportion of a yes-or-no metric, without ties."""
+    decided = {name: value for name, value in human.items() if value is not None}
+    errors = JudgeErrors.of(list(decided.values()), [values[name] for name in decided])
+    yes = sum(1 for value in alone if value)
+    return corrected_proportion(yes, len(alone), errors, random_sample=random_sample)
+
+
+def _warnings(people: People, side: Side[Judged]) -> Iterator[str]:
+    """Yield limits of the numbers."""
+    if len(side.signatures) > 1:
+        yield (
+            f"the labels were made in {len(side.signatures)} ways, and the numbers are over all of "
+            "them together"
+        )
+    if people.matched.ties:
+        yield (
+            f"ties between annotators: {people.matched.ties} verdicts on records and sentences "
+            "have as many yeses as noes; they count one half in people's and PPI++ means and not "
+            "at all elsewhere"
+        )
+    if people.derived:
+        named = ", ".join(f"{metric} of {count}" for metric, count in people.derived.items())
+        yield (
+            f"derived from people's judgements of every sentence: {named} records, for each person "
+            "first, and then their majority or mean; what people said of a record itself goes "
+            "before what they said of its sentences"
+        )

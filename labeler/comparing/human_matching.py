@@ -1,0 +1,282 @@
+"""Match human labels to a judge's records."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean
+
+from labeler.calculators import METRICS, Tally, tally
+from labeler.calculators.rater_agreement import is_yes_or_no, verdicts_of
+from labeler.comparing.human_labels import DOCUMENT_FIELDS, OVERALL, SENTENCE_FIELDS, HumanLabels
+from labeler.comparing.pairs import Side
+from labeler.errors import UsageError
+from labeler.labels.record import LabelRecord
+
+_DERIVED: Mapping[str, tuple[str, ...]] = {
+    "relevant": ("relevance",),
+    "utilized": ("utilization",),
+    "supported": ("adherence", "adherence_fraction"),
+}
+"""Metrics of a record that follow if a person judged every one of its sentences."""
+
+_LISTED = 5
+"""Ids that are listed at most."""
+
+TIE = 0.5
+"""Share of yeses that is neither yes nor no."""
+
+Item = tuple[str, str, str | None]
+"""Record id, field, and sentence key or ``None``."""
+
+
+@dataclass(frozen=True)
+class Matched:
+    """Numbers of human labels by what became of them.
+
+    Attributes:
+        used: judgments of records and sentences that have a label.
+        unknown: judgments of unknown records.
+        unknown_ids: the first few such ids.
+        failed: judgments of records that have no label.
+        unknown_sentences: judgments of sentences that the record does not have.
+        repeated: judgments that the file holds twice.
+        ties: records and sentences on which as many people say yes as no, including values derived
+            from sentences: they count one half in human means and PPI++, and not at all elsewhere.
+        ignored_columns: columns of the file that name no field.
+    """
+
+    used: int
+    unknown: int
+    unknown_ids: tuple[str, ...]
+    failed: int
+    unknown_sentences: int
+    repeated: int
+    ties: int
+    ignored_columns: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Judged:
+    """The kept facts of a label: its values, and its verdicts if people judged the record too.
+
+    Attributes:
+        values: by record-level field.
+        verdicts: by sentence-level field and key; empty if people did not judge the record.
+        counted: the tally, for metrics derived from human verdicts.
+    """
+
+    values: Mapping[str, float | None]
+    verdicts: Mapping[str, Mapping[str, bool | None]]
+    counted: Tally | None
+
+    @classmethod
+    def of(cls, record: LabelRecord, fields: Sequence[str], *, in_full: bool) -> Judged:
+        """Keep the facts of a label.
+
+        Args:
+            record: the label.
+            fields: the record-level fields whose values are needed.
+            in_full: whether people judged the record too.
+        """
+        counted = tally(record)
+        values = {
+            field: float(record.label.overall_supported)
+            if field == OVERALL
+            else METRICS[field].compute(counted).value
+            for field in fields
+        }
+        if not in_full:
+            return cls(values, {}, None)
+        given = verdicts_of(record)
+        documents, response = record.example.document_keys(), record.example.response_keys()
+        verdicts = {
+            field: dict(
+                zip(documents if field in DOCUMENT_FIELDS else response, given[field], strict=True)
+            )
+            for field in SENTENCE_FIELDS
+        }
+        return cls(values, verdicts, counted)
+
+
+def record_fields(human: HumanLabels) -> tuple[str, ...]:
+    """Return the record-level fields of human labels, given directly or derived from sentences."""
+    named = dict.fromkeys(label.field for label in human.labels)
+    direct = [field for field in named if field not in SENTENCE_FIELDS]
+    derived = [metric for field in named for metric in _DERIVED.get(field, ())]
+    return tuple(dict.fromkeys([*direct, *derived]))
+
+
+class People:
+    """Human labels, matched to the judge's records.
+
+    Attributes:
+        values: every person's value by item, for items of the judge's side.
+        verdict: by item, the majority's yes or no, or the mean of values that are no yes or no;
+            ``None`` for a tie. Includes metrics derived from verdicts on every sentence of a
+            record: each person's own value, combined like direct judgments of a record.
+        matched: numbers of human labels by what became of them.
+        derived: by metric, the number of records whose value is derived from sentences.
+    """
+
+    def __init__(self, human: HumanLabels, side: Side[Judged], name: str = "human labels") -> None:
+        """Match human labels to the judge's.
+
+        Args:
+            human: the human labels.
+            side: the judge's labels.
+            name: name of the human labels in errors.
+
+        Raises:
+            UsageError: no human label is about a label of the judge.
+        """
+        self.values: dict[Item, dict[str, float]] = defaultdict(dict)
+        fates: Counter[str] = Counter()
+        unknown: dict[str, None] = {}
+        stray: dict[tuple[str, str | None], None] = {}
+        for label in human.labels:
+            item = (label.id, label.field, label.sentence)
+            fate = _fate(item, side)
+            fates[fate] += 1
+            if fate == _UNKNOWN:
+                unknown[label.id] = None
+            elif fate == _UNKNOWN_SENTENCE:
+                stray[label.id, label.sentence] = None
+            elif fate == _USED:
+                self.values[item][label.annotator] = label.value
+        self.verdict: dict[Item, float | None] = {
+            item: combine(list(by.values()), yes_or_no=is_yes_or_no(item[1]))
+            for item, by in self.values.items()
+        }
+        self.derived: Counter[str] = Counter()
+        for item, value in _derived(self.values, self.verdict, side):
+            if item not in self.verdict:
+                self.verdict[item] = value
+                self.derived[item[1]] += 1
+        self.matched = Matched(
+            used=fates[_USED],
+            unknown=fates[_UNKNOWN],
+            unknown_ids=tuple(unknown)[:_LISTED],
+            failed=fates[_FAILED],
+            unknown_sentences=fates[_UNKNOWN_SENTENCE],
+            repeated=human.repeated,
+            ties=sum(1 for verdict in self.verdict.values() if verdict is None),
+            ignored_columns=human.ignored,
+        )
+        if not self.matched.used:
+            raise UsageError(f"{name}: {_unused(self.matched, tuple(stray)[:_LISTED], side)}")
+
+    def of_records(self, field: str) -> dict[str, float | None]:
+        """Return the verdicts on whole records, by id."""
+        return {
+            name: value
+            for (name, judged, sentence), value in self.verdict.items()
+            if judged == field and sentence is None
+        }
+
+    def fields(self) -> list[str]:
+        """Return the fields that people judged, directly or by sentences."""
+        return list(dict.fromkeys(field for _, field, _ in self.verdict))
+
+
+_USED, _UNKNOWN, _FAILED, _UNKNOWN_SENTENCE = "used", "unknown", "failed", "unknown_sentence"
+
+
+def _unused(matched: Matched, stray: Sequence[tuple[str, str | None]], side: Side[Judged]) -> str:
+    """Return why no human label could be used, each cause with a hint."""
+    causes = []
+    if matched.unknown:
+        named = ", ".join(f"{name!r:.80}" for name in matched.unknown_ids)
+        causes.append(
+            f"{matched.unknown} speak of ids that {side.name} does not have ({named}); it has "
+            f"{side.summary()}"
+        )
+    if matched.failed:
+        causes.append(f"{matched.failed} speak of records that failed in {side.name}")
+    if matched.unknown_sentences:
+        named = ", ".join(f"{key!r:.40} of {name!r:.80}" for name, key in stray)
+        causes.append(
+            f"{matched.unknown_sentences} speak of sentences that the record does not have "
+            f"({named}); labeler show prints the keys"
+        )
+    if not causes:
+        return "nothing is judged there: every row is missing or without a value"
+    return f"no human judgement can be used: {'; '.join(causes)}"
+
+
+def _fate(item: Item, side: Side[Judged]) -> str:
+    """Return what becomes of a human label."""
+    name, field, sentence = item
+    if name not in side.labelled:
+        return _FAILED if name in side.failed else _UNKNOWN
+    if sentence is not None and sentence not in side.value(name).verdicts[field]:
+        return _UNKNOWN_SENTENCE
+    return _USED
+
+
+def combine(values: Sequence[float], *, yes_or_no: bool) -> float | None:
+    """Combine several people's values: their mean, or the majority; ``None`` for a tie."""
+    mean = fmean(values)
+    if not yes_or_no:
+        return mean
+    return None if mean == TIE else float(mean > TIE)
+
+
+_Sentences = dict[str, bool]
+"""Yes or no by the key of a sentence."""
+
+
+def _derived(
+    values: Mapping[Item, Mapping[str, float]],
+    verdict: Mapping[Item, float | None],
+    side: Side[Judged],
+) -> Iterator[tuple[Item, float | None]]:
+    """Yield metrics of records whose every sentence people judged, by the calculators' formulas.
+
+    The metric is computed for each person who judged all sentences, and the values are combined.
+    If the sentences were combined first, one tie among them would leave the record out, and the
+    records that people dispute are not like the others. Where nobody judged all sentences, but
+    several people did together, their majorities on the sentences stand for one person.
+    """
+    for (name, field), (by_person, majority) in _by_record(values, verdict).items():
+        judged = side.value(name)
+        if judged.counted is None:
+            continue
+        size = len(judged.verdicts[field])
+        complete = [own for own in by_person.values() if len(own) == size]
+        if not complete and len(majority) == size:
+            complete = [majority]
+        tallies = [_with_verdicts(judged.counted, field, own) for own in complete]
+        for metric in _DERIVED[field]:
+            ratios = [METRICS[metric].compute(counted).value for counted in tallies]
+            defined = [value for value in ratios if value is not None]
+            if defined:
+                yield (name, metric, None), combine(defined, yes_or_no=is_yes_or_no(metric))
+
+
+def _by_record(
+    values: Mapping[Item, Mapping[str, float]], verdict: Mapping[Item, float | None]
+) -> dict[tuple[str, str], tuple[dict[str, _Sentences], _Sentences]]:
+    """Return the verdicts on sentences by record and field: each person's and the majority's."""
+    found: dict[tuple[str, str], tuple[dict[str, _Sentences], _Sentences]] = {}
+    for (name, field, sentence), by_annotator in values.items():
+        if sentence is None:
+            continue
+        by_person, majority = found.setdefault((name, field), ({}, {}))
+        for annotator, value in by_annotator.items():
+            by_person.setdefault(annotator, {})[sentence] = bool(value)
+        combined = verdict[name, field, sentence]
+        if combined is not None:
+            majority[sentence] = bool(combined)
+    return found
+
+
+def _with_verdicts(counted: Tally, field: str, verdicts: Mapping[str, bool]) -> Tally:
+    """Return the tally of a record with human verdicts in place of the judge's."""
+    yes = frozenset(key for key, value in verdicts.items() if value)
+    if field == "relevant":
+        return replace(counted, relevant=yes)
+    if field == "utilized":
+        return replace(counted, utilized=yes)
+    return replace(counted, supported=yes, unsupported=frozenset(verdicts) - yes)
