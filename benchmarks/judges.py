@@ -36,7 +36,7 @@ from judge_figures import Comparison, Figure, Joined, Kind, Rows
 from labeler.errors import LabelerError
 from labeler.judges.judge import Judge
 from labeler.judges.task import JudgeReply, Task
-from labeler.labeling.pipeline import admit_reply
+from labeler.labeling.failures import record_or_failure
 from labeler.labeling.tasks import label_tasks
 from labeler.labels.record import LabelRecord, Outcome, records_of
 from labeler.sentences.example import Frozen
@@ -74,7 +74,7 @@ def judged_labels(file: str | None, truth: Iterable[Outcome]) -> Judged:
     how = label_tasks(judge)
     requests = [how.keyed_task(t.example) for t in truth if isinstance(t, LabelRecord)]
     replies, cpu_seconds = asyncio.run(ask(judge, requests))
-    return Judged(list(records_of(map(admit_reply, requests, replies), "label")), cpu_seconds)
+    return Judged(list(records_of(map(record_or_failure, requests, replies), "label")), cpu_seconds)
 
 
 async def ask(judge: Judge, requests: Sequence[Task]) -> tuple[list[JudgeReply[Frozen]], float]:

@@ -38,7 +38,7 @@ from labeler.errors import BadRow
 from labeler.judges.embedded.judge import EmbeddedJudge
 from labeler.judges.task import JudgeReply, Task
 from labeler.judges.tokens import compact, request_tokens
-from labeler.labeling.pipeline import admit_reply
+from labeler.labeling.failures import record_or_failure
 from labeler.labeling.tasks import LabelTasks, label_tasks
 from labeler.labeling.windows import COUNTER, Room, Windowed, cut
 from labeler.labels.answers import SPECIAL_SUPPORT, GPTLabelingOutput, SentenceSupport
@@ -144,7 +144,7 @@ def _tokens(request: Task, example: KeyedExample) -> int:
 
 def judged(request: Task, judge: Callable[[Task], JudgeReply]) -> LabelRecord:
     """The record of a judge's answer."""
-    record = admit_reply(request, judge(request))
+    record = record_or_failure(request, judge(request))
     if not isinstance(record, LabelRecord):
         raise SystemExit(f"row {request.example.id}: {record}")
     return record
@@ -154,11 +154,11 @@ def pairs(
     how: LabelTasks, judge: Callable[[Task], JudgeReply], cuts: Mapping[int, Windowed]
 ) -> Iterator[tuple[int, Pair]]:
     """One record, judged as a whole and in each number of windows."""
-    example = next(iter(cuts.values())).request.example
+    example = next(iter(cuts.values())).task.example
     whole = judged(how.keyed_task(example), judge)
     for number, windowed in cuts.items():
         parts = tuple(how.keyed_task(part.example) for part in windowed.parts)
-        asked = replace(windowed, request=how.keyed_task(example), parts=parts)
+        asked = replace(windowed, task=how.keyed_task(example), parts=parts)
         yield number, Pair(whole, asked.merged([judged(part, judge) for part in parts]))
 
 

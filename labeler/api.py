@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
     from labeler.judges.judge import Judge
     from labeler.judges.pricing import Price
     from labeler.judges.prompting import Message
+    from labeler.labeling.cache import CallTracer
     from labeler.labeling.canaries import Canaries
     from labeler.labeling.estimate import Estimate
     from labeler.labeling.tasks import LabelTasks
@@ -237,7 +239,7 @@ def iter_similarity(
     embedder, work = open_embedder(options.embedder), options.work or EmbeddingWork()
     store, run = _begin(options)
     close = run.pop("after")
-    notice = options.watcher.notice if options.watcher else None
+    notice = options.watcher.on_notice if options.watcher else None
     try:
         with DiskVectors(options.store, notice=notice) as vectors:
             yield from compare_rows(opened, task, store, Shelf(embedder, vectors, work), **run)
@@ -346,15 +348,27 @@ def _begin(options: RunOptions) -> tuple[LabelStore, dict[str, Any]]:
     store, watcher = options.store, options.watcher
     after: Callable[[], None] = _nothing
     if isinstance(store, str | Path):
-        store = DiskStore(store, notice=watcher.notice if watcher else None)
+        store = DiskStore(store, notice=watcher.on_notice if watcher else None)
         after = store.close
     return store, {
         "concurrency": options.concurrency,
         "limits": options.limits(),
         "retry_failed": options.retry_failed,
-        "watcher": watcher,
+        "listener": watcher,
+        "trace": _tracer(),
         "after": after,
     }
+
+
+def _tracer() -> CallTracer:
+    """Trace judge calls if the process has loaded OpenTelemetry."""
+    if "opentelemetry.trace" not in sys.modules:
+        from labeler.labeling.cache import no_tracing
+
+        return no_tracing
+    from labeler.integrations.opentelemetry import judge_call
+
+    return judge_call
 
 
 def _nothing() -> None:
@@ -386,7 +400,7 @@ def _update_index(options: RunOptions) -> None:
     if isinstance(options.store, str | Path) and is_worthwhile(str(options.store)):
         from labeler.calculators.index.store_index import try_update_index
 
-        notice = options.watcher.notice if options.watcher else lambda _: None
+        notice = options.watcher.on_notice if options.watcher else lambda _: None
         try_update_index(Path(options.store), notice)
 
 

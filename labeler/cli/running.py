@@ -174,7 +174,7 @@ def _telling(outcomes: Iterable[T], each: Callable[[T], None]) -> Iterator[T]:
 
 def announce_grace(more: str = "") -> None:
     """Say, when the run is interrupted, that requests in flight may finish."""
-    from labeler.labeling.pipeline import GRACE_SECONDS
+    from labeler.labeling.run import GRACE_SECONDS
 
     announce(f"stopping: requests in flight may finish within {GRACE_SECONDS:g} s{more}")
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from labeler.judges.pricing import Price
     from labeler.judges.traffic.budget import Budget
-    from labeler.labeling.pipeline import Origin
+    from labeler.labeling.cache import Origin
     from labeler.labels.record import AnyOutcome
 
 T = TypeVar("T", bound="AnyOutcome")
@@ -139,7 +139,7 @@ class Progress:
     def __exit__(self, *_: object) -> None:
         self._bar.stop()
 
-    def begin(self, rows: int, repeated: int) -> None:
+    def on_start(self, rows: int, repeated: int) -> None:
         """Learn how many rows there are."""
         self._total = rows
         self._bar.update(self._task, total=rows)
@@ -147,14 +147,14 @@ class Progress:
             repeat = "row repeats" if repeated == 1 else "rows repeat"
             say(f"{repeated} {repeat} an earlier one in every field and are left out")
 
-    def notice(self, text: str) -> None:
+    def on_notice(self, text: str) -> None:
         """Say what the run waits for, above the bar where there is one; from any thread."""
         if self._bar.disable:
             say(text)
         else:
             self._bar.console.print(visible(text))
 
-    def seen(self, outcome: AnyOutcome, origin: Origin) -> None:
+    def on_result(self, outcome: AnyOutcome, origin: Origin) -> None:
         """Count an outcome."""
         if outcome.kind == "failure":
             self.reasons[outcome.reason] += 1
@@ -171,7 +171,7 @@ class Progress:
         stored = self.origins["store"]
         self._bar.update(self._task, advance=1, rate=rate, stored=stored, failed=self.failed)
 
-    def paid(self, outcome: AnyOutcome) -> None:
+    def on_judged(self, outcome: AnyOutcome) -> None:
         """Count what a fresh outcome took to get."""
         if outcome.kind == "failure":
             self.requests += outcome.attempts
@@ -187,14 +187,14 @@ class Progress:
         if usage:
             self.usage += usage
 
-    def ended(self, spent: Budget) -> None:
+    def on_finish(self, spent: Budget) -> None:
         """Learn what all requests cost, those included that brought no label."""
         self._spent = spent
 
     def watching(self, outcomes: Iterable[T]) -> Iterator[T]:
         """Count outcomes that come straight from rows, while passing them on."""
         for outcome in outcomes:
-            self.seen(outcome, "row")
+            self.on_result(outcome, "row")
             yield outcome
 
     @property

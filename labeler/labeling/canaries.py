@@ -141,7 +141,7 @@ class Canaries:
         if not 0 <= self.share <= 1:
             raise UsageError(f"canaries take a share of the rows, 0 to 1, got {self.share}")
 
-    def twin_of(self, request: Task) -> Task | None:
+    def perturbed(self, request: Task) -> Task | None:
         """The twin to ask for beside a request; ``None`` where there is none, or it was given.
 
         A record that holds one of the planted texts by itself has none: they could not be told
@@ -156,7 +156,7 @@ class Canaries:
         key = label_key(example, signature)
         return replace(request, key=key, example=example, signature=signature)
 
-    def seen(self, outcome: Outcome) -> None:
+    def add(self, outcome: Outcome) -> None:
         """Learn how a twin came out."""
         if isinstance(outcome, LabelFailure) or planted_in(outcome.example) is None:
             self.failed += 1

@@ -62,15 +62,22 @@ class Engine:
         # A generator that nobody finished is closed when Python has stopped all threads already.
         atexit.register(self.stop)
 
-    def submit(self, job: Callable[[], Coroutine[Any, Any, T]]) -> Future[T]:
+    def submit(
+        self, job: Callable[[], Coroutine[Any, Any, T]], traffic: Traffic | None = None
+    ) -> Future[T]:
         """Start a job; waits while very many are unfinished.
+
+        Args:
+            job: makes the coroutine.
+            traffic: the job's traffic control, if it is not the engine's.
 
         Raises:
             Exception: that of the first job that failed.
         """
         self._unfinished.acquire()
         self._raise_failure()
-        future = asyncio.run_coroutine_threadsafe(self._watched(job), self._loop)
+        watched = self._watched(job, traffic or self._traffic)
+        future = asyncio.run_coroutine_threadsafe(watched, self._loop)
         future.add_done_callback(lambda _: self._unfinished.release())
         return future
 
@@ -123,14 +130,14 @@ class Engine:
         if self._failed.done():
             self._failed.result()
 
-    async def _watched(self, job: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    async def _watched(self, job: Callable[[], Coroutine[Any, Any, T]], traffic: Traffic) -> T:
         stopping = self._traffic.stopping
         if stopping.is_set():
             raise asyncio.CancelledError
         task = asyncio.current_task()
         assert task is not None  # noqa: S101 - a coroutine on a loop runs in a task
         self._jobs.add(task)
-        TRAFFIC.set(self._traffic)
+        TRAFFIC.set(traffic)
         try:
             return await job()
         except (asyncio.CancelledError, Stopped) as error:

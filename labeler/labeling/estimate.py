@@ -215,9 +215,9 @@ def _sort_in(
     except BadRow as error:
         tally.unusable[error.reason] += 1
         return
-    if windowed is None or store.get(windowed.request.key) is not None:
-        _sort_request(windowed.request if windowed else request, store, tally, retry_failed)
-    elif not tally.is_new(windowed.request.key):
+    if windowed is None or store.get(windowed.task.key) is not None:
+        _sort_request(windowed.task if windowed else request, store, tally, retry_failed)
+    elif not tally.is_new(windowed.task.key):
         tally.shared += 1
     else:
         before = tally.asked

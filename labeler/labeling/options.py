@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from labeler.integrations.embeddings.embedder import Embedder
     from labeler.judges.traffic.traffic import Limits
     from labeler.labeling.canaries import Canaries
-    from labeler.labeling.pipeline import Watcher
+    from labeler.labeling.run import RunListener
     from labeler.labels.criteria import Criterion
     from labeler.store.protocol import LabelStore
 
@@ -90,7 +90,7 @@ class RunOptions(StoreOptions):
         float, Option("Seconds that a server which answered before may stay away.", cli=False)
     ] = 1800.0
     watcher: Annotated[
-        "Watcher | None", Option("Called as the run goes, such as a progress bar.", cli=False)
+        "RunListener | None", Option("Called as the run goes, such as a progress bar.", cli=False)
     ] = None
 
     @property

@@ -1,40 +1,43 @@
-"""Rows judged several times, by one judge or by several, and the label that most votes agree with.
+"""Rows judged several times, by one judge or by several, and their majority label.
 
-The voters go one after the other over all rows, each into the store: a run that was cut off goes on
-where it stopped, and no vote is bought twice. Then the votes are read back and counted.
+All votes on a row are submitted together, and each is stored. The majority is computed as soon as
+the row's votes are in.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Protocol
 
-from labeler.data.rows import Rows, count_rows, distinct
+from labeler.data.rows import Row, Rows, count_rows
 from labeler.errors import BadRow, UsageError
+from labeler.judges.judge import Judge
 from labeler.judges.task import Task
-from labeler.judges.traffic.budget import Budget
-from labeler.judges.traffic.purse import Purse
 from labeler.judges.traffic.traffic import Limits
-from labeler.labeling.pipeline import Origin, Watcher, label_rows, row_failure
+from labeler.labeling.cache import CallTracer, Settled, no_tracing
+from labeler.labeling.failures import bad_row, task_failure
+from labeler.labeling.pipeline import submit_task, windows_of
+from labeler.labeling.run import Pending, Run, RunListener, joined, settled
 from labeler.labeling.tasks import LabelTasks
 from labeler.labeling.voting import electorate, majority
 from labeler.labels.profiles import PROFILES
-from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord, Outcome
+from labeler.labels.record import LabelFailure, LabelRecord, Outcome
 from labeler.labels.schemas import load_schema
-from labeler.labels.signature import Signature
+from labeler.labels.signature import Artifact, Signature
 from labeler.sentences.example import Example
 from labeler.store.protocol import LabelStore
 
 TOO_FEW_VOTES = "too_few_votes"
-"""Reason of a row on which not more than half of the voters gave a label."""
+"""Reason of a failure: at most half of the voters gave a label."""
 
 
 class VoteCounter(Protocol):
-    """Receives the votes on each row, such as to measure how far the voters agree."""
+    """Receives the votes on each row, such as to measure agreement."""
 
     def count(self, votes: Sequence[LabelRecord | None]) -> None:
-        """Count the votes on one record; ``None`` stands for a voter that gave no label."""
+        """Count the votes on one record; ``None`` stands for a voter without a label."""
 
 
 def vote_rows(
@@ -47,200 +50,151 @@ def vote_rows(
     limits: Limits | None = None,
     retry_failed: bool = False,
     in_batch: Callable[[str], str | None] = lambda _: None,
-    watcher: Watcher | None = None,
+    listener: RunListener | None = None,
+    trace: CallTracer = no_tracing,
     after: Callable[[], None] = lambda: None,
 ) -> Generator[Outcome, None, None]:
-    """Have every row judged by each voter, then yield what most of them say, in input order.
+    """Have every row judged by each voter and yield the majority labels in input order.
 
     Args:
-        rows: read once for each voter, and once more to count.
-        voters: recipes that differ in judge or trial and cut rows into the same sentences.
-        store: where the votes are looked up and saved; the majority is worked out anew each time.
-        votes: told of every vote.
-        concurrency: requests in flight at most.
-        limits: what else holds requests back; the budget is that of all voters together.
-        retry_failed: ask again where the store holds a lasting failure.
-        in_batch: the name of the batch in which a key's label is on its way, if there is one.
-        watcher: told how it goes: of rows and outcomes while votes are counted, of costs always.
+        rows: read twice: once before any spend, then some way ahead of the outcomes.
+        voters: task factories that differ in judge or trial and share a splitter.
+        store: where votes are looked up and saved; majorities are computed each time.
+        votes: receives every vote.
+        concurrency: requests in flight at most, of all voters together.
+        limits: further limits on requests; the budget is that of all voters together.
+        retry_failed: whether to repeat tasks with a lasting failure in the store.
+        in_batch: returns the name of the batch that contains a key, if there is one.
+        listener: receives the majorities as results, and the cost of all votes.
+        trace: traces each judge call.
         after: called at the very end, however the run ends.
 
     Raises:
         UsageError: there are no voters, or two of them are one, or one could not keep to the
             budget; nothing was sent. Else as for :func:`labeler.labeling.pipeline.label_rows`.
     """
-    purse = Purse(limits or Limits())
-    lost: dict[str, LabelFailure] = {}
-    try:
-        _require_voters(rows, voters, limits)
+    with Run(
+        store,
+        concurrency=concurrency,
+        limits=limits,
+        retry_failed=retry_failed,
+        batch_of=in_batch,
+        listener=listener,
+        trace=trace,
+        on_closed=after,
+    ) as run:
+        _require_voters(rows, voters)
+        require_bounds([voter.judge for voter in voters], limits)
         total = count_rows(rows)
-        if watcher:
-            watcher.begin(total.distinct, total.repeated)
-        for number, how in enumerate(voters, start=1):
-            if watcher and len(voters) > 1:
-                watcher.notice(f"vote {number} of {len(voters)}: {how.judge.spec}")
-            run = label_rows(
-                rows,
-                how,
-                store,
-                concurrency=concurrency,
-                limits=purse.limits(),
-                retry_failed=retry_failed,
-                in_batch=in_batch,
-                watcher=_Round(watcher, purse),
-            )
-            for outcome in run:
-                if isinstance(outcome, LabelFailure) and outcome.key:
-                    lost[outcome.key] = outcome
-        for outcome in _counted(rows, voters, store, votes, lost):
-            if watcher:
-                watcher.seen(outcome, "judge")
-            yield outcome
-    finally:
-        if watcher:
-            watcher.ended(purse.spent)
-        after()
+        if listener:
+            listener.on_start(total.distinct, total.repeated)
+        for number, voter in enumerate(voters, start=1):
+            run.traffic_for(voter.judge)
+            if len(voters) > 1:
+                run.notice(f"vote {number} of {len(voters)}: {voter.judge.spec}")
+        poll = _Poll(run, voters, votes, load_schema(PROFILES["trace"].schema).artifact)
+        for outcome, _ in run.in_order(
+            rows, poll.submit, expected=total.distinct, width=len(voters)
+        ):
+            if listener:
+                listener.on_result(outcome, "judge")
+            if isinstance(outcome, LabelRecord | LabelFailure):  # as majorities are
+                yield outcome
 
 
-def _counted(
-    rows: Rows,
-    voters: Sequence[LabelTasks],
-    store: LabelStore,
-    votes: VoteCounter,
-    lost: dict[str, LabelFailure],
-) -> Generator[Outcome, None, None]:
-    schema = load_schema(PROFILES["trace"].schema).artifact
-    for row in distinct(rows):
-        if isinstance(row.content, LabelFailure):
-            yield row.content
-            continue
-        try:
-            requests = [_asked(how, row.content, store) for how in voters]
-        except BadRow as error:
-            yield LabelFailure(
-                id=row.content.id,
-                reason=error.reason,
-                message=f"{row.where}: {error}",
-                metadata=row.content.metadata,
-            )
-            continue
-        said = [_vote(store, request) for request in requests]
-        votes.count(said)
-        given = [vote for vote in said if vote is not None]
-        missing = [
-            _why(store, request, lost)
-            for request, vote in zip(requests, said, strict=True)
-            if vote is None
-        ]
-        unsettled = [failure for failure in missing if not failure.lasting]
-        if 2 * len(given) > len(voters) and not unsettled:
-            signature = electorate([_voter(request) for request in requests], schema)
-            yield majority(given, signature, len(voters))
-        else:
-            yield _undecided(requests[0], len(given), len(voters), unsettled or missing)
-
-
-def _asked(how: LabelTasks, example: Example, store: LabelStore) -> Task:
-    """The judgement that is a voter's vote: of the whole record, or merged of its windows.
+def require_bounds(judges: Sequence[Judge], limits: Limits | None) -> None:
+    """Check, before any spend, that every judge can keep to the budget.
 
     Raises:
-        BadRow: nothing was asked about it.
+        UsageError: the cost of a judge's requests has no upper bound.
     """
-    request = how.task(example)
-    windowed = how.windows_of(request, lambda key: store.get(key) is not None)
-    return windowed.request if windowed else request
+    if limits is not None and limits.budget is not None:
+        for judge in judges:
+            require = getattr(judge, "require_bounds", None)
+            if require is not None:
+                require()
 
 
-def _voter(request: Task) -> Signature:
-    """Who votes: the same for few windows as for many."""
-    signature = request.signature
+@dataclass(frozen=True)
+class _Poll:
+    """Submits the votes on each row and computes the majority."""
+
+    run: Run
+    voters: Sequence[LabelTasks]
+    votes: VoteCounter
+    schema: Artifact
+
+    def submit(self, row: Row) -> list[Pending]:
+        """Submit the votes on a row."""
+        if isinstance(row.content, LabelFailure):
+            return [settled(row.content, "row")]
+        try:
+            pairs = [(voter, voter.task(row.content)) for voter in self.voters]
+            cut = [(voter, task, windows_of(self.run, voter, task)) for voter, task in pairs]
+        except BadRow as error:
+            failure = bad_row(error, f"{row.where}: {error}", row.content)
+            return [settled(failure, "row")]
+        pending = [submit_task(self.run, voter, task, windowed) for voter, task, windowed in cut]
+        tasks = [windowed.task if windowed else task for _, task, windowed in cut]
+        return [joined(pending, lambda outcomes: self._majority(tasks, outcomes))]
+
+    def _majority(self, tasks: Sequence[Task], outcomes: Sequence[Settled]) -> Settled:
+        """Count the votes on one row."""
+        cast = [one.outcome if isinstance(one.outcome, LabelRecord) else None for one in outcomes]
+        self.votes.count(cast)
+        given = [vote for vote in cast if vote is not None]
+        missing = [one.outcome for one in outcomes if isinstance(one.outcome, LabelFailure)]
+        # A lasting failure, such as a refusal, counts as a no. Any other vote may still come and
+        # change the result.
+        unsettled = [failure for failure in missing if not failure.lasting]
+        if 2 * len(given) > len(self.voters) and not unsettled:
+            signature = electorate([_voter(task) for task in tasks], self.schema)
+            return Settled(majority(given, signature, len(self.voters)), "judge")
+        failure = _undecided(tasks[0], len(given), len(self.voters), unsettled or missing)
+        return Settled(failure, "judge")
+
+
+def _voter(task: Task) -> Signature:
+    """Return a voter's signature, whatever the number of windows."""
+    signature = task.signature
     if signature.windows is None:
         return signature
     alike = signature.windows.model_copy(update={"number": 0})
     return signature.model_copy(update={"windows": alike})
 
 
-def _vote(store: LabelStore, request: Task) -> LabelRecord | None:
-    """A stored judgement under the name of the row at hand."""
-    record = store.get(request.key)
-    if not isinstance(record, LabelRecord):
-        return None
-    return record.model_copy(update={"example": request.example})
-
-
-def _why(store: LabelStore, request: Task, lost: dict[str, LabelFailure]) -> LabelFailure:
-    """Why a voter gave no label.
-
-    A failure for good, such as a refusal, is a voter's last word, and counts as a no. One of the
-    network or the budget is none: the vote may still come, and turn the result.
-    """
-    found = lost.get(request.key) or store.failure(request.key)
-    return found or row_failure(request, TOO_FEW_VOTES, "it gave no label", attempts=0)
-
-
 def _undecided(
-    request: Task, given: int, voters: int, missing: Sequence[LabelFailure]
+    task: Task, given: int, voters: int, missing: Sequence[LabelFailure]
 ) -> LabelFailure:
-    """Why a row has no majority: the reason that its voters share, or else that they are few."""
+    """Return the failure of a row without a majority; its reason is that of all missing votes."""
     reasons = {failure.reason for failure in missing}
-    said = missing[-1].message.partition(": ")[2]
-    return row_failure(
-        request,
+    message = missing[-1].message.partition(": ")[2]
+    return task_failure(
+        task,
         reasons.pop() if len(reasons) == 1 else TOO_FEW_VOTES,
-        f"{given} of {voters} votes are there, which does not settle it; a missing one: {said}",
+        f"{given} of {voters} votes are there, which does not settle it; a missing one: {message}",
         attempts=0,
     )
 
 
-def _require_voters(rows: Rows, voters: Sequence[LabelTasks], limits: Limits | None) -> None:
-    """Find out before any spend what would make the votes worthless."""
+def _require_voters(rows: Rows, voters: Sequence[LabelTasks]) -> None:
+    """Check, before any spend, that there are voters and that they differ."""
     if not voters:
         raise UsageError("an ensemble needs a voter")
     asked: dict[str, str] = {}
-    for number, request in enumerate(_first_requests(rows, voters), start=1):
-        if request.key in asked:
+    for number, task in enumerate(_first_tasks(rows, voters), start=1):
+        if task.key in asked:
             raise UsageError(
-                f"vote {number} would be {asked[request.key]}'s again: a judge that is named twice "
+                f"vote {number} would be {asked[task.key]}'s again: a judge that is named twice "
                 "has one vote; let it vote several times by repeating it"
             )
-        asked[request.key] = f"{request.signature.judge}/{request.signature.model}"
-    if limits is not None and limits.budget is not None:
-        for how in voters:
-            require = getattr(how.judge, "require_bounds", None)
-            if require is not None:
-                require()
+        asked[task.key] = f"{task.signature.judge}/{task.signature.model}"
 
 
-def _first_requests(rows: Rows, voters: Sequence[LabelTasks]) -> list[Task]:
-    """What the voters would be asked of the first row that can be asked about."""
+def _first_tasks(rows: Rows, voters: Sequence[LabelTasks]) -> list[Task]:
+    """Return the voters' tasks for the first row that has any."""
     for row in rows:
-        if not isinstance(row.content, LabelFailure):
+        if isinstance(row.content, Example):
             with suppress(BadRow):
-                return [how.task(row.content) for how in voters]
+                return [voter.task(row.content) for voter in voters]
     return []
-
-
-class _Round:
-    """Passes on what one voter costs, and not its outcomes: people are told of the majority's."""
-
-    def __init__(self, watcher: Watcher | None, purse: Purse) -> None:
-        self._watcher, self._purse = watcher, purse
-
-    def begin(self, rows: int, repeated: int) -> None:
-        """Nothing: rows are told of once."""
-
-    def seen(self, outcome: AnyOutcome, origin: Origin) -> None:
-        """Nothing: it is a vote."""
-
-    def paid(self, outcome: AnyOutcome) -> None:
-        """Pass on."""
-        if self._watcher:
-            self._watcher.paid(outcome)
-
-    def ended(self, spent: Budget) -> None:
-        """Add up."""
-        self._purse.pay(spent)
-
-    def notice(self, text: str) -> None:
-        """Pass on."""
-        if self._watcher:
-            self._watcher.notice(text)

@@ -101,11 +101,11 @@ class Windowed:
     """A record that is judged in windows.
 
     Attributes:
-        request: what the merged label answers: the whole record, under a key of its own.
-        parts: a request for each window, in reading order.
+        task: what the merged label answers: the whole record, under a key of its own.
+        parts: a task for each window, in reading order.
     """
 
-    request: Task
+    task: Task
     parts: tuple[Task, ...]
 
     def merged(self, records: Sequence[LabelRecord]) -> LabelRecord:
@@ -115,13 +115,13 @@ class Windowed:
             records: those of the parts, in any order.
         """
         ordered = sorted(records, key=lambda record: position(record.example.document_keys()[0]))
-        example = self.request.example
+        example = self.task.example
         return LabelRecord(
-            key=self.request.key,
+            key=self.task.key,
             example=example,
             label=merge([record.label for record in ordered], example),
             normalised=dict(sum((Counter(record.normalised) for record in ordered), Counter())),
-            signature=self.request.signature,
+            signature=self.task.signature,
             reply=_facts([record.reply for record in ordered]),
             scores=_scores([record.scores for record in ordered]),
         )
@@ -135,7 +135,7 @@ class Windowed:
 # -- cutting --------------------------------------------------------------------------------------
 
 
-def cut(request: Task, room: Room, counter: TokenCounter = COUNTER) -> Windowed | None:
+def cut(task: Task, room: Room, counter: TokenCounter = COUNTER) -> Windowed | None:
     """Cut a record into as few windows as there is room for; ``None`` where it fits as it is.
 
     The same for the same record, room and counter. Texts are counted line by line, which comes out
@@ -144,21 +144,21 @@ def cut(request: Task, room: Room, counter: TokenCounter = COUNTER) -> Windowed 
     Raises:
         BadRow: a sentence, or what goes with every window, leaves no room (``too_long``).
     """
-    schema = _text(request.schema)
-    texts = [{"content": message["content"]} for message in request.messages]
+    schema = _text(task.schema)
+    texts = [{"content": message["content"]} for message in task.messages]
     if request_tokens_at_most(counter, texts, schema) <= room.whole:
         return None  # without counting
-    costs = [_line_tokens(s.key, s.text, counter) for s in request.example.document_sentences()]
-    frame = _frame_tokens(request, schema, counter)
+    costs = [_line_tokens(s.key, s.text, counter) for s in task.example.document_sentences()]
+    frame = _frame_tokens(task, schema, counter)
     if frame + sum(costs) <= room.whole:
         return None
-    _refuse_uncuttable(request.example, frame, costs, room.window)
+    _refuse_uncuttable(task.example, frame, costs, room.window)
     ends = list(_packed(costs, room.window - frame))
-    parts = [_part(request, start, end) for start, end in zip([0, *ends[:-1]], ends, strict=True)]
+    parts = [_part(task, start, end) for start, end in zip([0, *ends[:-1]], ends, strict=True)]
     facts = Windows(number=len(parts), limit=room.window, version=VERSION)
-    signature = request.signature.model_copy(update={"windows": facts})
-    key = label_key(request.example, signature)
-    return Windowed(replace(request, key=key, signature=signature), tuple(parts))
+    signature = task.signature.model_copy(update={"windows": facts})
+    key = label_key(task.example, signature)
+    return Windowed(replace(task, key=key, signature=signature), tuple(parts))
 
 
 def _refuse_uncuttable(example: KeyedExample, frame: int, costs: Sequence[int], limit: int) -> None:
@@ -195,18 +195,18 @@ def _packed(costs: Iterable[int], room: int) -> Iterator[int]:
     yield place + 1
 
 
-def _part(request: Task, start: int, end: int) -> Task:
-    """The request for the document sentences from one place to another."""
-    documents = request.example.documents
+def _part(task: Task, start: int, end: int) -> Task:
+    """The task for the document sentences from one place to another."""
+    documents = task.example.documents
     firsts = [0, *accumulate(map(len, documents))]
     kept = tuple(
         document[max(0, start - first) : max(0, end - first)]
         for first, document in zip(firsts, documents, strict=False)
     )
-    example = request.example.model_copy(update={"documents": kept})
-    signature = request.signature.model_copy(update={"part": VERSION})
+    example = task.example.model_copy(update={"documents": kept})
+    signature = task.signature.model_copy(update={"part": VERSION})
     key = label_key(example, signature)
-    return replace(request, key=key, example=example, signature=signature)
+    return replace(task, key=key, example=example, signature=signature)
 
 
 def _line_tokens(key: str, text: str, counter: TokenCounter) -> int:
@@ -214,11 +214,11 @@ def _line_tokens(key: str, text: str, counter: TokenCounter) -> int:
     return counter.count(sentence_line(key, text)) + 1
 
 
-def _frame_tokens(request: Task, schema: str, counter: TokenCounter) -> int:
+def _frame_tokens(task: Task, schema: str, counter: TokenCounter) -> int:
     """Tokens of all of a prompt but the document sentences, whatever marker its fence gets."""
-    example = request.example.model_copy(update={"documents": ()})
-    sign = marker(example, reference=request.prompt.shows_reference)
-    messages = request.prompt.render(example)
+    example = task.example.model_copy(update={"documents": ()})
+    sign = marker(example, reference=task.prompt.shows_reference)
+    messages = task.prompt.render(example)
     signs = sum(message["content"].count(sign) for message in messages)
     unsigned = [{"content": message["content"].replace(sign, "")} for message in messages]
     return request_tokens(counter, unsigned, schema) + signs * _MARKER_TOKENS

@@ -22,7 +22,7 @@ from labeler.judges.openai.failures import RULES
 from labeler.judges.openai.health import MOST_GIVEN_UP, MOST_REJECTED
 from labeler.judges.openai.spec import OpenAISpec
 from labeler.judges.traffic.traffic import Limits
-from labeler.labeling.pipeline import GRACE_SECONDS
+from labeler.labeling.run import GRACE_SECONDS
 from labeler.labels.profiles import PROFILES
 from labeler.labels.rubrics import CRITERIA
 from labeler.sentences.splitting import SPLITTERS

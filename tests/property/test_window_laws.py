@@ -157,8 +157,8 @@ def test_the_same_record_is_always_cut_alike(case: tuple[Task, Room, Windowed]) 
     again = cut(asked, room)
     assert again is not None
     assert [part.key for part in again.parts] == [part.key for part in found.parts]
-    assert again.request.key == found.request.key
-    assert len({asked.key, found.request.key, *(part.key for part in found.parts)}) == 2 + len(
+    assert again.task.key == found.task.key
+    assert len({asked.key, found.task.key, *(part.key for part in found.parts)}) == 2 + len(
         found.parts
     )
 

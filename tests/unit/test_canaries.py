@@ -15,6 +15,7 @@ from labeler.errors import UsageError
 from labeler.judges.judge import UnusableAnswer
 from labeler.judges.task import JudgeReply, Task
 from labeler.judges.traffic.budget import Budget
+from labeler.labeling.cache import Origin
 from labeler.labeling.canaries import (
     DOCUMENT_FACTS,
     DOCUMENT_ORDER,
@@ -27,7 +28,8 @@ from labeler.labeling.canaries import (
     planted_in,
     verdict_on,
 )
-from labeler.labeling.pipeline import Origin, Watcher, label_rows
+from labeler.labeling.pipeline import label_rows
+from labeler.labeling.run import RunListener
 from labeler.labeling.tasks import label_tasks
 from labeler.labels.answers import GPTLabelingOutput
 from labeler.labels.record import (
@@ -56,7 +58,7 @@ def asked(number: int) -> Task:
 
 def twins(canaries: Canaries, count: int = MANY) -> list[Task]:
     """The twins of many requests."""
-    return [twin for n in range(count) if (twin := canaries.twin_of(asked(n)))]
+    return [twin for n in range(count) if (twin := canaries.perturbed(asked(n)))]
 
 
 def planted_keys(example: KeyedExample) -> tuple[str, str, bool]:
@@ -93,8 +95,8 @@ def test_another_seed_chooses_anew() -> None:
 def test_a_run_asks_once_for_the_twin_of_equal_rows() -> None:
     """They are one judgement, and so is their twin."""
     canaries = Canaries(1)
-    assert canaries.twin_of(asked(1)) is not None
-    assert canaries.twin_of(asked(1)) is None
+    assert canaries.perturbed(asked(1)) is not None
+    assert canaries.perturbed(asked(1)) is None
 
 
 def test_half_of_the_twins_give_orders() -> None:
@@ -137,7 +139,7 @@ def test_a_twin_is_the_record_and_two_sentences() -> None:
 def test_a_twin_has_a_key_and_a_signature_of_its_own() -> None:
     """It can be stored beside the record, and never be mistaken for it."""
     original = asked(1)
-    twin = Canaries(1).twin_of(original)
+    twin = Canaries(1).perturbed(original)
     assert twin is not None
     assert twin.key != original.key
     assert twin.key == label_key(twin.example, twin.signature)
@@ -230,11 +232,11 @@ def run(
     judge: CountingJudge,
     canaries: Canaries | None,
     store: LabelStore,
-    watcher: Watcher | None = None,
+    watcher: RunListener | None = None,
 ) -> list[Outcome]:
     """Label twenty rows."""
     how = label_tasks(judge)
-    run = label_rows(RowSequence(rows()), how, store, canaries=canaries, watcher=watcher)
+    run = label_rows(RowSequence(rows()), how, store, canaries=canaries, listener=watcher)
     return list(records_of(run, "label"))
 
 
@@ -358,19 +360,19 @@ class Payer:
     def __init__(self) -> None:
         self.tokens: list[int] = []
 
-    def begin(self, rows: int, repeated: int) -> None:
+    def on_start(self, rows: int, repeated: int) -> None:
         """Nothing to learn."""
 
-    def seen(self, outcome: AnyOutcome, origin: Origin) -> None:
+    def on_result(self, outcome: AnyOutcome, origin: Origin) -> None:
         """Nothing to learn."""
 
-    def ended(self, spent: Budget) -> None:
+    def on_finish(self, spent: Budget) -> None:
         """Nothing to learn."""
 
-    def notice(self, text: str) -> None:
+    def on_notice(self, text: str) -> None:
         """Nothing to learn."""
 
-    def paid(self, outcome: AnyOutcome) -> None:
+    def on_judged(self, outcome: AnyOutcome) -> None:
         """Remember the tokens."""
         usage = outcome.usage if outcome.kind == "failure" else outcome.reply.usage
         self.tokens.append(usage.prompt_tokens if usage else 0)

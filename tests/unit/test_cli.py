@@ -21,7 +21,7 @@ from labeler.cli import app
 from labeler.judges.judge import JUDGES
 from labeler.judges.traffic.limits import Limits
 from labeler.labeling.options import LabelOptions
-from labeler.labeling.pipeline import DEFAULT_CONCURRENCY
+from labeler.labeling.run import DEFAULT_CONCURRENCY
 from labeler.labels import resources
 from labeler.labels.profiles import DEFAULT_PROFILE
 from labeler.sentences.characters import visible

@@ -12,10 +12,10 @@ import pytest
 import labeler
 from fakes import CountingJudge, agreeable
 from labeler.errors import JudgeError
+from labeler.integrations import opentelemetry as tracing
 from labeler.judges.judge import UnusableAnswer
 from labeler.judges.openai.spec import OpenAISpec
 from labeler.judges.task import JudgeReply, Task
-from labeler.labeling import tracing
 from labeler.labels.record import LabelFailure, LabelRecord, ReplyFacts, Usage
 from labeler.sentences.example import Frozen
 
@@ -144,7 +144,7 @@ def test_a_judge_call_is_a_span_by_the_conventions(log: Log) -> None:
         "labeler.prompt": "trace/v1",
         "labeler.schema": "label-trace/v1",
         "labeler.key": record.key,
-        "labeler.labels.record.digest": tracing.digest_of_id("secret-id"),
+        "labeler.record.digest": tracing.digest_of_id("secret-id"),
         "labeler.attempts": 3,
         "labeler.reasks": 1,
     }
@@ -193,7 +193,7 @@ def test_ids_are_shown_where_that_is_asked_for(log: Log, monkeypatch: pytest.Mon
     monkeypatch.setattr(tracing._Privacy, "ids_shown", False)
     tracing.show_record_ids()
     labelled(CountingJudge())
-    assert log.spans[0].attributes["labeler.labels.record.id"] == "secret-id"
+    assert log.spans[0].attributes["labeler.record.id"] == "secret-id"
 
 
 def unusable(_: Task) -> JudgeReply[Frozen]:

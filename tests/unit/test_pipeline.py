@@ -29,7 +29,7 @@ from labeler.errors import (
 from labeler.judges.judge import UnusableAnswer
 from labeler.judges.task import JudgeReply, Task
 from labeler.judges.traffic.budget import Budget
-from labeler.labeling.pipeline import Origin
+from labeler.labeling.cache import Origin
 from labeler.labels.record import (
     AnyOutcome,
     AnyRecord,
@@ -75,23 +75,23 @@ class Watch:
         self.notices: list[str] = []
         self.paid_for: list[str] = []
 
-    def begin(self, rows: int, repeated: int) -> None:
+    def on_start(self, rows: int, repeated: int) -> None:
         """Remember the totals."""
         self.total, self.repeated = rows, repeated
 
-    def seen(self, outcome: AnyOutcome, origin: Origin) -> None:
+    def on_result(self, outcome: AnyOutcome, origin: Origin) -> None:
         """Remember the origin."""
         del outcome
         self.origins.append(origin)
 
-    def paid(self, outcome: AnyOutcome) -> None:
+    def on_judged(self, outcome: AnyOutcome) -> None:
         """Remember who was asked about."""
         self.paid_for.append(outcome.id)
 
-    def ended(self, spent: Budget) -> None:
+    def on_finish(self, spent: Budget) -> None:
         """Nothing to learn."""
 
-    def notice(self, text: str) -> None:
+    def on_notice(self, text: str) -> None:
         """Remember what was said."""
         self.notices.append(text)
 
@@ -475,8 +475,8 @@ def test_a_row_that_another_run_asks_for_is_waited_for() -> None:
             lease.release()
 
     class Impatient(Watch):
-        def notice(self, text: str) -> None:
-            super().notice(text)
+        def on_notice(self, text: str) -> None:
+            super().on_notice(text)
             finish()
 
     watch = Impatient()
@@ -496,9 +496,9 @@ def test_rows_that_change_under_way_are_noticed(tmp_path: Path) -> None:
     class Growing(Watch):
         """Adds a row once the first pass."""
 
-        def begin(self, rows: int, repeated: int) -> None:
+        def on_start(self, rows: int, repeated: int) -> None:
             """Write another row."""
-            super().begin(rows, repeated)
+            super().on_start(rows, repeated)
             with path.open("a") as file:
                 file.write(json.dumps(row(1)) + "\n")
 

@@ -16,7 +16,7 @@ from labeler.judges.judge import UnusableAnswer
 from labeler.judges.replay import ReplayJudge
 from labeler.judges.task import JudgeReply, Task
 from labeler.judges.traffic.budget import Budget
-from labeler.labeling.pipeline import Origin
+from labeler.labeling.cache import Origin
 from labeler.labels.criteria import Criterion
 from labeler.labels.record import AnyOutcome, LabelFailure, ScoreOutcome, ScoreRecord, StepsRecord
 from labeler.sentences.example import Frozen
@@ -201,22 +201,22 @@ class Watch:
         self.notices: list[str] = []
         self.spent: list[Budget] = []
 
-    def begin(self, rows: int, repeated: int) -> None:
+    def on_start(self, rows: int, repeated: int) -> None:
         """Keep the counts."""
         self.begun.append((rows, repeated))
 
-    def seen(self, outcome: AnyOutcome, origin: Origin) -> None:
+    def on_result(self, outcome: AnyOutcome, origin: Origin) -> None:
         """Keep who it was about."""
         self.told.append(f"{outcome.id} {origin}")
 
-    def paid(self, outcome: AnyOutcome) -> None:
+    def on_judged(self, outcome: AnyOutcome) -> None:
         """Nothing to learn."""
 
-    def ended(self, spent: Budget) -> None:
+    def on_finish(self, spent: Budget) -> None:
         """Keep what it cost."""
         self.spent.append(spent)
 
-    def notice(self, text: str) -> None:
+    def on_notice(self, text: str) -> None:
         """Keep it."""
         self.notices.append(text)
 

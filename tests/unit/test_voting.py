@@ -17,7 +17,7 @@ from labeler.errors import JudgeError, UsageError
 from labeler.judges.judge import JudgeSpec, UnusableAnswer
 from labeler.judges.openai.judge import OpenAIJudge
 from labeler.judges.task import JudgeReply, Task
-from labeler.labeling.pipeline import admit_reply
+from labeler.labeling.failures import record_or_failure
 from labeler.labeling.votes import TOO_FEW_VOTES
 from labeler.labeling.voting import electorate, majority
 from labeler.labels.answers import GPTLabelingOutput
@@ -33,7 +33,7 @@ SCHEMA = load_schema("label-trace/v1").artifact
 def vote(number: int, label: GPTLabelingOutput) -> LabelRecord:
     """One judge's record of the same sentences."""
     asked = request(spec=JudgeSpec(judge="test", model=f"m{number}"))
-    record = admit_reply(asked, JudgeReply(label))
+    record = record_or_failure(asked, JudgeReply(label))
     assert isinstance(record, LabelRecord)
     return record
 
@@ -139,7 +139,7 @@ def test_votes_on_different_sentences_are_refused() -> None:
     """So are too few votes."""
     one = vote(0, output())
     asked = request(keyed_example(question="Another one?"))
-    other = admit_reply(asked, JudgeReply(output()))
+    other = record_or_failure(asked, JudgeReply(output()))
     assert isinstance(other, LabelRecord)
     signature = electorate([one.signature, other.signature], SCHEMA)
     with pytest.raises(UsageError, match="different sentences"):

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from labeler.api import iter_labels
 from labeler.judges.openai.judge import OpenAIJudge
 from labeler.judges.traffic.budget import Budget
-from labeler.labeling.pipeline import Origin
+from labeler.labeling.cache import Origin
 from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord, Outcome
 from labeler.store.memory import MemoryStore
 from wire.clients import comes_true
@@ -54,21 +54,21 @@ class Watch:
         self.notices: list[str] = []
         self.origins: list[Origin] = []
 
-    def begin(self, rows: int, repeated: int) -> None:
+    def on_start(self, rows: int, repeated: int) -> None:
         """Nothing to learn."""
 
-    def seen(self, outcome: AnyOutcome, origin: Origin) -> None:
+    def on_result(self, outcome: AnyOutcome, origin: Origin) -> None:
         """Remember where an outcome came from."""
         del outcome
         self.origins.append(origin)
 
-    def paid(self, outcome: AnyOutcome) -> None:
+    def on_judged(self, outcome: AnyOutcome) -> None:
         """Nothing to learn."""
 
-    def ended(self, spent: Budget) -> None:
+    def on_finish(self, spent: Budget) -> None:
         """Nothing to learn."""
 
-    def notice(self, text: str) -> None:
+    def on_notice(self, text: str) -> None:
         """Remember what was said."""
         self.notices.append(text)
 

@@ -34,7 +34,7 @@ from labeler.judges.embedded.judge import EmbeddedJudge
 from labeler.judges.openai.judge import OpenAIJudge
 from labeler.judges.pricing import given_price
 from labeler.judges.task import JudgeReply
-from labeler.labeling.pipeline import admit_reply
+from labeler.labeling.failures import record_or_failure
 from labeler.labeling.tasks import LabelTasks, label_tasks
 from labeler.labels.record import LabelFailure, LabelRecord, Outcome, ReplyFacts, Usage
 from labeler.sentences.example import Example
@@ -283,7 +283,7 @@ def test_an_answer_that_breaks_the_contract_fails_as_online(
         collect(provider, tmp_path / "batch")
         example = next(iter(open_rows(given))).content
         assert isinstance(example, Example)
-        told = admit_reply(how(provider).task(example), JudgeReply(answer, facts))
+        told = record_or_failure(how(provider).task(example), JudgeReply(answer, facts))
     assert isinstance(told, LabelFailure)
     assert stored(tmp_path / "batch")[1] == [told]
 

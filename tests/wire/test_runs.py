@@ -187,14 +187,14 @@ def test_a_server_that_goes_and_comes_back_is_waited_for() -> None:
     later = Provider(port=port)
 
     class Waiting(Watch):
-        def notice(self, text: str) -> None:
-            super().notice(text)
+        def on_notice(self, text: str) -> None:
+            super().on_notice(text)
             if text.startswith(AWAY):
                 later.__enter__()
                 came.set()
 
-        def seen(self, *told: Any) -> None:
-            super().seen(*told)
+        def on_result(self, *told: Any) -> None:
+            super().on_result(*told)
             if len(self.origins) == 10:
                 earlier.__exit__()
 

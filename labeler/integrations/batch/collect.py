@@ -49,7 +49,7 @@ from labeler.integrations.batch.status import require_batches
 from labeler.integrations.batch.submit import send
 from labeler.judges.pricing import Price
 from labeler.judges.task import JudgeReply
-from labeler.labeling.pipeline import UNSTORABLE, admit_reply, row_failure
+from labeler.labeling.failures import UNSTORABLE, record_or_failure, task_failure
 from labeler.labels.record import LabelFailure
 from labeler.sentences.example import Frozen
 from labeler.store.disk import DiskStore
@@ -438,7 +438,7 @@ class _PartCollector:
                 self.results.labelled -= 1
                 attempts = requests[key].history.attempts + 1
                 self._fail(
-                    row_failure(
+                    task_failure(
                         requests[key].task,
                         UNSTORABLE,
                         str(error),
@@ -451,7 +451,7 @@ class _PartCollector:
                 written.result()
 
     def _label(self, request: BatchRequest, reply: JudgeReply[Frozen]) -> None:
-        outcome = admit_reply(request.task, reply)
+        outcome = record_or_failure(request.task, reply)
         if not isinstance(outcome, LabelFailure):
             self.results.labelled += 1
             self._saved.append((outcome.key, self._store.put(outcome)))
@@ -460,7 +460,7 @@ class _PartCollector:
 
     def _give_up(self, request: BatchRequest, result: AnswerResult, why: NoLabel) -> None:
         self._fail(
-            row_failure(
+            task_failure(
                 request.task,
                 why.reason,
                 why.message,

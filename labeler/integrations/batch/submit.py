@@ -184,7 +184,7 @@ class _Selection:
         if windowed is None:
             return (request,)
         # A merged label stands for all of its windows.
-        return (windowed.request,) if self._known(windowed.request.key) else windowed.parts
+        return (windowed.task,) if self._known(windowed.task.key) else windowed.parts
 
     def _is_known(self, key: str) -> bool:
         return key in self.pending or self._store.get(key) is not None

@@ -1,18 +1,15 @@
-"""From rows to how like its question each response keeps: questions are written, then compared.
+"""Answer relevancy by similarity: a judge writes questions, then an embedder compares them.
 
-First the judge writes questions for every response, and all of them are stored. Then the texts are
-embedded, many in one request, and each vector is stored. Either is paid for once: whoever changes
-the embedder pays for no questions, and who runs it again pays for nothing.
+All questions are written and stored before any text is embedded. Each vector is stored too: a run
+with another embedder pays for no questions, and a repeated run pays for nothing.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from concurrent.futures import Future
-from contextlib import closing
-from dataclasses import replace
-from decimal import Decimal
+from dataclasses import dataclass
 from itertools import islice
 from tempfile import SpooledTemporaryFile
 
@@ -22,20 +19,13 @@ from labeler.errors import JudgeError, UsageError
 from labeler.integrations.embeddings.cache import Found, Shelf
 from labeler.integrations.embeddings.questioning import QuestionsTasks
 from labeler.judges.judge import require_answers
-from labeler.judges.traffic.budget import Budget
 from labeler.judges.traffic.traffic import Limits, Traffic
-from labeler.labeling.engine import Engine
-from labeler.labeling.pipeline import (
-    DEFAULT_CONCURRENCY,
-    GRACE_SECONDS,
-    Origin,
-    Watcher,
-    label_rows,
-)
+from labeler.labeling.cache import CallTracer, no_tracing
+from labeler.labeling.pipeline import run_tasks
+from labeler.labeling.run import DEFAULT_CONCURRENCY, Run, RunListener
 from labeler.labels.questions import Similarity
 from labeler.labels.record import (
     OUTCOME,
-    AnyOutcome,
     LabelFailure,
     QuestionsOutcome,
     QuestionsRecord,
@@ -44,38 +34,38 @@ from labeler.labels.record import (
 from labeler.labels.vectors import Vector, cosine
 from labeler.store.protocol import LabelStore
 
-_TOGETHER = 32
-"""Rows whose texts are embedded together: about as many texts as go into one request."""
+_ROWS_PER_BATCH = 32
+"""Rows embedded together: their texts fill about one request."""
 _REQUESTS = 4
 """Embedding requests in flight at most: each carries a hundred texts and takes a moment."""
 _IN_MEMORY = 32 * 2**20
-"""Bytes of written questions, rows included, that wait in memory; more wait in a file."""
-_NOTHING = Decimal("1E-12")
-"""A budget that nothing fits into: limits know no budget of 0."""
+"""Bytes of questions records kept in memory; more go to a temporary file."""
 
 
 def compare_rows(
     rows: Rows,
-    how: QuestionsTasks,
+    factory: QuestionsTasks,
     store: LabelStore,
     shelf: Shelf,
     *,
     concurrency: int = DEFAULT_CONCURRENCY,
     limits: Limits | None = None,
     retry_failed: bool = False,
-    watcher: Watcher | None = None,
+    listener: RunListener | None = None,
+    trace: CallTracer = no_tracing,
 ) -> Generator[QuestionsOutcome, None, None]:
-    """Compare each row's question with those that its response would reply to, in input order.
+    """Compare each row's question with those that its response answers, in input order.
 
     Args:
-        rows: what is compared.
-        how: judge and splitter.
-        store: where written questions are looked up and saved.
-        shelf: where vectors come from.
-        concurrency: requests to the judge in flight at most.
-        limits: what else holds requests back; a budget is one for judge and embedder together.
-        retry_failed: ask again where the store holds a lasting failure.
-        watcher: told how the questions go.
+        rows: rows to compare.
+        factory: builds the tasks for questions.
+        store: where questions are looked up and saved.
+        shelf: makes and stores vectors.
+        concurrency: requests in flight at most.
+        limits: further limits on requests; judge and embedder share the budget.
+        retry_failed: whether to repeat tasks with a lasting failure in the store.
+        listener: receives the events of the questions.
+        trace: traces each judge call.
 
     Raises:
         FatalJudgeError: no question can be written, or no text embedded.
@@ -83,116 +73,75 @@ def compare_rows(
         StoreError: a store cannot be read or written.
         UsageError: the rows cannot be read, or two share an id and differ.
     """
-    require_answers(how.judge, how.kind)
-    limits, meter = limits or Limits(), _Meter(watcher)
-    if limits.budget is not None and shelf.embedder.price is None:
+    require_answers(factory.judge, factory.kind)
+    if limits is not None and limits.budget is not None and shelf.embedder.price is None:
         raise UsageError(
             f"a budget needs a price, and none is known for embedder {shelf.embedder.spec}: give "
             "one (--embedding-price), or use an embedder that costs nothing"
         )
-    with SpooledTemporaryFile(_IN_MEMORY, "w+", encoding="utf-8", newline="\n") as written:
-        with closing(
-            label_rows(
-                rows,
-                how,
-                store,
-                concurrency=concurrency,
-                limits=limits,
-                retry_failed=retry_failed,
-                watcher=meter,
-            )
-        ) as asking:
-            written.writelines(to_line(outcome) + "\n" for outcome in asking)
+    with (
+        SpooledTemporaryFile(_IN_MEMORY, "w+", encoding="utf-8", newline="\n") as written,
+        Run(
+            store,
+            concurrency=concurrency,
+            limits=limits,
+            retry_failed=retry_failed,
+            listener=listener,
+            trace=trace,
+        ) as run,
+    ):
+        outcomes = run_tasks(run, rows, [factory])
+        written.writelines(to_line(outcome) + "\n" for outcome in outcomes)
         written.seek(0)
-        outcomes = records_of(map(OUTCOME.validate_json, written), "questions")
-        yield from _compared(outcomes, shelf, meter.left(limits), meter.notice)
+        shelf.work.spent = run.budget.rest()
+        traffic = run.traffic_for(shelf.embedder, _REQUESTS, shelf.work.spent)
+        questions = records_of(map(OUTCOME.validate_json, written), "questions")
+        yield from _Comparison(run, shelf, traffic).compared(questions)
 
 
-class _Meter:
-    """Passes on what a run tells, and keeps what its requests cost.
+@dataclass(frozen=True)
+class _Comparison:
+    """Embeds the questions of a run and compares them."""
 
-    Args:
-        watcher: whom it is passed on to.
-    """
+    run: Run
+    shelf: Shelf
+    traffic: Traffic
 
-    def __init__(self, watcher: Watcher | None) -> None:
-        self._watcher = watcher
-        self._spent = Decimal(0)
-
-    def left(self, limits: Limits) -> Limits:
-        """What the limits still allow."""
-        if limits.budget is None:
-            return limits
-        return replace(limits, budget=max(limits.budget - self._spent, _NOTHING))
-
-    def begin(self, rows: int, repeated: int) -> None:
-        if self._watcher:
-            self._watcher.begin(rows, repeated)
-
-    def seen(self, outcome: AnyOutcome, origin: Origin) -> None:
-        if self._watcher:
-            self._watcher.seen(outcome, origin)
-
-    def paid(self, outcome: AnyOutcome) -> None:
-        if self._watcher:
-            self._watcher.paid(outcome)
-
-    def ended(self, spent: Budget) -> None:
-        self._spent = spent.spent
-        if self._watcher:
-            self._watcher.ended(spent)
-
-    def notice(self, text: str) -> None:
-        if self._watcher:
-            self._watcher.notice(text)
-
-
-def _compared(
-    outcomes: Iterator[QuestionsOutcome],
-    shelf: Shelf,
-    limits: Limits,
-    notice: Callable[[str], None],
-) -> Generator[QuestionsOutcome, None, None]:
-    """Embed the texts of some rows at a time, a few times ahead of what is yielded."""
-    traffic = Traffic(_REQUESTS, limits, notice=notice)
-    shelf.work.spent = traffic.budget
-    engine = Engine(traffic, grace=GRACE_SECONDS, last=shelf.embedder.aclose)
-    waiting: deque[tuple[list[QuestionsOutcome], Future[Found]]] = deque()
-    try:
-        while together := list(islice(outcomes, _TOGETHER)):
-            waiting.append((together, _vectors(engine, shelf, together)))
+    def compared(
+        self, outcomes: Iterator[QuestionsOutcome]
+    ) -> Generator[QuestionsOutcome, None, None]:
+        """Embed some rows at a time, a few batches ahead of the outcomes."""
+        waiting: deque[tuple[list[QuestionsOutcome], Future[Found]]] = deque()
+        while batch := list(islice(outcomes, _ROWS_PER_BATCH)):
+            waiting.append((batch, self._vectors(batch)))
             while waiting and (waiting[0][1].done() or len(waiting) > 2 * _REQUESTS):
-                yield from _told(*waiting.popleft(), engine, shelf)
+                yield from self._finished(*waiting.popleft())
         while waiting:
-            yield from _told(*waiting.popleft(), engine, shelf)
-    finally:
-        engine.stop()
+            yield from self._finished(*waiting.popleft())
 
+    def _vectors(self, outcomes: Iterable[QuestionsOutcome]) -> Future[Found]:
+        """Embed the texts of some rows, each text once."""
+        texts = dict.fromkeys(
+            text
+            for outcome in outcomes
+            if isinstance(outcome, QuestionsRecord)
+            for text in _texts(outcome)
+        )
+        return self.run.submit_job(lambda: self.shelf.vectors(texts), self.traffic)
 
-def _vectors(engine: Engine, shelf: Shelf, outcomes: Iterable[QuestionsOutcome]) -> Future[Found]:
-    """Have the texts of some rows embedded, each once."""
-    texts = dict.fromkeys(
-        text
-        for outcome in outcomes
-        if isinstance(outcome, QuestionsRecord)
-        for text in _texts(outcome)
-    )
-    return engine.submit(lambda: shelf.vectors(texts))
-
-
-def _told(
-    outcomes: list[QuestionsOutcome], vectors: Future[Found], engine: Engine, shelf: Shelf
-) -> Iterator[QuestionsOutcome]:
-    found = engine.wait(vectors)
-    for outcome in outcomes:
-        if isinstance(outcome, LabelFailure):
-            yield outcome
-        else:
-            yield _with_similarity(outcome, found, shelf)
+    def _finished(
+        self, outcomes: list[QuestionsOutcome], vectors: Future[Found]
+    ) -> Iterator[QuestionsOutcome]:
+        found = self.run.wait(vectors)
+        for outcome in outcomes:
+            if isinstance(outcome, LabelFailure):
+                yield outcome
+            else:
+                yield _with_similarity(outcome, found, self.shelf)
 
 
 def _with_similarity(record: QuestionsRecord, found: Found, shelf: Shelf) -> QuestionsOutcome:
-    """A record with the cosines of its questions, or why there are none."""
+    """Return a record with the cosines of its questions, or a failure."""
     vectors: list[Vector] = []
     for text in _texts(record):
         vector = found[text]
@@ -213,7 +162,7 @@ def _with_similarity(record: QuestionsRecord, found: Found, shelf: Shelf) -> Que
 
 
 def _texts(record: QuestionsRecord) -> list[str]:
-    """The question that was asked, then those that were written."""
+    """Return the row's question, then the generated ones."""
     return [record.example.question, *record.answer.questions]
 
 

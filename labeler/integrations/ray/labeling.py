@@ -23,6 +23,7 @@ from labeler.data.lines import open_bytes
 from labeler.data.rows import RowPart
 from labeler.errors import FatalJudgeError, LabelerError, RunPaused, StoreError, UsageError
 from labeler.integrations.batch.folder import PendingKeys
+from labeler.integrations.opentelemetry import judge_call
 from labeler.integrations.ray.filesystem import folder_of, put_table
 from labeler.integrations.ray.parts import Part, anywhere, read_part
 from labeler.integrations.ray.shards import ShardStore
@@ -30,7 +31,9 @@ from labeler.integrations.ray.shares import LOST, LOST_AFTER, Sharing, shared
 from labeler.judges.judge import Judge
 from labeler.judges.traffic.budget import Budget
 from labeler.judges.traffic.traffic import Limits
-from labeler.labeling.pipeline import DEFAULT_CONCURRENCY, Origin, label_rows
+from labeler.labeling.cache import Origin
+from labeler.labeling.pipeline import label_rows
+from labeler.labeling.run import DEFAULT_CONCURRENCY
 from labeler.labeling.tasks import LabelTasks, label_tasks
 from labeler.labels.profiles import DEFAULT_PROFILE
 from labeler.labels.record import AnyOutcome, LabelFailure, Usage
@@ -182,13 +185,13 @@ class _Counting:
     """Whether there are failures that asking again may mend."""
     lasting: bool = False
 
-    def begin(self, rows: int, repeated: int) -> None:
+    def on_start(self, rows: int, repeated: int) -> None:
         """Told of before any spend."""
 
-    def notice(self, text: str) -> None:
+    def on_notice(self, text: str) -> None:
         """Told what the run waits for; a worker has nobody to tell."""
 
-    def seen(self, outcome: AnyOutcome, origin: Origin) -> None:
+    def on_result(self, outcome: AnyOutcome, origin: Origin) -> None:
         """Count an outcome."""
         self.report.rows += 1
         if not isinstance(outcome, LabelFailure):
@@ -200,7 +203,7 @@ class _Counting:
         self.lasting |= outcome.lasting
         self.retried |= origin != "row" and not outcome.lasting
 
-    def paid(self, outcome: AnyOutcome) -> None:
+    def on_judged(self, outcome: AnyOutcome) -> None:
         """Count what an outcome took."""
         if isinstance(outcome, LabelFailure):
             took: Any = outcome
@@ -213,7 +216,7 @@ class _Counting:
         report.completion_tokens += usage.completion_tokens
         report.cached_tokens += usage.cached_tokens
 
-    def ended(self, spent: Budget) -> None:
+    def on_finish(self, spent: Budget) -> None:
         """Learn what it cost."""
         self.report.known += spent.known
         self.report.doubtful += spent.doubtful
@@ -259,7 +262,8 @@ def label_batch(
         limits=limits,
         retry_failed=work.retry_failed,
         in_batch=PendingKeys(work.store),
-        watcher=counting,
+        listener=counting,
+        trace=judge_call,
     )
     return pa.Table.from_pylist([row_of(outcome) for outcome in outcomes], schema=SCHEMA)
 

@@ -31,6 +31,10 @@ class Budget:
         """What counts against the cap."""
         return self.known + self.doubtful
 
+    def rest(self) -> Budget:
+        """Return a budget of what is left of this one."""
+        return Budget(None if self.cap is None else max(self.cap - self.spent, Decimal(0)))
+
     def reserve(self, worst: Decimal) -> bool:
         """Set the worst case of a request aside; whether it fitted."""
         if self.closed or (self.cap is not None and self.spent + self.reserved + worst > self.cap):

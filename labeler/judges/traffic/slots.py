@@ -22,19 +22,44 @@ _NEAR = 0.9
 """Growth is careful from this share of the level at which the last episode began."""
 
 
+class SlotPool:
+    """Places that the slots of several servers share.
+
+    Args:
+        most: never more than these at once.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self.members: list[Slots] = []
+
+    @property
+    def has_place(self) -> bool:
+        """True if a place is free."""
+        return sum(slots.taken for slots in self.members) < self._most
+
+    def serve(self) -> None:
+        """Give free places away; the server with the fewest requests in flight comes first."""
+        for slots in sorted(self.members, key=lambda slots: slots.taken):
+            slots.serve()
+
+
 class Slots:
     """Places among the requests in flight; those who wait are served in order.
 
     Args:
         most: never more than these at once.
         clock: seconds on a clock that never goes back.
+        pool: places that several servers share; by default those of this one.
     """
 
-    def __init__(self, most: int, clock: Callable[[], float]) -> None:
+    def __init__(self, most: int, clock: Callable[[], float], pool: SlotPool | None = None) -> None:
+        self._pool = pool or SlotPool(most)
+        self._pool.members.append(self)
         self._most, self._clock = most, clock
         self._doubled = clock()
         self._limit: float = min(most, _START)
-        self._taken = 0
+        self.taken = 0
         self._clean = 0
         self._ceiling: float | None = None
         self._waiting: deque[asyncio.Future[None]] = deque()
@@ -50,8 +75,8 @@ class Slots:
         Args:
             first: go before those who wait already, for one who had a place before.
         """
-        if self._taken < self.limit and not self._waiting:
-            self._taken += 1
+        if self._is_free() and not self._waiting:
+            self.taken += 1
             return
         turn = asyncio.get_running_loop().create_future()
         (self._waiting.appendleft if first else self._waiting.append)(turn)
@@ -94,10 +119,17 @@ class Slots:
             grown = self._limit * _CAREFUL_GROWTH
         self._limit = min(self._most, grown)
 
+    def _is_free(self) -> bool:
+        return self.taken < self.limit and self._pool.has_place
+
     def _give(self) -> None:
-        self._taken -= 1
-        while self._waiting and self._taken < self.limit:
+        self.taken -= 1
+        self._pool.serve()
+
+    def serve(self) -> None:
+        """Give free places to those who wait."""
+        while self._waiting and self._is_free():
             turn = self._waiting.popleft()
             if not turn.done():
-                self._taken += 1
+                self.taken += 1
                 turn.set_result(None)

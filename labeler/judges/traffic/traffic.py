@@ -17,7 +17,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Hashable
 from contextlib import asynccontextmanager, suppress
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any, Literal, TypeVar
@@ -27,7 +27,7 @@ from labeler.judges.traffic.breaker import Breaker
 from labeler.judges.traffic.bucket import Bucket
 from labeler.judges.traffic.budget import Budget
 from labeler.judges.traffic.limits import Limits, Quota, Size
-from labeler.judges.traffic.slots import Slots
+from labeler.judges.traffic.slots import SlotPool, Slots
 
 T = TypeVar("T")
 
@@ -129,7 +129,8 @@ class Traffic:
         """Set while the run is being stopped: nothing more is sent, pauses end."""
         shares = self.limits.shares
         self.budget = shares.budget() if shares else Budget(self.limits.budget)
-        self._slots = Slots(concurrency, clock)
+        self._pool = SlotPool(concurrency)
+        self._slots = Slots(concurrency, clock, self._pool)
         self._breaker = Breaker(clock)
         self._gate = asyncio.Lock()
         self._changed = asyncio.Event()
@@ -141,6 +142,24 @@ class Traffic:
         self._heard: float | None = None
         self._out = 0
         self._alone_until = -math.inf
+
+    def beside(self, concurrency: int | None = None, budget: Budget | None = None) -> Traffic:
+        """Return the traffic of another server in the same run.
+
+        Both share the places, the budget and the user's own limits. Each follows its own server's
+        limits and outages.
+
+        Args:
+            concurrency: requests to that server in flight at most; by default those of the run.
+            budget: another budget than that of the run.
+        """
+        most = concurrency or self.concurrency
+        alone = replace(self.limits, shares=None)
+        other = Traffic(most, alone, notice=self.notice, clock=self.clock)
+        other.stopping, other._changed = self.stopping, self._changed
+        other._pool, other._slots = self._pool, Slots(most, self.clock, self._pool)
+        other.budget, other._own = budget or self.budget, self._own
+        return other
 
     @asynccontextmanager
     async def place(self) -> AsyncIterator[None]:
@@ -328,7 +347,8 @@ class Traffic:
         budget = self.budget
         if budget.reserve(size.worst_cost):
             return True
-        if not budget.closed and (self._out or budget.look_again < math.inf):
+        in_flight = self._out or budget.reserved
+        if not budget.closed and (in_flight or budget.look_again < math.inf):
             return False
         budget.closed = True
         raise BudgetSpent(

@@ -106,7 +106,7 @@ def _of_request(spec: JudgeSpec, request: Task) -> Attributes:
         "labeler.prompt": request.prompt.artifact.name,
         "labeler.schema": request.schema.artifact.name,
         "labeler.key": request.key,
-        "labeler.labels.record.digest": digest_of_id(request.example.id),
+        "labeler.record.digest": digest_of_id(request.example.id),
     }
     known |= {name: sampling[key] for key, name in _SAMPLING.items() if key in sampling}
     cap, address = getattr(spec, "max_output_tokens", None), getattr(spec, "base_url", None)
@@ -115,7 +115,7 @@ def _of_request(spec: JudgeSpec, request: Task) -> Attributes:
     if isinstance(address, str):
         known |= _server(address)
     if _Privacy.ids_shown:
-        known["labeler.labels.record.id"] = request.example.id
+        known["labeler.record.id"] = request.example.id
     return known
 
 

@@ -1,0 +1,178 @@
+"""The label cache: each task is judged once, by one run, and saved before its outcome is used."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
+from concurrent.futures import Future
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
+
+from labeler.errors import FatalJudgeError, JudgeError, RunPaused, UnstorableRecord, UsageError
+from labeler.judges.judge import Judge, JudgeSpec, UnusableAnswer
+from labeler.judges.task import Task
+from labeler.judges.traffic.traffic import Stopped, current
+from labeler.labeling.failures import judge_bug, record_or_failure, task_failure, unstorable
+from labeler.labels.record import AnyOutcome, LabelFailure, ReplyFacts
+from labeler.store.protocol import LabelStore, Lease
+
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 1.0
+"""Seconds between two attempts to lease a key that another run holds."""
+
+Origin = Literal["judge", "store", "row"]
+"""Source of an outcome: a fresh judgment, the store, or the input row itself."""
+
+CallTracer = Callable[[JudgeSpec, Task[Any]], AbstractContextManager[Callable[[ReplyFacts], None]]]
+"""Traces one judge call; the context manager yields a function that takes the reply's facts."""
+
+
+class Settled(NamedTuple):
+    """A final outcome and its source."""
+
+    outcome: AnyOutcome
+    origin: Origin
+
+
+@contextmanager
+def no_tracing(spec: JudgeSpec, task: Task[Any]) -> Iterator[Callable[[ReplyFacts], None]]:
+    """Trace nothing."""
+    del spec, task
+    yield lambda _: None
+
+
+@dataclass
+class LabelCache:
+    """Cached judge calls.
+
+    Attributes:
+        store: where records and lasting failures are looked up and saved.
+        retry_failed: whether to repeat tasks with a lasting failure in the store.
+        batch_of: returns the name of the batch that contains a key, if there is one.
+        notice: receives messages for people.
+        trace: traces each judge call.
+    """
+
+    store: LabelStore
+    retry_failed: bool
+    batch_of: Callable[[str], str | None]
+    notice: Callable[[str], None]
+    trace: CallTracer
+    _waited: bool = field(default=False, init=False)
+    _failed: set[str] = field(default_factory=set, init=False)
+    """Keys with a new lasting failure: ``retry_failed`` repeats a task once in a run."""
+
+    def find(self, task: Task[Any]) -> AnyOutcome | None:
+        """Return the stored outcome of a task, or a failure if the task is in a batch."""
+        repeats = self.retry_failed and task.key not in self._failed
+        known = self.store.get(task.key) or (None if repeats else self.store.failure(task.key))
+        return known or self._in_batch(task)
+
+    def is_known(self, key: str) -> bool:
+        """Return whether a key has a record or is in a batch."""
+        return self.store.get(key) is not None or self.batch_of(key) is not None
+
+    async def judge(self, judge: Judge, task: Task[Any]) -> Settled:
+        """Ask the judge and save the outcome, unless another run did so meanwhile."""
+        async with self._leased(task.key) as saving:
+            known = self.find(task)
+            if known is not None:
+                return Settled(known, "store")
+            # The place is held until the outcome is saved: a crash then costs at most the requests
+            # in flight, and nothing is bought while nothing can be saved.
+            async with current().place():
+                outcome = await self._ask(judge, task)
+                return Settled(await self._save(task, outcome, saving), "judge")
+
+    def _in_batch(self, task: Task[Any]) -> LabelFailure | None:
+        batch = self.batch_of(task.key)
+        if batch is None:
+            return None
+        return task_failure(
+            task,
+            "in_batch",
+            f"it is in batch {batch}; collect that, or run again when it is over",
+            attempts=0,
+        )
+
+    async def _ask(self, judge: Judge, task: Task[Any]) -> AnyOutcome:
+        """Ask the judge and check its answer; errors of this record alone become a failure."""
+        try:
+            with self.trace(judge.spec, task) as traced:
+                reply = await judge.label(task)
+                traced(reply.facts)
+            return record_or_failure(task, reply)
+        except (UsageError, RunPaused):  # they concern every record
+            raise
+        except FatalJudgeError as error:
+            message = f"{task.example.id!r}: {error}"
+            raise FatalJudgeError(message, reason=error.reason, attempts=error.attempts) from None
+        except UnusableAnswer as error:
+            return task_failure(
+                task,
+                error.reason,
+                str(error),
+                attempts=error.attempts,
+                reasks=error.reasks,
+                usage=error.usage,
+                violations=error.violations,
+                lasting=error.lasting,
+            )
+        except JudgeError as error:
+            return task_failure(task, error.reason, str(error), attempts=error.attempts)
+        except Exception as error:  # noqa: BLE001 - a judge's bug costs its record, not the run
+            return judge_bug(task, error)
+
+    async def _save(
+        self, task: Task[Any], outcome: AnyOutcome, saving: list[Future[bool]]
+    ) -> AnyOutcome:
+        """Save a record or a lasting failure; return the outcome that the store holds."""
+        try:
+            if not isinstance(outcome, LabelFailure):
+                new = await self._durable(self.store.put(outcome), saving)
+            elif outcome.lasting:
+                new = await self._durable(self.store.put_failure(outcome), saving)
+                self._failed.add(task.key)
+            else:
+                return outcome
+        except UnstorableRecord as error:
+            if isinstance(outcome, LabelFailure):
+                return outcome.model_copy(update={"lasting": False})
+            return await self._save(task, unstorable(task, outcome, error), saving)
+        # A record that was imported meanwhile stays: the store keeps its first answer.
+        return outcome if new else self.store.get(task.key) or outcome
+
+    async def _durable(self, future: Future[bool], saving: list[Future[bool]]) -> bool:
+        """Wait until a value is saved.
+
+        Raises:
+            Stopped: the run is being stopped; the store finishes saving on its own.
+        """
+        saving.append(future)
+        return await current().unless_stopped(asyncio.wrap_future(future))
+
+    @asynccontextmanager
+    async def _leased(self, key: str) -> AsyncIterator[list[Future[bool]]]:
+        """Hold a key's lease until the futures in the list are done, even if cancelled."""
+        lease = self.store.lease(key) or await self._wait_for(key)
+        saving: list[Future[bool]] = []
+        try:
+            yield saving
+        finally:
+            for saved in saving:
+                saved.add_done_callback(lambda _: lease.release())
+            if not saving:
+                lease.release()
+
+    async def _wait_for(self, key: str) -> Lease:
+        """Wait until the run that holds a key's lease releases it."""
+        if not self._waited:
+            self._waited = True
+            self.notice("another run is labelling some of these rows: waiting for its labels")
+        stopping, pause = current().stopping, _FIRST_PAUSE
+        while (lease := self.store.lease(key)) is None:
+            if stopping.is_set():
+                raise Stopped
+            await asyncio.sleep(pause)
+            pause = min(_LONGEST_PAUSE, pause * 1.5)
+        return lease

@@ -1,0 +1,143 @@
+"""Failures: the outcome of a row without a record, and the reason."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from labeler.errors import BadRow, UnstorableRecord
+from labeler.judges.task import JudgeReply, Task
+from labeler.labeling.tasks import MissingField
+from labeler.labeling.windows import Windowed
+from labeler.labels.contract import Violation
+from labeler.labels.record import AnyOutcome, AnyRecord, LabelFailure, Usage
+from labeler.sentences.example import Example, KeyedExample
+from labeler.version import __version__
+
+UNSTORABLE = "unstorable"
+"""Reason of a failure: no store can keep the record."""
+
+
+def record_or_failure(task: Task[Any], reply: JudgeReply[Any]) -> AnyOutcome:
+    """Check a reply: return its record, or a failure if its answer breaks the contract."""
+    facts = reply.facts.model_copy(update={"labeler_version": __version__})
+    checked = task.record(replace(reply, facts=facts))
+    if not isinstance(checked, tuple):
+        return checked
+    return task_failure(
+        task,
+        "contract",
+        f"the judge broke the label contract: {'; '.join(map(str, checked))}",
+        attempts=facts.attempts,
+        reasks=facts.reasks,
+        usage=facts.usage,
+        violations=checked,
+        lasting=True,
+    )
+
+
+def task_failure(
+    task: Task[Any],
+    reason: str,
+    message: str,
+    *,
+    attempts: int = 1,
+    reasks: int = 0,
+    usage: Usage | None = None,
+    violations: tuple[Violation, ...] = (),
+    lasting: bool = False,
+) -> LabelFailure:
+    """Return the failure of a task; the row's id is put before the message."""
+    return LabelFailure(
+        id=task.example.id,
+        reason=reason,
+        message=f"{task.example.id!r}: {message}",
+        attempts=attempts,
+        reasks=reasks,
+        usage=usage,
+        violations=violations,
+        lasting=lasting,
+        key=task.key,
+        signature=task.signature,
+        metadata=task.example.metadata,
+    )
+
+
+def bad_row(error: BadRow, message: str, example: Example | KeyedExample) -> LabelFailure:
+    """Return the failure of a row without a task."""
+    return LabelFailure(
+        id=example.id,
+        reason=error.reason,
+        message=message,
+        signature=error.signature if isinstance(error, MissingField) else None,
+        metadata=example.metadata,
+    )
+
+
+def unstorable(task: Task[Any], record: AnyRecord, error: UnstorableRecord) -> LabelFailure:
+    """Return the failure of a record that was paid for and that no store can keep."""
+    return task_failure(
+        task,
+        UNSTORABLE,
+        str(error),
+        attempts=record.reply.attempts,
+        reasks=record.reply.reasks,
+        usage=record.reply.usage,
+        lasting=True,
+    )
+
+
+def judge_bug(task: Task[Any], error: Exception) -> LabelFailure:
+    """Return the failure of a judge that raised an unexpected exception.
+
+    The exception's own message may hold a key or a document and is left out.
+    """
+    frames = traceback.extract_tb(error.__traceback__)
+    place = f" at {Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
+    return task_failure(
+        task,
+        "judge_error",
+        f"judge {task.signature.judge!r} raised {type(error).__name__}{place}: "
+        "a fault of the judge's code, not of the record",
+    )
+
+
+def repeated(failure: LabelFailure, example: KeyedExample) -> LabelFailure:
+    """Return a known failure for another row with the same key; it cost nothing."""
+    message = failure.message.removeprefix(f"{failure.id!r}: ")
+    on_request = "; asked again only on request (retry_failed, --retry-failed)"
+    return failure.model_copy(
+        update={
+            "id": example.id,
+            "message": f"{example.id!r}: {message}{on_request if failure.lasting else ''}",
+            "metadata": example.metadata,
+            "attempts": 0,
+            "reasks": 0,
+            "usage": None,
+        }
+    )
+
+
+def incomplete(windowed: Windowed, outcomes: Sequence[AnyOutcome]) -> LabelFailure:
+    """Return the failure of a record some of whose windows failed.
+
+    Its attempts and usage are those of the failed windows; the other windows are stored.
+    """
+    failed = [(n, each) for n, each in enumerate(outcomes) if isinstance(each, LabelFailure)]
+    number, failure = next((pair for pair in failed if pair[1].lasting), failed[0])
+    message = failure.message.removeprefix(f"{failure.id!r}: ")
+    usages = [each.usage for _, each in failed if each.usage]
+    others = f"; {len(failed) - 1} more of its windows have no label" if len(failed) > 1 else ""
+    return task_failure(
+        windowed.task,
+        failure.reason,
+        f"{windowed.place(number)}: {message}{others}",
+        attempts=sum(each.attempts for _, each in failed),
+        reasks=sum(each.reasks for _, each in failed),
+        usage=sum(usages, Usage()) if usages else None,
+        violations=failure.violations,
+        lasting=failure.lasting,
+    )

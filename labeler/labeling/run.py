@@ -1,0 +1,295 @@
+"""A run: one engine, traffic control, budget, store and listener for any number of tasks."""
+
+from __future__ import annotations
+
+import contextlib
+from collections import deque
+from collections.abc import Callable, Coroutine, Generator, Iterable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Protocol, Self, TypeVar
+
+from labeler.data.rows import Row, Rows, distinct
+from labeler.errors import FatalJudgeError, UnstorableRecord, UsageError
+from labeler.judges.judge import Judge
+from labeler.judges.task import Task
+from labeler.judges.traffic.budget import Budget
+from labeler.judges.traffic.traffic import Limits, Traffic
+from labeler.labeling.cache import CallTracer, LabelCache, Origin, Settled, no_tracing
+from labeler.labeling.engine import Engine, succeeded
+from labeler.labeling.failures import incomplete, repeated, unstorable
+from labeler.labeling.windows import Windowed
+from labeler.labels.record import AnyOutcome, AnyRecord, LabelFailure, LabelRecord
+from labeler.store.protocol import LabelStore
+
+DEFAULT_CONCURRENCY = 16
+GRACE_SECONDS = 60.0
+"""Seconds that requests in flight may take when a run stops: they are paid for."""
+
+_BUFFERED = 64
+"""Tasks in the reorder buffer for each request in flight: a slow answer delays few others."""
+
+T = TypeVar("T")
+
+
+class RunListener(Protocol):
+    """Receives the events of a run, such as a progress bar."""
+
+    def on_start(self, outcomes: int, repeated: int) -> None:
+        """Called before any spend.
+
+        Args:
+            outcomes: number of outcomes to come.
+            repeated: rows that repeat an earlier row and are left out.
+        """
+
+    def on_result(self, outcome: AnyOutcome, origin: Origin) -> None:
+        """Called for each outcome, in output order."""
+
+    def on_judged(self, outcome: AnyOutcome) -> None:
+        """Called for each fresh judgment, including canaries, votes and steps."""
+
+    def on_finish(self, spent: Budget) -> None:
+        """Called once at the end of a run, even of a failed one, with its cost."""
+
+    def on_notice(self, text: str) -> None:
+        """Called with a message for people; on any thread."""
+
+
+class Closable(Protocol):
+    """A judge or an embedder."""
+
+    async def aclose(self) -> None:
+        """Release connections."""
+        ...
+
+
+@dataclass(frozen=True)
+class Pending:
+    """An outcome that may not be known yet.
+
+    Attributes:
+        futures: jobs that the outcome depends on.
+        settle: waits for the jobs and returns the outcome. Call it once.
+    """
+
+    futures: tuple[Future[Any], ...]
+    settle: Callable[[], Settled]
+
+    @property
+    def succeeded(self) -> bool:
+        """True if :attr:`settle` returns without waiting."""
+        return all(map(succeeded, self.futures))
+
+    @property
+    def done(self) -> bool:
+        """True if no job is running."""
+        return all(future.done() for future in self.futures)
+
+
+def settled(outcome: AnyOutcome, origin: Origin) -> Pending:
+    """Return an outcome that is known already."""
+    return Pending((), lambda: Settled(outcome, origin))
+
+
+def joined(parts: Sequence[Pending], join: Callable[[list[Settled]], Settled]) -> Pending:
+    """Return the one outcome of several parts."""
+    futures = tuple(future for part in parts for future in part.futures)
+    return Pending(futures, lambda: join([part.settle() for part in parts]))
+
+
+class Run:
+    """Submits tasks to judges and collects their outcomes. Use as a context manager.
+
+    Records are durable in the store before their outcomes are returned. Tasks with the same key
+    are asked once. All judges share the concurrency and the budget; the limits and outages of
+    their servers are tracked for each judge.
+
+    Args:
+        store: where records are looked up and saved.
+        concurrency: requests in flight at most.
+        limits: further limits on requests.
+        retry_failed: whether to repeat tasks with a lasting failure in the store.
+        batch_of: returns the name of the batch that contains a key, if there is one.
+        listener: receives the run's events.
+        trace: traces each judge call.
+        on_closed: called at the very end, however the run ends.
+    """
+
+    def __init__(
+        self,
+        store: LabelStore,
+        *,
+        concurrency: int = DEFAULT_CONCURRENCY,
+        limits: Limits | None = None,
+        retry_failed: bool = False,
+        batch_of: Callable[[str], str | None] = lambda _: None,
+        listener: RunListener | None = None,
+        trace: CallTracer = no_tracing,
+        on_closed: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.listener = listener
+        self.notice = listener.on_notice if listener else lambda _: None
+        self.cache = LabelCache(store, retry_failed, batch_of, self.notice, trace)
+        self._first = Traffic(concurrency, limits, notice=self.notice)
+        self._traffic: dict[int, Traffic] = {}
+        self._closables: list[Closable] = []
+        self._engine = Engine(
+            self._first, grace=GRACE_SECONDS, last=self._close_all, after=on_closed
+        )
+        self._asked: dict[str, Future[Settled]] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._engine.stop()
+        if self.listener:
+            self.listener.on_finish(self.budget)
+
+    @property
+    def budget(self) -> Budget:
+        """The cost of the run's judges so far."""
+        return self._first.budget
+
+    def traffic_for(
+        self, user: Closable, concurrency: int | None = None, budget: Budget | None = None
+    ) -> Traffic:
+        """Return the traffic control of a judge or an embedder, which the run closes at its end.
+
+        Args:
+            user: judge or embedder.
+            concurrency: its requests in flight at most, if fewer than those of the run.
+            budget: its own budget, if it does not spend that of the run.
+        """
+        traffic = self._traffic.get(id(user))
+        if traffic is None:
+            alone = not self._traffic and concurrency is None and budget is None
+            traffic = self._first if alone else self._first.beside(concurrency, budget)
+            self._traffic[id(user)] = traffic
+            self._closables.append(user)
+        return traffic
+
+    def submit(self, judge: Judge, task: Task[Any]) -> Pending:
+        """Submit a task; waits while very many requests are unfinished."""
+        traffic = self.traffic_for(judge)
+        asked = self._asked.get(task.key)
+        if asked is not None:  # by a row with the same sentences
+            return Pending((asked,), lambda: self._settle(asked, task, is_first=False))
+        known = self.cache.find(task)
+        if known is not None:
+            return settled(_named(known, "store", task), "store")
+        future = self._engine.submit(lambda: self.cache.judge(judge, task), traffic)
+        self._asked[task.key] = future
+        return Pending((future,), lambda: self._settle(future, task, is_first=True))
+
+    def submit_windows(self, judge: Judge, windowed: Windowed) -> Pending:
+        """Submit a record's windows, whose labels become one, unless that is stored."""
+        merged = self.cache.store.get(windowed.task.key)
+        if merged is not None:
+            return settled(windowed.task.renamed(merged), "store")
+        parts = [self.submit(judge, part) for part in windowed.parts]
+        return joined(parts, lambda outcomes: self._merge(windowed, outcomes))
+
+    def submit_job(self, job: Callable[[], Coroutine[Any, Any, T]], traffic: Traffic) -> Future[T]:
+        """Run a coroutine on the engine's event loop."""
+        return self._engine.submit(job, traffic)
+
+    def wait(self, future: Future[T]) -> T:
+        """Return a job's result.
+
+        Raises:
+            Exception: that of the first job that failed, if this one has no result.
+        """
+        return self._engine.wait(future)
+
+    def is_asked(self, task: Task[Any]) -> bool:
+        """Return whether a task is in flight."""
+        return task.key in self._asked
+
+    def in_order(
+        self,
+        rows: Rows,
+        submit: Callable[[Row], Iterable[Pending]],
+        *,
+        expected: int,
+        width: int = 1,
+    ) -> Generator[Settled, None, None]:
+        """Submit rows some way ahead of the outcomes, which come in the order of submission.
+
+        Args:
+            rows: rows; repeated ones are left out.
+            submit: submits the tasks of a row.
+            expected: distinct rows of the first pass.
+            width: tasks behind each pending outcome.
+
+        Raises:
+            UsageError: the rows changed since the first pass.
+        """
+        read = 0
+        most = max(1, _BUFFERED * self._first.concurrency // width)
+        buffer: deque[Pending] = deque()
+        try:
+            for row in distinct(rows):
+                read += 1
+                buffer.extend(submit(row))
+                while buffer and (buffer[0].succeeded or len(buffer) >= most):
+                    yield buffer.popleft().settle()
+            while buffer:
+                yield buffer.popleft().settle()
+        except FatalJudgeError:
+            # Earlier outcomes are paid for and passed on, whoever noticed the error first.
+            while buffer and buffer[0].succeeded:
+                yield buffer.popleft().settle()
+            raise
+        if read != expected:
+            raise UsageError(
+                f"the rows changed while they were read: {expected} at first, then "
+                f"{read}; run it again, what was labelled is stored"
+            )
+
+    def _settle(self, future: Future[Settled], task: Task[Any], *, is_first: bool) -> Settled:
+        """Wait for an outcome and give it the row's id."""
+        outcome, origin = self._engine.wait(future)
+        if not is_first:
+            return Settled(_named(outcome, "store", task), "store")
+        if self._asked.get(task.key) is future:
+            # From now on the store answers; a failure may be repeated.
+            del self._asked[task.key]
+        if origin == "judge" and self.listener:
+            self.listener.on_judged(outcome)
+        return Settled(_named(outcome, origin, task), origin)
+
+    def _merge(self, windowed: Windowed, parts: list[Settled]) -> Settled:
+        """Merge and store the labels of a record's windows."""
+        outcomes = [part.outcome for part in parts]
+        records = [outcome for outcome in outcomes if isinstance(outcome, LabelRecord)]
+        origin: Origin = "judge" if any(part.origin == "judge" for part in parts) else "store"
+        if len(records) < len(parts):
+            return Settled(incomplete(windowed, outcomes), origin)
+        record: AnyRecord = windowed.merged(records)
+        try:
+            new = self._engine.wait(self.cache.store.put(record))
+        except UnstorableRecord as error:
+            return Settled(unstorable(windowed.task, record, error), origin)
+        # Merged for another row, or by another run: the store keeps its first answer.
+        kept = None if new else self.cache.store.get(record.key)
+        return Settled(windowed.task.renamed(kept or record), origin)
+
+    async def _close_all(self) -> None:
+        for closable in self._closables:
+            with contextlib.suppress(Exception):  # the outcomes are safe all the same
+                await closable.aclose()
+
+
+def _named(outcome: AnyOutcome, origin: Origin, task: Task[Any]) -> AnyOutcome:
+    """Return an outcome with this row's id: another row may have asked for it."""
+    if not isinstance(outcome, LabelFailure):
+        return task.renamed(outcome)
+    return repeated(outcome, task.example) if origin == "store" else outcome
