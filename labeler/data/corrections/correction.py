@@ -67,7 +67,7 @@ Keys = Annotated[tuple[Key, ...], Field(max_length=MOST_KEYS)]
 
 
 class Judgement(Frozen):
-    """A person's complete judgment of the sentences of one record."""
+    """What a person says of the sentences of one record, in full."""  # in a published schema
 
     relevant: Keys
     """Keys of the document sentences that help to answer the question, in reading order."""
@@ -110,7 +110,7 @@ def _key_faults(field: str, keys: Iterable[str], known: frozenset[str]) -> Itera
 
 
 class Correction(Frozen):
-    """One judgment of one label by one person; a later one by the same person replaces it."""
+    """One judgement of one person on one label; a later one of the same person replaces it."""
 
     kind: Literal["correction"] = "correction"
     version: Literal[1] = 1
