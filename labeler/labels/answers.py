@@ -1,10 +1,11 @@
-"""What a judge answers about a record: the label, in three profiles of which each holds the last.
+"""Labels: a judge's answers about a record, in three profiles that extend each other.
 
 ``trace`` has RAGBench's fields under its names (Friel, Belyi, Sanyal 2024). ``claims`` adds the
-atomic claims of the response, ``reference`` those of a reference answer. What is added comes last,
-so that a model decides on the shared part before it writes the rest. Explanations and evidence come
-before verdicts, so that it reasons before it decides. What an answer must keep stands in
-:mod:`labeler.labels.contract`.
+atomic claims of the response, ``reference`` those of a reference answer. Added fields come last, so
+that a model decides on the shared part first. Explanations and evidence come before verdicts, so
+that it reasons before it decides. :mod:`labeler.labels.contract` has the rules for answers.
+
+Docstrings and descriptions of the classes are part of published schemas and never change.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ SPECIAL_SUPPORT: tuple[str, ...] = (
     "well_known_fact",
     "numerical_reasoning",
 )
-"""Strings that may stand for support without naming a sentence."""
+"""Strings that stand for support without a sentence."""
 
 
 class SentenceSupport(Frozen):
@@ -64,7 +65,7 @@ class GPTLabelingOutput(Frozen):
 
 
 Verdict = Literal["entailment", "neutral", "contradiction"]
-"""What a text says of a claim: that it holds, nothing, or that it does not hold."""
+"""A text's verdict on a claim: it holds, the text says nothing of it, or it does not hold."""
 
 
 class ResponseClaim(Frozen):
@@ -140,7 +141,7 @@ class VerbatimSupport(Frozen):
     explanation: str
     supporting_sentence_keys: tuple[str, ...]
     fully_supported: bool | None
-    """``None`` where the source left it open, as many published RAGBench rows do."""
+    """``None`` if the source left it open, as many published RAGBench rows do."""
 
 
 class VerbatimLabel(Frozen):
@@ -155,7 +156,7 @@ class VerbatimLabel(Frozen):
 
 
 def _profile(value: object) -> str:
-    """The profile of a label that is read: told by the fields that it has."""
+    """Return the profile of a stored label, by its fields."""
     names = value if isinstance(value, dict) else getattr(value, "__dict__", {})
     if "reference_claims" in names:
         return "reference"
@@ -176,23 +177,23 @@ Verbatim = Annotated[
     | Annotated[ReferenceLabelingOutput, Tag("reference")],
     Discriminator(_profile),
 ]
-"""An answer as it was given. A richer one has no form of its own: only imported labels have gaps,
-and these are of the profile ``trace``."""
+"""An answer as given. Only ``trace`` has a form of its own, because only imported labels have gaps,
+and these have that profile."""
 
 
 def as_given(answer: GPTLabelingOutput) -> Verbatim:
-    """A judge's answer in the form in which it is kept beside a label that differs."""
+    """Return a judge's answer in the form that is stored with a label that differs from it."""
     if isinstance(answer, ClaimsLabelingOutput):
         return answer
     return VerbatimLabel(**answer.model_dump())
 
 
 def lowered(label: GPTLabelingOutput, output: type[GPTLabelingOutput]) -> GPTLabelingOutput:
-    """The part of a label that another profile's label has too.
+    """Reduce a label to a smaller profile.
 
     Args:
-        label: of that profile or a richer one.
-        output: the class of the other profile's labels.
+        label: a label of that profile or one that extends it.
+        output: the label class of the smaller profile.
     """
     if type(label) is output:
         return label
@@ -206,10 +207,10 @@ def lowered(label: GPTLabelingOutput, output: type[GPTLabelingOutput]) -> GPTLab
 
 
 def judged_sentences(label: GPTLabelingOutput) -> dict[str, SentenceSupport]:
-    """The judge's judgement of each response sentence that it judged, by key.
+    """Return the judgment of each judged response sentence, by key.
 
-    Imported labels may judge a sentence twice: as for metrics, one that was called unsupported
-    once is, and what was named either time supports one that is supported.
+    Imported labels may judge a sentence twice. As in the metrics, it is supported only if both
+    judgments say so, and then by the keys of both.
     """
     found: dict[str, SentenceSupport] = {}
     for entry in label.sentence_support_information:
@@ -227,14 +228,14 @@ def judged_sentences(label: GPTLabelingOutput) -> dict[str, SentenceSupport]:
 
 
 def in_order(keys: Iterable[str]) -> tuple[str, ...]:
-    """Keys in reading order, each once; special strings last, and before what is no key."""
-    return tuple(sorted(set(keys), key=_place))
+    """Return keys in reading order without repeats; then special strings, then invalid keys."""
+    return tuple(sorted(set(keys), key=_sort_key))
 
 
 _SPECIAL = {name: rank for rank, name in enumerate(SPECIAL_SUPPORT)}
 
 
-def _place(key: str) -> tuple[int, int, int, str]:
+def _sort_key(key: str) -> tuple[int, int, int, str]:
     if key in _SPECIAL:
         return 3, _SPECIAL[key], 0, ""
     try:

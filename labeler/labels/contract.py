@@ -1,6 +1,6 @@
-"""The contract that an answer must keep, checked here and nowhere else.
+"""The contract of a label: every rule that an answer must keep, checked by :func:`check_label`.
 
-Judges, importers, stores and readers of label files all come to :func:`check_label`.
+Judges, importers, stores and readers of label files all use it.
 """
 
 from __future__ import annotations
@@ -46,22 +46,21 @@ class Violation(Frozen):
 
     kind: ViolationKind
     field: str
-    """Where it is: a field of the label, with the response sentence's key where that applies."""
+    """The field of the label, with the key of the response sentence where one applies."""
     keys: tuple[str, ...]
-    """The offending keys, as they were given."""
+    """The offending keys as given."""
 
     def __str__(self) -> str:
         return f"{self.kind} in {self.field}: {', '.join(map(repr, self.keys))}"
 
 
 class CheckedLabel(NamedTuple):
-    """An answer after the check.
+    """The result of a check.
 
     Attributes:
-        label: the answer with canonical keys, without duplicates, with what was unknown left out;
-            of the answer's own profile.
-        normalised: how many of each trivial repair were made.
-        violations: what broke the contract; empty for an answer that a judge may return.
+        label: the answer with canonical keys, without duplicates and unknown keys, in its profile.
+        normalised: number of trivial repairs by kind.
+        violations: breaches of the contract; empty for an answer that a judge may return.
     """
 
     label: GPTLabelingOutput
@@ -70,13 +69,13 @@ class CheckedLabel(NamedTuple):
 
 
 def check_label(answer: GPTLabelingOutput | VerbatimLabel, example: KeyedExample) -> CheckedLabel:
-    """Check an answer against the very sentences that were shown.
+    """Check an answer against the sentences that were shown.
 
-    Trivial spelling (``0A``, ``[0a]``, ``0a.``, two keys in one text, a key twice) is repaired and
-    counted. A violation is anything that a metric could not compute with: a key that was not
-    shown, a response sentence judged never or twice, full support without support; and for claims
-    a sentence without any that is not said to make none, a verdict without the keys that it rests
-    on, and a sentence whose support its claims deny.
+    Trivial spelling (``0A``, ``[0a]``, ``0a.``, two keys in one text, a repeated key) is repaired
+    and counted. Violations are faults that no metric could compute with: a key that was not shown,
+    a response sentence judged never or twice, full support without support. For claims: a sentence
+    that neither has claims nor is listed without claims, a verdict without the keys it needs, and a
+    sentence whose support contradicts its claims.
     """
     check = _Check(example)
     label = check.label(answer)
@@ -88,7 +87,7 @@ _AnyClaim = TypeVar("_AnyClaim", bound=Frozen)
 
 
 class _Check:
-    """One pass over one answer; collects repairs and violations."""
+    """One pass over one answer, which collects repairs and violations."""
 
     def __init__(self, example: KeyedExample) -> None:
         self.documents = frozenset(example.document_keys())
@@ -98,26 +97,33 @@ class _Check:
         self.violations: list[Violation] = []
 
     def label(self, answer: GPTLabelingOutput | VerbatimLabel) -> GPTLabelingOutput:
-        """The answer with canonical keys."""
+        """Return the answer with canonical keys."""
         shared = self._shared(answer)
-        if isinstance(answer, ReferenceLabelingOutput):
-            return ReferenceLabelingOutput(
-                **vars(shared),
-                response_claims=self._response_claims(answer.response_claims, shared),
-                response_sentences_without_claims=self._claimless(answer),
-                reference_claims=tuple(self._reference_claims(answer.reference_claims)),
-                reference_sentences_without_claims=self._referenceless(answer),
-            )
-        if isinstance(answer, ClaimsLabelingOutput):
-            return ClaimsLabelingOutput(
-                **vars(shared),
-                response_claims=self._response_claims(answer.response_claims, shared),
-                response_sentences_without_claims=self._claimless(answer),
-            )
-        return shared
+        if not isinstance(answer, ClaimsLabelingOutput):
+            return shared
+        fields = {
+            **vars(shared),
+            "response_claims": self._response_claims(answer.response_claims, shared),
+            "response_sentences_without_claims": self._without_claims(
+                "response",
+                answer.response_sentences_without_claims,
+                [claim.response_sentence_key for claim in answer.response_claims],
+            ),
+        }
+        if not isinstance(answer, ReferenceLabelingOutput):
+            return ClaimsLabelingOutput(**fields)
+        return ReferenceLabelingOutput(
+            **fields,
+            reference_claims=tuple(self._reference_claims(answer.reference_claims)),
+            reference_sentences_without_claims=self._without_claims(
+                "reference",
+                answer.reference_sentences_without_claims,
+                [claim.reference_sentence_key for claim in answer.reference_claims],
+            ),
+        )
 
     def _shared(self, answer: GPTLabelingOutput | VerbatimLabel) -> GPTLabelingOutput:
-        """What labels of all profiles have."""
+        """Check the fields that labels of all profiles have."""
         support = tuple(self._sentences(answer.sentence_support_information))
         self._coverage([entry.response_sentence_key for entry in support])
         return GPTLabelingOutput(
@@ -148,7 +154,7 @@ class _Check:
             yield self._sentence(key, entry)
 
     def _sentence_key(self, given: str, shown: Collection[str]) -> str | None:
-        """The sentence of the response or the reference that a text names, if it names one."""
+        """Return the shown key that a text names, if any."""
         if given in shown:
             return given
         key = _spelling(given)
@@ -223,7 +229,7 @@ class _Check:
     def _claims_agree(
         self, claims: Sequence[ResponseClaim], support: Iterable[SentenceSupport]
     ) -> None:
-        """Hold a sentence's support against its claims: it is that of all of them together."""
+        """Check that a sentence is supported exactly if all of its claims are entailed."""
         denied = {c.response_sentence_key for c in claims if c.verdict != "entailment"}
         claiming = {c.response_sentence_key for c in claims}
         for entry in support:
@@ -231,35 +237,15 @@ class _Check:
             if key in claiming and entry.fully_supported == (key in denied):
                 self._violate("verdict_against_support", f"response_claims of {key}", [key])
 
-    def _claimless(self, answer: ClaimsLabelingOutput) -> tuple[str, ...]:
-        field = "response_sentences_without_claims"
-        return self._without_claims(
-            field,
-            answer.response_sentences_without_claims,
-            [claim.response_sentence_key for claim in answer.response_claims],
-            self.response,
-            "unknown_response_sentence",
-        )
-
-    def _referenceless(self, answer: ReferenceLabelingOutput) -> tuple[str, ...]:
-        field = "reference_sentences_without_claims"
-        return self._without_claims(
-            field,
-            answer.reference_sentences_without_claims,
-            [claim.reference_sentence_key for claim in answer.reference_claims],
-            self.reference,
-            "unknown_reference_sentence",
-        )
-
     def _without_claims(
-        self,
-        field: str,
-        given: Iterable[str],
-        claiming: Iterable[str],
-        shown: Sequence[str],
-        unknown: ViolationKind,
+        self, part: Literal["response", "reference"], given: Iterable[str], claiming: Iterable[str]
     ) -> tuple[str, ...]:
-        """Sentences that make no claim: each sentence has claims, or is said to make none."""
+        """Check the sentences without claims: each sentence has claims or is one of these."""
+        field = f"{part}_sentences_without_claims"
+        shown = self.response if part == "response" else self.reference
+        unknown: ViolationKind = (
+            "unknown_response_sentence" if part == "response" else "unknown_reference_sentence"
+        )
         named: dict[str, None] = {}
         for text in given:
             key = self._sentence_key(text, shown)
@@ -308,7 +294,7 @@ class _Check:
         return tuple(known)
 
     def _read(self, text: str) -> list[str]:
-        """The keys that one given text names; the text itself where it names none."""
+        """Return the keys that a text names; the text itself if it names none."""
         if text in self.documents or text in SPECIAL_SUPPORT:
             return [text]
         parts = [_spelling(part) for part in _SEPARATOR.split(text) if part.strip()]
@@ -325,7 +311,7 @@ class _Check:
 
 
 def _with(claim: _AnyClaim, **keys: str | tuple[str, ...]) -> _AnyClaim:
-    """A claim with canonical keys: itself, nearly always, which spares a copy."""
+    """Return a claim with canonical keys; usually the claim itself, without a copy."""
     given = vars(claim)
     if all(given[field] == value for field, value in keys.items()):
         return claim
@@ -336,5 +322,5 @@ _SEPARATOR = re.compile(r"[,;\s]+")
 
 
 def _spelling(key: str) -> str:
-    """Undo the spellings that models give to a key they mean: ``[0A]``, ``"0a"``, or ``0a.``."""
+    """Normalize common spellings of a key: ``[0A]``, ``"0a"``, or ``0a.``."""
     return key.strip(" \t\n[](){}\"'`.:").lower()

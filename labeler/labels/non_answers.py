@@ -1,14 +1,14 @@
-"""Responses that say nothing, which earn no support whichever judge is asked.
+"""Responses without content, which get no support from any judge.
 
-Model judges have been seen to reward a lone colon, or the opening words of an answer that never
-comes. Such a response is judged like any other, for what is relevant does not depend on it; then
-what the judge said of its support and use is overruled, counted, and kept beside the label as it
-was given. A row without a label would be worse: who answers ``:`` would be left out of the mean.
+Model judges can reward a lone colon, or the opening words of an answer that never comes. Such a
+response is judged like any other, because relevance does not depend on it. Then the judge's support
+and utilization are overruled and counted; the answer as given stays in the record. Without a label,
+a system that answers ``:`` would be left out of the mean.
 
-The rule is narrow, because answers are short: ``42``, ``No.``, ``A``, ``π``, ``=`` and ``✓`` are
-answers. It counts only where every sentence of the response is made of nothing but punctuation,
-space and invisible characters, or is exactly one of the openers below. Its one known cost is the
-question whose right answer is the bare word "solution".
+The rule is narrow, because answers can be short: ``42``, ``No.``, ``A``, ``π``, ``=`` and ``✓`` are
+answers. It applies only if every sentence of the response consists of punctuation, space and
+invisible characters, or is exactly one of the openers below. Its one known cost is a question whose
+correct answer is the bare word "solution".
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from labeler.labels.answers import ClaimsLabelingOutput, GPTLabelingOutput, Refe
 from labeler.sentences.example import Frozen, KeyedExample
 
 SUPPORT = "degenerate_support"
-"""Counts the verdicts of support that were overruled: sentences, and the one on the whole."""
+"""Count of overruled support verdicts: of sentences, and of the whole response."""
 USE = "degenerate_use"
-"""Counts the document sentences that were said to be used."""
+"""Count of document sentences that the judge called utilized."""
 CLAIMS = "degenerate_claims"
-"""Counts the claims, of the response and of a reference answer, of which something was said."""
+"""Count of overruled claims, of the response and of a reference answer."""
 OVERRULED = frozenset({SUPPORT, USE, CLAIMS})
 
 OPENERS = frozenset(
@@ -53,26 +53,26 @@ OPENERS = frozenset(
         ),
     }
 )
-"""What opens an answer, in lower case without outer punctuation; as a whole response it is none."""
+"""Openings of an answer, in lower case without outer punctuation; alone they are no answer."""
 HEADINGS = frozenset(
     {
         *("answer", "response", "reasoning", "explanation", "analysis", "result", "output"),
         *("conclusion", "summary", "step 1", "step one", "thinking", "final result"),
     }
 )
-"""Words that may well be an answer, but with a colon announce one."""
+"""Words that can be an answer, but with a colon only announce one."""
 
 _NO_CONTENT = frozenset({"Pc", "Pd", "Ps", "Pe", "Pi", "Pf", "Po", "Sk", "Zs", "Zl", "Zp", "Cc"})
 _INVISIBLE = frozenset("\u115f\u1160\u3164\uffa0\u2800\u034f\ufffd")
-"""Fillers that Unicode calls letters, a blank Braille cell, and the mark of a lost character."""
+"""Fillers that Unicode calls letters, the blank Braille cell, and the replacement character."""
 
 
 class Overruled(NamedTuple):
-    """A label after the rule.
+    """A label after the rule was applied.
 
     Attributes:
-        label: the label; unchanged where the response says something.
-        counts: how many verdicts were overruled, by kind; empty where none was.
+        label: the label; unchanged if the response has content.
+        counts: number of overruled verdicts by kind; empty if none was overruled.
     """
 
     label: GPTLabelingOutput
@@ -80,18 +80,18 @@ class Overruled(NamedTuple):
 
 
 def overrule(label: GPTLabelingOutput, example: KeyedExample) -> Overruled:
-    """Take support and use from the label of a response that says nothing."""
-    if not says_nothing(example):
+    """Remove support and utilization from the label of a response without content."""
+    if not is_without_content(example):
         return Overruled(label, {})
     judged = label.sentence_support_information
-    denied = _claims_denied(label)
+    neutral = _neutral_claims(label)
     counts = Counter(
         {
             SUPPORT: sum(entry.fully_supported for entry in judged) + label.overall_supported,
             USE: len(label.all_utilized_sentence_keys),
             CLAIMS: sum(
                 before != after
-                for name, claims in denied.items()
+                for name, claims in neutral.items()
                 for before, after in zip(getattr(label, name), claims, strict=True)
             ),
         }
@@ -101,13 +101,13 @@ def overrule(label: GPTLabelingOutput, example: KeyedExample) -> Overruled:
         "overall_supported": False,
         "sentence_support_information": tuple(e.model_copy(update=nothing) for e in judged),
         "all_utilized_sentence_keys": (),
-        **denied,
+        **neutral,
     }
     return Overruled(label.model_copy(update=changes), dict(+counts))
 
 
-def _claims_denied(label: GPTLabelingOutput) -> dict[str, tuple[Frozen, ...]]:
-    """What nothing is said of: its claims, if a judge found any, are neither true nor false."""
+def _neutral_claims(label: GPTLabelingOutput) -> dict[str, tuple[Frozen, ...]]:
+    """Return the claims of a label, made neutral."""
     changes: dict[str, tuple[Frozen, ...]] = {}
     if isinstance(label, ClaimsLabelingOutput):
         nothing: dict[str, object] = {
@@ -128,8 +128,8 @@ def _claims_denied(label: GPTLabelingOutput) -> dict[str, tuple[Frozen, ...]]:
     return changes
 
 
-def says_nothing(example: KeyedExample) -> bool:
-    """Whether no sentence of the response holds anything that could be supported."""
+def is_without_content(example: KeyedExample) -> bool:
+    """Return True if no sentence of the response has content that could be supported."""
     return all(_is_empty(sentence.text) for sentence in example.response)
 
 
@@ -144,7 +144,7 @@ def _is_empty(text: str) -> bool:
 
 
 def _trimmed(text: str) -> str:
-    """The text without what has no content at either end."""
+    """Strip characters without content from both ends."""
     start, end = 0, len(text)
     while start < end and _is_contentless(text[start]):
         start += 1
@@ -158,10 +158,10 @@ def _is_contentless(char: str) -> bool:
 
 
 def _is_mark(char: str) -> bool:
-    # An accent or a vowel sign says something only with the letter that it belongs to.
+    # An accent or a vowel sign has content only with its letter.
     return unicodedata.category(char).startswith("M")
 
 
 def _is_invisible(char: str) -> bool:
-    # Not here: what Unicode does not know yet, which may be next year's emoji.
+    # Unassigned characters are visible: they may be next year's emoji.
     return char in _INVISIBLE or unicodedata.category(char) in {"Cf", "Cs"}

@@ -1,4 +1,4 @@
-"""Finds the prompts and schemas that ship with the package, in a wheel and in a checkout."""
+"""Prompts and schemas that ship with the package, in a wheel or a checkout."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ _PACKAGE = Path(__file__).parent.parent
 
 
 def folder(kind: str) -> Path:
-    """Where resources of one kind lie: inside the package, else beside it.
+    """Return the folder of one kind of resource, inside the package or next to it.
 
     Args:
         kind: ``prompts`` or ``schemas``.
 
     Raises:
-        UnknownName: neither place has the folder; the installation is broken.
+        UnknownName: the installation is broken, because neither folder exists.
     """
     for place in (_PACKAGE / kind, _PACKAGE.parent / kind):
         if place.is_dir():
@@ -28,7 +28,7 @@ def folder(kind: str) -> Path:
 
 
 def names(kind: str, suffix: str) -> list[str]:
-    """Names of all resources of a kind, such as ``trace/v1``, sorted."""
+    """Return the sorted names of all resources of a kind, such as ``trace/v1``."""
     root = folder(kind)
     found = (path.relative_to(root).as_posix() for path in root.rglob(f"*{suffix}"))
     return sorted(name.removesuffix(suffix) for name in found)
@@ -38,7 +38,7 @@ def read(kind: str, name: str, suffix: str) -> str:
     """Read one resource as text.
 
     Raises:
-        UnknownName: there is none of that name.
+        UnknownName: no resource has that name.
     """
     if name not in names(kind, suffix):
         have = ", ".join(names(kind, suffix))

@@ -1,4 +1,4 @@
-"""What made a label: the facts that can change it, their digest, and their printed form."""
+"""Signatures: the facts that can change a label, their digest, and their printed form."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 
 def canonical_json(value: object) -> bytes:
-    """Write a JSON value in its one canonical form: sorted keys, no spaces, UTF-8.
+    """Encode a JSON value canonically: sorted keys, no spaces, UTF-8.
 
     Raises:
         ValueError: the value holds NaN or an infinity, or text with a lone surrogate.
@@ -22,7 +22,7 @@ def canonical_json(value: object) -> bytes:
 
 
 def digest(value: object) -> str:
-    """SHA-256 of the canonical JSON, as 64 hexadecimal digits."""
+    """Return the SHA-256 of the canonical JSON as 64 hexadecimal digits."""
     return hashlib.sha256(canonical_json(value)).hexdigest()
 
 
@@ -46,11 +46,11 @@ class Windows(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     number: int
-    """How many windows there were."""
+    """Number of windows."""
     limit: int
-    """Tokens that the prompt of each could have."""
+    """Largest prompt of a window in tokens."""
     version: str
-    """Of the rules by which records are cut and labels merged."""
+    """Version of the rules for cutting records and merging labels."""
 
 
 class Signature(BaseModel):
@@ -63,64 +63,65 @@ class Signature(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     judge: str
-    """Kind of judge: ``openai``, ``embedded``, ``ragbench`` for published labels, …"""
+    """The kind of judge: ``openai``, ``embedded``, ``ragbench`` for published labels, …"""
     model: str
-    """The model that was asked for; the one that answered is in the reply's facts."""
+    """The requested model; the reply's facts have the one that answered."""
     sampling: dict[str, Any] = Field(default_factory=dict)
-    """The sampling parameters that are sent, and what else of the judge can change a label."""
+    """The sampling parameters, and other settings of the judge that can change a label."""
     prompt: Artifact | None = None
-    """The prompt; ``None`` where the label was made elsewhere."""
+    """The prompt; ``None`` for an imported label."""
     response_schema: Artifact
     """The schema of the label."""
     splitter: str
-    """The splitter that made the sentences, such as ``general/1``."""
+    """The splitter of the sentences, such as ``general/1``."""
     source: str | None = None
-    """The published row that an imported label comes from. Nobody was asked, so equal sentences do
-    not make equal labels. Not printed: it would part numbers that belong together."""
+    """The published row of an imported label. Imported labels of equal sentences may differ, so the
+    row is part of the key. It is not printed, because it would split numbers that belong together.
+    """
     trial: int = 0
-    """0 for the first judgement of a record; repeats count up and are stored apart."""
+    """0 for the first judgment of a record; repeats count up and have keys of their own."""
     canary: str | None = Field(default=None, exclude_if=lambda value: value is None)
-    """Version of the sentences that were planted in the record to test the judge; such a label
-    enters no number. ``None`` for a record as it is."""
+    """Version of the canary sentences in a perturbed copy of a record; such a label enters no
+    number. ``None`` for an original record."""
     part: str | None = Field(default=None, exclude_if=lambda value: value is None)
-    """Version of the cutting where the record is one window of a longer one; such a label enters no
+    """Version of the windows if the record is one window of a longer one; such a label enters no
     number. ``None`` for a whole record."""
     windows: Windows | None = Field(default=None, exclude_if=lambda value: value is None)
-    """Set where the label was merged of those of windows. Their number is not printed: it would
-    part numbers that belong together."""
+    """Set if the label was merged from labels of windows. Their number is not printed, because it
+    would split numbers that belong together."""
 
     @property
     def counts(self) -> bool:
-        """Whether labels so made are of rows: one of a twin or of a window enters no number."""
+        """True unless the label is of a perturbed copy or a window, which enter no number."""
         return self.canary is None and self.part is None
 
     def facts(self) -> dict[str, Any]:
-        """What enters a key, as a JSON value.
+        """Return the facts that enter a key, as a JSON value.
 
-        A fact at its default is left out: one that a later version adds changes no key of today.
+        Facts at their defaults are omitted, so that facts added later do not change present keys.
         """
         return self.model_dump(mode="json", exclude_defaults=True)
 
     def __str__(self) -> str:
-        """For people to read and compare; never parsed."""
+        """Return the printed form, for people only; it is never parsed."""
         parts = [
-            f"judge:{_plain(self.judge)}/{_plain(self.model)}",
+            f"judge:{_escaped(self.judge)}/{_escaped(self.model)}",
             f"prompt:{self.prompt or 'none'}",
             f"schema:{self.response_schema}",
-            f"splitter:{_plain(self.splitter)}",
+            f"splitter:{_escaped(self.splitter)}",
         ]
-        parts += [f"{name}:{_plain(str(value))}" for name, value in sorted(self.sampling.items())]
+        parts += [f"{name}:{_escaped(str(value))}" for name, value in sorted(self.sampling.items())]
         if self.trial:
             parts.append(f"trial:{self.trial}")
         if self.canary:
-            parts.append(f"canary:{_plain(self.canary)}")
+            parts.append(f"canary:{_escaped(self.canary)}")
         if self.part:
-            parts.append(f"part:{_plain(self.part)}")
+            parts.append(f"part:{_escaped(self.part)}")
         if self.windows:
-            parts.append(f"windows:{self.windows.limit}/{_plain(self.windows.version)}")
+            parts.append(f"windows:{self.windows.limit}/{_escaped(self.windows.version)}")
         return "|".join(parts)
 
 
-def _plain(text: str) -> str:
-    """Keep a part of a printed signature from reading as two parts."""
+def _escaped(text: str) -> str:
+    """Escape the separators of a printed signature."""
     return text.replace("|", "%7C").replace("\n", "%0A")

@@ -13,7 +13,7 @@ from labeler.calculators.tally import tally
 from labeler.judges.task import JudgeReply, Task
 from labeler.labels.answers import GPTLabelingOutput
 from labeler.labels.contract import check_label
-from labeler.labels.non_answers import HEADINGS, OPENERS, SUPPORT, USE, overrule, says_nothing
+from labeler.labels.non_answers import HEADINGS, OPENERS, SUPPORT, USE, is_without_content, overrule
 from labeler.labels.record import LabelRecord, ReplyFacts
 from samples import keyed_example
 
@@ -49,28 +49,28 @@ SOMETHING = (
 @pytest.mark.parametrize("text", NOTHING)
 def test_what_says_nothing_is_known(text: str) -> None:
     """Punctuation, space, invisible characters, openers in whatever dress."""
-    assert says_nothing(keyed_example(response=[text]))
+    assert is_without_content(keyed_example(response=[text]))
 
 
 @pytest.mark.parametrize("text", SOMETHING)
 def test_a_short_answer_is_an_answer(text: str) -> None:
     """It is judged as ever."""
-    assert not says_nothing(keyed_example(response=[text]))
+    assert not is_without_content(keyed_example(response=[text]))
 
 
 def test_one_sentence_that_says_something_is_enough() -> None:
     """The rule is about whole responses: openers stand before many good answers."""
-    assert says_nothing(keyed_example(response=["Thought process:", "...", "Solution"]))
-    assert not says_nothing(keyed_example(response=["Solution:", "42"]))
+    assert is_without_content(keyed_example(response=["Thought process:", "...", "Solution"]))
+    assert not is_without_content(keyed_example(response=["Solution:", "42"]))
 
 
 def test_openers_are_written_as_they_are_compared() -> None:
     """Lower case, single spaces, no punctuation at the ends, or they would never be met."""
     for opener in OPENERS:
-        assert says_nothing(keyed_example(response=[opener])), opener
+        assert is_without_content(keyed_example(response=[opener])), opener
     for heading in HEADINGS:
-        assert says_nothing(keyed_example(response=[f"{heading}:"])), heading
-        assert not says_nothing(keyed_example(response=[heading])), heading
+        assert is_without_content(keyed_example(response=[f"{heading}:"])), heading
+        assert not is_without_content(keyed_example(response=[heading])), heading
 
 
 def generous(request: Task) -> JudgeReply:
