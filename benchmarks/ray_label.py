@@ -28,8 +28,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from labeler.integrations.ray.labeling import Work
-from labeler.integrations.ray.running import plan, run
+from labeler.integrations.ray.run import plan, run
+from labeler.integrations.ray.worker import Work
 from labeler.judges.embedded.judge import EmbeddedJudge
 
 TESTS = Path(__file__).parents[1] / "tests"
@@ -147,11 +147,11 @@ def size(folder: Path, pattern: str = "**/*") -> int:
 
 def on_ray_by(folder: Path, rows: int, workers: int) -> float:
     """Rows a second that the embedded judge does, from when each worker has done its first part."""
-    from labeler.integrations.ray.on_ray import on_ray  # noqa: PLC0415 - Ray reads the environment first
+    from labeler.integrations.ray.cluster import label_on_ray  # noqa: PLC0415 - Ray reads the environment first
 
     work = Work(EmbeddedJudge, str(folder / f"store-{workers}"), str(folder / f"out-{workers}"))
     times, done = [], []
-    for report in run(plan([str(folder / "in")], work), work, on_ray, workers):
+    for report in run(plan([str(folder / "in")], work), work, label_on_ray, workers):
         times.append(time.perf_counter())
         done.append(report.rows)
     if sum(done) != rows:

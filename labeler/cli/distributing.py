@@ -13,8 +13,8 @@ from labeler.cli.running import BUDGET_REACHED, SOME_FAILED
 from labeler.errors import UnknownName, UsageError
 
 if TYPE_CHECKING:
-    from labeler.integrations.ray.labeling import PartReport, Work
-    from labeler.integrations.ray.running import Plan, Totals
+    from labeler.integrations.ray.run import Plan, Totals
+    from labeler.integrations.ray.worker import PartReport, Work
     from labeler.judges.pricing import Price
 
 EngineName = Annotated[
@@ -126,13 +126,13 @@ def require_folder(output: str) -> None:
 def label_in_parts(asked: PartsAsked, work: Work) -> int:
     """Label with Ray, say how it went, and return the exit code."""
     from labeler.cli.terminal import say
-    from labeler.integrations.ray.on_ray import on_ray, processors
+    from labeler.integrations.ray.cluster import label_on_ray, processor_count
     from labeler.integrations.ray.parts import PART_ROWS
-    from labeler.integrations.ray.running import Totals, plan, run
+    from labeler.integrations.ray.run import Totals, plan, run
     from labeler.integrations.ray.shards import FOLDER
 
     planned = plan(asked.inputs, work, asked.part_rows or PART_ROWS)
-    workers = asked.workers or processors()
+    workers = asked.workers or processor_count()
     parts = _several(len(planned.parts) + planned.done, "part")
     say(
         f"{_several(planned.rows, 'row')} in {parts}, "
@@ -147,9 +147,9 @@ def label_in_parts(asked: PartsAsked, work: Work) -> int:
             f"{shards} --into {work.store}' prevents"
         )
     totals = Totals()
-    totals.add(planned.standing)
+    totals.add(planned.existing)
     try:
-        for report in _telling(run(planned, work, on_ray, workers), planned, totals):
+        for report in _telling(run(planned, work, label_on_ray, workers), planned, totals):
             totals.add(report)
     finally:
         _tell(totals, asked.price, work)
@@ -168,14 +168,14 @@ def _telling(reports: Iterator[PartReport], planned: Plan, totals: Totals) -> It
         yield report
         if time.monotonic() - said >= _EVERY:
             said = time.monotonic()
-            rows = totals.sum.rows - planned.standing.rows
+            rows = totals.sum.rows - planned.existing.rows
             say(f"{totals.parts} of {len(planned.parts)} parts, {_several(rows, 'row')}")
 
 
 def _tell(totals: Totals, price: Price | None, work: Work) -> None:
     from labeler.cli.terminal import say
-    from labeler.integrations.ray.labeling import BEFORE
     from labeler.integrations.ray.shards import FOLDER
+    from labeler.integrations.ray.worker import BEFORE
 
     total = totals.sum
     reasons = ", ".join(f"{name} {count}" for name, count in total.reasons.most_common())

@@ -127,8 +127,8 @@ def _on_ray(
     """What workers of Ray count of label files."""
     from labeler.calculators.index.paths import files_of
     from labeler.cli.terminal import say
-    from labeler.integrations.ray.counting import summarize_in_parts
-    from labeler.integrations.ray.on_ray import counts_on_ray, processors
+    from labeler.integrations.ray.cluster import count_on_ray, processor_count
+    from labeler.integrations.ray.counting import summarize_files
 
     files = files_of(labels)
     if not files:
@@ -136,4 +136,4 @@ def _on_ray(
             "--engine ray counts label files, such as the partitions of 'labeler label --engine "
             f"ray': {', '.join(labels)} holds none, or is a store; leave --engine out"
         )
-    return summarize_in_parts(files, asked, counts_on_ray, workers or processors(), say)
+    return summarize_files(files, asked, count_on_ray, workers or processor_count(), say)

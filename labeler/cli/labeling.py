@@ -109,7 +109,7 @@ def _label_in_parts(
     distributing.require_folder(output)
     if not inputs:
         raise UsageError("--engine ray needs --input: Parquet files, a pattern, folder or address")
-    from labeler.integrations.ray.labeling import Work
+    from labeler.integrations.ray.worker import Work
     from labeler.judges.opening import open_judge
 
     # A worker on another machine has no file of prices.

@@ -270,7 +270,7 @@ def test_a_partition_that_was_edited_is_named_by_workers_too(
 def test_ray_is_not_loaded_unless_it_is_asked_for() -> None:
     """Nor by what can ask for it."""
     program = (
-        "import sys, labeler, labeler.cli, labeler.integrations.ray.running; "
+        "import sys, labeler, labeler.cli, labeler.integrations.ray.run; "
         "assert 'ray' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", program], check=True)

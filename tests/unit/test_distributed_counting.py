@@ -13,6 +13,7 @@ import pytest
 
 import labeler
 from command import Command
+from engines import count_in_loop, label_in_loop
 from labeler.calculators import METRICS, Intervals, select_metrics
 from labeler.calculators.column_summary import SummaryRequest
 from labeler.calculators.index.sidecar import write_sidecar
@@ -23,11 +24,10 @@ from labeler.errors import UsageError
 from labeler.integrations.ray.counting import (
     CountEngine,
     CountReport,
-    count_in_a_loop,
-    summarize_in_parts,
+    summarize_files,
 )
-from labeler.integrations.ray.labeling import Work
-from labeler.integrations.ray.running import in_a_loop, plan, run
+from labeler.integrations.ray.run import plan, run
+from labeler.integrations.ray.worker import Work
 from labeler.judges.embedded.judge import EmbeddedJudge
 from labeler.labels.record import label_key
 from labelled import output, record
@@ -58,17 +58,17 @@ def backwards(
     asked: SummaryRequest, files: Sequence[str], workers: int
 ) -> Generator[CountReport, None, None]:
     """Workers that end in another order than they began."""
-    reports = list(count_in_a_loop(asked, files[::-1], workers))
+    reports = list(count_in_loop(asked, files[::-1], workers))
     yield from reports[::-1]
 
 
-@pytest.mark.parametrize("engine", [count_in_a_loop, backwards])
+@pytest.mark.parametrize("engine", [count_in_loop, backwards])
 def test_what_workers_count_adds_up_to_the_numbers_of_one_machine(
     files: list[str], engine: CountEngine
 ) -> None:
     """Rows, means, reasons and intervals."""
     asked = SummaryRequest(ALL, intervals=Intervals(resamples=100, group="question"))
-    found = summarize_in_parts(files, asked, engine, 2, print)
+    found = summarize_files(files, asked, engine, 2, print)
     assert found == summarize_stored(files, asked, print)
     assert found is not None
     assert found.rows == 15
@@ -78,9 +78,7 @@ def test_what_is_said_of_a_file_is_passed_on(files: list[str]) -> None:
     """Such as that its index is stale."""
     write_labels(Path(files[1]), 90)
     said: list[str] = []
-    assert (
-        summarize_in_parts(files, SummaryRequest(ALL), count_in_a_loop, 2, said.append) is not None
-    )
+    assert summarize_files(files, SummaryRequest(ALL), count_in_loop, 2, said.append) is not None
     assert ["the file was changed since" in text for text in said] == [True]
 
 
@@ -88,13 +86,13 @@ def test_a_file_that_cannot_be_read_ends_it(files: list[str]) -> None:
     """In the words of whoever counted it."""
     Path(files[2]).write_bytes(b"PAR1")
     with pytest.raises(UsageError, match=r"cannot read .*2\.parquet"):
-        summarize_in_parts(files, SummaryRequest(ALL), count_in_a_loop, 2, print)
+        summarize_files(files, SummaryRequest(ALL), count_in_loop, 2, print)
 
 
 def test_what_workers_cannot_count_is_left_to_one_machine(files: list[str], tmp_path: Path) -> None:
     """Labels with sentences out of order, and metrics without a vectorised form."""
     plain = replace(METRICS["relevance"], vector=None)
-    assert summarize_in_parts(files, SummaryRequest([plain]), count_in_a_loop, 2, print) is None
+    assert summarize_files(files, SummaryRequest([plain]), count_in_loop, 2, print) is None
     made = record(documents=[["x", "y"]])
     first, second = made.example.documents[0]
     example = made.example.model_copy(update={"documents": ((second, first),)})
@@ -102,7 +100,7 @@ def test_what_workers_cannot_count_is_left_to_one_machine(files: list[str], tmp_
     list(write_outcomes([made.model_copy(update=changes)], tmp_path / "odd.parquet"))
     said: list[str] = []
     odd = [*files, str(tmp_path / "odd.parquet")]
-    assert summarize_in_parts(odd, SummaryRequest(ALL), count_in_a_loop, 2, said.append) is None
+    assert summarize_files(odd, SummaryRequest(ALL), count_in_loop, 2, said.append) is None
     assert "the records are read one by one" in said[0]
 
 
@@ -172,7 +170,7 @@ def test_without_ray_it_says_what_to_install(
 ) -> None:
     """Numbers come from one machine then."""
     monkeypatch.setitem(sys.modules, "ray", None)
-    monkeypatch.delitem(sys.modules, "labeler.integrations.ray.on_ray", raising=False)
+    monkeypatch.delitem(sys.modules, "labeler.integrations.ray.cluster", raising=False)
     for name in ("RAY_ADDRESS", "RAY_AUTH_MODE", "RAY_AUTH_TOKEN"):
         monkeypatch.setenv(name, "")  # put back as it was, whatever is set
     code, _, err = labeler_command("metrics", files[0], "--engine", "ray")
@@ -186,7 +184,7 @@ def test_indexes_among_partitions_do_not_stop_the_next_run(
     """Neither those of the folder, nor one beside a partition."""
     rows = write_rows(tmp_path / "rows.parquet", 6)
     asked = Work(EmbeddedJudge, str(tmp_path / "store"), str(tmp_path / "labels"))
-    list(run(plan([str(rows)], asked, 3), asked, in_a_loop, 1))
+    list(run(plan([str(rows)], asked, 3), asked, label_in_loop, 1))
     assert labeler_command("index", tmp_path / "labels")[0] == 0
     partitions = parts_of(str(tmp_path / "labels"))
     assert partitions is not None

@@ -16,13 +16,14 @@ import pytest
 
 import labeler
 from command import Command
+from engines import label_in_loop
 from fakes import CountingJudge, agreeable
 from labeler.data.presets import choose_columns
 from labeler.errors import JudgeError, RunPaused, UsageError
-from labeler.integrations.ray.labeling import PartReport, Work
-from labeler.integrations.ray.parts import Part, input_files, parts_of_file
-from labeler.integrations.ray.running import MANIFEST, Plan, Totals, in_a_loop, plan, run
+from labeler.integrations.ray.parts import InputPart, input_files, parts_of_file
+from labeler.integrations.ray.run import MANIFEST, Plan, Totals, plan, run
 from labeler.integrations.ray.shards import labels_stored
+from labeler.integrations.ray.worker import PartReport, Work
 from labeler.judges.embedded.judge import EmbeddedJudge
 from labeler.judges.judge import UnusableAnswer
 from labeler.judges.task import JudgeReply, Task
@@ -47,7 +48,7 @@ def work(folder: Path, judge: CountingJudge | None = None, **changes: object) ->
 def label(inputs: Path | str, asked: Work, part_rows: int = 5) -> Totals:
     """Label all that is left to do."""
     totals = Totals()
-    for report in run(plan([str(inputs)], asked, part_rows), asked, in_a_loop, 1):
+    for report in run(plan([str(inputs)], asked, part_rows), asked, label_in_loop, 1):
         totals.add(report)
     return totals
 
@@ -200,7 +201,7 @@ def test_a_part_looks_into_no_more_stores_than_it_shares_rows_with(tmp_path: Pat
     file = write_rows(tmp_path / "rows.parquet", 40, group=40)
     label(file, work(tmp_path), part_rows=10)
     parts = plan([str(file)], work(tmp_path, output=str(tmp_path / "other")), 4).parts
-    shared = [[name[-2:] for name in part.besides] for part in parts]
+    shared = [[name[-2:] for name in part.overlapping] for part in parts]
     assert shared == [
         [],
         ["00"],
@@ -222,9 +223,9 @@ def test_a_store_that_another_machine_has_is_passed_over(tmp_path: Path) -> None
     judge = CountingJudge()
     other = work(tmp_path, judge, output=str(tmp_path / "other"))
     planned = plan([str(file)], other, 2)
-    assert [len(part.besides) for part in planned.parts] == [0, 1]
+    assert [len(part.overlapping) for part in planned.parts] == [0, 1]
     shutil.rmtree(tmp_path / "store")
-    assert [report.rows for report in run(planned, other, in_a_loop, 1)] == [2, 2]
+    assert [report.rows for report in run(planned, other, label_in_loop, 1)] == [2, 2]
     assert len(judge.asked) == 4
 
 
@@ -237,7 +238,7 @@ def test_stores_that_are_too_many_for_a_part_are_told_of(tmp_path: Path) -> None
         folder.mkdir(parents=True)
         (folder / "cache.db").touch()
     planned = plan([str(file)], work(tmp_path), 70)
-    assert len(planned.parts[0].besides) + planned.unread == 69
+    assert len(planned.parts[0].overlapping) + planned.unread == 69
     assert planned.unread > 0
 
 
@@ -263,7 +264,7 @@ def test_a_run_that_finds_all_done_tells_of_the_failures_that_stand(tmp_path: Pa
     label(file, work(tmp_path, judge), part_rows=4)
     planned = plan([str(file)], work(tmp_path, judge), 4)
     assert planned.parts == []
-    standing = planned.standing
+    standing = planned.existing
     assert (standing.rows, standing.origins) == (8, {"before": 6})
     assert standing.reasons == {"refusal": 1, "missing_field": 1}
     assert [f"{file}:row 7" in message for message in standing.failures] == [False, True]
@@ -364,7 +365,7 @@ def test_parts_cover_each_row_once(tmp_path: Path) -> None:
     places = [part.before + at for part in parts for at in range(part.start, part.stop)]
     assert places == list(range(25))
     assert len({part.name for part in parts}) == len(parts)
-    assert [Part.from_json(part.to_json()) for part in parts] == parts
+    assert [InputPart.from_json(part.to_json()) for part in parts] == parts
 
 
 def test_two_files_of_one_name_and_content_are_refused(tmp_path: Path) -> None:
@@ -471,7 +472,7 @@ def test_without_ray_the_engine_says_what_to_install(
 ) -> None:
     """And nothing is written."""
     monkeypatch.setitem(sys.modules, "ray", None)
-    monkeypatch.delitem(sys.modules, "labeler.integrations.ray.on_ray", raising=False)
+    monkeypatch.delitem(sys.modules, "labeler.integrations.ray.cluster", raising=False)
     for name in ("RAY_ADDRESS", "RAY_AUTH_MODE", "RAY_AUTH_TOKEN"):
         monkeypatch.setenv(name, "")  # put back as it was, whatever is set
     file = write_rows(tmp_path / "rows.parquet", 3)
@@ -485,9 +486,9 @@ def test_without_ray_the_engine_says_what_to_install(
 @pytest.fixture
 def loop_for_ray(monkeypatch: pytest.MonkeyPatch) -> None:
     """Has a loop in this process do what Ray would."""
-    stand_in = ModuleType("labeler.integrations.ray.on_ray")
-    monkeypatch.setattr(stand_in, "on_ray", in_a_loop, raising=False)
-    monkeypatch.setattr(stand_in, "processors", lambda: 1, raising=False)
+    stand_in = ModuleType("labeler.integrations.ray.cluster")
+    monkeypatch.setattr(stand_in, "label_on_ray", label_in_loop, raising=False)
+    monkeypatch.setattr(stand_in, "processor_count", lambda: 1, raising=False)
     monkeypatch.setitem(sys.modules, stand_in.__name__, stand_in)
 
 

@@ -188,7 +188,7 @@ def test_a_part_of_no_rows_has_the_columns(tmp_path: Path) -> None:
     """A part beyond the end of its row group is an empty table."""
     path = write(tmp_path / "rows.parquet", question=["a"], documents=[["D"]], response=["R"])
     (part,) = parts_of_file(str(path))
-    moved = parts.Part(**{**vars(part), "start": 5, "stop": 9})
+    moved = parts.InputPart(**{**vars(part), "start": 5, "stop": 9})
     assert read_part(moved).column_names == ["question", "documents", "response"]
 
 

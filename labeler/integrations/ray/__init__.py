@@ -1,10 +1,10 @@
-"""Labeling on several processes and machines: rows in parts, each labelled into its own partition.
+"""Labeling on several processes and machines: rows in parts, each labeled to its own partition.
 
-The rows of Parquet files are cut into parts. Whoever labels a part does what one machine does, by
-the same pipeline, into a store of the part's own, and writes its labels as one Parquet file, which
-appears when it is whole. So any part can be done by anyone, again at no cost, in any order. What
-all take of together, the budget and the requests and tokens a minute, is shared out by one ledger.
+The rows of Parquet files are divided into parts. A worker labels a part with the same pipeline as
+one machine, in a store of the part's own, and writes its labels as one Parquet file, which appears
+when it is complete. Any worker can therefore repeat any part at no cost, in any order. One quota
+server allocates what all workers share: the budget, and requests and tokens per minute.
 
-Who runs the workers is exchangeable: :mod:`~labeler.integrations.ray.on_ray` has Ray do it, and
-nothing else imports Ray.
+Engines are interchangeable: :mod:`~labeler.integrations.ray.cluster` uses Ray, and no other module
+imports it.
 """

@@ -1,8 +1,8 @@
-"""Numbers of label files counted by several workers, and added up in order where they are asked.
+"""Summaries of label files counted by several workers.
 
-What a worker sends of a file is what one machine keeps of it: exact sums, how often each value
-comes, and, where intervals draw records together, a column of numbers. So the numbers are those of
-one machine, to the last bit, whoever counted what.
+For each file, a worker sends the counts that one machine keeps of it: exact sums, value
+frequencies, and, where intervals group records, a column of numbers. Adding them in the order of
+the files gives the numbers of one machine, to the last bit.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from labeler.calculators.index.summaries import (
     count_file,
 )
 from labeler.errors import UsageError
-from labeler.integrations.ray.parts import anywhere
+from labeler.integrations.ray.parts import absolute_name
 
 
 class CountReport(NamedTuple):
-    """What a worker found in a label file.
+    """A worker's counts of a label file.
 
     Attributes:
-        counts: what it counted, or why it cannot.
-        notices: what there is to say of the file.
+        counts: the counts, or the error.
+        notices: messages about the file.
     """
 
     counts: FileCounts | UsageError | Unindexable
@@ -36,15 +36,15 @@ class CountReport(NamedTuple):
 
 
 CountEngine = Callable[[SummaryRequest, Sequence[str], int], Generator[CountReport, None, None]]
-"""Counts files with so many workers; a report of each, in the order of the files."""
+"""Counts files with a number of workers; yields a report of each, in the order of the files."""
 
 
-def report_of(file: str, asked: SummaryRequest, number: int) -> CountReport:
+def count_report(file: str, asked: SummaryRequest, number: int) -> CountReport:
     """Count a label file.
 
     Args:
         file: path or address.
-        asked: what is to be counted.
+        asked: the requested summary.
         number: how many files come before it.
     """
     notices: list[str] = []
@@ -54,46 +54,37 @@ def report_of(file: str, asked: SummaryRequest, number: int) -> CountReport:
         return CountReport(error, notices)
 
 
-def summarize_in_parts(
+def summarize_files(
     files: Iterable[str],
     asked: SummaryRequest,
     engine: CountEngine,
     workers: int,
     notice: Callable[[str], object],
 ) -> StoredSummary | None:
-    """Summarise label files that several workers count.
+    """Summarize label files that several workers count.
 
     Args:
         files: paths and addresses.
-        asked: what is to be summarised.
-        engine: has the files counted.
-        workers: how many count.
-        notice: told what there is to say of files.
+        asked: the requested summary.
+        engine: counts the files.
+        workers: how many.
+        notice: called with messages about files.
 
     Returns:
-        ``None`` where the records must be read one by one, on one machine.
+        ``None`` if the records must be read one by one, on one machine.
 
     Raises:
-        UsageError: a file cannot be read, or no row has a column that is named.
+        UsageError: a file cannot be read, or no row has a named column.
         FatalJudgeError: the engine cannot go on.
     """
     if not asked.is_vectorized(notice):
         return None
     try:
-        with closing(engine(asked, [anywhere(file) for file in files], workers)) as reports:
+        with closing(engine(asked, [absolute_name(file) for file in files], workers)) as reports:
             return combine_counts(_counts(reports, notice), asked)
     except Unindexable as error:
         notice(f"{error}; the records are read one by one")
         return None
-
-
-def count_in_a_loop(
-    asked: SummaryRequest, files: Sequence[str], workers: int
-) -> Generator[CountReport, None, None]:
-    """Count files in this process, one after the other, whatever the number of workers."""
-    del workers
-    for number, file in enumerate(files):
-        yield report_of(file, asked, number)
 
 
 def _counts(

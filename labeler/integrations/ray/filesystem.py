@@ -1,4 +1,4 @@
-"""Folders of partitions, on this machine or at an address of fsspec; files appear whole."""
+"""Folders of partitions, local or at an fsspec address; files appear complete."""
 
 from __future__ import annotations
 
@@ -17,59 +17,59 @@ from labeler.errors import UsageError
 
 
 class Folder(Protocol):
-    """A place for files."""
+    """A folder for files."""
 
     def names(self) -> list[str]:
-        """Names of the files in it; none where it is not there."""
+        """Return the names of its files; none if it does not exist."""
         ...
 
     def read(self, name: str) -> bytes | None:
-        """What a file holds; ``None`` where there is none."""
+        """Return the content of a file, or ``None``."""
         ...
 
-    def take(self, name: str, file: Path) -> None:
-        """Have a file of this machine under a name; it appears when it is whole."""
+    def put(self, name: str, file: Path) -> None:
+        """Copy a local file to a name; it appears when it is complete."""
         ...
 
     def remove(self, name: str) -> None:
-        """Remove a file, if it is there."""
+        """Remove a file if it exists."""
         ...
 
 
-def folder_of(name: str) -> Folder:
-    """The folder of a path or an address.
+def open_folder(name: str) -> Folder:
+    """Return the folder of a path or an address.
 
     Raises:
-        UsageError: what the address needs is not installed.
+        UsageError: a package that the address needs is not installed.
     """
     return _Remote(name) if is_remote(name) else _Local(Path(name))
 
 
-def files_like(address: str) -> list[str]:
-    """The addresses that a pattern with a scheme fits, in order."""
-    with _failing(address):
-        files, pattern = _opened(address)
+def glob_files(address: str) -> list[str]:
+    """Return the addresses that match a pattern with a scheme, in order."""
+    with _naming_errors(address):
+        files, pattern = _open_filesystem(address)
         return [str(files.unstrip_protocol(one)) for one in sorted(files.glob(pattern))]
 
 
 def put_bytes(folder: Folder, name: str, content: bytes) -> None:
     """Write a small file."""
-    with _aside() as file:
+    with _temporary_file() as file:
         file.write_bytes(content)
-        folder.take(name, file)
+        folder.put(name, file)
 
 
 def put_table(folder: Folder, name: str, table: Any, group: int) -> None:  # noqa: ANN401 - pyarrow has no types
-    """Write a table as Parquet, in row groups of so many rows."""
-    with _aside() as file:
+    """Write a table as Parquet with row groups of a given number of rows."""
+    with _temporary_file() as file:
         pq.write_table(
             table, file, row_group_size=group, compression="zstd", write_page_checksum=True
         )
-        folder.take(name, file)
+        folder.put(name, file)
 
 
 @contextmanager
-def _aside() -> Iterator[Path]:
+def _temporary_file() -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="labeler-") as folder:
         yield Path(folder, "file")
 
@@ -87,7 +87,7 @@ class _Local:
         file = self._path / name
         return file.read_bytes() if file.exists() else None
 
-    def take(self, name: str, file: Path) -> None:
+    def put(self, name: str, file: Path) -> None:
         partial = self._path / f".{name}.{uuid.uuid4().hex}.partial"
         try:
             self._path.mkdir(parents=True, exist_ok=True)
@@ -109,11 +109,11 @@ class _Local:
 class _Remote:
     def __init__(self, address: str) -> None:
         self._address = address.rstrip("/")
-        with _failing(address):
-            self._files, self._root = _opened(self._address)
+        with _naming_errors(address):
+            self._files, self._root = _open_filesystem(self._address)
 
     def names(self) -> list[str]:
-        with _failing(self._address):
+        with _naming_errors(self._address):
             self._files.invalidate_cache()
             if not self._files.exists(self._root):
                 return []
@@ -122,29 +122,29 @@ class _Remote:
             )
 
     def read(self, name: str) -> bytes | None:
-        with _failing(self._address):
+        with _naming_errors(self._address):
             try:
                 content: bytes = self._files.cat_file(f"{self._root}/{name}")
             except FileNotFoundError:
                 return None
             return content
 
-    def take(self, name: str, file: Path) -> None:
+    def put(self, name: str, file: Path) -> None:
         partial = f"{self._root}/.{name}.{uuid.uuid4().hex}.partial"
-        with _failing(self._address):
+        with _naming_errors(self._address):
             self._files.makedirs(self._root, exist_ok=True)
             self._files.put_file(str(file), partial)
             self._files.mv(partial, f"{self._root}/{name}")
 
     def remove(self, name: str) -> None:
-        with _failing(self._address):
+        with _naming_errors(self._address):
             if self._files.exists(f"{self._root}/{name}"):
                 self._files.rm_file(f"{self._root}/{name}")
 
 
-def _opened(address: str) -> tuple[Any, str]:
-    """The file system of an address, and the address in it."""
-    import fsspec  # noqa: PLC0415 - installed by those who read from afar
+def _open_filesystem(address: str) -> tuple[Any, str]:
+    """Return the file system of an address, and the path in it."""
+    import fsspec  # noqa: PLC0415 - needed only for remote addresses
 
     files, path = fsspec.core.url_to_fs(address)
     files.invalidate_cache()
@@ -152,8 +152,8 @@ def _opened(address: str) -> tuple[Any, str]:
 
 
 @contextmanager
-def _failing(address: str) -> Iterator[None]:
-    """Name the address where anything goes wrong with it: each backend has errors of its own."""
+def _naming_errors(address: str) -> Iterator[None]:
+    """Name the address in every error: each backend has its own kinds."""
     try:
         yield
     except Exception as error:

@@ -1,7 +1,7 @@
-"""Parts of Parquet files: what one worker labels at a time, by names that any run finds again.
+"""Parts of Parquet files: the rows that one worker labels at a time, with reproducible names.
 
-A part is a row group, or so many rows of a large one. Its name tells the file and the place, and
-by a digest of the file's footer that the file is still the same.
+A part is a row group, or a slice of a large one. Its name tells the file and the position, and
+contains a digest of the file's footer, which changes with the file.
 """
 
 from __future__ import annotations
@@ -25,68 +25,68 @@ from labeler.data.formats.parquet_files import ParquetRows
 from labeler.data.lines import is_remote, open_bytes
 from labeler.data.presets import preset_hint
 from labeler.errors import UsageError
-from labeler.integrations.ray.filesystem import files_like
+from labeler.integrations.ray.filesystem import glob_files
 
 PART_ROWS = 5000
-"""Rows of a part at most, where nothing else is said."""
+"""Most rows of a part, by default."""
 LARGEST_PART = 1 << 30
-"""Bytes of a part, unpacked, at most."""
+"""Most bytes of a part, decompressed."""
 _SUFFIX = ".parquet"
-_ODD = re.compile(r"[^A-Za-z0-9_-]+")
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]+")
 _LONGEST_STEM = 60
 _NAME = re.compile(r"(.+)-([0-9a-f]{12})-g(\d{5,})-r(\d{7,})")
 _PATTERN = re.compile(r"[*?\[]")
 _NEEDED = ("question", "documents", "response")
-_OF_LABELS = {"kind", "key", "signature", "label", "example"}
-"""Columns that a file of labels has, and no file of rows."""
+_LABEL_COLUMNS = {"kind", "key", "signature", "label", "example"}
+"""Columns of label files, which no file of rows has."""
 
 
 @dataclass(frozen=True)
-class Part:
-    """Some rows of a Parquet file that stand together.
+class InputPart:
+    """Consecutive rows of a Parquet file.
 
     Attributes:
-        name: the same in every run, and of no other part.
+        name: unique, and the same in every run.
         file: path or address, as it was given.
-        place: the same from any folder.
+        absolute: the same, usable from any folder.
         group: number of the row group.
         start: the first row in it.
         stop: the row after the last one.
         before: rows of the file before its row group.
-        besides: other parts that rows of it once stood in: their stores are looked into as well.
+        overlapping: names of other parts that had some of its rows; their stores are read too.
     """
 
     name: str
     file: str
-    place: str
+    absolute: str
     group: int
     start: int
     stop: int
     before: int
-    besides: tuple[str, ...] = ()
+    overlapping: tuple[str, ...] = ()
 
     @property
     def rows(self) -> int:
-        """How many there are."""
+        """The number of rows."""
         return self.stop - self.start
 
     def to_json(self) -> str:
-        """The part as a text."""
+        """Serialize the part."""
         return json.dumps(asdict(self))
 
     @classmethod
-    def from_json(cls, text: str) -> Part:
-        """The part of a text that :meth:`to_json` made."""
+    def from_json(cls, text: str) -> InputPart:
+        """Restore a part that :meth:`to_json` serialized."""
         made = cls(**json.loads(text))
-        return replace(made, besides=tuple(made.besides))
+        return replace(made, overlapping=tuple(made.overlapping))
 
 
 class PartName(NamedTuple):
-    """What the name of a part tells.
+    """The components of a part's name.
 
     Attributes:
-        stem: of its file's name.
-        digest: of its file's footer.
+        stem: from the name of its file.
+        digest: of the footer of its file.
         group: number of the row group.
         start: the first row in it.
     """
@@ -97,14 +97,14 @@ class PartName(NamedTuple):
     start: int
 
 
-def part_name(text: str) -> PartName | None:
-    """Understand a part's name; ``None`` where it is none."""
+def parse_part_name(text: str) -> PartName | None:
+    """Parse a part's name; ``None`` if it is not one."""
     found = _NAME.fullmatch(text)
     return PartName(found[1], found[2], int(found[3]), int(found[4])) if found else None
 
 
 def input_files(name: str) -> list[str]:
-    """The Parquet files that a path, a pattern or a folder means, here or at an address.
+    """Return the Parquet files of a path, pattern or folder, local or remote.
 
     Raises:
         UsageError: there is none, or one is of another format.
@@ -133,19 +133,21 @@ def _remote_files(name: str) -> list[str]:
     if not _PATTERN.search(name) and name.lower().endswith(_SUFFIX):
         return [name]
     pattern = name if _PATTERN.search(name) else f"{name.rstrip('/')}/**/*{_SUFFIX}"
-    return files_like(pattern)
+    return glob_files(pattern)
 
 
-def parts_of_file(file: str, most: int = PART_ROWS, columns: Columns | None = None) -> list[Part]:
-    """The parts of a Parquet file, in order, by its footer alone.
+def parts_of_file(
+    file: str, most: int = PART_ROWS, columns: Columns | None = None
+) -> list[InputPart]:
+    """Return the parts of a Parquet file, in order; only its footer is read.
 
     Args:
         file: path or address.
-        most: rows of a part at most.
-        columns: which column each field is read from; those that were named must be there.
+        most: most rows of a part.
+        columns: the columns that fields are read from; named ones must exist.
 
     Raises:
-        UsageError: it cannot be read, or lacks a column without which no row of it can be labelled.
+        UsageError: it cannot be read, or lacks a column that every row needs.
     """
     with arrow_errors(file), open_bytes(file) as source:
         rows = ParquetRows(file, source)
@@ -154,13 +156,13 @@ def parts_of_file(file: str, most: int = PART_ROWS, columns: Columns | None = No
     _require_columns(file, schema.names, columns)
     if any(counts):
         _require_rows(file, schema, columns)
-    stem = _ODD.sub("_", Path(file).stem)[:_LONGEST_STEM]
+    stem = _NOT_IN_NAMES.sub("_", Path(file).stem)[:_LONGEST_STEM]
     befores = itertools.accumulate(counts, initial=0)
     return [
-        Part(
+        InputPart(
             f"{stem}-{digest}-g{group:05d}-r{start:07d}",
             file,
-            anywhere(file),
+            absolute_name(file),
             group,
             start,
             min(start + most, count),
@@ -171,13 +173,13 @@ def parts_of_file(file: str, most: int = PART_ROWS, columns: Columns | None = No
     ]
 
 
-def anywhere(name: str) -> str:
-    """A path or an address that means the same whatever folder a process is in."""
+def absolute_name(name: str) -> str:
+    """Return a path or an address that does not depend on the working directory."""
     return name if is_remote(name) else str(Path(name).absolute())
 
 
 def _footer_digest(source: Any) -> str:  # noqa: ANN401 - a file of any kind
-    """Tell a file by its footer, which holds where all of it lies, and its least and greatest."""
+    """Return a digest of a file's footer, which holds the positions and extremes of its columns."""
     source.seek(-8, 2)
     length = int.from_bytes(source.read(4), "little")
     source.seek(-8 - length, 2)
@@ -185,23 +187,23 @@ def _footer_digest(source: Any) -> str:  # noqa: ANN401 - a file of any kind
 
 
 def _require_columns(file: str, names: Iterable[str], columns: Columns | None) -> None:
-    there = set(names)
+    existing = set(names)
     for path, field in columns.expected() if columns else ():
-        if path.text not in there and path.steps[0] not in there:
+        if path.text not in existing and path.steps[0] not in existing:
             raise UsageError(
                 f"{file} has no column {path.text!r:.80}, which {field!r} is to be read from; it "
-                f"has: {', '.join(sorted(there))[:300]}"
+                f"has: {', '.join(sorted(existing))[:300]}"
             )
 
 
 def _require_rows(file: str, schema: Any, columns: Columns | None) -> None:  # noqa: ANN401 - pyarrow has no types
-    """Refuse a file of which each row would fail: it has no column for what rows need."""
-    there = set(schema.names)
+    """Reject a file whose every row would fail because a needed column is missing."""
+    existing = set(schema.names)
     ways = columns.choices if columns else {}
-    missing = [field for field in _NEEDED if not _has(there, field, ways.get(field))]
+    missing = [field for field in _NEEDED if not _has(existing, field, ways.get(field))]
     if not missing:
         return
-    if there >= _OF_LABELS:
+    if existing >= _LABEL_COLUMNS:
         raise UsageError(
             f"{file} holds labels, not rows: 'labeler metrics' reads them; name the rows that are "
             "to be labelled"
@@ -214,21 +216,23 @@ def _require_rows(file: str, schema: Any, columns: Columns | None) -> None:  # n
     ]
     raise UsageError(
         f"{file} has no column for {', '.join(map(repr, missing))}, so that each of its rows would "
-        f"fail; rows need {', '.join(_NEEDED)}; it has: {', '.join(sorted(there))[:300]}"
+        f"fail; rows need {', '.join(_NEEDED)}; it has: {', '.join(sorted(existing))[:300]}"
         f"{''.join(read_from)}{hint or '; say which columns are meant with --map or --preset'}"
     )
 
 
-def _has(there: AbstractSet[str], field: str, choices: Sequence[Choice] | None) -> bool:
+def _has(existing: AbstractSet[str], field: str, choices: Sequence[Choice] | None) -> bool:
     if choices is None:
-        return field in there
+        return field in existing
     return any(
-        path.text in there or path.steps[0] in there for choice in choices for path in choice.paths
+        path.text in existing or path.steps[0] in existing
+        for choice in choices
+        for path in choice.paths
     )
 
 
 def _sample(kind: Any) -> object:  # noqa: ANN401 - pyarrow has no types
-    """A value as a column of a type may hold."""
+    """Return an example value of a column type."""
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
         return [_sample(kind.value_type)]
     if pa.types.is_struct(kind):
@@ -236,23 +240,23 @@ def _sample(kind: Any) -> object:  # noqa: ANN401 - pyarrow has no types
     return "text"
 
 
-def read_part(part: Part) -> Any:  # noqa: ANN401 - pyarrow has no types
-    """The rows of a part, as a table.
+def read_part(part: InputPart) -> Any:  # noqa: ANN401 - pyarrow has no types
+    """Return the rows of a part as a table.
 
     Raises:
         UsageError: the file cannot be read.
     """
-    with arrow_errors(part.file), open_bytes(part.place) as source:
+    with arrow_errors(part.file), open_bytes(part.absolute) as source:
         file = ParquetRows(part.file, source)
         batches = list(_bounded(part, _slice(part, file.batches(part.group))))
         return pa.Table.from_batches(batches, schema=file.schema)
 
 
-def _bounded(part: Part, batches: Iterable[Any]) -> Iterator[Any]:
-    """The batches of a part, which are in memory together.
+def _bounded(part: InputPart, batches: Iterable[Any]) -> Iterator[Any]:
+    """Yield the batches of a part, which are in memory together.
 
     Raises:
-        UsageError: they are too large for that.
+        UsageError: they are too large.
     """
     size = 0
     for batch in batches:
@@ -266,7 +270,7 @@ def _bounded(part: Part, batches: Iterable[Any]) -> Iterator[Any]:
         yield batch
 
 
-def _slice(part: Part, batches: Iterable[Any]) -> Iterator[Any]:
+def _slice(part: InputPart, batches: Iterable[Any]) -> Iterator[Any]:
     at = 0
     for batch in batches:
         begin, end = max(part.start - at, 0), min(part.stop - at, batch.num_rows)

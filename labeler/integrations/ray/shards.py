@@ -1,7 +1,7 @@
-"""The store of one part, before others that are only read: what these hold is not bought again.
+"""The store of one part, in front of other stores that are only read to save repeated requests.
 
-The stores of parts have the parts' names, which tell a row group and the first row. Up to which row
-one goes is told by the sizes of parts that the folder was ever used with: each is noted in it.
+The store of a part has the part's name, which tells a row group and the first row. The last row
+follows from the part sizes that the folder was ever used with: each is recorded in it.
 """
 
 from __future__ import annotations
@@ -14,70 +14,70 @@ from dataclasses import replace
 from pathlib import Path
 
 from labeler.errors import LabelerError, StoreError, UsageError
-from labeler.integrations.ray.parts import Part, part_name
+from labeler.integrations.ray.parts import InputPart, parse_part_name
 from labeler.labels.record import AnyRecord, LabelFailure
 from labeler.store.disk import DiskStore
 from labeler.store.protocol import Closing, Lease
 from labeler.store.reader import FILE
 
 FOLDER = "shards"
-"""Where the stores of parts are, inside the folder of a label store."""
+"""Holds the stores of parts, inside the folder of a label store."""
 _SIZE = ".rows-"
-"""What the names of the empty files begin with that note sizes of parts."""
-_MOST_BESIDES = 64
-"""Stores of other parts that a part looks into at most: each takes open files."""
+"""Prefix of empty files that record sizes of parts."""
+_MOST_OVERLAPPING = 64
+"""Most stores of other parts that a part reads: each needs open files."""
 _LOCK_TIMEOUT = 2.0
 
 
 class ShardStore(Closing):
-    """Saves into the store of one part, and finds what the whole store holds as well.
+    """Saves to the store of one part, and also reads the label store and stores of other parts.
 
-    The store of a part has the part's name: whoever labels it, after whatever happened, finds what
-    was bought for it.
+    The store of a part has the part's name: any worker that labels it, also after a crash, finds
+    the labels that were paid for.
 
     Args:
-        store: folder of the label store; that it holds labels itself is not needed.
+        store: folder of the label store; it need not hold labels itself.
         part: the part's name.
-        besides: names of other parts, in whose stores is looked as well.
+        overlapping: names of other parts whose stores are read too.
 
     Raises:
         UsageError: the path cannot be a store's.
         StoreError: a store cannot be read or written, or was tampered with.
     """
 
-    def __init__(self, store: Path, part: str, besides: Iterable[str] = ()) -> None:
-        make_private(store)
-        make_private(store / FOLDER)
+    def __init__(self, store: Path, part: str, overlapping: Iterable[str] = ()) -> None:
+        create_private(store)
+        create_private(store / FOLDER)
         with ExitStack() as opened:
             self._shard = opened.enter_context(DiskStore(store / FOLDER / part))
-            # Where machines have disks of their own, another one may have the others.
+            # If machines have their own disks, some of these may be on another one.
             self._read = [
                 opened.enter_context(DiskStore(one, create=False))
-                for one in (store, *(store / FOLDER / name for name in besides))
+                for one in (store, *(store / FOLDER / name for name in overlapping))
                 if (one / FILE).exists()
             ]
             self._opened = opened.pop_all()
 
     def get(self, key: str) -> AnyRecord | None:
-        """The record of a key, or ``None``."""
+        """Return the record of a key, or ``None``."""
         found = (store.get(key) for store in (self._shard, *self._read))
         return next((record for record in found if record is not None), None)
 
     def put(self, record: AnyRecord) -> Future[bool]:
-        """Save a record into the part's store."""
+        """Save a record to the part's store."""
         return self._shard.put(record)
 
     def failure(self, key: str) -> LabelFailure | None:
-        """The latest failure of a key, or ``None``."""
+        """Return the latest failure of a key, or ``None``."""
         found = (store.failure(key) for store in (self._shard, *self._read))
         return next((failure for failure in found if failure is not None), None)
 
     def put_failure(self, failure: LabelFailure) -> Future[bool]:
-        """Save a failure into the part's store."""
+        """Save a failure to the part's store."""
         return self._shard.put_failure(failure)
 
     def lease(self, key: str) -> Lease | None:
-        """Reserve a key among those who label this part."""
+        """Reserve a key among the workers of this part."""
         return self._shard.lease(key)
 
     def __iter__(self) -> Iterator[AnyRecord]:
@@ -87,74 +87,76 @@ class ShardStore(Closing):
         return len(self._shard)
 
     def close(self) -> None:
-        """Make everything durable and let go of the files; again is harmless."""
+        """Make everything durable and release the files; calling it again has no effect."""
         self._opened.close()
 
 
-def note_size(store: Path, part_rows: int) -> None:
-    """Note that stores of parts of so many rows are in a label store's folder.
+def record_size(store: Path, part_rows: int) -> None:
+    """Record the size of parts that have stores in a label store's folder.
 
     Raises:
         UsageError: the path cannot be a store's.
         StoreError: it cannot be written.
     """
-    make_private(store)
-    make_private(store / FOLDER)
+    create_private(store)
+    create_private(store / FOLDER)
     try:
         (store / FOLDER / f"{_SIZE}{part_rows}").touch(mode=0o600)
     except OSError as error:
         raise StoreError(f"label store {store / FOLDER} cannot be written: {error}") from error
 
 
-def besides(
-    left: Sequence[Part], parts: Sequence[Part], store: Path, part_rows: int
-) -> tuple[list[Part], int]:
-    """Find out in which stores of other parts labels for these may be.
+def find_overlapping(
+    left: Sequence[InputPart], parts: Sequence[InputPart], store: Path, part_rows: int
+) -> tuple[list[InputPart], int]:
+    """Find stores of other parts that may hold labels for the given ones.
 
     Args:
-        left: what is to be labelled.
+        left: the parts to be labeled.
         parts: all parts of the input.
         store: folder of the label store.
-        part_rows: rows of a part at most.
+        part_rows: most rows of a part.
 
     Returns:
-        What is to be labelled, with the names of the parts in whose stores is to be looked as well;
-        and how many stores may hold labels for it in which no part looks: those of files of the
-        same name and another content, and those that are too many for one part.
+        The parts to be labeled, with the names of parts whose stores they read too; and the number
+        of stores that may hold labels for them but are not read: those of files with the same name
+        and other content, and those beyond the limit of one part.
     """
     sizes = sorted(_sizes(store) | {part_rows}, reverse=True)
     cut: dict[tuple[str, int], list[tuple[int, str]]] = {}
-    there = stores_of_parts(store)
-    for name in there:
-        if named := part_name(name):
+    stores = part_stores(store)
+    for name in stores:
+        if named := parse_part_name(name):
             cut.setdefault((named.digest, named.group), []).append((named.start, name))
     for starts in cut.values():
         starts.sort()
-    looking, unread = [], _of_changed_files(left, parts, there)
+    found, unread = [], _of_changed_files(left, parts, stores)
     for part in left:
-        named = part_name(part.name)
+        named = parse_part_name(part.name)
         starts = cut.get((named.digest, named.group), []) if named else []
         near = _overlapping(part, starts, sizes)
-        unread += len(near[_MOST_BESIDES:])
-        looking.append(replace(part, besides=tuple(near[:_MOST_BESIDES])))
-    return looking, unread
+        unread += len(near[_MOST_OVERLAPPING:])
+        found.append(replace(part, overlapping=tuple(near[:_MOST_OVERLAPPING])))
+    return found, unread
 
 
-def _of_changed_files(left: Iterable[Part], parts: Iterable[Part], there: Iterable[str]) -> int:
-    """How many stores are of files named like those to be labelled, and of no file of the input."""
-    stems = {named.stem for part in left if (named := part_name(part.name))}
-    digests = {named.digest for part in parts if (named := part_name(part.name))}
-    stores = filter(None, map(part_name, there))
-    return sum(named.stem in stems and named.digest not in digests for named in stores)
+def _of_changed_files(
+    left: Iterable[InputPart], parts: Iterable[InputPart], stores: Iterable[str]
+) -> int:
+    """Count stores of files named like those to be labeled that are not in the input."""
+    stems = {named.stem for part in left if (named := parse_part_name(part.name))}
+    digests = {named.digest for part in parts if (named := parse_part_name(part.name))}
+    names = filter(None, map(parse_part_name, stores))
+    return sum(named.stem in stems and named.digest not in digests for named in names)
 
 
-def _overlapping(part: Part, starts: list[tuple[int, str]], sizes: Sequence[int]) -> list[str]:
-    """The names of other parts of a row group, sorted by their first rows, that may share rows.
+def _overlapping(part: InputPart, starts: list[tuple[int, str]], sizes: Sequence[int]) -> list[str]:
+    """Return the names of other parts of a row group that may share rows, by first row.
 
     Args:
         part: the part.
-        starts: first rows and names of those that have stores.
-        sizes: rows of parts at most, the largest first.
+        starts: first rows and names of parts that have stores.
+        sizes: most rows of parts, the largest first.
     """
     first = bisect_left(starts, (max(0, part.start - sizes[0] + 1), ""))
     last = bisect_left(starts, (part.stop, ""))
@@ -167,20 +169,20 @@ def _overlapping(part: Part, starts: list[tuple[int, str]], sizes: Sequence[int]
 
 
 def _sizes(store: Path) -> set[int]:
-    """The sizes of parts that were noted."""
+    """Return the recorded sizes of parts."""
     notes = (file.name.removeprefix(_SIZE) for file in (store / FOLDER).glob(f"{_SIZE}*"))
     return {int(note) for note in notes if note.isascii() and note.isdigit() and int(note) > 0}
 
 
 def labels_stored(store: Path, parts: Iterable[str]) -> int:
-    """How many labels the stores of parts hold, as far as they can be read.
+    """Count the labels in the stores of parts, as far as they can be read.
 
     Args:
         store: folder of the label store.
         parts: names of parts.
     """
     count = 0
-    for name in stores_of_parts(store) & set(parts):
+    for name in part_stores(store) & set(parts):
         with (
             suppress(LabelerError),
             DiskStore(store / FOLDER / name, create=False, lock_timeout=_LOCK_TIMEOUT) as one,
@@ -189,17 +191,17 @@ def labels_stored(store: Path, parts: Iterable[str]) -> int:
     return count
 
 
-def stores_of_parts(store: Path) -> set[str]:
-    """The names of the parts that have a store inside a label store's folder."""
+def part_stores(store: Path) -> set[str]:
+    """Return the names of the parts that have a store in a label store's folder."""
     return {file.parent.name for file in (store / FOLDER).glob(f"*/{FILE}")}
 
 
-def make_private(folder: Path) -> None:
-    """Make a folder that is its owner's alone, where it is missing.
+def create_private(folder: Path) -> None:
+    """Create a folder that only its owner can access, unless it exists.
 
     Raises:
         UsageError: there is a file of that name.
-        StoreError: it cannot be made.
+        StoreError: it cannot be created.
     """
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)

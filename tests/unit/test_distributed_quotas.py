@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from decimal import Decimal
 
 import pytest
 
-from labeler.integrations.ray.shares import (
+from labeler.integrations.ray.quotas import (
     LEASE_SECONDS,
     LOST_AFTER,
-    Ledger,
+    QuotaServer,
     SharedBucket,
     SharedBudget,
     Spending,
-    shared,
+    WorkerQuotas,
 )
 from labeler.judges.traffic.traffic import BudgetSpent, Limits, Size, Traffic
 
@@ -32,9 +33,9 @@ class Clock:
         return self.now
 
 
-def ledger(budget: str = "1", workers: int = 2, clock: Clock | None = None) -> Ledger:
+def ledger(budget: str = "1", workers: int = 2, clock: Clock | None = None) -> QuotaServer:
     """A ledger of a budget."""
-    return Ledger(Limits(budget=Decimal(budget)), workers, clock or Clock())
+    return QuotaServer(Limits(budget=Decimal(budget)), workers, clock or Clock())
 
 
 def test_workers_never_reserve_more_than_the_budget_together() -> None:
@@ -53,7 +54,7 @@ def test_what_answers_cost_less_than_feared_can_be_spent_by_others() -> None:
     assert first.reserve(10 * CENT)
     assert not second.reserve(5 * CENT)
     first.settle(10 * CENT, CENT)
-    first.let_go()
+    first.release()
     assert second.reserve(9 * CENT)
 
 
@@ -69,7 +70,7 @@ def test_who_finds_the_money_in_other_hands_looks_again() -> None:
 
 def test_two_that_hold_what_the_other_needs_do_not_wait_for_ever() -> None:
     """Who asks gives back what it has left."""
-    book = Ledger(Limits(budget=Decimal(1)), 1, Clock())
+    book = QuotaServer(Limits(budget=Decimal(1)), 1, Clock())
     first, second = (SharedBudget(Decimal(1), book) for _ in range(2))
     for budget in (first, second):  # each holds a lease of which nothing is in flight
         assert budget.reserve(CENT)
@@ -120,7 +121,7 @@ def test_a_late_answer_of_a_worker_thought_dead_is_counted_once() -> None:
     late.reserve(6 * CENT)
     clock.now = LEASE_SECONDS + 1
     late.settle(6 * CENT, 2 * CENT)
-    late.let_go()
+    late.release()
     assert book.final() == Spending(2 * CENT)
     assert SharedBudget(Decimal("0.10"), book).reserve(8 * CENT)
 
@@ -128,7 +129,8 @@ def test_a_late_answer_of_a_worker_thought_dead_is_counted_once() -> None:
 def test_the_traffic_of_a_run_keeps_to_its_share() -> None:
     """A request that does not fit ends with the words that one machine has for it."""
     book = ledger("0.02", workers=1)
-    limits, _ = shared(Limits(budget=2 * CENT), 1, book)
+    given = Limits(budget=2 * CENT)
+    limits = replace(given, shares=WorkerQuotas(given, 1, book))
 
     async def ask() -> None:
         traffic = Traffic(limits=limits)
@@ -146,7 +148,8 @@ def test_traffic_waits_for_money_that_another_worker_gives_back() -> None:
     book = ledger("0.02", workers=1)
     other = SharedBudget(2 * CENT, book)
     other.reserve(2 * CENT)
-    limits, _ = shared(Limits(budget=2 * CENT), 1, book)
+    given = Limits(budget=2 * CENT)
+    limits = replace(given, shares=WorkerQuotas(given, 1, book))
 
     async def ask() -> Decimal:
         traffic = Traffic(limits=limits)
@@ -154,7 +157,7 @@ def test_traffic_waits_for_money_that_another_worker_gives_back() -> None:
 
         async def give_back() -> None:
             other.settle(2 * CENT, Decimal(0))
-            other.let_go()
+            other.release()
 
         giving = asyncio.get_running_loop().create_task(give_back())
         async with traffic.request("r1", Size(worst_cost=2 * CENT)) as sent:
@@ -168,7 +171,7 @@ def test_traffic_waits_for_money_that_another_worker_gives_back() -> None:
 def test_workers_share_one_rate() -> None:
     """Sixty a minute are one a second, however many ask; each waits its turn."""
     clock = Clock()
-    book = Ledger(Limits(requests_per_minute=60), 3, clock)
+    book = QuotaServer(Limits(requests_per_minute=60), 3, clock)
     buckets = [SharedBucket("requests", 1 / 3, book, clock) for _ in range(3)]
     waits = [bucket.wait(1.0) for bucket in buckets]
     assert waits == pytest.approx([0.0, 1.0, 2.0])
@@ -178,18 +181,19 @@ def test_workers_share_one_rate() -> None:
 def test_tokens_that_were_not_used_are_given_back() -> None:
     """What was reserved was more than the answer took."""
     clock = Clock()
-    book = Ledger(Limits(tokens_per_minute=600), 2, clock)
+    book = QuotaServer(Limits(tokens_per_minute=600), 2, clock)
     bucket = SharedBucket("tokens", 1.0, book, clock)
     assert bucket.wait(600) == 0
     bucket.take(600)
     bucket.take(-500)
-    bucket.let_go()
+    bucket.release()
     assert book.grant("tokens", 500) == 0
 
 
 def test_without_limits_nothing_is_asked_of_the_ledger() -> None:
     """Money is merely added up."""
-    limits, shares = shared(Limits(), 2, Ledger(Limits(), 2))
+    shares = WorkerQuotas(Limits(), 2, QuotaServer(Limits(), 2))
+    limits = replace(Limits(), shares=shares)
     assert shares.budget().reserve(Decimal(1000))
     assert limits.shares is not None
     assert limits.shares.buckets() == {}

@@ -1,4 +1,4 @@
-"""A run on several workers: what is to be done, what is done already, and who does the rest."""
+"""Plan and run labeling on several workers."""
 
 from __future__ import annotations
 
@@ -10,51 +10,50 @@ from pathlib import Path
 
 from labeler.data.label_files import is_index
 from labeler.errors import UsageError
-from labeler.integrations.ray.filesystem import Folder, folder_of, put_bytes
-from labeler.integrations.ray.labeling import (
+from labeler.integrations.ray.filesystem import Folder, open_folder, put_bytes
+from labeler.integrations.ray.parts import PART_ROWS, InputPart, input_files, parts_of_file
+from labeler.integrations.ray.quotas import BUDGET
+from labeler.integrations.ray.shards import find_overlapping, record_size
+from labeler.integrations.ray.worker import (
     FAILED,
     OPEN,
     WHOLE,
     PartReport,
     Work,
-    Worker,
-    standing_in,
+    count_existing,
 )
-from labeler.integrations.ray.parts import PART_ROWS, Part, input_files, parts_of_file
-from labeler.integrations.ray.shards import besides, note_size
-from labeler.integrations.ray.shares import BUDGET, Ledger
 from labeler.labeling.tasks import LabelTasks
 
 MANIFEST = "_labeling.json"
-"""The file beside the partitions that says what was asked; readers of Parquet pass it over."""
+"""The file next to the partitions that holds the configuration; Parquet readers ignore it."""
 _SHOWN_FAILURES = 3
 
-Engine = Callable[[Work, list[Part], int], Generator[PartReport, None, None]]
-"""Labels parts with so many workers, and yields a report of each, in any order."""
+Engine = Callable[[Work, list[InputPart], int], Generator[PartReport, None, None]]
+"""Labels parts with a number of workers, and yields a report of each, in any order."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What a run is to do.
+    """The work of a run.
 
     Attributes:
-        parts: those to be labelled.
-        done: how many have their partitions already.
+        parts: the parts to be labeled.
+        done: parts that have their partitions already.
         rows: of all parts.
-        unread: stores that may hold labels of these rows, and in which nothing is looked up.
-        standing: what the partitions that are there already hold.
+        unread: stores that may hold labels of these rows but are not read.
+        existing: counts of the existing partitions.
     """
 
-    parts: list[Part]
+    parts: list[InputPart]
     done: int
     rows: int
     unread: int = 0
-    standing: PartReport = field(default_factory=lambda: PartReport(""))
+    existing: PartReport = field(default_factory=lambda: PartReport(""))
 
 
 @dataclass
 class Totals:
-    """How a run went, all parts together.
+    """The outcome of a run, for all parts.
 
     Attributes:
         sum: the reports, added up.
@@ -68,11 +67,11 @@ class Totals:
 
     @property
     def parts(self) -> int:
-        """How many partitions were written."""
+        """The number of partitions that were written."""
         return len(self.written)
 
     def add(self, report: PartReport) -> None:
-        """Count a part."""
+        """Add the report of a part."""
         total = self.sum
         self.left += report.ending == BUDGET
         if report.part and not report.ending:
@@ -88,55 +87,56 @@ class Totals:
 
 
 def plan(inputs: Iterable[str], work: Work, part_rows: int = PART_ROWS) -> Plan:
-    """Find out what is to be done; nothing is sent, and the judge is made once to see that it can.
+    """Plan a run; nothing is sent, and the judge is made once to check that it can be.
 
     Args:
         inputs: paths, patterns, folders or addresses of Parquet files.
-        work: what is asked.
-        part_rows: rows of a part at most; the same for all runs into one folder.
+        work: the labeling configuration.
+        part_rows: most rows of a part; the same for all runs into one folder.
 
     Raises:
-        UsageError: there are no such files, or no row of one can be labelled; the folder holds
-            partitions of something else; or a budget could not be kept.
+        UsageError: there are no such files, or no row of one can be labeled; the folder holds
+            partitions of something else; or the budget cannot be guaranteed.
     """
     if part_rows < 1:
         raise UsageError(f"part_rows must be 1 or more, got {part_rows}")
     files = list(dict.fromkeys(file for name in inputs for file in input_files(name)))
     parts = [part for file in files for part in parts_of_file(file, part_rows, work.columns)]
     _require_own_names(parts)
-    how = work.label_tasks(work.judge())
+    tasks = work.label_tasks(work.judge())
     if work.limits.budget is not None:
-        _require_bounds(how)
-    folder = folder_of(work.output)
-    there = _partitions(folder.names())
-    _require_planned(work.output, parts, there)
-    _require_same(folder, work.output, asked(work, how, part_rows), empty=not there)
-    done = {name: next(iter(ends)) for name, ends in there.items() if _is_done(ends, work)}
+        # Judges without this method have no costs to bound.
+        getattr(tasks.judge, "require_bounds", lambda: None)()
+    folder = open_folder(work.output)
+    found = _partitions(folder.names())
+    _require_planned(work.output, parts, found)
+    _require_same(folder, work.output, _configuration(work, tasks, part_rows), empty=not found)
+    done = {name: next(iter(ends)) for name, ends in found.items() if _is_done(ends, work)}
     left = [part for part in parts if part.name not in done]
-    looking, unread = besides(left, parts, Path(work.store), part_rows)
+    labeled, unread = find_overlapping(left, parts, Path(work.store), part_rows)
     if left:
-        note_size(Path(work.store), part_rows)
-    standing = standing_in(work.output, [name + ending for name, ending in done.items()])
-    return Plan(looking, len(done), sum(p.rows for p in parts), unread, standing)
+        record_size(Path(work.store), part_rows)
+    existing = count_existing(work.output, [name + ending for name, ending in done.items()])
+    return Plan(labeled, len(done), sum(p.rows for p in parts), unread, existing)
 
 
-def _require_bounds(how: LabelTasks) -> None:
-    """Refuse a budget that the judge could not keep.
-
-    Raises:
-        UsageError: nobody knows what an answer may cost at most.
-    """
-    require = getattr(how.judge, "require_bounds", None)
-    if require is not None:
-        require()
-
-
-def asked(work: Work, how: LabelTasks, part_rows: int) -> dict[str, object]:
-    """What makes the partitions of two runs different, in words of JSON."""
+def _configuration(work: Work, tasks: LabelTasks, part_rows: int) -> dict[str, object]:
+    """Return everything that makes the partitions of two runs differ, as JSON values."""
+    spec = tasks.judge.spec
+    prompts = [(tasks.prompt, tasks.schema)]
+    if tasks.where_referenced:
+        prompts.append(tasks.where_referenced)
     return {
         "format": 1,
         "part_rows": part_rows,
-        **_asked_of(how),
+        "judge": spec.judge,
+        "model": spec.model,
+        "sampling": {name: str(value) for name, value in sorted(spec.sampling().items())},
+        "prompts": [str(prompt.artifact) for prompt, _ in prompts],
+        "schemas": [str(schema.artifact) for _, schema in prompts],
+        "splitter": str(tasks.splitter),
+        "trial": tasks.trial,
+        "max_input_tokens": str(tasks.room),
         "columns": sorted(
             f"{field}={' or '.join(map(str, choices))}"
             for field, choices in (work.columns.choices.items() if work.columns else ())
@@ -145,27 +145,12 @@ def asked(work: Work, how: LabelTasks, part_rows: int) -> dict[str, object]:
     }
 
 
-def _asked_of(how: LabelTasks) -> dict[str, object]:
-    spec = how.judge.spec
-    prompts = [(how.prompt, how.schema), *([how.where_referenced] if how.where_referenced else [])]
-    return {
-        "judge": spec.judge,
-        "model": spec.model,
-        "sampling": {name: str(value) for name, value in sorted(spec.sampling().items())},
-        "prompts": [str(prompt.artifact) for prompt, _ in prompts],
-        "schemas": [str(schema.artifact) for _, schema in prompts],
-        "splitter": str(how.splitter),
-        "trial": how.trial,
-        "max_input_tokens": str(how.room),
-    }
-
-
 def run(planned: Plan, work: Work, engine: Engine, workers: int) -> Iterator[PartReport]:
-    """Label what is left to do; one report a part, in the order in which they end.
+    """Label the planned parts; yield a report of each when it ends.
 
     Raises:
-        LabelerError: no record can be labelled, or a store or file cannot be used; what was
-            labelled until then is stored.
+        LabelerError: no record can be labeled, or a store or file cannot be used; labels made
+            until then are stored.
     """
     if not planned.parts:
         return
@@ -175,15 +160,8 @@ def run(planned: Plan, work: Work, engine: Engine, workers: int) -> Iterator[Par
             report.raise_ending()
 
 
-def in_a_loop(work: Work, parts: list[Part], workers: int) -> Generator[PartReport, None, None]:
-    """Label parts in this process, one after the other, whatever the number of workers."""
-    worker = Worker(work, workers, Ledger(work.limits, workers))
-    for part in parts:
-        yield worker.label_part(part)
-
-
 def _partitions(names: Iterable[str]) -> dict[str, set[str]]:
-    """The parts that have partitions, each with the endings of their names."""
+    """Return the parts that have partitions, each with the suffixes of its partitions."""
     found: dict[str, set[str]] = {}
     for name in names:
         if name.startswith(".") or is_index(name):
@@ -196,12 +174,12 @@ def _partitions(names: Iterable[str]) -> dict[str, set[str]]:
 
 
 def _is_done(endings: set[str], work: Work) -> bool:
-    """Whether a part's partition stands as it is, and alone."""
+    """Return true if a part has exactly one partition, and it can stay."""
     return endings == {WHOLE} or (endings == {FAILED} and not work.retry_failed)
 
 
-def _require_own_names(parts: list[Part]) -> None:
-    named: dict[str, Part] = {}
+def _require_own_names(parts: list[InputPart]) -> None:
+    named: dict[str, InputPart] = {}
     for part in parts:
         other = named.setdefault(part.name, part)
         if other is not part:
@@ -211,8 +189,8 @@ def _require_own_names(parts: list[Part]) -> None:
             )
 
 
-def _require_planned(output: str, parts: list[Part], there: Iterable[str]) -> None:
-    strange = sorted(set(there) - {part.name for part in parts})
+def _require_planned(output: str, parts: list[InputPart], found: Iterable[str]) -> None:
+    strange = sorted(set(found) - {part.name for part in parts})
     if strange:
         raise UsageError(
             f"{output} holds partitions of other rows, such as {strange[0]!r}: their file was "
@@ -224,7 +202,7 @@ def _require_planned(output: str, parts: list[Part], there: Iterable[str]) -> No
 
 
 def _require_same(folder: Folder, output: str, wanted: dict[str, object], *, empty: bool) -> None:
-    """Refuse to put labels of two kinds into one folder; note what kind it is."""
+    """Reject labels of two configurations in one folder; record the configuration."""
     found = folder.read(MANIFEST)
     if found is None:
         if not empty:

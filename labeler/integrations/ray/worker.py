@@ -1,4 +1,4 @@
-"""What a worker does with a part: the same as one machine does with its rows."""
+"""Workers: each labels parts exactly as one machine labels rows."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -24,10 +24,10 @@ from labeler.data.rows import RowPart
 from labeler.errors import FatalJudgeError, LabelerError, RunPaused, StoreError, UsageError
 from labeler.integrations.batch.folder import PendingKeys
 from labeler.integrations.opentelemetry import judge_call
-from labeler.integrations.ray.filesystem import folder_of, put_table
-from labeler.integrations.ray.parts import Part, anywhere, read_part
+from labeler.integrations.ray.filesystem import open_folder, put_table
+from labeler.integrations.ray.parts import InputPart, absolute_name, read_part
+from labeler.integrations.ray.quotas import LOST, LOST_AFTER, Quotas, WorkerQuotas
 from labeler.integrations.ray.shards import ShardStore
-from labeler.integrations.ray.shares import LOST, LOST_AFTER, Sharing, shared
 from labeler.judges.judge import Judge
 from labeler.judges.traffic.budget import Budget
 from labeler.judges.traffic.traffic import Limits
@@ -41,34 +41,34 @@ from labeler.sentences.splitting import DEFAULT_SPLITTER
 from labeler.store.protocol import LabelStore
 
 WHOLE, FAILED, OPEN = ".parquet", ".failed.parquet", ".open.parquet"
-"""How the name of a partition ends: one without failures that asking again could mend, one with
-lasting failures, and one with failures that the next run asks again."""
+"""Suffixes of partitions: without failures, with lasting failures, and with failures that the next
+run asks again."""
 
 _SHOWN_FAILURES = 3
 _READERS = 8
-"""Partitions that are counted at once: what takes long is the way to them."""
+"""Partitions that are read at once: the latency of remote files dominates."""
 BEFORE = "before"
-"""The origin of labels that stand in partitions of earlier runs."""
+"""The origin of labels in partitions of earlier runs."""
 
 
 @dataclass(frozen=True)
 class Work:
-    """What workers are to do with parts; all of it can be sent to another machine.
+    """The labeling configuration of all workers; it can be sent to another machine.
 
     Attributes:
-        judge: makes the judge; called once on each worker. What is secret it finds there.
-        store: folder of the label store, by the same path for every worker.
+        judge: makes the judge; called once on each worker, where it finds its secrets.
+        store: folder of the label store, with the same path for every worker.
         output: folder or address of the partitions.
         splitter: as for :func:`labeler.iter_labels`, like those below.
         profile: the same.
         prompt: the same.
         trial: the same.
         max_input_tokens: the same.
-        concurrency: requests in flight of each worker at most.
-        limits: those of all workers together.
+        concurrency: most requests in flight of each worker.
+        limits: of all workers together.
         retry_failed: the same.
-        columns: which column each field is read from.
-        id_from: columns that together name a row.
+        columns: the columns that fields are read from.
+        id_from: columns that together identify a row.
     """
 
     judge: Callable[[], Judge]
@@ -87,10 +87,10 @@ class Work:
 
     def __post_init__(self) -> None:
         for name in ("store", "output"):
-            object.__setattr__(self, name, anywhere(getattr(self, name)))
+            object.__setattr__(self, name, absolute_name(getattr(self, name)))
 
     def label_tasks(self, judge: Judge) -> LabelTasks:
-        """What is asked about each row."""
+        """Return the tasks of rows for a judge."""
         return label_tasks(
             judge,
             splitter=self.splitter,
@@ -103,24 +103,24 @@ class Work:
 
 @dataclass
 class PartReport:
-    """How the labelling of a part went, in numbers and texts alone.
+    """The outcome of labeling a part, in numbers and texts only.
 
     Attributes:
         part: its name.
         rows: outcomes in its partition.
-        origins: labels by where they came from.
+        origins: labels by origin.
         reasons: failures by reason.
         failures: messages of the first few.
-        requests: sent to the judge for it.
-        reasks: of these, to have an answer mended.
-        prompt_tokens: of answers that came now.
+        requests: requests sent to the judge.
+        reasks: those among them that asked for a corrected answer.
+        prompt_tokens: of new answers.
         completion_tokens: the same.
-        cached_tokens: of the prompt tokens, those read from a cache.
+        cached_tokens: prompt tokens that the provider read from its cache.
         known: dollars that answers cost.
         doubtful: dollars that requests without an answer may have cost.
-        ending: empty where its partition was written; ``budget`` where nothing more may be spent,
-            so that it was left; ``lost`` where worker after worker died of it; ``dead`` for what
-            workers spent that died; else the kind of error that ends the run.
+        ending: empty if its partition was written; ``budget`` if it was left because the budget is
+            used up; ``lost`` if worker after worker died of it; ``dead`` for the spending of
+            workers that died; else the kind of error that ends the run.
         message: of that error.
     """
 
@@ -140,22 +140,22 @@ class PartReport:
     message: str = ""
 
     def to_json(self) -> str:
-        """The report as a text."""
+        """Serialize the report."""
         return json.dumps(vars(self), default=str)
 
     @classmethod
     def from_json(cls, text: str) -> PartReport:
-        """The report of a text that :meth:`to_json` made."""
+        """Restore a report that :meth:`to_json` serialized."""
         made = cls(**json.loads(text))
         made.origins, made.reasons = Counter(made.origins), Counter(made.reasons)
         made.known, made.doubtful = Decimal(made.known), Decimal(made.doubtful)
         return made
 
     def raise_ending(self) -> None:
-        """Raise what ended the run, if it was an error.
+        """Raise the error that ended the run, if any.
 
         Raises:
-            LabelerError: of the worker's kind, in the worker's words.
+            LabelerError: of the worker's kind, with the worker's message.
         """
         if self.ending == LOST:
             raise FatalJudgeError(
@@ -177,19 +177,19 @@ _ENDINGS: dict[str, Callable[[str], LabelerError]] = {
 
 
 @dataclass
-class _Counting:
-    """Watches a run for its report."""
+class _ReportListener:
+    """Fills in the report of a run."""
 
     report: PartReport
     retried: bool = False
-    """Whether there are failures that asking again may mend."""
+    """True if there are failures that another run may resolve."""
     lasting: bool = False
 
     def on_start(self, rows: int, repeated: int) -> None:
-        """Told of before any spend."""
+        """Ignore the start."""
 
     def on_notice(self, text: str) -> None:
-        """Told what the run waits for; a worker has nobody to tell."""
+        """Ignore notices: a worker has no console."""
 
     def on_result(self, outcome: AnyOutcome, origin: Origin) -> None:
         """Count an outcome."""
@@ -204,49 +204,49 @@ class _Counting:
         self.retried |= origin != "row" and not outcome.lasting
 
     def on_judged(self, outcome: AnyOutcome) -> None:
-        """Count what an outcome took."""
+        """Count the requests and tokens of an outcome."""
         if isinstance(outcome, LabelFailure):
-            took: Any = outcome
+            spent: Any = outcome
         else:
-            took = outcome.reply
-        report, usage = self.report, took.usage or Usage()
-        report.requests += took.attempts
-        report.reasks += took.reasks
+            spent = outcome.reply
+        report, usage = self.report, spent.usage or Usage()
+        report.requests += spent.attempts
+        report.reasks += spent.reasks
         report.prompt_tokens += usage.prompt_tokens
         report.completion_tokens += usage.completion_tokens
         report.cached_tokens += usage.cached_tokens
 
     def on_finish(self, spent: Budget) -> None:
-        """Learn what it cost."""
+        """Record the cost."""
         self.report.known += spent.known
         self.report.doubtful += spent.doubtful
 
 
 def label_batch(
     table: Any,  # noqa: ANN401 - pyarrow has no types
-    part: Part,
+    part: InputPart,
     *,
     work: Work,
-    how: LabelTasks,
+    tasks: LabelTasks,
     store: LabelStore,
     limits: Limits,
-    counting: _Counting,
+    listener: _ReportListener,
 ) -> Any:  # noqa: ANN401 - pyarrow has no types
     """Label a table of rows: a table of labels and failures, in the rows' order.
 
-    Who calls it, a loop or a worker of Ray, makes no difference to what comes out.
+    The result does not depend on the caller, a loop or a worker of Ray.
 
     Args:
         table: the rows.
-        part: where they come from.
-        work: what is asked, and how.
-        how: the same, with the judge in it.
+        part: their position.
+        work: the labeling configuration.
+        tasks: the same, with the judge.
         store: where labels are looked up and saved.
-        limits: what holds requests back.
-        counting: told how it goes.
+        limits: budget and rate limits.
+        listener: receives events.
 
     Raises:
-        LabelerError: as :func:`labeler.iter_labels`; what was labelled until then is stored.
+        LabelerError: as :func:`labeler.iter_labels`; labels made until then are stored.
     """
     before = part.before + part.start
     rows = RowPart(
@@ -256,13 +256,13 @@ def label_batch(
     )
     outcomes = label_rows(
         rows,
-        how,
+        tasks,
         store,
         concurrency=work.concurrency,
         limits=limits,
         retry_failed=work.retry_failed,
         in_batch=PendingKeys(work.store),
-        listener=counting,
+        listener=listener,
         trace=judge_call,
     )
     return pa.Table.from_pylist([row_of(outcome) for outcome in outcomes], schema=SCHEMA)
@@ -272,79 +272,80 @@ class Worker:
     """Labels parts, one after the other.
 
     Args:
-        work: what is to be done.
-        workers: how many share the limits.
-        ledger: who shares them out.
+        work: the labeling configuration.
+        workers: how many workers share the limits.
+        quotas: where budget and rates come from.
     """
 
-    def __init__(self, work: Work, workers: int, ledger: Sharing) -> None:
-        self._work, self._ledger = work, ledger
-        self._how: LabelTasks | None = None
-        self._limits, self._shares = shared(work.limits, workers, ledger)
+    def __init__(self, work: Work, workers: int, quotas: Quotas) -> None:
+        self._work, self._quotas = work, quotas
+        self._tasks: LabelTasks | None = None
+        self._own = WorkerQuotas(work.limits, workers, quotas)
+        self._limits = replace(work.limits, shares=self._own)
 
-    def label_part(self, part: Part) -> PartReport:
-        """Label a part and write its partition; what ends the whole run is in the report."""
+    def label_part(self, part: InputPart) -> PartReport:
+        """Label a part and write its partition; the report names an error that ends the run."""
         report = PartReport(part.name)
         try:
-            report.ending = self._ledger.begin(part.name)
+            report.ending = self._quotas.begin(part.name)
             if not report.ending:
-                self._label(part, _Counting(report))
+                self._label(part, _ReportListener(report))
         except LabelerError as error:
             report.message = str(error)
             report.ending = next(name for name in _ENDINGS if _is_a(error, name))
         return report
 
-    def _label(self, part: Part, counting: _Counting) -> None:
+    def _label(self, part: InputPart, listener: _ReportListener) -> None:
         work = self._work
-        how = self._how = self._how or work.label_tasks(work.judge())
+        tasks = self._tasks = self._tasks or work.label_tasks(work.judge())
         table = read_part(part)
         try:
-            with ShardStore(Path(work.store), part.name, part.besides) as store:
+            with ShardStore(Path(work.store), part.name, part.overlapping) as store:
                 labels = label_batch(
                     table,
                     part,
                     work=work,
-                    how=how,
+                    tasks=tasks,
                     store=store,
                     limits=self._limits,
-                    counting=counting,
+                    listener=listener,
                 )
         finally:
-            self._shares.let_go()
-        ending = OPEN if counting.retried else FAILED if counting.lasting else WHOLE
-        folder = folder_of(work.output)
+            self._own.release()
+        ending = OPEN if listener.retried else FAILED if listener.lasting else WHOLE
+        folder = open_folder(work.output)
         put_table(folder, part.name + ending, labels, GROUP)
         for other in {OPEN, FAILED, WHOLE} - {ending}:
             folder.remove(part.name + other)
 
 
-def standing_in(output: str, names: Sequence[str]) -> PartReport:
-    """Count what partitions hold that are there already.
+def count_existing(output: str, names: Sequence[str]) -> PartReport:
+    """Count the outcomes in existing partitions.
 
     Args:
         output: their folder or address.
         names: of their files.
 
     Returns:
-        Labels under the origin :data:`BEFORE`, failures by their reasons.
+        Labels with the origin :data:`BEFORE`, failures by reason.
 
     Raises:
-        UsageError: one cannot be read, or is no partition.
+        UsageError: a partition cannot be read, or is not one.
     """
-    standing = PartReport("")
+    found = PartReport("")
     with ThreadPoolExecutor(_READERS) as readers:
         for table in readers.map(lambda name: _outcomes(f"{output.rstrip('/')}/{name}"), names):
-            standing.rows += table.num_rows
+            found.rows += table.num_rows
             failed = table.filter(pc.is_valid(table["reason"]))
-            standing.reasons += Counter(failed["reason"].to_pylist())
-            standing.failures += failed["message"].to_pylist()[:_SHOWN_FAILURES]
-            del standing.failures[_SHOWN_FAILURES:]
-    standing.origins[BEFORE] = standing.rows - standing.reasons.total()
-    return standing
+            found.reasons += Counter(failed["reason"].to_pylist())
+            found.failures += failed["message"].to_pylist()[:_SHOWN_FAILURES]
+            del found.failures[_SHOWN_FAILURES:]
+    found.origins[BEFORE] = found.rows - found.reasons.total()
+    return found
 
 
 def _outcomes(file: str) -> Any:  # noqa: ANN401 - pyarrow has no types
-    """Why outcomes of a partition failed, with nulls for those that did not."""
+    """Return reasons and messages of a partition's outcomes, null for labels."""
     with arrow_errors(file), open_bytes(file) as source:
         partition = pq.ParquetFile(source, **READ_LIMITS)
         if not {"reason", "message"} <= set(partition.schema_arrow.names):

@@ -1,14 +1,14 @@
-"""Limits that several workers share: a ledger hands out shares of them, workers spend those.
+"""Limits that several workers share: a quota server allocates quotas, workers spend those.
 
-Money is set aside before it is spent. A worker holds some that it may reserve from without asking
-(its *lease*), tells with each question what it has spent and reserved, and gives back what is left
-at the end of each part. The ledger counts what a worker holds as gone until it hears otherwise.
-So the budget is never overspent, whoever dies: what a dead worker held stays counted as spent,
-since requests of it may have been charged. What a lease's end decides is only how long others wait
-for money to come back.
+Money is allocated before it is spent. A worker holds an allocation from which it reserves without
+asking. With each request for more it reports what it has spent and reserved, and it returns the
+rest at the end of each part. The server counts an allocation as spent until the worker reports. So
+the budget is never exceeded, whoever dies: the allocation of a dead worker stays counted as spent,
+because its requests may have been charged. ``LEASE_SECONDS`` only limits how long other workers
+wait for money to come back.
 
-Requests and tokens a minute are taken from one bucket each, a second's worth at a time. What a
-worker took and did not use when it died is lost: less is sent than allowed, never more.
+Requests and tokens per minute come from one bucket each, a second's worth at a time. Units that a
+dead worker took and did not use are lost: less is sent than allowed, never more.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import time
 import uuid
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import NamedTuple, Protocol
 
@@ -27,25 +27,25 @@ from labeler.judges.traffic.budget import Budget
 from labeler.judges.traffic.traffic import Limits, own_buckets
 
 LEASE_SECONDS = 120.0
-"""How long others wait for what a worker holds that is not heard of."""
-_LOOK_AGAIN = 0.5
-"""Seconds between questions whether money that others hold has come back."""
+"""How long others wait for the allocation of a worker that no longer reports."""
+_RETRY_SECONDS = 0.5
+"""Seconds between requests while other workers hold money that may come back."""
 BUDGET, LOST = "budget", "lost"
-"""Why a part is not begun: no money is left, or worker after worker died of it."""
+"""Why a part is not started: no money is left, or worker after worker died of it."""
 LOST_AFTER = 4
-"""Workers that may begin a part; each one but the last died."""
-_SHARES_OF_ALL = 64
-"""Leases of money that one worker's even share of the budget is cut into."""
+"""Workers that may start a part; each one but the last died."""
+_ALLOCATIONS_PER_WORKER = 64
+"""Allocations that one worker's even share of the budget is divided into."""
 
 
-class Told(NamedTuple):
-    """What the ledger answers to whoever asks for money.
+class Allocation(NamedTuple):
+    """The server's answer to a request for money.
 
     Attributes:
-        left: dollars that may be reserved from; all that was held before is given back.
-        pending: whether others hold money that may come back.
-        closed: whether the budget is at its end, for everyone.
-        spent: dollars that all workers spent, and what the dead may have.
+        left: dollars that the worker may reserve from; replaces its earlier allocation.
+        pending: true if others hold money that may come back.
+        closed: true if the budget is used up, for everyone.
+        spent: dollars that all workers spent, including what dead ones may have spent.
     """
 
     left: Decimal
@@ -55,12 +55,12 @@ class Told(NamedTuple):
 
 
 class Spending(NamedTuple):
-    """What a worker has done with money since it began.
+    """The money that a worker has used since it started.
 
     Attributes:
         known: dollars that answers cost.
-        doubtful: what requests without an answer may have cost.
-        reserved: set aside for requests in flight.
+        doubtful: dollars that requests without an answer may have cost.
+        reserved: dollars set aside for requests in flight.
     """
 
     known: Decimal = Decimal(0)
@@ -68,15 +68,15 @@ class Spending(NamedTuple):
     reserved: Decimal = Decimal(0)
 
 
-class Sharing(Protocol):
-    """A ledger, or the way to one that is elsewhere."""
+class Quotas(Protocol):
+    """A quota server, or a connection to one in another process."""
 
-    def lease(self, holder: str, spending: Spending, worst: Decimal) -> Told:
+    def lease(self, holder: str, spending: Spending, worst: Decimal) -> Allocation:
         """Ask for money."""
         ...
 
     def settle(self, holder: str, spending: Spending) -> None:
-        """Give back what is left; the holder asks no more."""
+        """Return the rest; the holder asks no more."""
         ...
 
     def grant(self, name: str, amount: float) -> float:
@@ -84,11 +84,11 @@ class Sharing(Protocol):
         ...
 
     def give_back(self, name: str, amount: float) -> None:
-        """Return what was taken and not used."""
+        """Return unused requests or tokens."""
         ...
 
     def begin(self, part: str) -> str:
-        """Whether a part may be begun."""
+        """Ask to start a part."""
         ...
 
 
@@ -100,35 +100,35 @@ class _Holder:
 
     @property
     def held(self) -> Decimal:
-        """What may still be spent by it."""
+        """Dollars that it may still spend."""
         return self.spending.reserved + self.left
 
 
-class Ledger:
-    """Shares out the limits of a run.
+class QuotaServer:
+    """Allocates the limits of a run to its workers.
 
     Args:
-        limits: those of all workers together.
+        limits: of all workers together.
         workers: how many there are.
-        clock: seconds on a clock that never goes back.
+        clock: a monotonic clock, in seconds.
     """
 
     def __init__(
         self, limits: Limits, workers: int, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._cap, self._clock = limits.budget, clock
-        self._chunk = (limits.budget or Decimal(0)) / (_SHARES_OF_ALL * workers)
+        self._chunk = (limits.budget or Decimal(0)) / (_ALLOCATIONS_PER_WORKER * workers)
         self._buckets = own_buckets(limits, clock)
         self._holders: dict[str, _Holder] = {}
         self._known = self._doubtful = Decimal(0)
         self._begun: Counter[str] = Counter()
         self._closed = False
 
-    def lease(self, holder: str, spending: Spending, worst: Decimal) -> Told:
-        """Hand out money; all that the holder had left is taken back first.
+    def lease(self, holder: str, spending: Spending, worst: Decimal) -> Allocation:
+        """Allocate money, and take back the rest of the holder's earlier allocation.
 
         Args:
-            holder: who asks, by a name of its own.
+            holder: a unique name.
             spending: what it has spent and reserved so far.
             worst: dollars that its next request may cost.
         """
@@ -142,24 +142,24 @@ class Ledger:
             self._closed |= not pending and not spending.reserved
         else:
             mine.left = min(free, max(worst, self._chunk))
-        return Told(mine.left, pending, self._closed, spent.known + spent.doubtful)
+        return Allocation(mine.left, pending, self._closed, spent.known + spent.doubtful)
 
     def settle(self, holder: str, spending: Spending) -> None:
-        """Close a holder's account: what it spent stays, the rest is free again.
+        """Close a holder's account: its spending stays counted, the rest is free again.
 
         Args:
-            holder: by its name.
-            spending: what is reserved still counts as doubtful: nobody will tell what became of it.
+            holder: its name.
+            spending: reserved money counts as doubtful, because nobody will report on it.
         """
         self._holders.pop(holder, None)
         self._known += spending.known
         self._doubtful += spending.doubtful + spending.reserved
 
     def grant(self, name: str, amount: float) -> float:
-        """Hand out requests or tokens.
+        """Allocate requests or tokens.
 
         Returns:
-            Seconds after which they may be used: in the order of asking.
+            Seconds after which they may be used, in the order of asking.
         """
         bucket = self._buckets[name]
         delay = bucket.wait(amount)
@@ -167,18 +167,18 @@ class Ledger:
         return delay
 
     def give_back(self, name: str, amount: float) -> None:
-        """Take back what was not used; below zero, pay what was used beyond."""
+        """Take back unused units; a negative amount pays for units used beyond the quota."""
         self._buckets[name].take(-amount)
 
     def begin(self, part: str) -> str:
-        """Whether a part may be begun: empty where it may, else :data:`BUDGET` or :data:`LOST`."""
+        """Return an empty text if a part may be started, else :data:`BUDGET` or :data:`LOST`."""
         if self._closed:
             return BUDGET
         self._begun[part] += 1
         return LOST if self._begun[part] > LOST_AFTER else ""
 
     def spent(self) -> Spending:
-        """What all workers spent, as far as they told."""
+        """Return what all workers have reported as spent."""
         each = [holder.spending for holder in self._holders.values()]
         return Spending(
             sum((one.known for one in each), self._known),
@@ -186,7 +186,7 @@ class Ledger:
         )
 
     def final(self) -> Spending:
-        """What was spent when all workers have ended; what the dead held counts as doubtful."""
+        """Return the spending after all workers ended; allocations of dead ones are doubtful."""
         spent = self.spent()
         lost = sum((each.held for each in self._holders.values()), Decimal(0))
         return spent._replace(doubtful=spent.doubtful + lost)
@@ -201,25 +201,25 @@ class Ledger:
 
 
 class SharedBudget(Budget):
-    """A worker's part of a budget.
+    """A worker's view of a budget that all workers share.
 
     Args:
-        cap: dollars that all may spend together.
-        ledger: where money comes from.
+        cap: dollars that all workers may spend together.
+        quotas: where money comes from.
     """
 
-    def __init__(self, cap: Decimal, ledger: Sharing) -> None:
+    def __init__(self, cap: Decimal, quotas: Quotas) -> None:
         super().__init__(cap)
-        self._ledger, self._name = ledger, uuid.uuid4().hex
+        self._quotas, self._name = quotas, uuid.uuid4().hex
         self._left = self._of_all = Decimal(0)
 
     @property
     def spent(self) -> Decimal:
-        """What counts against the cap, as far as is known here."""
+        """Dollars that count against the cap, as far as is known here."""
         return max(self._of_all, self.known + self.doubtful)
 
     def reserve(self, worst: Decimal) -> bool:
-        """Set the worst case of a request aside; whether it fitted."""
+        """Reserve the worst case of a request; false if it does not fit."""
         if not self.closed and self._left < worst:
             self._ask(worst)
         if self.closed or self._left < worst:
@@ -229,39 +229,40 @@ class SharedBudget(Budget):
         return True
 
     def settle(self, reserved: Decimal, actual: Decimal | None) -> None:
-        """Note what a request did cost, and free what was set aside for it."""
+        """Record the cost of a request and free its reservation."""
         super().settle(reserved, actual)
         self._left += reserved - (reserved if actual is None else actual)
 
-    def let_go(self) -> None:
-        """Give back what is left."""
-        self._ledger.settle(self._name, self._spending())
+    def release(self) -> None:
+        """Return the rest."""
+        self._quotas.settle(self._name, self._spending())
         self._left = Decimal(0)
 
     def _ask(self, worst: Decimal) -> None:
-        told = self._ledger.lease(self._name, self._spending(), worst)
-        self._left, self._of_all, self.closed = told.left, told.spent, told.closed
-        self.look_again = _LOOK_AGAIN if told.pending else math.inf
+        allocation = self._quotas.lease(self._name, self._spending(), worst)
+        self._left, self._of_all = allocation.left, allocation.spent
+        self.closed = allocation.closed
+        self.look_again = _RETRY_SECONDS if allocation.pending else math.inf
 
     def _spending(self) -> Spending:
         return Spending(self.known, self.doubtful, self.reserved)
 
 
 class SharedBucket(Bucket):
-    """A worker's part of what may be sent in a time.
+    """A worker's view of a rate limit that all workers share.
 
     Args:
         name: ``requests`` or ``tokens``.
-        chunk: units that are taken at a time, at least.
-        ledger: where they come from.
-        clock: seconds on a clock that never goes back.
+        chunk: fewest units that are taken at a time.
+        quotas: where they come from.
+        clock: a monotonic clock, in seconds.
     """
 
     def __init__(
-        self, name: str, chunk: float, ledger: Sharing, clock: Callable[[], float] = time.monotonic
+        self, name: str, chunk: float, quotas: Quotas, clock: Callable[[], float] = time.monotonic
     ) -> None:
         super().__init__(1.0, 0.0, clock)
-        self._name, self._chunk, self._ledger, self._now = name, chunk, ledger, clock
+        self._name, self._chunk, self._quotas, self._now = name, chunk, quotas, clock
         self._held, self._ready = 0.0, -math.inf
 
     @property
@@ -270,36 +271,36 @@ class SharedBucket(Bucket):
         return self._held if self._now() >= self._ready else 0.0
 
     def wait(self, amount: float) -> float:
-        """Seconds until an amount may be taken; it is set aside for this worker meanwhile."""
+        """Return the seconds until an amount may be taken, and set it aside for this worker."""
         if self._held < amount:
             asked = max(amount - self._held, self._chunk)
-            self._ready = max(self._ready, self._now() + self._ledger.grant(self._name, asked))
+            self._ready = max(self._ready, self._now() + self._quotas.grant(self._name, asked))
             self._held += asked
         return max(0.0, self._ready - self._now())
 
     def take(self, amount: float) -> None:
-        """Spend; an amount below zero gives back what was reserved and not used."""
+        """Spend; a negative amount returns what was reserved and not used."""
         self._held -= amount
 
-    def let_go(self) -> None:
-        """Give back what is left, or pay what was used beyond."""
+    def release(self) -> None:
+        """Return the rest, or pay for what was used beyond it."""
         held, self._held = self._held, 0.0
         if held:
-            self._ledger.give_back(self._name, held)
+            self._quotas.give_back(self._name, held)
 
 
-class WorkerShares:
-    """What one worker takes of the limits of all, run by run.
+class WorkerQuotas:
+    """One worker's quotas of the limits of all, run by run.
 
     Args:
-        limits: those of all workers together.
+        limits: of all workers together.
         workers: how many there are.
-        ledger: who shares them out.
+        quotas: where they come from.
     """
 
-    def __init__(self, limits: Limits, workers: int, ledger: Sharing) -> None:
+    def __init__(self, limits: Limits, workers: int, quotas: Quotas) -> None:
         self._budget = limits.budget
-        self._ledger = ledger
+        self._quotas = quotas
         self._rates = {
             name: rate / 60.0 / workers
             for name, rate in (
@@ -311,28 +312,22 @@ class WorkerShares:
         self._open: list[SharedBudget | SharedBucket] = []
 
     def budget(self) -> Budget:
-        """The run's share of the money."""
+        """Return a budget for one run."""
         if self._budget is None:
             return Budget()
-        budget = SharedBudget(self._budget, self._ledger)
+        budget = SharedBudget(self._budget, self._quotas)
         self._open.append(budget)
         return budget
 
     def buckets(self) -> dict[str, Bucket]:
-        """Its shares of what may be sent, by ``requests`` and ``tokens``."""
+        """Return rate limits for one run, by ``requests`` and ``tokens``."""
         buckets = {
-            name: SharedBucket(name, chunk, self._ledger) for name, chunk in self._rates.items()
+            name: SharedBucket(name, chunk, self._quotas) for name, chunk in self._rates.items()
         }
         self._open += buckets.values()
         return dict(buckets)
 
-    def let_go(self) -> None:
-        """Give back what is left when a run is over."""
+    def release(self) -> None:
+        """Return the rest after a run."""
         while self._open:
-            self._open.pop().let_go()
-
-
-def shared(limits: Limits, workers: int, ledger: Sharing) -> tuple[Limits, WorkerShares]:
-    """Limits of one worker's runs, and its shares, which it lets go after each run."""
-    shares = WorkerShares(limits, workers, ledger)
-    return replace(limits, shares=shares), shares
+            self._open.pop().release()
