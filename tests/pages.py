@@ -1,4 +1,4 @@
-"""Reads back the pages that the package writes, as a browser would."""
+"""Parse the pages that the package writes, as a browser would."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ Attributes = list[tuple[str, str | None]]
 
 
 class Page(NamedTuple):
-    """What a parser finds in a page.
+    """A parsed page.
 
     Attributes:
         elements: every start tag with its attributes, in order.
-        tags: how often each stands there.
-        ends: the same of end tags.
-        inlined: the texts of style sheets and of scripts that run.
-        blocks: the data blocks, unpacked, by id.
-        texts: the words between all tags.
+        tags: number of each start tag.
+        ends: number of each end tag.
+        inlined: texts of style sheets and scripts.
+        blocks: values of the data blocks by id.
+        texts: text outside of tags.
         strays: comments and declarations.
     """
 
@@ -38,12 +38,12 @@ class Page(NamedTuple):
 
     @property
     def policy(self) -> str:
-        """What the page may run and load."""
+        """The Content-Security-Policy."""
         found = [a for tag, a in self.elements if tag == "meta" and "http-equiv" in a]
         return found[0]["content"] or ""
 
     def with_attribute(self, name: str) -> list[str]:
-        """The values of an attribute, wherever it stands."""
+        """Return all values of an attribute."""
         return [
             value or ""
             for _, attributes in self.elements
@@ -53,7 +53,7 @@ class Page(NamedTuple):
 
 
 def read_page(path: Path) -> Page:
-    """Parse a page of ours."""
+    """Parse a page."""
     parser = _Parser()
     parser.feed(path.read_text(encoding="utf-8"))
     parser.close()
@@ -65,12 +65,12 @@ def read_page(path: Path) -> Page:
 
 
 def unpacked(block: str) -> Any:
-    """The value of a data block: JSON of base64 of gzip of JSON."""
+    """Return the value of a data block: JSON of base64 of gzip of JSON."""
     return json.loads(gzip.decompress(base64.b64decode(json.loads(block), validate=True)))
 
 
 def records_of(page: Page) -> list[dict[str, Any]]:
-    """The records of a page's chunks, in order."""
+    """Return the records of a page's chunks, in order."""
     chunks = [name for name in page.blocks if name.startswith("chunk-")]
     ordered = sorted(chunks, key=lambda name: int(name.partition("-")[2]))
     assert ordered == [f"chunk-{n}" for n in range(len(chunks))]
@@ -78,7 +78,7 @@ def records_of(page: Page) -> list[dict[str, Any]]:
 
 
 def assert_inert(page: Page) -> None:
-    """A page runs what was inlined when it was written, and asks nobody for anything."""
+    """Assert that a page runs only its inlined scripts and loads nothing."""
     assert page.strays == ["doctype html"]
     digests = re.findall(r"'sha256-([^']+)'", page.policy)
     found = [base64.b64encode(hashlib.sha256(t.encode()).digest()).decode() for t in page.inlined]

@@ -57,7 +57,6 @@ class LabelSet:
         self.failed = 0
         self.signatures: set[str] = set()
         self._compressed: list[bytes] = []
-        self._label_hashes: list[int] = []
         for outcome in outcomes:
             if not is_canary(outcome):
                 self._add(outcome)
@@ -85,23 +84,18 @@ class LabelSet:
         corrected_signature(outcome.signature, "")  # rejects labels that people corrected already
         self._compressed.append(zlib.compress(outcome.model_dump_json().encode(), _LEVEL))
         self.signatures.add(str(outcome.signature))
-        self._label_hashes.append(_label_hash(outcome))
         for name, value in metric_values(outcome, self._metrics).items():
             self.values[name].append(value)
         if self._doubt is not None:
             self.doubts.append(self._doubt(outcome))
 
     def _check_same(self, place: int, record: LabelRecord) -> None:
-        if self._label_hashes[place] != _label_hash(record):
+        if self.record(place).label != record.label:
             raise UsageError(
                 f"{self._name}: record {record.id!r:.80} stands there twice under one key with "
                 "different labels, and a correction could not say which it means; review files "
                 "that hold one label of each"
             )
-
-
-def _label_hash(record: LabelRecord) -> int:
-    return hash(record.label.model_dump_json())
 
 
 def metric_values(record: LabelRecord, metrics: Sequence[Metric]) -> dict[str, float | None]:
