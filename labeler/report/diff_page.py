@@ -7,28 +7,30 @@ from fractions import Fraction
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from markupsafe import Markup
-
 from labeler.comparing.diff import Differences, LabelDiff, RecordDiff
 from labeler.comparing.diff_totals import FlipCount, MetricDiff
 from labeler.comparing.flips import DIRECTIONS, FIELDS
 from labeler.data.label_files import replaced
-from labeler.report.page import RECORD_SCRIPTS, RECORD_STYLES, data_block, render_page
+from labeler.report.page import (
+    CHUNK_SIZE,
+    RECORD_SCRIPTS,
+    RECORD_STYLES,
+    RECORDS_PLACEHOLDER,
+    data_block,
+    render_page,
+    write_chunks,
+)
 from labeler.report.views import label_view, record_view
 from labeler.sentences.characters import visible
 from labeler.version import __version__
 
 RECORDS = 10_000
 """Changed records that a page holds at most, so that a browser opens it at once."""
-CHUNK_SIZE = 100
-"""Records that a browser unpacks together."""
 
 TEMPLATE = "diff.html.j2"
 STYLES = (*RECORD_STYLES, "charts.css", "report.css", "diff.css")
 SCRIPTS = (*RECORD_SCRIPTS, "diff.js")
 
-_PLACE = Markup("<!--records-->")
-"""Where the packed records stand. No text of a stranger can hold it unescaped."""
 _QUESTION = 200
 """Characters of a question that the list shows."""
 
@@ -69,20 +71,19 @@ def write_page(found: Differences, path: str | Path, *, records: int = RECORDS) 
 
 def _write(file: IO[str], found: Differences, total: LabelDiff) -> None:
     text = render_page(TEMPLATE, _values(total), styles=STYLES, scripts=SCRIPTS)
-    head, tail = text.split(_PLACE)
+    head, tail = text.split(RECORDS_PLACEHOLDER)
     file.write(head)
     questions: list[str] = []
-    for number, part in enumerate(_chunks(total.records)):
-        chunk = [_record(found, record) for record in part]
-        questions += [one["view"]["question"][:_QUESTION] for one in chunk]
-        file.write(data_block(f"chunk-{number}", chunk))
+
+    def views() -> Iterator[dict[str, Any]]:
+        for record in total.records:
+            view = _record(found, record)
+            questions.append(view["view"]["question"][:_QUESTION])
+            yield view
+
+    write_chunks(file, views())
     file.write(data_block("index", _index(found, total, questions)))
     file.write(tail)
-
-
-def _chunks(records: Sequence[RecordDiff]) -> Iterator[Sequence[RecordDiff]]:
-    for first in range(0, len(records), CHUNK_SIZE):
-        yield records[first : first + CHUNK_SIZE]
 
 
 # What the list of records is made of.
@@ -185,7 +186,7 @@ def _values(total: LabelDiff) -> dict[str, Any]:
         "shown": len(total.records),
         "groups": groups,
         "version": __version__,
-        "records": _PLACE,
+        "records": RECORDS_PLACEHOLDER,
     }
 
 

@@ -10,10 +10,11 @@ import base64
 import gzip
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
@@ -21,6 +22,12 @@ from markupsafe import Markup
 from labeler.sentences.characters import visible
 
 ASSETS = Path(__file__).parent / "assets"
+
+CHUNK_SIZE = 100
+"""Records that a page unpacks together."""
+
+RECORDS_PLACEHOLDER = Markup("<!--records-->")
+"""Placeholder of the records in a template. Escaped text never contains it."""
 
 NO_NUMBER = "-"
 """Text in place of an undefined number."""
@@ -141,3 +148,12 @@ def data_block(name: str, value: object) -> Markup:
     """
     element = '<script type="application/json" id="{}">"{}"</script>\n'
     return Markup(element).format(name, pack(value))  # noqa: S704 - a literal, filled in escaped
+
+
+def write_chunks(output: IO[str], views: Iterable[object]) -> None:
+    """Write the views of records as data blocks ``chunk-0``, ``chunk-1`` etc."""
+    remaining = iter(views)
+    number = 0
+    while chunk := list(islice(remaining, CHUNK_SIZE)):
+        output.write(data_block(f"chunk-{number}", chunk))
+        number += 1

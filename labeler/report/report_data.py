@@ -31,6 +31,7 @@ from labeler.labels.record import (
     is_canary,
     records_of,
 )
+from labeler.report.page import CHUNK_SIZE
 from labeler.report.patterns import METRICS as PATTERN_METRICS
 from labeler.report.patterns import PATTERNS, match_patterns
 from labeler.report.views import failure_view, finding_view, finite_value, record_view
@@ -38,9 +39,6 @@ from labeler.sentences.characters import visible
 
 Order = Literal["doubt", "file"]
 """Initial order of the list of records: highest suspicion score first, or as in the file."""
-
-CHUNK_SIZE = 100
-"""Records that a page unpacks together."""
 
 MAX_GROUPS = 50
 """Maximum number of groups with figures; the browser filters by any."""

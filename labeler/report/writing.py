@@ -8,14 +8,20 @@ from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
 
-from markupsafe import Markup
-
 from labeler.calculators import Intervals, select_metrics
 from labeler.data.label_files import replaced
 from labeler.errors import UsageError
 from labeler.labels.record import AnyOutcome
-from labeler.report.page import RECORD_SCRIPTS, RECORD_STYLES, data_block, render_page
-from labeler.report.report_data import CHUNK_SIZE, Order, ReportData
+from labeler.report.page import (
+    CHUNK_SIZE,
+    RECORD_SCRIPTS,
+    RECORD_STYLES,
+    RECORDS_PLACEHOLDER,
+    data_block,
+    render_page,
+    write_chunks,
+)
+from labeler.report.report_data import Order, ReportData
 from labeler.report.summary import ReportFile, Summary
 from labeler.sentences.characters import visible
 from labeler.version import __version__
@@ -41,8 +47,6 @@ SCRIPTS = (
     "report.js",
 )
 
-_RECORDS = Markup("<!--records-->")
-"""Placeholder of the packed records. Escaped text never contains it."""
 _INTERVALS = Intervals()
 
 
@@ -108,12 +112,9 @@ def write_report(
         # The files are renamed into place together, when the stack is closed.
         for file, page in zip(files, pages, strict=True):
             output = stack.enter_context(replaced(path.with_name(file.name)))
-            head, _, tail = page.partition(_RECORDS)
+            head, _, tail = page.partition(RECORDS_PLACEHOLDER)
             output.write(head)
-            records = file.last - file.first + 1
-            for number, first in enumerate(range(0, records, CHUNK_SIZE)):
-                chunk = list(islice(views, min(CHUNK_SIZE, records - first)))
-                output.write(data_block(f"chunk-{number}", chunk))
+            write_chunks(output, islice(views, file.last - file.first + 1))
             output.write(tail)
     return [path.with_name(file.name) for file in files]
 
@@ -147,6 +148,6 @@ def _render(
             "file": file,
             "summary": summary,
             "index": data_block("index", index),
-            "records": _RECORDS,
+            "records": RECORDS_PLACEHOLDER,
         }
         yield render_page(TEMPLATE, values, styles=STYLES, scripts=SCRIPTS)
