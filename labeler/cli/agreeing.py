@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from labeler.cli.sides import ASignature, BSignature, BTrial, Choices, SideTrial, check_sides
+from labeler.cli.options import Json, expand_options
+from labeler.cli.sides import check_sides
 from labeler.cli.terminal import print_json, say
+from labeler.comparing.options import SideOptions
 from labeler.data.lines import STDIO
 from labeler.errors import UsageError
 
@@ -17,6 +20,7 @@ if TYPE_CHECKING:
     from labeler.comparing.pairs import Choice
 
 
+@expand_options
 def agree(
     labels: Annotated[str, typer.Argument(help="Label file or store folder: A.")],
     other: Annotated[
@@ -30,11 +34,7 @@ def agree(
             "annotator, field, value; or a file of corrections."
         ),
     ] = None,
-    by: Annotated[str | None, typer.Option(help="Compare by this metadata column as well.")] = None,
-    a_signature: ASignature = None,
-    b_signature: BSignature = None,
-    trial: SideTrial = None,
-    b_trial: BTrial = None,
+    sides: SideOptions,
     random_sample: Annotated[
         bool,
         typer.Option(
@@ -50,7 +50,7 @@ def agree(
             help="Of corrections, only judgements by people who did not see the judge's verdicts.",
         ),
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="The comparison as JSON.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Tell how far two label files agree, or a judge with people.
 
@@ -66,21 +66,19 @@ def agree(
     from labeler.comparing.agreement import compare_labels
     from labeler.comparing.pairs import Choice
 
-    choices = Choices(a_signature, b_signature, trial, b_trial)
-    _check(other, human, choices, random_sample=random_sample, blind_only=blind_only)
+    _check(other, human, sides, random_sample=random_sample, blind_only=blind_only)
     if human is not None:
-        choice = Choice(labels, a_signature, trial)
+        choice = Choice(labels, sides.a_signature, sides.trial)
         against = _against_people(
-            choice, human, by, random_sample=random_sample, blind_only=blind_only
+            choice, human, sides.by, random_sample=random_sample, blind_only=blind_only
         )
         print_json(against.as_json()) if as_json else agreement_view.print_people(against)
     elif other is not None:
-        check_sides(labels, other, choices)
+        check_sides(labels, other, sides)
         found = compare_labels(
             api.stored_outcomes(labels),
             api.stored_outcomes(other),
-            by=by,
-            **choices._asdict(),
+            **asdict(sides),
             names=(labels, other),
         )
         print_json(found.as_json()) if as_json else agreement_view.print_labels(found)
@@ -89,7 +87,7 @@ def agree(
 def _check(
     other: str | None,
     human: str | None,
-    choices: Choices,
+    sides: SideOptions,
     *,
     random_sample: bool,
     blind_only: bool,
@@ -110,9 +108,9 @@ def _check(
         raise UsageError("--random-sample speaks of human labels: it goes with --human")
     if human is None and blind_only:
         raise UsageError("--blind-only speaks of corrections: it goes with --human")
-    if human is not None and choices.b_trial is not None:
+    if human is not None and sides.b_trial is not None:
         raise UsageError("--b-trial speaks of a second label file: use --trial with --human")
-    if human is not None and choices.b_signature is not None:
+    if human is not None and sides.b_signature is not None:
         raise UsageError(
             "--b-signature speaks of a second label file: use --a-signature with --human"
         )

@@ -1,4 +1,4 @@
-"""The command that holds metrics against gates, for scripts and for continuous integration."""
+"""The ``check`` command: gates for scripts and continuous integration."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 GATE_MISSED = 1
 SUMMARY_VARIABLE = "GITHUB_STEP_SUMMARY"
-"""Names the file whose Markdown is shown beside a step of GitHub Actions."""
+"""Names the file whose Markdown GitHub Actions shows next to a step."""
 
 
 def check(
@@ -83,7 +83,7 @@ def check(
 def _demand(option: str, text: str, *, at_least: bool) -> Demand:
     from labeler.comparing.gates import Demand
 
-    # The id of a metric of one's own may hold a colon, but nothing after the last "=" is one.
+    # The number follows the last "=": the id of a third-party metric may hold others.
     metric, equals, number = text.rpartition("=")
     try:
         threshold = float(number)
@@ -106,7 +106,7 @@ def _write(path: str, text: str) -> None:
 
 
 def _step_summary() -> Path:
-    """The file that the step's summary goes to; asked for before anything is measured."""
+    """Return the file of the step's summary, before anything is measured."""
     path = os.environ.get(SUMMARY_VARIABLE)
     if not path:
         raise UsageError(f"--github: {SUMMARY_VARIABLE} names no file; it is set in GitHub Actions")

@@ -3,24 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from labeler.cli.sides import (
-    A,
-    ASignature,
-    B,
-    BSignature,
-    BTrial,
-    Choices,
-    MetricIds,
-    SideTrial,
-    arrow,
-    check_sides,
-    side_lines,
-)
+from labeler.cli.options import expand_options
+from labeler.cli.sides import A, B, MetricIds, arrow, check_sides, side_lines
 from labeler.cli.terminal import Sheet, print_json, print_lines
+from labeler.comparing.options import SideOptions
 from labeler.version import __version__
 
 if TYPE_CHECKING:
@@ -35,16 +26,13 @@ _METHODS = {"exact": "exact", "binomial": "exact", "monte_carlo": "drawn"}
 """The method of a p value in one word."""
 
 
+@expand_options
 def compare(
     a: A,
     b: B,
     *,
     metrics: MetricIds = None,
-    by: Annotated[str | None, typer.Option(help="Compare within this metadata column.")] = None,
-    a_signature: ASignature = None,
-    b_signature: BSignature = None,
-    trial: SideTrial = None,
-    b_trial: BTrial = None,
+    sides: SideOptions,
     as_json: Annotated[bool, typer.Option("--json", help="All figures as JSON.")] = False,
     level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
     resamples: Annotated[
@@ -57,14 +45,12 @@ def compare(
     from labeler import api
     from labeler.comparing import compare as comparing
 
-    choices = Choices(a_signature, b_signature, trial, b_trial)
-    check_sides(a, b, choices)
+    check_sides(a, b, sides)
     comparison = comparing.compare(
         api.stored_outcomes(a),
         api.stored_outcomes(b),
         metrics,
-        by=by,
-        **choices._asdict(),
+        **asdict(sides),
         names=(a, b),
         resamples=resamples,
         level=level,

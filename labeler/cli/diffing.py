@@ -3,27 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from labeler.cli.options import Json
+from labeler.cli.options import Json, expand_options
 from labeler.cli.running import refuse_own_input
-from labeler.cli.sides import (
-    A,
-    ASignature,
-    B,
-    BSignature,
-    BTrial,
-    Choices,
-    MetricIds,
-    SideTrial,
-    arrow,
-    check_sides,
-    side_lines,
-)
+from labeler.cli.sides import A, B, MetricIds, arrow, check_sides, side_lines
 from labeler.cli.terminal import Sheet, print_json, print_lines, say
+from labeler.comparing.options import SideOptions
 from labeler.data.lines import STDIO
 from labeler.errors import UsageError
 from labeler.version import __version__
@@ -41,16 +31,13 @@ _SHOWN_FLIPS = 12
 """Flips that are listed of a record and a field."""
 
 
+@expand_options
 def diff(
     a: A,
     b: B,
     *,
     metrics: MetricIds = None,
-    by: Annotated[str | None, typer.Option(help="Group by this metadata column as well.")] = None,
-    a_signature: ASignature = None,
-    b_signature: BSignature = None,
-    trial: SideTrial = None,
-    b_trial: BTrial = None,
+    sides: SideOptions,
     top: Annotated[int, typer.Option(min=0, help="Records that changed most, to be named.")] = 10,
     as_json: Json = False,
     rows: Annotated[
@@ -69,8 +56,7 @@ def diff(
     from labeler import api
     from labeler.comparing.diff import open_diff
 
-    choices = Choices(a_signature, b_signature, trial, b_trial)
-    check_sides(a, b, choices)
+    check_sides(a, b, sides)
     if as_json + rows + (html is not None) > 1:
         raise UsageError("--json, --rows and --html exclude each other: run it once for each")
     if html is not None:
@@ -79,8 +65,7 @@ def diff(
         api.stored_outcomes(a),
         api.stored_outcomes(b),
         metrics,
-        by=by,
-        **choices._asdict(),
+        **asdict(sides),
         names=(a, b),
     )
     if html is not None:

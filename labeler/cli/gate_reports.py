@@ -1,6 +1,6 @@
-"""Verdicts on gates for people and for the programs that run them: text, JUnit XML, Markdown.
+"""Reports of gate verdicts as text, JUnit XML and Markdown.
 
-Ids, groups and names of models are strangers' text. They reach no file unescaped.
+Ids, groups and names of models are untrusted text, escaped in every report.
 """
 
 from __future__ import annotations
@@ -13,25 +13,25 @@ from labeler.comparing.gates import Verdict
 from labeler.sentences.characters import visible
 
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""Characters that no XML document may hold, not even escaped."""
+"""Characters that XML forbids, even escaped."""
 _PUNCTUATION = re.compile(r"([!-/:-@\[-`{-~])")
-"""Whatever Markdown may read as more than text; a backslash before it makes it text."""
+"""Characters that Markdown may interpret; a backslash escapes them."""
 
 
 def line(verdict: Verdict) -> str:
-    """One verdict in words."""
+    """Return one verdict in words."""
     outcome = "passed" if verdict.passed else "MISSED"
     return f"{outcome}: {title(verdict)}: {verdict.finding}"
 
 
 def title(verdict: Verdict) -> str:
-    """What was demanded, and of which group."""
+    """Return the gate and the group."""
     group = verdict.row.group if verdict.row else None
     return verdict.gate.demand if group is None else f"{verdict.gate.demand} in {group}"
 
 
 def junit(verdicts: Sequence[Verdict]) -> str:
-    """Verdicts as a JUnit test suite, one test case each; a missed gate is a failure."""
+    """Return a JUnit test suite with one test case a verdict; a missed gate is a failure."""
     missed = sum(not verdict.passed for verdict in verdicts)
     counts = {"tests": str(len(verdicts)), "failures": str(missed), "errors": "0"}
     suites = ET.Element("testsuites", counts)
@@ -50,7 +50,7 @@ def junit(verdicts: Sequence[Verdict]) -> str:
 
 
 def markdown(verdicts: Sequence[Verdict]) -> str:
-    """Verdicts as a Markdown table, under a line that says how many were missed."""
+    """Return a Markdown table of verdicts, below the number of missed gates."""
     missed = sum(not verdict.passed for verdict in verdicts)
     lines = [
         "### labeler check",
@@ -73,5 +73,5 @@ def _xml(text: str) -> str:
 
 
 def _markdown(text: str) -> str:
-    """Text that reads as itself in a table's cell: no markup, no HTML, no link, no line break."""
+    """Escape text for a table cell: no markup, HTML, link or line break."""
     return _PUNCTUATION.sub(r"\\\1", " ".join(visible(text).split()))

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from labeler.data.lines import STDIO
 from labeler.errors import UsageError
+
+if TYPE_CHECKING:
+    from labeler.comparing.options import SideOptions
 
 A = Annotated[str, typer.Argument(help="Labels to start from: a label file, store folder, or -.")]
 B = Annotated[str, typer.Argument(help="Labels to compare with them; differences are B - A.")]
@@ -16,36 +19,9 @@ MetricIds = Annotated[
     str | None,
     typer.Option("--metrics", help="Ids, comma-separated, or all; by default each metric once."),
 ]
-ASignature = Annotated[
-    str | None, typer.Option(help="A part of the signature of A's labels, to choose them by.")
-]
-BSignature = Annotated[str | None, typer.Option(help="The same of B's.")]
-SideTrial = Annotated[int | None, typer.Option(help="Only this trial of A and B.")]
-BTrial = Annotated[int | None, typer.Option(help="Only this trial of B; by default as --trial.")]
 
 
-class Choices(NamedTuple):
-    """The chosen labels of both sides.
-
-    Attributes:
-        a_signature: a part of the signature of A's labels.
-        b_signature: a part of the signature of B's labels.
-        trial: the trial of both sides.
-        b_trial: the trial of B, if another.
-    """
-
-    a_signature: str | None
-    b_signature: str | None
-    trial: int | None
-    b_trial: int | None
-
-    @property
-    def alike(self) -> bool:
-        """True if both sides are chosen in the same way."""
-        return self.a_signature == self.b_signature and self.b_trial in {None, self.trial}
-
-
-def check_sides(a: str, b: str, choices: Choices) -> None:
+def check_sides(a: str, b: str, options: SideOptions) -> None:
     """Check that two sides can be read and are not the same.
 
     Raises:
@@ -53,7 +29,7 @@ def check_sides(a: str, b: str, choices: Choices) -> None:
     """
     if a == b == STDIO:
         raise UsageError("standard input (-) can be read once; give one side as a file")
-    if a == b and choices.alike:
+    if a == b and options.same_choice:
         raise UsageError(
             f"{a} is compared with itself; name two files, or two trials (--trial 0 --b-trial 1) "
             "or signatures (--a-signature, --b-signature) of one"

@@ -1,4 +1,4 @@
-"""Gates: what a metric's mean must be at least or at most, and whether it is."""
+"""Gates: thresholds that the mean of a metric must keep."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ from labeler.errors import UnknownName, UsageError
 from labeler.labels.rubrics import CRITERIA
 
 On = Literal["point", "interval"]
-"""What is held against a gate: the mean, or the end of its interval that speaks against it."""
-_LACKING = frozenset({"needs_claims", "needs_reference"})
-"""Why no label of a poorer profile has a value: it lacks the fields."""
+"""The value that a gate checks: the mean, or the worse end of its interval."""
+_NO_FIELDS = frozenset({"needs_claims", "needs_reference"})
+"""Reasons why labels of a poorer profile have no value."""
 _DIGITS = 4
-"""Digits behind the point that people are shown, unless they would hide why a gate is missed."""
+"""Decimal places shown, unless they would hide why a gate is missed."""
 _MOST_DIGITS = 17
 
 
 @dataclass(frozen=True)
 class Gate:
-    """A demand on the mean of one metric.
+    """A threshold for the mean of one metric.
 
     Attributes:
         metric: the metric.
-        threshold: the mean that is still good enough.
-        at_least: whether the mean must not be lower; else it must not be higher.
+        threshold: the least or greatest mean that passes.
+        at_least: whether the mean must not be lower; otherwise it must not be higher.
     """
 
     metric: Metric
@@ -50,19 +50,19 @@ class Gate:
     def of(
         cls, metric: str, threshold: float, *, at_least: bool, criteria: Iterable[str] = ()
     ) -> Gate:
-        """A gate on a metric by its id.
+        """Return the gate of a metric id.
 
         Args:
             metric: of labels, such as ``adherence``; of written questions, such as
                 ``answer_relevancy_similarity``; or of scores: a criterion's name, or ``NAME:pass``.
-            threshold: the mean that is still good enough.
-            at_least: whether the mean must not be lower; else it must not be higher.
-            criteria: names of criteria besides those that ship; of them, and not of labels, is a
-                metric that both could be.
+            threshold: the least or greatest mean that passes.
+            at_least: whether the mean must not be lower; otherwise it must not be higher.
+            criteria: names of criteria in addition to the built-in ones. A name that is both a
+                criterion and a metric of labels means the criterion.
 
         Raises:
             UnknownName: there is no such metric.
-            UsageError: the id names several metrics, or the threshold is no finite number.
+            UsageError: the id names several metrics, or the threshold is not finite.
         """
         chosen = _named(metric, criteria)
         if len(chosen) != 1:
@@ -72,17 +72,17 @@ class Gate:
         return cls(chosen[0], threshold, at_least)
 
     def kept_by(self, value: float) -> bool:
-        """Whether a value is good enough."""
+        """Return whether a value passes."""
         return value >= self.threshold if self.at_least else value <= self.threshold
 
     @property
     def demand(self) -> str:
-        """What is demanded, in words: ``adherence at least 0.9``."""
+        """The gate in words: ``adherence at least 0.9``."""
         return f"{self.metric.id} at {'least' if self.at_least else 'most'} {self.threshold:.15g}"
 
     @property
     def doubt(self) -> str | None:
-        """Why the gate may be meant the other way round, or ``None``."""
+        """A warning if the gate may be meant in the other direction, or ``None``."""
         if self.at_least == self.metric.higher_is_better:
             return None
         better = "higher" if self.metric.higher_is_better else "lower"
@@ -91,10 +91,10 @@ class Gate:
 
 
 def _named(name: str, criteria: Iterable[str]) -> tuple[Metric, ...]:
-    """The metrics of an id.
+    """Return the metrics of an id.
 
     Raises:
-        UnknownName: there is none; the message lists those of labels, questions and criteria.
+        UnknownName: there is none; the message suggests those of labels, questions and criteria.
     """
     of_scores = [m for one in dict.fromkeys([*criteria, *CRITERIA]) for m in score_metrics(one)]
     others = (*QUESTION_METRICS, *of_scores)
@@ -112,12 +112,12 @@ def _named(name: str, criteria: Iterable[str]) -> tuple[Metric, ...]:
 
 @dataclass(frozen=True)
 class Demand:
-    """What becomes a gate when it is known which criteria there are.
+    """A gate whose metric is looked up later, when the criteria are known.
 
     Attributes:
         metric: the id of one metric.
-        threshold: the mean that is still good enough.
-        at_least: whether the mean must not be lower; else it must not be higher.
+        threshold: the least or greatest mean that passes.
+        at_least: whether the mean must not be lower; otherwise it must not be higher.
     """
 
     metric: str
@@ -125,25 +125,25 @@ class Demand:
     at_least: bool
 
     def gate(self, criteria: Iterable[str]) -> Gate:
-        """The gate; see :meth:`Gate.of`."""
+        """Return the gate; see :meth:`Gate.of`."""
         return Gate.of(self.metric, self.threshold, at_least=self.at_least, criteria=criteria)
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether one gate was passed by the records that were labelled in one way, in one group.
+    """The result of one gate for one judge configuration and group.
 
     Attributes:
         gate: the gate.
-        row: the summary that was held against it; ``None`` where there are no records at all.
-        on: what of the summary was held against it.
-        value: the mean or the end of the interval; ``None`` where there is none.
+        row: the checked summary; ``None`` where there are no records at all.
+        on: the checked value of the summary.
+        value: the mean or the end of the interval; ``None`` where undefined.
         missing: why there is no value; ``None`` where there is one.
-        way: by which parts of their signature the labels differ from those that were made in other
-            ways; ``None`` where there is one way only.
-        notes: what else there is to know of the gate and the group; told with one verdict of each.
-        unlabelled_apart: whether failed rows that belong to no way of labelling are told in the
-            notes of one verdict, and not counted in each.
+        way: the parts of the signature by which these labels differ from the others; ``None``
+            where all labels have one signature.
+        notes: remarks on the gate and the group, in one verdict of each.
+        unlabelled_apart: whether failed rows without a signature are counted in a note of one
+            verdict, not in each.
     """
 
     gate: Gate
@@ -157,12 +157,12 @@ class Verdict:
 
     @property
     def passed(self) -> bool:
-        """Whether there is a value, and the threshold is kept."""
+        """True if there is a value and it keeps the threshold."""
         return self.value is not None and self.gate.kept_by(self.value)
 
     @property
     def finding(self) -> str:
-        """What was found, in words, with the counts that stand behind it."""
+        """The result in words, with the numbers of records."""
         by = "" if self.way is None else f" by {self.way}"
         return "; ".join((f"{self._found}{by}", *self.notes))
 
@@ -170,19 +170,19 @@ class Verdict:
     def _found(self) -> str:
         if self.value is None or self.row is None:
             return self.missing or "no value"
-        digits, count = _telling(self.gate, self.value), counted(self.row, apart=self._apart)
+        digits, count = _decimal_places(self.gate, self.value), counted(self.row, apart=self._apart)
         if self.on == "point":
             return f"mean {self.value:.{digits}f} {count}"
         return f"{shown_interval(self.row, digits)}, mean {shown(self.row.mean)} {count}"
 
     @property
     def _apart(self) -> int:
-        """Failed rows that are told in a note."""
+        """Failed rows that are counted in a note."""
         return sum(self.row.unsigned.values()) if self.row and self.unlabelled_apart else 0
 
 
-def _telling(gate: Gate, value: float) -> int:
-    """So many digits that what is shown keeps or misses the threshold as the value does."""
+def _decimal_places(gate: Gate, value: float) -> int:
+    """Return the decimal places at which the rounded value passes or fails like the value."""
     kept = gate.kept_by(value)
     digits = range(_DIGITS, _MOST_DIGITS)
     found = (each for each in digits if gate.kept_by(float(f"{value:.{each}f}")) == kept)
@@ -190,23 +190,23 @@ def _telling(gate: Gate, value: float) -> int:
 
 
 def counted(row: SummaryRow, *, apart: int = 0) -> str:
-    """How many records stand behind a summary: ``(n 90, undefined 2, failed 8)``.
+    """Return the numbers of records of a summary: ``(n 90, undefined 2, failed 8)``.
 
     Args:
         row: the summary.
-        apart: failed rows that are told elsewhere.
+        apart: failed rows that are counted elsewhere.
     """
     undefined, failed = (sum(reasons.values()) for reasons in (row.undefined, row.failed))
     return f"(n {row.defined}, undefined {undefined}, failed {failed - apart})"
 
 
 def shown(value: float | None) -> str:
-    """A number for people, or ``-``."""
+    """Return a rounded number, or ``-``."""
     return "-" if value is None else f"{value:.{_DIGITS}f}"
 
 
 def shown_interval(row: SummaryRow, digits: int = _DIGITS) -> str:
-    """A summary's interval for people, with its level and method."""
+    """Return a summary's rounded interval with its level and method."""
     found = row.interval
     if found is None:
         return "no interval"
@@ -222,25 +222,25 @@ def check_rows(
     by: str | None = None,
     intervals: Intervals | None = None,
 ) -> list[Verdict]:
-    """Hold measured rows against gates.
+    """Check measured rows against gates.
 
-    Labels that were made in different ways, and the groups of a column, must each pass. Where some
-    labels of a group have the fields for a metric, those of a poorer profile are not held against
-    its gate, and the verdict notes them.
+    Labels of each signature, and each group of a column, must pass. Where some labels of a group
+    have the fields for a metric, those of a poorer profile are not checked, and the verdict notes
+    them.
 
     Args:
         rows: rows that were measured with the gates' metrics; consumed once.
-        gates: the demands.
-        on: ``point`` for the mean; ``interval`` for the end of its interval that is further from
-            passing, so that chance alone seldom passes a gate.
+        gates: the gates.
+        on: ``point`` for the mean; ``interval`` for the worse end of its interval, which chance
+            alone seldom lets pass.
         by: name of a metadata column, each of whose values must pass.
-        intervals: how intervals are found; with ``on="interval"`` there is a default.
+        intervals: settings of the intervals; with ``on="interval"`` there is a default.
 
     Returns:
-        A verdict for each gate, group, and way of labelling that can have the metric.
+        A verdict for each gate, group, and signature that can have the metric.
 
     Raises:
-        UsageError: there is no gate, nothing of the name ``on``, or no row has a column.
+        UsageError: there is no gate, ``on`` is unknown, or no row has the column.
     """
     if not gates:
         raise UsageError("no gate is given: demand something of a metric, at least or at most")
@@ -251,55 +251,51 @@ def check_rows(
     metrics = tuple(dict.fromkeys(gate.metric for gate in gates))
     summaries = summarize(rows, metrics, by, intervals=intervals)
     several = len({row.label for row in summaries}) > 1
-    told: set[str | None] = set()
+    noted: set[str | None] = set()
     return [
         verdict
         for gate in gates
-        for verdict in _verdicts(gate, summaries, on, told if several else None)
+        for verdict in _verdicts(gate, summaries, on, noted if several else None)
     ]
 
 
 def _verdicts(
-    gate: Gate, summaries: Sequence[SummaryRow], on: On, told: set[str | None] | None
+    gate: Gate, summaries: Sequence[SummaryRow], on: On, noted: set[str | None] | None
 ) -> Iterator[Verdict]:
-    """The verdicts on one gate.
+    """Yield the verdicts on one gate.
 
     Args:
         gate: the gate.
         summaries: of all metrics.
-        on: what is held against the gate.
-        told: groups whose rows that belong to no way of labelling a verdict has noted; ``None``
-            where there is one way only, with which they are counted.
+        on: the value that is checked.
+        noted: groups whose rows without a signature are noted already; ``None`` where all labels
+            have one signature, and these rows are counted with them.
     """
     rows = [row for row in summaries if row.metric == gate.metric]
     if not rows:
         yield Verdict(gate, None, on, None, "there are no records")
-    ways, lacking = _ways(rows), _lacking(rows)
-    beside: dict[str | None, list[str]] = {
-        row.group: [] for row in rows if row.label not in lacking
-    }
+    ways, without_fields = _ways(rows), _without_fields(rows)
+    checked = {row.group for row in rows if row.label not in without_fields}
+    notes: dict[str | None, list[str]] = {}
     for row in rows:
-        if row.label in lacking and row.group in beside:
-            noted = f"not gated: {_reasons(row)} by {ways[row.label]}"
-            beside[row.group].append(noted)
+        if row.label in without_fields and row.group in checked:
+            note = f"not gated: {_reasons(row)} by {ways[row.label]}"
+            notes.setdefault(row.group, []).append(note)
+    apart = noted is not None
     for row in rows:
-        if row.label in lacking and row.group in beside:
+        if row.label in without_fields and row.group in checked:
             continue
         # With the first verdict of the group.
-        notes = beside.get(row.group, [])
-        if notes:
-            beside[row.group] = []
-        if told is not None and row.unsigned and row.group not in told:
-            notes = [*notes, f"failed, and of no way of labelling: {_listed(row.unsigned)}"]
-            told.add(row.group)
-        value, missing = _held(gate, row, on, apart=told is not None)
-        yield Verdict(
-            gate, row, on, value, missing, ways[row.label], tuple(notes), told is not None
-        )
+        remarks = notes.pop(row.group, [])
+        if noted is not None and row.unsigned and row.group not in noted:
+            remarks.append(f"failed, and of no way of labelling: {_listed(row.unsigned)}")
+            noted.add(row.group)
+        value, missing = _checked_value(gate, row, on, apart=apart)
+        yield Verdict(gate, row, on, value, missing, ways[row.label], tuple(remarks), apart)
 
 
 def _ways(rows: Sequence[SummaryRow]) -> dict[str | None, str | None]:
-    """By label, the parts of its signature that not all have; ``None`` where all are one."""
+    """Return, by label, the parts of its signature that not all have; ``None`` if all are equal."""
     parts = {row.label: (row.label or "no label").split("|") for row in rows}
     if len(parts) == 1:
         return dict.fromkeys(parts)
@@ -311,14 +307,18 @@ def _ways(rows: Sequence[SummaryRow]) -> dict[str | None, str | None]:
     }
 
 
-def _lacking(rows: Sequence[SummaryRow]) -> set[str | None]:
-    """The ways of labelling whose labels lack the fields for the metric, in all groups."""
-    lacking = {row.label for row in rows if row.undefined}
-    return lacking - {row.label for row in rows if row.defined or row.undefined.keys() - _LACKING}
+def _without_fields(rows: Sequence[SummaryRow]) -> set[str | None]:
+    """Return the signatures whose labels lack the fields of the metric, in all groups."""
+    undefined = {row.label for row in rows if row.undefined}
+    return undefined - {
+        row.label for row in rows if row.defined or row.undefined.keys() - _NO_FIELDS
+    }
 
 
-def _held(gate: Gate, row: SummaryRow, on: On, *, apart: bool) -> tuple[float | None, str | None]:
-    """What is held against the gate, or why nothing can be."""
+def _checked_value(
+    gate: Gate, row: SummaryRow, on: On, *, apart: bool
+) -> tuple[float | None, str | None]:
+    """Return the value that the gate checks, or the reason why there is none."""
     if row.mean is None:
         return None, f"no record has a value: {_reasons(row, apart=apart)}"
     if on == "point":
@@ -330,7 +330,7 @@ def _held(gate: Gate, row: SummaryRow, on: On, *, apart: bool) -> tuple[float | 
 
 
 def _reasons(row: SummaryRow, *, apart: bool = True) -> str:
-    """Why rows have no value; with ``apart`` without those that belong to no way of labelling."""
+    """List why rows have no value; with ``apart`` without the rows that have no signature."""
     failed = Counter(row.failed)
     if apart:
         failed -= Counter(row.unsigned)

@@ -1,8 +1,8 @@
-"""What people said of records and sentences, read from JSON Lines or CSV.
+"""Read human labels of records and sentences from JSON Lines or CSV.
 
-A row names a record (``id``), where it speaks of a sentence that sentence's key (``sentence``),
-and, where several people judged, who did (``annotator``). What was judged stands either in the
-columns ``field`` and ``value``, or in columns named after the fields themselves::
+A row names a record (``id``), for a judgment of a sentence its key (``sentence``), and with several
+people the annotator (``annotator``). The judgment is either in the columns ``field`` and ``value``,
+or in columns named after the fields::
 
     id,sentence,annotator,field,value          id,sentence,annotator,supported
     r1,a,ann,supported,yes                     r1,a,ann,yes
@@ -15,15 +15,15 @@ of any metric. A verdict is yes or no; a metric's value is a number from 0 to 1.
 
 from __future__ import annotations
 
-import csv
 import difflib
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from labeler.calculators import METRICS
-from labeler.data.lines import Line, parse_object, read_lines
+from labeler.data.formats.csv_files import read_csv
+from labeler.data.lines import parse_object, read_lines
 from labeler.data.parsing import id_of, reject_surrogates
 from labeler.errors import BadRow
 from labeler.sentences.keys import position
@@ -37,18 +37,18 @@ _YES = frozenset({"1", "1.0", "true", "yes", "y"})
 _NO = frozenset({"0", "0.0", "false", "no", "n"})
 _FRAME = ("id", "sentence", "annotator", "field", "value")
 _GUARDED = re.compile(r"'[=+\-@\t\r]")
-"""How a cell begins that was kept from reading as a formula, as in CSV files that we write."""
+"""Start of a cell protected from being read as a formula, as in CSV files written here."""
 _PLACES = {0: "document", 1: "response", 2: "reference"}
 
 
 class HumanLabel(NamedTuple):
-    """One judgement of one person.
+    """One judgment by one person.
 
     Attributes:
         id: the record's id.
         field: ``relevant``, ``utilized``, ``supported``, ``overall_supported``, or a metric's id.
-        sentence: key of the sentence that it speaks of; ``None`` where it speaks of the record.
-        annotator: who judged; empty where the file does not say.
+        sentence: key of the sentence; ``None`` for a judgment of the whole record.
+        annotator: the person; empty if the file names none.
         value: from 0 to 1; 1 is yes.
         where: ``FILE:LINE``.
     """
@@ -62,11 +62,11 @@ class HumanLabel(NamedTuple):
 
 
 class HumanLabels(NamedTuple):
-    """What a file of human labels holds.
+    """The contents of a file of human labels.
 
     Attributes:
-        labels: the judgements, in the order of the file.
-        repeated: judgements that repeat an earlier one, and are left out.
+        labels: the judgments, in the order of the file.
+        repeated: number of judgments that repeat an earlier one, and are left out.
         ignored: columns that name no field, such as comments.
     """
 
@@ -76,13 +76,13 @@ class HumanLabels(NamedTuple):
 
 
 def read_human_labels(path: str | Path) -> HumanLabels:
-    """Read human labels from JSON Lines, or from CSV where the name ends in ``.csv``.
+    """Read human labels from JSON Lines, or from CSV if the name ends in ``.csv``.
 
-    Either may be packed by gzip; ``-`` is JSON Lines from standard input.
+    Either may be gzipped; ``-`` is JSON Lines from standard input.
 
     Raises:
-        UsageError: the file cannot be read, a row is wrong, or one person says two things of the
-            same; the message names file and line.
+        UsageError: the file cannot be read, a row is wrong, or one person gives an item two values;
+            the message names file and line.
     """
     name = str(path).lower().removesuffix(".gz")
     rows = _csv_rows(path) if name.endswith(".csv") else _json_rows(path)
@@ -115,73 +115,22 @@ def _json_rows(path: str | Path) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _csv_rows(path: str | Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Rows by the names in the first line; empty cells are ``None``."""
-    source = _Texts(read_lines(path))
-    reader = csv.reader(source, strict=True)
-    names: list[str] | None = None
-    try:
-        for cells in reader:
-            if names is None:
-                names = _header(cells, source.where)
-                continue
-            if len(cells) != len(names):
-                raise BadRow(
-                    f"{source.where}: {len(cells)} cells under {len(names)} columns; put cells "
-                    "that hold a comma into double quotes",
-                    reason="wrong_type",
-                )
-            yield source.where, _filled(names, cells)
-    except csv.Error as error:
-        raise BadRow(
-            f"{source.where}: not CSV: {error}; write commas between cells, double quotes round "
-            "cells that hold a comma or a quote",
-            reason="invalid_csv",
-        ) from error
-
-
-def _filled(names: Sequence[str], cells: Sequence[str]) -> dict[str, Any]:
-    stripped = (cell.strip() for cell in cells)
-    return {
-        name: (cell[1:] if _GUARDED.match(cell) else cell) or None
-        for name, cell in zip(names, stripped, strict=True)
-    }
-
-
-def _header(cells: Sequence[str], where: str) -> list[str]:
-    names = [cell.strip() for cell in cells]
-    if len(names) == 1 and (parted := re.search("[;\t|]", names[0])):
-        raise BadRow(
-            f"{where}: cells are parted by {parted[0]!r} here; write commas between them",
-            reason="invalid_csv",
+    """Yield rows by the column names of the first line; empty cells are ``None``."""
+    for row in read_csv(str(path)):
+        if isinstance(row.fields, BadRow):
+            raise row.fields
+        stripped = {name: cell.strip() for name, cell in row.fields.items()}
+        yield (
+            row.where,
+            {
+                name: (cell[1:] if _GUARDED.match(cell) else cell) or None
+                for name, cell in stripped.items()
+            },
         )
-    twice = [name for name in names if names.count(name) > 1]
-    if twice:
-        raise BadRow(f"{where}: column {twice[0]!r:.40} stands twice", reason="wrong_type")
-    return names
-
-
-class _Texts:
-    """Lines as text, remembering where the last one stands."""
-
-    def __init__(self, lines: Iterator[Line]) -> None:
-        self.where = ""
-        self._lines = lines
-
-    def __iter__(self) -> Iterator[str]:
-        for where, content in self._lines:
-            self.where = where
-            try:
-                yield content.decode("utf-8")
-            except UnicodeDecodeError as error:
-                raise BadRow(
-                    f"{where}: byte {error.start} ({error.object[error.start]:#04x}) is not UTF-8; "
-                    "convert the file to UTF-8",
-                    reason="not_utf8",
-                ) from error
 
 
 def _cells(row: Mapping[str, Any], where: str) -> tuple[dict[str, Any], list[str]]:
-    """The judged fields of a row with their values, and the columns that are none.
+    """Return the judged fields of a row with their values, and the other columns.
 
     Raises:
         BadRow: the row judges nothing, or a field does not exist.
@@ -220,12 +169,12 @@ def _cells(row: Mapping[str, Any], where: str) -> tuple[dict[str, Any], list[str
 
 
 def _is_field(name: str) -> bool:
-    # Never a look-up by dotted name: a column of a stranger's file would import what it names.
+    # Never a lookup by dotted name: a column of an untrusted file would import the module it names.
     return name in SENTENCE_FIELDS or name == OVERALL or name in METRICS
 
 
 def _fields_like(*names: str) -> str:
-    """The fields that there are, the nearest to some wrong names first."""
+    """Return the known fields, those most similar to some wrong names first."""
     fields = [*SENTENCE_FIELDS, OVERALL, *METRICS]
     near = [each for name in names for each in difflib.get_close_matches(name, fields, n=1)]
     hint = f"did you mean {' or '.join(map(repr, near))}? " if near else ""
@@ -238,14 +187,14 @@ def _of(row: Mapping[str, Any]) -> str:
 
 
 def _shown(value: object) -> str:
-    """A value as errors show it; of what is nested, only its type: its depth has no limit."""
+    """Return a value for an error; of a nested value only its type, as its depth has no limit."""
     if value is None or isinstance(value, str | int | float):
         return f"{value!r:.80}"
     return f"a {type(value).__name__}"
 
 
 def _labels(row: Mapping[str, Any], cells: Mapping[str, Any], where: str) -> Iterable[HumanLabel]:
-    """The judgements of a row.
+    """Yield the judgments of a row.
 
     Raises:
         BadRow: its id, sentence, annotator or a value is missing or wrong.
@@ -278,7 +227,7 @@ def _text(row: Mapping[str, Any], name: str, where: str) -> str | None:
 
 
 def _check_sentence(field: str, sentence: str | None, where: str) -> None:
-    """Refuse a sentence field without a fitting key, and a record field with one."""
+    """Reject a sentence field without a fitting key, and a record field with one."""
     if field not in SENTENCE_FIELDS:
         if sentence is not None:
             raise BadRow(
@@ -299,7 +248,7 @@ def _check_sentence(field: str, sentence: str | None, where: str) -> None:
 
 
 def _place(sentence: str | None) -> str | None:
-    """Whether a key is of a document or of the response; ``None`` where it is no key."""
+    """Return the kind of text that a key belongs to; ``None`` if it is no key."""
     try:
         return None if sentence is None else _PLACES[position(sentence).part]
     except ValueError:

@@ -1,0 +1,27 @@
+"""Options that choose and group the two sides of a comparison.
+
+Annotations are evaluated, as in :mod:`labeler.data.options`.
+"""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from labeler.data.options import Option
+
+
+@dataclass(frozen=True, kw_only=True)
+class SideOptions:
+    """The labels of both sides, and their groups."""
+
+    by: Annotated[str | None, Option("Group by this metadata column.")] = None
+    a_signature: Annotated[
+        str | None, Option("A part of the signature of A's labels, to choose them by.")
+    ] = None
+    b_signature: Annotated[str | None, Option("The same of B's.")] = None
+    trial: Annotated[int | None, Option("Only this trial of A and B.")] = None
+    b_trial: Annotated[int | None, Option("Only this trial of B; by default as --trial.")] = None
+
+    @property
+    def same_choice(self) -> bool:
+        """True if both sides are chosen in the same way."""
+        return self.a_signature == self.b_signature and self.b_trial in {None, self.trial}
