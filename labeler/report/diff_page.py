@@ -70,7 +70,7 @@ def write_page(found: Differences, path: str | Path, *, records: int = RECORDS) 
 
 
 def _write(file: IO[str], found: Differences, total: LabelDiff) -> None:
-    text = render_page(TEMPLATE, _values(total), styles=STYLES, scripts=SCRIPTS)
+    text = render_page(TEMPLATE, _values(total), styles=STYLES, scripts=SCRIPTS).text
     head, tail = text.split(RECORDS_PLACEHOLDER)
     file.write(head)
     questions: list[str] = []

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
@@ -52,6 +52,18 @@ RECORD_SCRIPTS = (
 """Scripts that draw a record; a page with records inlines them before its own."""
 
 
+class Page(NamedTuple):
+    """A rendered page.
+
+    Attributes:
+        text: the HTML.
+        policy: its Content-Security-Policy, which a tag of the page states.
+    """
+
+    text: str
+    policy: str
+
+
 def render_page(
     template: str,
     values: Mapping[str, Any],
@@ -60,7 +72,7 @@ def render_page(
     scripts: Sequence[str],
     connect: str = "'none'",
     assets: Path = ASSETS,
-) -> str:
+) -> Page:
     """Render a template that extends ``page.html.j2``.
 
     Args:
@@ -78,7 +90,7 @@ def render_page(
         f"style-src {_digest(style)}; script-src {_digest(script)}; connect-src {connect}; "
         "img-src data:; base-uri 'none'; form-action 'none'"
     )
-    return (
+    text = (
         _environment(folders)
         .get_template(template)
         .render(
@@ -89,6 +101,7 @@ def render_page(
             policy=policy,
         )
     )
+    return Page(text, policy)
 
 
 def _join(names: Sequence[str], folders: Sequence[Path]) -> str:

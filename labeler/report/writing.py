@@ -150,4 +150,4 @@ def _render(
             "index": data_block("index", index),
             "records": RECORDS_PLACEHOLDER,
         }
-        yield render_page(TEMPLATE, values, styles=STYLES, scripts=SCRIPTS)
+        yield render_page(TEMPLATE, values, styles=STYLES, scripts=SCRIPTS).text

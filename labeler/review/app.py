@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import html
-import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -34,7 +32,6 @@ SCRIPTS = (
     "review.js",
 )
 
-_POLICY = re.compile(r'Content-Security-Policy" content="([^"]*)"')
 _HEADER_POLICY = "frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 """Rules that only a header can set, or that a page opened from a file does not need."""
 
@@ -79,10 +76,10 @@ class _Handlers:
             connect="'self'",
             assets=ASSETS,
         )
-        self._policy = f"{_policy_of(self._page)}; {_HEADER_POLICY}"
 
     async def page(self, _: Request) -> Response:
-        return HTMLResponse(self._page, headers={"Content-Security-Policy": self._policy})
+        policy = f"{self._page.policy}; {_HEADER_POLICY}"
+        return HTMLResponse(self._page.text, headers={"Content-Security-Policy": policy})
 
     async def overview(self, _: Request) -> Response:
         return await self._respond(self._session.overview)
@@ -127,14 +124,6 @@ def _annotator(request: Request) -> str:
         return check_name(names[0])
     except ValidationError:
         raise HTTPException(422, "an annotator's name is a short text in one line") from None
-
-
-def _policy_of(page: str) -> str:
-    """Return the Content-Security-Policy of a page's meta tag."""
-    found = _POLICY.search(page)
-    if found is None:
-        raise LookupError("the page has no policy")
-    return html.unescape(found[1])
 
 
 async def _not_found(_scope: Scope, _receive: Receive, _send: Send) -> None:
