@@ -40,7 +40,7 @@ from labeler.judges.task import JudgeReply, Task
 from labeler.judges.tokens import compact, request_tokens
 from labeler.labeling.failures import record_or_failure
 from labeler.labeling.tasks import LabelTasks, label_tasks
-from labeler.labeling.windows import COUNTER, Room, Windowed, cut
+from labeler.labeling.windows import COUNTER, ContextBudget, Windowed, cut
 from labeler.labels.answers import SPECIAL_SUPPORT, GPTLabelingOutput, SentenceSupport
 from labeler.labels.record import LabelRecord, ReplyFacts
 from labeler.sentences.example import KeyedExample
@@ -126,7 +126,7 @@ def cut_into(request: Task, number: int) -> Windowed | None:
     for _ in range(STEPS):
         limit = (low + high) // 2
         try:
-            windowed = cut(request, Room(0, limit))
+            windowed = cut(request, ContextBudget(0, limit))
         except BadRow:  # a sentence is longer than that
             windowed = None
         if windowed is None or len(windowed.parts) > number:

@@ -459,5 +459,5 @@ class _Tally:
             concurrency=concurrency,
             latency=latency,
             seconds=None if latency is None else rounds * latency,
-            max_input_tokens=self._how.room.window if self._how.room else None,
+            max_input_tokens=self._how.context_budget.window if self._how.context_budget else None,
         )

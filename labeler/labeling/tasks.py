@@ -12,7 +12,7 @@ from labeler.judges.judge import Judge, JudgeSpec
 from labeler.judges.pricing import Price, price_of
 from labeler.judges.prompting import Prompt, load_prompt
 from labeler.judges.task import Task, label_task
-from labeler.labeling.windows import Room, Windowed, cut, room_in
+from labeler.labeling.windows import ContextBudget, Windowed, context_budget_in, cut
 from labeler.labels.profiles import AUTO, DEFAULT_PROFILE, PROFILES
 from labeler.labels.record import label_key
 from labeler.labels.schemas import ResponseSchema, load_schema
@@ -61,7 +61,7 @@ class LabelTasks:
     trial: int = 0
     where_referenced: tuple[Prompt, ResponseSchema] | None = None
     """Prompt and schema of rows with a reference answer, if they differ."""
-    room: Room | None = None
+    context_budget: ContextBudget | None = None
     """Limits on the prompt length; ``None`` if unknown or unlimited."""
 
     def task(self, example: Example) -> Task:
@@ -110,9 +110,9 @@ class LabelTasks:
         Raises:
             BadRow: the record is too long even for windows.
         """
-        if self.room is None or is_known(task.key):
+        if self.context_budget is None or is_known(task.key):
             return None
-        return cut(task, self.room)
+        return cut(task, self.context_budget)
 
 
 def label_tasks(
@@ -144,14 +144,14 @@ def label_tasks(
             the other way round; a prompt is named for ``auto``, which has two; or no prompt has as
             few tokens as allowed.
     """
-    room = room_of(judge, max_input_tokens, price)
+    budget = context_budget(judge, max_input_tokens, price)
     if profile == AUTO:
         if prompt is not None:
             raise UsageError(f"profile {AUTO!r} has a prompt for each kind of row: name none")
         claims, reference = PROFILES["claims"], PROFILES["reference"]
         referenced = (load_prompt(reference.prompt), load_schema(reference.schema))
         asked = (load_prompt(claims.prompt), load_schema(claims.schema))
-        return LabelTasks(judge, SPLITTERS[splitter], *asked, trial, referenced, room)
+        return LabelTasks(judge, SPLITTERS[splitter], *asked, trial, referenced, budget)
     chosen = PROFILES[profile]
     worded = load_prompt(prompt or chosen.prompt)
     if worded.shows_reference != chosen.shows_reference:
@@ -161,10 +161,12 @@ def label_tasks(
             f"{profile!r}; its own prompt is {chosen.prompt!r}"
         )
     schema = load_schema(chosen.schema)
-    return LabelTasks(judge, SPLITTERS[splitter], worded, schema, trial, room=room)
+    return LabelTasks(judge, SPLITTERS[splitter], worded, schema, trial, context_budget=budget)
 
 
-def room_of(judge: Judge, given: int | None, price: Price | None = None) -> Room | None:
+def context_budget(
+    judge: Judge, given: int | None, price: Price | None = None
+) -> ContextBudget | None:
     """Return the limits on a judge's prompts.
 
     Args:
@@ -178,9 +180,13 @@ def room_of(judge: Judge, given: int | None, price: Price | None = None) -> Room
     if given is not None:
         if given < 1:
             raise UsageError(f"max_input_tokens must be 1 or more, got {given}")
-        return Room(given, given)
+        return ContextBudget(given, given)
     window = _context_window(judge, price or getattr(judge, "price", None))
-    return room_in(window, getattr(judge.spec, "max_output_tokens", None)) if window else None
+    return (
+        context_budget_in(window, getattr(judge.spec, "max_output_tokens", None))
+        if window
+        else None
+    )
 
 
 def _context_window(judge: Judge, price: Price | None) -> int | None:

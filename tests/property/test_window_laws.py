@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from labeler.judges.embedded.judge import EmbeddedJudge
 from labeler.judges.task import Task
 from labeler.judges.tokens import Approximation, compact, request_tokens
-from labeler.labeling.windows import Room, Windowed, cut, merge
+from labeler.labeling.window_merging import merge
+from labeler.labeling.windows import ContextBudget, Windowed, cut
 from labeler.labels.answers import (
     SPECIAL_SUPPORT,
     ClaimsLabelingOutput,
@@ -45,14 +46,14 @@ FRAME = tokens(request(keyed_example(documents=[[]])))
 
 
 @st.composite
-def cuts(draw: st.DrawFn) -> tuple[Task, Room, Windowed]:
+def cuts(draw: st.DrawFn) -> tuple[Task, ContextBudget, Windowed]:
     """A record of any shape, and its windows."""
     text = st.text(st.sampled_from('ab .,0é日"\\\n'), min_size=1, max_size=60)
     documents = draw(st.lists(st.lists(text, max_size=6), min_size=1, max_size=5))
     documents.append(["Once more.", "And again."] * 60)
     asked = request(keyed_example(documents=documents))
     size = FRAME + draw(st.integers(300, 600))
-    room = Room(size, size)
+    room = ContextBudget(size, size)
     found = cut(asked, room)
     assert found is not None
     return asked, room, found
@@ -119,7 +120,7 @@ def supported(label: GPTLabelingOutput) -> set[str]:
 
 @given(cuts())
 def test_every_document_sentence_is_in_exactly_one_window(
-    case: tuple[Task, Room, Windowed],
+    case: tuple[Task, ContextBudget, Windowed],
 ) -> None:
     """In order, with its own key, and under the index of its document."""
     asked, _, found = case
@@ -131,7 +132,7 @@ def test_every_document_sentence_is_in_exactly_one_window(
 
 
 @given(cuts())
-def test_no_window_is_over_the_limit(case: tuple[Task, Room, Windowed]) -> None:
+def test_no_window_is_over_the_limit(case: tuple[Task, ContextBudget, Windowed]) -> None:
     """As the whole prompt is counted that is sent."""
     _, room, found = case
     assert all(tokens(part) <= room.window for part in found.parts)
@@ -140,7 +141,7 @@ def test_no_window_is_over_the_limit(case: tuple[Task, Room, Windowed]) -> None:
 
 @given(cuts())
 def test_no_window_could_take_the_first_sentence_of_the_next(
-    case: tuple[Task, Room, Windowed],
+    case: tuple[Task, ContextBudget, Windowed],
 ) -> None:
     """So that there are as few as can be; what lines are counted too high is less than a tenth."""
     _, room, found = case
@@ -151,7 +152,7 @@ def test_no_window_could_take_the_first_sentence_of_the_next(
 
 
 @given(cuts())
-def test_the_same_record_is_always_cut_alike(case: tuple[Task, Room, Windowed]) -> None:
+def test_the_same_record_is_always_cut_alike(case: tuple[Task, ContextBudget, Windowed]) -> None:
     """Every part, and the merged label, keep their keys."""
     asked, room, found = case
     again = cut(asked, room)
@@ -261,7 +262,7 @@ def labelled(windowed: Windowed) -> list[LabelRecord]:
 def test_the_order_in_which_windows_come_back_is_irrelevant(dice: random.Random) -> None:
     """They are told apart by their sentences."""
     asked = request(long_example())
-    windowed = cut(asked, Room(FRAME + 200, FRAME + 200))
+    windowed = cut(asked, ContextBudget(FRAME + 200, FRAME + 200))
     assert windowed is not None
     records = labelled(windowed)
     shuffled = list(records)

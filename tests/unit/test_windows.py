@@ -26,8 +26,9 @@ from labeler.judges.pricing import given_price, price_of
 from labeler.judges.task import JudgeReply, Task
 from labeler.labeling.canaries import Canaries
 from labeler.labeling.estimate import Unasked
-from labeler.labeling.tasks import label_tasks, room_of
-from labeler.labeling.windows import VERSION, Room, cut, merge, room_in
+from labeler.labeling.tasks import context_budget, label_tasks
+from labeler.labeling.window_merging import merge
+from labeler.labeling.windows import VERSION, ContextBudget, context_budget_in, cut
 from labeler.labels.answers import ClaimsLabelingOutput, GPTLabelingOutput, ResponseClaim
 from labeler.labels.record import (
     LabelFailure,
@@ -161,7 +162,7 @@ class Refusing:
 
 
 def test_a_record_that_fits_keeps_its_key() -> None:
-    """Room changes nothing for it: not what is asked, not what is stored."""
+    """ContextBudget changes nothing for it: not what is asked, not what is stored."""
     judge = CountingJudge()
     whole = only_record(label([short_row()], judge, max_input_tokens=None))
     assert only_record(label([short_row()], judge, max_input_tokens=100_000)).key == whole.key
@@ -237,7 +238,7 @@ def test_a_response_that_leaves_no_room_fails_before_any_spend() -> None:
 def test_a_document_is_cut_between_sentences_and_keeps_its_index() -> None:
     """What a window does not hold is empty there."""
     asked = request(keyed_example(documents=[["One of many words."] * 60, [], ["Last."]]))
-    found = cut(asked, Room(LIMIT, LIMIT))
+    found = cut(asked, ContextBudget(LIMIT, LIMIT))
     assert found is not None
     assert [len(part.example.documents) for part in found.parts] == [3] * len(found.parts)
     assert found.parts[0].example.document_keys()[0] == "0a"
@@ -248,7 +249,7 @@ def test_a_document_is_cut_between_sentences_and_keeps_its_index() -> None:
 def test_the_rules_of_cutting_are_those_of_their_version() -> None:
     """Whoever changes where records are cut counts the version up, or every window is paid anew."""
     asked = label_tasks(CountingJudge()).task(to_example(long_row(), "here"))
-    found = cut(asked, Room(LIMIT, LIMIT))
+    found = cut(asked, ContextBudget(LIMIT, LIMIT))
     assert found is not None
     ends = [part.example.document_keys()[-1] for part in found.parts]
     assert (VERSION, ends) == ("1", PINNED)
@@ -268,40 +269,45 @@ def test_the_benchmark_cuts_into_just_so_many_windows() -> None:
 # -- where the limit comes from
 
 
-def test_the_room_of_a_known_model_is_that_of_its_context_window() -> None:
+def test_the_context_budget_a_known_model_is_that_of_its_context_window() -> None:
     """What a cap keeps free is not there for a whole prompt; a window's takes two thirds."""
     judge = OpenAIJudge("gpt-4o-mini", api_key=KEY, max_output_tokens=8000)
     assert judge.price is not None
     known = judge.price.context_window
     assert known is not None
-    assert room_of(judge, None) == Room(known - 8000, known * 2 // 3)
+    assert context_budget(judge, None) == ContextBudget(known - 8000, known * 2 // 3)
 
 
 def test_a_price_of_the_users_own_does_not_hide_the_context_window() -> None:
     """The table of prices is asked all the same."""
     judge = OpenAIJudge("gpt-4o-mini", api_key=KEY, price=given_price("1,2"))
-    assert room_of(judge, None) == room_of(OpenAIJudge("gpt-4o-mini", api_key=KEY), None)
+    assert context_budget(judge, None) == context_budget(
+        OpenAIJudge("gpt-4o-mini", api_key=KEY), None
+    )
 
 
-def test_an_estimate_has_the_room_of_the_run() -> None:
+def test_an_estimate_has_the_context_budget_the_run() -> None:
     """Whether it is told a price or not."""
     spec = spec_of("gpt-4o-mini", {})
-    run = room_of(OpenAIJudge("gpt-4o-mini", api_key=KEY), None)
+    run = context_budget(OpenAIJudge("gpt-4o-mini", api_key=KEY), None)
     assert run is not None
-    assert room_of(Unasked(spec), None) == run
-    assert room_of(Unasked(spec), None, price_of("gpt-4o-mini")) == run
+    assert context_budget(Unasked(spec), None) == run
+    assert context_budget(Unasked(spec), None, price_of("gpt-4o-mini")) == run
 
 
 def test_a_judge_that_no_table_knows_has_any_room() -> None:
     """The embedded one, and models of one's own."""
-    assert room_of(EmbeddedJudge(), None) is None
-    assert room_of(OpenAIJudge("m", api_key=KEY, base_url="http://127.0.0.1:1/v1"), None) is None
+    assert context_budget(EmbeddedJudge(), None) is None
+    assert (
+        context_budget(OpenAIJudge("m", api_key=KEY, base_url="http://127.0.0.1:1/v1"), None)
+        is None
+    )
 
 
 def test_a_cap_that_leaves_little_makes_windows_smaller() -> None:
     """And one that leaves nothing is not reckoned with: the server will say so."""
-    assert room_in(9000, 7000) == Room(2000, 2000)
-    assert room_in(9000, 9000) == Room(9000, 6000)
+    assert context_budget_in(9000, 7000) == ContextBudget(2000, 2000)
+    assert context_budget_in(9000, 9000) == ContextBudget(9000, 6000)
 
 
 def test_a_limit_below_one_token_is_refused() -> None:

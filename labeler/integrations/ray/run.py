@@ -136,7 +136,7 @@ def _configuration(work: Work, tasks: LabelTasks, part_rows: int) -> dict[str, o
         "schemas": [str(schema.artifact) for _, schema in prompts],
         "splitter": str(tasks.splitter),
         "trial": tasks.trial,
-        "max_input_tokens": str(tasks.room),
+        "max_input_tokens": str(tasks.context_budget),
         "columns": sorted(
             f"{field}={' or '.join(map(str, choices))}"
             for field, choices in (work.columns.choices.items() if work.columns else ())
