@@ -228,8 +228,8 @@ def iter_similarity(
     from labeler.integrations.embeddings.cache import EmbeddingWork, Shelf
     from labeler.integrations.embeddings.questioning import QuestionsTasks
     from labeler.integrations.embeddings.similarity import compare_rows
+    from labeler.integrations.embeddings.vector_store import DiskVectors
     from labeler.sentences.splitting import SPLITTERS
-    from labeler.store.vectors import DiskVectors
 
     if not isinstance(options.store, str | Path):
         raise UsageError("similarity keeps vectors in a folder: give its path as the store")

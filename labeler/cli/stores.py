@@ -17,10 +17,12 @@ def merge(
 ) -> int:
     """Copy what other stores hold into one; labels that are there already stay as they are."""
     from labeler.cli.terminal import say
+    from labeler.integrations.embeddings.vector_store import merge_vectors
     from labeler.store.merge import merge_stores
 
     merged = merge_stores(sources, into)
-    vectors = f", {merged.vectors} vectors" if merged.vectors else ""
+    copied, damaged_vectors = merge_vectors(sources, into)
+    vectors = f", {copied} vectors" if copied else ""
     say(
         f"{into}: {merged.stores} store{'s' * (merged.stores != 1)} read, {merged.new} new, "
         f"{merged.present} there already, "
@@ -28,13 +30,14 @@ def merge(
     )
     for id in merged.differing:  # noqa: A001 - the field's name
         say(f"  {id!r} is there with another label, which was kept")
-    for error in merged.damaged:
+    damaged = merged.damaged + damaged_vectors
+    for error in damaged:
         say(f"  not copied: {error}")
     for kept in _corrections_of(sources):
         say(
             f"  not copied: {kept} holds what people said; add its lines to {Path(into, kept.name)}"
         )
-    return SOME_FAILED if merged.damaged else 0
+    return SOME_FAILED if damaged else 0
 
 
 def _corrections_of(sources: list[str]) -> list[Path]:

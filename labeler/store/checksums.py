@@ -1,8 +1,8 @@
-"""Checksummed bytes of records, failures and vectors, as a store keeps them.
+"""Checksummed bytes of records and failures, as a store keeps them.
 
 Layout: four bytes of magic, whose last byte is the version; the SHA-256 of the rest; then the JSON
-of the value, compressed with zlib. Only JSON is ever parsed. Failures, vectors and each kind of
-record have their own magic, so one is never read as another.
+of the value, compressed with zlib. Only JSON is ever parsed. Failures and each kind of record have
+their own magic, so one is never read as another; integrations register kinds of their own.
 
 The checksum detects damage and careless edits, not forgery: anyone who can write to the store can
 write a matching checksum. A forger cannot move a label to another question, because every read
@@ -18,13 +18,12 @@ from __future__ import annotations
 import hashlib
 import re
 import zlib
-from typing import TypeVar
+from typing import Protocol, TypeVar, cast
 
 from pydantic import ValidationError
 
 from labeler.errors import UnstorableRecord, UsageError
 from labeler.labels.record import (
-    AnyOutcome,
     AnyRecord,
     LabelFailure,
     LabelRecord,
@@ -32,7 +31,6 @@ from labeler.labels.record import (
     ScoreRecord,
     StepsRecord,
 )
-from labeler.labels.vectors import StoredVector
 from labeler.sentences.example import Frozen
 
 VERSION = b"1"
@@ -45,11 +43,11 @@ _RECORDS: dict[bytes, type[AnyRecord]] = {
     b"LBQ" + VERSION: QuestionsRecord,
 }
 """Record classes by magic."""
-_MAGIC: dict[type[Frozen], bytes] = {
-    **{model: magic for magic, model in _RECORDS.items()},
-    LabelFailure: FAILURE_MAGIC,
-    StoredVector: b"LBV" + VERSION,
+_KINDS: dict[type[object], tuple[bytes, str]] = {
+    **{model: (magic, "record") for magic, model in _RECORDS.items()},
+    LabelFailure: (FAILURE_MAGIC, "failure"),
 }
+"""Magic and noun of each class of values."""
 LARGEST = 64 * 2**20
 """Bytes of JSON in one record: far above any real one, and a limit on decompression bombs."""
 
@@ -57,13 +55,52 @@ _LEVEL = 1
 _DIGEST = 32
 _KEY = re.compile("[0-9a-f]{64}")
 
-Storable = AnyOutcome | StoredVector
+
+class Checked(Protocol):
+    """A value that can verify itself, such as a record."""
+
+    @property
+    def kind(self) -> str:
+        """The name of its kind."""
+        ...
+
+    @property
+    def key(self) -> str:
+        """The key that it is stored under."""
+        ...
+
+    @property
+    def id(self) -> str:
+        """A name for messages."""
+        ...
+
+    def fault(self) -> str | None:
+        """Return why the value cannot be valid, or ``None``."""
+        ...
+
+    def model_dump_json(self) -> str:
+        """Return its JSON."""
+        ...
+
+
+Storable = Checked | LabelFailure
 """Values that a store keeps."""
 _Value = TypeVar("_Value", bound=Frozen)
 
 
 class DamagedRecord(Exception):
     """The bytes are damaged or belong to another key; the message names the defect."""
+
+
+def register_kind(model: type[Frozen], magic: bytes, noun: str) -> None:
+    """Let stores keep another class of values.
+
+    Args:
+        model: the class; its instances are :class:`Checked`.
+        magic: three bytes, which no other kind may ever use.
+        noun: names the kind in messages.
+    """
+    _KINDS[model] = (magic + VERSION, noun)
 
 
 def encode(value: Storable) -> bytes:
@@ -85,7 +122,7 @@ def encode(value: Storable) -> bytes:
         )
     _require_round_trip(value, text)
     body = zlib.compress(text, _LEVEL)
-    return _MAGIC[type(value)] + hashlib.sha256(body).digest() + body
+    return _KINDS[type(value)][0] + hashlib.sha256(body).digest() + body
 
 
 def decode_record(key: str, data: bytes) -> AnyRecord:
@@ -94,7 +131,7 @@ def decode_record(key: str, data: bytes) -> AnyRecord:
     Raises:
         DamagedRecord: the bytes are damaged, of another version, or of another key.
     """
-    record: AnyRecord = _decode(_RECORDS.get(data[:4], LabelRecord), key, data)
+    record: AnyRecord = decode(_RECORDS.get(data[:4], LabelRecord), key, data)
     return record
 
 
@@ -104,16 +141,23 @@ def decode_failure(key: str, data: bytes) -> LabelFailure:
     Raises:
         DamagedRecord: the bytes are damaged, of another version, or of another key.
     """
-    return _decode(LabelFailure, key, data)
+    return decode(LabelFailure, key, data)
 
 
-def decode_vector(key: str, data: bytes) -> StoredVector:
-    """Decode the vector stored under a key.
+def decode(model: type[_Value], key: str, data: bytes) -> _Value:
+    """Decode a value of a registered class.
 
     Raises:
         DamagedRecord: the bytes are damaged, of another version, or of another key.
     """
-    return _decode(StoredVector, key, data)
+    value = _parse(model, _inflate(_body(model, data)))
+    stored = cast("Storable", value)
+    if stored.key != key:
+        raise DamagedRecord(f"it holds the {_noun(model)} of another key, {stored.key!r:.80}")
+    fault = _fault(stored)
+    if fault:
+        raise DamagedRecord(fault)
+    return value
 
 
 def label_json(data: bytes) -> bytes | None:
@@ -158,17 +202,6 @@ def failure_key(failure: LabelFailure) -> str:
     return str(failure.key)
 
 
-def _decode(model: type[_Value], key: str, data: bytes) -> _Value:
-    value = _parse(model, _inflate(_body(model, data)))
-    assert isinstance(value, Storable)  # noqa: S101 - one of the models that have a magic
-    if value.key != key:
-        raise DamagedRecord(f"it holds the {_noun(model)} of another key, {value.key!r:.80}")
-    fault = _fault(value)
-    if fault:
-        raise DamagedRecord(fault)
-    return value
-
-
 def _fault(value: Storable) -> str | None:
     return None if isinstance(value, LabelFailure) else value.fault()
 
@@ -176,7 +209,7 @@ def _fault(value: Storable) -> str | None:
 def _require_round_trip(value: Storable, text: bytes) -> None:
     """Reject values that JSON does not preserve, such as NaN or very deep nesting."""
     try:
-        same = _parse(type(value), text).model_dump_json().encode() == text
+        same = _parse(cast("type[Frozen]", type(value)), text).model_dump_json().encode() == text
     except DamagedRecord as error:
         raise UnstorableRecord(f"{_named(value)} could not be read back: {error}") from error
     if not same:
@@ -193,8 +226,8 @@ def _not_json(value: Storable, error: ValueError) -> UnstorableRecord:
     )
 
 
-def _noun(model: type[Frozen]) -> str:
-    return {LabelFailure: "failure", StoredVector: "vector"}.get(model, "record")
+def _noun(model: type[object]) -> str:
+    return _KINDS[model][1]
 
 
 def _named(value: Storable) -> str:
@@ -202,14 +235,14 @@ def _named(value: Storable) -> str:
 
 
 def _body(model: type[Frozen], data: bytes) -> bytes:
-    magic = _MAGIC[model]
+    magic, noun = _KINDS[model]
     start, checksum, body = data[:4], data[4 : 4 + _DIGEST], data[4 + _DIGEST :]
     if start != magic:
         if start[:3] == magic[:3]:
             raise DamagedRecord(
                 f"it has format {start[3:]!r}, this version of labeler reads {VERSION!r}"
             )
-        raise DamagedRecord(f"it does not begin as a sealed {_noun(model)} does")
+        raise DamagedRecord(f"it does not begin as a sealed {noun} does")
     if hashlib.sha256(body).digest() != checksum:
         raise DamagedRecord("its checksum does not match: bytes were lost or changed")
     return body

@@ -8,12 +8,11 @@ from typing import Generic, TypeVar
 
 from labeler.errors import StoreError, UsageError
 from labeler.labels.record import AnyRecord, LabelFailure
-from labeler.labels.vectors import StoredVector
-from labeler.store.checksums import failure_key, require_valid
+from labeler.store.checksums import Checked, failure_key, require_valid
 from labeler.store.leases import MemoryLeases
 from labeler.store.protocol import Closing, Lease
 
-_Value = TypeVar("_Value", bound=AnyRecord | StoredVector)
+_Value = TypeVar("_Value", bound=Checked)
 
 
 class MemoryFile(Closing, Generic[_Value]):

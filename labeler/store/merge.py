@@ -1,27 +1,20 @@
-"""Merge label stores: every sound record, failure and vector is copied once."""
+"""Merge label stores: every sound record and failure is copied once."""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import Future
-from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from labeler.errors import StoreError, UnstorableRecord, UsageError
 from labeler.labels.record import AnyRecord, LabelFailure, LabelRecord
-from labeler.labels.vectors import StoredVector
-from labeler.store.checksums import DamagedRecord, decode_vector
 from labeler.store.disk import DiskStore
-from labeler.store.reader import FILE, Database
-from labeler.store.vectors import FOLDER as VECTORS
-from labeler.store.vectors import DiskVectors
+from labeler.store.reader import FILE
 
 _QUEUED = 1000
 """Most records that are being saved at a time."""
-_VECTORS_READ = 500
-_LOCK_TIMEOUT = 30.0
 
 
 @dataclass
@@ -33,16 +26,14 @@ class MergeResult:
         new: records that were saved.
         present: records that the target already had.
         failures: failures that were saved.
-        vectors: vectors that were saved.
         differing: ids of records whose key has another answer in the target, which was kept.
-        damaged: an error for each record, failure or vector that was not copied.
+        damaged: an error for each record or failure that was not copied.
     """
 
     stores: int = 0
     new: int = 0
     present: int = 0
     failures: int = 0
-    vectors: int = 0
     differing: list[str] = field(default_factory=list)
     damaged: list[StoreError] = field(default_factory=list)
 
@@ -89,8 +80,6 @@ def merge_stores(sources: Sequence[str | Path], into: str | Path) -> MergeResult
             with DiskStore(source, create=False) as opened:
                 _copy_records(opened.rows(), store, result)
                 _copy_failures(opened.failures(), store, result)
-            if (source / VECTORS / FILE).exists():
-                _copy_vectors(source / VECTORS, target, result)
     return result
 
 
@@ -137,27 +126,3 @@ def _copy_failures(
         elif row.key is not None and store.failure(row.key) is None:
             store.put_failure(row).result()
             result.failures += 1
-
-
-def _copy_vectors(source: Path, target: Path, result: MergeResult) -> None:
-    queued: deque[Future[bool]] = deque()
-    with DiskVectors(target) as vectors:
-        for vector in _vectors_of(source, result):
-            queued.append(vectors.put(vector))
-            if len(queued) >= _QUEUED:
-                result.vectors += queued.popleft().result()
-        while queued:
-            result.vectors += queued.popleft().result()
-
-
-def _vectors_of(source: Path, result: MergeResult) -> Iterator[StoredVector]:
-    with closing(Database(source, _LOCK_TIMEOUT)) as database:
-        last = -1
-        while rows := database.rows_after(last, _VECTORS_READ):
-            for last, row in rows:  # noqa: B007 - the next read starts there
-                try:
-                    yield decode_vector(row.name, row.value)
-                except DamagedRecord as error:
-                    result.damaged.append(
-                        StoreError(f"vector store {source}: key {row.name}: {error}")
-                    )

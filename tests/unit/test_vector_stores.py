@@ -26,13 +26,18 @@ from labeler.integrations.embeddings.cache import Found, Shelf
 from labeler.integrations.embeddings.embedder import Embedded
 from labeler.integrations.embeddings.lexical import LexicalEmbedder
 from labeler.integrations.embeddings.prices import FREE
+from labeler.integrations.embeddings.vector_store import (
+    FOLDER,
+    DiskVectors,
+    MemoryVectors,
+    VectorStore,
+)
 from labeler.judges.judge import UnusableAnswer
 from labeler.judges.pricing import Price
 from labeler.labels.record import ReplyFacts, Usage
 from labeler.labels.vectors import EmbedderSpec, Vector, stored_vector, vector_key
 from labeler.store.checksums import encode
 from labeler.store.disk import DiskStore
-from labeler.store.vectors import FOLDER, DiskVectors, MemoryVectors, VectorStore
 from records import sample_record
 
 SPEC = EmbedderSpec(embedder="test", model="t")

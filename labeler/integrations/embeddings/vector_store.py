@@ -6,21 +6,34 @@ them without touching any label.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
+from contextlib import closing
 from pathlib import Path
 from typing import Protocol
 
 from labeler.errors import StoreError
 from labeler.labels.vectors import StoredVector
-from labeler.store.checksums import decode_vector, encode
+from labeler.store.checksums import DamagedRecord, decode, encode, register_kind
 from labeler.store.disk import DiskFile
 from labeler.store.memory import MemoryFile
+from labeler.store.merge import stores_in
 from labeler.store.protocol import Lease
-from labeler.store.reader import Database
+from labeler.store.reader import FILE, Database
 
 FOLDER = "vectors"
 """Inside the folder of a label store."""
+_QUEUED = 1000
+"""Most vectors that are being saved at a time."""
+_READ = 500
+_LOCK_TIMEOUT = 30.0
+
+register_kind(StoredVector, b"LBV", "vector")
+
+
+def _decode_vector(key: str, data: bytes) -> StoredVector:
+    return decode(StoredVector, key, data)
 
 
 class VectorStore(Protocol):
@@ -94,7 +107,7 @@ class DiskVectors(DiskFile):
             StoreError: the stored bytes are damaged or were tampered with.
             UsageError: the store is closed.
         """
-        return self._find(key, key, decode_vector)
+        return self._find(key, key, _decode_vector)
 
     def put(self, vector: StoredVector) -> Future[bool]:
         """Save a vector; the future is done once it is flushed to the disk.
@@ -110,3 +123,44 @@ class MemoryVectors(MemoryFile[StoredVector]):
 
     _check = staticmethod(encode)
     _noun = "vector"
+
+
+def merge_vectors(sources: Sequence[str | Path], into: str | Path) -> tuple[int, list[StoreError]]:
+    """Copy the vectors of other label stores into one; existing vectors stay.
+
+    Args:
+        sources: stores, or folders of stores.
+        into: the target store's folder.
+
+    Returns:
+        The number of vectors that were saved, and an error for each damaged one.
+
+    Raises:
+        StoreError: a file cannot be read at all, or the target cannot be written.
+    """
+    stores = dict.fromkeys(store for source in sources for store in stores_in(source))
+    folders = [store / FOLDER for store in stores if (store / FOLDER / FILE).exists()]
+    saved, damaged = 0, list[StoreError]()
+    if not folders:
+        return saved, damaged
+    queued: deque[Future[bool]] = deque()
+    with DiskVectors(into) as vectors:
+        for folder in folders:
+            for vector in _vectors_of(folder, damaged):
+                queued.append(vectors.put(vector))
+                if len(queued) >= _QUEUED:
+                    saved += queued.popleft().result()
+        while queued:
+            saved += queued.popleft().result()
+    return saved, damaged
+
+
+def _vectors_of(folder: Path, damaged: list[StoreError]) -> Iterator[StoredVector]:
+    with closing(Database(folder, _LOCK_TIMEOUT)) as database:
+        last = -1
+        while rows := database.rows_after(last, _READ):
+            for last, row in rows:  # noqa: B007 - the next read starts there
+                try:
+                    yield _decode_vector(row.name, row.value)
+                except DamagedRecord as error:
+                    damaged.append(StoreError(f"vector store {folder}: key {row.name}: {error}"))
