@@ -1,4 +1,4 @@
-"""Catalogs: named things with one place to add to, and one error for an unknown name."""
+"""Catalogs: registries of named entries, with helpful errors for unknown names."""
 
 from __future__ import annotations
 
@@ -13,25 +13,24 @@ T = TypeVar("T")
 
 
 class Catalog(Mapping[str, T], Generic[T]):
-    """A mapping from names to things of one kind.
+    """A mapping from names to entries of one kind.
 
-    Entries may be things or, to keep start-up fast, texts ``package.module:Name`` that are
-    imported on first use. A look-up accepts such a text too, so third parties need no plug-in
-    machinery.
+    An entry is an object, or text such as ``package.module:Name`` that is imported on first use to
+    keep start-up fast. A look-up accepts such text too, so third parties need no plug-in system.
 
     Args:
-        kind: what an entry is called in errors, such as ``metric``.
+        kind: name of an entry in errors, such as ``metric``.
     """
 
     def __init__(self, kind: str) -> None:
         self.kind = kind
         self._entries: dict[str, T | str] = {}
 
-    def add(self, name: str, thing: T | str) -> None:
-        """Register a thing, or the dotted text of one, under a new name."""
+    def add(self, name: str, entry: T | str) -> None:
+        """Register an object, or the text that names one, under a new name."""
         if name in self._entries:
             raise ValueError(f"{self.kind} {name!r} is already registered")
-        self._entries[name] = thing
+        self._entries[name] = entry
 
     def __getitem__(self, name: str) -> T:
         if name in self._entries:
@@ -64,7 +63,7 @@ class Catalog(Mapping[str, T], Generic[T]):
         return f"unknown {self.kind} {name!r}{hint or ';'} have: {have}"
 
 
-def _resolve(dotted: str, kind: str) -> Any:  # noqa: ANN401 - whatever stands there
+def _resolve(dotted: str, kind: str) -> Any:  # noqa: ANN401 - an object of any type
     """Import ``package.module:Name``."""
     try:
         return pkgutil.resolve_name(dotted)

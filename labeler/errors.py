@@ -1,34 +1,34 @@
-"""The exception tree. Every error says what, where, what was got, what is allowed, and what to do.
+"""The exception tree. A message names the fault, its place, the value, and the remedy.
 
 LabelerError
 ├── UsageError            wrong call: unknown name, bad option, contradictory input (exit code 2)
-│   ├── UnknownName       a catalog has no such entry; names the nearest ones
-│   └── BadRow            an input row or line that cannot be read as an example
+│   ├── UnknownName       a catalog has no such entry; lists the nearest names
+│   └── BadRow            an input row or line that is no example
 ├── JudgeError            the judge gave no usable answer; carries a reason code
-│   ├── UnusableAnswer    the same, with what was paid and broken (labeler.judges.judge)
+│   ├── UnusableAnswer    the same, with usage and violations (labeler.judges.judge)
 │   └── FatalJudgeError   no record can succeed: stop the run (bad key, no such model)
-│       └── RunPaused     the provider asks to wait longer than the run may
-└── StoreError            a label store cannot be read or written, or was tampered
-    └── UnstorableRecord  one record or failure that no store could keep; the others are saved
+│       └── RunPaused     the provider asks for a longer wait than the run allows
+└── StoreError            a label store cannot be read or written, or was tampered with
+    └── UnstorableRecord  a record or failure that no store can hold; the others are saved
 """
 
 from __future__ import annotations
 
 
 class LabelerError(Exception):
-    """Root of everything that this package raises on purpose."""
+    """Base class of all errors that this package raises on purpose."""
 
 
 class UsageError(LabelerError):
-    """The call cannot be carried out as it stands; changing it helps, repeating it does not."""
+    """The call is invalid; changing it helps, repeating it does not."""
 
 
 class UnknownName(UsageError):
-    """A catalog was asked for a name that it does not hold."""
+    """A name that a catalog does not have."""
 
 
 class BadRow(UsageError):
-    """An input row cannot become an example.
+    """An input row that cannot be converted to an example.
 
     Attributes:
         reason: machine-readable code, such as ``invalid_json`` or ``missing_field``.
@@ -43,8 +43,8 @@ class JudgeError(LabelerError):
     """The judge gave no usable answer for one record.
 
     Attributes:
-        reason: machine-readable code that the record's failure carries.
-        attempts: how many requests were sent for the record.
+        reason: machine-readable code of the record's failure.
+        attempts: number of requests sent for the record.
     """
 
     def __init__(self, message: str, *, reason: str, attempts: int = 1) -> None:
@@ -54,11 +54,11 @@ class JudgeError(LabelerError):
 
 
 class FatalJudgeError(JudgeError):
-    """The judge cannot answer any record (bad key, unknown model): the run must stop."""
+    """The judge cannot answer any record (bad key, unknown model), so the run must stop."""
 
 
 class RunPaused(FatalJudgeError):
-    """The provider asks to wait longer than the run may; running it again later goes on."""
+    """The provider asks for a longer wait than the run allows; a later run continues."""
 
 
 class StoreError(LabelerError):
@@ -66,7 +66,7 @@ class StoreError(LabelerError):
 
 
 class UnstorableRecord(StoreError):
-    """One record or failure alone is at fault: too large, no JSON, or not sound."""
+    """A single faulty record or failure: too large, not JSON, or invalid."""
 
 
 _KINDS = {
@@ -81,5 +81,5 @@ _KINDS = {
 
 
 def kind_of(value: object) -> str:
-    """What a value is, in the words of JSON where it has any: ``a text``, ``null``, ``bytes``."""
+    """Return the JSON type of a value, or its Python type: ``a text``, ``null``, ``bytes``."""
     return _KINDS.get(type(value), type(value).__name__)

@@ -19,29 +19,29 @@ class Frozen(BaseModel):
 
 
 class Example(Frozen):
-    """One input row as the user has it."""
+    """One input row."""
 
     id: str
-    """Names the row in outputs and errors. Not part of a label's key."""
+    """Id of the row in outputs and errors. Not part of a label's key."""
     question: str
-    """What the user asked."""
+    """The user's question."""
     documents: tuple[str, ...]
     """Retrieved documents (chunks) in retrieval order; an empty one keeps its index."""
     response: str
-    """The generated answer under judgement."""
+    """The generated answer to be judged."""
     reference: str | None = None
-    """The ground-truth answer, where there is one."""
+    """The ground-truth answer, if any."""
     metadata: dict[str, Any] = Field(default_factory=dict)
-    """Every other column of the row, kept for grouping and never shown to a judge."""
+    """All other columns of the row, for grouping. Never shown to a judge."""
     documents_sentences: tuple[tuple[str, ...], ...] | None = None
-    """The documents' own sentences, one tuple a document, for the ``given`` splitter."""
+    """Given sentences of the documents, one tuple per document, for the ``given`` splitter."""
     response_sentences: tuple[str, ...] | None = None
-    """The response's own sentences, for the ``given`` splitter."""
+    """Given sentences of the response, for the ``given`` splitter."""
 
 
-# No model, as the other values are: there are dozens in each record, and a model is three objects
-# that the garbage collector walks through. Fields are held to their types where a sentence is read
-# as part of an example, not where it is made.
+# A dataclass instead of a pydantic model: a record has dozens of sentences, and a model is three
+# objects for the garbage collector. Types are checked when an example is read. The
+# docstrings of this class and the next are part of published schemas.
 @dataclass(frozen=True, slots=True)
 class Sentence:
     """The atom that labels point at."""
@@ -51,11 +51,11 @@ class Sentence:
     key: str
     """``0a`` in a document, ``a`` in the response, ``ref.a`` in the reference."""
     text: str
-    """The sentence as the judge sees it."""
+    """The sentence as shown to the judge."""
     start: int
-    """Offset of its first character in its document, response or reference, from 0."""
+    """Offset of the first character in its document, response or reference, from 0."""
     end: int
-    """Offset after its last character."""
+    """Offset after the last character."""
 
 
 class KeyedExample(Frozen):
@@ -64,29 +64,29 @@ class KeyedExample(Frozen):
     id: str
     question: str
     documents: tuple[tuple[Sentence, ...], ...]
-    """One tuple of sentences a document; empty for a blank document."""
+    """One tuple of sentences per document; empty for a blank document."""
     response: tuple[Sentence, ...]
     reference: tuple[Sentence, ...] | None = None
     splitter: str
-    """Name and version of the splitter that made the sentences, such as ``general/1``."""
+    """Name and version of the splitter, such as ``general/1``."""
     metadata: dict[str, Any] = Field(default_factory=dict)
 
     def document_sentences(self) -> Iterator[Sentence]:
-        """Every document sentence in reading order."""
+        """Yield every document sentence in reading order."""
         for document in self.documents:
             yield from document
 
     def document_keys(self) -> list[str]:
-        """The keys of all document sentences, in reading order."""
+        """Return the keys of all document sentences, in reading order."""
         return [sentence.key for sentence in self.document_sentences()]
 
     def response_keys(self) -> list[str]:
-        """The keys of all response sentences, in reading order."""
+        """Return the keys of all response sentences, in reading order."""
         return [sentence.key for sentence in self.response]
 
 
 class Piece(NamedTuple):
-    """A sentence before it has a key: text and character span in its source."""
+    """A sentence without a key: text and character span in its source."""
 
     text: str
     start: int
@@ -94,19 +94,19 @@ class Piece(NamedTuple):
 
 
 def key_documents(documents: list[list[Piece]]) -> tuple[tuple[Sentence, ...], ...]:
-    """Give every document sentence its key."""
-    return tuple(_named(pieces, partial(document_key, d)) for d, pieces in enumerate(documents))
+    """Assign keys to document sentences."""
+    return tuple(_keyed(pieces, partial(document_key, d)) for d, pieces in enumerate(documents))
 
 
 def key_response(pieces: list[Piece]) -> tuple[Sentence, ...]:
-    """Give every response sentence its key."""
-    return _named(pieces, response_key)
+    """Assign keys to response sentences."""
+    return _keyed(pieces, response_key)
 
 
 def key_reference(pieces: list[Piece]) -> tuple[Sentence, ...]:
-    """Give every sentence of the reference answer its key."""
-    return _named(pieces, reference_key)
+    """Assign keys to sentences of the reference answer."""
+    return _keyed(pieces, reference_key)
 
 
-def _named(pieces: list[Piece], key: Callable[[int], str]) -> tuple[Sentence, ...]:
+def _keyed(pieces: list[Piece], key: Callable[[int], str]) -> tuple[Sentence, ...]:
     return tuple(Sentence(key(s), *piece) for s, piece in enumerate(pieces))

@@ -1,9 +1,9 @@
-"""Sentence keys, as RAGBench writes them.
+"""Sentence keys in RAGBench's scheme.
 
-A document sentence is named by the document's index and the sentence's position in bijective
-base-26 letters: ``0a`` … ``0z``, ``0aa`` … A response sentence is named by the letters alone, a
-sentence of the reference answer by ``ref.`` and the letters. The scheme is a bijection: every key
-names exactly one position, every position below 10 to the power of 18 has exactly one key.
+The key of a document sentence is the document's index and the sentence's position in bijective
+base-26 letters: ``0a`` … ``0z``, ``0aa`` … The key of a response sentence is the letters alone, of
+a reference sentence ``ref.`` and the letters. Every key has exactly one position, and every
+position below 10**18 exactly one key.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from functools import lru_cache
 from typing import NamedTuple
 
 REFERENCE_PREFIX = "ref."
-# No number is longer than 18 digits: far above any record, and far below what Python reads slowly.
+# Numbers have at most 18 digits: far above any record, and far below what Python parses slowly.
 _KEY = re.compile(r"(?P<place>0|[1-9][0-9]{0,17}|ref\.)?(?P<letters>[a-z]{1,13})", re.ASCII)
 
 
 class Position(NamedTuple):
-    """Where a key points; positions sort in reading order.
+    """The position of a key; positions sort in reading order.
 
     Attributes:
         part: 0 document, 1 response, 2 reference.
@@ -49,7 +49,7 @@ def letters(index: int) -> str:
 
 
 def index_of(text: str) -> int:
-    """Read bijective base-26 letters back: ``a`` → 0, ``aa`` → 26. Inverse of :func:`letters`.
+    """Parse bijective base-26 letters: ``a`` → 0, ``aa`` → 26. Inverse of :func:`letters`.
 
     Raises:
         ValueError: the text is not one or more of the letters a to z.
@@ -63,32 +63,32 @@ def index_of(text: str) -> int:
 
 
 def document_key(document: int, sentence: int) -> str:
-    """Name a sentence of a document: (0, 26) → ``0aa``."""
+    """Return the key of a document sentence: (0, 26) → ``0aa``."""
     if document < 0:
         raise ValueError(f"a document index is 0 or more, got {document}")
     return f"{document}{letters(sentence)}"
 
 
 def response_key(sentence: int) -> str:
-    """Name a sentence of the response: 1 → ``b``."""
+    """Return the key of a response sentence: 1 → ``b``."""
     return letters(sentence)
 
 
 def reference_key(sentence: int) -> str:
-    """Name a sentence of the reference answer: 0 → ``ref.a``."""
+    """Return the key of a reference sentence: 0 → ``ref.a``."""
     return REFERENCE_PREFIX + letters(sentence)
 
 
 def is_key(text: str) -> bool:
-    """Whether a text is a key in its one canonical spelling."""
+    """Return True if a text is a key in its canonical spelling."""
     return _KEY.fullmatch(text) is not None
 
 
 def position(key: str) -> Position:
-    """Read a key. ``sorted(keys, key=position)`` is reading order.
+    """Parse a key. ``sorted(keys, key=position)`` is reading order.
 
     Raises:
-        ValueError: the text is not a key in its one canonical spelling.
+        ValueError: the text is not a key in its canonical spelling.
     """
     match = _KEY.fullmatch(key)
     if match is None:

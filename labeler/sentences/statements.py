@@ -1,4 +1,4 @@
-"""A response sentence, read: its words, its numbers and names, and what kind of statement it is."""
+"""Analysis of a response sentence: its words, numbers and names, and its kind of statement."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from labeler.sentences.example import Sentence
 from labeler.sentences.words import SCAFFOLD, STOP_WORDS, names, stems, surface_words, written
 
 # The number of a list item, which splitters leave at either end of a sentence or inside it. After
-# one of these words a number that ends the sentence is no such thing: "its price is 12."
+# one of these words a final number is part of the sentence: "its price is 12."
 _BEFORE_A_NUMBER = "is are was were of to in by at than and or about only"
 _COUNTING = "".join(rf"(?<!\b{word})" for word in _BEFORE_A_NUMBER.split())
 _ENUMERATOR = re.compile(rf"^\s*\d{{1,2}}[.)](?=\s|$)|{_COUNTING}(?<!\s)\s+\d{{1,2}}[.)](?=\s|$)")
-# A number that stands alone: not the 19 of COVID-19, not the 2 of CO2.
+# A separate number: not the 19 of COVID-19, not the 2 of CO2.
 _FREE_NUMBER = re.compile(r"(?<![\w.,])(?<![^\W\d_]-)\d+(?:[.,]\d+)*")
 _SOURCE = r"(?:context|documents?|passages?|texts?|sources?|articles?|manual|excerpts?|information)"
 _SAYS = (
@@ -28,8 +28,8 @@ _META = re.compile(
     rf"\b(?:in|by|from|within)\b[^.;]{{0,20}}?\b{_SOURCE}\b",
     re.IGNORECASE,
 )
-"""A response sentence about what the documents do not say. Bounded gaps: no slow matching."""
-# "The documents do not say X, but Y": Y is a claim like any other.
+"""A statement that the documents lack something. Gaps are bounded, so that matching is fast."""
+# "The documents do not say X, but Y" also claims Y.
 _CONTRAST = re.compile(
     r"\b(?:but|however|although|though|yet|while|whereas|because|since)\b", re.IGNORECASE
 )
@@ -37,47 +37,47 @@ _CONTRAST = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A response sentence with what is needed to look for it."""
+    """A response sentence, prepared for searching the documents."""
 
     key: str
     text: str
-    """Without the numbers of list items."""
+    """The text without numbers of list items."""
     surface: list[str]
-    """Its words as written, lower case."""
+    """The words as written, in lower case."""
     sequence: list[str]
-    """Their stems."""
+    """The stems of the words."""
     content: set[str]
     """The stems without stop words."""
     words: set[str]
-    """The content without scaffolding: what the sentence claims."""
+    """The content without scaffolding words."""
 
     @property
     def introduces(self) -> bool:
-        """Whether it leads up to what follows."""
+        """True if the sentence introduces the next."""
         return self.text.rstrip().endswith(":")
 
     @property
     def is_meta(self) -> bool:
-        """Whether it only says what the documents do not say."""
+        """True if the sentence only states that the documents lack something."""
         return bool(_META.search(self.text)) and not _CONTRAST.search(self.text)
 
     @property
     def numbers(self) -> set[str]:
-        """Its numbers that stand alone."""
+        """The separate numbers."""
         return self.words.intersection(_FREE_NUMBER.findall(self.text))
 
     @property
     def names(self) -> frozenset[str]:
-        """Stems of its names."""
+        """The stems of the names."""
         return names(self.text)
 
     def written(self, wanted: Collection[str]) -> tuple[str, ...]:
-        """The wanted stems as they stand in the sentence."""
+        """Return the words of the given stems as written."""
         return written(self.surface, self.sequence, wanted)
 
 
 def read_claim(sentence: Sentence) -> Claim:
-    """Read a response sentence."""
+    """Analyze a response sentence."""
     text = _ENUMERATOR.sub(" ", sentence.text)
     surface = surface_words(text)
     sequence = stems(surface)

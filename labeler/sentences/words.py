@@ -1,7 +1,7 @@
-"""Cuts text into comparable words: Unicode-aware, English stop words and endings.
+"""Words and stems of text, with English stop words and endings.
 
-Other languages in alphabetic scripts are matched by whole words, scripts without spaces between
-words by character bigrams.
+Other alphabetic languages are compared by whole words, scripts without spaces between words by
+character bigrams.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from itertools import pairwise
 
 _ASCII_WORD = re.compile(r"[0-9]+(?:[.,][0-9]+)*|[a-z0-9]+(?:'[a-z]+)?|%")
 
-# Vowel signs and accents are no word characters to `re`; without them Hindi falls to pieces.
+# `re` does not count vowel signs and accents as word characters; Hindi words need them.
 _MARKS = "\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u0900-\u0dff"
 _LETTER = rf"(?:[^\W_]|[{_MARKS}])"
 _UNICODE_WORD = re.compile(rf"\d+(?:[.,]\d+)*|{_LETTER}+(?:'[^\W\d_]+)?|%")
@@ -30,7 +30,7 @@ def _vocabulary(text: str) -> frozenset[str]:
 
 
 STOP_WORDS = _vocabulary(
-    # Function words of English: they say how a sentence is built, not what it is about.
+    # English function words
     """
     a an the and or but if then than that this these those there here of in on at to for from by
     with without as is are was were be been being am do does did done have has had having it its
@@ -90,7 +90,7 @@ _SUFFIXES = ("ingly", "edly", "ing", "ed", "ly")
 _SHORTEST_STEM = 3
 _KEPT_DOUBLES = "lsz"  # "fall", "pass", "buzz" end in two by nature; "runn" does not
 
-_OPENING = "\"'([*\u201c\u2018"  # what may stand before a name
+_OPENING = "\"'([*\u201c\u2018"  # characters that may precede a name
 
 _CACHED_STEMS = 100_000
 
@@ -117,7 +117,7 @@ def _strip_suffix(word: str) -> str:
 
 
 def stem(word: str) -> str:
-    """Take an English ending off a word; a stop word, a number and a short word stay."""
+    """Remove the English ending of a word; stop words, numbers and short words stay."""
     if len(word) <= _SHORTEST_STEM or word in _UNTOUCHED or not word[0].isalpha():
         return word
     word = _strip_suffix(_strip_plural(word))
@@ -129,7 +129,7 @@ def stem(word: str) -> str:
 
 
 class _Stems(dict[str, str]):
-    """Remembers stems; starts afresh when full, so that strange input cannot fill the memory."""
+    """A cache of stems, cleared when full, so that unusual input cannot exhaust memory."""
 
     def __missing__(self, word: str) -> str:
         if len(self) >= _CACHED_STEMS:
@@ -143,17 +143,17 @@ _STEMS = _Stems()
 _UNIT_STEMS = frozenset(map(stem, _UNITS)) | {"%"}
 
 SCAFFOLD = frozenset(map(stem, _SCAFFOLD_WORDS))
-"""Words with which answers talk about themselves and their sources; they claim nothing.
+"""Words of answers about themselves and their sources, which claim nothing.
 
-Chosen on development rows among the words that sentences labelled ``general`` are made of.
+Chosen on development rows from the words of sentences labeled ``general``.
 """
 
 EMPTY_TALK = SCAFFOLD | frozenset(map(stem, _EMPTY_TALK_WORDS))
-"""What responses are made of that please a judge without answering ("Thought process:")."""
+"""Words of responses that please a judge without answering ("Thought process:")."""
 
 
 SAYING = frozenset(map(stem, _SAYING_WORDS))
-"""What a sentence about the documents is made of, besides scaffolding and what it is about."""
+"""Words of sentences about the documents, besides scaffolding and the subject."""
 
 
 def _bigrams(match: re.Match[str]) -> str:
@@ -163,7 +163,7 @@ def _bigrams(match: re.Match[str]) -> str:
 
 
 def surface_words(text: str) -> list[str]:
-    """The words of a text in order, lower case, endings kept."""
+    """Return the words of a text in order, in lower case, with their endings."""
     if text.isascii():
         return _ASCII_WORD.findall(text.lower())
     text = unicodedata.normalize("NFKC", text).casefold().replace("\u2019", "'")
@@ -171,14 +171,14 @@ def surface_words(text: str) -> list[str]:
 
 
 def stems(words: Sequence[str]) -> list[str]:
-    """The stem of every word, in order."""
+    """Return the stem of every word, in order."""
     return [_STEMS[word] for word in words]
 
 
 def written(
     surface: Sequence[str], sequence: Sequence[str], wanted: Collection[str]
 ) -> tuple[str, ...]:
-    """The words whose stems are wanted, one for each stem, in order."""
+    """Return one word for each wanted stem, in order."""
     if not wanted:
         return ()
     pairs = zip(sequence, surface, strict=True)
@@ -186,12 +186,12 @@ def written(
 
 
 def is_number(word: str) -> bool:
-    """Whether a word starts with a digit."""
+    """Return True if a word starts with a digit."""
     return word[0].isdigit()
 
 
 def measures(sequence: Sequence[str]) -> frozenset[tuple[str, str]]:
-    """Every number that a unit follows, with the unit."""
+    """Return every number that is followed by a unit, with the unit."""
     return frozenset(
         (number, unit)
         for number, unit in pairwise(sequence)
@@ -200,12 +200,12 @@ def measures(sequence: Sequence[str]) -> frozenset[tuple[str, str]]:
 
 
 def names(text: str) -> frozenset[str]:
-    """Stems of the words that a capital marks as a name; the first word of a text never is."""
-    capitalised = [word for word in text.split()[1:] if word.strip(_OPENING)[:1].isupper()]
-    return frozenset(stems(surface_words(" ".join(capitalised)))) - STOP_WORDS
+    """Return the stems of capitalized words, except the first word of the text."""
+    capitalized = [word for word in text.split()[1:] if word.strip(_OPENING)[:1].isupper()]
+    return frozenset(stems(surface_words(" ".join(capitalized)))) - STOP_WORDS
 
 
 def negations(sequence: Sequence[str]) -> int:
-    """How many of the stems negate; a "no" that opens the text answers a question instead."""
+    """Count the negating stems; an initial "no" answers a question and does not count."""
     negating = sum(word in _NEGATORS or word.endswith("n't") for word in sequence)
     return negating - (sequence[:1] == ["no"])

@@ -1,7 +1,10 @@
-"""Sentence splitters: one catalog, each entry versioned, each returning character spans.
+"""Sentence splitters: a catalog of versioned functions from text to pieces.
 
-A splitter is a function from text to pieces in reading order. Its pieces cover all text but white
-space, so nothing is lost and nothing stands twice. Its name and version enter every label's key.
+Pieces are in reading order and cover all text except white space exactly once. The name and version
+of a splitter enter every label's key, so a released version never changes its output.
+
+To add a splitter, write a ``split`` function in a new module here and register a :class:`Splitter`
+in ``SPLITTERS``.
 """
 
 from __future__ import annotations
@@ -26,7 +29,7 @@ Split = Callable[[str], list[Piece]]
 
 @dataclass(frozen=True)
 class Splitter:
-    """A named, versioned way to cut text into sentences."""
+    """A named, versioned function that splits text into sentences."""
 
     name: str
     version: int
@@ -36,7 +39,7 @@ class Splitter:
         return f"{self.name}/{self.version}"
 
 
-def _bring_your_own(_: str) -> list[Piece]:
+def _no_given_sentences(_: str) -> list[Piece]:
     raise BadRow(
         "the row brings no sentences; give documents_sentences and response_sentences, "
         "or use another splitter than given",
@@ -45,9 +48,9 @@ def _bring_your_own(_: str) -> list[Piece]:
 
 
 DEFAULT_SPLITTER = "general"
-GIVEN = Splitter("given", 1, _bring_your_own)
-"""For rows that bring their own sentences, which have it whatever splitter is chosen; as a choice,
-it refuses rows that bring none."""
+GIVEN = Splitter("given", 1, _no_given_sentences)
+"""The splitter of rows with given sentences, whichever splitter is chosen. If it is chosen, it
+rejects rows without given sentences."""
 
 SPLITTERS: Catalog[Splitter] = Catalog("splitter")
 SPLITTERS.add("general", "labeler.sentences.splitting.general:GENERAL")
@@ -56,24 +59,36 @@ SPLITTERS.add("given", GIVEN)
 
 
 def key_example(example: Example, splitter: Splitter) -> KeyedExample:
-    """Cut an example into keyed sentences, with the sentences it brings, else with the splitter.
+    """Split an example into keyed sentences: its given sentences, else those of the splitter.
 
-    A row brings its own sentences in ``documents_sentences`` and ``response_sentences``. It has
-    none for the reference, which the default splitter cuts then.
+    Rows give sentences in ``documents_sentences`` and ``response_sentences``. They give none for
+    the reference, which the default splitter splits then.
 
     Raises:
-        BadRow: ``given_sentences_incomplete`` if the row brings only one of the two, or not one
-            list a document; ``given_sentences_mismatch`` if they are not the sentences of its
-            texts.
+        BadRow: ``given_sentences_incomplete`` if a row gives only one of the two, or not one list
+            per document; ``given_sentences_mismatch`` if its texts have other sentences.
     """
     if example.documents_sentences is None and example.response_sentences is None:
+        used = for_reference = splitter
         documents = [splitter.split(document) for document in example.documents]
-        return _keyed(example, str(splitter), documents, splitter.split(example.response), splitter)
-    return _key_given(example)
+        response = splitter.split(example.response)
+    else:
+        used, for_reference = GIVEN, SPLITTERS[DEFAULT_SPLITTER]
+        documents, response = _given_pieces(example)
+    reference = example.reference
+    return KeyedExample(
+        id=example.id,
+        question=example.question,
+        documents=key_documents(documents),
+        response=key_response(response),
+        reference=None if reference is None else key_reference(for_reference.split(reference)),
+        splitter=str(used),
+        metadata=example.metadata,
+    )
 
 
-def _key_given(example: Example) -> KeyedExample:
-    """Key the sentences that the row brings."""
+def _given_pieces(example: Example) -> tuple[list[list[Piece]], list[Piece]]:
+    """Align the given sentences of the documents and of the response with their texts."""
     lists, response = example.documents_sentences, example.response_sentences
     if lists is None or response is None:
         absent = "documents_sentences" if lists is None else "response_sentences"
@@ -87,29 +102,8 @@ def _key_given(example: Example) -> KeyedExample:
         )
     texts = zip(example.documents, lists, strict=True)
     documents = [align(text, own, where=f"document {d}") for d, (text, own) in enumerate(texts)]
-    pieces = align(example.response, response, where="response")
-    return _keyed(example, str(GIVEN), documents, pieces, SPLITTERS[DEFAULT_SPLITTER])
+    return documents, align(example.response, response, where="response")
 
 
 def _incomplete(message: str) -> BadRow:
     return BadRow(message, reason="given_sentences_incomplete")
-
-
-def _keyed(
-    example: Example,
-    used: str,
-    documents: list[list[Piece]],
-    response: list[Piece],
-    for_reference: Splitter,
-) -> KeyedExample:
-    """Name every sentence, the reference's too where there is one."""
-    reference = example.reference
-    return KeyedExample(
-        id=example.id,
-        question=example.question,
-        documents=key_documents(documents),
-        response=key_response(response),
-        reference=None if reference is None else key_reference(for_reference.split(reference)),
-        splitter=used,
-        metadata=example.metadata,
-    )

@@ -1,9 +1,9 @@
 # ruff: noqa: RUF001  # bullets of all kinds are what this is about
-"""The structure of a text: blocks inside which sentences may be looked for.
+"""The block structure of a text. No sentence crosses a block.
 
-A line break inside a paragraph says nothing about sentences; one before a bullet, a heading or a
-table row does. This layer knows only such lines. Every character of the text but blank lines is in
-exactly one block, and no line is read more than a fixed number of times.
+A line break inside a paragraph does not end a sentence; one before a bullet, a heading or a table
+row does. Every character except blank lines is in exactly one block, and every line is read a fixed
+number of times.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from typing import NamedTuple
 
 
 class Block(NamedTuple):
-    """A stretch of text that no sentence crosses.
+    """A span of text that no sentence crosses.
 
     Attributes:
         start: offset of the first character, marker included.
         body: offset where sentences begin, after a bullet or a number, and before ``end``; the
             marker belongs to the first of them.
         end: offset after the last character.
-        verbatim: whether the block is a code fence or a table row, which has no sentences inside.
+        verbatim: True if the block is a code fence or a table row, which are not split.
     """
 
     start: int
@@ -30,8 +30,8 @@ class Block(NamedTuple):
     verbatim: bool
 
 
-# Each alternative is anchored at the line's first visible character, and what may be long is taken
-# possessively or has no second way to match, so that a line of a megabyte costs one pass.
+# Each alternative is anchored at the line's first visible character, and long parts match
+# possessively or in one way only, so that a line of a megabyte takes one pass.
 _STRUCTURE = re.compile(
     r"""\s*+(?:
       (?P<row>\|.*\|\s*\Z)
@@ -52,7 +52,7 @@ _STRUCTURE = re.compile(
     )""",
     re.VERBOSE,
 )
-# The kinds that go on in the plain lines below them.
+# Kinds of lines that continue in the plain lines below them.
 _RUNNING = frozenset({"item", "field", "plain"})
 
 
@@ -82,15 +82,15 @@ def _block(first: _Line, last: _Line) -> Block:
 
 
 def _continues(block: str, line: str) -> bool:
-    """Tell whether a line of one kind goes on with a block that a line of another began."""
+    """Return True if a line of one kind continues a block that began with another kind."""
     return line == "code" or (line == "plain" and block in _RUNNING)
 
 
 def _lines(text: str) -> Iterator[_Line]:
     """Yield every line with its kind: a group of ``_STRUCTURE``, or blank, plain or code."""
     lines = text.splitlines(keepends=True)
-    # A retrieved chunk may hold half a fence. Only one that is closed further down hides the
-    # structure of its lines; knowing the last mark of each kind tells without searching ahead.
+    # A retrieved chunk may hold half a fence. Only a fence that is closed further down hides the
+    # structure of its lines; the last mark of each kind shows that without searching ahead.
     last_fence = {mark: number for number, line in enumerate(lines) if (mark := _fence(line))}
     fence = ""
     start = 0

@@ -1,12 +1,11 @@
 # ruff: noqa: RUF001, RUF003  # quotation marks of many scripts are what this is about
-"""The door to the sentence engine ``sentencex``: where it would end sentences.
+"""Sentence boundaries from the engine ``sentencex``.
 
-Nothing that the engine says is trusted: it is asked for sentences, and only if these are the text
-it was given do their lengths count as places to cut.
+The engine's output is checked: its sentences must concatenate to the input, else they are ignored.
 
-The engine wants a language, for its abbreviations and for the Greek question mark; it knows the
-sentence ends of every script under any language. So the dominant script decides where it can
-(Cyrillic: Russian; Greek: Greek) and English is taken everywhere else.
+The engine needs a language for abbreviations and for the Greek question mark; it knows the sentence
+ends of every script in any language. The dominant script decides (Cyrillic: Russian; Greek: Greek);
+everything else is English.
 """
 
 from __future__ import annotations
@@ -16,16 +15,15 @@ from itertools import accumulate
 
 import sentencex
 
-# White space becomes a plain space: a line break is none inside a block, and the engine has
-# crashed on wide spaces. So do control characters and zero-width spaces, behind which it does not
-# see a stop, and lone surrogates, for which it would refuse the whole text. Spelled out, since
-# ``[^\S ]`` is slower by far.
+# All white space becomes a plain space: line breaks inside a block mean nothing, and the engine
+# crashed on wide spaces. Control characters and zero-width spaces hide a stop from it, and lone
+# surrogates make it reject the text. Listed in full, because ``[^\S ]`` is much slower.
 _FOREIGN = re.compile(
     "[\x00-\x1f\x7f\x85\xa0\u1680\u2000-\u200b\u200e\u200f"
     "\u2028\u2029\u202f\u205f\u2060\u3000\ufeff\ud800-\udfff]"
 )
-# The engine's time grows with the square of the quotation marks it is shown, so it is not asked
-# about more of them than any prose has.
+# The engine's time is quadratic in the number of quotation marks, so text with more of them than
+# prose has is not split.
 _QUOTE = re.compile(r"[“”„«»‹›「《`']")
 _QUOTES_IN_PROSE = 0.1
 
@@ -35,25 +33,25 @@ _SAMPLE = 400
 
 
 _RUST = "pyo3_runtime"
-"""Where exceptions that are no ``Exception`` say they come from when Rust code has panicked."""
+"""Module of the ``BaseException`` that PyO3 raises after a panic in Rust."""
 
 
 def flatten(text: str) -> str:
-    """Put plain spaces for what the engine cannot take; every offset keeps its meaning."""
-    # An opening single quote is as often an apostrophe (‘n Go, ‘90s); the engine would look for
-    # its partner and keep all sentences up to there together. So it is shown the closing one.
+    """Replace characters that the engine cannot handle; offsets stay the same."""
+    # An opening single quote is often an apostrophe (‘n Go, ‘90s). The engine would look for its
+    # partner and join all sentences up to there, so it gets the closing quote instead.
     return _FOREIGN.sub(" ", text).replace("‘", "’")
 
 
 def engine_cuts(window: str) -> list[int]:
-    """Return where the engine ends sentences of a flattened text; nowhere if it fails."""
+    """Return the ends of the engine's sentences in a flattened text; none if it fails."""
     if len(_QUOTE.findall(window)) > max(len(window), _SAMPLE) * _QUOTES_IN_PROSE:
         return []
     try:
         sentences: list[str] = sentencex.segment(_language(window), window)
     except BaseException as error:
-        # The text stays whole after a crash in Rust. A signal is none: what it raises is raised
-        # wherever Python happens to be, and a row that it cut short would be stored as it is.
+        # After a panic in Rust the text stays whole. Other base exceptions, such as an interrupt,
+        # must propagate: an interrupted split would otherwise be stored.
         if not isinstance(error, Exception) and type(error).__module__ != _RUST:
             raise
         return []
@@ -63,7 +61,7 @@ def engine_cuts(window: str) -> list[int]:
 
 
 def _language(window: str) -> str:
-    """Return the language of the script that most letters of a window's beginning are in."""
+    """Return the language of the dominant script at the start of a window."""
     sample = window[:_SAMPLE]
     if not sample.isascii():
         letters = len(_LETTER.findall(sample))

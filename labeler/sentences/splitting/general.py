@@ -1,10 +1,9 @@
 # ruff: noqa: RUF001  # punctuation of many scripts is what this is about
 """The default splitter: any language, any layout, every offset kept.
 
-Three layers, each of which only proposes places to cut, so that no text can be lost or stand
-twice: the block structure of the text (:mod:`labeler.sentences.splitting.blocks`), a sentence
-engine inside each block (:mod:`labeler.sentences.splitting.boundaries`), and a few rules of ours
-for what it does not know.
+Three layers propose offsets to cut at, so that no text is lost or repeated: the block structure of
+the text (:mod:`labeler.sentences.splitting.blocks`), a sentence engine inside each block
+(:mod:`labeler.sentences.splitting.boundaries`), and a few rules for cases that it gets wrong.
 """
 
 from __future__ import annotations
@@ -18,10 +17,9 @@ from labeler.sentences.splitting import Splitter
 from labeler.sentences.splitting.blocks import Block, blocks
 from labeler.sentences.splitting.boundaries import engine_cuts, flatten
 
-# No sentence is longer. Whatever is, the engine gave up on, mostly between unbalanced quotes.
+# Longest sentence in characters. The engine fails on longer ones, mostly at unbalanced quotes.
 LONGEST = 2000
-# The engine is not linear, so it is shown a long block in windows, each wide enough for a piece of
-# the longest kind.
+# The engine is not linear, so it reads a long block in windows that hold the longest sentence.
 WINDOW = 2 * LONGEST
 
 Span = tuple[int, int]
@@ -30,13 +28,13 @@ _WORD = re.compile(r"[^\W_]")
 _LONGEST_WORD = 80
 # The number of an inline list, as in "… here. 2. Next …".
 _MARKER = re.compile(r" *\(?(?:\d{1,2}|[a-z])[.)] *")
-# What trails a sentence: emoji behind its stop, and citations that touch the stop.
+# Emoji after a sentence's stop, and citations that touch the stop, belong to the sentence.
 _EMOJI = re.compile(
     r"(?:[\u2600-\u26ff\u2705\u2728\u274c\u2764\u2b50\U0001f1e6-\U0001faff][\ufe0f\u200d]*\ *)+"
 )
 _CITATION = re.compile(r"(?:\[\ ?\d[\d,;\ –-]{0,40}\])+\ *")
 _OPENING = re.compile(r"[“«‹(\[{¿¡]+")
-# Shortenings that the engine takes for a sentence's end before a number.
+# Abbreviations before a number that the engine mistakes for a sentence's end.
 _BEFORE_A_NUMBER = frozenset(
     ("Eq.", "Eqs.", "Vol.", "Vols.", "Chap.", "Tab.", "Ref.", "Refs.", "Approx.", "approx.")
 )
@@ -52,7 +50,7 @@ _NAME_ENDING = re.compile(
     r"(?i:com|net|org|edu|gov|io|js|json|py|java|md|txt|pdf|html?|xml|csv|exe|ya?ml)"
 )
 
-# Where to cut what is too long, best first. Each cut falls after the match.
+# Where to cut a long sentence, best first. Each cut is after the match.
 _NICE_IN_PROSE = (
     re.compile(r"[.!?…][\"'”’)\]]*\s+|[。！？．।॥؟۔]+"),
     re.compile(r"[,;:]\s+|[、，；،]"),
@@ -74,50 +72,50 @@ def split(text: str) -> list[Piece]:
         nice = _NICE_IN_CODE if block.verbatim else _NICE_IN_PROSE
         for start, end in found:
             spans.extend(_bounded(text, start, end, nice))
-    return [_trimmed(text, start, end) for start, end in _worded(text, spans)]
+    return [_trimmed(text, start, end) for start, end in _joined(text, spans)]
 
 
 def _trimmed(text: str, start: int, end: int) -> Piece:
-    """Make the piece of a span that is not blank."""
+    """Return the piece of a span that is not blank."""
     inner = text[start:end].rstrip()
     visible = inner.lstrip()
     start += len(inner) - len(visible)
     return Piece(text=visible, start=start, end=start + len(visible))
 
 
-def _worded(text: str, spans: list[Span]) -> Iterator[Span]:
-    """Join every span that has neither letter nor digit to a neighbour, and drop blank ones."""
+def _joined(text: str, spans: list[Span]) -> Iterator[Span]:
+    """Join every span without letter or digit to a neighbor, and drop blank ones."""
     held: Span | None = None
-    held_is_worded = False
+    held_is_joined = False
     for start, end in spans:
-        is_worded = _WORD.search(text, start, end) is not None
-        if not is_worded and not text[start:end].strip():
+        is_joined = _WORD.search(text, start, end) is not None
+        if not is_joined and not text[start:end].strip():
             continue
-        if held and not (is_worded and held_is_worded) and end - held[0] <= LONGEST:
-            held, held_is_worded = (held[0], end), is_worded or held_is_worded
+        if held and not (is_joined and held_is_joined) and end - held[0] <= LONGEST:
+            held, held_is_joined = (held[0], end), is_joined or held_is_joined
             continue
         if held:
             yield held
-        held, held_is_worded = (start, end), is_worded
+        held, held_is_joined = (start, end), is_joined
     if held:
         yield held
 
 
 def _sentences(flat: str, block: Block) -> Iterator[Span]:
-    """Yield the spans of a block's sentences, the block's marker in the first."""
+    """Yield the spans of a block's sentences; the first includes the block's marker."""
     start, seen = block.start, block.body
     while seen < block.end:
         cuts = _cuts(flat, seen, min(block.end, seen + WINDOW))
         if cuts[-1] < block.end:
-            cuts = _finished(flat, seen, cuts)
+            cuts = _without_last_cut(flat, seen, cuts)
         for seen in cuts:
             if seen == block.end or not _MARKER.fullmatch(flat, start, seen):
                 yield start, seen
                 start = seen
 
 
-def _finished(flat: str, start: int, cuts: list[int]) -> list[int]:
-    """Drop the cut at a window's end, where a sentence may go on, but never all progress."""
+def _without_last_cut(flat: str, start: int, cuts: list[int]) -> list[int]:
+    """Drop the cut at a window's end, where a sentence may continue; always keep some cut."""
     *cuts, _ = cuts
     begin = cuts[-1] if cuts else start
     if begin < start + WINDOW - LONGEST:
@@ -127,12 +125,12 @@ def _finished(flat: str, start: int, cuts: list[int]) -> list[int]:
 
 def _cuts(flat: str, start: int, end: int) -> list[int]:
     """Return where the sentences of a window end, ascending, the window's end last."""
-    settled = {_settled(flat, start + cut, end) for cut in engine_cuts(flat[start:end])}
-    return sorted(cut for cut in settled | {end} if cut > start)
+    adjusted = {_adjusted(flat, start + cut, end) for cut in engine_cuts(flat[start:end])}
+    return sorted(cut for cut in adjusted | {end} if cut > start)
 
 
-def _settled(flat: str, cut: int, end: int) -> int:
-    """Move a cut of the engine to where we want it; to the window's end to do without it."""
+def _adjusted(flat: str, cut: int, end: int) -> int:
+    """Adjust a cut of the engine; a cut at the window's end means none."""
     if cut >= end:
         return end
     emoji = _EMOJI.match(flat, cut, end)
@@ -141,11 +139,11 @@ def _settled(flat: str, cut: int, end: int) -> int:
     if " " in flat[cut - 1 : cut + 1]:
         is_label = flat[cut].isdigit() and _word_before(flat, cut) in _BEFORE_A_NUMBER
         return end if is_label else cut
-    return cut if flat[cut] >= _FIRST_WITHOUT_CASE else _settled_without_space(flat, cut, end)
+    return cut if flat[cut] >= _FIRST_WITHOUT_CASE else _adjusted_without_space(flat, cut, end)
 
 
-def _settled_without_space(flat: str, cut: int, end: int) -> int:
-    """Settle a cut between characters that touch."""
+def _adjusted_without_space(flat: str, cut: int, end: int) -> int:
+    """Adjust a cut between adjacent characters."""
     citation = _CITATION.match(flat, cut, end)
     if citation:
         return citation.end()
@@ -157,12 +155,12 @@ def _settled_without_space(flat: str, cut: int, end: int) -> int:
 
 
 def _word_before(flat: str, cut: int) -> str:
-    """Return what stands between the last space before a cut and the cut."""
+    """Return the text between the last space before a cut and the cut."""
     return flat[max(0, cut - _LONGEST_WORD) : cut].rstrip(" ").rsplit(" ", 1)[-1]
 
 
 def _are_two_sentences(before: str, after: str) -> bool:
-    """Tell whether a stop between two words that touch is a sentence's end."""
+    """Return True if a stop between two adjacent words ends a sentence."""
     first = _FIRST_WORD.fullmatch(after)
     if first is None or not _LAST_WORD.fullmatch(before):
         return False
@@ -181,9 +179,9 @@ def _bounded(text: str, start: int, end: int, nice: tuple[re.Pattern[str], ...])
 
 
 def _nice_cut(text: str, start: int, nice: tuple[re.Pattern[str], ...]) -> int:
-    """Find the best cut in the second half of the longest span that begins at an offset.
+    """Find the best cut in the second half of the longest span that starts at an offset.
 
-    Only the second half, so that every cut moves on by as much as was searched for it.
+    The first half is not searched, so that total time stays linear.
     """
     middle, end = start + LONGEST // 2, start + LONGEST
     for pattern in nice:
@@ -196,7 +194,7 @@ def _nice_cut(text: str, start: int, nice: tuple[re.Pattern[str], ...]) -> int:
 
 
 def _clings(char: str) -> bool:
-    """Tell whether a character belongs to the one before it: accents, joiners, skin tones."""
+    """Return True if a character modifies the one before it: accents, joiners, skin tones."""
     return unicodedata.category(char) in {"Mn", "Me", "Mc", "Cf", "Sk"}
 
 

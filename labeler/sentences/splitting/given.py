@@ -1,7 +1,6 @@
-"""Sentences that the row brings itself, found again in their text.
+"""Alignment of given sentences with their text.
 
-White space is what ``str.isspace`` says, here as everywhere in the package. It is the only thing
-in which a given sentence may differ from its text.
+A given sentence may differ from its text only in white space, as defined by ``str.isspace``.
 """
 
 from __future__ import annotations
@@ -18,19 +17,19 @@ _VISIBLE_RUN = re.compile(r"\S+")
 
 
 def align(text: str, sentences: Sequence[str], *, where: str = "text") -> list[Piece]:
-    """Find the span of every given sentence; the piece's text is the sentence as it was given.
+    """Find the span of every given sentence; the piece's text is the given sentence.
 
-    The characters that are not white space are matched in order, and each must be matched once. A
-    blank text goes with no sentences.
+    Characters other than white space are matched in order, each exactly once. A blank text has no
+    sentences.
 
     Args:
         text: the source.
         sentences: its sentences, in order.
-        where: what errors call the source, such as ``document 3``.
+        where: name of the source in errors, such as ``document 3``.
 
     Raises:
-        BadRow: ``given_sentences_mismatch``, if a sentence is blank or differs from the text, or
-            if the text goes on after the last one.
+        BadRow: ``given_sentences_mismatch`` if a sentence is blank or differs from the text, or if
+            the text continues after the last sentence.
     """
     visible = "".join(text.split())
     offset = _Offsets(text)
@@ -55,7 +54,7 @@ def align(text: str, sentences: Sequence[str], *, where: str = "text") -> list[P
 
 
 class _Offsets:
-    """Where in a text its n-th visible character stands, n from 0."""
+    """The offset of a text's n-th character that is no white space, n from 0."""
 
     def __init__(self, text: str) -> None:
         self._starts: list[int] = []
@@ -72,7 +71,7 @@ class _Offsets:
 
 
 def _difference(text: str, offsets: list[int], sentence: str) -> str:
-    """Say where a sentence leaves the text, whose characters to be matched are at the offsets."""
+    """Describe where a sentence differs from the text at the given offsets."""
     own = [offset for offset, char in enumerate(sentence) if not char.isspace()]
     for here, there in zip(offsets, own, strict=False):
         if text[here] != sentence[there]:
@@ -87,7 +86,7 @@ def _difference(text: str, offsets: list[int], sentence: str) -> str:
 
 
 def _shown(text: str, start: int) -> str:
-    """Quote the beginning of what stands at an offset."""
+    """Quote the text at an offset."""
     return repr(text[start : start + _SHOWN])
 
 

@@ -1,7 +1,7 @@
-"""The splitter behind the RAGBench data set: its sentences and keys, byte for byte.
+"""The splitter of the RAGBench data set, which reproduces its sentences byte for byte.
 
-The data set does not publish its splitter; these rules were found by fitting and reproduce every
-document and response of the subsets at hand (``benchmarks/splitters.py`` prints the counts):
+The data set does not publish its splitter. These rules were found by fitting and reproduce every
+document and response of the available subsets (``benchmarks/splitters.py`` prints the counts):
 
 1. cut the text at line feeds;
 2. cut every line with nltk's English punkt, and drop blank pieces;
@@ -30,10 +30,10 @@ _ABBREVIATIONS = frozenset({"etc.", "e.g.", "i.e.", "al.", "et."})
 
 
 class _ClassicEnglish(PunktLanguageVars):  # type: ignore[misc]  # nltk has no types
-    """What nltk 3.8 took for closing punctuation.
+    """Closing punctuation as in nltk 3.8.
 
-    Later releases added curly quotes and guillemets to both patterns, which moves boundaries that
-    the published sentences have.
+    Later releases added curly quotes and guillemets to both patterns, which moves boundaries of the
+    published sentences.
     """
 
     re_boundary_realignment = re.compile(r"""["')\]}]+?(?:\s+|(?=--)|$)""", re.MULTILINE)
@@ -41,7 +41,7 @@ class _ClassicEnglish(PunktLanguageVars):  # type: ignore[misc]  # nltk has no t
 
 
 class _Counts(dict[str, int]):
-    """Counts that are 0 where absent, without keeping an entry for every word ever looked up."""
+    """Counts with a default of 0, without storing an entry for every word looked up."""
 
     def __missing__(self, word: str) -> int:
         return 0
@@ -61,10 +61,10 @@ def _punkt() -> Any:  # noqa: ANN401  # nltk has no types
 
 @dataclass
 class _Sentence:
-    """A sentence under construction: its parts, and what the joining rule asks about them.
+    """A sentence under construction, with the facts for the joining rule.
 
-    The words are counted part by part, since counting the whole again after every join would be
-    quadratic on a text of nothing but short sentences.
+    Words are counted part by part, because recounting after every join would be quadratic on a text
+    of short sentences.
     """
 
     parts: list[str]
@@ -74,12 +74,12 @@ class _Sentence:
 
     @classmethod
     def of(cls, line: str, start: int, end: int, offset: int) -> _Sentence:
-        """One punkt sentence of a line that begins at an offset of the source."""
+        """Return a punkt sentence of a line that starts at an offset of the source."""
         part = line[start:end]
         return cls([part], offset + start, offset + end, part.count(" ") + 1)
 
     def takes(self, following: _Sentence) -> bool:
-        """Tell whether the sentence that follows is to be joined to this one."""
+        """Return True if the following sentence belongs to this one."""
         return (
             self.words < _FEWEST_WORDS
             or following.words < _FEWEST_WORDS
@@ -87,7 +87,7 @@ class _Sentence:
         )
 
     def join(self, following: _Sentence) -> None:
-        """Take the sentence that follows into this one."""
+        """Append the following sentence to this one."""
         self.parts += following.parts
         self.end = following.end
         self.words += following.words
@@ -98,10 +98,10 @@ class _Sentence:
 
 
 def split(text: str) -> list[Piece]:
-    """Cut a text as RAGBench does.
+    """Split a text as RAGBench does.
 
-    A joined sentence holds its parts with one space between them, while its span covers them in
-    the source; any other sentence is exactly its span of the source. A blank text has no sentence.
+    A joined sentence has one space between its parts, and its span covers them in the source. Any
+    other sentence is exactly its span of the source. A blank text has no sentence.
     """
     sentences: list[_Sentence] = []
     for sentence in _punkt_sentences(text):
