@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -19,12 +18,10 @@ from labeler.calculators.outcomes import (
     read_scores,
     stored_outcomes,
 )
-from labeler.calculators.score_agreement import compare_raters
-from labeler.calculators.scores import criterion_name, is_score_metric, measure_scores, split_scores
-from labeler.calculators.similarity import QUESTION_METRICS, label_metric_ids, question_metrics
+from labeler.calculators.similarity import label_metric_ids, question_metrics
 from labeler.data.label_files import write_outcomes
-from labeler.data.options import ExampleOptions, RowsOptions, keywords
-from labeler.errors import UnknownName, UsageError
+from labeler.data.options import RowsOptions, keywords
+from labeler.errors import UsageError
 from labeler.judges.opening import hosted_spec, open_judge, open_judges
 from labeler.labeling.options import (
     DEFAULT_STORE,
@@ -49,14 +46,12 @@ from labeler.sentences.example import Frozen
 from labeler.store.memory import MemoryStore
 
 if TYPE_CHECKING:
-    from labeler.comparing.gates import Demand, Gate
     from labeler.data.options import RowSource
     from labeler.data.rows import Rows
     from labeler.integrations.batch.submit import Submission
     from labeler.integrations.embeddings.embedder import Embedder
     from labeler.judges.judge import Judge
     from labeler.judges.pricing import Price
-    from labeler.judges.prompting import Message
     from labeler.labeling.cache import CallTracer
     from labeler.labeling.canaries import Canaries
     from labeler.labeling.estimate import Estimate
@@ -342,12 +337,12 @@ def _task(
 
 
 def _begin(options: RunOptions) -> tuple[LabelStore, dict[str, Any]]:
-    """Open the store of a run, and return it with what any kind of run is given."""
-    from labeler.store.disk import DiskStore
-
+    """Open the store of a run, and return it with the settings that every kind of run takes."""
     store, watcher = options.store, options.watcher
     after: Callable[[], None] = _nothing
     if isinstance(store, str | Path):
+        from labeler.store.disk import DiskStore
+
         store = DiskStore(store, notice=watcher.on_notice if watcher else None)
         after = store.close
     return store, {
@@ -376,14 +371,13 @@ def _nothing() -> None:
 
 
 def _in_batch(store: LabelStore) -> Callable[[str], str | None]:
-    """Return a function that names the batch in which a key's label is on its way."""
-    from labeler.store.disk import DiskStore
-
-    if not isinstance(store, DiskStore):
+    """Return a function that names the pending batch with a key, if there is one."""
+    folder = getattr(store, "directory", None)
+    if folder is None:
         return lambda _: None
     from labeler.integrations.batch.folder import PendingKeys
 
-    return PendingKeys(store.directory)
+    return PendingKeys(folder)
 
 
 def _canaries(options: LabelOptions) -> Canaries:
@@ -395,9 +389,11 @@ def _canaries(options: LabelOptions) -> Canaries:
 
 def _update_index(options: RunOptions) -> None:
     """Bring the index of a store's folder up to date when its run is over."""
+    if not isinstance(options.store, str | Path):
+        return
     from labeler.calculators.index.paths import is_worthwhile
 
-    if isinstance(options.store, str | Path) and is_worthwhile(str(options.store)):
+    if is_worthwhile(str(options.store)):
         from labeler.calculators.index.store_index import try_update_index
 
         notice = options.watcher.on_notice if options.watcher else lambda _: None
@@ -422,32 +418,6 @@ def _stored_labels(options: StoreOptions) -> Iterator[LabelStore]:
 def write_labels(outcomes: Iterable[AnyOutcome], path: str | Path) -> int:
     """Write outcomes as JSON Lines; the file appears when it is whole. Returns their number."""
     return sum(1 for _ in write_outcomes(outcomes, path))
-
-
-def messages(
-    rows: str | Path | Rows,
-    *,
-    id: str | None = None,  # noqa: A002 - the row's field
-    prompt: str | None = None,
-    splitter: str = ExampleOptions.splitter,
-) -> tuple[Message, ...]:
-    """The chat messages that a judge would be sent for a row of a file, the first by default.
-
-    Raises:
-        UsageError: there is no such row, or it is no example.
-    """
-    from labeler.data.rows import RowFile
-    from labeler.judges.prompting import DEFAULT_PROMPT, load_prompt
-    from labeler.sentences.splitting import SPLITTERS, key_example
-
-    for row in RowFile(rows) if isinstance(rows, str | Path) else rows:
-        if id is None or row.content.id == id:
-            if isinstance(row.content, LabelFailure):
-                raise UsageError(row.content.message)
-            keyed = key_example(row.content, SPLITTERS[splitter])
-            return load_prompt(prompt or DEFAULT_PROMPT).render(keyed)
-    shown = f"{rows} has" if isinstance(rows, str | Path) else "there is"
-    raise UsageError(f"{shown} no row {id!r}")
 
 
 class Imported(NamedTuple):
@@ -489,58 +459,6 @@ def import_labels(outcomes: Iterable[AnyOutcome], store: str | Path = DEFAULT_ST
 
 def _answer(record: AnyRecord) -> Frozen:
     return record.label if isinstance(record, LabelRecord) else record.answer
-
-
-class Gauged(NamedTuple):
-    """Gates, and the rows that are held against them."""
-
-    gates: list[Gate]
-    rows: Iterator[MetricsRow]
-    """Measured with the metrics of the gates, one by one."""
-
-
-def gauge(outcomes: Iterable[AnyOutcome], demands: Sequence[Demand], *, column: str = "") -> Gauged:
-    """Make gates of demands, and measure outcomes of every kind for them.
-
-    Args:
-        outcomes: labels, scores, written questions and failures.
-        demands: on metrics of labels and of written questions, and on criteria: those that ship,
-            and those that there are scores for.
-        column: as for :func:`measured`.
-
-    Raises:
-        UnknownName: a metric is none of these.
-        UsageError: an id names several metrics, or a threshold is no finite number.
-    """
-    scores: list[ScoreOutcome] = []
-    others = split_scores(outcomes, scores)
-    # Labels pass by one at a time, unless a name can only be that of a criterion further on.
-    first: list[AnyOutcome] = list(islice(others, 1))
-    try:
-        gates = [demand.gate(_criteria(scores)) for demand in demands]
-    except UnknownName:
-        first += others
-        gates = [demand.gate(_criteria(scores)) for demand in demands]
-    asked = tuple(dict.fromkeys(gate.metric for gate in gates))
-    of_scores = {metric.id for metric in asked if is_score_metric(metric)}
-    written = tuple(metric for metric in asked if metric in QUESTION_METRICS)
-    of_labels = tuple(m for m in asked if m not in written and m.id not in of_scores)
-    rows = measure_outcomes(chain(first, others), of_labels, questions=written, column=column)
-    return Gauged(gates, chain(rows, _measured_scores(scores, of_scores)))
-
-
-def _criteria(scores: Iterable[ScoreOutcome]) -> list[str]:
-    """Names of the criteria that scores, or failures to score, are there for."""
-    signed = (outcome.signature for outcome in scores if outcome.signature)
-    return list(dict.fromkeys(name for one in signed if (name := criterion_name(one))))
-
-
-def _measured_scores(scores: Sequence[ScoreOutcome], ids: set[str]) -> Iterator[MetricsRow]:
-    """The rows of scores, with the metrics of these ids alone."""
-    for row in chain(*measure_scores(scores).values()) if ids else ():
-        chosen = {name: value for name, value in row.metrics.items() if name in ids}
-        if chosen:
-            yield replace(row, metrics=chosen)
 
 
 def metrics(
@@ -592,9 +510,7 @@ __all__ = [
     "DEFAULT_STORE",
     "Intervals",
     "MemoryStore",
-    "compare_raters",
     "estimate",
-    "gauge",
     "import_labels",
     "iter_labels",
     "iter_scores",

@@ -13,15 +13,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from labeler.api import gauge, stored_outcomes
 from labeler.calculators import Intervals, MetricsRow, measure, select_metrics
 from labeler.calculators.column_summary import compute_column
 from labeler.calculators.columns import TallyColumns
 from labeler.calculators.index.frames import MemoryFrame, RowBatch
 from labeler.calculators.index.rows import label_row
-from labeler.calculators.outcomes import as_outcomes
+from labeler.calculators.outcomes import as_outcomes, stored_outcomes
 from labeler.calculators.summary import group_name
-from labeler.comparing.gates import Demand, On, Verdict, check_rows, counted, shown, shown_interval
+from labeler.comparing.gates import (
+    Demand,
+    On,
+    Verdict,
+    check_rows,
+    counted,
+    measure_gates,
+    shown,
+    shown_interval,
+)
 from labeler.labels.record import AnyOutcome, LabelRecord, records_of
 from labeler.sentences.characters import visible
 
@@ -65,7 +73,7 @@ def assert_metric(
         if threshold is not None
     ]
     outcomes = stored_outcomes(labels) if isinstance(labels, str | Path) else labels
-    gates, measured = gauge(outcomes, demands, column=intervals.group or "")
+    gates, measured = measure_gates(outcomes, demands, column=intervals.group or "")
     rows = list(measured)
     missed = [
         verdict

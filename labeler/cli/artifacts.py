@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from labeler.cli import options
 from labeler.data.options import ExampleOptions, RowsOptions
+from labeler.errors import UsageError
+
+if TYPE_CHECKING:
+    from labeler.data.rows import Rows
+    from labeler.judges.prompting import Message
 
 
 def schema(
@@ -33,12 +38,35 @@ def prompt(
     if rows is None:
         _print("prompts", name, ".md")
         return
-    from labeler import api
     from labeler.sentences.characters import visible
 
     opened = RowsOptions(columns=mapped, preset=preset).open(rows)
-    for message in api.messages(opened, id=id, prompt=name, splitter=splitter):
+    for message in _messages(opened, id, name, splitter):
         sys.stdout.write(f"--- {message['role']}\n{visible(message['content'])}\n")
+
+
+def _messages(
+    rows: Rows,
+    id: str | None,  # noqa: A002 - as above
+    prompt: str | None,
+    splitter: str,
+) -> tuple[Message, ...]:
+    """Return the messages for the row of an id, or for the first row.
+
+    Raises:
+        UsageError: no row has that id, or it is unreadable.
+    """
+    from labeler.judges.prompting import DEFAULT_PROMPT, load_prompt
+    from labeler.labels.record import LabelFailure
+    from labeler.sentences.splitting import SPLITTERS, key_example
+
+    for row in rows:
+        if id is None or row.content.id == id:
+            if isinstance(row.content, LabelFailure):
+                raise UsageError(row.content.message)
+            keyed = key_example(row.content, SPLITTERS[splitter])
+            return load_prompt(prompt or DEFAULT_PROMPT).render(keyed)
+    raise UsageError(f"there is no row {id!r}")
 
 
 def _print(kind: str, name: str | None, suffix: str) -> None:

@@ -67,7 +67,7 @@ def audit(
     ] = False,
 ) -> None:
     """Find labels that contradict themselves or the texts."""
-    from labeler.audit import audit_labels, select_checks
+    from labeler.audit import select_checks
     from labeler.audit.export import finding_rows
 
     if (rows and as_json) or (listing and (rows or as_json or by or output)):
@@ -79,12 +79,7 @@ def audit(
     if labels is None:
         raise UsageError("name a label file or a store folder; --list shows the checks")
     _check_output(output, labels)
-    kinds: Counter[str] = Counter()
-    with watching("auditing") as watched:
-        outcomes = _counted(watched(outcomes_at(labels)), kinds)
-        found = audit_labels(outcomes, checks=chosen, by=by)
-    if not found.records and not found.failed:
-        raise UsageError(f"{labels}: {_without_labels(kinds)}")
+    found = _audit(labels, chosen, by)
     shown = SHOWN_RECORDS if top is None else top
     if output:
         _write(Path(output), finding_rows(found, top))
@@ -97,6 +92,23 @@ def audit(
         _print_audit(found, by, shown)
         if labels != STDIO and found.ranked(shown):
             _print_reading(labels)
+
+
+def _audit(labels: str, checks: Sequence[Check], by: str | None) -> Audit:
+    """Audit stored labels while showing how many records were read.
+
+    Raises:
+        UsageError: there is no label.
+    """
+    from labeler.audit import audit_labels
+
+    kinds: Counter[str] = Counter()
+    with watching("auditing") as watched:
+        outcomes = _counted(watched(outcomes_at(labels)), kinds)
+        found = audit_labels(outcomes, checks=checks, by=by)
+    if not found.records and not found.failed:
+        raise UsageError(f"{labels}: {_without_labels(kinds)}")
+    return found
 
 
 def _counted(outcomes: Iterable[AnyOutcome], kinds: Counter[str]) -> Iterator[AnyOutcome]:

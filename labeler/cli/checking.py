@@ -48,11 +48,11 @@ def check(
     ] = False,
 ) -> int:
     """Fail (exit 1) where a metric of labels, scores or similarity misses a gate."""
-    from labeler import api
     from labeler.calculators import Intervals
+    from labeler.calculators.outcomes import stored_outcomes
     from labeler.cli import gate_reports
     from labeler.cli.terminal import say
-    from labeler.comparing.gates import check_rows
+    from labeler.comparing.gates import check_rows, measure_gates
 
     demands = [
         *(_demand("--min", text, at_least=True) for text in at_least or ()),
@@ -61,7 +61,7 @@ def check(
     if group and on != "interval":
         raise UsageError("--group is for intervals: it goes with --on interval")
     step_summary = _step_summary() if github else None
-    gates, rows = api.gauge(api.stored_outcomes(labels), demands, column=group or "")
+    gates, rows = measure_gates(stored_outcomes(labels), demands, column=group or "")
     verdicts = check_rows(
         rows,
         gates,

@@ -100,11 +100,6 @@ def summarize_columns(
     Returns:
         ``None`` where the records must be read one by one.
     """
-    from labeler.calculators.index.paths import is_worthwhile
-
-    if counters.engine == "local" and not is_worthwhile(labels):
-        return None
-
     from labeler.calculators.column_summary import SummaryRequest
     from labeler.calculators.index.summaries import summarize_stored
     from labeler.cli.terminal import say

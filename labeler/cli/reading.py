@@ -17,7 +17,7 @@ from labeler.sentences.characters import plain_json
 from labeler.version import __version__
 
 if TYPE_CHECKING:
-    from labeler.calculators import Metric, MetricsRow, SummaryRow
+    from labeler.calculators import Intervals, Metric, MetricsRow, SummaryRow
     from labeler.labels.record import AnyOutcome, ScoreOutcome
 
 Labels = Annotated[str, typer.Argument(help="Label file, store folder, or - for standard input.")]
@@ -70,62 +70,145 @@ def metrics(
     workers: distributing.Workers = None,
 ) -> None:
     """Compute metrics from stored labels."""
-    from labeler.calculators import Intervals, select_metrics, summarize
-    from labeler.calculators.outcomes import measure_outcomes, stored_outcomes
-    from labeler.calculators.registry import ALL
-    from labeler.calculators.score_agreement import compare_raters
-    from labeler.calculators.scores import split_scores, summarize_scores
-    from labeler.calculators.similarity import label_metric_ids, question_metrics
-    from labeler.cli import indexing, tables
-    from labeler.cli.score_view import print_panels
+    from labeler.calculators import Intervals
 
     if (rows and (as_json or by)) or (listing and (rows or as_json or by)):
         raise UsageError("--rows goes without --json and --by, --list without all three")
     _check_group(group, alone=rows or listing or not intervals)
     counters = distributing.counters(engine, workers, alone=rows or listing or not index)
-    drawn = Intervals(resamples, level, seed, group) if intervals else None
-    questions = question_metrics(ids)
     if listing:
-        named = ALL if ids is None else ids
-        tables.print_metrics((*select_metrics(label_metric_ids(named)), *question_metrics(named)))
+        _list_metrics(ids)
         return
-    sources = _sources(labels, output)
-    scores: list[ScoreOutcome] = []
-    outcomes = split_scores(chain.from_iterable(map(stored_outcomes, sources)), scores)
-    chosen, unknown = _known(label_metric_ids(ids))
-    served = (
-        indexing.summarize_columns(
-            sources, chosen, by, drawn, counters, fitting=ids is None, scores=scores
-        )
-        if index and not rows and not unknown
-        else None
-    )
-    if unknown:  # Which criteria have scores is known when all was read.
-        counters.require_metrics(unknown.values())
-        outcomes = iter(list(outcomes))
-        _check_criteria(unknown, scores, ", ".join(sources))
-    asked = None if ids is None else chosen
-    measured = measure_outcomes(outcomes, asked, questions=questions, column=group or "")
+    asked = _Asked(_sources(labels, output), ids, by)
+    drawn = Intervals(resamples, level, seed, group) if intervals else None
     if rows:
-        _put_rows(chain(measured, _score_rows(scores, ids)), output)
+        _put_rows(asked.rows(), output)
         return
-    labelled = (*chosen, *questions)
-    if served is None:
-        first = len(begin := list(islice(measured, 1)))
-        summary = summarize(chain(begin, measured), labelled, by, intervals=drawn) if first else []
-    else:
-        summary, first = served
-    of_scores = _of_scores(scores, ids)
-    kept = _scores_for(scores, of_scores)
-    scored = [row for row in summarize_scores(kept, by, intervals=drawn) if row.metric in of_scores]
-    if not first:
-        lacking = not scored or _asked_besides(ids, labelled, of_scores)
-        summary = summarize((), labelled, by) if lacking else []
+    summary, scored = asked.summaries(drawn, counters if index else None)
     if as_json or output is not None:
         _put_summaries((*summary, *scored), output)
     else:
-        tables.print_summary(summary, __version__, drawn, chosen, by=by)
-        tables.print_summary(scored, __version__, drawn, by=by)
+        _print_summaries(summary, scored, asked, drawn)
+
+
+def _list_metrics(ids: str | None) -> None:
+    """Print the descriptions of metrics."""
+    from labeler.calculators import select_metrics
+    from labeler.calculators.registry import ALL
+    from labeler.calculators.similarity import label_metric_ids, question_metrics
+    from labeler.cli import tables
+
+    named = ALL if ids is None else ids
+    tables.print_metrics((*select_metrics(label_metric_ids(named)), *question_metrics(named)))
+
+
+class _Asked:
+    """Stored outcomes, and the metrics to compute from them.
+
+    Args:
+        sources: label files, folders of them, or stores.
+        ids: ids of metrics, comma-separated; by default those that the labels allow.
+        by: a metadata column to group by.
+    """
+
+    def __init__(self, sources: list[str], ids: str | None, by: str | None) -> None:
+        from labeler.calculators.outcomes import stored_outcomes
+        from labeler.calculators.scores import split_scores
+        from labeler.calculators.similarity import label_metric_ids, question_metrics
+
+        self.sources, self.ids, self.by = sources, ids, by
+        self.chosen, self._unknown = _known(label_metric_ids(ids))
+        self._questions = question_metrics(ids)
+        self.scores: list[ScoreOutcome] = []
+        """The scores among the outcomes that were read."""
+        self._outcomes = split_scores(
+            chain.from_iterable(map(stored_outcomes, sources)), self.scores
+        )
+
+    def rows(self) -> Iterator[MetricsRow]:
+        """Yield the metrics of each outcome."""
+        return chain(self._measured(""), _score_rows(self.scores, self.ids))
+
+    def summaries(
+        self, intervals: Intervals | None, counters: distributing.Counters | None
+    ) -> tuple[list[SummaryRow], list[SummaryRow]]:
+        """Return summaries of metrics of labels and questions, and those of scores.
+
+        Args:
+            intervals: how intervals of the means are found.
+            counters: who counts columns; ``None`` reads record by record.
+        """
+        from labeler.calculators import summarize
+        from labeler.calculators.scores import summarize_scores
+
+        column = (intervals.group if intervals else None) or ""
+        labelled, served = (*self.chosen, *self._questions), None
+        if self._unknown and counters:
+            counters.require_metrics(self._unknown.values())
+        elif counters:
+            served = self._from_columns(intervals, counters)
+        if served is None:
+            measured = self._measured(column)
+            first = len(begin := list(islice(measured, 1)))
+            given = chain(begin, measured)
+            summary = summarize(given, labelled, self.by, intervals=intervals) if first else []
+        else:
+            summary, first = served
+        of_scores = _of_scores(self.scores, self.ids)
+        scores = _scores_for(self.scores, of_scores)
+        every = summarize_scores(scores, self.by, intervals=intervals)
+        scored = [row for row in every if row.metric in of_scores]
+        if not first:
+            lacking = not scored or _asked_besides(self.ids, labelled, of_scores)
+            summary = summarize((), labelled, self.by) if lacking else []
+        return summary, scored
+
+    def _measured(self, column: str) -> Iterator[MetricsRow]:
+        from labeler.calculators.outcomes import measure_outcomes
+
+        if self._unknown:  # Which criteria have scores is known when all was read.
+            self._outcomes = iter(list(self._outcomes))
+            _check_criteria(self._unknown, self.scores, ", ".join(self.sources))
+        asked = None if self.ids is None else self.chosen
+        return measure_outcomes(self._outcomes, asked, questions=self._questions, column=column)
+
+    def _from_columns(
+        self, intervals: Intervals | None, counters: distributing.Counters
+    ) -> tuple[list[SummaryRow], int] | None:
+        from labeler.calculators.index.paths import is_worthwhile
+
+        if counters.engine == "local" and not is_worthwhile(self.sources):
+            return None
+        from labeler.cli.indexing import summarize_columns
+
+        fitting = self.ids is None
+        return summarize_columns(
+            self.sources,
+            self.chosen,
+            self.by,
+            intervals,
+            counters,
+            fitting=fitting,
+            scores=self.scores,
+        )
+
+
+def _print_summaries(
+    summary: Sequence[SummaryRow],
+    scored: Sequence[SummaryRow],
+    asked: _Asked,
+    intervals: Intervals | None,
+) -> None:
+    """Print summaries for people, and the agreement of raters if there are scores."""
+    from labeler.cli import tables
+
+    tables.print_summary(summary, __version__, intervals, asked.chosen, by=asked.by)
+    tables.print_summary(scored, __version__, intervals, by=asked.by)
+    if asked.scores:
+        from labeler.calculators.score_agreement import compare_raters
+        from labeler.cli.score_view import print_panels
+
+        kept = _scores_for(asked.scores, _of_scores(asked.scores, asked.ids))
         print_panels(compare_raters(kept))
 
 

@@ -122,9 +122,9 @@ def watching(doing: str) -> Generator[Callable[[Iterable[U]], Iterator[U]]]:
 
 def check_target(labels: list[str], output: str | None) -> None:
     """Refuse to write numbers over what was paid for or said, or to a file of no known form."""
-    from labeler.calculators.export import check_table
-
     if output is not None:
+        from labeler.calculators.export import check_table
+
         check_table(output)
         refuse_loss(labels, output)
 

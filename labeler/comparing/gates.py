@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Literal, get_args
+from dataclasses import dataclass, replace
+from itertools import chain, islice
+from typing import Literal, NamedTuple, get_args
 
 from labeler.calculators import (
     METRICS,
@@ -17,10 +18,18 @@ from labeler.calculators import (
     select_metrics,
     summarize,
 )
-from labeler.calculators.scores import score_metrics
+from labeler.calculators.outcomes import measure_outcomes
+from labeler.calculators.scores import (
+    criterion_name,
+    is_score_metric,
+    measure_scores,
+    score_metrics,
+    split_scores,
+)
 from labeler.calculators.similarity import QUESTION_METRICS
 from labeler.catalog import Catalog
 from labeler.errors import UnknownName, UsageError
+from labeler.labels.record import AnyOutcome, ScoreOutcome
 from labeler.labels.rubrics import CRITERIA
 
 On = Literal["point", "interval"]
@@ -340,3 +349,57 @@ def _reasons(row: SummaryRow, *, apart: bool = True) -> str:
 def _listed(reasons: Mapping[str, int]) -> str:
     listed = ", ".join(f"{count} {reason}" for reason, count in reasons.items())
     return listed or "there are no records"
+
+
+class GateRows(NamedTuple):
+    """Gates and the rows that they are evaluated on."""
+
+    gates: list[Gate]
+    rows: Iterator[MetricsRow]
+    """Rows with the metrics of the gates, measured one by one."""
+
+
+def measure_gates(
+    outcomes: Iterable[AnyOutcome], demands: Sequence[Demand], *, column: str = ""
+) -> GateRows:
+    """Make gates of demands, and measure outcomes of every kind for them.
+
+    Args:
+        outcomes: labels, scores, generated questions and failures.
+        demands: on metrics of labels and of generated questions, and on criteria: the shipped
+            ones, and those with scores.
+        column: as for :func:`measured`.
+
+    Raises:
+        UnknownName: a metric is none of these.
+        UsageError: an id names several metrics, or a threshold is no finite number.
+    """
+    scores: list[ScoreOutcome] = []
+    others = split_scores(outcomes, scores)
+    # Outcomes are read one at a time unless a name can only be a criterion with scores further on.
+    first: list[AnyOutcome] = list(islice(others, 1))
+    try:
+        gates = [demand.gate(_criteria(scores)) for demand in demands]
+    except UnknownName:
+        first += others
+        gates = [demand.gate(_criteria(scores)) for demand in demands]
+    asked = tuple(dict.fromkeys(gate.metric for gate in gates))
+    of_scores = {metric.id for metric in asked if is_score_metric(metric)}
+    written = tuple(metric for metric in asked if metric in QUESTION_METRICS)
+    of_labels = tuple(m for m in asked if m not in written and m.id not in of_scores)
+    rows = measure_outcomes(chain(first, others), of_labels, questions=written, column=column)
+    return GateRows(gates, chain(rows, _measured_scores(scores, of_scores)))
+
+
+def _criteria(scores: Iterable[ScoreOutcome]) -> list[str]:
+    """Return the names of the criteria of scores and of failures to score."""
+    signed = (outcome.signature for outcome in scores if outcome.signature)
+    return list(dict.fromkeys(name for one in signed if (name := criterion_name(one))))
+
+
+def _measured_scores(scores: Sequence[ScoreOutcome], ids: set[str]) -> Iterator[MetricsRow]:
+    """Yield the rows of scores, with the metrics of these ids only."""
+    for row in chain(*measure_scores(scores).values()) if ids else ():
+        chosen = {name: value for name, value in row.metrics.items() if name in ids}
+        if chosen:
+            yield replace(row, metrics=chosen)

@@ -17,6 +17,7 @@ from labeler.errors import UsageError
 
 if TYPE_CHECKING:
     from labeler.data.columns import Columns
+    from labeler.data.formats.tables import Table
     from labeler.data.rows import Rows
     from labeler.sentences.example import Example
 
@@ -124,9 +125,11 @@ class RowsOptions:
         Raises:
             UsageError: a mapping is malformed, or names an unknown field or preset.
         """
+        columns = self.columns
+        if not columns and self.preset is None:
+            return None
         from labeler.data.presets import choose_columns  # noqa: PLC0415 - loads pydantic
 
-        columns = self.columns
         return choose_columns(
             columns if isinstance(columns, Mapping) else _parsed(columns), self.preset
         )
@@ -138,8 +141,7 @@ class RowsOptions:
             UsageError: the source is of no known kind, an option does not fit it, or a mapping is
                 malformed.
         """
-        from labeler.data.formats.tables import table_of  # noqa: PLC0415 - loads pydantic
-        from labeler.data.rows import RowFile, RowSequence  # noqa: PLC0415 - the same
+        from labeler.data.rows import RowFile, RowSequence  # noqa: PLC0415 - loads pydantic
 
         if isinstance(source, RowFile | RowSequence):
             if changed := given(self, RowsOptions):
@@ -148,18 +150,27 @@ class RowsOptions:
         columns = self.chosen_columns()
         if isinstance(source, str | Path):
             return RowFile(source, id_from=self.id_columns, columns=columns)
-        table, value = table_of(source), cast("object", source)
-        if table is None and (isinstance(value, Mapping) or not isinstance(value, Iterable)):
-            raise UsageError(
-                "rows are a file, a data frame, or a list of examples or mappings, "
-                f"not {type(value).__name__}; put one row in a list"
-            )
-        rows = [] if table else list(cast("Iterable[Any]", source))
-        if rows and all(isinstance(row, str | Path) for row in rows):
+        rows = source if isinstance(source, list) else _read(source)
+        if isinstance(rows, list) and rows and all(isinstance(row, str | Path) for row in rows):
             return RowFile(*rows, id_from=self.id_columns, columns=columns)
         if self.id_columns:
             raise UsageError("id_from is for files; rows from Python bring their id")
-        return RowSequence(table or rows, columns)
+        return RowSequence(rows, columns)
+
+
+def _read(source: "RowSource") -> "list[Any] | Table":
+    """Return the rows of an object from Python: its table, or the list of its items."""
+    from labeler.data.formats.tables import table_of  # noqa: PLC0415 - loads pydantic
+
+    table, value = table_of(source), cast("object", source)
+    if table is not None:
+        return table
+    if isinstance(value, Mapping) or not isinstance(value, Iterable):
+        raise UsageError(
+            "rows are a file, a data frame, or a list of examples or mappings, "
+            f"not {type(value).__name__}; put one row in a list"
+        )
+    return list(value)
 
 
 def _parsed(pairs: Sequence[str] | None) -> dict[str, str]:

@@ -10,6 +10,7 @@ import pytest
 
 from fakes import CountingJudge, agreeable, scoring
 from labeler import api
+from labeler.calculators.score_agreement import compare_raters
 from labeler.errors import FatalJudgeError, UsageError
 from labeler.judges.embedded.judge import EmbeddedJudge
 from labeler.judges.judge import UnusableAnswer
@@ -228,7 +229,7 @@ def test_each_judge_scores_all_rows_one_after_the_other() -> None:
     models = [(o.id, o.signature.model) for o in done if o.signature]
     assert models == [(f"r{n}", model) for model in "ab" for n in range(3)]
     assert [len(judge.asked) for judge in judges] == [3, 3]
-    (panel,) = api.compare_raters(done)
+    (panel,) = compare_raters(done)
     assert [rater.mean for rater in panel.raters] == [5.0, 3.0]
 
 
