@@ -234,7 +234,7 @@ def iter_similarity(
     embedder, work = open_embedder(options.embedder), options.work or EmbeddingWork()
     store, run = _begin(options)
     close = run.pop("after")
-    notice = options.watcher.on_notice if options.watcher else None
+    notice = options.listener.on_notice if options.listener else None
     try:
         with DiskVectors(options.store, notice=notice) as vectors:
             yield from compare_rows(opened, task, store, Shelf(embedder, vectors, work), **run)
@@ -338,18 +338,18 @@ def _task(
 
 def _begin(options: RunOptions) -> tuple[LabelStore, dict[str, Any]]:
     """Open the store of a run, and return it with the settings that every kind of run takes."""
-    store, watcher = options.store, options.watcher
+    store, listener = options.store, options.listener
     after: Callable[[], None] = _nothing
     if isinstance(store, str | Path):
         from labeler.store.disk import DiskStore
 
-        store = DiskStore(store, notice=watcher.on_notice if watcher else None)
+        store = DiskStore(store, notice=listener.on_notice if listener else None)
         after = store.close
     return store, {
         "concurrency": options.concurrency,
         "limits": options.limits(),
         "retry_failed": options.retry_failed,
-        "listener": watcher,
+        "listener": listener,
         "trace": _tracer(),
         "after": after,
     }
@@ -396,7 +396,7 @@ def _update_index(options: RunOptions) -> None:
     if is_worthwhile(str(options.store)):
         from labeler.calculators.index.store_index import try_update_index
 
-        notice = options.watcher.on_notice if options.watcher else lambda _: None
+        notice = options.listener.on_notice if options.listener else lambda _: None
         try_update_index(Path(options.store), notice)
 
 

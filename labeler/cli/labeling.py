@@ -79,7 +79,7 @@ def _label_here(rows: list[str], given: LabelOptions, judges: list[Judge], outpu
     planted, votes = Canaries(share, given.canary_seed), Votes()
     who: dict[str, Any] = {"judges": judges} if voting else {"judge": judges[0]}
     with Progress("labeling", price_of_run(judges)) as progress:
-        told = {"canaries": planted, "votes": votes, "watcher": progress}
+        told = {"canaries": planted, "votes": votes, "listener": progress}
         run = api.iter_labels(rows, **vars(given) | vars(JudgeOptions()) | who | told)
         write_run(run, output, progress, lambda: _counts(progress, judges, given.repeat))
     progress.close(*_counts(progress, judges, given.repeat))

@@ -141,7 +141,7 @@ def write_run(
     Args:
         run: closed here, so that a run that breaks off is over before anything is said of it.
         output: a file, or ``-``.
-        progress: the run's watcher.
+        progress: the run's listener.
         counts: where the outcomes came from, for people.
         each: told of each outcome before it is written.
 

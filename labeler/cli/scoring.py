@@ -55,7 +55,7 @@ def score(rows: options.Rows, *, given: ScoreOptions, output: options.Output = "
 
     with Progress("scoring", price_of_run(judges)) as progress:
         run = api.iter_scores(
-            rows, **vars(given) | vars(JudgeOptions()) | {"judges": judges, "watcher": progress}
+            rows, **vars(given) | vars(JudgeOptions()) | {"judges": judges, "listener": progress}
         )
         try:
             write_run(run, output, progress, lambda: _counts(progress, judges, methods), take)

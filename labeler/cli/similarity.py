@@ -55,7 +55,7 @@ def similarity(
     work, kinds = EmbeddingWork(), Counter[str]()
     announce_grace()
     with Progress("writing questions", price_of_run([judge])) as progress:
-        changed = {"judge": judge, "embedder": embedder, "work": work, "watcher": progress}
+        changed = {"judge": judge, "embedder": embedder, "work": work, "listener": progress}
         write_run(
             api.iter_similarity(rows, **vars(given) | vars(JudgeOptions()) | changed),
             output,

@@ -150,7 +150,7 @@ class RowsOptions:
         columns = self.chosen_columns()
         if isinstance(source, str | Path):
             return RowFile(source, id_from=self.id_columns, columns=columns)
-        rows = source if isinstance(source, list) else _read(source)
+        rows = list(source) if type(source) is list else _read(source)
         if isinstance(rows, list) and rows and all(isinstance(row, str | Path) for row in rows):
             return RowFile(*rows, id_from=self.id_columns, columns=columns)
         if self.id_columns:

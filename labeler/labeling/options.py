@@ -89,7 +89,7 @@ class RunOptions(StoreOptions):
     max_outage: Annotated[
         float, Option("Seconds that a server which answered before may stay away.", cli=False)
     ] = 1800.0
-    watcher: Annotated[
+    listener: Annotated[
         "RunListener | None", Option("Called as the run goes, such as a progress bar.", cli=False)
     ] = None
 

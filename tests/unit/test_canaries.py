@@ -232,11 +232,11 @@ def run(
     judge: CountingJudge,
     canaries: Canaries | None,
     store: LabelStore,
-    watcher: RunListener | None = None,
+    listener: RunListener | None = None,
 ) -> list[Outcome]:
     """Label twenty rows."""
     how = label_tasks(judge)
-    run = label_rows(RowSequence(rows()), how, store, canaries=canaries, listener=watcher)
+    run = label_rows(RowSequence(rows()), how, store, canaries=canaries, listener=listener)
     return list(records_of(run, "label"))
 
 

@@ -67,7 +67,7 @@ def reasons(outcomes: list[Outcome]) -> list[str]:
 
 
 class Watch:
-    """Writes down what a watcher is told."""
+    """Writes down what a listener is told."""
 
     def __init__(self) -> None:
         self.total = self.repeated = -1
@@ -132,7 +132,7 @@ def test_what_can_change_the_label_asks_anew_and_reverting_does_not(
     store, watch = MemoryStore(), Watch()
     plain: dict[str, Any] = {"rows": rows(1), "judge": CountingJudge()}
     for call in (dict(plain), plain | changed, plain):
-        list(iter_labels(call.pop("rows"), **call, store=store, watcher=watch))
+        list(iter_labels(call.pop("rows"), **call, store=store, listener=watch))
     assert watch.origins == ["judge", "judge", "store"]
     assert len(store) == 2
 
@@ -141,7 +141,7 @@ def test_another_id_is_another_row_and_not_another_call() -> None:
     """Two rows with the same sentences share one judgement, each under its own name."""
     judge, watch = CountingJudge(seconds=0.05), Watch()
     twins = [row(0, id="a", run="x"), row(0, id="b", run="y")]
-    outcomes = list(iter_labels(twins, judge=judge, store=MemoryStore(), watcher=watch))
+    outcomes = list(iter_labels(twins, judge=judge, store=MemoryStore(), listener=watch))
     assert [outcome.id for outcome in outcomes] == ["a", "b"]
     assert len(judge.asked) == 1
     assert watch.origins == ["judge", "store"]
@@ -452,7 +452,7 @@ def test_what_another_run_saved_meanwhile_counts() -> None:
     run = iter_labels(rows(12), judge=first, store=store, concurrency=1)
     watch = Watch()
     head = next(run)
-    outcomes = list(iter_labels(rows(12), judge=second, store=store, watcher=watch))
+    outcomes = list(iter_labels(rows(12), judge=second, store=store, listener=watch))
     assert [head, *run] == outcomes
     assert sorted(first.asked + second.asked) == sorted(outcome.id for outcome in outcomes)
     assert watch.notices in ([], [WAITS])
@@ -480,7 +480,7 @@ def test_a_row_that_another_run_asks_for_is_waited_for() -> None:
             finish()
 
     watch = Impatient()
-    outcomes = list(iter_labels(rows(3), judge=judge, store=store, watcher=watch))
+    outcomes = list(iter_labels(rows(3), judge=judge, store=store, listener=watch))
     assert judge.asked == ["r2"]
     assert outcomes[:2] == records
     assert watch.notices == [WAITS]
@@ -503,7 +503,7 @@ def test_rows_that_change_under_way_are_noticed(tmp_path: Path) -> None:
                 file.write(json.dumps(row(1)) + "\n")
 
     with pytest.raises(UsageError, match="1 at first, then 2"):
-        list(iter_labels(path, judge=CountingJudge(), store=MemoryStore(), watcher=Growing()))
+        list(iter_labels(path, judge=CountingJudge(), store=MemoryStore(), listener=Growing()))
 
 
 def passing(request: Task) -> JudgeReply:
@@ -645,7 +645,9 @@ def test_no_thread_is_left_behind() -> None:
 def test_the_watcher_knows_the_total_before_the_first_call() -> None:
     """Distinct rows only."""
     watch = Watch()
-    run = iter_labels([*rows(3), row(0)], judge=CountingJudge(), store=MemoryStore(), watcher=watch)
+    run = iter_labels(
+        [*rows(3), row(0)], judge=CountingJudge(), store=MemoryStore(), listener=watch
+    )
     assert len(list(run)) == 3
     assert (watch.total, watch.repeated) == (3, 1)
 

@@ -248,7 +248,7 @@ def test_several_judges_are_one_run_to_who_watches() -> None:
     rows = [{"id": "bad"}, *ROWS[:2], ROWS[0]]
     done = list(
         api.iter_scores(
-            rows, criteria=criterion(), judges=both(), store=MemoryStore(), watcher=watch
+            rows, criteria=criterion(), judges=both(), store=MemoryStore(), listener=watch
         )
     )
     assert watch.begun == [(6, 1)]

@@ -324,7 +324,7 @@ def test_a_second_run_asks_nothing() -> None:
     store, judge = MemoryStore(), CountingJudge()
     first = only_record(label([long_row()], judge, store))
     asked, watch = len(judge.asked), Watch()
-    assert only_record(label([long_row(id="other")], judge, store, watcher=watch)).id == "other"
+    assert only_record(label([long_row(id="other")], judge, store, listener=watch)).id == "other"
     assert len(judge.asked) == asked
     assert watch.origins == ["store"]
     assert store.get(first.key) == first

@@ -92,7 +92,7 @@ def run(
     """
     asked = judge_of(provider, **{"sleep": brief, **(judge or {})})
     return list(
-        iter_labels(given, judge=asked, watcher=watch, **{"store": MemoryStore(), **options})
+        iter_labels(given, judge=asked, listener=watch, **{"store": MemoryStore(), **options})
     )
 
 

@@ -330,7 +330,7 @@ def test_a_watcher_is_told_of_the_questions(tmp_path: Path) -> None:
     """As of labels."""
     watch = Watch()
     with Provider() as provider:
-        compare(provider, tmp_path, rows(2), watcher=watch)
+        compare(provider, tmp_path, rows(2), listener=watch)
     assert watch.origins == ["judge", "judge"]
 
 
