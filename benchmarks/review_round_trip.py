@@ -74,29 +74,29 @@ def _published(files: list[Path]) -> dict[str, LabelRecord]:
 
 
 @contextmanager
-def _desk(folder: Path, records: int, seed: int) -> Iterator[str]:
-    """The desk as a person starts it; its address."""
+def _review_app(folder: Path, records: int, seed: int) -> Iterator[str]:
+    """Start the review app, and give its address."""
     command = [sys.executable, "-m", "labeler", "review", "judge.jsonl", "--annotator", _PERSON]
     command += ["--queue", "random", "--sample", str(records), "--seed", str(seed)]
-    said = folder / "desk.txt"
+    output = folder / "review.txt"
     with (
-        said.open("w") as talk,
-        subprocess.Popen(command, cwd=folder, stderr=talk) as desk,  # noqa: S603 - our own program
+        output.open("w") as written,
+        subprocess.Popen(command, cwd=folder, stderr=written) as process,  # noqa: S603 - our own program
     ):
         try:
-            yield _address(said, desk)
+            yield _address(output, process)
         finally:
-            desk.send_signal(signal.SIGINT)
-    print(said.read_text(), file=sys.stderr)
+            process.send_signal(signal.SIGINT)
+    print(output.read_text(), file=sys.stderr)
 
 
-def _address(said: Path, desk: subprocess.Popen[bytes]) -> str:
-    """The address that the desk prints once it has read the labels."""
-    while desk.poll() is None:
-        if found := re.search(r"http://127\.0\.0\.1:\d+/#token=\S+", said.read_text()):
+def _address(output: Path, process: subprocess.Popen[bytes]) -> str:
+    """Wait for the address that the review app prints."""
+    while process.poll() is None:
+        if found := re.search(r"http://127\.0\.0\.1:\d+/#token=\S+", output.read_text()):
             return found[0]
         time.sleep(0.1)
-    sys.exit(f"the desk did not open: {said.read_text()}")
+    sys.exit(f"the review app did not start: {output.read_text()}")
 
 
 def _review(folder: Path, truth: dict[str, LabelRecord], records: int, seed: int) -> int:
@@ -104,7 +104,7 @@ def _review(folder: Path, truth: dict[str, LabelRecord], records: int, seed: int
     from playwright.sync_api import sync_playwright  # noqa: PLC0415 - not everyone has it
 
     turned = 0
-    with _desk(folder, records, seed) as address, sync_playwright() as driver:
+    with _review_app(folder, records, seed) as address, sync_playwright() as driver:
         browser = driver.chromium.launch(
             executable_path=shutil.which("chromium"),
             args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"],

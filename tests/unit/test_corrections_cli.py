@@ -89,7 +89,7 @@ def test_the_tools_settings_are_written_beside_the_tasks(labeler: Command, tool:
     assert len(json.loads(Path("tasks.json").read_text(encoding="utf-8"))) == 4
 
 
-def test_labels_that_nobody_corrected_are_sent_to_the_desk(labeler: Command) -> None:
+def test_labels_that_nobody_corrected_are_sent_to_review(labeler: Command) -> None:
     """Whether the file of corrections is missing or empty; labels that are missing come first."""
     code, _, err = labeler("corrections", "apply", "labels.jsonl", "-o", "c.jsonl")
     assert (code, "nobody has corrected these yet" in err) == (2, True)

@@ -130,8 +130,8 @@ def test_what_was_withdrawn_stays_so(tool: str) -> None:
     (said,) = imported(tool, done).added
     elsewhere = correction(RECORD, by=said.annotator, withdrawn=True, at=LATE)
     facts = {"withdrawn": True, "judgement": None, "at": LATE}
-    at_the_desk = said.model_copy(update=facts)  # which keeps what it takes back as it was
-    for back in (elsewhere, at_the_desk):
+    in_review_app = said.model_copy(update=facts)  # which keeps what it takes back as it was
+    for back in (elsewhere, in_review_app):
         assert imported(tool, done, events=[said, back]).added == []
 
 
@@ -309,15 +309,15 @@ def test_people_are_named_by_their_address_where_it_is_there() -> None:
 
 
 def test_a_later_annotation_is_new_and_an_earlier_one_is_not() -> None:
-    """By the tool's own clock; what was said in the desk meanwhile is not overruled either."""
+    """By the tool's own clock; an answer in the review app meanwhile is not overruled either."""
     first, changed = (answered("label-studio", task("label-studio"), at=at) for at in (EARLY, LATE))
     result(changed, "overall")["value"]["choices"] = ["supported"]
     old, new = imported("label-studio", first), imported("label-studio", changed)
     assert imported("label-studio", changed, events=old.added).added == new.added
     again = imported("label-studio", first, events=[*old.added, *new.added])
     assert (again.added, again.known) == ([], 1)
-    desk = correction(RECORD, judgement(), by="user 1", at=LATE)
-    assert imported("label-studio", first, events=[desk]).older == 1
+    reviewed = correction(RECORD, judgement(), by="user 1", at=LATE)
+    assert imported("label-studio", first, events=[reviewed]).older == 1
 
 
 STRANGE: dict[str, Callable[[dict[str, Any]], object]] = {
