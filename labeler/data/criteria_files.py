@@ -1,16 +1,16 @@
-"""Criteria: those that ship with the package, and those that users write down in TOML.
+"""Selection of criteria: those that ship with the package, and users' own in TOML files.
 
 ::
 
     [[criterion]]
-    name = "tone"                       # names the metric
-    criteria = "Is the response kind?"  # what is judged; or steps, or both
-    steps = ["Read the response.", …]   # left out: the judge writes them once; []: there are none
+    name = "tone"                       # name of the metric
+    criteria = "Is the response kind?"  # the question for the judge; this, steps, or both
+    steps = ["Read the response.", …]   # by default the judge writes them once; []: no steps
     shows = ["question", "response"]    # of question, documents, response, reference, key_facts
-    low = 1                             # 1 to 5 where left out
+    low = 1                             # the scale is 1 to 5 by default
     high = 5
-    threshold = 3                       # the lowest score that passes; by default the middle
-    [criterion.anchors]                 # what single scores mean
+    threshold = 3                       # lowest score that passes; by default the middle
+    [criterion.anchors]                 # meanings of single scores
     5 = "…"
 """
 
@@ -33,15 +33,14 @@ _SHOWN: tuple[str, ...] = get_args(Shown)
 def choose_criteria(
     wanted: str | Path | Criterion | Iterable[str | Path | Criterion],
 ) -> list[Criterion]:
-    """Criteria by name, of files, or as they are.
+    """Return criteria by name, from files, or as given.
 
     Args:
-        wanted: names and files, one or several, also parted by commas in one text; a text that
-            ends in ``.toml`` is a file.
+        wanted: names, files or criteria, one or several; a text may hold several, separated by
+            commas. A text that ends in ``.toml`` is a file.
 
     Raises:
-        UsageError: there is no such name or file, a criterion is not as it must be, or two share a
-            name.
+        UsageError: a name or file is unknown, a criterion is invalid, or two have the same name.
     """
     listed = [wanted] if isinstance(wanted, str | Path | Criterion) else list(wanted)
     chosen: dict[str, Criterion] = {}
@@ -59,10 +58,9 @@ def _named(one: str | Path | Criterion) -> Iterable[Criterion]:
         return [one]
     if isinstance(one, Path):
         return read_criteria(one)
-    names = [part.strip() for part in one.split(",") if part.strip()]
     return [
         criterion
-        for name in names
+        for name in filter(None, map(str.strip, one.split(",")))
         for criterion in (read_criteria(name) if name.endswith(".toml") else [CRITERIA[name]])
     ]
 
@@ -71,8 +69,8 @@ def read_criteria(path: str | Path) -> list[Criterion]:
     """Read the criteria of a TOML file.
 
     Raises:
-        UsageError: the file cannot be read, or a criterion is not as it must be; the message names
-            file, criterion, field, and what is allowed.
+        UsageError: the file cannot be read, or a criterion is invalid; the message names file,
+            criterion, field and allowed values.
     """
     try:
         content = tomllib.loads(Path(path).read_text(encoding="utf-8"))
@@ -85,31 +83,34 @@ def read_criteria(path: str | Path) -> list[Criterion]:
     if not isinstance(listed, list) or not listed or strange:
         got = f"; got also {', '.join(map(repr, strange))}" if strange else ""
         raise UsageError(f"{path}: criteria stand in tables [[criterion]], one at least{got}")
-    return [_Reader(path, number, table).criterion() for number, table in enumerate(listed, 1)]
+    return [_CriterionParser(path, number, table).parse() for number, table in enumerate(listed, 1)]
 
 
-class _Reader:
-    """Reads one table; every error names file, criterion, field and what is allowed."""
+class _CriterionParser:
+    """The parser of one table; errors name file, criterion, field and allowed values."""
 
     def __init__(self, path: str | Path, number: int, table: object) -> None:
         name = table.get("name") if isinstance(table, Mapping) else None
-        called = repr(name) if isinstance(name, str) and NAME.fullmatch(name) else str(number)
-        self._where = f"{path}: criterion {called}"
+        shown = repr(name) if isinstance(name, str) and NAME.fullmatch(name) else str(number)
+        self._where = f"{path}: criterion {shown}"
         if not isinstance(table, Mapping):
             raise UsageError(f"{self._where} is no table [[criterion]]")
         self._table: Mapping[str, Any] = table
 
-    def criterion(self) -> Criterion:
-        """The criterion."""
-        strange = sorted(set(self._table) - set(_FIELDS))
-        if strange:
-            raise self._wrong(repr(strange[0]), f"is no field; have: {', '.join(_FIELDS)}")
+    def parse(self) -> Criterion:
+        """Return the criterion."""
+        unknown = sorted(set(self._table) - set(_FIELDS))
+        if unknown:
+            raise self._wrong(repr(unknown[0]), f"is no field; have: {', '.join(_FIELDS)}")
         low, high = self._number("low", 1), self._number("high", 5)
         if not low < high < low + LONGEST_SCALE:
             raise self._wrong(
                 "high", f"must be above low ({low}), by {LONGEST_SCALE - 1} at most; got {high}"
             )
-        criteria, steps = self._criteria(), self._steps()
+        criteria = self._table.get("criteria", "")
+        if not isinstance(criteria, str):
+            raise self._wrong("criteria", f"must be a text; got {_kind(criteria)}")
+        criteria, steps = criteria.strip(), self._steps()
         if not criteria and not steps:
             raise self._wrong("criteria", "is needed, or steps are; got neither")
         return Criterion(
@@ -135,16 +136,10 @@ class _Reader:
             )
         return name
 
-    def _criteria(self) -> str:
-        text = self._table.get("criteria", "")
-        if not isinstance(text, str):
-            raise self._wrong("criteria", f"must be a text; got {_kind(text)}")
-        return text.strip()
-
     def _steps(self) -> tuple[str, ...] | None:
-        if "steps" not in self._table:
+        steps = self._table.get("steps")
+        if steps is None:  # TOML has no null
             return None
-        steps = self._table["steps"]
         if not isinstance(steps, list) or not all(isinstance(s, str) and s.strip() for s in steps):
             raise self._wrong("steps", f"must be a list of texts, none empty; got {_kind(steps)}")
         return tuple(step.strip() for step in steps)
@@ -191,8 +186,8 @@ class _Reader:
             )
         return cast("int | float", value)
 
-    def _wrong(self, field: str, what: str) -> UsageError:
-        return UsageError(f"{self._where}: {field} {what}")
+    def _wrong(self, field: str, fault: str) -> UsageError:
+        return UsageError(f"{self._where}: {field} {fault}")
 
 
 def _kind(value: object) -> str:

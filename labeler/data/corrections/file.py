@@ -69,10 +69,6 @@ class Corrections:
     events: tuple[Correction, ...] = ()
     torn: tuple[str, ...] = ()
 
-    def current(self) -> tuple[Correction, ...]:
-        """See :func:`current`."""
-        return current(self.events)
-
 
 def current(events: Iterable[Correction]) -> tuple[Correction, ...]:
     """Return each person's latest correction of each label, without withdrawn ones.
@@ -166,7 +162,7 @@ class CorrectionsFile:
 
     def current(self) -> tuple[Correction, ...]:
         """Return the latest corrections; see :func:`current`."""
-        return self.read().current()
+        return current(self.read().events)
 
     @contextlib.contextmanager
     def _opened(self) -> Iterator[int]:

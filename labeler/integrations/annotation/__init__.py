@@ -1,1 +1,1 @@
-"""Tasks for annotation tools, and their answers as corrections."""
+"""Annotation tools: tasks for people, and their answers as corrections."""
