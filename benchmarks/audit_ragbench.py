@@ -93,7 +93,7 @@ def examples(found: Audit) -> Iterator[str]:
     for record in found.ranked():
         if record.group not in seen and len(seen) < EXAMPLES:
             seen.add(record.group)
-            yield f"- `{record.id}`, doubt {record.doubt:.2f}:"
+            yield f"- `{record.id}`, doubt {record.suspicion:.2f}:"
             for finding in record.findings:
                 keys = f" ({', '.join(finding.keys)})" if finding.keys else ""
                 yield f"  - `{finding.check}`{keys}"

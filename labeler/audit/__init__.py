@@ -1,18 +1,17 @@
-"""Finds where a judge contradicts itself or the texts, from stored labels alone. Pure."""
+"""Audit of stored labels: contradictions of a judge with itself or with the texts. Pure."""
 
 from __future__ import annotations
 
-# The catalog lists checks in the order of these imports: labels against themselves first.
-from labeler.audit import consistency  # isort: skip
-from labeler.audit import evidence  # isort: skip
-from labeler.audit import explanations  # isort: skip
-from labeler.audit import claims  # isort: skip
-from labeler.audit import provenance  # isort: skip
-from labeler.audit import scores  # isort: skip
-from labeler.audit import disagreements  # isort: skip
+# The registry lists checks in the order of these imports: labels against themselves first.
+from labeler.audit import consistency  # noqa: F401 - registers its checks # isort: skip
+from labeler.audit import evidence  # noqa: F401 - registers its checks # isort: skip
+from labeler.audit import explanations  # noqa: F401 - registers its checks # isort: skip
+from labeler.audit import claims  # noqa: F401 - registers its checks # isort: skip
+from labeler.audit import provenance  # noqa: F401 - registers its checks # isort: skip
+from labeler.audit import disagreements  # noqa: F401 - registers its checks # isort: skip
 from labeler.audit.auditing import (
     Audit,
-    Audited,
+    AuditedRecord,
     CheckRow,
     audit_labels,
     findings_of,
@@ -24,7 +23,6 @@ from labeler.audit.registry import (
     Check,
     Finding,
     Found,
-    RepeatCheck,
     Severity,
     check,
     repeat_check,
@@ -36,26 +34,18 @@ __all__ = [
     "CHECKS",
     "WEIGHTS",
     "Audit",
-    "Audited",
+    "AuditedRecord",
     "Check",
     "CheckRow",
     "Finding",
     "Found",
     "Judgment",
-    "RepeatCheck",
     "Severity",
     "Subject",
     "audit_labels",
     "check",
-    "claims",
-    "consistency",
-    "disagreements",
-    "evidence",
-    "explanations",
     "findings_of",
-    "provenance",
     "repeat_check",
-    "scores",
     "select_checks",
     "suspicion_score",
 ]

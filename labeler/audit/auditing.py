@@ -1,4 +1,4 @@
-"""Audits records one by one as they stream by, and counts what was found."""
+"""Audit of a stream of records, with counts of findings."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from typing_extensions import TypedDict
 
@@ -15,7 +15,6 @@ from labeler.audit.registry import (
     WEIGHTS,
     Check,
     Finding,
-    RepeatCheck,
     Severity,
     select_checks,
 )
@@ -25,11 +24,11 @@ from labeler.labels.record import AnyOutcome, LabelRecord, Outcome, records_of, 
 from labeler.labels.signature import digest
 
 NO_GROUP = "(none)"
-"""The group of records that lack the column."""
+"""Group of records without the column."""
 
 
 class CheckRowJSON(TypedDict):
-    """One entry of ``labeler audit --json``: a check over the records made in one way."""
+    """One entry of ``labeler audit --json``: a check over the records of one configuration."""
 
     check: str
     version: int
@@ -37,16 +36,16 @@ class CheckRowJSON(TypedDict):
     group: str | None
     signature: str
     records: int
-    """Records that it applies to."""
+    """Records that the check applies to."""
     flagged: int
-    """Records in which it found something."""
+    """Records with a finding."""
     findings: int
     rate: float | None
-    """Share of the records that are flagged; ``null`` where it applies to none."""
+    """Share of flagged records; ``null`` if the check applies to none."""
 
 
 class AuditedJSON(TypedDict):
-    """A record with what was found in it."""
+    """A record with its findings."""
 
     id: str
     key: str
@@ -57,18 +56,18 @@ class AuditedJSON(TypedDict):
 
 
 class AuditJSON(TypedDict):
-    """What ``labeler audit --json`` prints."""
+    """The output of ``labeler audit --json``."""
 
     records: int
     flagged: int
     """Records with a finding."""
     worst: dict[Severity, int]
-    """These by the severity of their worst finding."""
+    """Flagged records by the severity of their worst finding."""
     failed: dict[str, int]
     """Rows without a label, by reason."""
     checks: list[CheckRowJSON]
     doubtful: list[AuditedJSON]
-    """The most doubtful first."""
+    """The most suspicious first."""
 
 
 def suspicion_score(findings: Iterable[Finding]) -> float:
@@ -98,15 +97,15 @@ def _weight(finding: Finding) -> float:
 
 @dataclass(frozen=True, slots=True)
 class CheckRow:
-    """One check over the records that were labelled in one way.
+    """One check over the records of one judge configuration.
 
     Attributes:
         check: the check.
-        group: value of the grouping column; ``None`` where records are not grouped.
+        group: value of the grouping column; ``None`` if records are not grouped.
         label: printed signature of the labels.
-        records: how many records it applies to.
-        flagged: in how many of these it found something.
-        findings: how often, which may be several times a record.
+        records: number of records that it applies to.
+        flagged: number of records with a finding.
+        findings: number of findings, of which a record may have several.
     """
 
     check: Check
@@ -118,11 +117,11 @@ class CheckRow:
 
     @property
     def rate(self) -> float | None:
-        """Share of the records that are flagged; ``None`` where it applies to none."""
+        """Share of flagged records; ``None`` if the check applies to none."""
         return self.flagged / self.records if self.records else None
 
     def as_json(self) -> CheckRowJSON:
-        """The published form."""
+        """Return the published form."""
         return {
             "check": self.check.id,
             "version": self.check.version,
@@ -137,16 +136,16 @@ class CheckRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Audited:
-    """What is kept of a record.
+class AuditedRecord:
+    """The audit of one record.
 
     Attributes:
         id: the row's id.
-        key: identity of the judgement.
+        key: the label key.
         label: printed signature of the label.
-        group: value of the grouping column; ``None`` where records are not grouped.
-        findings: what was found, in the order of the checks.
-        doubt: how doubtful it is, from 0 to 1; see :func:`labeler.audit.auditing.suspicion_score`.
+        group: value of the grouping column; ``None`` if records are not grouped.
+        findings: the findings, in the order of the checks.
+        suspicion: the :func:`suspicion_score`, from 0 to 1.
     """
 
     id: str
@@ -154,49 +153,49 @@ class Audited:
     label: str
     group: str | None
     findings: tuple[Finding, ...]
-    doubt: float
+    suspicion: float
 
     @property
     def contradictions(self) -> int:
-        """How many of the findings are contradictions."""
+        """Number of findings that are contradictions."""
         return sum(finding.severity == "contradiction" for finding in self.findings)
 
     def as_json(self) -> AuditedJSON:
-        """The published form."""
+        """Return the published form."""
         return {
             "id": self.id,
             "key": self.key,
             "group": self.group,
             "signature": self.label,
-            "doubt": self.doubt,
+            "doubt": self.suspicion,
             "findings": [finding.as_json() for finding in self.findings],
         }
 
 
 @dataclass(frozen=True)
 class Audit:
-    """What an audit of many records found.
+    """The audit of many records.
 
     Attributes:
-        checks: the checks, in the order of the catalog or of their ids as given.
-        rows: counts of each check for each way of labelling and group; a group's are together.
-        records: the records in the order in which they came, without their texts.
+        checks: the checks, in the order of the registry or of the given ids.
+        rows: counts of each check, by judge configuration and group.
+        records: the records in order of appearance, without their texts.
         failed: rows without a label, by reason.
     """
 
     checks: tuple[Check, ...]
     rows: tuple[CheckRow, ...]
-    records: tuple[Audited, ...]
+    records: tuple[AuditedRecord, ...]
     failed: dict[str, int]
 
     @property
     def flagged(self) -> int:
-        """How many records have a finding."""
+        """Number of records with a finding."""
         return sum(bool(record.findings) for record in self.records)
 
     @property
     def worst(self) -> dict[Severity, int]:
-        """How many records have a worst finding of each severity; each record counts once."""
+        """Number of records by the severity of their worst finding."""
         counts: dict[Severity, int] = dict.fromkeys(WEIGHTS, 0)
         for record in self.records:
             severities = {finding.severity for finding in record.findings}
@@ -206,22 +205,22 @@ class Audit:
                     break
         return counts
 
-    def ranked(self, top: int | None = None) -> list[Audited]:
-        """Records with findings, the most doubtful first.
+    def ranked(self, top: int | None = None) -> list[AuditedRecord]:
+        """Return the records with findings, the most suspicious first.
 
-        Of equally doubtful ones those with more contradictions come first, then as they came.
+        Equal scores are ordered by the number of contradictions, then by appearance.
 
         Args:
-            top: how many at most; by default all.
+            top: maximum number of records; by default all.
         """
         found = [record for record in self.records if record.findings]
-        return sorted(found, key=lambda record: (-record.doubt, -record.contradictions))[:top]
+        return sorted(found, key=lambda record: (-record.suspicion, -record.contradictions))[:top]
 
     def as_json(self, top: int | None = None) -> AuditJSON:
-        """The published form.
+        """Return the published form.
 
         Args:
-            top: how many of the most doubtful records it holds; by default all that have findings.
+            top: maximum number of records, the most suspicious first; by default all with findings.
         """
         return {
             "records": len(self.records),
@@ -236,16 +235,16 @@ class Audit:
 def findings_of(
     record: LabelRecord, checks: str | Iterable[str | Check] | None = None
 ) -> tuple[Finding, ...]:
-    """What checks find in one record, in the order of the checks.
+    """Return the findings in one record, in the order of the checks.
 
     Args:
         record: the record.
-        checks: ids or checks, see :func:`labeler.audit.select_checks`; by default all. Those that
-            compare repeated judgements find nothing in one alone.
+        checks: ids or checks, see :func:`labeler.audit.select_checks`; by default all. Checks of
+            repeated judgments find nothing in a single one.
 
     Raises:
-        UnknownName: a check is in no catalog.
-        UsageError: a third party's check gave something else than findings.
+        UnknownName: a check is not registered.
+        UsageError: a third party's check returned something else than findings.
     """
     subject = Subject(record)
     return tuple(
@@ -262,47 +261,46 @@ def audit_labels(
     checks: str | Iterable[str | Check] | None = None,
     by: str | None = None,
 ) -> Audit:
-    """Audit the labels among outcomes; consumed once, and no text is kept.
+    """Audit the labels among outcomes; no text is kept.
 
-    Labels that were made in different ways, by two judges say, have rates of their own. Canaries
-    and windows of longer records are left out, and so is whatever is no label.
+    Judge configurations have separate rates. Canaries, windows of longer records, and outcomes
+    other than labels are skipped.
 
     Args:
-        outcomes: outcomes of any kind.
+        outcomes: outcomes of any kind; consumed once.
         checks: ids or checks, see :func:`labeler.audit.select_checks`; by default all.
-        by: name of a metadata column to count by; records without it form the group ``(none)``.
+        by: name of a metadata column to group by; records without it form the group ``(none)``.
 
     Raises:
-        UnknownName: a check is in no catalog.
-        UsageError: no record has the column, or a third party's check gave something else than
+        UnknownName: a check is not registered.
+        UsageError: no record has the column, or a third party's check returned something else than
             findings.
     """
-    running = _Running(select_checks(checks), by)
+    running = _RunningAudit(select_checks(checks), by)
     for outcome in records_of(outcomes, "label"):
         if outcome.signature is None or outcome.signature.counts:
             running.add(outcome)
     return running.audit()
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
-    """Records that are counted together."""
+class _GroupKey(NamedTuple):
+    """Records that are counted together: their label signature and group."""
 
     label: str
     group: str | None
 
 
-class _Running:
-    """The counts of an audit while records stream by."""
+class _RunningAudit:
+    """The counts of an audit over the records so far."""
 
     def __init__(self, checks: tuple[Check, ...], by: str | None) -> None:
         self.checks = checks
         self.by = by
         self.columns: set[str] = set()
         self.failed: Counter[str] = Counter()
-        self.records: list[Audited] = []
-        self.parts: dict[_Part, dict[str, _Count]] = {}
-        self.repeats = _Repeats(check for check in checks if isinstance(check, RepeatCheck))
+        self.records: list[AuditedRecord] = []
+        self.groups: dict[_GroupKey, dict[str, _Count]] = {}
+        self.repeats = _Repeats([check for check in checks if check.compare])
 
     def add(self, outcome: Outcome) -> None:
         if not isinstance(outcome, LabelRecord):
@@ -310,7 +308,8 @@ class _Running:
             return
         self.columns.update(outcome.example.metadata)
         subject = Subject(outcome)
-        counts = self._counts(_Part(str(outcome.signature), self._group(outcome)))
+        key = _GroupKey(str(outcome.signature), self._group(outcome))
+        counts = self._counts(key)
         findings: list[Finding] = []
         for check in self.checks:
             if check.applies(subject):
@@ -318,28 +317,22 @@ class _Running:
                 counts[check.id].add(found)
                 findings += found
         self.repeats.add(len(self.records), outcome)
-        self.records.append(self._audited(outcome, tuple(findings)))
+        score = suspicion_score(findings)
+        self.records.append(AuditedRecord(outcome.id, outcome.key, *key, tuple(findings), score))
 
     def audit(self) -> Audit:
         if self.by is not None and self.records and self.by not in self.columns:
             have = ", ".join(sorted(self.columns)) or "none"
             raise UsageError(f"no record has a column {self.by!r} to count by; columns: {have}")
+        order = {check.id: place for place, check in enumerate(self.checks)}
         for place, check, found in self.repeats.findings():
             record = self.records[place]
-            self._counts(_Part(record.label, record.group))[check.id].add(found)
+            self._counts(_GroupKey(record.label, record.group))[check.id].add(found)
             if found:
-                self.records[place] = self._with(record, found)
+                findings = sorted((*record.findings, *found), key=lambda f: order[f.check])
+                score = suspicion_score(findings)
+                self.records[place] = replace(record, findings=tuple(findings), suspicion=score)
         return Audit(self.checks, tuple(self._rows()), tuple(self.records), dict(self.failed))
-
-    def _with(self, record: Audited, more: Sequence[Finding]) -> Audited:
-        order = {check.id: place for place, check in enumerate(self.checks)}
-        findings = sorted((*record.findings, *more), key=lambda finding: order[finding.check])
-        return replace(record, findings=tuple(findings), doubt=suspicion_score(findings))
-
-    def _audited(self, record: LabelRecord, findings: tuple[Finding, ...]) -> Audited:
-        label = str(record.signature)
-        group = self._group(record)
-        return Audited(record.id, record.key, label, group, findings, suspicion_score(findings))
 
     def _group(self, record: LabelRecord) -> str | None:
         if self.by is None:
@@ -347,21 +340,21 @@ class _Running:
         value = record.example.metadata.get(self.by)
         return NO_GROUP if value is None else str(value)
 
-    def _counts(self, part: _Part) -> dict[str, _Count]:
-        if part not in self.parts:
-            self.parts[part] = {check.id: _Count() for check in self.checks}
-        return self.parts[part]
+    def _counts(self, key: _GroupKey) -> dict[str, _Count]:
+        if key not in self.groups:
+            self.groups[key] = {check.id: _Count() for check in self.checks}
+        return self.groups[key]
 
     def _rows(self) -> Iterator[CheckRow]:
-        for part in sorted(self.parts, key=lambda part: (part.label, part.group or "")):
+        for key in sorted(self.groups, key=lambda key: (key.label, key.group or "")):
             for check in self.checks:
-                count = self.parts[part][check.id]
+                count = self.groups[key][check.id]
                 counted = (count.records, count.flagged, count.findings)
-                yield CheckRow(check, part.group, part.label, *counted)
+                yield CheckRow(check, key.group, key.label, *counted)
 
 
 class _Count:
-    """How often a check applied, and found something."""
+    """Counts of one check."""
 
     __slots__ = ("findings", "flagged", "records")
 
@@ -375,12 +368,12 @@ class _Count:
 
 
 class _Repeats:
-    """Judgements of the same sentences, which only the whole stream can tell."""
+    """Judgments of the same sentences, which are known only after the last record."""
 
-    def __init__(self, checks: Iterable[RepeatCheck]) -> None:
-        self._checks = tuple(checks)
+    def __init__(self, checks: Sequence[Check]) -> None:
+        self._checks = checks
         self._same: dict[str, list[tuple[int, str, Judgment]]] = {}
-        """By what was shown under which id: the record's place, its key, and its verdicts."""
+        """Position, label key and verdicts of records, by their id and sentences."""
 
     def add(self, place: int, record: LabelRecord) -> None:
         if self._checks:
@@ -389,12 +382,12 @@ class _Repeats:
             self._same.setdefault(same, []).append(kept)
 
     def findings(self) -> Iterator[tuple[int, Check, list[Finding]]]:
-        """What the checks find in each judgement that has others, by the record's place."""
+        """Yield the findings in each judgment that has others, by the record's position."""
         for same in self._same.values():
-            # A judgement that stands twice in a stream is one: its key says so.
+            # Records with equal label keys are copies of one judgment.
             if len({key for _, key, _ in same}) == 1:
                 continue
-            for place, key, judgement in same:
+            for place, key, judgment in same:
                 others = list({k: other for _, k, other in same if k != key}.values())
                 for check in self._checks:
-                    yield place, check, check.findings_across(judgement, others)
+                    yield place, check, check.findings_across(judgment, others)

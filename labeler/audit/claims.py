@@ -1,4 +1,4 @@
-"""Checks of claims, where a label has them, against each other, their sentences and the texts."""
+"""Checks of claims against each other, their sentences and the texts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from labeler.sentences.example import Sentence
 from labeler.sentences.statements import Claim, read_claim
 
 FEWEST_WORDS = 2
-"""Words that a claim must have to be looked for in its sentence."""
+"""Words below which a claim is not compared with its sentence."""
 
 
 def _claims(subject: Subject) -> tuple[ResponseClaim, ...]:
@@ -47,7 +47,7 @@ def _has_claims(subject: Subject) -> bool:
     weight=0.3,
 )
 def claim_both_ways(subject: Subject) -> Iterator[Found]:
-    """Look for keys on the side that the verdict denies, or for the same key on both."""
+    """Find keys that contradict the verdict, or that are on both sides."""
     for claim in _claims(subject):
         supporting = claim.supporting_sentence_keys
         against = claim.contradicting_sentence_keys
@@ -79,7 +79,7 @@ def claim_both_ways(subject: Subject) -> Iterator[Found]:
     applies=_has_claims,
 )
 def claims_against_sentence(subject: Subject) -> Iterator[Found]:
-    """Look at each sentence that makes claims."""
+    """Compare verdicts on sentences with those on their claims."""
     verdicts = _verdicts(subject)
     for entry in subject.judged:
         of_claims = verdicts.get(entry.response_sentence_key)
@@ -110,11 +110,10 @@ def _verdicts(subject: Subject) -> dict[str, set[str]]:
     weight=0.1,
 )
 def claim_support_not_listed(subject: Subject) -> Iterator[Found]:
-    """Look at the sentences that are called supported."""
+    """Find claims' support outside the list of their supported sentence."""
     listed = {
         entry.response_sentence_key: set(entry.supporting_sentence_keys)
-        for entry in subject.judged
-        if entry.fully_supported
+        for entry in subject.supported
     }
     missing: defaultdict[str, set[str]] = defaultdict(set)
     for claim in _claims(subject):
@@ -138,7 +137,7 @@ def claim_support_not_listed(subject: Subject) -> Iterator[Found]:
     weight=0.1,
 )
 def claim_repeated(subject: Subject) -> Iterator[Found]:
-    """Look for the same words under the same sentence."""
+    """Find claims of one sentence with the same words."""
     counts = Counter(
         (claim.response_sentence_key, " ".join(claim.claim.casefold().split()))
         for claim in _claims(subject)
@@ -159,7 +158,7 @@ def claim_repeated(subject: Subject) -> Iterator[Found]:
     applies=_has_claims,
 )
 def claims_outnumber_words(subject: Subject) -> Iterator[Found]:
-    """Look at each sentence that makes claims."""
+    """Compare the number of claims with the number of content words."""
     counts = Counter(claim.response_sentence_key for claim in _claims(subject))
     for key, count in counts.items():
         words = len(subject.claims[key].content) if key in subject.claims else 0
@@ -175,7 +174,7 @@ def claims_outnumber_words(subject: Subject) -> Iterator[Found]:
     applies=_has_claims,
 )
 def claim_shares_no_word(subject: Subject) -> Iterator[Found]:
-    """Look where both have words of content."""
+    """Compare claims and sentences with content words."""
     for claim in _claims(subject):
         key = claim.response_sentence_key
         said = _read(claim.claim)
@@ -197,7 +196,7 @@ def claim_shares_no_word(subject: Subject) -> Iterator[Found]:
     applies=lambda subject: bool(_reference_claims(subject)),
 )
 def reference_claim_not_in_response(subject: Subject) -> Iterator[Found]:
-    """Look at the claims that the response is said to make."""
+    """Compare reference claims found in the response with its words."""
     said = {word for claim in subject.claims.values() for word in claim.content}
     for claim in _reference_claims(subject):
         words = _read(claim.claim).words

@@ -1,16 +1,16 @@
-"""Checks of a label against itself: verdicts and lists of keys that cannot all be right."""
+"""Checks of a label against itself: verdicts and lists of keys that contradict each other."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from labeler.audit.registry import Found, check
+from labeler.audit.registry import Found, check, name_some
 from labeler.audit.subject import Subject
 
 FEWEST_JUDGED = 3
-"""Response sentences from which it is worth a word that one alone is not supported."""
+"""Response sentences from which a single unsupported one is noted."""
 FEWEST_SENTENCES = 5
-"""Document sentences below which it is nothing odd that all of them are relevant."""
+"""Document sentences below which it is normal that all are relevant."""
 
 
 def _has_verdicts(subject: Subject) -> bool:
@@ -18,7 +18,7 @@ def _has_verdicts(subject: Subject) -> bool:
 
 
 def _share(count: int, whole: str) -> str:
-    """``1 of 3 sentences is``, ``2 of 3 sentences are``."""
+    """Return ``1 of 3 sentences is``, ``2 of 3 sentences are``."""
     return f"{count} {whole} {'is' if count == 1 else 'are'}"
 
 
@@ -37,10 +37,8 @@ def _names_support(subject: Subject) -> bool:
     applies=_has_verdicts,
 )
 def overall_against_sentences(subject: Subject) -> Iterator[Found]:
-    """Look in both directions."""
-    unsupported = subject.in_order(
-        entry.response_sentence_key for entry in subject.judged if not entry.fully_supported
-    )
+    """Compare the overall verdict with those on the sentences."""
+    unsupported = subject.in_order(entry.response_sentence_key for entry in subject.unsupported)
     if subject.label.overall_supported and unsupported:
         counted = _share(len(unsupported), f"of its {len(subject.judged)} sentences")
         yield Found(f"Supported as a whole, but {counted} not.", unsupported)
@@ -60,12 +58,12 @@ def overall_against_sentences(subject: Subject) -> Iterator[Found]:
     weight=0.25,
 )
 def verdict_hangs_on_one(subject: Subject) -> Iterator[Found]:
-    """Look where the whole is called unsupported."""
-    unsupported = [e.response_sentence_key for e in subject.judged if not e.fully_supported]
+    """Examine responses judged unsupported as a whole."""
+    unsupported = tuple(entry.response_sentence_key for entry in subject.unsupported)
     if len(unsupported) == 1 and not subject.label.overall_supported:
         yield Found(
             f"Of its {len(subject.judged)} sentences, only this one is not supported.",
-            tuple(unsupported),
+            unsupported,
         )
 
 
@@ -80,9 +78,9 @@ def verdict_hangs_on_one(subject: Subject) -> Iterator[Found]:
     applies=_names_support,
 )
 def support_not_utilized(subject: Subject) -> Iterator[Found]:
-    """Look for keys of support outside the utilized list."""
+    """Find support outside the utilized list."""
     unused = subject.supporting - subject.utilized
-    # Where nothing is utilized at all, another check says so.
+    # An empty utilized list is a finding of another check.
     if unused and subject.utilized:
         yield Found(
             "Named as support, but not in the list of utilized sentences.",
@@ -101,7 +99,7 @@ def support_not_utilized(subject: Subject) -> Iterator[Found]:
     applies=_names_support,
 )
 def utilized_nothing(subject: Subject) -> Iterator[Found]:
-    """Look for an empty list beside named support."""
+    """Find an empty utilized list with document support."""
     if not subject.utilized:
         yield Found(
             "Nothing is utilized, but document sentences support the response.",
@@ -121,7 +119,7 @@ def utilized_nothing(subject: Subject) -> Iterator[Found]:
     weight=0.1,
 )
 def utilized_not_relevant(subject: Subject) -> Iterator[Found]:
-    """Look for utilized keys outside the relevant list."""
+    """Find utilized keys outside the relevant list."""
     unasked = subject.utilized - subject.relevant
     if unasked and subject.relevant:
         counted = _share(len(unasked), f"of {len(subject.utilized)} utilized sentences")
@@ -140,7 +138,7 @@ def utilized_not_relevant(subject: Subject) -> Iterator[Found]:
     weight=0.3,
 )
 def relevant_nothing(subject: Subject) -> Iterator[Found]:
-    """Look for an empty list beside use or support."""
+    """Find an empty relevant list with use or support."""
     if not subject.relevant:
         yield Found(
             "Nothing is relevant, but document sentences are utilized or support the response.",
@@ -159,7 +157,7 @@ def relevant_nothing(subject: Subject) -> Iterator[Found]:
     applies=lambda subject: len(subject.documents) >= FEWEST_SENTENCES,
 )
 def relevant_everything(subject: Subject) -> Iterator[Found]:
-    """Look for a list that holds all."""
+    """Find a relevant list of all document sentences."""
     if subject.relevant.issuperset(subject.documents):
         yield Found(f"All {len(subject.documents)} document sentences are called relevant.")
 
@@ -172,15 +170,15 @@ def relevant_everything(subject: Subject) -> Iterator[Found]:
         "A sentence that is not fully supported has no supporting sentences in this schema: the "
         "judge may have meant partial support, or the wrong verdict."
     ),
-    applies=lambda subject: any(not entry.fully_supported for entry in subject.judged),
+    applies=lambda subject: bool(subject.unsupported),
 )
 def unsupported_with_keys(subject: Subject) -> Iterator[Found]:
-    """Look sentence by sentence."""
-    for entry in subject.judged:
-        if not entry.fully_supported and entry.supporting_sentence_keys:
+    """Examine unsupported sentences."""
+    for entry in subject.unsupported:
+        if entry.supporting_sentence_keys:
             yield Found(
                 "Called not supported, but with "
-                f"{_listed(entry.supporting_sentence_keys)} as support.",
+                f"{name_some(entry.supporting_sentence_keys)} as support.",
                 (entry.response_sentence_key, *subject.named(entry)),
             )
 
@@ -193,29 +191,23 @@ def unsupported_with_keys(subject: Subject) -> Iterator[Found]:
         "A string such as 'general' stands for sentences that need no document; where it carries "
         "most of a response of three sentences or more, nothing was checked."
     ),
-    applies=lambda subject: subject.supported_count >= FEWEST_SUPPORTED,
+    applies=lambda subject: len(subject.supported) >= FEWEST_SUPPORTED,
     weight=0.1,
 )
 def special_strings_only(subject: Subject) -> Iterator[Found]:
-    """Look for more than half of the supported sentences."""
+    """Find special strings as the only support of most supported sentences."""
     special = [
         entry.response_sentence_key
-        for entry in subject.judged
-        if entry.fully_supported and entry.supporting_sentence_keys and not subject.named(entry)
+        for entry in subject.supported
+        if entry.supporting_sentence_keys and not subject.named(entry)
     ]
-    if 2 * len(special) > subject.supported_count:
+    if 2 * len(special) > len(subject.supported):
         yield Found(
-            f"{len(special)} of {subject.supported_count} supported sentences name no document "
+            f"{len(special)} of {len(subject.supported)} supported sentences name no document "
             "sentence as support.",
             subject.in_order(special),
         )
 
 
 FEWEST_SUPPORTED = 3
-"""Supported sentences below which special strings may well be right for most of them."""
-MOST_LISTED = 6
-
-
-def _listed(keys: tuple[str, ...]) -> str:
-    more = f" and {len(keys) - MOST_LISTED} more" if len(keys) > MOST_LISTED else ""
-    return f"{', '.join(keys[:MOST_LISTED])}{more}"
+"""Supported sentences below which special strings may be right for most of them."""

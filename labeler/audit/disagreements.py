@@ -1,15 +1,15 @@
-"""Checks across judgements of the very same sentences: other trials, judges or prompts."""
+"""Checks across judgments of the same sentences by other trials, judges or prompts."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from labeler.audit.registry import Found, repeat_check
+from labeler.audit.registry import Found, name_some, repeat_check
 from labeler.audit.subject import Judgment
 from labeler.labels.answers import in_order
 
-MOST_LISTED = 4
+_MOST_SHARES = 4
 
 
 @repeat_check(
@@ -21,13 +21,13 @@ MOST_LISTED = 4
         "coin's toss away from the other verdict."
     ),
 )
-def overall_flips(judgement: Judgment, others: Sequence[Judgment]) -> Iterator[Found]:
-    """Look at the overall verdicts."""
-    verdicts = [each.overall for each in (judgement, *others)]
+def overall_flips(judgment: Judgment, others: Sequence[Judgment]) -> Iterator[Found]:
+    """Compare the overall verdicts."""
+    verdicts = [each.overall for each in (judgment, *others)]
     if len(set(verdicts)) > 1:
         yield Found(
             f"Called supported as a whole by {sum(verdicts)} of {len(verdicts)} judgements"
-            f"{_made_by(judgement, others)}."
+            f"{_made_by(judgment, others)}."
         )
 
 
@@ -37,16 +37,17 @@ def overall_flips(judgement: Judgment, others: Sequence[Judgment]) -> Iterator[F
     title="Judgements differ on the support of a sentence",
     why="The same sentences were judged several times, and these verdicts came out both ways.",
 )
-def support_flips(judgement: Judgment, others: Sequence[Judgment]) -> Iterator[Found]:
-    """Look at each response sentence that several have a verdict on."""
-    all_of_them = (judgement, *others)
+def support_flips(judgment: Judgment, others: Sequence[Judgment]) -> Iterator[Found]:
+    """Compare the verdicts on each response sentence."""
+    all_of_them = (judgment, *others)
     yes = Counter(key for each in all_of_them for key in each.supported)
     judged = Counter(key for each in all_of_them for key in each.judged)
     flipped = [key for key in in_order(judged) if 0 < yes[key] < judged[key]]
     if flipped:
         shares = [f"{key} by {yes[key]} of {judged[key]}" for key in flipped]
         yield Found(
-            f"Called supported: {_listed(shares)} judgements{_made_by(judgement, others)}.",
+            f"Called supported: {name_some(shares, _MOST_SHARES)} judgements"
+            f"{_made_by(judgment, others)}.",
             tuple(flipped),
         )
 
@@ -60,9 +61,9 @@ def support_flips(judgement: Judgment, others: Sequence[Judgment]) -> Iterator[F
         "only; relevance, utilization and completeness move with them."
     ),
 )
-def selection_flips(judgement: Judgment, others: Sequence[Judgment]) -> Iterator[Found]:
-    """Look at both lists of document sentences."""
-    all_of_them = (judgement, *others)
+def selection_flips(judgment: Judgment, others: Sequence[Judgment]) -> Iterator[Found]:
+    """Compare both lists of document sentences."""
+    all_of_them = (judgment, *others)
     total = len(all_of_them)
     lists = {
         "relevant": [each.relevant for each in all_of_them],
@@ -74,15 +75,15 @@ def selection_flips(judgement: Judgment, others: Sequence[Judgment]) -> Iterator
         if flipped:
             shares = [f"{key} by {chosen[key]}" for key in flipped]
             yield Found(
-                f"Called {name}: {_listed(shares)} of {total} judgements"
-                f"{_made_by(judgement, others)}.",
+                f"Called {name}: {name_some(shares, _MOST_SHARES)} of {total} judgements"
+                f"{_made_by(judgment, others)}.",
                 tuple(flipped),
             )
 
 
-def _made_by(judgement: Judgment, others: Sequence[Judgment]) -> str:
-    """What differs between the judgements besides the outcome."""
-    made = [each.signature for each in (judgement, *others)]
+def _made_by(judgment: Judgment, others: Sequence[Judgment]) -> str:
+    """Return the differences in configuration between the judgments."""
+    made = [each.signature for each in (judgment, *others)]
     facts: dict[str, set[object]] = {
         "judge": {(signature.judge, signature.model) for signature in made},
         "prompt": {str(signature.prompt) for signature in made},
@@ -90,8 +91,3 @@ def _made_by(judgement: Judgment, others: Sequence[Judgment]) -> str:
     }
     differing = [name for name, values in facts.items() if len(values) > 1]
     return f" (other {' and '.join(differing)})" if differing else ""
-
-
-def _listed(texts: Sequence[str]) -> str:
-    more = f" and {len(texts) - MOST_LISTED} more" if len(texts) > MOST_LISTED else ""
-    return f"{', '.join(texts[:MOST_LISTED])}{more}"

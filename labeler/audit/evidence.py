@@ -1,8 +1,7 @@
-"""Checks of a label against the texts: what a sentence and its support have in common.
+"""Checks of a label against the texts: words and numbers that a sentence shares with its support.
 
-They know words, numbers and negations, not meanings: English endings, other alphabets by whole
-words. A sentence about what the documents do not say, one that leads up to a list, and one without
-a word of its own are nothing to look at.
+They compare words, numbers and negations, not meanings, with English stemming. They skip sentences
+about what the documents do not say, introductions to lists, and sentences without content words.
 """
 
 from __future__ import annotations
@@ -18,13 +17,13 @@ from labeler.sentences.statements import Claim
 from labeler.sentences.words import SCAFFOLD, STOP_WORDS, negations
 
 SAME = 0.8
-"""Share of the words of two sentences, each way, from which they say the same."""
+"""Share of common words, in both directions, from which two sentences say the same."""
 STATED = 0.95
-"""Share of a sentence's words from which a document sentence holds it."""
+"""Share of a sentence's words from which a document sentence states it."""
 FEWEST_SHARED = 2
-"""Words below which a sentence says too little to share any."""
+"""Words below which a sentence need not share any."""
 FEWEST_WORDS = 4
-"""Words below which sentences are too short to be compared by their share of words."""
+"""Words below which sentences are too short for shares of words."""
 QUOTED = 5
 
 
@@ -47,7 +46,7 @@ def _has_figures(subject: Subject) -> bool:
     applies=lambda subject: bool(subject.checkable) and _one_language(subject),
 )
 def support_shares_no_word(subject: Subject) -> Iterator[Found]:
-    """Look at each sentence beside all that it names."""
+    """Compare each sentence with all of its support."""
     for entry, claim in subject.checkable:
         named = subject.named(entry)
         have = {word for key in named for word in subject.words(key)}
@@ -59,12 +58,12 @@ def support_shares_no_word(subject: Subject) -> Iterator[Found]:
 
 
 def _one_language(subject: Subject) -> bool:
-    """Whether the response has words of the documents at all, or may be in another language."""
+    """Return False if the response shares no word with the documents: another language."""
     return any(claim.words & subject.everywhere for claim in subject.claims.values())
 
 
 def _akin(words: Iterable[str], have: set[str]) -> bool:
-    """Whether one of the words is there, or one that begins alike ("activat", "activation")."""
+    """Return True if a word, or its first letters ("activat", "activation"), is in the set."""
     begins = {word[:_BEGINNING] for word in have if len(word) >= _BEGINNING}
     return any(word in have or word[:_BEGINNING] in begins for word in words)
 
@@ -83,7 +82,7 @@ _BEGINNING = 4
     applies=_has_figures,
 )
 def number_in_no_document(subject: Subject) -> Iterator[Found]:
-    """Look for each number among all documents and in the question."""
+    """Find numbers that neither the documents nor the question contain."""
     known = subject.figures(*subject.documents) | subject.asked_figures
     for entry, claim in subject.checkable:
         strange = _missing(entry, claim, known)
@@ -103,7 +102,7 @@ def number_in_no_document(subject: Subject) -> Iterator[Found]:
     weight=0.15,
 )
 def number_not_in_support(subject: Subject) -> Iterator[Found]:
-    """Look for each number among the named sentences and in the question."""
+    """Find numbers of other document sentences that neither support nor question contain."""
     everywhere = subject.figures(*subject.documents)
     for entry, claim in subject.checkable:
         named = subject.named(entry)
@@ -120,7 +119,7 @@ def number_not_in_support(subject: Subject) -> Iterator[Found]:
 
 
 def _missing(entry: SentenceSupport, claim: Claim, known: set[str]) -> list[str]:
-    """The numbers of a sentence that are not known, as written; none where it was calculated."""
+    """Return the unknown numbers of a sentence, as written; none if it was calculated."""
     if "numerical_reasoning" in entry.supporting_sentence_keys:
         return []
     figures = claimed_figures(claim.text)
@@ -146,7 +145,7 @@ _DIGITS = 24
     applies=_has_checkable,
 )
 def negation_mismatch(subject: Subject) -> Iterator[Found]:
-    """Look where one sentence alone is named."""
+    """Compare sentences with their only support."""
     for entry, claim in subject.checkable:
         named = subject.named(entry)
         if len(named) > 1 or len(claim.words) < FEWEST_WORDS:
@@ -160,7 +159,7 @@ def negation_mismatch(subject: Subject) -> Iterator[Found]:
 
 
 def _opposed(one: Sequence[str], other: Sequence[str]) -> bool:
-    """Whether one sentence alone negates, what the other asserts, and neither is conditional."""
+    """Return True if one sentence negates what the other asserts, and neither is conditional."""
     if _denies(one) == _denies(other) or _CONDITIONS.intersection((*one, *other)):
         return False
     return bool(_denied(one).intersection(other) or _denied(other).intersection(one))
@@ -171,7 +170,7 @@ _NEGATORS = frozenset(["not", "never", "cannot", "no"])
 
 
 def _denied(sequence: Sequence[str]) -> set[str]:
-    """The first word of content after each negator; a "no" that opens a text answers a question."""
+    """Return the first content word after each negator, except for "no" as an answer."""
     found: set[str] = set()
     for place, word in enumerate(sequence):
         if not place and word == "no":
@@ -205,15 +204,13 @@ def _denies(sequence: Sequence[str]) -> bool:
     why=(
         "A document sentence holds nearly every word of it: the judge may have overlooked that one."
     ),
-    applies=lambda subject: any(not entry.fully_supported for entry in subject.judged),
+    applies=lambda subject: bool(subject.unsupported),
 )
 def unsupported_but_stated(subject: Subject) -> Iterator[Found]:
-    """Look through all document sentences."""
-    for entry in subject.judged:
+    """Compare unsupported sentences with all document sentences."""
+    for entry in subject.unsupported:
         claim = subject.claims.get(entry.response_sentence_key)
-        if claim is None or entry.fully_supported or len(claim.words) < FEWEST_WORDS:
-            continue
-        if claim.is_meta or claim.introduces:
+        if claim is None or len(claim.words) < FEWEST_WORDS or claim.is_meta or claim.introduces:
             continue
         stating = [key for key in subject.documents if _states(subject.words(key), claim)]
         if stating:
@@ -224,13 +221,13 @@ def unsupported_but_stated(subject: Subject) -> Iterator[Found]:
 
 
 MOST_STATING = 3
-"""Document sentences that a finding names at most."""
+"""Maximum number of document sentences in a finding."""
 
 
 def _states(sequence: list[str], claim: Claim) -> bool:
     if len(claim.words.intersection(sequence)) < STATED * len(claim.words):
         return False
-    # The words of a long sentence may be those of a short one by chance: they stand side by side.
+    # A long sentence may contain the words of a short one by chance, but hardly in sequence.
     pairs = set(pairwise(claim.sequence))
     if 2 * len(pairs.intersection(pairwise(sequence))) < len(pairs):
         return False

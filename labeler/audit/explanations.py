@@ -1,7 +1,8 @@
-"""Checks of what a judge wrote against what it decided.
+"""Checks of a judge's explanations against its verdicts.
 
-Explanations come from a model that read strangers' texts: what they say is held against the label,
-never followed. Stances are read in English only; see :mod:`labeler.audit.stances`.
+Explanations are untrusted: the model that wrote them read third parties' texts. They are compared
+with the label, never followed. Stances are recognized in English only; see
+:mod:`labeler.audit.stances`.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from labeler.audit.mentions import named_keys, unknown_keys
-from labeler.audit.registry import Found, check
+from labeler.audit.registry import Found, check, name_some
 from labeler.audit.stances import LONGEST, affirms, calls_wrong, denies
 from labeler.audit.subject import Subject
 from labeler.labels.answers import SentenceSupport
@@ -19,24 +20,15 @@ from labeler.sentences.characters import visible
 from labeler.sentences.words import negations, surface_words
 
 FEWEST_COPIES = 3
-"""Sentences of one explanation from which it is called copied."""
-MOST_LISTED = 6
+"""Sentences with equal explanations from which they count as copied."""
 
 
 def _has_verdicts(subject: Subject) -> bool:
     return bool(subject.judged)
 
 
-def _has_supported(subject: Subject) -> bool:
-    return any(entry.fully_supported for entry in subject.judged)
-
-
-def _has_unsupported(subject: Subject) -> bool:
-    return any(not entry.fully_supported for entry in subject.judged)
-
-
-def _speaks_of_silence(subject: Subject, entry: SentenceSupport) -> bool:
-    """Whether a response sentence itself denies: then a denial in its explanation is no verdict."""
+def _denies_itself(subject: Subject, entry: SentenceSupport) -> bool:
+    """Return True if a response sentence itself denies; its explanation may then deny too."""
     claim = subject.claims.get(entry.response_sentence_key)
     return claim is None or claim.is_meta or bool(negations(claim.sequence))
 
@@ -49,14 +41,14 @@ def _speaks_of_silence(subject: Subject, entry: SentenceSupport) -> bool:
         "The flag is true where every claim is supported, and the explanation ends by saying that "
         "something is not, or only in part; the explanation is mostly the better witness."
     ),
-    applies=_has_supported,
+    applies=lambda subject: bool(subject.supported),
 )
 def explanation_denies(subject: Subject) -> Iterator[Found]:
-    """Look at supported sentences."""
-    for entry in subject.judged:
-        if not entry.fully_supported or _speaks_of_silence(subject, entry):
+    """Find explanations of supported sentences that deny support."""
+    for entry in subject.supported:
+        if _denies_itself(subject, entry):
             continue
-        # What a special string stands for needs no document, and explanations say just that.
+        # Explanations of special strings rightly say that no document supports the sentence.
         denied = (
             denies(entry.explanation) if subject.named(entry) else calls_wrong(entry.explanation)
         )
@@ -75,12 +67,12 @@ def explanation_denies(subject: Subject) -> Iterator[Found]:
         "The flag is false, and the explanation says without reserve that documents support the "
         "sentence: one of the two is a slip."
     ),
-    applies=_has_unsupported,
+    applies=lambda subject: bool(subject.unsupported),
 )
 def explanation_affirms(subject: Subject) -> Iterator[Found]:
-    """Look at unsupported sentences."""
-    for entry in subject.judged:
-        if not entry.fully_supported and affirms(entry.explanation):
+    """Find explanations of unsupported sentences that affirm support."""
+    for entry in subject.unsupported:
+        if affirms(entry.explanation):
             yield Found(
                 "Called not supported, but the explanation says that it is.",
                 (entry.response_sentence_key,),
@@ -98,7 +90,7 @@ def explanation_affirms(subject: Subject) -> Iterator[Found]:
     applies=lambda subject: bool(subject.label.overall_supported_explanation.strip()),
 )
 def overall_explanation_against_verdict(subject: Subject) -> Iterator[Found]:
-    """Look in both directions; a response that speaks of what documents do not say is left out."""
+    """Compare both; skip responses about what the documents do not say."""
     label = subject.label
     said = label.overall_supported_explanation
     silent = any(claim.is_meta for claim in subject.claims.values())
@@ -106,6 +98,18 @@ def overall_explanation_against_verdict(subject: Subject) -> Iterator[Found]:
         yield Found("Called supported as a whole, but the explanation says that part of it is not.")
     if not label.overall_supported and affirms(said):
         yield Found("Called unsupported as a whole, but the explanation says that it is supported.")
+
+
+def _explained_keys(subject: Subject, entry: SentenceSupport) -> set[str]:
+    """Return the document sentences in the explanation of a sentence with document support."""
+    if not entry.fully_supported or not subject.named(entry):
+        return set()
+    sentence = subject.texts.get(entry.response_sentence_key, "")
+    return named_keys(entry.explanation[:LONGEST], subject.document_set, sentence)
+
+
+def _explains_by_keys(subject: Subject) -> bool:
+    return any(_explained_keys(subject, entry) for entry in subject.judged)
 
 
 @check(
@@ -116,16 +120,16 @@ def overall_explanation_against_verdict(subject: Subject) -> Iterator[Found]:
         "The explanation rests on other document sentences than the list beside it; metrics count "
         "the list."
     ),
-    applies=lambda subject: any(_named_beside(subject, e) for e in subject.judged),
+    applies=_explains_by_keys,
 )
 def explanation_names_other_keys(subject: Subject) -> Iterator[Found]:
-    """Look where an explanation names sentences, and the list does too."""
+    """Find explanations that name none of the listed sentences."""
     for entry in subject.judged:
-        said = _named_beside(subject, entry)
+        said = _explained_keys(subject, entry)
         if said and said.isdisjoint(subject.named(entry)):
             keys = subject.in_order(said)
             yield Found(
-                f"The explanation names {_listed(keys)} and none of the sentences listed as "
+                f"The explanation names {name_some(keys)} and none of the sentences listed as "
                 "support.",
                 (entry.response_sentence_key, *subject.in_order((*said, *subject.named(entry)))),
             )
@@ -139,26 +143,18 @@ def explanation_names_other_keys(subject: Subject) -> Iterator[Found]:
         "Besides some that are listed, the explanation names others: the list may be short, and "
         "utilization with it."
     ),
-    applies=lambda subject: any(_named_beside(subject, e) for e in subject.judged),
+    applies=_explains_by_keys,
 )
 def explanation_names_more_keys(subject: Subject) -> Iterator[Found]:
-    """Look where some are the same."""
+    """Find explanations that name listed sentences and others."""
     for entry in subject.judged:
-        said = _named_beside(subject, entry)
+        said = _explained_keys(subject, entry)
         more = subject.in_order(said.difference(subject.named(entry)))
         if more and not said.isdisjoint(subject.named(entry)):
             yield Found(
-                f"The explanation names {_listed(more)} too, which the list does not.",
+                f"The explanation names {name_some(more)} too, which the list does not.",
                 (entry.response_sentence_key, *more),
             )
-
-
-def _named_beside(subject: Subject, entry: SentenceSupport) -> set[str]:
-    """What an explanation names where a list of document sentences stands beside it."""
-    if not entry.fully_supported or not subject.named(entry):
-        return set()
-    sentence = subject.texts.get(entry.response_sentence_key, "")
-    return named_keys(entry.explanation[:LONGEST], subject.document_set, sentence)
 
 
 @check(
@@ -169,19 +165,14 @@ def _named_beside(subject: Subject, entry: SentenceSupport) -> set[str]:
     applies=_has_verdicts,
 )
 def explanation_names_unknown_key(subject: Subject) -> Iterator[Found]:
-    """Look at the explanation of each sentence."""
+    """Find keys without a sentence."""
     for entry in subject.judged:
         strange = unknown_keys(entry.explanation[:LONGEST], subject.texts)
         if strange:
             yield Found(
-                f"The explanation names {_listed(tuple(strange))}, which is no sentence here.",
+                f"The explanation names {name_some(tuple(strange))}, which is no sentence here.",
                 (entry.response_sentence_key,),
             )
-
-
-def _listed(keys: tuple[str, ...]) -> str:
-    more = f" and {len(keys) - MOST_LISTED} more" if len(keys) > MOST_LISTED else ""
-    return f"{', '.join(keys[:MOST_LISTED])}{more}"
 
 
 @check(
@@ -196,7 +187,7 @@ def _listed(keys: tuple[str, ...]) -> str:
     weight=0.1,
 )
 def explanation_copied(subject: Subject) -> Iterator[Found]:
-    """Look for the same words beside different lists of document sentences."""
+    """Find equal explanations of sentences with different support."""
     for entries in _by_words(subject).values():
         lists = {frozenset(subject.named(entry)) for entry in entries if subject.named(entry)}
         if len(entries) >= FEWEST_COPIES and len(lists) > 1:
@@ -211,11 +202,11 @@ def explanation_copied(subject: Subject) -> Iterator[Found]:
     severity="contradiction",
     title="One explanation for yes and no",
     why="The same words stand beside a supported sentence and an unsupported one.",
-    applies=lambda subject: _has_supported(subject) and _has_unsupported(subject),
+    applies=lambda subject: bool(subject.supported and subject.unsupported),
     weight=0.3,
 )
 def explanation_for_both_verdicts(subject: Subject) -> Iterator[Found]:
-    """Look for the same words beside different verdicts."""
+    """Find equal explanations of different verdicts."""
     for entries in _by_words(subject).values():
         if len({entry.fully_supported for entry in entries}) > 1:
             yield Found(
@@ -225,7 +216,7 @@ def explanation_for_both_verdicts(subject: Subject) -> Iterator[Found]:
 
 
 def _by_words(subject: Subject) -> dict[str, list[SentenceSupport]]:
-    """The judged sentences by the words of their explanation; not those without any."""
+    """Group the verdicts by the words of their explanation; skip empty ones."""
     found: defaultdict[str, list[SentenceSupport]] = defaultdict(list)
     for entry in subject.judged:
         words = " ".join(entry.explanation.casefold().split())
@@ -243,7 +234,7 @@ def _by_words(subject: Subject) -> dict[str, list[SentenceSupport]]:
     weight=0.1,
 )
 def explanation_repeats_sentence(subject: Subject) -> Iterator[Found]:
-    """Look for the words of the sentence and no others."""
+    """Find explanations with the words of the sentence alone."""
     for entry in subject.judged:
         words = surface_words(entry.explanation[:LONGEST])
         text = subject.texts.get(entry.response_sentence_key, "")
@@ -262,7 +253,7 @@ def explanation_repeats_sentence(subject: Subject) -> Iterator[Found]:
     applies=_has_verdicts,
 )
 def explanation_empty(subject: Subject) -> Iterator[Found]:
-    """Look for explanations without a letter or a number."""
+    """Find explanations without a letter or digit."""
     empty = [
         entry.response_sentence_key
         for entry in subject.judged
@@ -292,7 +283,7 @@ _CUES = (
     *("request", "asks", "asked", "as a", "dear", "attention", "note to"),
 )
 _MARKS = ("<", "](", "[", "javascript", "```")
-"""One of these stands in whatever the patterns beside them find; most texts have none."""
+"""Every match of the patterns contains one of these; most texts contain none."""
 _MARKUP = re.compile(
     r"<\s?/?\s?(?:script|img|iframe|a\s|div|span|svg|style|html|body|object|form|input|system|user"
     r"|assistant|instructions?)\b|<\|[^|>]{1,40}\|>|\[/?(?:INST|SYS)\]|!\[[^\]]{0,200}\]\("
@@ -313,7 +304,7 @@ _ADDRESS = re.compile(r"\b(?:https?|ftp)://[^\s<>\"'()\[\]]{3,200}", re.IGNORECA
     weight=0.4,
 )
 def explanation_obeys(subject: Subject) -> Iterator[Found]:
-    """Look at every explanation of the label; an address that the texts hold is none of these."""
+    """Examine every explanation; addresses that the texts contain are allowed."""
     for key, text in _explanations(subject):
         lower = text.lower()
         if any(cue in lower for cue in _CUES) and _ADDRESSES.search(lower):
@@ -336,7 +327,7 @@ def explanation_obeys(subject: Subject) -> Iterator[Found]:
     ),
 )
 def explanation_unsafe_characters(subject: Subject) -> Iterator[Found]:
-    """Look at every explanation of the label."""
+    """Examine every explanation."""
     for key, text in _explanations(subject):
         if text.isprintable() and text.isascii():
             continue
@@ -346,7 +337,7 @@ def explanation_unsafe_characters(subject: Subject) -> Iterator[Found]:
 
 
 def _explanations(subject: Subject) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Every explanation, with the response sentence that it belongs to."""
+    """Yield every explanation with the key of its response sentence, if any."""
     label = subject.label
     yield (), label.relevance_explanation[:LONGEST]
     yield (), label.overall_supported_explanation[:LONGEST]

@@ -1,4 +1,4 @@
-"""Findings as rows of a file: one finding a row, for another program or a spreadsheet."""
+"""Export of findings, one per row, for other programs and spreadsheets."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from labeler.audit.auditing import Audit
 from labeler.audit.registry import Severity
 
 _FORMULA = re.compile(r"[\s\x00\ufeff]*[=+\-@\t\r\uff1d\uff0b\uff0d\uff20]")
-"""How a cell begins that a spreadsheet may take for a formula: full-width signs count as plain
-ones in some, and what stands before them is skipped."""
+"""Start of a cell that a spreadsheet may read as a formula: some skip leading whitespace and treat
+full-width signs as plain ones."""
 
 
 class FindingRow(TypedDict):
@@ -35,11 +35,11 @@ class FindingRow(TypedDict):
 
 
 def finding_rows(audit: Audit, top: int | None = None) -> Iterator[FindingRow]:
-    """Every finding with its record, the most doubtful record first.
+    """Yield every finding with its record, the most suspicious record first.
 
     Args:
-        audit: what was found.
-        top: how many records at most; by default all.
+        audit: the audit.
+        top: maximum number of records; by default all.
     """
     for rank, record in enumerate(audit.ranked(top), start=1):
         for finding in record.findings:
@@ -48,7 +48,7 @@ def finding_rows(audit: Audit, top: int | None = None) -> Iterator[FindingRow]:
                 "key": record.key,
                 "group": record.group,
                 "signature": record.label,
-                "doubt": record.doubt,
+                "doubt": record.suspicion,
                 "rank": rank,
                 "check": finding.check,
                 "severity": finding.severity,
@@ -58,14 +58,14 @@ def finding_rows(audit: Audit, top: int | None = None) -> Iterator[FindingRow]:
 
 
 def cells(row: FindingRow) -> list[str]:
-    """A row as cells of a table, in the order of :class:`FindingRow`; none reads as a formula."""
+    """Return a row as table cells in the order of :class:`FindingRow`, without formulas."""
     texts = {**row, "keys": " ".join(row["keys"]), "group": row["group"] or ""}
     return [escape_formula(str(texts[name])) for name in FindingRow.__annotations__]
 
 
 def escape_formula(cell: str) -> str:
-    """Put an apostrophe before a cell that a spreadsheet may take for a formula.
+    """Prefix a cell that a spreadsheet may read as a formula with an apostrophe.
 
-    :func:`labeler.comparing.human_labels.read_human_labels` takes it off again.
+    :func:`labeler.comparing.human_labels.read_human_labels` removes it.
     """
     return f"'{cell}" if _FORMULA.match(cell) else cell

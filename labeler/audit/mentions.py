@@ -1,4 +1,4 @@
-"""Reads which document sentences and documents an explanation names."""
+"""Recognition of the sentence keys in an explanation."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _APART = re.compile(
     r"(?P<letters>[a-z]{1,2})(?=['\")\],.;:])",
     re.IGNORECASE,
 )
-# What is plainly meant as a key, whether or not there is such a sentence.
+# Keys by their context, known or not.
 _SURELY = re.compile(
     r"(?:\bsentences?\s['\"(\[]?|[\[])(?P<key>\d{1,4}[a-z]{1,3})(?=['\")\],.;: ]|$)", re.IGNORECASE
 )
@@ -32,12 +32,12 @@ _AROUND = ".,;:!?()[]{}'\""
 
 
 def named_keys(explanation: str, known: Collection[str], sentence: str = "") -> set[str]:
-    """The document sentences that an explanation names, as ``0a``, ``[1B]``, ``0b-0e``.
+    """Return the document sentences that an explanation names, as ``0a``, ``[1B]``, ``0b-0e``.
 
     Args:
-        explanation: what a judge wrote.
-        known: keys of the sentences that there are; "4k" and "2nd" mean something else.
-        sentence: what is explained; a word of it is no key: "the 3a protein".
+        explanation: the judge's text.
+        known: keys of the existing sentences, unlike "4k" and "2nd".
+        sentence: the explained sentence; its words are no keys: "the 3a protein".
     """
     found = {m["key"].lower() for m in _MENTION.finditer(explanation)}
     found.update(
@@ -50,13 +50,13 @@ def named_keys(explanation: str, known: Collection[str], sentence: str = "") -> 
 
 
 def unknown_keys(explanation: str, known: Collection[str]) -> list[str]:
-    """What is written like a key where a key is meant, and names no sentence; in order."""
+    """Return keys, recognized by their context, that name no sentence; in order."""
     named = dict.fromkeys(m["key"].lower() for m in _SURELY.finditer(explanation))
     return [key for key in named if key not in known and not _NO_KEY.fullmatch(key)]
 
 
 def _between(first: str, last: str) -> Iterator[str]:
-    """The keys from one to another of the same document."""
+    """Yield the keys of a range within one document."""
     start, end = _parts(first), _parts(last)
     if start[0] == end[0]:
         for sentence in range(start[1], min(end[1], start[1] + LONGEST_RANGE) + 1):
@@ -64,7 +64,7 @@ def _between(first: str, last: str) -> Iterator[str]:
 
 
 LONGEST_RANGE = 200
-"""Sentences that a range names at most."""
+"""Maximum number of sentences in a range."""
 
 
 def _parts(key: str) -> tuple[int, int]:

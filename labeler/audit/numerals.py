@@ -1,8 +1,8 @@
-"""Reads the numbers of a text as values, so that one figure is found in another's spelling.
+"""Normalization of the numbers in a text, so that different spellings compare equal.
 
-``1,000`` is 1000, ``$99K`` is 99000, ``ten`` is 10, ``2.50`` is 2.5. Where a machine cut a text
-into words, the pieces of a number stand apart ("39 6 %", "13, 134"): what they make together is
-known too. Knowing too much costs a finding; knowing too little makes a false one.
+``1,000`` is 1000, ``$99K`` is 99000, ``ten`` is 10, ``2.50`` is 2.5. Tokenized texts split numbers
+("39 6 %", "13, 134"); their combinations are known too. A value too many hides a finding; a value
+too few makes a false one.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ _SCALES = {
     **dict.fromkeys(("b", "bn", "billion"), 10**9),
     "trillion": 10**12,
 }
-# What counts places in a text and claims nothing: "document 2", "step 3", "(4)", "[5]", "6)", "7.".
-_PLACE = re.compile(
+# References and list markers claim nothing: "document 2", "step 3", "(4)", "[5]", "6)", "7.".
+_REFERENCE = re.compile(
     r"(?:\b(?:documents?|docs?|sentences?|passages?|contexts?|steps?|sections?|figures?|fig|tables?"
     r"|chapters?|pages?|parts?|points?|items?|options?|sources?|no|number|paragraphs?|excerpts?"
     r"|titles?)\.?\s{0,3}[#(]?\s{0,3}|#)\d+(?:\s{0,3}(?:,|and|&|-)\s{0,3}\d+){0,9}\w?\b(?![.,]\d)"
@@ -36,7 +36,7 @@ _PLACE = re.compile(
     r"|\b\d{1,2}\)|(?:^|[:;,\n-])\s{0,9}\d{1,2}\.(?=\s|$)|(?<=[.!?:\"])\s{0,9}\d{1,2}\.\s{0,9}$",
     re.IGNORECASE,
 )
-# The same once more in another unit: "160\u00b0F (71\u00b0C)", "180 minutes (3 hours)".
+# A conversion to another unit: "160\u00b0F (71\u00b0C)", "180 minutes (3 hours)".
 _CONVERTED = re.compile(
     r"(?P<kept>\d\s?[\u00b0\u00ba]?\w{1,12}\s?)"
     r"\((?:about\s|approximately\s|around\s|~\s?)?-?\d[\d.,]*\s?[\u00b0\u00ba]?[\w/]{1,12}\)"
@@ -70,13 +70,13 @@ _WORDS = {
 
 
 def claimed_figures(text: str) -> dict[str, str]:
-    """The numbers with which a sentence claims something: as written, and their values."""
-    plain = _CONVERTED.sub(r"\g<kept>", _PLACE.sub(" ", text))
+    """Return the numbers that a sentence claims: as written, and their values."""
+    plain = _CONVERTED.sub(r"\g<kept>", _REFERENCE.sub(" ", text))
     return {match[0].strip(): _value(match) for match in _FIGURE.finditer(plain)}
 
 
 def known_figures(text: str) -> set[str]:
-    """The values that a text may be said to hold, in whatever spelling."""
+    """Return the values of all numbers in a text, in any spelling."""
     known: set[str] = set()
     for match in _FIGURE.finditer(text):
         known.update((_plain(match["digits"]), _value(match)))
@@ -92,7 +92,7 @@ def known_figures(text: str) -> set[str]:
 
 
 def is_known(value: str, known: set[str]) -> bool:
-    """Whether a value is among others, or is one of them rounded to a whole number."""
+    """Return True if a value is known, or is a known value rounded to an integer."""
     if value in known:
         return True
     return "." not in value and any(_rounds(other, value) for other in known if "." in other)
@@ -105,7 +105,7 @@ def _value(match: re.Match[str]) -> str:
 
 
 def _plain(digits: str) -> str:
-    """A number in one spelling; what has several points, as a version has, stays as it is."""
+    """Return the normalized spelling of a number; versions with several points stay unchanged."""
     digits = re.sub(r",(?=\d{3}(?!\d))", "", digits).replace(",", ".")
     return _text(Decimal(digits)) if digits.count(".") <= 1 else digits
 
@@ -116,14 +116,14 @@ def _text(value: Decimal) -> str:
 
 
 def _joined(before: str, after: str) -> Iterator[str]:
-    """What two pieces of a number make together."""
+    """Yield the combinations of two pieces of a number."""
     if before.isdigit() and after.isdigit():
         yield _plain(before + after)
         yield _plain(f"{before}.{after}")
 
 
 def _hundredfold(known: set[str]) -> set[str]:
-    """Shares as percentages, and pounds as pence."""
+    """Return shares as percentages, and pounds as pence."""
     return {_text(Decimal(v) * 100) for v in known if v.startswith("0.") and v.count(".") == 1}
 
 

@@ -1,4 +1,4 @@
-"""Checks of how an answer became the label: what was mended, kept as it was, or overruled."""
+"""Checks of how an answer became a label: contract violations, repairs, re-asks, and scores."""
 
 from __future__ import annotations
 
@@ -9,8 +9,12 @@ from labeler.audit.registry import Found, check
 from labeler.audit.subject import Subject
 from labeler.labels.non_answers import OVERRULED
 
+MARGIN = 0.1
+"""Relative distance to the threshold within which a score is undecided."""
+HALF = 0.5
+"""Default threshold: of shares of votes, and of judges without a threshold of their own."""
 LEFT_OPEN = "fully_supported_null"
-"""Counts verdicts that the source left open and the importer read off the supporting keys."""
+"""Count of verdicts that were null in the source and derived from the supporting keys."""
 
 
 @check(
@@ -23,7 +27,7 @@ LEFT_OPEN = "fully_supported_null"
     ),
 )
 def contract_broken(subject: Subject) -> Iterator[Found]:
-    """Look at what an importer kept."""
+    """Report contract violations that an importer kept."""
     broken: Counter[str] = Counter(violation.kind for violation in subject.record.violations)
     if broken:
         keys = (key for violation in subject.record.violations for key in violation.keys)
@@ -38,7 +42,7 @@ def contract_broken(subject: Subject) -> Iterator[Found]:
     why="The judge wrote keys in another spelling, or twice; many repairs: a careless model.",
 )
 def answer_repaired(subject: Subject) -> Iterator[Found]:
-    """Look at the counts of trivial repairs."""
+    """Report trivial repairs."""
     repairs = {
         name: count
         for name, count in subject.record.normalised.items()
@@ -58,7 +62,7 @@ def answer_repaired(subject: Subject) -> Iterator[Found]:
     ),
 )
 def verdict_left_open(subject: Subject) -> Iterator[Found]:
-    """Look at the count of verdicts that were read off the keys."""
+    """Report verdicts that were derived from the keys."""
     count = subject.record.normalised.get(LEFT_OPEN, 0)
     if count:
         yield Found(
@@ -78,7 +82,7 @@ def verdict_left_open(subject: Subject) -> Iterator[Found]:
     weight=0.1,
 )
 def answer_overruled(subject: Subject) -> Iterator[Found]:
-    """Look at the counts of overruled verdicts."""
+    """Report overruled verdicts."""
     normalised = subject.record.normalised
     overruled = {name: n for name, n in sorted(normalised.items()) if name in OVERRULED}
     if overruled:
@@ -92,7 +96,7 @@ def answer_overruled(subject: Subject) -> Iterator[Found]:
     why="The first answer broke the contract; what a model mends in haste is less sure.",
 )
 def answer_reasked(subject: Subject) -> Iterator[Found]:
-    """Look at the facts of the reply."""
+    """Report re-asks."""
     reply = subject.record.reply
     if reply.reasks:
         broken = _counted(reply.broken_contracts)
@@ -100,6 +104,35 @@ def answer_reasked(subject: Subject) -> Iterator[Found]:
             f"Sent back {reply.reasks} time{'s' * (reply.reasks > 1)}"
             f"{f' for {broken}' if broken else ''}."
         )
+
+
+@check(
+    "undecided_score",
+    severity="note",
+    title="A verdict hangs by little",
+    why=(
+        "The score of a sentence lies next to the threshold, or the votes on it were nearly even: "
+        "a little more or less, and the verdict were the other."
+    ),
+    applies=lambda subject: bool(subject.record.scores and subject.record.scores.support),
+    weight=0.2,
+)
+def undecided_score(subject: Subject) -> Iterator[Found]:
+    """Find support scores close to the threshold."""
+    scores = subject.record.scores.support if subject.record.scores else {}
+    threshold = _threshold(subject)
+    near = [k for k, v in scores.items() if abs(v - threshold) <= MARGIN * abs(threshold)]
+    if near:
+        yield Found(
+            f"The support of {len(near)} of {len(scores)} sentences lies within {MARGIN:.0%} of "
+            f"the threshold {threshold:g}.",
+            subject.in_order(near),
+        )
+
+
+def _threshold(subject: Subject) -> float:
+    given = subject.record.signature.sampling.get("support_threshold", HALF)
+    return float(given) if isinstance(given, int | float) else HALF
 
 
 def _counted(counts: Mapping[str, int]) -> str:

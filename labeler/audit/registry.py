@@ -1,4 +1,4 @@
-"""What a finding and a check are, and the catalog that every list of checks is read from."""
+"""Findings, the ``Check`` class, the decorators that register checks, and their registry."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from labeler.catalog import Catalog
 from labeler.errors import UnknownName, UsageError
 
 Severity = Literal["contradiction", "suspicion", "note"]
-"""``contradiction``: the label says two things that cannot both be true. ``suspicion``: it may
-well be right, but the texts or the explanation speak against it. ``note``: worth knowing."""
+"""``contradiction``: two statements of the label cannot both be true. ``suspicion``: the texts or
+the explanation are evidence against the label. ``note``: worth knowing."""
 
 WEIGHTS: dict[Severity, float] = {"contradiction": 0.5, "suspicion": 0.25, "note": 0.05}
-"""How much one finding of a severity adds to the doubt about a record, unless its check says."""
+"""Default weight of a check in the suspicion score, by severity."""
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a check saw in one record.
+    """What a check function yields.
 
     Attributes:
-        message: what is odd, in one sentence for a person; may quote keys, never whole texts.
+        message: the problem in one sentence for a person; may quote keys, never whole texts.
         keys: the sentences concerned, of documents, response or reference, in reading order.
     """
 
@@ -34,12 +34,12 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What a check found in one record.
+    """A finding in one record.
 
     Attributes:
         check: the check's id.
-        severity: how bad it is.
-        message: what is odd, in one sentence.
+        severity: the check's severity.
+        message: the problem in one sentence.
         keys: the sentences concerned, in reading order.
     """
 
@@ -49,7 +49,7 @@ class Finding:
     keys: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
-        """The published form."""
+        """Return the published form."""
         return {
             "check": self.check,
             "severity": self.severity,
@@ -58,15 +58,10 @@ class Finding:
         }
 
 
-Look = Callable[[Subject], Iterable[Found]]
-Applies = Callable[[Subject], bool]
+FindFunction = Callable[[Subject], Iterable[Found]]
+AppliesFunction = Callable[[Subject], bool]
 CompareFunction = Callable[[Judgment, Sequence[Judgment]], Iterable[Found]]
-"""Looks at a judgement beside the others of the very same sentences, never at those alone."""
-
-
-def _are_keys(keys: object) -> bool:
-    """Whether they are keys in a row; a text alone would be read as its letters."""
-    return isinstance(keys, (tuple, list)) and all(isinstance(key, str) for key in keys)
+"""Examines a judgment; the other judgments of the same sentences are for comparison only."""
 
 
 def _always(_: Subject) -> bool:
@@ -83,17 +78,19 @@ def _nothing(_: Subject) -> Iterable[Found]:
 
 @dataclass(frozen=True)
 class Check:
-    """A named, versioned look at one record.
+    """A named, versioned check of one record.
 
     Attributes:
         id: such as ``overall_against_sentences``.
-        version: counts up when it finds other things in any label.
-        severity: of all that it finds.
+        version: increased when its findings change for any label.
+        severity: of all its findings.
         title: what it finds, in a few words.
-        why: one sentence: why that is odd, and what to do about it.
-        look: the function itself; yields what it sees, mostly nothing.
-        applies: whether it has anything to look at in a record: the base of its rate.
-        weight: what a record with such a finding gains in doubt, between 0 and 1.
+        why: one sentence: why this is suspicious, and what to do about it.
+        weight: evidence that a record with such a finding is wrong, between 0 and 1.
+        find: yields what is wrong with a record, mostly nothing.
+        applies: returns True for records that it can examine: the base of its rate.
+        compare: yields what is wrong with one of several judgments of the same sentences; ``None``
+            if it examines single records.
     """
 
     id: str
@@ -101,20 +98,32 @@ class Check:
     severity: Severity
     title: str
     why: str
-    look: Look
-    applies: Applies
     weight: float
+    find: FindFunction = _nothing
+    applies: AppliesFunction = _never
+    compare: CompareFunction | None = None
 
     def findings(self, subject: Subject) -> list[Finding]:
-        """What it finds in a record that it applies to.
+        """Return the findings in a record that the check applies to.
 
         Raises:
-            UsageError: the function gave something else than :class:`Found` values.
+            UsageError: the function returned something else than :class:`Found` values.
         """
-        return self._read(self.look(subject), f"record {subject.record.id!r:.80}")
+        return self._read(self.find(subject), f"record {subject.record.id!r:.80}")
+
+    def findings_across(self, judgment: Judgment, others: Sequence[Judgment]) -> list[Finding]:
+        """Return the findings in a judgment, compared with others of the same sentences.
+
+        Raises:
+            UsageError: the function returned something else than :class:`Found` values.
+        """
+        if self.compare is None:
+            return []
+        where = f"a repeated judgement by {judgment.signature}"
+        return self._read(self.compare(judgment, others), where)
 
     def _read(self, given: object, where: str) -> list[Finding]:
-        """What the function gave, which a third party wrote."""
+        """Validate the result of a function that a third party may have written."""
         if not isinstance(given, Iterable):
             raise UsageError(
                 f"check {self.id!r} returned {type(given).__name__} for {where}: yield a "
@@ -137,26 +146,9 @@ class Check:
         return Finding(self.id, self.severity, found.message, tuple(found.keys))
 
 
-@dataclass(frozen=True)
-class RepeatCheck(Check):
-    """A look at one judgement beside the others of the very same sentences.
-
-    It applies where the stream holds such others; in a record alone it finds nothing.
-
-    Attributes:
-        across: the function itself; yields what it sees in the first of its arguments.
-    """
-
-    across: CompareFunction
-
-    def findings_across(self, judgement: Judgment, others: Sequence[Judgment]) -> list[Finding]:
-        """What it finds in a judgement that has others beside it.
-
-        Raises:
-            UsageError: the function gave something else than :class:`Found` values.
-        """
-        where = f"a repeated judgement by {judgement.signature}"
-        return self._read(self.across(judgement, others), where)
+def _are_keys(keys: object) -> bool:
+    """Return True for a sequence of strings; a single string would be read as its letters."""
+    return isinstance(keys, (tuple, list)) and all(isinstance(key, str) for key in keys)
 
 
 CHECKS: Catalog[Check] = Catalog("check")
@@ -169,15 +161,15 @@ def check(
     title: str,
     why: str,
     version: int = 1,
-    applies: Applies = _always,
+    applies: AppliesFunction = _always,
     weight: float | None = None,
-) -> Callable[[Look], Look]:
-    """Register the decorated function as a check; see :class:`Check` for what is given."""
+) -> Callable[[FindFunction], FindFunction]:
+    """Register the decorated function as a check; :class:`Check` documents the arguments."""
 
-    def register(look: Look) -> Look:
-        made = WEIGHTS[severity] if weight is None else weight
-        CHECKS.add(name, Check(name, version, severity, title, why, look, applies, made))
-        return look
+    def register(find: FindFunction) -> FindFunction:
+        strength = WEIGHTS[severity] if weight is None else weight
+        CHECKS.add(name, Check(name, version, severity, title, why, strength, find, applies))
+        return find
 
     return register
 
@@ -191,25 +183,32 @@ def repeat_check(
     version: int = 1,
     weight: float | None = None,
 ) -> Callable[[CompareFunction], CompareFunction]:
-    """Register the decorated function as a :class:`RepeatCheck`; what is given is as there."""
+    """Register the decorated function as a check of repeated judgments of the same sentences."""
 
-    def register(across: CompareFunction) -> CompareFunction:
-        made = WEIGHTS[severity] if weight is None else weight
-        facts = (name, version, severity, title, why, _nothing, _never, made)
-        CHECKS.add(name, RepeatCheck(*facts, across))
-        return across
+    def register(compare: CompareFunction) -> CompareFunction:
+        strength = WEIGHTS[severity] if weight is None else weight
+        facts = name, version, severity, title, why, strength
+        CHECKS.add(name, Check(*facts, compare=compare))
+        return compare
 
     return register
 
 
-def select_checks(ids: str | Iterable[str | Check] | None = None) -> tuple[Check, ...]:
-    """The checks of the given ids, in order; all of them where none are.
+def name_some(names: Sequence[str], most: int = 6) -> str:
+    """Return names as a list in a sentence, at most so many of them."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return f"{', '.join(names[:most])}{more}"
 
-    An id is a name of the catalog, or ``package.module:name`` for a third party's check. One text
-    may hold several ids, parted by commas. A check stands for itself.
+
+def select_checks(ids: str | Iterable[str | Check] | None = None) -> tuple[Check, ...]:
+    """Return the checks with the given ids, in order; by default all.
+
+    Args:
+        ids: names of the registry, ``package.module:name`` for a third party's check, or checks.
+            One string may hold several ids, separated by commas.
 
     Raises:
-        UnknownName: an id is in no catalog; the message names the nearest ones.
+        UnknownName: an id is not registered; the message names the nearest ones.
     """
     if ids is None:
         return tuple(CHECKS.values())
@@ -225,15 +224,15 @@ def _find(wanted: str | Check) -> Check:
         found: object = CHECKS[name]
     except UnknownName as error:
         raise UnknownName(_unknown(name, error)) from error
-    # A third party's name may lead to anything; its decorator has put the check in the catalog.
+    # A third party's name may lead to any object; its decorator has registered the check.
     for known in CHECKS.values():
-        if found in (known, known.look, getattr(known, "across", None)):
+        if found in (known, known.find, known.compare):
             return known
     raise UnknownName(f"{name!r} is no check: decorate the function with @labeler.check(...)")
 
 
 def _unknown(name: str, error: UnknownName) -> str:
-    """What to do about a name; there are too many checks to list them in a message."""
+    """Return the message for an unknown name, with the nearest names."""
     near = difflib.get_close_matches(name, CHECKS, n=3)
     hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ";"
     shown = f"'labeler audit --list' shows all {len(CHECKS)}"

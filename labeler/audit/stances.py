@@ -1,9 +1,8 @@
-"""Reads from an explanation whether its writer calls something supported or not.
+"""Recognition of an explanation's stance: does it call something supported or not?
 
-English, and only what is said outright. What is said in quotation marks is somebody else's; what is
-conceded ("although X is not spelled out, ...") is not what the writer comes to; and where two
-clauses say different things, the last one counts. Feature lists of manuals say "not supported" too,
-so the words count only where it is plain that a sentence or a document is spoken of.
+English only, and explicit statements only. Quotations and concessions ("although X is not spelled
+out, ...") are ignored; if clauses differ, the last one counts. "Not supported" also occurs in
+feature lists of manuals, so it counts only in the context of a sentence or a document.
 """
 
 from __future__ import annotations
@@ -14,10 +13,10 @@ from typing import Literal
 Stance = Literal["denies", "affirms"]
 
 LONGEST = 20_000
-"""Characters of an explanation that are read; a longer one is no explanation."""
+"""Maximum characters of an explanation that are read."""
 
 FARTHEST = 160
-"""Characters before a statement in which a negation may turn it round."""
+"""Characters before a statement in which a negation may reverse it."""
 
 _QUOTED = re.compile(
     r"\"[^\"]{0,400}\"|\u201c[^\u201d]{0,400}\u201d|\u00ab[^\u00bb]{0,400}\u00bb"
@@ -104,13 +103,13 @@ _CUES = (
     *("inconsistent", "inaccura", "incorrect", "wrong", "erroneous", "false", "untrue", "mislead"),
     *("fabricat", "hallucinat", "unfounded", "unsubstantiated", "unverified", "mistaken"),
 )
-"""One of these stands in every denial."""
+"""Every denial contains one of these."""
 _UNDONE = re.compile(
     r"(?:\b(?:no|not|never|neither|nor|nothing|none|without|cannot|hardly|isn't|doesn't|don't"
     r"|didn't|aren't|wasn't)|n't)\s+(?:\w+\s+){0,3}$"
     r"|\b(?:no|nothing|none|without|(?:not|n't)\s+(?:\w+\s+)?any)\s+(?:[\w,/-]+\s+){0,8}$"
 )
-"""Before words that say the contrary then: "nothing contradicts the documents"."""
+"""Negations that reverse the following words: "nothing contradicts the documents"."""
 _HEDGED = re.compile(
     r"\b(?:partial|partly|mostly|largely|indirect|implicit|impli|general|loose|broad|somewhat"
     r"|not|no|nor|none|cannot|lack|without|except|only|unclear|assum|infer|neither|never|however"
@@ -120,54 +119,54 @@ _HEDGED = re.compile(
 
 
 def denies(explanation: str) -> bool:
-    """Whether an explanation ends by calling what it is about unsupported, wholly or in part."""
+    """Return True if an explanation concludes that something is not, or not fully, supported."""
     lower = _lower(explanation)
-    if not any(cue in lower for cue in _CUES):  # as in most: the patterns below take their time
+    if not any(cue in lower for cue in _CUES):  # most texts; the patterns below are slow
         return False
     text = _plain(lower)
     if _claims(_PARTLY, text):
         return True
-    return _said(text)[-1:] == ["denies"]
+    return _stances(text)[-1:] == ["denies"]
 
 
 def affirms(explanation: str) -> bool:
-    """Whether an explanation calls what it is about supported, and nothing in it hedges."""
+    """Return True if an explanation calls something supported without hedging."""
     text = _plain(_lower(explanation))
-    return not _HEDGED.search(text) and _said(text)[-1:] == ["affirms"]
+    return not _HEDGED.search(text) and _stances(text)[-1:] == ["affirms"]
 
 
 def calls_wrong(explanation: str) -> bool:
-    """Whether an explanation says that something is false, or against the documents."""
+    """Return True if an explanation calls something false or contrary to the documents."""
     lower = _lower(explanation)
     if not any(cue in lower for cue in _CUES):
         return False
     return any(_claims(_CONTRADICTS, clause.strip()) for clause in _JOINT.split(_plain(lower)))
 
 
-def _said(text: str) -> list[Stance]:
-    """The stances of the clauses that have one, in order."""
-    stances = (_of_clause(clause.strip()) for clause in _JOINT.split(text))
+def _stances(text: str) -> list[Stance]:
+    """Return the stances of the clauses, in order."""
+    stances = (_clause_stance(clause.strip()) for clause in _JOINT.split(text))
     return [stance for stance in stances if stance]
 
 
 def _lower(explanation: str) -> str:
-    """What is read of an explanation, on one line, with plain apostrophes."""
+    """Return the start of an explanation in lower case, on one line, with plain apostrophes."""
     text = explanation[:LONGEST].lower().replace("\u2019", "'").replace("\u2018", "'")
     return " ".join(text.split())
 
 
 def _plain(lower: str) -> str:
-    """The writer's own words, without what is quoted or conceded."""
+    """Remove quotations and concessions."""
     return _CONCEDED.sub(" ", _QUOTED.sub(" it ", lower))
 
 
-def _of_clause(clause: str) -> Stance | None:
+def _clause_stance(clause: str) -> Stance | None:
     if _claims(_CONTRADICTS, clause) or _claims(_DENIES, clause):
         return "denies"
     return "affirms" if _claims(_AFFIRMS, clause) else None
 
 
 def _claims(pattern: re.Pattern[str], clause: str) -> bool:
-    """Whether a pattern is found where nothing before it turns it round."""
+    """Return True if a pattern matches without a negation before it."""
     before = (clause[max(0, m.start() - FARTHEST) : m.start()] for m in pattern.finditer(clause))
     return any(not _UNDONE.search(words) for words in before)

@@ -1,4 +1,4 @@
-"""A label record as checks see it: with its parts by key, worked out once."""
+"""A label record under audit, with derived data that several checks need."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from labeler.sentences.words import stems, surface_words
 
 @dataclass(frozen=True, slots=True)
 class Judgment:
-    """The verdicts of a record without its texts: what is kept of it until all were seen.
+    """The verdicts of a record without its texts, kept until all records were read.
 
     Attributes:
-        signature: what made it.
-        overall: whether the response is called supported as a whole.
-        judged: response sentences that have a verdict, in order.
-        supported: those called supported.
-        relevant: document sentences called relevant.
-        utilized: document sentences called utilized.
+        signature: signature of the label.
+        overall: True if the response is judged supported as a whole.
+        judged: response sentences with a verdict, in order.
+        supported: response sentences judged supported.
+        relevant: document sentences judged relevant.
+        utilized: document sentences judged utilized.
     """
 
     signature: Signature
@@ -37,7 +37,7 @@ class Judgment:
 
     @classmethod
     def of(cls, record: LabelRecord) -> Judgment:
-        """The verdicts of a record."""
+        """Return the verdicts of a record."""
         label = record.label
         entries = label.sentence_support_information
         return cls(
@@ -51,7 +51,7 @@ class Judgment:
 
 
 def _interned(keys: Iterable[str]) -> tuple[str, ...]:
-    """Keys as they come, each text in memory once however many records name it."""
+    """Return the keys, interned to save memory."""
     return tuple(map(intern, keys))
 
 
@@ -77,17 +77,17 @@ class Subject:
 
     @cached_property
     def judged(self) -> tuple[SentenceSupport, ...]:
-        """The judgement of each response sentence."""
+        """The verdict on each response sentence."""
         return self.label.sentence_support_information
 
     @cached_property
     def relevant(self) -> frozenset[str]:
-        """Document sentences called relevant."""
+        """Document sentences judged relevant."""
         return frozenset(self.label.all_relevant_sentence_keys)
 
     @cached_property
     def utilized(self) -> frozenset[str]:
-        """Document sentences called utilized."""
+        """Document sentences judged utilized."""
         return frozenset(self.label.all_utilized_sentence_keys)
 
     @cached_property
@@ -97,51 +97,55 @@ class Subject:
 
     @cached_property
     def document_set(self) -> frozenset[str]:
-        """The same, to look up."""
+        """Keys of the document sentences, as a set."""
         return frozenset(self.documents)
 
     @staticmethod
     def named(entry: SentenceSupport) -> tuple[str, ...]:
-        """The document sentences that a judgement names as support; special strings name none."""
+        """Return the document sentences in the support of a verdict, without special strings."""
         return tuple(k for k in entry.supporting_sentence_keys if k not in SPECIAL_SUPPORT)
 
     @cached_property
     def supporting(self) -> frozenset[str]:
-        """Document sentences that are named as support of some supported response sentence."""
-        supported = (entry for entry in self.judged if entry.fully_supported)
-        return frozenset(key for entry in supported for key in self.named(entry))
+        """Document sentences in the support of a supported response sentence."""
+        return frozenset(key for entry in self.supported for key in self.named(entry))
 
     @cached_property
-    def supported_count(self) -> int:
-        """How many response sentences are called supported."""
-        return sum(entry.fully_supported for entry in self.judged)
+    def supported(self) -> tuple[SentenceSupport, ...]:
+        """The verdicts on response sentences that are judged supported."""
+        return tuple(entry for entry in self.judged if entry.fully_supported)
+
+    @cached_property
+    def unsupported(self) -> tuple[SentenceSupport, ...]:
+        """The verdicts on response sentences that are judged unsupported."""
+        return tuple(entry for entry in self.judged if not entry.fully_supported)
 
     @cached_property
     def claims(self) -> dict[str, Claim]:
-        """The response sentences, read, by key."""
+        """The analyzed response sentences, by key."""
         return {s.key: read_claim(s) for s in self.record.example.response}
 
     @cached_property
     def checkable(self) -> tuple[tuple[SentenceSupport, Claim], ...]:
-        """Supported sentences that name document sentences and say something of their own.
+        """Supported sentences that have document support and make a claim of their own.
 
-        Not those about what the documents do not say, and not those that lead up to a list.
+        Excluded are sentences about what the documents do not say, and introductions to lists.
         """
-        pairs = ((e, self.claims.get(e.response_sentence_key)) for e in self.judged)
+        pairs = ((e, self.claims.get(e.response_sentence_key)) for e in self.supported)
         return tuple(
             (entry, claim)
             for entry, claim in pairs
-            if claim and entry.fully_supported and self.named(entry)
+            if claim and self.named(entry)
             if claim.words and not claim.is_meta and not claim.introduces
         )
 
     @cached_property
     def asked_figures(self) -> set[str]:
-        """The values of the question's numbers."""
+        """Values of the numbers in the question."""
         return known_figures(self.record.example.question)
 
     def figures(self, *keys: str) -> set[str]:
-        """The values of the numbers of some sentences together."""
+        """Return the values of the numbers in some sentences."""
         for key in keys:
             if key not in self._figures:
                 self._figures[key] = known_figures(self.texts.get(key, ""))
@@ -149,17 +153,17 @@ class Subject:
 
     @cached_property
     def everywhere(self) -> frozenset[str]:
-        """Stems of the words of all documents."""
+        """Word stems of all documents."""
         return frozenset(stem for key in self.documents for stem in self.words(key))
 
     def words(self, key: str) -> list[str]:
-        """Stems of the words of a sentence, in order; none where there is no such sentence."""
+        """Return the word stems of a sentence, in order; empty for an unknown key."""
         if key not in self._words:
             self._words[key] = stems(surface_words(self.texts.get(key, "")))
         return self._words[key]
 
     def in_order(self, keys: Iterable[str]) -> tuple[str, ...]:
-        """Keys in reading order, each once; those that are no sentence's come last, by name."""
+        """Return distinct keys in reading order, unknown keys last, by name."""
         return tuple(sorted(set(keys), key=lambda key: (self._places.get(key, _NOWHERE), key)))
 
     @cached_property

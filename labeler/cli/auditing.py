@@ -22,7 +22,7 @@ from labeler.sentences.characters import plain_json, visible
 from labeler.version import __version__
 
 if TYPE_CHECKING:
-    from labeler.audit import Audit, Audited, Check, CheckRow, Finding
+    from labeler.audit import Audit, AuditedRecord, Check, CheckRow, Finding
     from labeler.audit.export import FindingRow
     from labeler.cli.tables import Grid
     from labeler.labels.record import AnyOutcome
@@ -197,7 +197,7 @@ def _print_audit(found: Audit, by: str | None, top: int) -> None:
         _print_doubtful(found, top)
 
 
-def _print_way(rows: Sequence[CheckRow], made: Sequence[Audited], by: str | None) -> None:
+def _print_way(rows: Sequence[CheckRow], made: Sequence[AuditedRecord], by: str | None) -> None:
     """Print the rates of labels made in one way, a column for each group."""
     from labeler.cli.tables import given_up, show
     from labeler.cli.terminal import Sheet
@@ -318,7 +318,7 @@ def _print_doubtful(found: Audit, top: int) -> None:
     several = len({record.label for record in found.records}) > 1
     for record in shown:
         made_by = f"  ({record.label.partition('|')[0]})" if several else ""
-        out.print(Text(visible(f"{record.doubt:.2f}  {record.id}{made_by}")), soft_wrap=True)
+        out.print(Text(visible(f"{record.suspicion:.2f}  {record.id}{made_by}")), soft_wrap=True)
         worst = Text(INDENT + visible(_worst(record)))
         out.print(worst, no_wrap=True, overflow="ellipsis")
 
@@ -333,7 +333,7 @@ def _headline(found: Audit) -> str:
     )
 
 
-def _worst(record: Audited) -> str:
+def _worst(record: AuditedRecord) -> str:
     """The finding of a record that weighs most, on one line, and how many more there are."""
     from labeler.audit import WEIGHTS, suspicion_score
 

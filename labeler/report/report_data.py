@@ -142,7 +142,7 @@ class ReportData:
             if "failed" not in view:
                 record = next(audited)
                 view["findings"] = [finding_view(finding) for finding in record.findings]
-                view["doubt"] = record.doubt
+                view["doubt"] = record.suspicion
             yield view
 
     def index(self, part: slice) -> dict[str, Any]:
@@ -253,7 +253,7 @@ class ReportData:
         for entry, audited in zip(labeled, self.audit.records, strict=True):
             checks = {finding.check for finding in audited.findings}
             entry.checks = sorted(places[check] for check in checks)
-            entry.doubt = audited.doubt
+            entry.doubt = audited.suspicion
 
     def _rows_of_shown_groups(self) -> list[MetricsRow]:
         """Return the rows of the groups with figures: intervals of others take time for nothing."""

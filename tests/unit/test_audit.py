@@ -19,7 +19,7 @@ from judged import correction
 from labeler.audit import (
     CHECKS,
     Audit,
-    Audited,
+    AuditedRecord,
     Check,
     Finding,
     Found,
@@ -125,7 +125,7 @@ def test_of_equal_doubt_more_contradictions_come_first() -> None:
     """Whatever the order of the file."""
     quarter = Finding("a", "suspicion", "Odd.")
     half = Finding("b", "contradiction", "Odd.")
-    made = Audited("x", "k", "l", None, (quarter,), 0.5)
+    made = AuditedRecord("x", "k", "l", None, (quarter,), 0.5)
     worse = replace(made, id="y", findings=(half, quarter))
     found_in = Audit((), (), (made, worse, replace(worse, id="z")), {})
     assert [each.id for each in found_in.ranked()] == ["y", "z", "x"]
@@ -136,7 +136,7 @@ def test_a_record_is_counted_once_by_its_worst_finding() -> None:
     note, suspicion = Finding("a", "note", "."), Finding("b", "suspicion", ".")
     contradiction = Finding("c", "contradiction", ".")
     made = [
-        Audited("x", "k", "l", None, findings, 0.5)
+        AuditedRecord("x", "k", "l", None, findings, 0.5)
         for findings in ((), (note,), (note, suspicion), (suspicion, contradiction))
     ]
     assert Audit((), (), tuple(made), {}).worst == {"contradiction": 1, "suspicion": 1, "note": 1}
@@ -261,7 +261,7 @@ def test_checks_are_named_by_ids_or_given_as_they_are() -> None:
 )
 def test_a_check_that_gives_something_else_is_told_what_to_give(given: Any, told: str) -> None:
     """With the check and the record, and no foreign error."""
-    careless = replace(CHECKS["utilized_nothing"], id="careless", look=lambda _: given)
+    careless = replace(CHECKS["utilized_nothing"], id="careless", find=lambda _: given)
     with pytest.raises(UsageError, match=told):
         audit_labels([named(SOUND, "r1")], checks=[careless])
 
@@ -308,7 +308,7 @@ def test_other_sentences_or_another_id_are_no_repeat() -> None:
 
 def test_flips_raise_the_doubt_of_a_record() -> None:
     """After all were seen."""
-    assert audit_labels([YES, NO]).records[0].doubt > audit_labels([YES]).records[0].doubt
+    assert audit_labels([YES, NO]).records[0].suspicion > audit_labels([YES]).records[0].suspicion
 
 
 # -- files ----------------------------------------------------------------------------------------
