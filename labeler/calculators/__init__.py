@@ -6,7 +6,6 @@ from __future__ import annotations
 from labeler.calculators import trace  # noqa: F401 - registers its metrics # isort: skip
 from labeler.calculators import sentence_ratios  # noqa: F401 - registers its metrics # isort: skip
 from labeler.calculators import claim_ratios  # noqa: F401 - registers its metrics # isort: skip
-from labeler.calculators import reference_ratios  # noqa: F401 - registers its metrics # isort: skip
 from labeler.calculators.metrics_row import MetricsRow, measure
 from labeler.calculators.ratio import Ratio
 from labeler.calculators.registry import METRICS, Metric, metric, select_metrics
