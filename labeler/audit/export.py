@@ -24,9 +24,9 @@ class FindingRow(TypedDict):
     group: str | None
     signature: str
     doubt: float
-    """Of the record, from 0 to 1."""
+    """The record's suspicion score, from 0 to 1."""
     rank: int
-    """Of the record by its doubt: 1 is the most doubtful."""
+    """The record's rank by suspicion score, from 1."""
     check: str
     severity: Severity
     message: str

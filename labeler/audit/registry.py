@@ -21,7 +21,7 @@ WEIGHTS: dict[Severity, float] = {"contradiction": 0.5, "suspicion": 0.25, "note
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a check function yields.
+    """A problem that a check function yields.
 
     Attributes:
         message: the problem in one sentence for a person; may quote keys, never whole texts.

@@ -120,7 +120,7 @@ def _ways(found: Estimates) -> list[list[str]]:
     """A row for each way to come to a metric's mean; the first names the metric."""
     ways = (found.people, found.plain, found.ppi, found.corrected)
     rows = [
-        ["", _WAYS[way.method], str(way.labelled), str(way.unlabelled), *_estimate(way)]
+        ["", _WAYS[way.method], str(way.labeled), str(way.unlabeled), *_estimate(way)]
         for way in ways
         if way is not None
     ]

@@ -245,12 +245,12 @@ def estimate(
     return Estimates(
         metric=metric,
         group=group,
-        plain=replace(plain, labelled=len(human), unlabelled=len(alone)),
+        plain=replace(plain, labeled=len(human), unlabeled=len(alone)),
         ppi=_ppi(metric, judged, verdicts, random_sample=random_sample),
         corrected=_corrected(human, values, alone, random_sample=random_sample)
         if is_yes_or_no(metric)
         else None,
-        people=replace(by_people, method="people", labelled=len(human), unlabelled=0),
+        people=replace(by_people, method="people", labeled=len(human), unlabeled=0),
     )
 
 

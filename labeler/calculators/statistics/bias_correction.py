@@ -48,8 +48,8 @@ class Corrected:
         value: the mean; ``None`` if undefined.
         interval: confidence interval of the mean; ``None`` if undefined, or for one record.
         undefined: reason of a missing value, such as ``no_human_labels``.
-        labelled: records with human labels.
-        unlabelled: records with the judge's labels only.
+        labeled: records with human labels.
+        unlabeled: records with the judge's labels only.
         warnings: conditions that fail or are unknown, in plain English.
         weight: PPI++: weight of the judge, from 0 (the mean of the human labels) to 1.
         sensitivity: share of human yeses that the judge calls yes.
@@ -60,8 +60,8 @@ class Corrected:
     value: float | None
     interval: Interval | None
     undefined: str | None
-    labelled: int
-    unlabelled: int
+    labeled: int
+    unlabeled: int
     warnings: tuple[str, ...] = ()
     weight: float | None = None
     sensitivity: float | None = None
@@ -76,8 +76,8 @@ class Corrected:
             "interval": None if interval is None else [interval.low, interval.high],
             "level": None if interval is None else interval.level,
             "undefined": self.undefined,
-            "labelled": self.labelled,
-            "unlabelled": self.unlabelled,
+            "labelled": self.labeled,
+            "unlabelled": self.unlabeled,
             "weight": self.weight,
             "sensitivity": self.sensitivity,
             "specificity": self.specificity,
@@ -149,8 +149,8 @@ def ppi_mean(
         value=_cut(mean, bounds),
         interval=Interval(_cut(mean - half, bounds), _cut(mean + half, bounds), level, "ppi++"),
         undefined=None,
-        labelled=len(people),
-        unlabelled=len(judge_alone),
+        labeled=len(people),
+        unlabeled=len(judge_alone),
         warnings=(*_mean_warnings(people, judge, judge_alone, random_sample=random_sample),),
         weight=trust,
     )
@@ -238,10 +238,10 @@ def corrected_proportion(
     _check((), level)
     if not 0 <= judged_yes <= judged:
         raise UsageError(f"the judge said yes {judged_yes} times to {judged} records")
-    labelled = errors.human_yes + errors.human_no
+    labeled = errors.human_yes + errors.human_no
     reason = _undefined_reason(judged, errors)
     if reason:
-        return Corrected("error-corrected", None, None, reason, labelled, judged)
+        return Corrected("error-corrected", None, None, reason, labeled, judged)
     sensitivity = errors.both_yes / errors.human_yes
     specificity = errors.both_no / errors.human_no
     raw = (judged_yes / judged + specificity - 1) / (sensitivity + specificity - 1)
@@ -250,8 +250,8 @@ def corrected_proportion(
         value=_cut(raw, (0, 1)),
         interval=_interval_of_proportion(judged_yes, judged, errors, level),
         undefined=None,
-        labelled=labelled,
-        unlabelled=judged,
+        labeled=labeled,
+        unlabeled=judged,
         warnings=(*_proportion_warnings(errors, raw, random_sample=random_sample),),
         sensitivity=sensitivity,
         specificity=specificity,
@@ -298,16 +298,16 @@ def _interval_of_proportion(
     return Interval(_cut(low, (0, 1)), _cut(high, (0, 1)), level, "error-corrected")
 
 
-def _sample_warnings(labelled: int, *, random_sample: bool) -> Iterator[str]:
+def _sample_warnings(labeled: int, *, random_sample: bool) -> Iterator[str]:
     """Yield the conditions on the sample that fail or are unknown."""
     if not random_sample:
         yield (
             "it is not known that the human-judged records were drawn at random; if they were "
             "picked in another way, the corrected means can be wrong by any amount"
         )
-    if labelled < FEWEST_LABELS:
+    if labeled < FEWEST_LABELS:
         yield (
-            f"records with human labels: only {labelled}; under {FEWEST_LABELS} the intervals "
+            f"records with human labels: only {labeled}; under {FEWEST_LABELS} the intervals "
             "cannot be relied on"
         )
 
