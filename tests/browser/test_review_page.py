@@ -27,7 +27,7 @@ need_browser()
 
 @contextmanager
 def served(session: ReviewSession, port: int = 0) -> Iterator[Address]:
-    """A session that answers until the block ends."""
+    """Serve a session until the block ends."""
     complaints: list[str] = []
     with listening(port) as (taken, address):
         server = review_server(session, address=address, on_error=complaints.append)
@@ -42,7 +42,7 @@ def served(session: ReviewSession, port: int = 0) -> Iterator[Address]:
 
 
 class Opener:
-    """Opens sessions whose corrections lie in one folder, each with a server of its own."""
+    """Opens sessions with one corrections folder, each on its own server."""
 
     def __init__(self, visits: Visits, folder: Path, servers: ExitStack) -> None:
         self.session: ReviewSession
@@ -69,7 +69,7 @@ class Opener:
 
 @pytest.fixture
 def open_page(visits: Visits, tmp_path: Path) -> Iterator[Opener]:
-    """Opens the pages of sessions in the test's folder."""
+    """Open the pages of sessions in the test's folder."""
     with ExitStack() as servers:
         yield Opener(visits, tmp_path, servers)
 

@@ -1,4 +1,4 @@
-"""``labeler review`` as a process: its address, its end, and what survives it."""
+"""``labeler review`` as a process: address, shutdown, and saved answers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ADDRESS = re.compile(r"open http://127\.0\.0\.1:(\d+)/#token=(\S+)")
 
 
 class Running(NamedTuple):
-    """A session that listens."""
+    """A running review app."""
 
     process: subprocess.Popen[str]
     port: int
@@ -49,8 +49,8 @@ class Running(NamedTuple):
 
     def agree(self, position: int) -> int:
         """Agree with a label."""
-        _, turn = self.ask("GET", f"/api/records/{position}?annotator=ann")
-        said = {"key": turn["key"], "annotator": "ann", "answer": "agree"}
+        _, item = self.ask("GET", f"/api/records/{position}?annotator=ann")
+        said = {"key": item["key"], "annotator": "ann", "answer": "agree"}
         return self.ask("POST", f"/api/records/{position}", said)[0]
 
     def end(self, number: signal.Signals) -> str:
@@ -61,7 +61,7 @@ class Running(NamedTuple):
 
 @contextmanager
 def opened(folder: Path, *options: str) -> Iterator[Running]:
-    """Open a session over four labels in a folder."""
+    """Run ``labeler review`` over four labels in a folder."""
     path = folder / "labels.jsonl"
     if not path.exists():
         list(write_outcomes(labels(), path))
@@ -77,14 +77,14 @@ def opened(folder: Path, *options: str) -> Iterator[Running]:
             if found := ADDRESS.search(line):
                 yield Running(process, int(found[1]), found[2])
                 return
-        pytest.fail(f"the session gave no address and left with {process.wait()}")
+        pytest.fail(f"the review app printed no address and exited with {process.wait()}")
     finally:
         process.kill()
         process.communicate()
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_ends_the_session_and_tells_what_to_do_next(
+def test_a_signal_ends_the_app_and_prints_what_to_do_next(
     tmp_path: Path, number: signal.Signals
 ) -> None:
     """How much was stored, where, and which commands make use of it."""
@@ -98,8 +98,8 @@ def test_a_signal_ends_the_session_and_tells_what_to_do_next(
     assert "Traceback" not in said
 
 
-def test_what_was_answered_survives_a_killed_session(tmp_path: Path) -> None:
-    """And the next session, on the same port, goes on from there."""
+def test_answers_survive_a_killed_app(tmp_path: Path) -> None:
+    """And the next one, on the same port, goes on from there."""
     with opened(tmp_path, "--annotator", "ann") as session:
         assert session.agree(0) == 200
         session.end(signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""Who gets an answer from the session's server, and what no answer holds."""
+"""Access control of the review app, and what its responses never contain."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ HOSTILE = '</script><script>alert(1)</script>"><img src=x onerror=alert(1)>'
 
 
 class Harness:
-    """A session, and a client of its server."""
+    """A session, and a client of its app."""
 
     def __init__(self, session: ReviewSession) -> None:
         self.session = session
@@ -60,7 +60,7 @@ class Harness:
 
 @pytest.fixture
 def harness(tmp_path: Path) -> Harness:
-    """A session over four records, of which nothing is judged."""
+    """A session over four records without answers."""
     return Harness(a_session(tmp_path))
 
 
@@ -279,7 +279,7 @@ def test_a_text_that_cannot_be_written_is_refused(harness: Harness) -> None:
 
 
 def test_a_label_of_another_place_is_refused(harness: Harness) -> None:
-    """The page and the session may be out of step."""
+    """The page may be outdated."""
     assert harness.post(json.dumps(harness.body(key=harness.session.labels.keys[1])))[0] == 409
     assert harness.post(json.dumps(harness.body(key="f" * 64)))[0] == 409
     assert harness.events() == 0
@@ -418,7 +418,7 @@ def test_no_answer_tells_of_a_fault_inside(
     assert harness.complaints == ["the desk failed to answer: RuntimeError: secret of /home"]
 
 
-def test_a_restarted_session_shows_what_was_saved(harness: Harness, tmp_path: Path) -> None:
+def test_a_restarted_app_shows_saved_answers(harness: Harness, tmp_path: Path) -> None:
     """Nothing is kept in memory alone."""
     harness.post(json.dumps(harness.body(comment="so it is")))
     again = Harness(a_session(tmp_path))

@@ -1,4 +1,4 @@
-"""What the session shows of a record, what it stores, and in which order records come."""
+"""Records shown and hidden, corrections stored, and the order of the queue."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def test_two_sessions_share_one_file(tmp_path: Path) -> None:
     assert len(one.log.snapshot().events) == 2
 
 
-def test_a_new_session_knows_what_was_said_before(tmp_path: Path) -> None:
+def test_a_new_session_knows_earlier_answers(tmp_path: Path) -> None:
     """A person goes on where they stopped."""
     before = a_session(tmp_path)
     before.save(0, said(before, 0))
@@ -164,7 +164,7 @@ def test_a_judgement_from_elsewhere_that_does_not_fit_is_not_begun_with(tmp_path
     assert mine["judgement"] is None
 
 
-def test_hidden_verdicts_are_in_nothing_that_leaves_the_session(tmp_path: Path) -> None:
+def test_hidden_verdicts_are_in_no_response(tmp_path: Path) -> None:
     """Neither label nor explanation, metric, finding, other column, nor who the judge is."""
     told = [
         record(id=f"r{n}", documents=[[f"Fact {n}.", "More."]], metadata={"secret": "gold"})

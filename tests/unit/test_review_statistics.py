@@ -1,4 +1,4 @@
-"""The session's figures, on files so small that they can be worked out by hand."""
+"""Statistics of a review, on files small enough to compute by hand."""
 
 from __future__ import annotations
 
