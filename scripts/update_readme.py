@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from labeler.calculators import METRICS
-from labeler.judges.openai.failures import RULES, Course, Rule
+from labeler.judges.openai.failures import RULES, RetryPolicy, Rule
 from labeler.judges.openai.spec import OpenAISpec
 from metric_terms import system_table
 
@@ -43,9 +43,9 @@ def failure_table() -> str:
     seen: dict[tuple[str, ...], list[Rule]] = {}
     for rule in RULES:
         words = {"option": "*the option*", "timeout": _default("timeout")}
-        what, remedy = (text.format_map(words) for text in (rule.what, rule.remedy))
-        kept = _KEPT if rule.lasting else _COURSES[rule.course][1]
-        facts = (f"`{rule.reason}`", what, _COURSES[rule.course][0], kept, remedy)
+        what, remedy = (text.format_map(words) for text in (rule.summary, rule.remedy))
+        kept = _KEPT if rule.lasting else _COURSES[rule.policy][1]
+        facts = (f"`{rule.reason}`", what, _COURSES[rule.policy][0], kept, remedy)
         seen.setdefault(facts, []).append(rule)
     lines = [
         "| reason | what | seen as | labeler | asked again | you |",
@@ -59,11 +59,11 @@ def failure_table() -> str:
 _KEPT = "on `--retry-failed`"
 _NEXT = "by the next run"
 _COURSES = {
-    Course.RETRY: ("pauses and asks again", _NEXT),
-    Course.RATE: ("lets all records wait, and asks again", _NEXT),
-    Course.RECORD: ("gives the row up", _NEXT),
-    Course.SUSPECT: ("stops the run, or `rejected`", f"{_NEXT}; as `rejected` {_KEPT}"),
-    Course.FATAL: ("stops the run", _NEXT),
+    RetryPolicy.RETRY: ("pauses and asks again", _NEXT),
+    RetryPolicy.RATE: ("lets all records wait, and asks again", _NEXT),
+    RetryPolicy.RECORD: ("gives the row up", _NEXT),
+    RetryPolicy.SUSPECT: ("stops the run, or `rejected`", f"{_NEXT}; as `rejected` {_KEPT}"),
+    RetryPolicy.FATAL: ("stops the run", _NEXT),
 }
 """What a course means to the user: what happens to the row, and when it is asked again."""
 
@@ -74,12 +74,12 @@ def _default(setting: str) -> object:
 
 def _shown(rules: Iterable[Rule]) -> str:
     """How failures show: the statuses of their rules, or what was received in their place."""
-    numbers = {n for rule in rules if rule.sign == "status" for n in STATUSES if n in rule.status}
+    numbers = {n for rule in rules if rule.kind == "status" for n in STATUSES if n in rule.status}
     if len(numbers) == len(STATUSES):
         return "any other HTTP status"
     if numbers:
         return f"HTTP {', '.join(_runs(sorted(numbers)))}"
-    return ", ".join(sorted({rule.sign.replace("_", " ") for rule in rules}))
+    return ", ".join(sorted({rule.kind.replace("_", " ") for rule in rules}))
 
 
 def _runs(numbers: list[int]) -> list[str]:

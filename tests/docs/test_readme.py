@@ -18,8 +18,7 @@ from labeler.cli import TRY_LATER, WRONG_USE, app
 from labeler.cli.running import BUDGET_REACHED, SOME_FAILED
 from labeler.data.criteria_files import choose_criteria
 from labeler.judges.judge import JUDGES
-from labeler.judges.openai.failures import RULES
-from labeler.judges.openai.health import MOST_GIVEN_UP, MOST_REJECTED
+from labeler.judges.openai.failures import MAX_GIVEN_UP, MAX_REJECTED, RULES
 from labeler.judges.openai.spec import OpenAISpec
 from labeler.judges.traffic.traffic import Limits
 from labeler.labeling.run import GRACE_SECONDS
@@ -189,8 +188,8 @@ def test_the_numbers_of_the_failure_page_are_those_of_the_code() -> None:
         f"asked up to {settings['max_attempts'].default} times",
         f"After {Limits().max_outage / 60:.0f} minutes without an answer",
         f"finish for up to {GRACE_SECONDS:.0f} s",
-        f"unless {MOST_REJECTED} in a row end so",
-        f"given up after {MOST_GIVEN_UP} rows",
+        f"unless {MAX_REJECTED} in a row end so",
+        f"given up after {MAX_GIVEN_UP} rows",
     ):
         assert text in said, text
 

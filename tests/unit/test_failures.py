@@ -7,116 +7,147 @@ import pytest
 
 from labeler.judges.openai.failures import (
     RULES,
-    Course,
-    Sign,
-    Symptom,
-    diagnose,
+    ErrorKind,
+    JudgeHealth,
+    ObservedError,
+    RetryPolicy,
     explain,
+    find_rule,
     plain_code,
     retry_after,
 )
-from labeler.judges.openai.health import Experience
 
 
 def test_every_symptom_has_a_rule() -> None:
-    """Whatever the status, and whatever the sign, the table says what to do."""
+    """Whatever the status, and whatever the kind, the table says what to do."""
     for status in range(300, 1000):
-        assert diagnose(Symptom("status", status=status)) in RULES
-    for sign in get_args(Sign):
-        assert diagnose(Symptom(sign)).sign == sign
+        assert find_rule(ObservedError("status", status=status)) in RULES
+    for kind in get_args(ErrorKind):
+        assert find_rule(ObservedError(kind)).kind == kind
 
 
 def test_every_rule_can_be_reached() -> None:
-    """No rule stands behind one that takes all its symptoms."""
+    """No rule stands behind one that takes all its errors."""
     marks = "insufficient_quota context_length content_filter model_not_found unsupported_value"
     said = ["", *marks.split(), "request too large"]
     reached = {
-        id(diagnose(Symptom("status", status, code=code, words=words, param=param)))
+        id(find_rule(ObservedError("status", status, code=code, message=message, param=param)))
         for status in range(300, 600)
         for text in said
-        for code, words in ((text, ""), ("", text))
+        for code, message in ((text, ""), ("", text))
         for param in ("", "model", "temperature", "max_completion_tokens")
     }
-    reached |= {id(diagnose(Symptom(sign))) for sign in get_args(Sign)}
+    reached |= {id(find_rule(ObservedError(kind))) for kind in get_args(ErrorKind)}
     assert [rule for rule in RULES if id(rule) not in reached] == []
 
 
 @pytest.mark.parametrize(
-    ("symptom", "reason", "course"),
+    ("observed", "reason", "policy"),
     [
-        (Symptom("status", 429, code="insufficient_quota"), "quota", Course.FATAL),
+        (ObservedError("status", 429, code="insufficient_quota"), "quota", RetryPolicy.FATAL),
         (
-            Symptom("status", 429, words="You exceeded your current quota, please check"),
+            ObservedError("status", 429, message="You exceeded your current quota, please check"),
             "quota",
-            Course.FATAL,
+            RetryPolicy.FATAL,
         ),
         (
             # The wording of a free tier's rate limit; it names the billing page and is no quota.
-            Symptom(
+            ObservedError(
                 "status",
                 429,
                 code="rate_limit_exceeded",
-                words="Rate limit reached. Add a payment method at .../account/billing",
+                message="Rate limit reached. Add a payment method at .../account/billing",
             ),
             "rate_limit",
-            Course.RATE,
+            RetryPolicy.RATE,
         ),
         (
-            Symptom("status", 429, words="Request too large for m: Limit 30000, Requested 40000"),
+            ObservedError(
+                "status", 429, message="Request too large for m: Limit 30000, Requested 40000"
+            ),
             "context_length",
-            Course.RECORD,
+            RetryPolicy.RECORD,
         ),
         (
-            Symptom("status", 400, words="This model's maximum context length is 4096 tokens"),
+            ObservedError(
+                "status", 400, message="This model's maximum context length is 4096 tokens"
+            ),
             "context_length",
-            Course.RECORD,
+            RetryPolicy.RECORD,
         ),
-        (Symptom("status", 400, code="invalid_prompt"), "content_filter", Course.RECORD),
-        (Symptom("status", 403, code="content_filter"), "content_filter", Course.RECORD),
-        (Symptom("status", 400, param="response_format.schema"), "parameter", Course.FATAL),
-        (Symptom("status", 400, param="messages[1].content"), "bad_request", Course.RECORD),
-        (Symptom("status", 400, code="model_not_found", param="model"), "not_found", Course.FATAL),
-        (Symptom("status", 418), "bad_request", Course.RECORD),
+        (ObservedError("status", 400, code="invalid_prompt"), "content_filter", RetryPolicy.RECORD),
+        (ObservedError("status", 403, code="content_filter"), "content_filter", RetryPolicy.RECORD),
+        (
+            ObservedError("status", 400, param="response_format.schema"),
+            "parameter",
+            RetryPolicy.FATAL,
+        ),
+        (
+            ObservedError("status", 400, param="messages[1].content"),
+            "bad_request",
+            RetryPolicy.RECORD,
+        ),
+        (
+            ObservedError("status", 400, code="model_not_found", param="model"),
+            "not_found",
+            RetryPolicy.FATAL,
+        ),
+        (ObservedError("status", 418), "bad_request", RetryPolicy.RECORD),
         # A code is the provider's own; its words may be a document's, sent back.
-        (Symptom("status", 403, code="insufficient_quota"), "quota", Course.FATAL),
-        (Symptom("status", 403, words="insufficient_quota"), "quota", Course.SUSPECT),
-        (Symptom("status", 403, code="see insufficient_quota"), "quota", Course.SUSPECT),
-        (Symptom("status", 403), "permission", Course.SUSPECT),
-        (Symptom("status", 404, code="model_not_found"), "not_found", Course.FATAL),
-        (Symptom("status", 404, param="model"), "not_found", Course.FATAL),
-        (Symptom("status", 404), "not_found", Course.SUSPECT),
-        (Symptom("status", 405), "not_found", Course.SUSPECT),
-        (Symptom("status", 400, words="The model m does not exist"), "not_found", Course.SUSPECT),
-        (Symptom("status", 400, param="temperature"), "parameter", Course.FATAL),
-        (Symptom("status", 400, param="max_completion_tokens"), "parameter", Course.SUSPECT),
-        (Symptom("status", 422, code="unknown_parameter"), "parameter", Course.SUSPECT),
-        (Symptom("status", 302), "redirect", Course.SUSPECT),
-        (Symptom("status", 401), "authentication", Course.FATAL),
-        (Symptom("status", 529), "transport", Course.RETRY),
+        (ObservedError("status", 403, code="insufficient_quota"), "quota", RetryPolicy.FATAL),
+        (ObservedError("status", 403, message="insufficient_quota"), "quota", RetryPolicy.SUSPECT),
+        (ObservedError("status", 403, code="see insufficient_quota"), "quota", RetryPolicy.SUSPECT),
+        (ObservedError("status", 403), "permission", RetryPolicy.SUSPECT),
+        (ObservedError("status", 404, code="model_not_found"), "not_found", RetryPolicy.FATAL),
+        (ObservedError("status", 404, param="model"), "not_found", RetryPolicy.FATAL),
+        (ObservedError("status", 404), "not_found", RetryPolicy.SUSPECT),
+        (ObservedError("status", 405), "not_found", RetryPolicy.SUSPECT),
+        (
+            ObservedError("status", 400, message="The model m does not exist"),
+            "not_found",
+            RetryPolicy.SUSPECT,
+        ),
+        (ObservedError("status", 400, param="temperature"), "parameter", RetryPolicy.FATAL),
+        (
+            ObservedError("status", 400, param="max_completion_tokens"),
+            "parameter",
+            RetryPolicy.SUSPECT,
+        ),
+        (
+            ObservedError("status", 422, message="This model's maximum context length is 8192"),
+            "context_length",
+            RetryPolicy.RECORD,
+        ),
+        (ObservedError("status", 422, code="unknown_parameter"), "parameter", RetryPolicy.SUSPECT),
+        (ObservedError("status", 302), "redirect", RetryPolicy.SUSPECT),
+        (ObservedError("status", 401), "authentication", RetryPolicy.FATAL),
+        (ObservedError("status", 529), "transport", RetryPolicy.RETRY),
     ],
 )
-def test_alike_failures_are_told_apart(symptom: Symptom, reason: str, course: Course) -> None:
-    """By code, by words, by parameter, in this order of rules."""
-    rule = diagnose(symptom)
-    assert (rule.reason, rule.course) == (reason, course)
+def test_alike_failures_are_told_apart(
+    observed: ObservedError, reason: str, policy: RetryPolicy
+) -> None:
+    """By code, by message, by parameter, in this order of rules."""
+    rule = find_rule(observed)
+    assert (rule.reason, rule.policy) == (reason, policy)
 
 
-FORBIDDEN = Symptom("status", 403, code="model_forbidden")
+FORBIDDEN = ObservedError("status", 403, code="model_forbidden")
 
 
 def test_a_judge_that_never_worked_takes_a_suspect_failure_as_it_is() -> None:
     """However often: nothing says that it is the record's fault."""
-    experience = Experience()
-    assert {experience.weigh(FORBIDDEN) for _ in range(20)} == {(FORBIDDEN, "")}
+    experience = JudgeHealth()
+    assert {experience.assess(FORBIDDEN) for _ in range(20)} == {(FORBIDDEN, "")}
 
 
 def test_a_judge_that_has_worked_blames_the_record_nine_times() -> None:
     """The tenth suspect failure in a row, and each one after it, counts for all records."""
-    experience = Experience()
+    experience = JudgeHealth()
     for _ in range(2):  # a success starts the count anew
-        experience.succeed()
-        seen = [experience.weigh(FORBIDDEN) for _ in range(11)]
-        assert [diagnose(symptom).reason for symptom, _ in seen] == (
+        experience.record_success()
+        seen = [experience.assess(FORBIDDEN) for _ in range(11)]
+        assert [find_rule(observed).reason for observed, _ in seen] == (
             ["rejected"] * 9 + ["permission"] * 2
         )
     assert [history for _, history in seen[8:10]] == [
@@ -125,28 +156,28 @@ def test_a_judge_that_has_worked_blames_the_record_nine_times() -> None:
     ]
 
 
-@pytest.mark.parametrize("sign", ["refusal", "timeout", "contract", "interrupted"])
-def test_what_is_not_suspect_is_left_alone_and_not_counted(sign: Sign) -> None:
-    """Experience changes nothing about it, and it is no success either."""
-    symptom = Symptom(sign)
-    experience = Experience()
-    experience.succeed()
+@pytest.mark.parametrize("kind", ["refusal", "timeout", "contract", "interrupted"])
+def test_what_is_not_suspect_is_left_alone_and_not_counted(kind: ErrorKind) -> None:
+    """JudgeHealth changes nothing about it, and it is no success either."""
+    observed = ObservedError(kind)
+    experience = JudgeHealth()
+    experience.record_success()
     for _ in range(9):
-        experience.weigh(FORBIDDEN)
-        assert experience.weigh(symptom) == (symptom, "")
-    assert diagnose(experience.weigh(FORBIDDEN)[0]).course is Course.SUSPECT
+        experience.assess(FORBIDDEN)
+        assert experience.assess(observed) == (observed, "")
+    assert find_rule(experience.assess(FORBIDDEN)[0]).policy is RetryPolicy.SUSPECT
 
 
 def test_an_explanation_names_parameter_and_option() -> None:
     """The provider's parameter is not always what the option is called here."""
-    symptom = Symptom("status", 400, code="unsupported_value", param="max_completion_tokens")
-    assert explain(symptom, timeout=1) == (
+    observed = ObservedError("status", 400, code="unsupported_value", param="max_completion_tokens")
+    assert explain(observed, timeout=1) == (
         "the model does not accept max_output_tokens (status 400, code unsupported_value, "
         "parameter max_completion_tokens); drop or change max_output_tokens"
     )
 
 
-@pytest.mark.parametrize("text", ["sk-abc123", "two words", "a" * 65, "{", "", "\u0430", "1x"])
+@pytest.mark.parametrize("text", ["sk-abc123", "two message", "a" * 65, "{", "", "\u0430", "1x"])
 def test_what_does_not_look_like_a_code_is_not_shown(text: str) -> None:
     """A code field may hold a key or a piece of the request."""
     assert plain_code(text) == ""
@@ -179,14 +210,14 @@ def test_retry_after_is_read_in_every_form(headers: dict[str, str], seconds: flo
 
 def test_a_server_that_never_answers_stops_the_run() -> None:
     """The third record in vain is fatal; after one answer none is."""
-    dead = Symptom("connection")
-    experience = Experience()
-    seen = [experience.weigh(dead)[0] for _ in range(3)]
-    assert [diagnose(symptom).course for symptom in seen] == [
-        Course.RETRY,
-        Course.RETRY,
-        Course.FATAL,
+    dead = ObservedError("connection")
+    experience = JudgeHealth()
+    seen = [experience.assess(dead)[0] for _ in range(3)]
+    assert [find_rule(observed).policy for observed in seen] == [
+        RetryPolicy.RETRY,
+        RetryPolicy.RETRY,
+        RetryPolicy.FATAL,
     ]
-    experience = Experience()
-    experience.succeed()
-    assert {experience.weigh(dead) for _ in range(20)} == {(dead, "")}
+    experience = JudgeHealth()
+    experience.record_success()
+    assert {experience.assess(dead) for _ in range(20)} == {(dead, "")}

@@ -699,8 +699,8 @@ def test_many_requests_at_once_share_several_clients() -> None:
     async def opened(requests: int) -> int:
         with ExitStack() as open_requests:
             for _ in range(requests):
-                open_requests.enter_context(judge._line().client())
-            clients = len(judge._line()._requests)
+                open_requests.enter_context(judge._pool().client())
+            clients = len(judge._pool()._requests)
         await judge.aclose()
         return clients
 
@@ -848,7 +848,7 @@ def test_ctrl_c_passes_through(where: str, monkeypatch: pytest.MonkeyPatch) -> N
     with Provider(["500"] * 9) as provider:
         judge = judge_of(provider, sleep=interrupt)
         if where == "attempt":
-            monkeypatch.setattr(judge, "_attempt", interrupt)
+            monkeypatch.setattr(judge, "_send", interrupt)
         with pytest.raises(KeyboardInterrupt):
             asyncio.run(ask(judge, samples.request()))
     assert len(provider.calls) == (1 if where == "pause" else 0)

@@ -15,16 +15,16 @@ from pydantic import ValidationError
 
 from labeler.integrations.batch.request_files import BatchRequest, History
 from labeler.judges.openai.address import host_of
-from labeler.judges.openai.attempts import EXCHANGE, Exchange, reader_of
+from labeler.judges.openai.attempts import ATTEMPT_LOG, AttemptLog, reader_of
 from labeler.judges.openai.client import public_names, text_of, usage_of
-from labeler.judges.openai.failures import Course, Symptom, diagnose, explain
+from labeler.judges.openai.failures import ObservedError, RetryPolicy, explain, find_rule
 from labeler.judges.task import JudgeReply
 from labeler.labels.contract import Violation
 from labeler.labels.record import Usage
 from labeler.sentences.example import Frozen
 
 OK = 200
-TRANSIENT = (Course.RETRY, Course.RATE)
+TRANSIENT = (RetryPolicy.RETRY, RetryPolicy.RATE)
 _LONGEST_LINE = 64 * 2**20
 _MOST_DIGITS = 20
 
@@ -101,7 +101,7 @@ class _Reader:
     def __init__(self, request: BatchRequest, base_url: str, timeout: float) -> None:
         self._request, self._host, self._timeout = request, host_of(base_url), timeout
         before = request.history
-        self._exchange = Exchange(
+        self._log = AttemptLog(
             request.task,
             cap=before.cap,
             attempts=before.attempts + 1,
@@ -109,50 +109,50 @@ class _Reader:
             readable=before.readable,
             broken=Counter(before.broken),
             usage=before.usage,
-            lengthened=before.lengthened,
+            cap_raised=before.lengthened,
         )
 
     def read(self, status: int, body: Mapping[str, Any] | None, *, worked: bool) -> AnswerResult:
         if status != OK:
-            symptom = _symptom_of(status, body)
-            if worked and diagnose(symptom).course is Course.SUSPECT:
-                symptom = replace(symptom, sign="rejected")
-            return self._without_answer(symptom, None)
+            observed = _symptom_of(status, body)
+            if worked and find_rule(observed).policy is RetryPolicy.SUSPECT:
+                observed = replace(observed, kind="rejected")
+            return self._without_answer(observed, None)
         completion = None if body is None else construct(ChatCompletion, body)
         usage = usage_of(completion) if completion else None
-        flaw = self._exchange.note(completion)
+        flaw = self._log.record_completion(completion)
         if completion is None or flaw is not None:
-            return self._without_answer(Symptom(flaw or "not_json"), usage)
+            return self._without_answer(ObservedError(flaw or "not_json"), usage)
         return self._answer(completion, usage)
 
-    def _without_answer(self, symptom: Symptom, usage: Usage | None) -> AnswerResult:
-        longer = symptom.sign == "truncated" and self._exchange.lengthen()
-        rule = diagnose(symptom)
-        if longer or rule.course in TRANSIENT:
+    def _without_answer(self, observed: ObservedError, usage: Usage | None) -> AnswerResult:
+        longer = observed.kind == "truncated" and self._log.raise_cap()
+        rule = find_rule(observed)
+        if longer or rule.policy in TRANSIENT:
             return self._result(SendAgain(rule.reason, self._history()), usage)
-        return self._result(self._no_label(symptom, ""), usage)
+        return self._result(self._no_label(observed, ""), usage)
 
     def _answer(self, completion: ChatCompletion, usage: Usage | None) -> AnswerResult:
         """Return the label, or one re-ask for an answer that breaks the schema or contract."""
         text = text_of(completion.choices[0].message.content)
-        token = EXCHANGE.set(self._exchange)
+        token = ATTEMPT_LOG.set(self._log)
         try:
             answer = reader_of(self._request.task.answer_type).validate_json(text, strict=True)
         except ValidationError as error:
-            symptom, detail = self._exchange.verdict(error)
+            observed, detail = self._log.rejection(error)
         else:
             return self._result(self._reply(answer), usage)
         finally:
-            EXCHANGE.reset(token)
+            ATTEMPT_LOG.reset(token)
         history = self._history()
         if history.reasks >= self._request.reasks:
-            return self._result(self._no_label(symptom, detail), usage)
+            return self._result(self._no_label(observed, detail), usage)
         reask = {
             "reasks": history.reasks + 1,
             "answer": text,
-            "complaint": self._exchange.reproof(),
+            "complaint": self._log.reask_message(),
         }
-        again = SendAgain(diagnose(symptom).reason, history.model_copy(update=reask))
+        again = SendAgain(find_rule(observed).reason, history.model_copy(update=reask))
         return self._result(again, usage)
 
     def _result(
@@ -163,30 +163,30 @@ class _Reader:
     def _reply(self, answer: Frozen) -> JudgeReply[Frozen]:
         # The time that the answer took inside the batch is not known.
         known = {"seconds": None, "reasks": self._request.history.reasks}
-        facts = self._exchange.facts(self._host).model_copy(update=known)
-        return JudgeReply(answer, facts, tokens=self._exchange.tokens)
+        facts = self._log.facts(self._host).model_copy(update=known)
+        return JudgeReply(answer, facts, tokens=self._log.tokens)
 
-    def _no_label(self, symptom: Symptom, detail: str) -> NoLabel:
-        rule, attempts = diagnose(symptom), self._exchange.attempts
+    def _no_label(self, observed: ObservedError, detail: str) -> NoLabel:
+        rule, attempts = find_rule(observed), self._log.attempts
         message = (
             f"batch, model {self._request.task.signature.model!r} at {self._host}, after "
             f"{attempts} request{'s' * (attempts != 1)}: "
-            f"{explain(symptom, timeout=self._timeout, detail=detail)}"
+            f"{explain(observed, timeout=self._timeout, detail=detail)}"
         )
-        return NoLabel(rule.reason, message, rule.lasting, self._exchange.violations)
+        return NoLabel(rule.reason, message, rule.lasting, self._log.violations)
 
     def _history(self) -> History:
         """Return the history for a later round; the re-ask of an earlier one is repeated."""
-        exchange, before = self._exchange, self._request.history
+        log, before = self._log, self._request.history
         return History(
-            attempts=exchange.attempts,
-            answers=exchange.answers,
-            readable=exchange.readable,
+            attempts=log.attempts,
+            answers=log.answers,
+            readable=log.readable,
             reasks=before.reasks,
-            broken=dict(exchange.broken),
-            usage=exchange.usage,
-            cap=exchange.cap,
-            lengthened=exchange.lengthened,
+            broken=dict(log.broken),
+            usage=log.usage,
+            cap=log.cap,
+            lengthened=log.cap_raised,
             answer=before.answer,
             complaint=before.complaint,
         )
@@ -197,15 +197,15 @@ def construct(model: type[Model], body: Mapping[str, Any]) -> Model:
     return model.construct(None, **json.loads(json.dumps(body), object_hook=public_names))
 
 
-def _symptom_of(status: int, body: Mapping[str, Any] | None) -> Symptom:
+def _symptom_of(status: int, body: Mapping[str, Any] | None) -> ObservedError:
     found: object = (body or {}).get("error")
     error = cast("Mapping[str, object]", found) if isinstance(found, Mapping) else {}
-    return Symptom(
+    return ObservedError(
         "status",
         status=status,
         code=text_of(error.get("code")) or text_of(error.get("type")),
         param=text_of(error.get("param")),
-        words=text_of(error.get("message")),
+        message=text_of(error.get("message")),
     )
 
 

@@ -25,8 +25,14 @@ from labeler.integrations.batch.answers import TRANSIENT, construct
 from labeler.integrations.batch.folder import RemoteBatch, RemoteStatus
 from labeler.integrations.batch.request_files import BatchRequest
 from labeler.judges.openai.address import OFFICIAL_URL, host_of, safe_url, usable_key
-from labeler.judges.openai.client import WIRE_ERRORS, open_client, symptom_of, text_of
-from labeler.judges.openai.failures import Failed, Symptom, diagnose, explain, plain_code
+from labeler.judges.openai.client import WIRE_ERRORS, observed_error, open_client, text_of
+from labeler.judges.openai.failures import (
+    AttemptFailed,
+    ObservedError,
+    explain,
+    find_rule,
+    plain_code,
+)
 from labeler.judges.openai.request import request_body
 from labeler.judges.openai.spec import spec_of
 from labeler.sentences.characters import plain_json
@@ -131,7 +137,7 @@ class OpenAIBatches:
                 made: object = await self._client().files.create(file=file, purpose="batch")
             name = text_of(made.id) if isinstance(made, FileObject) else ""
             if not name:
-                raise Failed(Symptom("not_json"))
+                raise AttemptFailed(ObservedError("not_json"))
             return name
 
         return await self._step("hand in the file of requests", send, _TRANSFER_SECONDS)
@@ -227,7 +233,7 @@ class OpenAIBatches:
                     os.fsync(file.fileno())
             with partial.open("rb") as file:
                 if file.read(1) != b"{":  # a proxy's error page; read as answers, all would be lost
-                    raise Failed(Symptom("not_json"))
+                    raise AttemptFailed(ObservedError("not_json"))
             partial.replace(path)
 
         await self._step(_FETCH, send, _TRANSFER_SECONDS)
@@ -277,7 +283,7 @@ class OpenAIBatches:
                 f"batches, each with an id; {_CHECK_LIST}",
                 reason="unclear",
             )
-        raise Failed(Symptom("not_json"))
+        raise AttemptFailed(ObservedError("not_json"))
 
     async def _step(
         self, doing: str, send: Callable[[], Awaitable[T]], seconds: float | None = None
@@ -292,36 +298,38 @@ class OpenAIBatches:
         )
         try:
             return await retrying(self._attempt, send, seconds or self.timeout)
-        except Failed as failed:
-            symptom = failed.symptom
+        except AttemptFailed as failed:
+            observed = failed.observed
         # Raised here, so that no exception that holds the key is chained to ours.
-        raise self._failure(doing, symptom)
+        raise self._failure(doing, observed)
 
     async def _attempt(self, send: Callable[[], Awaitable[T]], seconds: float) -> T:
         try:
             async with asyncio.timeout(seconds):
                 return await send()
         except WIRE_ERRORS as error:
-            symptom = symptom_of(error)
+            observed = observed_error(error)
         except HTTPError as error:
             # The library does not wrap errors in the middle of a stream.
-            symptom = Symptom("timeout" if isinstance(error, TimeoutException) else "connection")
-        raise Failed(symptom)
+            observed = ObservedError(
+                "timeout" if isinstance(error, TimeoutException) else "connection"
+            )
+        raise AttemptFailed(observed)
 
     def _worth_retrying(self, error: BaseException) -> bool:
         return (
-            isinstance(error, Failed)
-            and error.rule.course in TRANSIENT
-            and (error.symptom.retry_after or 0.0) <= self._max_retry_after
+            isinstance(error, AttemptFailed)
+            and error.rule.policy in TRANSIENT
+            and (error.observed.retry_after or 0.0) <= self._max_retry_after
         )
 
-    def _failure(self, doing: str, symptom: Symptom) -> JudgeError:
-        rule = diagnose(symptom)
+    def _failure(self, doing: str, observed: ObservedError) -> JudgeError:
+        rule = find_rule(observed)
         where = f"could not {doing} at {host_of(self.base_url)}"
-        if symptom.status == _NOT_FOUND and doing in _OF_ONE_BATCH:
+        if observed.status == _NOT_FOUND and doing in _OF_ONE_BATCH:
             return JudgeError(f"{where}: {_UNKNOWN_BATCH}", reason="not_found")
-        message = f"{where}: {explain(symptom, timeout=self.timeout)}"
-        if rule.course in TRANSIENT:
+        message = f"{where}: {explain(observed, timeout=self.timeout)}"
+        if rule.policy in TRANSIENT:
             return JudgeError(message, reason=rule.reason)
         return FatalJudgeError(message, reason=rule.reason)
 
@@ -379,7 +387,7 @@ def _body(line: BatchRequest) -> dict[str, Any]:
 def _pause(state: RetryCallState) -> float:
     """Return the seconds until the next attempt: the back-off, or more if the server asks."""
     error = state.outcome.exception() if state.outcome else None
-    asked = (error.symptom.retry_after if isinstance(error, Failed) else None) or 0.0
+    asked = (error.observed.retry_after if isinstance(error, AttemptFailed) else None) or 0.0
     return max(asked, _BACK_OFF(state))
 
 
@@ -390,7 +398,7 @@ def _remote(batch: object) -> RemoteBatch:
     """Validate a batch; the library does not."""
     name = text_of(batch.id) if isinstance(batch, Batch) else ""
     if not isinstance(batch, Batch) or not name:
-        raise Failed(Symptom("not_json"))
+        raise AttemptFailed(ObservedError("not_json"))
     status = text_of(batch.status)
     counts: object = batch.request_counts
     return RemoteBatch(

@@ -8,15 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from decimal import Decimal
 
 from openai import AsyncOpenAI, Omit
 from pydantic import SecretStr, ValidationError
-from tenacity import AsyncRetrying, RetryCallState, retry_if_exception
-from tenacity.wait import wait_random_exponential
 
 from labeler.errors import FatalJudgeError, JudgeError, UsageError
 from labeler.integrations.embeddings.embedder import Embedded
@@ -28,15 +25,22 @@ from labeler.judges.openai.client import (
     WIRE_ERRORS,
     headers_of,
     may_be_charged,
+    observed_error,
     open_client,
-    quota_of,
-    symptom_of,
 )
-from labeler.judges.openai.failures import Course, Failed, Symptom, diagnose, explain
-from labeler.judges.openai.health import MOST_REJECTED, Experience
+from labeler.judges.openai.failures import (
+    MAX_REJECTED,
+    AttemptFailed,
+    JudgeHealth,
+    ObservedError,
+    RetryPolicy,
+    explain,
+    find_rule,
+)
+from labeler.judges.openai.retries import Retries, admitted, report_failure, report_quotas
 from labeler.judges.pricing import Price
 from labeler.judges.tokens import Approximation
-from labeler.judges.traffic.traffic import BudgetSpent, Sent, Size, Stopped, Traffic, current
+from labeler.judges.traffic.traffic import Sent, Size, Traffic, current
 from labeler.labels.record import ReplyFacts, Usage
 from labeler.labels.vectors import EmbedderSpec, Vector
 from labeler.version import __version__
@@ -45,9 +49,6 @@ TEXTS_PER_REQUEST = 128
 """Fewer than any provider allows (OpenAI: 2,048); more would save no time."""
 TOKENS_PER_REQUEST = 100_000
 """Expected; OpenAI allows 300,000."""
-_LONGEST_PAUSE = 60.0
-_SHORT_PAUSE = 2.0
-"""Seconds up to which a time that the server names concerns the one request."""
 
 
 class OpenAIEmbedder:
@@ -100,12 +101,12 @@ class OpenAIEmbedder:
         self._key = SecretStr(usable_key(api_key))
         self._base_url = safe_url(base_url)
         self._organization, self._project = organization, project
-        self._timeout, self._max_attempts = timeout, max_attempts
+        self._timeout = timeout
         self._texts_per_request = texts_per_request
         self._price = price or embedding_price(model, self._base_url)
-        self._sleep = sleep
+        self._retries = Retries(max_attempts, sleep)
         self._counter = Approximation()
-        self._experience = Experience()
+        self._health = JudgeHealth()
         self._refused = 0
         self._clients: dict[asyncio.AbstractEventLoop, AsyncOpenAI] = {}
 
@@ -181,11 +182,11 @@ class OpenAIEmbedder:
         """Embed texts in one request; ``None`` to find the one at fault by asking in halves."""
         before = job.attempts
         try:
-            vectors = await self._persist(job, texts)
-        except Failed as failed:
+            vectors = await self._request(job, texts)
+        except AttemptFailed as failed:
             cause = failed
         else:
-            self._experience.succeed()
+            self._health.record_success()
             self._refused = 0
             return vectors
         # Gone on out here, so that no exception hangs on ours that holds the key or the texts.
@@ -197,40 +198,20 @@ class OpenAIEmbedder:
             raise error
         return (error,) * len(texts)
 
-    def _may_be_one_text(self, failed: Failed) -> bool:
+    def _may_be_one_text(self, failed: AttemptFailed) -> bool:
         """Whether one of several texts may be at fault, rather than what all of them share."""
-        suspect = failed.rule.course is Course.SUSPECT
-        return failed.rule.lasting or (suspect and self._experience.worked)
+        suspect = failed.rule.policy is RetryPolicy.SUSPECT
+        return failed.rule.lasting or (suspect and self._health.worked)
 
-    async def _persist(self, job: _Job, texts: list[str]) -> tuple[Vector, ...]:
-        """The one retry layer."""
-        forgiven = 0
+    async def _request(self, job: _Job, texts: list[str]) -> tuple[Vector, ...]:
+        """Embed texts in one request, with retries."""
 
-        def enough(state: RetryCallState) -> bool:
-            error = state.outcome.exception() if state.outcome else None
-            nonlocal forgiven
-            forgiven += isinstance(error, _Forgiven)
-            return state.attempt_number - forgiven >= self._max_attempts
-
-        retrying = AsyncRetrying(
-            stop=enough,
-            wait=_pause,
-            retry=retry_if_exception(_worth_retrying),
-            sleep=lambda seconds: job.traffic.rest(seconds, self._sleep),
-            reraise=True,
-        )
-        return await retrying(self._attempt, job, texts)
-
-    async def _attempt(self, job: _Job, texts: list[str]) -> tuple[Vector, ...]:
-        """Send one request as soon as the traffic allows it, unless the run is being stopped."""
-        try:
-            async with job.traffic.request(job, self._size(texts)) as sent:
+        async def attempt() -> tuple[Vector, ...]:
+            async with admitted(job.traffic, job, self._size(texts)) as sent:
                 job.attempts += 1
                 return await self._send(job, texts, sent)
-        except Stopped:
-            raise Failed(Symptom("interrupted")) from None
-        except BudgetSpent as spent:
-            raise Failed(Symptom("budget"), detail=str(spent)) from None
+
+        return await self._retries.run(job.traffic, attempt)
 
     async def _send(self, job: _Job, texts: list[str], sent: Sent) -> tuple[Vector, ...]:
         flaw = ""
@@ -245,16 +226,16 @@ class OpenAIEmbedder:
                 )
                 answer: object = response.parse()
         except WIRE_ERRORS as error:
-            symptom, charged = symptom_of(error), may_be_charged(error)
-            _tell_quotas(sent, headers_of(error))
+            observed, charged = observed_error(error), may_be_charged(error)
+            report_quotas(sent, headers_of(error))
         else:
-            _tell_quotas(sent, response.headers)
+            report_quotas(sent, response.headers)
             self._bill(job, sent, answer)
             try:
                 return vectors_of(answer, len(texts), self.spec.dimensions)
             except ValueError as error:
-                symptom, charged, flaw = Symptom("not_json"), True, str(error)
-        raise self._failed(job.traffic, sent, symptom, flaw, charged=charged)
+                observed, charged, flaw = ObservedError("not_json"), True, str(error)
+        raise report_failure(job.traffic, sent, observed, flaw, charged=charged)
 
     def _size(self, texts: list[str]) -> Size:
         tokens = sum(map(self._counter.count, texts))
@@ -273,41 +254,18 @@ class OpenAIEmbedder:
         cost = None if self._price is None else self._price.cost(usage)
         sent.answered(tokens=usage.prompt_tokens, cost=cost)
 
-    def _failed(
-        self, traffic: Traffic, sent: Sent, symptom: Symptom, detail: str, *, charged: bool
-    ) -> Failed:
-        """Tell the traffic of a request that brought nothing, and forgive what all suffer."""
-        failed = Failed(symptom, detail)
-        course = failed.rule.course
-        if course is Course.RATE:
-            sent.limited()
-        elif course is Course.RETRY and sent.end is None:
-            sent.failed(charged=charged)
-        elif sent.end is None:
-            sent.answered(tokens=0, cost=Decimal(0))  # refused, so that nothing was taken
-        wait = symptom.retry_after or (sent.refill if course is Course.RATE else 0.0)
-        if course in _PASSING and wait > _SHORT_PAUSE:
-            traffic.pause(wait)
-        if traffic.patient():
-            if course is Course.RATE or sent.probe:
-                return _Forgiven(symptom, detail)
-        elif sent.probe:
-            away = f"no answer for {traffic.limits.max_outage / 60:.0f} min"
-            return Failed(Symptom("unreachable"), f"{away}; the latest: {failed.rule.what}")
-        return failed
-
-    def _failure(self, failed: Failed, sent: int) -> JudgeError:
+    def _failure(self, failed: AttemptFailed, sent: int) -> JudgeError:
         """Say in our words why there are no vectors."""
-        symptom, history = self._experience.weigh(failed.symptom)
-        rule = diagnose(symptom)
+        observed, history = self._health.assess(failed.observed)
+        rule = find_rule(observed)
         message = (
             f"embedder {self.spec} at {host_of(self._base_url)}, after {sent} "
             f"request{'s' * (sent != 1)}: "
-            f"{explain(symptom, timeout=self._timeout, detail=history or failed.detail)}"
+            f"{explain(observed, timeout=self._timeout, detail=history or failed.detail)}"
         )
         # A server that takes no text at all is not asked about each of a hundred thousand.
-        none_taken = self._refused >= MOST_REJECTED and not self._experience.worked
-        if none_taken or rule.course in {Course.FATAL, Course.SUSPECT}:
+        none_taken = self._refused >= MAX_REJECTED and not self._health.worked
+        if none_taken or rule.policy in {RetryPolicy.FATAL, RetryPolicy.SUSPECT}:
             return FatalJudgeError(message, reason=rule.reason, attempts=sent)
         return UnusableAnswer(message, reason=rule.reason, attempts=sent, lasting=rule.lasting)
 
@@ -350,13 +308,6 @@ class _Job:
         return facts
 
 
-class _Forgiven(Failed):
-    """A failure that concerns all requests and is not held against this one."""
-
-
-_PASSING = frozenset({Course.RETRY, Course.RATE})
-
-
 def _spec(model: str, dimensions: int | None) -> EmbedderSpec:
     try:
         return EmbedderSpec(embedder="openai", model=model, dimensions=dimensions)
@@ -364,23 +315,3 @@ def _spec(model: str, dimensions: int | None) -> EmbedderSpec:
         problem = error.errors(include_url=False, include_context=False, include_input=False)[0]
     where = ".".join(map(str, problem["loc"]))
     raise UsageError(f"embedder openai does not accept its {where}: {problem['msg']}")
-
-
-def _tell_quotas(sent: Sent, headers: Mapping[str, str]) -> None:
-    sent.told(requests=quota_of(headers, "requests"), tokens=quota_of(headers, "tokens"))
-
-
-def _worth_retrying(error: BaseException) -> bool:
-    # tenacity hands over every BaseException; Ctrl-C and cancellation are no Failed.
-    return isinstance(error, Failed) and error.rule.course in _PASSING
-
-
-def _pause(state: RetryCallState) -> float:
-    """Seconds of back-off; a long time that the server names is waited for by the whole run."""
-    error = state.outcome.exception() if state.outcome else None
-    named = error.symptom.retry_after if isinstance(error, Failed) else None
-    return max(_BACK_OFF(state), min(named or 0.0, _SHORT_PAUSE))
-
-
-_BACK_OFF = wait_random_exponential(multiplier=1, max=_LONGEST_PAUSE)
-"""Full jitter, so that requests that fail together do not come back together."""

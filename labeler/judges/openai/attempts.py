@@ -1,4 +1,4 @@
-"""What has happened for one record so far: requests, answers, what they broke and cost."""
+"""The attempt log of one record: requests, answers, violations and usage so far."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from typing import Annotated, Any
 from openai.types.chat import ChatCompletion
 from pydantic import AfterValidator, TypeAdapter, ValidationError
 
-from labeler.judges.openai.client import flaw_of, text_of, tokens_of, usage_of
-from labeler.judges.openai.failures import Sign, Symptom
+from labeler.judges.openai.client import answer_error, text_of, tokens_of, usage_of
+from labeler.judges.openai.failures import ErrorKind, ObservedError
 from labeler.judges.openai.reask import NO_ANSWER, NOT_A_LABEL, brief, complaint, rules_again
 from labeler.judges.task import Task
 from labeler.judges.traffic.traffic import Traffic, current
@@ -27,94 +27,92 @@ from labeler.version import __version__
 
 
 @dataclass
-class Exchange:
-    """The bookkeeping of one record, from its first request to its last answer."""
+class AttemptLog:
+    """The attempts for one record, from its first request to its last answer."""
 
-    request: Task
+    task: Task
     cap: int | None
-    """Tokens that an answer may have, where there is a limit."""
+    """Cap on the tokens of an answer; ``None`` without one."""
     traffic: Traffic = field(default_factory=current)
-    """That of the run."""
+    """Traffic control of the run."""
     attempts: int = 0
-    """Requests that were sent."""
-    forgiven: int = 0
-    """Requests for the current answer that failed for a reason that concerns all records."""
+    """Requests sent."""
     answers: int = 0
-    """Answers that came, whatever they were worth."""
+    """Answers received, usable or not."""
     readable: int = 0
-    """Answers that fitted the schema."""
+    """Answers that matched the schema."""
     violations: tuple[Violation, ...] = ()
-    """What the latest answer broke."""
+    """Violations of the latest answer."""
     broken: Counter[str] = field(default_factory=Counter)
-    said: str = ""
-    """The latest answer, word for word."""
+    content: str = ""
+    """The latest answer, verbatim."""
     tokens: tuple[Token, ...] = ()
-    """Those of the latest answer, where their probabilities were given."""
+    """Tokens of the latest answer, if the server returned their probabilities."""
     usage: Usage | None = None
-    """Tokens charged so far; ``None`` while no answer has said."""
+    """Tokens charged so far; ``None`` until an answer reports usage."""
     served_model: str | None = None
     fingerprint: str | None = None
-    lengthened: bool = False
+    cap_raised: bool = False
     started: float = field(default_factory=time.monotonic)
 
     @property
     def reasks(self) -> int:
-        """Answers that were sent back."""
+        """Answers that were sent back for correction."""
         return max(0, self.answers - 1)
 
-    def note(self, completion: object) -> Sign | None:
-        """Keep what a completion says of itself (instructor alters it later), and its flaw."""
+    def record_completion(self, completion: object) -> ErrorKind | None:
+        """Store a completion's facts before instructor alters it; return its error, if any."""
         if isinstance(completion, ChatCompletion):
             self.served_model = _fact(completion.model)
             self.fingerprint = _fact(completion.system_fingerprint)
             charged = usage_of(completion)
             if charged is not None:
                 self.usage = charged + (self.usage or Usage())
-        flaw = flaw_of(completion)
-        self.said = _content(completion) if flaw is None else ""
-        self.tokens = tokens_of(completion) if flaw is None else ()
-        self.answers += flaw is None
-        return flaw
+        error = answer_error(completion)
+        self.content = _content(completion) if error is None else ""
+        self.tokens = tokens_of(completion) if error is None else ()
+        self.answers += error is None
+        return error
 
-    def lengthen(self) -> bool:
-        """Double the cap, once; whether that was possible."""
-        if self.cap is None or self.lengthened:
+    def raise_cap(self) -> bool:
+        """Double the cap; return False if there is none or it was raised before."""
+        if self.cap is None or self.cap_raised:
             return False
-        self.cap, self.lengthened = self.cap * 2, True
+        self.cap, self.cap_raised = self.cap * 2, True
         return True
 
     def check(self, answer: Frozen) -> None:
-        """Hold an answer against what it must keep.
+        """Check an answer against the rules of its task.
 
         Raises:
-            ValueError: it broke the contract, or says two things under one name.
+            ValueError: it breaks a rule, or an object in it has a duplicate name.
         """
-        if _names_twice(self.said):  # every reader of JSON picks one of them, silently
+        if _has_duplicate_names(self.content):  # JSON readers silently pick one
             raise ValueError("a name stands twice in one object")
         self.readable += 1
-        self.violations = self.request.violations(answer)
+        self.violations = self.task.violations(answer)
         self.broken.update(violation.kind for violation in self.violations)
         if self.violations:
             raise ValueError(brief(self.violations))
 
-    def reproof(self) -> str:
-        """What to say to the judge about its latest answer."""
-        rules = self.request.rules
+    def reask_message(self) -> str:
+        """Return the message that asks the judge to correct its latest answer."""
+        rules = self.task.rules
         if rules is not None:
             return rules_again(self.violations, rules) if self.violations else NO_ANSWER
         if self.violations:
-            return complaint(self.violations, self.request.example, self.request.answer_type)
+            return complaint(self.violations, self.task.example, self.task.answer_type)
         return NOT_A_LABEL
 
-    def verdict(self, error: ValidationError) -> tuple[Symptom, str]:
-        """Why the latest answer was not accepted."""
+    def rejection(self, error: ValidationError) -> tuple[ObservedError, str]:
+        """Return why the latest answer was rejected, as an error and a detail."""
         if self.violations:
-            return Symptom("contract"), brief(self.violations)
+            return ObservedError("contract"), brief(self.violations)
         problems = error.errors(include_url=False, include_context=False, include_input=False)
-        return Symptom("malformed"), str(problems[0]["type"])
+        return ObservedError("malformed"), str(problems[0]["type"])
 
     def facts(self, host: str) -> ReplyFacts:
-        """The reply's facts, once the answer is there."""
+        """Return the facts of the reply."""
         return ReplyFacts(
             served_model=self.served_model,
             system_fingerprint=self.fingerprint,
@@ -133,12 +131,12 @@ class Exchange:
         return {**self.broken, **({"malformed": malformed} if malformed else {})}
 
 
-_LONGEST_FACT = 200
+_MAX_FACT = 200
 
 
 def _fact(value: object) -> str | None:
-    """What a server says of itself, as text that can be stored."""
-    return text_of(value).encode("utf-8", "replace").decode()[:_LONGEST_FACT] or None
+    """Return a server-supplied text that can be stored, or ``None``."""
+    return text_of(value).encode("utf-8", "replace").decode()[:_MAX_FACT] or None
 
 
 def _content(completion: object) -> str:
@@ -146,8 +144,8 @@ def _content(completion: object) -> str:
     return text_of(choices[0].message.content) if choices else ""
 
 
-def _names_twice(text: str) -> bool:
-    """Whether an object in a JSON text holds one name twice."""
+def _has_duplicate_names(text: str) -> bool:
+    """Return True if an object in a JSON text has a duplicate name."""
     found = False
 
     def look(pairs: list[tuple[str, object]]) -> None:
@@ -156,27 +154,23 @@ def _names_twice(text: str) -> bool:
 
     try:
         json.loads(text, object_pairs_hook=look)
-    except (ValueError, RecursionError):  # no JSON at all: whoever reads it will say so
+    except (ValueError, RecursionError):  # not JSON: the reader reports it
         return False
     return found
 
 
-EXCHANGE: ContextVar[Exchange] = ContextVar("exchange")
-"""The record that the current task asks about. instructor's own channel for this, ``context=``,
-would run every message, documents included, through a template engine."""
+ATTEMPT_LOG: ContextVar[AttemptLog] = ContextVar("exchange")
+"""Attempt log of the record in the current task. instructor's own channel, ``context=``, would run
+every message, documents included, through a template engine."""
 
 
 @cache
 def reader_of(output: type[Frozen]) -> TypeAdapter[Frozen]:
-    """Reads an answer, and holds it against what it must keep: the contract of the record at hand.
-
-    Args:
-        output: the class of the answer.
-    """
-    kept: Any = Annotated[output, AfterValidator(_kept)]
-    return TypeAdapter(kept)
+    """Return a reader that checks answers of a class against the rules of the current record."""
+    checked: Any = Annotated[output, AfterValidator(_check)]
+    return TypeAdapter(checked)
 
 
-def _kept(answer: Frozen) -> Frozen:
-    EXCHANGE.get().check(answer)
+def _check(answer: Frozen) -> Frozen:
+    ATTEMPT_LOG.get().check(answer)
     return answer

@@ -31,7 +31,7 @@ from openai.types import CompletionUsage
 from openai.types.chat import ChatCompletion, ChatCompletionMessage
 from pydantic import ValidationError
 
-from labeler.judges.openai.failures import Sign, Symptom, retry_after
+from labeler.judges.openai.failures import ErrorKind, ObservedError, retry_after
 from labeler.judges.traffic.traffic import Quota
 from labeler.labels.logprobs import Token
 from labeler.labels.record import Usage
@@ -120,27 +120,27 @@ def public_names(said: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in said.items() if not name.startswith("_")}
 
 
-def symptom_of(error: Exception) -> Symptom:
+def observed_error(error: Exception) -> ObservedError:
     """Describe one of :data:`WIRE_ERRORS` without what it holds of the request."""
     if isinstance(error, APIStatusError):
         body = error.body if isinstance(error.body, Mapping) else {}
-        return Symptom(
+        return ObservedError(
             "status",
             status=error.status_code,
             code=text_of(error.code) or text_of(error.type),
             param=text_of(error.param),
-            words=text_of(body.get("message")),
+            message=text_of(body.get("message")),
             retry_after=retry_after(error.response.headers),
         )
-    sign: Sign = "not_json"
+    kind: ErrorKind = "not_json"
     if isinstance(error, TimeoutError | APITimeoutError):
-        sign = "timeout"
+        kind = "timeout"
     elif isinstance(error, APIConnectionError):
-        sign = "connection"
-    return Symptom(sign)
+        kind = "connection"
+    return ObservedError(kind)
 
 
-def flaw_of(completion: object) -> Sign | None:
+def answer_error(completion: object) -> ErrorKind | None:
     """Why a 2xx holds no answer; ``None`` if it holds one.
 
     The library does not check what it reads, here and below: any part of a completion may be
@@ -158,7 +158,7 @@ def flaw_of(completion: object) -> Sign | None:
     return _STOPS.get(text_of(getattr(choice, "finish_reason", None)))
 
 
-_STOPS: dict[str, Sign] = {"length": "truncated", "content_filter": "content_filter"}
+_STOPS: dict[str, ErrorKind] = {"length": "truncated", "content_filter": "content_filter"}
 
 
 def usage_of(completion: ChatCompletion) -> Usage | None:

@@ -1,10 +1,10 @@
-"""What can go wrong with a hosted judge, and what to do about it: one table.
+"""Errors of a hosted judge and what follows from each: one table.
 
-The table knows nothing of any client library. A judge describes what it saw as a :class:`Symptom`;
-:func:`diagnose` finds the first rule that fits. To handle a new failure, add a rule.
+The table knows no client library. A judge describes an error as an :class:`ObservedError`;
+:func:`find_rule` returns the first rule that matches. To handle a new error, add a rule.
 
-A provider's own words are looked at to tell failures apart and are never repeated: they may hold
-parts of the request. Only its short codes are shown, and only if they look like codes.
+A provider's messages are matched but never shown, because they may quote the request. Only its
+short codes are shown, and only if they look like codes.
 """
 
 from __future__ import annotations
@@ -12,94 +12,96 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Container, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from enum import Enum
 from typing import Literal
 
-Sign = Literal[
+ErrorKind = Literal[
     "status",  # an HTTP status other than 2xx
     "timeout",  # no complete answer before the deadline
     "connection",  # refused, reset, closed early, cut short
     "not_json",  # a 2xx whose body is not a completion: a captive portal, a proxy's page
-    "no_choices",  # a completion without an answer in it
+    "no_choices",  # a completion without an answer
     "refusal",
     "content_filter",
     "truncated",
-    "malformed",  # an answer that does not fit the schema
-    "contract",  # an answer that fits the schema and breaks the label contract
-    "rejected",  # a suspect failure of one record, from a server that has answered others
-    "unreachable",  # the server has answered nobody, from the beginning or for too long
-    "interrupted",  # the run is being stopped, and nothing more is sent
-    "budget",  # the request might cost more than what is left of the budget
+    "malformed",  # an answer that does not match the schema
+    "contract",  # an answer that matches the schema and breaks the label contract
+    "rejected",  # a suspect error for one record, from a server that has answered others
+    "unreachable",  # the server has answered no request, from the start or for too long
+    "interrupted",  # the run is stopping; nothing more is sent
+    "budget",  # the request might cost more than the rest of the budget
 ]
 
 
-class Course(Enum):
-    """What to do about a failure."""
+class RetryPolicy(Enum):
+    """Action that follows from an error."""
 
-    RETRY = "ask again after a pause; give the record up when attempts run out"
-    RATE = "the same, but all records wait, and it is not held against this one"
-    RECORD = "give this record up; the run goes on"
-    SUSPECT = "fatal unless the judge has worked before; then one record may be at fault"
+    RETRY = "retry after a pause; fail the record when attempts run out"
+    RATE = "like RETRY, but all records wait and it does not count as this record's attempt"
+    RECORD = "fail this record; the run goes on"
+    SUSPECT = "fatal unless the judge has worked before; then this record may be at fault"
     FATAL = "stop the run: no record can succeed"
 
 
 @dataclass(frozen=True)
-class Symptom:
-    """What was seen of one failure."""
+class ObservedError:
+    """Facts about one error, independent of the client library."""
 
-    sign: Sign
+    kind: ErrorKind
     status: int = 0
-    """HTTP status, where there is one."""
+    """HTTP status; 0 if there is none."""
     code: str = ""
-    """The provider's error code, or its error type where it gave no code."""
+    """The provider's error code, else its error type."""
     param: str = ""
-    """The request parameter that the provider complains of."""
-    words: str = ""
-    """The provider's message, to match on; never shown."""
+    """Request parameter that the provider complains about."""
+    message: str = ""
+    """The provider's message; matched, never shown."""
     retry_after: float | None = None
-    """Seconds that the provider asks to wait."""
+    """Seconds to wait, as the provider asks."""
 
 
-_PASSING: frozenset[Sign] = frozenset({"interrupted", "budget"})
-"""Reasons of ours that end with the run."""
+_PASSING: frozenset[ErrorKind] = frozenset({"interrupted", "budget"})
+"""Errors of the run itself: they never last."""
 
 
 @dataclass(frozen=True)
 class Rule:
-    """One row of the table: which symptoms it fits, and what follows."""
+    """One row of the table: the errors that it matches, and what follows."""
 
     reason: str
-    """Machine-readable code that the record's failure carries."""
-    course: Course
-    what: str
-    """The failure in words; ``{option}`` and ``{timeout}`` are filled in."""
+    """Reason code of the record's failure."""
+    policy: RetryPolicy
+    summary: str
+    """Description for people; ``{option}`` and ``{timeout}`` are filled in."""
     remedy: str
-    """What the user can do."""
-    sign: Sign = "status"
+    """Advice for the user."""
+    kind: ErrorKind = "status"
     status: Container[int] = range(1000)
     params: Container[str] | None = None
-    """Fits only a complaint about one of these parameters."""
+    """Matches only complaints about these parameters."""
     codes: re.Pattern[str] | None = None
-    """Fits only where the provider's code contains this; a document cannot put it there."""
+    """Matches the provider's code only; a document cannot influence it."""
     marks: re.Pattern[str] | None = None
-    """Fits only where the provider's code or words contain this; words may quote a document."""
+    """Matches the provider's code or message; a message may quote a document."""
 
     @property
     def lasting(self) -> bool:
-        """Whether asking the same record the same again would most likely end the same."""
-        return self.course is Course.RECORD and self.sign not in _PASSING
+        """True if the same request would most likely fail again."""
+        return self.policy is RetryPolicy.RECORD and self.kind not in _PASSING
 
-    def fits(self, symptom: Symptom) -> bool:
-        """Whether the rule speaks about this symptom."""
+    def matches(self, observed: ObservedError) -> bool:
+        """Return True if the rule matches an error."""
         return (
-            symptom.sign == self.sign
-            and symptom.status in self.status
-            and (self.params is None or _root(symptom.param) in self.params)
-            and (self.codes is None or bool(self.codes.search(plain_code(symptom.code))))
-            and (self.marks is None or bool(self.marks.search(f"{symptom.code} {symptom.words}")))
+            observed.kind == self.kind
+            and observed.status in self.status
+            and (self.params is None or _root(observed.param) in self.params)
+            and (self.codes is None or bool(self.codes.search(plain_code(observed.code))))
+            and (
+                self.marks is None or bool(self.marks.search(f"{observed.code} {observed.message}"))
+            )
         )
 
 
@@ -112,7 +114,7 @@ OPTIONS: dict[str, str] = {
     "max_completion_tokens": "max_output_tokens",
     "response_format": "the response schema",
 }
-"""The judge's option behind each request parameter."""
+"""Judge option by request parameter."""
 
 
 def _any_of(*texts: str) -> re.Pattern[str]:
@@ -127,6 +129,7 @@ _FILTERED = _any_of("content_filter", "content_policy", "invalid_prompt", "Respo
 _PARAMETER = _any_of("unsupported_(parameter|value)", "unknown_parameter", "invalid_json_schema")
 _NO_MODEL = _any_of("model_not_found", "model .*does not exist")
 
+_P = RetryPolicy  # for the table below
 _NO_CREDIT = (
     "the account has no credit left",
     "add credit or raise the account's limit, then run again; stored labels are kept",
@@ -140,172 +143,233 @@ _REFUSED_OPTION = ("the model does not accept {option}", "drop or change {option
 _LATER = "run again later; stored labels are kept"
 
 RULES: tuple[Rule, ...] = (
-    # Statuses that mean several things; the provider's code or words tell which. Only what surely
-    # concerns every record is fatal: a filter on the way may answer one document with any status.
-    Rule("quota", Course.FATAL, *_NO_CREDIT, status={403}, codes=_QUOTA),
-    Rule("quota", Course.SUSPECT, *_NO_CREDIT, status={403}, marks=_QUOTA),
-    Rule("quota", Course.FATAL, *_NO_CREDIT, status={429}, marks=_QUOTA),
-    Rule("context_length", Course.RECORD, *_LONG_RECORD, status={400, 422}, marks=_TOO_LONG),
+    # Ambiguous statuses: the provider's code or message decides. A rule is fatal only if the error
+    # certainly concerns every record, because a filter may answer one document with any status.
+    Rule("quota", _P.FATAL, *_NO_CREDIT, status={403}, codes=_QUOTA),
+    Rule("quota", _P.SUSPECT, *_NO_CREDIT, status={403}, marks=_QUOTA),
+    Rule("quota", _P.FATAL, *_NO_CREDIT, status={429}, marks=_QUOTA),
+    Rule("context_length", _P.RECORD, *_LONG_RECORD, status={400, 422}, marks=_TOO_LONG),
     Rule(
-        "context_length", Course.RECORD, "the record alone exceeds the limit of tokens per minute",
+        "context_length", _P.RECORD, "the record alone exceeds the limit of tokens per minute",
         "raise the account's limit, or retrieve less", status={429}, marks=_BURST,
     ),
     Rule(
-        "content_filter", Course.RECORD, "the provider's filter blocked the request",
+        "content_filter", _P.RECORD, "the provider's filter blocked the request",
         "read the record; another provider may label it", status={400, 403}, marks=_FILTERED,
     ),
-    Rule("not_found", Course.FATAL, *_WRONG_MODEL, status={400, 404}, codes=_NO_MODEL),
-    Rule("not_found", Course.FATAL, *_WRONG_MODEL, status={404}, params={"model"}),
-    Rule("not_found", Course.SUSPECT, *_WRONG_MODEL, status={400}, marks=_NO_MODEL),
+    Rule("not_found", _P.FATAL, *_WRONG_MODEL, status={400, 404}, codes=_NO_MODEL),
+    Rule("not_found", _P.FATAL, *_WRONG_MODEL, status={404}, params={"model"}),
+    Rule("not_found", _P.SUSPECT, *_WRONG_MODEL, status={400}, marks=_NO_MODEL),
     Rule(
-        # The cap is doubled for a record whose answer was cut off, perhaps beyond what is allowed.
-        "parameter", Course.SUSPECT, *_REFUSED_OPTION,
+        # A doubled cap, after a truncated answer, may exceed the model's limit for this record.
+        "parameter", _P.SUSPECT, *_REFUSED_OPTION,
         status={400, 422}, params={"max_completion_tokens"},
     ),
-    Rule("parameter", Course.FATAL, *_REFUSED_OPTION, status={400, 422}, params=OPTIONS),
+    Rule("parameter", _P.FATAL, *_REFUSED_OPTION, status={400, 422}, params=OPTIONS),
     Rule(
-        "parameter", Course.SUSPECT, "the model does not accept a parameter of the request",
+        "parameter", _P.SUSPECT, "the model does not accept a parameter of the request",
         "send fewer options, or use another model", status={400, 422}, marks=_PARAMETER,
     ),
-    # Statuses that mean one thing.
+    # Unambiguous statuses.
     Rule(
-        "redirect", Course.SUSPECT, "the server redirects elsewhere, and documents are not sent on",
+        "redirect", _P.SUSPECT, "the server redirects elsewhere, and documents are not sent on",
         "set base_url to the final address if you trust it", status=range(300, 400),
     ),
     Rule(
-        "authentication", Course.FATAL, "the API key was not accepted",
+        "authentication", _P.FATAL, "the API key was not accepted",
         "check the key and that it belongs to this host", status={401},
     ),
-    Rule("quota", Course.FATAL, *_NO_CREDIT, status={402}),
+    Rule("quota", _P.FATAL, *_NO_CREDIT, status={402}),
     Rule(
-        "permission", Course.SUSPECT, "the API key may not use this model",
+        "permission", _P.SUSPECT, "the API key may not use this model",
         "use a key with access, or another model", status={403},
     ),
     Rule(
-        "not_found", Course.SUSPECT, "no such model or address",
+        "not_found", _P.SUSPECT, "no such model or address",
         "check the model's name and base_url (it usually ends in /v1)", status={404, 405},
     ),
-    Rule("context_length", Course.RECORD, *_LONG_RECORD, status={413}),
+    Rule("context_length", _P.RECORD, *_LONG_RECORD, status={413}),
     Rule(
-        "rate_limit", Course.RATE, "the server is limiting the rate of requests",
+        "rate_limit", _P.RATE, "the server is limiting the rate of requests",
         "run it again later, or lower the concurrency", status={429},
     ),
     Rule(
-        "transport", Course.RETRY, "the server failed", _LATER,
+        "transport", _P.RETRY, "the server failed", _LATER,
         status={408, 409, 425, *range(500, 1000)},
     ),
-    # Any other status: it may well be this record's fault alone.
+    # Any other status: possibly the fault of this record alone.
     Rule(
-        "bad_request", Course.RECORD, "the server did not accept the request",
+        "bad_request", _P.RECORD, "the server did not accept the request",
         "look the code up in the provider's documentation",
     ),
-    # No status, or a good one.
+    # No status, or 2xx.
     Rule(
-        "transport", Course.RETRY, "the connection failed",
-        "check the network and base_url, then run again", sign="connection",
+        "transport", _P.RETRY, "the connection failed",
+        "check the network and base_url, then run again", kind="connection",
     ),
     Rule(
-        "timeout", Course.RETRY, "no complete answer within {timeout:g} s",
-        "raise timeout, or lower max_output_tokens", sign="timeout",
+        "timeout", _P.RETRY, "no complete answer within {timeout:g} s",
+        "raise timeout, or lower max_output_tokens", kind="timeout",
     ),
     Rule(
-        "transport", Course.RETRY, "the server answered with something that is no completion",
-        "check base_url, and that no proxy or login page stands between", sign="not_json",
+        "transport", _P.RETRY, "the server answered with something that is no completion",
+        "check base_url, and that no proxy or login page stands between", kind="not_json",
     ),
     Rule(
-        "transport", Course.RETRY, "the server sent a completion without an answer", _LATER,
-        sign="no_choices",
+        "transport", _P.RETRY, "the server sent a completion without an answer", _LATER,
+        kind="no_choices",
     ),
     Rule(
-        "content_filter", Course.RECORD, "the provider's filter blocked the answer",
-        "read the record; another provider may label it", sign="content_filter",
+        "content_filter", _P.RECORD, "the provider's filter blocked the answer",
+        "read the record; another provider may label it", kind="content_filter",
     ),
     Rule(
-        "refusal", Course.RECORD, "the model refused to answer",
-        "read the record; another model may label it", sign="refusal",
+        "refusal", _P.RECORD, "the model refused to answer",
+        "read the record; another model may label it", kind="refusal",
     ),
     Rule(
-        "truncated", Course.RECORD, "the answer was cut off",
-        "raise max_output_tokens, or lower reasoning_effort", sign="truncated",
+        "truncated", _P.RECORD, "the answer was cut off",
+        "raise max_output_tokens, or lower reasoning_effort", kind="truncated",
     ),
     Rule(
-        "malformed", Course.RECORD, "the answer does not fit the label's schema",
-        "use a provider that enforces strict schemas", sign="malformed",
+        "malformed", _P.RECORD, "the answer does not fit the label's schema",
+        "use a provider that enforces strict schemas", kind="malformed",
     ),
     Rule(
-        "contract", Course.RECORD, "the answer broke the label contract",
-        "use a more capable model if this is frequent", sign="contract",
+        "contract", _P.RECORD, "the answer broke the label contract",
+        "use a more capable model if this is frequent", kind="contract",
     ),
-    # What a judge makes of what it saw.
+    # Conclusions of the judge.
     Rule(
-        "rejected", Course.RECORD, "the server rejected this record, though it has answered others",
+        "rejected", _P.RECORD, "the server rejected this record, though it has answered others",
         "read the record: a filter on the way may object to it; another provider may label it",
-        sign="rejected",
+        kind="rejected",
     ),
     Rule(
-        "unreachable", Course.FATAL, "the server answers no record",
+        "unreachable", _P.FATAL, "the server answers no record",
         "see that the address is right and the server is up; then run it again to go on",
-        sign="unreachable",
+        kind="unreachable",
     ),
     Rule(
-        "interrupted", Course.RECORD, "the run was stopped before it could be asked again",
-        "run it again to go on", sign="interrupted",
+        "interrupted", _P.RECORD, "the run was stopped before it could be asked again",
+        "run it again to go on", kind="interrupted",
     ),
     Rule(
-        "budget", Course.RECORD, "no further request was sent", "raise the budget and run it again",
-        sign="budget",
+        "budget", _P.RECORD, "no further request was sent", "raise the budget and run it again",
+        kind="budget",
     ),
 )  # fmt: skip
-"""First fit wins. Every sign has a rule that fits whatever else was seen; a test holds that."""
+"""The first match wins. Every kind has a rule without further conditions (tested)."""
 
 
-def diagnose(symptom: Symptom) -> Rule:
-    """Find what follows from a symptom."""
-    return next(rule for rule in RULES if rule.fits(symptom))
+def find_rule(observed: ObservedError) -> Rule:
+    """Return the first rule that matches an error."""
+    return next(rule for rule in RULES if rule.matches(observed))
 
 
-class Failed(Exception):
-    """One attempt that gave no usable answer."""
+class AttemptFailed(Exception):
+    """An attempt without a usable answer.
 
-    def __init__(self, symptom: Symptom, detail: str = "") -> None:
-        self.symptom = symptom
-        self.rule = diagnose(symptom)
+    Attributes:
+        observed: the error.
+        rule: the rule that matches it.
+        detail: additional information for the message.
+        counts: False if the error concerns all records and costs none of them an attempt.
+    """
+
+    def __init__(self, observed: ObservedError, detail: str = "") -> None:
+        self.observed = observed
+        self.rule = find_rule(observed)
         self.detail = detail
+        self.counts = True
         super().__init__(self.rule.reason)
 
 
-def explain(symptom: Symptom, *, timeout: float, detail: str = "") -> str:
-    """Say what happened, the provider's codes, and what to do.
+MAX_REJECTED = 10
+"""Suspect errors in a row that stop a run even if the judge has worked before."""
+
+MAX_GIVEN_UP = 3
+"""Records that may run out of attempts before the first answer: a server that is down is not asked
+about a hundred thousand more."""
+
+
+@dataclass
+class JudgeHealth:
+    """Recent outcomes of a judge, used to tell a bad record from a broken server.
+
+    A 403 may mean that a key is not good for a model, or that a filter dislikes one document. From
+    a server that has labeled records with the same key, model and address it most likely means the
+    document.
+    """
+
+    worked: bool = False
+    """True after the first usable answer."""
+    rejected: int = 0
+    """Suspect errors since the latest usable answer."""
+    alive: bool = False
+    """True if the server answered the look-up before the first record."""
+    given_up: int = 0
+    """Records that ran out of attempts before any sign of life."""
+
+    def record_success(self) -> None:
+        """Record a usable answer."""
+        self.worked, self.rejected = True, 0
+
+    def assess(self, observed: ObservedError) -> tuple[ObservedError, str]:
+        """Record a failed record's error and interpret it in the light of earlier outcomes.
+
+        Returns:
+            The error to act on, and an addition to its message.
+        """
+        rule = find_rule(observed)
+        retried = rule.policy in {RetryPolicy.RETRY, RetryPolicy.RATE}
+        if retried and not (self.alive or self.worked):
+            self.given_up += 1
+            if self.given_up >= MAX_GIVEN_UP:
+                return replace(observed, kind="unreachable"), f"the latest: {rule.summary}"
+        if rule.policy is not RetryPolicy.SUSPECT or not self.worked:
+            return observed, ""
+        self.rejected += 1
+        if self.rejected < MAX_REJECTED:
+            return replace(observed, kind="rejected"), ""
+        return (
+            observed,
+            f"{self.rejected} records in a row failed so, and none was labelled between",
+        )
+
+
+def explain(observed: ObservedError, *, timeout: float, detail: str = "") -> str:
+    """Return the message for people: what happened, the provider's codes, and a remedy.
 
     Args:
-        symptom: what was seen.
-        timeout: the deadline that an attempt had.
-        detail: more about what happened, in our words.
+        observed: the error.
+        timeout: deadline of an attempt in seconds.
+        detail: additional information of ours.
     """
-    rule = diagnose(symptom)
-    words = {"option": OPTIONS.get(_root(symptom.param), "a parameter"), "timeout": timeout}
-    codes = [f"status {symptom.status}"] if symptom.status else []
-    codes += [f"code {plain_code(symptom.code)}"] if plain_code(symptom.code) else []
-    codes += [f"parameter {plain_code(symptom.param)}"] if plain_code(symptom.param) else []
+    rule = find_rule(observed)
+    values = {"option": OPTIONS.get(_root(observed.param), "a parameter"), "timeout": timeout}
+    codes = [f"status {observed.status}"] if observed.status else []
+    codes += [f"code {plain_code(observed.code)}"] if plain_code(observed.code) else []
+    codes += [f"parameter {plain_code(observed.param)}"] if plain_code(observed.param) else []
     seen = f" ({', '.join(codes)})" if codes else ""
     more = f": {detail}" if detail else ""
-    return f"{rule.what.format_map(words)}{seen}{more}; {rule.remedy.format_map(words)}"
+    return f"{rule.summary.format_map(values)}{seen}{more}; {rule.remedy.format_map(values)}"
 
 
 def plain_code(text: str) -> str:
-    """A provider's code if it looks like one, else nothing: it might quote the request.
+    """Return a provider's code if it looks like one, else "": it might quote the request.
 
-    Hyphens are not allowed, so that no API key passes for a code.
+    Hyphens are excluded so that no API key passes for a code.
     """
     return text if _CODE.fullmatch(text) else ""
 
 
 def retry_after(headers: Mapping[str, str], now: datetime | None = None) -> float | None:
-    """Seconds that a server asks to wait: milliseconds, seconds or a date; ``None`` if it does not.
+    """Return the seconds that a server asks to wait, or ``None``.
 
     Args:
-        headers: the response's headers, names in lower case.
-        now: the current time; a date in the header is measured from it.
+        headers: response headers, names in lower case; milliseconds, seconds or a date.
+        now: current time, for dates.
     """
     for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
         seconds = _number(headers.get(name, "")) / unit
@@ -315,7 +379,7 @@ def retry_after(headers: Mapping[str, str], now: datetime | None = None) -> floa
 
 
 _MONTH = 30 * 86400.0
-"""Seconds; who asks for more has no clock, and dates have an end."""
+"""Upper limit in seconds: longer waits come from broken clocks."""
 
 
 def _number(text: str) -> float:
@@ -336,7 +400,7 @@ def _seconds_until(date: str, now: datetime) -> float | None:
 
 
 def _root(param: str) -> str:
-    """The parameter that a path such as ``messages[1].content`` begins with."""
+    """Return the first part of a path such as ``messages[1].content``."""
     return re.split(r"[.\[]", param, maxsplit=1)[0]
 
 

@@ -1,8 +1,7 @@
-"""One look-up before the first record: is the key accepted, and will the model be there for long?
+"""One look-up before the first record: is the key accepted, and is the model about to be retired?
 
-Many servers have no such address, and some keys may not ask; so nothing is concluded from a refusal
-but that of the key itself. The rest (model, parameters) the first record settles, which is sent
-alone.
+Many servers lack this endpoint, and some keys may not use it. So only a rejected key and an empty
+account are conclusive; the first record, which is sent alone, settles the rest.
 """
 
 from __future__ import annotations
@@ -13,8 +12,8 @@ from datetime import UTC, date, datetime
 
 from openai import AsyncOpenAI
 
-from labeler.judges.openai.client import WIRE_ERRORS, symptom_of, text_of
-from labeler.judges.openai.failures import Course, Symptom, diagnose
+from labeler.judges.openai.client import WIRE_ERRORS, observed_error, text_of
+from labeler.judges.openai.failures import ObservedError, RetryPolicy, find_rule
 
 _SOON_DAYS = 60
 _IN_TROUBLE = 500
@@ -23,14 +22,14 @@ _CONCLUSIVE = frozenset({"authentication", "quota"})
 
 @dataclass(frozen=True)
 class Preflight:
-    """What the look-up found."""
+    """The result of the look-up."""
 
-    failure: Symptom | None = None
-    """Why no record can be labelled."""
+    failure: ObservedError | None = None
+    """Error that makes labeling impossible."""
     warning: str = ""
-    """What the user should know."""
+    """Warning for the user."""
     alive: bool = False
-    """Whether something answered that is not itself in trouble."""
+    """True if a server answered with a status below 500."""
 
 
 async def preflight(
@@ -39,26 +38,26 @@ async def preflight(
     """Look the model up.
 
     Args:
-        client: whose key and address are tried.
-        model: its name.
-        patience: seconds that the look-up may take in all.
-        today: the current date; that of this machine in UTC by default.
+        client: client with the key and the address.
+        model: name of the model.
+        patience: total timeout in seconds.
+        today: current date, by default in UTC.
     """
     try:
         async with asyncio.timeout(patience):
             found = await client.models.retrieve(model)
     except WIRE_ERRORS as error:
-        symptom = symptom_of(error)
-        rule = diagnose(symptom)
-        certain = rule.course is Course.FATAL and rule.reason in _CONCLUSIVE
-        alive = symptom.sign == "status" and symptom.status < _IN_TROUBLE
-        return Preflight(failure=symptom if certain else None, alive=alive)
+        observed = observed_error(error)
+        rule = find_rule(observed)
+        certain = rule.policy is RetryPolicy.FATAL and rule.reason in _CONCLUSIVE
+        alive = observed.kind == "status" and observed.status < _IN_TROUBLE
+        return Preflight(failure=observed if certain else None, alive=alive)
     shutdown = text_of(getattr(found, "shutdown_date", None))
-    warning = _farewell(model, shutdown, today or datetime.now(UTC).date())
+    warning = _retirement_warning(model, shutdown, today or datetime.now(UTC).date())
     return Preflight(warning=warning, alive=True)
 
 
-def _farewell(model: str, shutdown: str, today: date) -> str:
+def _retirement_warning(model: str, shutdown: str, today: date) -> str:
     try:
         last = datetime.fromisoformat(shutdown).date()
     except ValueError:

@@ -1,0 +1,145 @@
+"""Requests to a hosted model: retries, and reports to the run's traffic control.
+
+Judge and embedder share this module, which is the only retry layer. tenacity repeats attempts;
+traffic control holds them back and learns how each one ended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import TypeVar
+
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception
+from tenacity.wait import wait_random_exponential
+
+from labeler.judges.openai.client import quota_of
+from labeler.judges.openai.failures import AttemptFailed, ObservedError, RetryPolicy
+from labeler.judges.traffic.traffic import BudgetSpent, Sent, Size, Stopped, Traffic
+
+T = TypeVar("T")
+
+_LONGEST_PAUSE = 60.0
+"""Upper limit of the back-off in seconds, unless the server names a time."""
+_LONGEST_RATE_PAUSE = 8.0
+"""The same after a rate limit: traffic control slows the whole run down as well."""
+_SHORT_PAUSE = 2.0
+"""Longest server-named wait, in seconds, that holds back only its own record. Servers round waits
+up to a second, in which the whole run could send much of its quota."""
+
+_BACK_OFF = wait_random_exponential(multiplier=1, max=_LONGEST_PAUSE)
+"""Full jitter, so that records that fail together do not return together."""
+
+RETRIED = frozenset({RetryPolicy.RETRY, RetryPolicy.RATE})
+
+
+@dataclass(frozen=True)
+class Retries:
+    """The retries of one judge or embedder.
+
+    Attributes:
+        max_attempts: attempts at most that count against one request.
+        sleep: waits between attempts.
+    """
+
+    max_attempts: int
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+
+    async def run(self, traffic: Traffic, attempt: Callable[[], Awaitable[T]]) -> T:
+        """Repeat an attempt until it succeeds, cannot succeed, or attempts run out.
+
+        Raises:
+            AttemptFailed: the last attempt's error.
+        """
+        uncounted = 0
+
+        def exhausted(state: RetryCallState) -> bool:
+            nonlocal uncounted
+            error = _error_of(state)
+            uncounted += error is not None and not error.counts
+            return state.attempt_number - uncounted >= self.max_attempts
+
+        retrying = AsyncRetrying(
+            stop=exhausted,
+            wait=_pause,
+            retry=retry_if_exception(_is_retried),
+            sleep=lambda seconds: traffic.rest(seconds, self.sleep),
+            reraise=True,
+        )
+        return await retrying(attempt)
+
+
+@asynccontextmanager
+async def admitted(traffic: Traffic, record: Hashable, size: Size) -> AsyncIterator[Sent]:
+    """Wait until traffic control admits a request.
+
+    Raises:
+        AttemptFailed: the run is stopping, or the budget does not cover the request.
+    """
+    try:
+        async with traffic.request(record, size) as sent:
+            yield sent
+    except Stopped:
+        raise AttemptFailed(ObservedError("interrupted")) from None
+    except BudgetSpent as spent:
+        raise AttemptFailed(ObservedError("budget"), detail=str(spent)) from None
+
+
+def report_quotas(sent: Sent, headers: Mapping[str, str]) -> None:
+    """Report the rate limits that a response's headers name."""
+    sent.told(requests=quota_of(headers, "requests"), tokens=quota_of(headers, "tokens"))
+
+
+def report_failure(
+    traffic: Traffic, sent: Sent, observed: ObservedError, detail: str = "", *, charged: bool
+) -> AttemptFailed:
+    """Report an attempt without an answer, and return the error to raise.
+
+    Args:
+        traffic: traffic control of the run.
+        sent: the request.
+        observed: the error.
+        detail: additional information for the message.
+        charged: True if the provider may have charged for the request.
+    """
+    failed = AttemptFailed(observed, detail)
+    policy = failed.rule.policy
+    if policy is RetryPolicy.RATE:
+        sent.limited()
+    elif policy is RetryPolicy.RETRY:
+        sent.failed(charged=charged)
+    elif sent.end is None:
+        sent.answered(tokens=0, cost=Decimal(0))  # rejected, so nothing was charged
+    wait = observed.retry_after or (sent.refill if policy is RetryPolicy.RATE else 0.0)
+    if policy in RETRIED and wait > _SHORT_PAUSE:
+        traffic.pause(wait)
+    if traffic.patient():
+        failed.counts = policy is not RetryPolicy.RATE and not sent.probe
+    elif sent.probe:
+        outage = f"no answer for {traffic.limits.max_outage / 60:.0f} min"
+        detail = f"{outage}; the latest: {failed.rule.summary}"
+        return AttemptFailed(ObservedError("unreachable"), detail)
+    return failed
+
+
+def _error_of(state: RetryCallState) -> AttemptFailed | None:
+    error = state.outcome.exception() if state.outcome else None
+    return error if isinstance(error, AttemptFailed) else None
+
+
+def _is_retried(error: BaseException) -> bool:
+    # tenacity passes every BaseException; Ctrl-C and cancellation are no AttemptFailed.
+    return isinstance(error, AttemptFailed) and error.rule.policy in RETRIED
+
+
+def _pause(state: RetryCallState) -> float:
+    """Return the back-off in seconds; the whole run waits out long server-named times."""
+    pause, error = float(_BACK_OFF(state)), _error_of(state)
+    if error is None:
+        return pause
+    if error.rule.policy is RetryPolicy.RATE:
+        pause = min(pause, _LONGEST_RATE_PAUSE)
+    return max(pause, min(error.observed.retry_after or 0.0, _SHORT_PAUSE))
