@@ -30,13 +30,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 import labeler
 from fault_figures import Compared, Row, Run, Work, report
 from labeler.labels.record import LabelFailure, LabelRecord
 from peers.environments import ROOT, cache_folder, interpreter, quiet, version
 from peers.records import made_up
+from server_process import ServerProcess
 
 REASONS: Mapping[str, str] = {
     "429": "rate_limit",
@@ -78,34 +79,22 @@ class Weather(NamedTuple):
     """What goes wrong."""
 
 
-class Server:
-    """A server in a process of its own, while its context is entered."""
+class Server(ServerProcess):
+    """A server of faults, while its context is entered."""
 
     def __init__(self, weather: Weather) -> None:
         self.calls = 0
-        """How many came; known at the end."""
+        """The number of calls; known at the end."""
         self.given: Mapping[str, Sequence[str]] = {}
-        """What was done to the calls of each record, by its question; known at the end."""
-        self._weather = weather
-
-    def __enter__(self) -> Self:
-        share, seed, latency, kinds = self._weather
+        """The faults of each record's calls, by its question; known at the end."""
+        share, seed, latency, kinds = weather
         numbers = {"--share": share, "--seed": seed, "--latency": latency}
         options = [f"{name}={value}" for name, value in numbers.items()]
-        path = os.pathsep.join([str(ROOT / "tests"), str(ROOT / "benchmarks")])
-        self._process = subprocess.Popen(  # noqa: S603 - our own program
-            [sys.executable, "-m", "peers.server", *options, "--kinds", *kinds],
-            env={**os.environ, "PYTHONPATH": path},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        assert self._process.stdout is not None  # noqa: S101 - for the type checker
-        self.url = self._process.stdout.readline().strip()
-        return self
+        super().__init__("peers.server", *options, "--kinds", *kinds)
 
-    def __exit__(self, *_: object) -> None:
-        log = json.loads(self._process.communicate(timeout=30)[0])
+    def on_end(self, output: str) -> None:
+        """Read the log of calls."""
+        log = json.loads(output)
         self.calls, self.given = log["calls"], log["given"]
 
 

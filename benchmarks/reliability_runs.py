@@ -23,7 +23,6 @@ from labeler.labels.record import LabelFailure, LabelRecord
 from labeler.store.reader import FILE
 from reliability_serving import (
     MODEL,
-    ROOT,
     Ended,
     Labeling,
     Manner,
@@ -33,6 +32,7 @@ from reliability_serving import (
     wait_until,
     write_rows,
 )
+from server_process import ROOT
 
 
 @dataclass(frozen=True)

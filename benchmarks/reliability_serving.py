@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from http.client import HTTPConnection
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from peers.records import made_up
+from server_process import ServerProcess
 
-ROOT = Path(__file__).parent.parent
 MODEL = "stub-1"
 
 _LONGEST_RUN = 1_800.0
@@ -51,27 +51,11 @@ class Manner(NamedTuple):
     down_seconds: float = 0.0
 
 
-class Server:
-    """A server in a process of its own, while its context is entered."""
+class Server(ServerProcess):
+    """A server of the reliability runs, while its context is entered."""
 
     def __init__(self, manner: Manner) -> None:
-        self._manner = manner
-
-    def __enter__(self) -> Self:
-        path = os.pathsep.join([str(ROOT / "tests"), str(ROOT / "benchmarks")])
-        self._process = subprocess.Popen(  # noqa: S603 - our own program
-            [sys.executable, "-m", "reliability_server", json.dumps(self._manner._asdict())],
-            env={**os.environ, "PYTHONPATH": path},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        assert self._process.stdout is not None  # noqa: S101 - for the type checker
-        self.url = self._process.stdout.readline().strip()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._process.communicate(timeout=30)
+        super().__init__("reliability_server", json.dumps(manner._asdict()))
 
     def stats(self) -> dict[str, Any]:
         """The server's counters now."""

@@ -241,6 +241,27 @@ def _slope_of_splitting(splitter: dict[int, float]) -> float:
     return slope_of([(size, size / speed) for size, speed in splitter.items() if size])
 
 
+def _scans(figures: Figures) -> list[str]:
+    """Return the table of scans of a store."""
+    found = figures.found
+    stored = found["scan_raw"].counted / 1e6
+    return _table(
+        [
+            f"store of {found['index_store'].counted:,.0f} labels",
+            *("MB/s", "of SQLite, values", "of SQLite, columns"),
+        ],
+        (
+            [
+                text,
+                f"{stored / found[task].inside:,.0f}",
+                f"{1 / figures.inside(task, 'scan_raw'):.2f}",
+                f"{1 / figures.inside(task, 'scan_columns'):.2f}",
+            ]
+            for task, text in SCANS.items()
+        ),
+    )
+
+
 def page(
     figures: Figures, rows: int, megabytes: float, splitter: dict[int, float], shapes: str
 ) -> str:
@@ -254,7 +275,7 @@ def page(
         shapes: where the shapes of the labels come from.
     """
     found = figures.found
-    streamed, stored = found["stream"].counted, found["scan_raw"].counted / 1e6
+    streamed = found["stream"].counted
     return "\n".join(
         [
             INTRODUCTION,
@@ -281,21 +302,7 @@ def page(
                     for task, text in DECODERS.items()
                 ),
             ),
-            *_table(
-                [
-                    f"store of {found['index_store'].counted:,.0f} labels",
-                    *("MB/s", "of SQLite, values", "of SQLite, columns"),
-                ],
-                (
-                    [
-                        text,
-                        f"{stored / found[task].inside:,.0f}",
-                        f"{1 / figures.inside(task, 'scan_raw'):.2f}",
-                        f"{1 / figures.inside(task, 'scan_columns'):.2f}",
-                    ]
-                    for task, text in SCANS.items()
-                ),
-            ),
+            *_scans(figures),
             *_table(
                 ["start-up", "ms"],
                 (

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import statistics
 import subprocess
 import sys
@@ -12,12 +11,13 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
-from peers.environments import ROOT, interpreter, own_interpreter, quiet, size
+from peers.environments import interpreter, own_interpreter, quiet, size
 from peers.records import made_up, with_references
 from peers.results import Installed, Plan, Reuse, Run, Spent, Tool
 from peers.subjects import Subject
+from server_process import ServerProcess
 
 _SCRIPTS = Path(__file__).parent
 _LONGEST_RUN = 1_800.0
@@ -188,31 +188,18 @@ def _option(name: str, value: object) -> list[str]:
     return [f"--{name}"] if value is True else [f"--{name}", str(value)]
 
 
-class CountingProcess:
-    """The counting server in a process of its own, while its context is entered."""
+class CountingProcess(ServerProcess):
+    """The counting server, while its context is entered."""
 
     def __init__(self, records: Path, latency: float) -> None:
         self.spent = Spent(0, 0, 0, 0, 0, 0, 0.0, {})
         """What it was sent; known at the end."""
-        self._options = ["--records", str(records), "--latency", str(latency)]
+        super().__init__("peers.counting", "--records", str(records), "--latency", str(latency))
 
-    def __enter__(self) -> Self:
-        path = [str(ROOT / "tests"), str(ROOT / "benchmarks"), str(ROOT)]
-        self._process = subprocess.Popen(  # noqa: S603 - our own program
-            [sys.executable, "-m", "peers.counting", *self._options],
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(path)},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        assert self._process.stdout is not None  # noqa: S101 - for the type checker
-        self.url = self._process.stdout.readline().strip()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        said = self._process.communicate(timeout=120)[0]
-        if said.strip():
-            self.spent = Spent(**json.loads(said))
+    def on_end(self, output: str) -> None:
+        """Read the counts."""
+        if output.strip():
+            self.spent = Spent(**json.loads(output))
 
 
 def _seconds(python: Path, code: str) -> float:
