@@ -17,8 +17,9 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 
 READ_EVERYTHING = """
-from labeler import resources
-from labeler.judges.prompting import load_prompt, load_schema, prompt_parts
+from labeler.judges.prompting import load_prompt, prompt_parts
+from labeler.labels import resources
+from labeler.labels.schemas import load_schema
 prompts, schemas = resources.names("prompts", ".md"), resources.names("schemas", ".json")
 assert prompts and schemas, (prompts, schemas)
 for name in prompts: assert all(prompt_parts(name, resources.read("prompts", name, ".md")))
