@@ -10,14 +10,13 @@ import typer
 from labeler.cli.options import Json, expand_options
 from labeler.cli.sides import check_sides
 from labeler.cli.terminal import print_json, say
-from labeler.comparing.options import SideOptions
+from labeler.comparing.options import HumanOptions, SideOptions
 from labeler.data.lines import STDIO
 from labeler.errors import UsageError
 
 if TYPE_CHECKING:
     from labeler.comparing.human_agreement import PeopleAgreement
     from labeler.comparing.human_labels import HumanLabels
-    from labeler.comparing.pairs import Choice
 
 
 @expand_options
@@ -27,29 +26,8 @@ def agree(
         str | None, typer.Argument(help="Label file or store folder to compare with: B.")
     ] = None,
     *,
-    human: Annotated[
-        str | None,
-        typer.Option(
-            help="Human labels instead of B: JSON Lines or CSV with the columns id, sentence, "
-            "annotator, field, value; or a file of corrections."
-        ),
-    ] = None,
+    people: HumanOptions,
     sides: SideOptions,
-    random_sample: Annotated[
-        bool,
-        typer.Option(
-            "--random-sample",
-            help="The human-judged records were drawn at random; of corrections, only those that "
-            "were.",
-        ),
-    ] = False,
-    blind_only: Annotated[
-        bool,
-        typer.Option(
-            "--blind-only",
-            help="Of corrections, only judgements by people who did not see the judge's verdicts.",
-        ),
-    ] = False,
     as_json: Json = False,
 ) -> None:
     """Tell how far two label files agree, or a judge with people.
@@ -64,113 +42,100 @@ def agree(
     from labeler import api
     from labeler.cli import agreement_view
     from labeler.comparing.agreement import compare_labels
-    from labeler.comparing.pairs import Choice
 
-    _check(other, human, sides, random_sample=random_sample, blind_only=blind_only)
-    if human is not None:
-        choice = Choice(labels, sides.a_signature, sides.trial)
-        against = _against_people(
-            choice, human, sides.by, random_sample=random_sample, blind_only=blind_only
-        )
+    _check(other, people, sides)
+    if other is None:
+        against = _against_people(labels, people, sides)
         print_json(against.as_json()) if as_json else agreement_view.print_people(against)
-    elif other is not None:
-        check_sides(labels, other, sides)
-        found = compare_labels(
-            api.stored_outcomes(labels),
-            api.stored_outcomes(other),
-            **asdict(sides),
-            names=(labels, other),
-        )
-        print_json(found.as_json()) if as_json else agreement_view.print_labels(found)
+        return
+    check_sides(labels, other, sides)
+    found = compare_labels(
+        api.stored_outcomes(labels),
+        api.stored_outcomes(other),
+        names=(labels, other),
+        **asdict(sides),
+    )
+    print_json(found.as_json()) if as_json else agreement_view.print_labels(found)
 
 
-def _check(
-    other: str | None,
-    human: str | None,
-    sides: SideOptions,
-    *,
-    random_sample: bool,
-    blind_only: bool,
-) -> None:
+def _check(other: str | None, people: HumanOptions, sides: SideOptions) -> None:
     """Reject contradictory options.
 
     Raises:
         UsageError: there is not exactly one thing to compare with, or an option does not fit it.
     """
-    if other is not None and human is not None:
+    if other is not None and people.human is not None:
         raise UsageError(
-            f"a second label file ({other}) and human labels (--human {human}) exclude each other: "
-            "compare with one at a time"
+            f"a second label file ({other}) and human labels (--human {people.human}) exclude each "
+            "other: compare with one at a time"
         )
-    if other is None and human is None:
+    if other is None and people.human is None:
         raise UsageError("name a second label file to compare with, or human labels (--human)")
-    if human is None and random_sample:
+    if other is not None and people.random_sample:
         raise UsageError("--random-sample speaks of human labels: it goes with --human")
-    if human is None and blind_only:
+    if other is not None and people.blind_only:
         raise UsageError("--blind-only speaks of corrections: it goes with --human")
-    if human is not None and sides.b_trial is not None:
+    if other is None and sides.b_trial is not None:
         raise UsageError("--b-trial speaks of a second label file: use --trial with --human")
-    if human is not None and sides.b_signature is not None:
+    if other is None and sides.b_signature is not None:
         raise UsageError(
             "--b-signature speaks of a second label file: use --a-signature with --human"
         )
 
 
-def _against_people(
-    choice: Choice, human: str, by: str | None, *, random_sample: bool, blind_only: bool
-) -> PeopleAgreement:
+def _against_people(labels: str, people: HumanOptions, sides: SideOptions) -> PeopleAgreement:
     from labeler import api
     from labeler.comparing.human_agreement import compare_with_people
 
-    if choice.name == human == STDIO:
+    human = str(people.human)
+    if labels == human == STDIO:
         raise UsageError("only one of labels and human labels can come from standard input")
     return compare_with_people(
-        api.stored_outcomes(choice.name),
-        _human_labels(choice, human, random_sample=random_sample, blind_only=blind_only),
-        by=by,
-        a_signature=choice.signature,
-        trial=choice.trial,
-        name=choice.name,
+        api.stored_outcomes(labels),
+        _human_labels(labels, human, people, sides),
+        by=sides.by,
+        a_signature=sides.a_signature,
+        trial=sides.trial,
+        name=labels,
         human_name=human,
-        random_sample=random_sample,
+        random_sample=people.random_sample,
     )
 
 
-def _human_labels(
-    choice: Choice, human: str, *, random_sample: bool, blind_only: bool
-) -> HumanLabels:
+def _human_labels(labels: str, human: str, people: HumanOptions, sides: SideOptions) -> HumanLabels:
     """Read human labels, from rows of their own or from corrections of the labels."""
     from labeler import api
     from labeler.comparing.corrected_labels import RANDOM, human_labels
     from labeler.comparing.human_labels import read_human_labels
+    from labeler.comparing.pairs import Choice
     from labeler.data.corrections.file import is_corrections_file, read_corrections
 
     if not is_corrections_file(human):
-        if blind_only:
+        if people.blind_only:
             raise UsageError(
                 f"--blind-only chooses among corrections, and {human} is no file of them: leave it "
                 "out, or name what labeler review or labeler corrections import wrote"
             )
         return read_human_labels(human)
-    if choice.name == STDIO:
+    if labels == STDIO:
         raise UsageError("corrections need labels that can be read twice: name the label file")
     read = read_corrections(human)
     for where in read.torn:
         say(f"{where}: cut off, as by a crash, and left out")
     found = human_labels(
         read.events,
-        api.stored_outcomes(choice.name),
-        choice=choice,
-        queue=RANDOM if random_sample else None,
-        blind_only=blind_only,
+        api.stored_outcomes(labels),
+        choice=Choice(labels, sides.a_signature, sides.trial),
+        queue=RANDOM if people.random_sample else None,
+        blind_only=people.blind_only,
         name=human,
     )
     if not found.judgments:
-        drawn = " of a record drawn at random" if random_sample else ""
-        hidden = " made blind" if blind_only else ""
+        drawn = " of a record drawn at random" if people.random_sample else ""
+        hidden = " made blind" if people.blind_only else ""
         raise UsageError(
             f"{human}: none of its {len(read.events)} corrections is a judgement{drawn}{hidden} "
-            f"that speaks of one of these labels ({choice.name}): name the label file that was "
+            f"that speaks of one of these labels ({labels}): name the label file that was "
             "corrected"
         )
     say(f"judgements of records that count: {found.judgments}, of these made blind: {found.blind}")

@@ -13,17 +13,17 @@ from labeler.comparing.human_agreement import Estimates, PeopleAgreement
 from labeler.comparing.pairs import PairCounts
 
 ALL = "all"
-"""Stands for all groups together."""
+"""Name of all groups together."""
 
 
 def print_labels(found: LabelAgreement) -> None:
-    """Print how far two label files agree, and what became of their records."""
+    """Print the agreement of two label files and the numbers of their records."""
     spared = _print_fields(found.fields)
     _print_notes(
         [
             *given_up(spared),
             *_undefined(found.fields),
-            *_joined(found.counts),
+            *_record_counts(found.counts),
             *(f"A: {signature}" for signature in found.signatures_a),
             *(f"B: {signature}" for signature in found.signatures_b),
         ]
@@ -31,39 +31,34 @@ def print_labels(found: LabelAgreement) -> None:
 
 
 def print_people(found: PeopleAgreement) -> None:
-    """Print how far a judge agrees with people, and its means set right by them."""
+    """Print the agreement of a judge with people, and its means corrected by them."""
     spared = _print_fields(found.fields) if found.fields else []
     spared += _print_estimates(found.estimates) if found.estimates else []
     _print_notes(
         [
             *given_up(spared),
             *_undefined(found.fields),
-            *_resting(found.estimates),
+            *_parameters(found.estimates),
             *_among(found),
             *_matched(found),
-            *_conditions(found),
+            *_warnings(found),
             *(f"A: {signature}" for signature in found.signatures),
             "B: people",
         ]
     )
 
 
-# The unit follows from the field.
+# The field implies the unit.
 _FIELD = (Column("field", words=True), Column("of", goes=1, words=True))
 _COEFFICIENTS = (Column("kappa"), Column("AC1"), Column("alpha"))
 
 
 def _print_fields(fields: Sequence[FieldAgreement]) -> list[str]:
-    """Print a table for each group under its name, all alike; return the columns given up."""
+    """Print a table for each group, all with the same columns; return the omitted columns."""
     out = Sheet()
     means = (Column("mean A", goes=2), Column("mean B", goes=3))
     columns = [*_FIELD, Column("both", goes=4), Column("agree"), *means, *_COEFFICIENTS]
-    rows = [
-        [found.field, found.unit, str(found.units)]
-        + [_figure(figure) for figure in (found.raw, found.mean_a, found.mean_b)]
-        + [_figure(coefficient.value) for coefficient in found.by_name.values()]
-        for found in fields
-    ]
+    rows = [_field_row(one, one.raw, one.mean_a, one.mean_b) for one in fields]
     grid, spared = Grid(columns, rows).within(out.width)
     grouped = any(found.group is not None for found in fields)
     for group in dict.fromkeys(found.group for found in fields):
@@ -73,28 +68,29 @@ def _print_fields(fields: Sequence[FieldAgreement]) -> list[str]:
     return spared
 
 
+def _field_row(found: FieldAgreement, *figures: float | None) -> list[str]:
+    coefficients = [coefficient.value for coefficient in found.by_name.values()]
+    return [found.field, found.unit, str(found.units), *map(_figure, [*figures, *coefficients])]
+
+
 def _print_group(group: str | None, *, grouped: bool) -> None:
-    """Print what stands above a group's table, where there are groups."""
+    """Print the heading of a group's table, if there are groups."""
     if grouped:
         _print_notes([group or ALL])
 
 
 def print_voters(fields: Sequence[FieldAgreement]) -> None:
-    """Say how far those who voted agree, on standard error beside what else is told of the run."""
+    """Print the agreement of voters on standard error, like all messages of the run."""
     out = Sheet(stderr=True)
     columns = [*_FIELD, Column("judged"), Column("agree"), *_COEFFICIENTS]
-    rows = [
-        [found.field, found.unit, str(found.units), _figure(found.raw)]
-        + [_figure(coefficient.value) for coefficient in found.by_name.values()]
-        for found in fields
-    ]
+    rows = [_field_row(one, one.raw) for one in fields]
     show(out, *(grid.block(out.width) for grid in Grid(columns, rows).parted(out.width)))
     for line in _undefined(fields):
         say(line)
 
 
 def _print_estimates(estimates: Sequence[Estimates]) -> list[str]:
-    """Print a table for each group under its name, all alike; return the columns given up."""
+    """Print a table of estimates for each group; return the omitted columns."""
     out = Sheet()
     columns = [
         Column("metric", words=True),
@@ -104,7 +100,7 @@ def _print_estimates(estimates: Sequence[Estimates]) -> list[str]:
         Column("value"),
         Column("95 % interval"),
     ]
-    sections = [_ways(found) for found in estimates]
+    sections = [_estimate_rows(found) for found in estimates]
     grid, spared = Grid(columns, [row for rows in sections for row in rows]).within(out.width)
     rows_left = iter(grid.rows)
     shown = [[next(rows_left) for _ in section] for section in sections]
@@ -116,18 +112,18 @@ def _print_estimates(estimates: Sequence[Estimates]) -> list[str]:
     return spared
 
 
-def _ways(found: Estimates) -> list[list[str]]:
-    """A row for each way to come to a metric's mean; the first names the metric."""
+def _estimate_rows(found: Estimates) -> list[list[str]]:
+    """Return a row for each estimate of a metric's mean; the first names the metric."""
     ways = (found.people, found.plain, found.ppi, found.corrected)
     rows = [
-        ["", _WAYS[way.method], str(way.labeled), str(way.unlabeled), *_estimate(way)]
+        ["", _METHODS[way.method], str(way.labeled), str(way.unlabeled), *_estimate(way)]
         for way in ways
         if way is not None
     ]
     return [[found.metric, *row[1:]] if row is rows[0] else row for row in rows]
 
 
-_WAYS = {
+_METHODS = {
     "people": "people's own",
     "plain": "judge's own",
     "ppi++": "PPI++",
@@ -143,8 +139,8 @@ def _estimate(way: Corrected) -> list[str]:
     ]
 
 
-def _resting(estimates: Sequence[Estimates]) -> Iterator[str]:
-    """What the corrected means rest on, or why there is none."""
+def _parameters(estimates: Sequence[Estimates]) -> Iterator[str]:
+    """Yield the parameters of corrected means, or why a mean is undefined."""
     undefined: dict[str, list[Place]] = {}
     for metric in dict.fromkeys(found.metric for found in estimates):
         figures: dict[str, list[str]] = {}
@@ -153,21 +149,21 @@ def _resting(estimates: Sequence[Estimates]) -> Iterator[str]:
                 if way is None or found.metric != metric:
                     continue
                 if way.value is None:
-                    why = f"{_WAYS[way.method]} undefined ({way.undefined})"
+                    why = f"{_METHODS[way.method]} undefined ({way.undefined})"
                     undefined.setdefault(why, []).append((metric, found.group))
                 else:
                     group = "" if found.group is None else f" in {found.group}"
-                    kind, rests_on = _fact(way)
-                    figures.setdefault(kind, []).append(rests_on + group)
+                    kind, values = _parameter(way)
+                    figures.setdefault(kind, []).append(values + group)
         for kind, facts in figures.items():
             yield f"{metric}: {kind} {', '.join(facts)}"
     for why, places in undefined.items():
         yield f"{why}: {_named(places)}"
 
 
-def _fact(way: Corrected) -> tuple[str, str]:
-    """What a corrected mean rests on, and its figures."""
-    name = _WAYS[way.method]
+def _parameter(way: Corrected) -> tuple[str, str]:
+    """Return a name and the values of the parameters of a corrected mean."""
+    name = _METHODS[way.method]
     if way.weight is not None:
         return f"{name} trusts the judge by (lambda)", f"{way.weight:.4f}"
     return (
@@ -177,11 +173,11 @@ def _fact(way: Corrected) -> tuple[str, str]:
 
 
 Place = tuple[str, str | None]
-"""A field or metric, and a group or ``None`` for all records together."""
+"""A field or metric, and a group; ``None`` for all records together."""
 
 
 def _named(places: Sequence[Place]) -> str:
-    """Fields and groups, fields of the same groups together."""
+    """List fields and groups, fields of the same groups together."""
     groups: dict[str, dict[str | None, None]] = {}
     for name, group in places:
         groups.setdefault(name, {})[group] = None
@@ -204,7 +200,7 @@ def _print_notes(lines: Sequence[str]) -> None:
 
 
 def _undefined(fields: Sequence[FieldAgreement]) -> Iterator[str]:
-    """Why coefficients are missing, and which units were left out: each reason once."""
+    """Yield why coefficients are undefined and units left out, each reason once."""
     missing: dict[tuple[str, str], list[Place]] = {}
     left_out: dict[str, list[str]] = {}
     for found in fields:
@@ -227,7 +223,7 @@ def _undefined(fields: Sequence[FieldAgreement]) -> Iterator[str]:
         yield f"left out, {why}: {', '.join(counts)}"
 
 
-def _joined(counts: PairCounts) -> Iterator[str]:
+def _record_counts(counts: PairCounts) -> Iterator[str]:
     left_out = sum(counts.left_out.values())
     yield (
         f"{counts.pairs + left_out} records labelled in both, {counts.only_a} labelled only in A, "
@@ -268,19 +264,19 @@ def _matched(found: PeopleAgreement) -> Iterator[str]:
         yield f"columns that name no field: {', '.join(map(repr, matched.ignored_columns))}"
 
 
-def _conditions(found: PeopleAgreement) -> Iterator[str]:
-    """Warnings, each once, with what it concerns."""
+def _warnings(found: PeopleAgreement) -> Iterator[str]:
+    """Yield each warning once, with the methods and metrics that it is about."""
     for warning in found.warnings:
         yield f"note: {warning}"
-    told: dict[str, list[tuple[Place, str]]] = {}
+    concerned: dict[str, list[tuple[Place, str]]] = {}
     for estimates in found.estimates:
         place = (estimates.metric, estimates.group)
         for way in (estimates.ppi, estimates.corrected):
             if way is None:
                 continue
             for warning in way.warnings:
-                told.setdefault(warning, []).append((place, _WAYS[way.method]))
-    for warning, alike in told.items():
+                concerned.setdefault(warning, []).append((place, _METHODS[way.method]))
+    for warning, alike in concerned.items():
         places, methods = zip(*alike, strict=True)
         named = " and ".join(dict.fromkeys(methods))
         yield f"note on {named} of {_named(places)}: {warning}"

@@ -10,9 +10,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from typing_extensions import Unpack
+
 from labeler.calculators.rater_agreement import UNITS, FieldAgreement, field_agreement, verdicts_of
 from labeler.calculators.statistics.agreement import Pattern
-from labeler.comparing.pairs import PairCounts, Pairs, choose_sides, join, read_side
+from labeler.comparing.options import SideKeywords, SideOptions
+from labeler.comparing.pairs import PairCounts, Pairs, read_pairs
 from labeler.labels.record import AnyOutcome
 
 
@@ -52,35 +55,23 @@ def compare_labels(
     a: Iterable[AnyOutcome],
     b: Iterable[AnyOutcome],
     *,
-    by: str | None = None,
-    a_signature: str | None = None,
-    b_signature: str | None = None,
-    trial: int | None = None,
-    b_trial: int | None = None,
     names: tuple[str, str] = ("A", "B"),
+    **sides: Unpack[SideKeywords],
 ) -> LabelAgreement:
     """Measure the agreement of two sides on the records that both have.
 
     Args:
         a: outcomes of side A.
         b: outcomes of side B.
-        by: name of a metadata column to group by as well.
-        a_signature: a part of the signature of A's labels.
-        b_signature: a part of the signature of B's labels.
-        trial: only labels of this trial.
-        b_trial: only labels of this trial in B; by default as ``trial``.
         names: names of the sides in errors.
+        sides: ``by``, a metadata column to group by as well, and the choice of labels; see
+            :class:`labeler.comparing.options.SideOptions`.
 
     Raises:
         UsageError: a side has no label that fits the choice, or two different ones of a record; no
             record can be compared; or no label has the column.
     """
-    a_choice, b_choice = choose_sides(names, a_signature, b_signature, trial, b_trial)
-    pairs = join(
-        read_side(a, verdicts_of, a_choice, by=by),
-        read_side(b, verdicts_of, b_choice, by=by),
-        by=by,
-    )
+    pairs = read_pairs(a, b, (verdicts_of, verdicts_of), SideOptions(**sides), names=names)
     return LabelAgreement(pairs.a.signatures, pairs.b.signatures, pairs.counts, _fields(pairs))
 
 

@@ -12,7 +12,10 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from decimal import Decimal
+from functools import partial
 from typing import Any, Literal, NamedTuple
+
+from typing_extensions import Unpack
 
 from labeler.calculators import Metric, select_metrics, tally
 from labeler.calculators.statistics.intervals import (
@@ -31,7 +34,8 @@ from labeler.calculators.statistics.paired import (
     paired_interval,
     sign_flip_test,
 )
-from labeler.comparing.pairs import Pair, PairCounts, Pairs, Side, choose_sides, join, read_side
+from labeler.comparing.options import SideKeywords, SideOptions
+from labeler.comparing.pairs import Pair, PairCounts, Pairs, Side, read_pairs
 from labeler.errors import UsageError
 from labeler.labels.answers import in_order
 from labeler.labels.record import AnyOutcome, LabelRecord
@@ -286,16 +290,12 @@ def compare(
     b: Iterable[AnyOutcome],
     metrics: str | Iterable[str] | None = None,
     *,
-    by: str | None = None,
-    a_signature: str | None = None,
-    b_signature: str | None = None,
-    trial: int | None = None,
-    b_trial: int | None = None,
     names: tuple[str, str] = ("A", "B"),
     resamples: int = RESAMPLES,
     level: float = LEVEL,
     seed: int = 0,
     top: int = TOP,
+    **sides: Unpack[SideKeywords],
 ) -> Comparison:
     """Compare two sets of labels, metric by metric, over the records that both have.
 
@@ -305,16 +305,13 @@ def compare(
         b: those that are compared with them.
         metrics: metric ids, as for :func:`labeler.metrics`; by default each metric once, in its
             default definition, that labels of both sides have the fields for.
-        by: name of a metadata column to compare within.
-        a_signature: a part of the signature of A's labels.
-        b_signature: a part of the signature of B's labels.
-        trial: only labels of this trial.
-        b_trial: only labels of this trial in B; by default as ``trial``.
         names: names of the sides in errors and results, such as their files.
         resamples: samples and sign assignments drawn for each metric; 100 or more.
         level: of intervals; differences whose adjusted p value is at most 1 - level are evidence.
         seed: the same seed gives the same figures.
         top: number of records that are named for each metric.
+        sides: ``by``, a metadata column to compare within, and the choice of labels; see
+            :class:`labeler.comparing.options.SideOptions`.
 
     Raises:
         UsageError: the sides share no labelled record; one holds no label that fits the choice, or
@@ -325,14 +322,11 @@ def compare(
     if top < 0:
         raise UsageError(f"top {top}: name 0 or more records for each metric")
     chosen = select_metrics(metrics)
-    side_a, side_b = (
-        # A verdict on a mean is of one judge configuration, unless a mixture is asked for.
-        read_side(side, lambda record: Measured.of(record, chosen), choice, by=by, mixed=False)
-        for side, choice in zip(
-            (a, b), choose_sides(names, a_signature, b_signature, trial, b_trial), strict=True
-        )
+    keep = partial(Measured.of, metrics=chosen)
+    # A verdict on a mean is of one judge configuration, unless a mixture is asked for.
+    joined = read_pairs(
+        a, b, (keep, keep), SideOptions(**sides), names=names, same=("question",), mixed=False
     )
-    joined = join(side_a, side_b, same=("question",), by=by)
     options = _Options(resamples, level, seed, top)
     asked = [_Asked(metric, n, _span(joined.pairs, n)) for n, metric in enumerate(chosen)]
     rows = [
@@ -342,7 +336,9 @@ def compare(
         if metrics is not None or joined.have_fields_of(one.metric)
     ]
     judged = tuple(_judged(rows, options.alpha))
-    return Comparison(joined.a, joined.b, joined.counts, judged, by, level, resamples, seed)
+    return Comparison(
+        joined.a, joined.b, joined.counts, judged, sides.get("by"), level, resamples, seed
+    )
 
 
 def _grouped(

@@ -8,15 +8,18 @@ from __future__ import annotations
 import heapq
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 from typing import Any
+
+from typing_extensions import Unpack
 
 from labeler.calculators import Metric, select_metrics
 from labeler.comparing.attribution import MetricChange, MixedLabels, attribute
 from labeler.comparing.diff_totals import FlipCount, MetricDiff, Totals
 from labeler.comparing.flips import DecisionFlip, Field
-from labeler.comparing.pairs import PairCounts, Pairs, Side, choose_sides, join, read_side
+from labeler.comparing.options import SideKeywords, SideOptions
+from labeler.comparing.pairs import PairCounts, Pairs, Side, read_pairs
 from labeler.errors import UsageError
 from labeler.labels.record import AnyOutcome, LabelRecord
 from labeler.labels.signature import digest
@@ -119,12 +122,7 @@ class DiffSide:
 
     def as_json(self) -> dict[str, Any]:
         """Return the published form."""
-        return {
-            "name": self.name,
-            "signatures": list(self.signatures),
-            "labelled": self.labelled,
-            "failed": self.failed,
-        }
+        return asdict(self)
 
 
 @dataclass(frozen=True)
@@ -296,27 +294,19 @@ def open_diff(
     b: Iterable[AnyOutcome],
     metrics: str | Iterable[str] | None = None,
     *,
-    by: str | None = None,
-    a_signature: str | None = None,
-    b_signature: str | None = None,
-    trial: int | None = None,
-    b_trial: int | None = None,
     names: tuple[str, str] = ("A", "B"),
+    **sides: Unpack[SideKeywords],
 ) -> Differences:
     """Read two sides and pair their records, to iterate over every record.
 
     See :func:`diff_labels` for the arguments and exceptions.
     """
     chosen = select_metrics(metrics)
-    a_choice, b_choice = choose_sides(names, a_signature, b_signature, trial, b_trial)
-    pairs = join(
-        read_side(a, _Packed.of, a_choice, by=by),
-        read_side(b, _Packed.without_sentences, b_choice, by=by),
-        by=by,
-    )
+    options = SideOptions(**sides)
+    pairs = read_pairs(a, b, (_Packed.of, _Packed.without_sentences), options, names=names)
     if metrics is None:
         chosen = tuple(metric for metric in chosen if pairs.have_fields_of(metric))
-    return Differences(chosen, by, pairs)
+    return Differences(chosen, options.by, pairs)
 
 
 def diff_labels(
@@ -324,13 +314,9 @@ def diff_labels(
     b: Iterable[AnyOutcome],
     metrics: str | Iterable[str] | None = None,
     *,
-    by: str | None = None,
-    a_signature: str | None = None,
-    b_signature: str | None = None,
-    trial: int | None = None,
-    b_trial: int | None = None,
     names: tuple[str, str] = ("A", "B"),
     top: int = TOP,
+    **sides: Unpack[SideKeywords],
 ) -> LabelDiff:
     """Show the decisions on which two sets of labels differ, and split each metric's change.
 
@@ -344,13 +330,10 @@ def diff_labels(
         b: those that are compared with them.
         metrics: metric ids, as for :func:`labeler.metrics`; by default each metric once, in its
             default definition, that labels of both sides have the fields for.
-        by: name of a metadata column to group by as well.
-        a_signature: a part of the signature of A's labels.
-        b_signature: a part of the signature of B's labels.
-        trial: only labels of this trial.
-        b_trial: only labels of this trial in B; by default as ``trial``.
         names: names of the sides in errors and results, such as their files.
         top: number of the records that changed most to list.
+        sides: ``by``, a metadata column to group by as well, and the choice of labels; see
+            :class:`labeler.comparing.options.SideOptions`.
 
     Raises:
         UsageError: a side has no label that fits the choice, or two different ones of a record; no
@@ -360,15 +343,4 @@ def diff_labels(
     """
     if top < 0:
         raise UsageError(f"top {top}: name 0 or more records")
-    found = open_diff(
-        a,
-        b,
-        metrics,
-        by=by,
-        a_signature=a_signature,
-        b_signature=b_signature,
-        trial=trial,
-        b_trial=b_trial,
-        names=names,
-    )
-    return found.summary(top)
+    return open_diff(a, b, metrics, names=names, **sides).summary(top)

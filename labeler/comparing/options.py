@@ -6,7 +6,19 @@ Annotations are evaluated, as in :mod:`labeler.data.options`.
 from dataclasses import dataclass
 from typing import Annotated
 
+from typing_extensions import TypedDict
+
 from labeler.data.options import Option
+
+
+class SideKeywords(TypedDict, total=False):
+    """The fields of :class:`SideOptions` as keywords of Python functions."""
+
+    by: str | None
+    a_signature: str | None
+    b_signature: str | None
+    trial: int | None
+    b_trial: int | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,3 +37,26 @@ class SideOptions:
     def same_choice(self) -> bool:
         """True if both sides are chosen in the same way."""
         return self.a_signature == self.b_signature and self.b_trial in {None, self.trial}
+
+
+@dataclass(frozen=True, kw_only=True)
+class HumanOptions:
+    """Human labels to compare a judge with."""
+
+    human: Annotated[
+        str | None,
+        Option(
+            "Human labels instead of B: JSON Lines or CSV with the columns id, sentence, "
+            "annotator, field, value; or a file of corrections."
+        ),
+    ] = None
+    random_sample: Annotated[
+        bool,
+        Option(
+            "The human-judged records were drawn at random; of corrections, only those that were."
+        ),
+    ] = False
+    blind_only: Annotated[
+        bool,
+        Option("Of corrections, only judgements by people who did not see the judge's verdicts."),
+    ] = False

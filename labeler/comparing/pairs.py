@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from labeler.calculators import Metric
+from labeler.comparing.options import SideOptions
 from labeler.errors import UsageError
 from labeler.labels.answers import GPTLabelingOutput
 from labeler.labels.record import (
@@ -64,21 +65,6 @@ class Choice:
     def __str__(self) -> str:
         given = ((self.signature_option, self.signature), (self.trial_option, self.trial))
         return " and ".join(f"{option}={value!r}" for option, value in given if value is not None)
-
-
-def choose_sides(
-    names: tuple[str, str],
-    a_signature: str | None,
-    b_signature: str | None,
-    trial: int | None,
-    b_trial: int | None,
-) -> tuple[Choice, Choice]:
-    """Return the choices of both sides; B's trial is A's unless ``b_trial`` is given."""
-    b_choice = (trial, "--trial") if b_trial is None else (b_trial, "--b-trial")
-    return (
-        Choice(names[0], a_signature, trial),
-        Choice(names[1], b_signature, b_choice[0], "--b-signature", b_choice[1]),
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -423,6 +409,48 @@ def join(
         raise UsageError(_no_pairs(a, b, counts))
     check_column(a.columns | b.columns, by)
     return Pairs(a, b, tuple(pairs), counts)
+
+
+def read_pairs(
+    a: Iterable[AnyOutcome],
+    b: Iterable[AnyOutcome],
+    keep: tuple[Callable[[LabelRecord], T], Callable[[LabelRecord], T]],
+    options: SideOptions,
+    *,
+    names: tuple[str, str],
+    same: tuple[str, ...] = PARTS,
+    mixed: bool = True,
+) -> Pairs[T]:
+    """Read two sides and pair their records; see :func:`read_side` and :func:`join`.
+
+    Args:
+        a: outcomes to start from.
+        b: outcomes that are compared with them.
+        keep: returns the facts of a label of A and of B that are kept.
+        options: the labels of both sides, and their groups.
+        names: names of the sides in errors and results.
+        same: parts that must be the same on both sides.
+        mixed: whether labels of several signatures may be taken together without a choice.
+
+    Raises:
+        UsageError: a side has no label that fits the choice, or several of a record; there is no
+            pair; or no label has the column.
+    """
+    b_choice = Choice(names[1], options.b_signature, options.trial, "--b-signature")
+    if options.b_trial is not None:
+        b_choice = replace(b_choice, trial=options.b_trial, trial_option="--b-trial")
+    return join(
+        read_side(
+            a,
+            keep[0],
+            Choice(names[0], options.a_signature, options.trial),
+            by=options.by,
+            mixed=mixed,
+        ),
+        read_side(b, keep[1], b_choice, by=options.by, mixed=mixed),
+        same=same,
+        by=options.by,
+    )
 
 
 def _no_pairs(a: Side[T], b: Side[T], counts: PairCounts) -> str:

@@ -1,4 +1,4 @@
-"""Writes a diff as one page that a browser opens from the disk, without network."""
+"""Write a diff as one HTML page that works without network."""
 
 from __future__ import annotations
 
@@ -25,26 +25,26 @@ from labeler.sentences.characters import visible
 from labeler.version import __version__
 
 RECORDS = 10_000
-"""Changed records that a page holds at most, so that a browser opens it at once."""
+"""Changed records of a page at most, so that a browser opens it fast."""
 
 TEMPLATE = "diff.html.j2"
 STYLES = (*RECORD_STYLES, "charts.css", "report.css", "diff.css")
 SCRIPTS = (*RECORD_SCRIPTS, "diff.js")
 
 _QUESTION = 200
-"""Characters of a question that the list shows."""
+"""Characters of a question in the list."""
 
-# A chart's places, in its own units, which are pixels on a telephone.
+# Coordinates of a chart, in its own units, which are pixels on a phone.
 _WIDTH, _LABELS, _FIGURES, _LINE = 340, 128, 56, 20
 _NONE = "\N{EN DASH}"
 
 
 class Written(NamedTuple):
-    """What became of the changed records.
+    """Numbers of changed records.
 
     Attributes:
-        written: how many stand in the page.
-        left_out: how many do not, which changed less.
+        written: records in the page.
+        left_out: records that changed less and are not in the page.
     """
 
     written: int
@@ -52,12 +52,12 @@ class Written(NamedTuple):
 
 
 def write_page(found: Differences, path: str | Path, *, records: int = RECORDS) -> Written:
-    """Write what two judgements decide differently as a page; the file appears when it is whole.
+    """Write a diff as a page; the file appears when it is complete.
 
     Args:
         found: both sides, paired.
         path: the file.
-        records: how many of the records that changed most it holds.
+        records: number of the records that changed most to include.
 
     Raises:
         UsageError: the file cannot be written.
@@ -86,7 +86,7 @@ def _write(file: IO[str], found: Differences, total: LabelDiff) -> None:
     file.write(tail)
 
 
-# What the list of records is made of.
+# Data of the list of records.
 
 
 def _index(found: Differences, total: LabelDiff, questions: list[str]) -> dict[str, Any]:
@@ -109,7 +109,7 @@ def _index(found: Differences, total: LabelDiff, questions: list[str]) -> dict[s
 
 
 def _by_field(record: RecordDiff) -> list[list[int]]:
-    """For each field the flips in each direction."""
+    """Count the flips of each field in each direction."""
     counts = [[0] * len(DIRECTIONS) for _ in FIELDS]
     for flip in record.flips:
         counts[FIELDS.index(flip.field)][DIRECTIONS.index(flip.direction)] += 1
@@ -157,7 +157,7 @@ def _text(value: Fraction | None, reason: str | None) -> str:
     return visible(f"undefined: {reason}") if value is None else f"{float(value):.4f}"
 
 
-# What stands above the list.
+# Contents above the list.
 
 
 def _values(total: LabelDiff) -> dict[str, Any]:
@@ -221,7 +221,7 @@ def _metric(row: MetricDiff) -> dict[str, Any]:
 
 
 def _chart(parts: Sequence[tuple[str, Fraction]]) -> dict[str, Any]:
-    """Bars to the right for what raises the mean, to the left for what lowers it."""
+    """Return bars, to the right for parts that raise the mean, to the left for the others."""
     longest = max((abs(part) for _, part in parts), default=Fraction(1))
     reach = (_WIDTH - _LABELS - _FIGURES) / 2
     zero = _LABELS + reach
