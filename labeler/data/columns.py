@@ -106,7 +106,7 @@ def _step(part: str) -> _Step:
 
 def _follow(value: Any, steps: Sequence[_Step], where: str) -> object:  # noqa: ANN401 - any JSON
     for number, step in enumerate(steps):
-        inner = _unpacked(value)
+        inner = _parsed_cell(value)
         if isinstance(step, str):
             value = _member(inner, step, where)
             where = f"{where}.{step}" if where else step
@@ -162,22 +162,22 @@ def cells(row: Mapping[str, Any]) -> dict[str, Any]:
     return {name: _Text(value) for name, value in row.items()}
 
 
-def _unpacked(value: object) -> object:
+def _parsed_cell(value: object) -> object:
     """Return the value that a step leads into; a text cell is parsed as JSON."""
     if not isinstance(value, _Text):
         return value
     try:
-        unpacked: object = json.loads(value)
+        parsed: object = json.loads(value)
     except (ValueError, RecursionError) as error:
         raise _NoValue("the cell is no JSON") from error
-    return unpacked
+    return parsed
 
 
 def _left(value: object, steps: Sequence[_Step]) -> object:
     """Return a value without the part at the end of the path."""
     if not steps:
         return _Removed
-    value = _unpacked(value)
+    value = _parsed_cell(value)
     step, rest = steps[0], steps[1:]
     if isinstance(value, Mapping) and isinstance(step, str) and step in value:
         inner = _left(value[step], rest)
@@ -359,7 +359,7 @@ def _joined(
     if not displaced:
         return {**others, **fields}
     try:
-        own = _unpacked(others.get("metadata"))
+        own = _parsed_cell(others.get("metadata"))
     except _NoValue:
         own = None
     kept = own if isinstance(own, Mapping) else {}

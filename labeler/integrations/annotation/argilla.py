@@ -28,6 +28,7 @@ from labeler.integrations.annotation.tools import (
     mapping,
     read_blind,
     read_queue,
+    supporting_keys,
     text_of,
 )
 from labeler.labels.answers import SPECIAL_SUPPORT
@@ -180,11 +181,7 @@ def _suggestions(record: LabelRecord) -> dict[str, Any]:
     """Return the judge's label by question, without empty values."""
     label, example = record.label, record.example
     documents = _documents(example)
-    supported = {
-        entry.response_sentence_key: entry.supporting_sentence_keys
-        for entry in label.sentence_support_information
-        if entry.fully_supported
-    }
+    supported = supporting_keys(label.sentence_support_information)
     values: dict[str, Any] = {
         DOCUMENT_MARKS: [
             *documents.spans(RELEVANT, label.all_relevant_sentence_keys),

@@ -29,9 +29,10 @@ from labeler.integrations.annotation.tools import (
     mapping,
     read_blind,
     read_queue,
+    supporting_keys,
     text_of,
 )
-from labeler.labels.answers import GPTLabelingOutput, in_order
+from labeler.labels.answers import in_order
 from labeler.labels.record import LabelRecord
 from labeler.review.queue import Chosen
 from labeler.sentences.characters import visible
@@ -127,7 +128,11 @@ def _paragraphs(sentences: Iterable[Sentence]) -> list[dict[str, str]]:
 def _result(record: LabelRecord) -> list[dict[str, Any]]:
     """Return the judge's label as regions, relations and a choice."""
     label, example = record.label, record.example
-    supporting = _supporting(label, frozenset(example.document_keys()))
+    documents = frozenset(example.document_keys())
+    supporting = {
+        key: [named for named in keys if named in documents]
+        for key, keys in supporting_keys(label.sentence_support_information).items()
+    }
     marks: dict[str, list[str]] = {}
     for mark, keys in (
         (RELEVANT, label.all_relevant_sentence_keys),
@@ -166,17 +171,6 @@ def _result(record: LabelRecord) -> list[dict[str, Any]]:
         "value": {"choices": ["supported" if label.overall_supported else "not supported"]},
     }
     return [*regions, *relations, overall]
-
-
-def _supporting(label: GPTLabelingOutput, documents: frozenset[str]) -> dict[str, tuple[str, ...]]:
-    """Return the judge's supporting document sentences for each supported sentence."""
-    return {
-        entry.response_sentence_key: tuple(
-            key for key in entry.supporting_sentence_keys if key in documents
-        )
-        for entry in label.sentence_support_information
-        if entry.fully_supported
-    }
 
 
 def _region(index: int, sentence: Sentence, control: str, labels: list[str]) -> dict[str, Any]:

@@ -7,14 +7,14 @@ To add a tool, subclass :class:`Tool` in a new module and register it in
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib import resources
 from typing import Any, ClassVar, Literal, NamedTuple
 
 from labeler.data.corrections.correction import Judgement, Queue
 from labeler.errors import UsageError, kind_of
-from labeler.labels.answers import SPECIAL_SUPPORT, in_order, judged_sentences
+from labeler.labels.answers import SPECIAL_SUPPORT, SentenceSupport, in_order, judged_sentences
 from labeler.labels.record import LabelRecord
 from labeler.review.queue import Chosen
 
@@ -58,11 +58,7 @@ class Answer:
         """Return the complete judgment; ``None`` if the person is unsure."""
         if self.verdict == "unsure":
             return None
-        judged = {
-            key: entry.supporting_sentence_keys
-            for key, entry in judged_sentences(record.label).items()
-            if entry.fully_supported
-        }
+        judged = supporting_keys(judged_sentences(record.label).values())
         return Judgement(
             relevant=in_order(self.relevant),
             utilized=in_order(self.utilized),
@@ -72,6 +68,15 @@ class Answer:
             },
             overall_supported=self.verdict == "supported",
         )
+
+
+def supporting_keys(entries: Iterable[SentenceSupport]) -> dict[str, tuple[str, ...]]:
+    """Return the supporting keys of each supported response sentence."""
+    return {
+        entry.response_sentence_key: entry.supporting_sentence_keys
+        for entry in entries
+        if entry.fully_supported
+    }
 
 
 def _with_special(named: Collection[str], judged: tuple[str, ...]) -> tuple[str, ...]:
