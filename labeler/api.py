@@ -391,7 +391,7 @@ def _update_index(options: RunOptions) -> None:
     """Bring the index of a store's folder up to date when its run is over."""
     if not isinstance(options.store, str | Path):
         return
-    from labeler.calculators.index.paths import is_worthwhile
+    from labeler.calculators.index import is_worthwhile
 
     if is_worthwhile(str(options.store)):
         from labeler.calculators.index.store_index import try_update_index

@@ -15,6 +15,7 @@ from labeler.data.label_files import parts_of, read_outcomes
 from labeler.errors import UsageError
 from labeler.labels.record import (
     AnyOutcome,
+    LabelFailure,
     LabelRecord,
     Outcome,
     QuestionsRecord,
@@ -96,6 +97,34 @@ def read_records(labels: str | Path) -> Iterator[LabelRecord]:
         for outcome in read_labels(labels)
         if isinstance(outcome, LabelRecord) and not is_canary(outcome)
     )
+
+
+def split_scores(
+    outcomes: Iterable[AnyOutcome], scores: list[ScoreOutcome]
+) -> Iterator[AnyOutcome]:
+    """Yield outcomes other than scores, and append the scores to a list.
+
+    An unreadable row counts as the same kind as the first readable one.
+
+    Args:
+        outcomes: of any kind.
+        scores: the list; complete once the iterator is exhausted.
+    """
+    unread: list[LabelFailure] = []
+    scored: bool | None = None
+    for outcome in outcomes:
+        if isinstance(outcome, LabelFailure) and outcome.signature is None:
+            unread.append(outcome)
+            continue
+        found = list(records_of([outcome], "score"))
+        scored = bool(found) if scored is None else scored
+        scores += found
+        if not found:
+            yield outcome
+    if scored:
+        scores += unread
+    else:
+        yield from unread
 
 
 QUESTION = "question"

@@ -17,7 +17,7 @@ from labeler.calculators.registry import Metric
 from labeler.calculators.summary import Intervals, SummaryRow, summarize
 from labeler.calculators.tally import Tally
 from labeler.labels.logprobs import expected_score
-from labeler.labels.record import AnyOutcome, LabelFailure, ScoreOutcome, ScoreRecord, records_of
+from labeler.labels.record import LabelFailure, ScoreOutcome, ScoreRecord
 from labeler.labels.signature import Signature
 
 PASS = "pass"  # noqa: S105 - the definition of a yes-or-no value
@@ -115,34 +115,6 @@ def _needs_scores(_: Tally) -> Ratio:
 def is_score_metric(metric: Metric) -> bool:
     """Return True for a metric of :func:`score_metrics`."""
     return metric.compute is _needs_scores
-
-
-def split_scores(
-    outcomes: Iterable[AnyOutcome], scores: list[ScoreOutcome]
-) -> Iterator[AnyOutcome]:
-    """Yield outcomes other than scores, and append the scores to a list.
-
-    An unreadable row counts as the same kind as the first readable one.
-
-    Args:
-        outcomes: of any kind.
-        scores: the list; complete once the iterator is exhausted.
-    """
-    unread: list[LabelFailure] = []
-    scored: bool | None = None
-    for outcome in outcomes:
-        if isinstance(outcome, LabelFailure) and outcome.signature is None:
-            unread.append(outcome)
-            continue
-        found = list(records_of([outcome], "score"))
-        scored = bool(found) if scored is None else scored
-        scores += found
-        if not found:
-            yield outcome
-    if scored:
-        scores += unread
-    else:
-        yield from unread
 
 
 def measure_scores(outcomes: Iterable[ScoreOutcome]) -> dict[str, list[MetricsRow]]:

@@ -46,7 +46,7 @@ def index(
 
 def _maker(labels: str, *, rebuild: bool) -> tuple[Path, Callable[[], int]]:
     """Where the index of labels is to be, and what makes it and counts its rows."""
-    from labeler.calculators.index.paths import FOLDER, PARTS_FOLDER, is_store, sidecar_of
+    from labeler.calculators.index import FOLDER, PARTS_FOLDER, is_store, sidecar_of
     from labeler.calculators.index.sidecar import write_indexes, write_sidecar
     from labeler.data.label_files import parts_of
 
@@ -120,7 +120,7 @@ def _on_ray(
     labels: Sequence[str], asked: SummaryRequest, workers: int | None
 ) -> StoredSummary | None:
     """What workers of Ray count of label files."""
-    from labeler.calculators.index.paths import files_of
+    from labeler.calculators.index import files_of
     from labeler.cli.terminal import say
     from labeler.integrations.ray.cluster import count_on_ray, processor_count
     from labeler.integrations.ray.counting import summarize_files

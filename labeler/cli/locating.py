@@ -43,7 +43,7 @@ def refuse_repeats(names: Sequence[str]) -> None:
     Raises:
         UsageError: each of their rows would count twice.
     """
-    from labeler.calculators.index.paths import is_store
+    from labeler.calculators.index import is_store
     from labeler.data.label_files import parts_of
 
     named: dict[str, str] = {}

@@ -112,8 +112,7 @@ class _Asked:
     """
 
     def __init__(self, sources: list[str], ids: str | None, by: str | None) -> None:
-        from labeler.calculators.outcomes import stored_outcomes
-        from labeler.calculators.scores import split_scores
+        from labeler.calculators.outcomes import split_scores, stored_outcomes
         from labeler.calculators.similarity import label_metric_ids, question_metrics
 
         self.sources, self.ids, self.by = sources, ids, by
@@ -139,7 +138,6 @@ class _Asked:
             counters: who counts columns; ``None`` reads record by record.
         """
         from labeler.calculators import summarize
-        from labeler.calculators.scores import summarize_scores
 
         column = (intervals.group if intervals else None) or ""
         labelled, served = (*self.chosen, *self._questions), None
@@ -155,9 +153,13 @@ class _Asked:
         else:
             summary, first = served
         of_scores = _of_scores(self.scores, self.ids)
-        scores = _scores_for(self.scores, of_scores)
-        every = summarize_scores(scores, self.by, intervals=intervals)
-        scored = [row for row in every if row.metric in of_scores]
+        scored: list[SummaryRow] = []
+        if self.scores:
+            from labeler.calculators.scores import summarize_scores
+
+            scores = _scores_for(self.scores, of_scores)
+            every = summarize_scores(scores, self.by, intervals=intervals)
+            scored = [row for row in every if row.metric in of_scores]
         if not first:
             lacking = not scored or _asked_besides(self.ids, labelled, of_scores)
             summary = summarize((), labelled, self.by) if lacking else []
@@ -175,7 +177,7 @@ class _Asked:
     def _from_columns(
         self, intervals: Intervals | None, counters: distributing.Counters
     ) -> tuple[list[SummaryRow], int] | None:
-        from labeler.calculators.index.paths import is_worthwhile
+        from labeler.calculators.index import is_worthwhile
 
         if counters.engine == "local" and not is_worthwhile(self.sources):
             return None
@@ -294,6 +296,8 @@ def _check_criteria(
 
 def _of_scores(scores: Sequence[ScoreOutcome], ids: str | None) -> list[Metric]:
     """The metrics of the criteria that there are scores for; those of the ids, where given."""
+    if not scores:
+        return []
     from labeler.calculators.registry import ALL
     from labeler.calculators.scores import criterion_name, score_metrics
 

@@ -18,13 +18,12 @@ from labeler.calculators import (
     select_metrics,
     summarize,
 )
-from labeler.calculators.outcomes import measure_outcomes
+from labeler.calculators.outcomes import measure_outcomes, split_scores
 from labeler.calculators.scores import (
     criterion_name,
     is_score_metric,
     measure_scores,
     score_metrics,
-    split_scores,
 )
 from labeler.calculators.similarity import QUESTION_METRICS
 from labeler.catalog import Catalog

@@ -12,10 +12,10 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-import labeler.calculators.index.paths
+import labeler.calculators.index
 from command import Command
 from labeler import api
-from labeler.calculators.index.paths import FOLDER, index_in_folder, sidecar_of
+from labeler.calculators.index import FOLDER, index_in_folder, sidecar_of
 from labeler.calculators.index.segments import DamagedIndex
 from labeler.calculators.index.sidecar import open_sidecar, write_sidecar
 from labeler.data.label_files import outcome_of
@@ -32,7 +32,7 @@ from scored import record as score_record
 @pytest.fixture(autouse=True)
 def _however_small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Count by columns also where there is little to count."""
-    monkeypatch.setattr(labeler.calculators.index.paths, "SMALL", 0)
+    monkeypatch.setattr(labeler.calculators.index, "SMALL", 0)
 
 
 def labels() -> list[AnyOutcome]:

@@ -17,9 +17,8 @@ import pytest
 
 from labeler.calculators import Intervals, measure, select_metrics, summarize
 from labeler.calculators.column_summary import SummaryRequest
-from labeler.calculators.index import frames, store_index
+from labeler.calculators.index import FOLDER, frames, store_index
 from labeler.calculators.index.frames import RowBatch, add_stored
-from labeler.calculators.index.paths import FOLDER
 from labeler.calculators.index.segments import Footer, Segment
 from labeler.calculators.index.store_index import try_update_index, update_index
 from labeler.calculators.index.summaries import summarize_stored

@@ -13,12 +13,12 @@ import pytest
 from command import Command
 from fakes import CountingJudge, scoring
 from labeler.calculators import Intervals, Ratio
+from labeler.calculators.outcomes import split_scores
 from labeler.calculators.score_agreement import compare_raters
 from labeler.calculators.scores import (
     length_effects,
     measure_scores,
     score_value,
-    split_scores,
     summarize_scores,
 )
 from labeler.data.label_files import write_outcomes

@@ -1,1 +1,83 @@
-"""A columnar index of labels, equal to the records to the last bit."""
+"""Locations of indexes: Parquet files with the tally of each label as columns.
+
+Reading labels as JSON takes far longer than counting. An index holds the fields of
+:class:`labeler.calculators.tally.Tally`, from which metrics are computed batch by batch. It is
+derived from labels alone and can be deleted at any time. A stale, foreign or damaged index is
+rebuilt or ignored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from labeler.data.label_files import INDEX_SUFFIX, parts_of
+from labeler.data.lines import STDIO, is_remote
+from labeler.errors import UsageError
+from labeler.store.reader import FILE
+
+FOLDER = "index"
+"""Folder of a store's index, inside the store."""
+PARTS_FOLDER = "_index"
+"""Folder of the indexes of a folder's label files; data set readers ignore a leading underscore."""
+PART_SUFFIX = ".index"
+"""Suffix of an index there, after the name of the label file."""
+SMALL = 1 << 18
+"""Bytes of labels up to which reading them is faster than importing the column readers."""
+
+
+def sidecar_of(labels: Path) -> Path:
+    """Return the path of a label file's index."""
+    return labels.with_name(labels.name + INDEX_SUFFIX)
+
+
+def is_store(path: Path) -> bool:
+    """Return True if a path is the folder of a store."""
+    return (path / FILE).is_file()
+
+
+def index_in_folder(labels: Path) -> Path:
+    """Return the path of a label file's index if it was built with those of its folder."""
+    return labels.parent / PARTS_FOLDER / f"{labels.name}{PART_SUFFIX}"
+
+
+def has_index(labels: Path) -> bool:
+    """Return True if a label file has an index, valid or not."""
+    return sidecar_of(labels).exists() or index_in_folder(labels).exists()
+
+
+def files_of(names: Sequence[str]) -> list[str]:
+    """Return the label files that names stand for; none if one is a store or has no file.
+
+    Args:
+        names: files, folders of Parquet files, patterns, and addresses of files.
+    """
+    found: list[str] = []
+    for name in names:
+        parts = [name] if is_remote(name) else _local_files(name)
+        if not parts:
+            return []
+        found += parts
+    return found
+
+
+def _local_files(name: str) -> list[str]:
+    if name == STDIO or is_store(Path(name)):
+        return []
+    try:
+        parts = parts_of(name)
+    except UsageError:
+        return []  # The reader reports the missing file.
+    return (parts or [name]) if parts or Path(name).is_file() else []
+
+
+def is_worthwhile(labels: str | Sequence[str]) -> bool:
+    """Return True if a store or files hold enough labels to count them by columns."""
+    names = [labels] if isinstance(labels, str) else labels
+    if len(names) == 1 and is_store(path := Path(names[0])):
+        return (path / FILE).stat().st_size >= SMALL or (path / FOLDER).exists()
+    files = files_of(names)
+    if not files or any(map(is_remote, files)):
+        return bool(files)
+    paths = [Path(file) for file in files]
+    return any(map(has_index, paths)) or sum(path.stat().st_size for path in paths) >= SMALL

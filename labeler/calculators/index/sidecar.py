@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
+from labeler.calculators.index import PART_SUFFIX, PARTS_FOLDER, index_in_folder, sidecar_of
 from labeler.calculators.index.frames import MemoryFrame, RowBatch, add_stored
-from labeler.calculators.index.paths import PART_SUFFIX, PARTS_FOLDER, index_in_folder, sidecar_of
 from labeler.calculators.index.segments import DamagedIndex, Segment, SegmentWriter
 from labeler.data.label_files import lines_of, outcome_of
 from labeler.errors import UsageError

@@ -21,8 +21,8 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 
+from labeler.calculators.index import FOLDER
 from labeler.calculators.index.frames import BATCH, RowBatch, add_stored
-from labeler.calculators.index.paths import FOLDER
 from labeler.calculators.index.rows import Unindexable
 from labeler.calculators.index.segments import DamagedIndex, Segment, SegmentFrame, SegmentWriter
 from labeler.errors import LabelerError, StoreError

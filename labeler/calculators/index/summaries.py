@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from labeler.calculators.column_summary import ColumnCounts, CountedRows, Frame, SummaryRequest
-from labeler.calculators.index.paths import files_of, is_store, sidecar_of
+from labeler.calculators.index import files_of, is_store, sidecar_of
 from labeler.calculators.index.rows import Unindexable
 from labeler.calculators.index.segments import DamagedIndex
 from labeler.calculators.index.sidecar import open_sidecar, stream
