@@ -287,7 +287,7 @@ def _check_criteria(
 ) -> None:
     """See that each name is a metric of some criterion that there are scores for."""
     every = _of_scores(scores, None)
-    known = {name for metric in every for name in _spellings(metric)}
+    known = {name for metric in every for name in metric.names}
     for name, error in names.items():
         if name not in known:
             have = ", ".join(metric.id for metric in every) or "none"
@@ -306,11 +306,7 @@ def _of_scores(scores: Sequence[ScoreOutcome], ids: str | None) -> list[Metric]:
     if ids is None:
         return every
     wanted = {name.strip() for name in ids.split(",")}
-    return [m for m in every if wanted & {ALL, *_spellings(m)}]
-
-
-def _spellings(metric: Metric) -> set[str]:
-    return {metric.id, f"{metric.name}:{metric.definition}"}
+    return [m for m in every if wanted & {ALL, *m.names}]
 
 
 def _scores_for(scores: Sequence[ScoreOutcome], metrics: Sequence[Metric]) -> list[ScoreOutcome]:

@@ -106,7 +106,7 @@ def _named(name: str, criteria: Iterable[str]) -> tuple[Metric, ...]:
     """
     of_scores = [m for one in dict.fromkeys([*criteria, *CRITERIA]) for m in score_metrics(one)]
     others = (*QUESTION_METRICS, *of_scores)
-    found = tuple(m for m in others if name in {m.id, f"{m.name}:{m.definition}"})
+    found = tuple(m for m in others if name in m.names)
     if found:
         return found
     try:

@@ -79,7 +79,7 @@ def units_of(
     """Return records, or groups of records, as distinct units with counts."""
     top, bottom = (np.asarray(part, dtype=np.float64) for part in (numerators, denominators))
     if groups is not None:
-        top, bottom = _group_sums(top, bottom, _codes(groups))
+        top, bottom = _group_sums(top, bottom, group_numbers(groups))
     return _counted(top, bottom)
 
 
@@ -100,7 +100,7 @@ def _counted(top: Floats, bottom: Floats) -> Units:
     return Units(pairs.real.copy(), pairs.imag.copy(), counts)
 
 
-def _codes(groups: Sequence[Hashable]) -> NDArray[np.int64]:
+def group_numbers(groups: Sequence[Hashable]) -> NDArray[np.int64]:
     """Number the groups; each ``None`` is a group of its own."""
     known: dict[object, int] = {}
     keys = (object() if group is None else group for group in groups)

@@ -16,6 +16,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from labeler.calculators.statistics.bootstrap import group_numbers
 from labeler.calculators.statistics.intervals import (
     LEVEL,
     RESAMPLES,
@@ -274,10 +275,8 @@ def _units(differences: Sequence[float], groups: Sequence[Hashable] | None) -> _
         raise UsageError(
             f"{len(checked)} differences with {len(groups)} groups; name one group for each pair"
         )
-    index: dict[Hashable, int] = {}
-    keys = (object() if group is None else group for group in groups)
-    place = [index.setdefault(key, len(index)) for key in keys]
-    members: list[list[float]] = [[] for _ in index]
+    place = group_numbers(groups).tolist()
+    members: list[list[float]] = [[] for _ in range(max(place, default=-1) + 1)]
     for unit, difference in zip(place, checked.tolist(), strict=True):
         members[unit].append(difference)
     # fsum rounds once: differences that cancel out in a group sum to exactly 0 in any order.
