@@ -1,4 +1,4 @@
-"""Audits RAGBench's published labels, and measures what doubt is worth.
+"""Audit RAGBench's published labels, and measure the value of the suspicion score.
 
     python benchmarks/audit_ragbench.py [FOLDER] [--write docs/audit.md]
 
@@ -99,24 +99,24 @@ def examples(found: Audit) -> Iterator[str]:
                 yield f"  - `{finding.check}`{keys}"
 
 
-# -- what doubt is worth --------------------------------------------------------------------------
+# -- value of the suspicion score -----------------------------------------------------------------
 
 
 class Ranked(NamedTuple):
-    """A record to rank: how doubtful it is, and whether the verdict is wrong."""
+    """A record to rank: its suspicion score, and true if the verdict is wrong."""
 
-    doubt: float
+    suspicion: float
     wrong: bool
 
 
 def share_among(rows: Sequence[Ranked], deep: int) -> float | None:
-    """Share of wrong verdicts among the most doubtful; of equal doubt, each is as likely read."""
+    """Share of wrong verdicts among the most suspicious; ties are averaged."""
     left, wrong = float(min(deep, len(rows))), 0.0
     if not left:
         return None
     read = left
-    ordered = sorted(rows, key=lambda row: -row.doubt)
-    for _, equal in groupby(ordered, key=lambda row: row.doubt):
+    ordered = sorted(rows, key=lambda row: -row.suspicion)
+    for _, equal in groupby(ordered, key=lambda row: row.suspicion):
         group = list(equal)
         taken = min(left, len(group))
         wrong += taken * fmean(row.wrong for row in group)
@@ -124,14 +124,14 @@ def share_among(rows: Sequence[Ranked], deep: int) -> float | None:
     return wrong / read
 
 
-def doubt_table(pairs: Sequence[tuple[LabelRecord, LabelRecord]]) -> Iterator[str]:
-    """How well doubt finds wrong verdicts, on each split, beside the judge's own lowest score."""
+def suspicion_table(pairs: Sequence[tuple[LabelRecord, LabelRecord]]) -> Iterator[str]:
+    """The suspicion score's power to find wrong verdicts, next to the lowest support score."""
     among = [f"wrong among {deep} most doubtful" for deep in DEEP]
     yield line(["rows", "records", "ranked by", "AUROC", "wrong on average", *among])
     yield line(["---", "--:", "---", *["--:"] * (2 + len(DEEP))])
     for split in ("development", "test"):
         part = [(truth, judged) for truth, judged in pairs if split_of(truth) == split]
-        for name, score in (("doubt", _doubt), ("lowest support score", _lowest)):
+        for name, score in (("doubt", _suspicion), ("lowest support score", _lowest)):
             rows = [Ranked(score(judged), _differs(truth, judged)) for truth, judged in part]
             wrong = fmean(row.wrong for row in rows) if rows else None
             cells = [shown(area(rows)), *(shown(v) for v in (wrong, *_among(rows)))]
@@ -142,7 +142,7 @@ def _among(rows: Sequence[Ranked]) -> list[float | None]:
     return [share_among(rows, deep) for deep in DEEP]
 
 
-def _doubt(record: LabelRecord) -> float:
+def _suspicion(record: LabelRecord) -> float:
     return suspicion_score(findings_of(record))
 
 
@@ -177,7 +177,7 @@ def report(truth: Sequence[LabelRecord]) -> dict[str, list[str]]:
             *rates_table(found),
         ],
         "examples": list(examples(found)),
-        "doubt": list(doubt_table(pairs)),
+        "doubt": list(suspicion_table(pairs)),
     }
 
 

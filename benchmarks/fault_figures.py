@@ -1,4 +1,4 @@
-"""What became of records in a fault run, counted and laid out."""
+"""Tables of the outcomes of records in a fault run."""
 
 from __future__ import annotations
 

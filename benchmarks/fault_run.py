@@ -1,4 +1,4 @@
-"""Labels records on a server that spoils a share of all calls, and says what became of them.
+"""Label records on a server that corrupts a share of all calls, and count the outcomes.
 
     python benchmarks/fault_run.py [--records 2000] [--concurrency 64] [--without-peers]
 

@@ -1,4 +1,4 @@
-"""What injected text changes, by category: in our rendering, and in a naive one for comparison.
+"""Count label changes by injected text, by category, in our rendering and in a naive one.
 
 Run it as ``python benchmarks/injection_table.py``. The judge is the scripted one of
 ``tests/injection``, which obeys what it can mistake for being addressed to it. The table tests the

@@ -1,4 +1,4 @@
-"""How often 95 % intervals of a mean, or of a mean difference, hold the truth, and what they take.
+"""Measure the coverage and the cost of 95 % intervals of means and mean differences.
 
 Run it as ``python benchmarks/interval_coverage.py [--write FILE]``. It draws data sets from
 populations that are shaped like metrics, whose true mean is known, and counts. With 2,000 data sets

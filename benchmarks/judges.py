@@ -1,4 +1,4 @@
-"""Measures a judge on real labelled rows, beside what others published on the same rows.
+"""Measure a judge on real labeled rows, next to published results on the same rows.
 
     python benchmarks/judges.py [FOLDER] [--split test|development|all] [--judged LABELS]
 

@@ -1,4 +1,4 @@
-"""Holds the embedded judge against people: the faithfulness ratings of MTRAG.
+"""Compare the embedded judge with people: the faithfulness ratings of MTRAG.
 
     python benchmarks/mtrag_people.py [FILE]
 

@@ -1,4 +1,4 @@
-"""Where the real RAGBench rows lie, which are not shipped with the package; nothing else knows."""
+"""The location of the real RAGBench rows, which are not shipped with the package."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recomputes the published TRACe columns of RAGBench rows and says how many are equal.
+"""Recompute the published TRACe columns of RAGBench rows and count the equal ones.
 
     python benchmarks/ragbench_exact.py [FOLDER]
 

@@ -1,4 +1,4 @@
-"""What labelling takes a row, on one worker and on several, and what 100 million rows would.
+"""Measure the time to label a row on one worker and on several, and extrapolate.
 
 Run it as ``python benchmarks/ray_label.py --write docs/scale.md``, with ``.[dev,ray]`` installed:
 it measures, in a folder of its own that it removes, and writes its tables between the markers of

@@ -1,4 +1,4 @@
-"""Makes long runs go wrong on purpose, and says what came of it, each figure beside its goal.
+"""Provoke the failures of long runs, and compare each figure with its goal.
 
     python benchmarks/reliability.py [--only NAME] [--quick] [--write docs/reliability.md]
 

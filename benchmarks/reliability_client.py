@@ -1,4 +1,4 @@
-"""Asks for a label of each row once, with labeler or with the bare client, and says what it took.
+"""Ask for a label of each row once, with labeler or with the bare client, and time it.
 
     python benchmarks/reliability_client.py labeler URL ROWS CONCURRENCY FOLDER
 

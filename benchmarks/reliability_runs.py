@@ -1,4 +1,4 @@
-"""What can go wrong in a long run, done on purpose; each run says what came of it."""
+"""The failures of long runs, provoked one by one; each run yields its findings."""
 
 from __future__ import annotations
 

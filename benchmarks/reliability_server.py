@@ -1,4 +1,4 @@
-"""The server of the reliability runs, in a process of its own so that it outlives its clients.
+"""The server of the reliability runs, in its own process so that it outlives its clients.
 
     PYTHONPATH=tests:benchmarks python -m reliability_server '{"latency": 0.2}'
 

@@ -1,4 +1,4 @@
-"""A server and ``labeler label`` as processes of their own, which the reliability runs start."""
+"""A server and ``labeler label`` as processes that the reliability runs start."""
 
 from __future__ import annotations
 

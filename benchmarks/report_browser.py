@@ -1,4 +1,4 @@
-"""How long a browser takes with a report: to its first list, to filter, sort, search and open.
+"""Measure how long a browser takes with a report: first list, filter, sort, search, open.
 
 Run from the repository: ``python benchmarks/report_browser.py [RECORDS ...] [--write FILE]``; by
 default 100, 1,000 and 10,000 records, those of ``report_size.py``. It needs what the tests in a

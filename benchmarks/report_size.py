@@ -1,4 +1,4 @@
-"""How large a report is, and how long it takes to write.
+"""Measure the size of a report and the time to write it.
 
 Run from the repository: ``python benchmarks/report_size.py [RECORDS ...]``; by default 100, 1,000
 and 10,000 records. They are RAGBench's own rows with their published labels, repeated under new

@@ -1,4 +1,4 @@
-"""Thirty corrections in the review desk on real rows, and what follows from them.
+"""Make thirty corrections in the review app on real rows, and report their effects.
 
     python benchmarks/review_round_trip.py [--records 30] [--seed 7] [--write docs/review.md]
 

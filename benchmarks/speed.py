@@ -1,4 +1,4 @@
-"""How fast numbers are recomputed from stored labels, against the disk and the decoders there are.
+"""Measure how fast numbers are recomputed from stored labels, next to disk and decoders.
 
 Run it as ``python benchmarks/speed.py --write docs/speed.md``. It makes a million synthetic
 labels in the shape of RAGBench (see ``speed_labels.py``), measures every step in a process of

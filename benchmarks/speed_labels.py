@@ -1,4 +1,4 @@
-"""Synthetic labels in the shape of RAGBench: as many sentences, keys and words, and no one's text.
+"""Synthetic labels with RAGBench's counts of sentences, keys and words, and random texts.
 
 The shape of every label is that of a real row, drawn at random where the rows are at hand (see
 ``ragbench_data.py``); else it is drawn by the figures in ``STATED``, which were measured on them.

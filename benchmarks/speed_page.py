@@ -1,4 +1,4 @@
-"""The page that ``speed.py`` writes: figures, goals, and a picture of the growth."""
+"""Write the page of ``speed.py``: figures, goals, and a plot of the growth."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A picture of growth: time and memory by the number of labels, all axes logarithmic, as SVG."""
+"""Plot time and memory by the number of labels as SVG, with logarithmic axes."""
 
 from __future__ import annotations
 

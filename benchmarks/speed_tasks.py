@@ -1,4 +1,4 @@
-"""What ``speed.py`` measures, each in a process of its own: seconds, processor time, memory.
+"""The tasks that ``speed.py`` measures, each in its own process: seconds, CPU time, memory.
 
 Run as ``python benchmarks/speed_tasks.py TASK ARGUMENT…``; prints one JSON object.
 """

@@ -1,4 +1,4 @@
-"""Speed of every sentence splitter, and how much of RAGBench each one reproduces.
+"""Measure the speed of every sentence splitter, and its agreement with RAGBench.
 
 Run it as ``python benchmarks/splitters.py``. It takes the real rows where they are at hand (see
 ``ragbench_data.py``), else a text of its own. Processor speed cancels out in the last column:

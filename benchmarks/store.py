@@ -1,7 +1,7 @@
-"""What the label store costs, against the floor of the same bytes in a plain file.
+"""Measure the cost of the label store, next to the same bytes in a plain file.
 
 Run from the repository: ``python benchmarks/store.py [RECORDS] [DIRECTORY]``. The records are made
-up, about as long as RAGBench's. The floor writes the same sealed bytes to one file, flushed
+up, about as long as RAGBench's. The floor writes the same encoded bytes to one file, flushed
 to the disk after every group of 500 as the store does, and reads them back.
 """
 
@@ -41,10 +41,10 @@ def main() -> None:
         times = measure(records, Path(folder))
         size = Path(folder, "store", "cache.db").stat().st_size
     report(times, count)
-    sealed = sum(len(encode(record)) for record in records)
+    encoded = sum(len(encode(record)) for record in records)
     json = sum(len(record.model_dump_json()) for record in records)
-    print(f"\nbytes a record: JSON {json / count:.0f}, sealed {sealed / count:.0f}, ", end="")
-    print(f"on disk {size / count:.0f} ({size / sealed:.2f} x sealed)")
+    print(f"\nbytes a record: JSON {json / count:.0f}, encoded {encoded / count:.0f}, ", end="")
+    print(f"on disk {size / count:.0f} ({size / encoded:.2f} x encoded)")
 
 
 def measure(records: list[LabelRecord], folder: Path) -> dict[str, float]:
@@ -56,15 +56,15 @@ def measure(records: list[LabelRecord], folder: Path) -> dict[str, float]:
         act()
         times[name] = time.perf_counter() - began
 
-    sealed = [encode(record) for record in records]
+    encoded = [encode(record) for record in records]
     plain = folder / "plain"
-    timed("write: plain file, flush per group", lambda: write_plain(plain, sealed))
-    timed("write: seal only, no disk", lambda: [encode(record) for record in records])
+    timed("write: plain file, flush per group", lambda: write_plain(plain, encoded))
+    timed("write: encode only, no disk", lambda: [encode(record) for record in records])
     with DiskStore(folder / "store") as store:
         timed("write: store.put, all durable", lambda: put_all(store, records))
         timed("write: store.put, one at a time", lambda: put_one_by_one(store, records[:200]))
     timed("read: plain file", plain.read_bytes)
-    keyed = [(record.key, data) for record, data in zip(records, sealed, strict=True)]
+    keyed = [(record.key, data) for record, data in zip(records, encoded, strict=True)]
     timed(
         "read: decode_record only, no disk",
         lambda: [decode_record(key, data) for key, data in keyed],
@@ -86,11 +86,11 @@ def report(times: dict[str, float], count: int) -> None:
         print(f"{name:38}{done / seconds:12,.0f}{seconds / done * count / floor:9.1f}")
 
 
-def write_plain(file: Path, sealed: list[bytes]) -> None:
+def write_plain(file: Path, encoded: list[bytes]) -> None:
     """The floor: append and flush, group by group."""
     with file.open("wb", buffering=0) as out:
-        for start in range(0, len(sealed), GROUP):
-            out.write(b"".join(sealed[start : start + GROUP]))
+        for start in range(0, len(encoded), GROUP):
+            out.write(b"".join(encoded[start : start + GROUP]))
             os.fsync(out.fileno())
 
 

@@ -1,4 +1,4 @@
-"""Measures what it changes to judge long records in windows, on real rows that fit as a whole.
+"""Measure how judging in windows changes labels, on real rows that also fit as a whole.
 
     python benchmarks/windows.py [FOLDER] [--write docs/long_records.md]
 

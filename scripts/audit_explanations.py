@@ -1,4 +1,4 @@
-"""Print what the judge said where its answer does not agree with itself or the texts.
+"""Print the explanations of answers that contradict themselves or the texts.
 
     python scripts/audit_explanations.py LABELS
 

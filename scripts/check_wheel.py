@@ -1,4 +1,4 @@
-"""Builds the wheel and uses it as a stranger would: clean environment, no dev packages.
+"""Build the wheel and use it in a clean environment without development packages.
 
 What only a wheel can get wrong is checked: that prompts and schemas are inside and nothing else
 leaks out, that no undeclared package is needed, that the command starts and does its job.

@@ -1,4 +1,4 @@
-"""Writes schemas/ from the classes. A published version never changes: change it, and add v2."""
+"""Write schemas/ from the classes. Published versions never change: add v2 instead."""
 
 from __future__ import annotations
 

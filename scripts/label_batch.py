@@ -1,4 +1,4 @@
-"""Label every JSON Lines file of a folder; run it again after a break and it goes on.
+"""Label every JSON Lines file of a folder; after an interruption, run it again to continue.
 
     python scripts/label_batch.py ROWS_FOLDER LABELS_FOLDER [MODEL]
 

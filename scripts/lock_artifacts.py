@@ -1,4 +1,4 @@
-"""Adds the digests of new prompts and schemas to the lock; refuses to change one that is there.
+"""Add the digests of new prompts and schemas to the lock; never change an existing one.
 
 Run it after adding a version: python scripts/lock_artifacts.py
 """

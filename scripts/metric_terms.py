@@ -1,4 +1,4 @@
-"""What other systems call their metrics, and what these are called here."""
+"""The names of other systems' metrics and their names here."""
 
 from __future__ import annotations
 

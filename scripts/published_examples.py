@@ -1,4 +1,4 @@
-"""The worked examples of the documents that define the metrics, and the figures they print.
+"""The worked examples of the documents that define the metrics, with their figures.
 
 Each label is the one that a careful person would give to the document's example; only counts and
 keys matter, so the sentences are placeholders. Where a document's own arithmetic slips, the slip

@@ -1,4 +1,4 @@
-"""Compute every metric of an existing store or label file again: no judge, no network, no key.
+"""Recompute every metric of a store or label file: no judge, no network, no key.
 
     python scripts/recompute.py LABELS [COLUMN]
 

@@ -1,4 +1,4 @@
-"""Writes the parts of README.md and docs/ that are read off the code; a test keeps them equal.
+"""Write the generated parts of README.md and docs/; a test compares them with the code.
 
 python scripts/update_readme.py
 """

@@ -1,4 +1,4 @@
-"""Print the worked examples of the documents that define the metrics: printed beside computed.
+"""Print the worked examples of the metrics' definitions: published next to computed.
 
     python scripts/worked_examples.py
 

@@ -1,4 +1,4 @@
-"""Compares labeler with other tools on the same records, server and latency; one table.
+"""Compare labeler with other tools on the same records, server and latency, in one table.
 
     python benchmarks/peers [--write docs/peers.md] [--cache FOLDER] [--with ragchecker]
 

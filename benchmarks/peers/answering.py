@@ -1,4 +1,4 @@
-"""What the made-up model says to any request: the smallest answer that fits the schema asked for.
+"""Answers of the simulated model: the smallest answer that fits the requested schema.
 
 Frameworks ask in different ways: by a response format, by a tool, or by a schema written into the
 prompt. Each gets an instance of its schema. What stands in it is drawn from the first messages

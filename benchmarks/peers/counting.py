@@ -1,4 +1,4 @@
-"""The server of the comparison: it answers whatever is asked, and counts what it was sent.
+"""The server of the comparison: it answers every request and counts what it receives.
 
     PYTHONPATH=tests:benchmarks python -m peers.counting --records ROWS --latency 0.2
 

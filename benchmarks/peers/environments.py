@@ -1,4 +1,4 @@
-"""Virtual environments for the peers, made once and kept under a cache folder."""
+"""Virtual environments of the peers, created once in a cache folder."""
 
 from __future__ import annotations
 

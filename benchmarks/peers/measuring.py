@@ -1,4 +1,4 @@
-"""Runs each tool of the comparison in its own process, against a server that counts."""
+"""Run each tool of the comparison in its own process, against a counting server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The words of docs/peers.md, around the table."""
+"""The text of docs/peers.md around the table."""
 
 INTRO = """\
 # Against the peers

@@ -1,4 +1,4 @@
-"""Made-up records: a question, four documents of five sentences, a response of four.
+"""Synthetic records: a question, four documents of five sentences, a response of four.
 
 Half of what a response says stands in a document word for word, the rest in none. The texts mean
 nothing; they are as long as those of a small question-answering set, and the same for every seed.

@@ -1,4 +1,4 @@
-"""What the comparison runs, and what it finds of each tool."""
+"""The plan of the comparison and its results for each tool."""
 
 from __future__ import annotations
 

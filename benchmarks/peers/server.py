@@ -1,4 +1,4 @@
-"""The server of a fault run: a share of all calls goes wrong, by a fixed seed.
+"""The server of a fault run: a share of all calls fails, by a fixed seed.
 
     PYTHONPATH=tests:benchmarks python -m peers.server --share 0.1 --seed 1 --latency 0.2
 

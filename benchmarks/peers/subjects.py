@@ -1,4 +1,4 @@
-"""The tools of the comparison, and how each is asked."""
+"""The tools of the comparison, and how each is called."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the comparison measured of each tool, as one table with labeler's goals beside it."""
+"""The results of the comparison as one table, next to labeler's goals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Summaries and label files as metrics and artifacts of an MLflow run."""
+"""Log summaries and label files as metrics and artifacts of an MLflow run."""
 
 from __future__ import annotations
 
@@ -11,32 +11,32 @@ from labeler.calculators import SummaryRow
 from labeler.errors import UsageError
 from labeler.version import __version__
 
-_ODD = re.compile(r"[^\w\-. /]", re.ASCII)
-"""Characters that names of metrics may not have everywhere."""
+_NOT_IN_NAMES = re.compile(r"[^\w\-. /]", re.ASCII)
+"""Characters that some MLflow servers do not allow in names of metrics."""
 
 
 def log_summary(rows: Iterable[SummaryRow], label_file: str | Path | None = None) -> None:
-    """Log summaries, and the labels that they are of, to the active run of MLflow.
+    """Log summaries and their label file to the active run of MLflow.
 
-    Each metric is logged by its mean, ``relevance``, and beside it ``relevance.defined``,
-    ``relevance.undefined`` and ``relevance.failed``, the numbers of rows, and ``relevance.low`` and
-    ``relevance.high`` where there is an interval. Of groups the name is ``relevance/GROUP``. What
-    made the numbers is a tag, ``labeler.labels.signature.relevance``.
+    Each metric is logged with its mean as ``relevance``, the numbers of rows as
+    ``relevance.defined``, ``relevance.undefined`` and ``relevance.failed``, and its interval, if
+    there is one, as ``relevance.low`` and ``relevance.high``. A group's metrics are named
+    ``relevance/GROUP``. The signature is the tag ``labeler.labels.signature.relevance``.
 
     Args:
-        rows: of labels that were made in one way.
-        label_file: becomes an artifact of the run.
+        rows: summaries of labels with one judging configuration.
+        label_file: logged as an artifact of the run.
 
     Raises:
-        UsageError: mlflow is not installed; the labels were made in several ways; two names come
-            out the same; or there is no such file.
+        UsageError: mlflow is not installed; the labels have several configurations; two names are
+            equal; or the file does not exist.
     """
     every = list(rows)
-    ways = {row.label for row in every if row.label is not None}
-    if len(ways) > 1:
+    configurations = {row.label for row in every if row.label is not None}
+    if len(configurations) > 1:
         raise UsageError(
-            f"these are summaries of labels that were made in {len(ways)} ways, whose metrics have "
-            "the same names; log each in a run of its own"
+            f"these are summaries of labels that were made in {len(configurations)} ways, whose "
+            "metrics have the same names; log each in a run of its own"
         )
     if label_file is not None and not Path(label_file).is_file():
         raise UsageError(f"{label_file} is no file: nothing was logged")
@@ -80,12 +80,12 @@ def _counts(row: SummaryRow) -> dict[str, float]:
 
 
 def _name(text: str) -> str:
-    return _ODD.sub("_", text)
+    return _NOT_IN_NAMES.sub("_", text)
 
 
-def _mlflow() -> Any:  # noqa: ANN401 - mlflow need not be installed
+def _mlflow() -> Any:  # noqa: ANN401 - mlflow may be missing
     try:
-        import mlflow  # noqa: PLC0415 - heavy, and seldom needed
+        import mlflow  # noqa: PLC0415 - slow to import
     except ImportError as error:
         raise UsageError(
             "log_summary needs mlflow, which is not installed: pip install 'rag-labeler[mlflow]'"
