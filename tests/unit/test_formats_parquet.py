@@ -198,9 +198,15 @@ def file_of(footer: bytes, length: int | None = None, magic: bytes = b"PAR1") ->
     return b"PAR1" + footer + length.to_bytes(4, "little") + magic
 
 
-def test_the_size_of_a_dictionary_is_that_of_all_its_values(tmp_path: Path) -> None:
-    """Also of values that the first row does not have."""
-    path = write(tmp_path / "rows.parquet", question=["a", "b" * 9000, "a"], n=[1, 2, 3])
+@pytest.mark.parametrize(
+    "of", [pa.string(), pa.large_string(), pa.string_view(), pa.json_()], ids=str
+)
+def test_the_size_of_a_dictionary_is_that_of_all_its_values(tmp_path: Path, of: Any) -> None:
+    """Also of values that the first row does not have, whatever the type of the column."""
+    texts = pa.array(["1", "2" * 9000, "1"]).cast(getattr(of, "storage_type", of))
+    if isinstance(of, pa.BaseExtensionType):
+        texts = pa.ExtensionArray.from_storage(of, texts)
+    path = write(tmp_path / "rows.parquet", question=texts, n=[1, 2, 3])
     file = pq.ParquetFile(path)
     with path.open("rb") as source:
         assert DictionarySizes(source, file).size(0) >= 9001

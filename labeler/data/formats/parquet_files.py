@@ -115,6 +115,7 @@ class DictionarySizes:
             read_dictionary=texts,
             buffer_size=_FIRST_PAGE,
             pre_buffer=False,
+            arrow_extensions_enabled=False,
             **READ_LIMITS,
         )
 
