@@ -39,7 +39,6 @@ from labeler.labels.record import (
     LabelFailure,
     LabelRecord,
     Outcome,
-    QuestionsOutcome,
     ScoreOutcome,
 )
 from labeler.sentences.example import Frozen
@@ -50,6 +49,7 @@ if TYPE_CHECKING:
     from labeler.data.rows import Rows
     from labeler.integrations.batch.submit import Submission
     from labeler.integrations.embeddings.embedder import Embedder
+    from labeler.integrations.embeddings.records import QuestionsOutcome
     from labeler.judges.judge import Judge
     from labeler.judges.pricing import Price
     from labeler.labeling.cache import CallTracer

@@ -13,9 +13,9 @@ from pydantic import TypeAdapter
 from labeler.calculators.metrics_row import MetricsRowJSON
 from labeler.calculators.summary import SummaryRowJSON
 from labeler.data.corrections.correction import Correction
+from labeler.integrations.embeddings.records import QuestionsAnswer
 from labeler.labels.criteria import FivePointAnswer, StepsAnswer
 from labeler.labels.profiles import PROFILES
-from labeler.labels.questions import QuestionsAnswer
 from labeler.labels.record import LabelFailure, LabelRecord, ScoreRecord, StepsRecord
 
 LABELS: dict[str, type] = {profile.schema: profile.output for profile in PROFILES.values()}

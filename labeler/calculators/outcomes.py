@@ -18,7 +18,6 @@ from labeler.labels.record import (
     LabelFailure,
     LabelRecord,
     Outcome,
-    QuestionsRecord,
     ScoreOutcome,
     is_canary,
     records_of,
@@ -161,7 +160,7 @@ def measure_outcomes(
             )
         )
         for row in rows:
-            if column == QUESTION and isinstance(outcome, LabelRecord | QuestionsRecord):
+            if column == QUESTION and outcome.kind in {"label", "questions"}:
                 asked = {QUESTION: outcome.example.question}
                 yield replace(row, metadata=asked | row.metadata)
             else:

@@ -9,23 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 from labeler.calculators.metrics_row import MetricsRow, failed_row, printed_versions
 from labeler.calculators.ratio import Ratio
 from labeler.calculators.registry import ALL, Metric, split_ids
 from labeler.calculators.tally import Tally
-from labeler.labels.record import (
-    AnyOutcome,
-    LabelFailure,
-    QuestionsOutcome,
-    QuestionsRecord,
-    records_of,
-)
+from labeler.labels.record import AnyOutcome, LabelFailure, records_of
+
+if TYPE_CHECKING:
+    from labeler.integrations.embeddings.records import QuestionsOutcome, QuestionsRecord
 
 NEEDS = "needs_questions"
 """Reason code of these metrics for a label."""
 
-Compute = Callable[[QuestionsRecord], Ratio]
+Compute = Callable[["QuestionsRecord"], Ratio]
 _COMPUTE: dict[Metric, Compute] = {}
 """The function of each metric."""
 

@@ -3,16 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, Literal, TypeVar, overload
+from functools import lru_cache
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    ClassVar,
+    Generic,
+    Literal,
+    TypeAlias,
+    TypeVar,
+    Union,
+    cast,
+    overload,
+)
 
 from pydantic import Field, FiniteFloat, TypeAdapter
 
+from labeler.catalog import Catalog
 from labeler.errors import UsageError
 from labeler.labels.answers import Label, Verbatim
 from labeler.labels.contract import Violation, check_label
 from labeler.labels.criteria import Criterion, ScoreAnswer, ScoreMethod, StepsAnswer
 from labeler.labels.profiles import PROFILES
-from labeler.labels.questions import QuestionsAnswer, Similarity
 from labeler.labels.signature import Signature, digest
 from labeler.sentences.example import Frozen, KeyedExample
 from labeler.sentences.keys import is_key
@@ -218,36 +231,6 @@ class StepsRecord(Record[StepsAnswer]):
         return steps_key(self.criterion, self.signature)
 
 
-class QuestionsRecord(Record[QuestionsAnswer]):
-    """Generated questions that a response would answer.
-
-    The similarity to the row's own question is present in files and optional in a store.
-    """
-
-    keyed_by: ClassVar[str] = "response and signature (see questions_key)"
-
-    kind: Literal["questions"] = "questions"
-    example: KeyedExample
-    """The whole row, including parts that the judge did not see."""
-    answer: QuestionsAnswer
-    similarity: Similarity | None = None
-    """By the embedder of the run that wrote the record; ``None`` without an embedder."""
-    signature: Signature
-    reply: ReplyFacts = ReplyFacts()
-
-    @property
-    def id(self) -> str:
-        """The row's id."""
-        return self.example.id
-
-    def compute_key(self) -> str:
-        """Compute the key from the response and the signature."""
-        return questions_key(self.example, self.signature)
-
-    def _content_fault(self) -> str | None:
-        return self.similarity.fault() if self.similarity else None
-
-
 class LabelFailure(Frozen):
     """A row that has no label or score, and why; it stands in the stream where that would."""
 
@@ -276,17 +259,34 @@ class LabelFailure(Frozen):
     metadata: dict[str, Any] = Field(default_factory=dict)
 
 
-AnyRecord = LabelRecord | ScoreRecord | StepsRecord | QuestionsRecord
+RECORDS: Catalog[type[Record[Any]]] = Catalog("kind of record")
+"""Record classes by kind, imported on first use."""
+RECORDS.add("label", LabelRecord)
+RECORDS.add("score", ScoreRecord)
+RECORDS.add("steps", StepsRecord)
+RECORDS.add("questions", "labeler.integrations.embeddings.records:QuestionsRecord")
+
+if TYPE_CHECKING:
+    from labeler.integrations.embeddings.records import QuestionsRecord
+
+    AnyRecord: TypeAlias = LabelRecord | ScoreRecord | StepsRecord | QuestionsRecord
+else:
+    AnyRecord = Record
 """A record of any kind: what a store keeps."""
 Outcome = LabelRecord | LabelFailure
 """The outcome of labeling a row."""
 ScoreOutcome = ScoreRecord | LabelFailure
 """The outcome of scoring a row."""
-QuestionsOutcome = QuestionsRecord | LabelFailure
-"""The outcome of generating questions for a row's response."""
-AnyOutcome = AnyRecord | LabelFailure
-OUTCOME: TypeAdapter[AnyOutcome] = TypeAdapter(Annotated[AnyOutcome, Field(discriminator="kind")])
-"""Reads a line of any kind."""
+AnyOutcome: TypeAlias = AnyRecord | LabelFailure
+
+
+@lru_cache
+def outcome_adapter() -> TypeAdapter[AnyOutcome]:
+    """Return the adapter that reads an outcome of any kind."""
+    every: Any = Union[(*RECORDS.values(), LabelFailure)]
+    adapter: Any = TypeAdapter(Annotated[every, Field(discriminator="kind")])
+    return cast("TypeAdapter[AnyOutcome]", adapter)
+
 
 RecordKind = Literal["label", "score", "steps", "questions"]
 
@@ -383,16 +383,6 @@ def steps_key(criterion: Criterion, signature: Signature) -> str:
 
 
 _NOT_OF_STEPS = frozenset({"name", "steps"})
-
-
-def questions_key(example: KeyedExample, signature: Signature) -> str:
-    """Compute the key of generated questions from the response and the signature.
-
-    Returns:
-        64 hexadecimal digits.
-    """
-    seen = shown(example)["response"]
-    return digest({"questions_for": seen, "signature": signature.facts()})
 
 
 def shows_reference(signature: Signature) -> bool:

@@ -18,36 +18,27 @@ from __future__ import annotations
 import hashlib
 import re
 import zlib
-from typing import Protocol, TypeVar, cast
+from typing import Any, Protocol, TypeVar, cast
 
 from pydantic import ValidationError
 
 from labeler.errors import UnstorableRecord, UsageError
-from labeler.labels.record import (
-    AnyRecord,
-    LabelFailure,
-    LabelRecord,
-    QuestionsRecord,
-    ScoreRecord,
-    StepsRecord,
-)
+from labeler.labels.record import RECORDS, AnyRecord, LabelFailure, LabelRecord, Record
 from labeler.sentences.example import Frozen
 
 VERSION = b"1"
 MAGIC = b"LBL" + VERSION
 FAILURE_MAGIC = b"LBF" + VERSION
-_RECORDS: dict[bytes, type[AnyRecord]] = {
-    MAGIC: LabelRecord,
-    b"LBS" + VERSION: ScoreRecord,
-    b"LBE" + VERSION: StepsRecord,
-    b"LBQ" + VERSION: QuestionsRecord,
+_RECORDS = {
+    MAGIC: "label",
+    b"LBS" + VERSION: "score",
+    b"LBE" + VERSION: "steps",
+    b"LBQ" + VERSION: "questions",
 }
-"""Record classes by magic."""
-_KINDS: dict[type[object], tuple[bytes, str]] = {
-    **{model: (magic, "record") for magic, model in _RECORDS.items()},
-    LabelFailure: (FAILURE_MAGIC, "failure"),
-}
-"""Magic and noun of each class of values."""
+"""Kinds of records by magic."""
+_MAGIC = {kind: magic for magic, kind in _RECORDS.items()}
+_KINDS: dict[type[object], tuple[bytes, str]] = {LabelFailure: (FAILURE_MAGIC, "failure")}
+"""Magic and noun of each class of values besides records."""
 LARGEST = 64 * 2**20
 """Bytes of JSON in one record: far above any real one, and a limit on decompression bombs."""
 
@@ -122,7 +113,7 @@ def encode(value: Storable) -> bytes:
         )
     _require_round_trip(value, text)
     body = zlib.compress(text, _LEVEL)
-    return _KINDS[type(value)][0] + hashlib.sha256(body).digest() + body
+    return _format(type(value))[0] + hashlib.sha256(body).digest() + body
 
 
 def decode_record(key: str, data: bytes) -> AnyRecord:
@@ -131,7 +122,8 @@ def decode_record(key: str, data: bytes) -> AnyRecord:
     Raises:
         DamagedRecord: the bytes are damaged, of another version, or of another key.
     """
-    record: AnyRecord = decode(_RECORDS.get(data[:4], LabelRecord), key, data)
+    model: Any = RECORDS[_RECORDS.get(data[:4], "label")]
+    record: AnyRecord = decode(model, key, data)
     return record
 
 
@@ -227,15 +219,22 @@ def _not_json(value: Storable, error: ValueError) -> UnstorableRecord:
 
 
 def _noun(model: type[object]) -> str:
-    return _KINDS[model][1]
+    return _format(model)[1]
 
 
 def _named(value: Storable) -> str:
     return f"{_noun(type(value))} {value.id!r}"
 
 
+def _format(model: type[object]) -> tuple[bytes, str]:
+    """Return the magic and the noun of a class."""
+    if issubclass(model, Record):
+        return _MAGIC[model.model_fields["kind"].default], "record"
+    return _KINDS[model]
+
+
 def _body(model: type[Frozen], data: bytes) -> bytes:
-    magic, noun = _KINDS[model]
+    magic, noun = _format(model)
     start, checksum, body = data[:4], data[4 : 4 + _DIGEST], data[4 + _DIGEST :]
     if start != magic:
         if start[:3] == magic[:3]:

@@ -14,7 +14,7 @@ from labeler.errors import UnknownName, UsageError
 from labeler.integrations.embeddings.embedder import EMBEDDERS, Embedded, Embedder
 from labeler.integrations.embeddings.lexical import LexicalEmbedder
 from labeler.integrations.embeddings.static import WordLlamaEmbedder
-from labeler.labels.vectors import Vector, cosine
+from labeler.integrations.embeddings.vectors import Vector, cosine
 
 ASKED = "How much does the lamp cost?"
 NEAR = "How much do the lamps cost?"

@@ -18,18 +18,15 @@ from labeler import api
 from labeler.data import label_tables
 from labeler.data.label_files import parts_of, read_outcomes, to_line, write_outcomes
 from labeler.errors import UsageError
-from labeler.labels.criteria import StepsAnswer
-from labeler.labels.questions import QuestionsAnswer, Similarity
-from labeler.labels.record import (
-    OUTCOME,
-    AnyOutcome,
-    LabelFailure,
+from labeler.integrations.embeddings.records import (
+    QuestionsAnswer,
     QuestionsRecord,
-    StepsRecord,
+    Similarity,
     questions_key,
-    steps_key,
 )
-from labeler.labels.vectors import EmbedderSpec
+from labeler.integrations.embeddings.vectors import EmbedderSpec
+from labeler.labels.criteria import StepsAnswer
+from labeler.labels.record import AnyOutcome, LabelFailure, StepsRecord, outcome_adapter, steps_key
 from labelled import claims_output, expects, record, reference_output, right, says, wrong
 from records import keyed_example, sample_failure, sample_record
 
@@ -121,7 +118,7 @@ def test_the_table_says_what_each_record_is(tmp_path: Path) -> None:
 
 def test_every_field_of_every_kind_has_a_column() -> None:
     """A field that a later version adds must not be left out silently."""
-    classes = OUTCOME.json_schema()["$defs"]
+    classes = outcome_adapter().json_schema()["$defs"]
     names = {
         name
         for definition in classes.values()

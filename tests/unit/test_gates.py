@@ -15,19 +15,16 @@ from labeler.cli.gate_reports import junit, markdown
 from labeler.comparing.gates import Gate, Verdict, check_rows
 from labeler.data.label_files import to_line
 from labeler.errors import UnknownName, UsageError
-from labeler.labels.questions import QuestionsAnswer, Similarity
-from labeler.labels.record import (
-    AnyOutcome,
-    LabelFailure,
-    Outcome,
+from labeler.integrations.embeddings.records import (
+    QuestionsAnswer,
     QuestionsRecord,
-    ScoreRecord,
+    Similarity,
     questions_key,
-    score_key,
 )
+from labeler.integrations.embeddings.vectors import EmbedderSpec
+from labeler.labels.record import AnyOutcome, LabelFailure, Outcome, ScoreRecord, score_key
 from labeler.labels.rubrics import CRITERIA
 from labeler.labels.signature import Artifact, Signature
-from labeler.labels.vectors import EmbedderSpec
 from labeler.testing import assert_metric
 from labelled import expects, record, reference_output, right
 from samples import keyed_example

@@ -16,11 +16,11 @@ from labeler.integrations.embeddings.questioning import (
     QuestionsTasks,
     load_questions_prompt,
 )
+from labeler.integrations.embeddings.records import QuestionsAnswer, QuestionsRecord, questions_key
 from labeler.judges.embedded.judge import EmbeddedJudge
 from labeler.judges.judge import require_answers
 from labeler.judges.task import JudgeReply, Task
-from labeler.labels.questions import QuestionsAnswer
-from labeler.labels.record import QuestionsRecord, ReplyFacts, questions_key
+from labeler.labels.record import ReplyFacts
 from labeler.labels.schemas import load_schema
 from labeler.sentences.example import Example, KeyedExample
 from labeler.store.checksums import DamagedRecord, decode_record, encode

@@ -16,7 +16,7 @@ from labeler.labeling.scoring import steps_task
 from labeler.labeling.tasks import MissingField
 from labeler.labels.contract import Violation
 from labeler.labels.criteria import Criterion, ScoreAnswer, StepsAnswer
-from labeler.labels.record import OUTCOME, ScoreRecord, label_key
+from labeler.labels.record import ScoreRecord, label_key, outcome_adapter
 from labeler.labels.rubrics import CRITERIA
 from labeler.labels.schemas import load_schema
 from scored import criterion, record, request
@@ -281,7 +281,7 @@ def test_a_damaged_record_is_noticed(change: dict[str, Any], said: str) -> None:
 def test_a_record_reads_back_as_it_was() -> None:
     """With its distribution, whose names are numbers again."""
     stored = record(distribution={3: 0.25, 4: 0.7}, logprobs=True)
-    again = OUTCOME.validate_json(stored.model_dump_json())
+    again = outcome_adapter().validate_json(stored.model_dump_json())
     assert again == stored
     assert isinstance(again, ScoreRecord)
     assert again.fault() is None

@@ -18,16 +18,15 @@ from labeler.calculators.similarity import (
     measure_questions,
     question_metrics,
 )
-from labeler.labels.questions import QuestionsAnswer, Similarity
-from labeler.labels.record import (
-    AnyOutcome,
-    LabelFailure,
+from labeler.integrations.embeddings.records import (
+    QuestionsAnswer,
     QuestionsRecord,
+    Similarity,
     questions_key,
-    records_of,
 )
+from labeler.integrations.embeddings.vectors import EmbedderSpec, cosine
+from labeler.labels.record import AnyOutcome, LabelFailure, records_of
 from labeler.labels.signature import Artifact, Signature
-from labeler.labels.vectors import EmbedderSpec, cosine
 from records import sample_record
 
 EMBEDDER = EmbedderSpec(embedder="openai", model="e")

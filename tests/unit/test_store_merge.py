@@ -13,8 +13,8 @@ from command import Command
 from labeler.data.corrections.file import corrections_path
 from labeler.errors import UsageError
 from labeler.integrations.embeddings.vector_store import DiskVectors
+from labeler.integrations.embeddings.vectors import EmbedderSpec, StoredVector, stored_vector
 from labeler.labels.record import LabelFailure, LabelRecord
-from labeler.labels.vectors import EmbedderSpec, StoredVector, stored_vector
 from labeler.store.disk import DiskStore
 from labeler.store.merge import merge_stores, stores_in
 from records import sample_failure, sample_record

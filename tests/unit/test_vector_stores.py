@@ -32,10 +32,10 @@ from labeler.integrations.embeddings.vector_store import (
     MemoryVectors,
     VectorStore,
 )
+from labeler.integrations.embeddings.vectors import EmbedderSpec, Vector, stored_vector, vector_key
 from labeler.judges.judge import UnusableAnswer
 from labeler.judges.pricing import Price
 from labeler.labels.record import ReplyFacts, Usage
-from labeler.labels.vectors import EmbedderSpec, Vector, stored_vector, vector_key
 from labeler.store.checksums import encode
 from labeler.store.disk import DiskStore
 from records import sample_record

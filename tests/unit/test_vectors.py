@@ -10,7 +10,7 @@ import struct
 import numpy as np
 import pytest
 
-from labeler.labels.vectors import (
+from labeler.integrations.embeddings.vectors import (
     EmbedderSpec,
     Vector,
     as_vector,

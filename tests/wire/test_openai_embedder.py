@@ -15,10 +15,10 @@ from labeler.errors import FatalJudgeError, JudgeError, RunPaused, UsageError
 from labeler.integrations.embeddings.embedder import Embedded
 from labeler.integrations.embeddings.openai_embedder import OpenAIEmbedder
 from labeler.integrations.embeddings.prices import embedding_price, flat_price
+from labeler.integrations.embeddings.vectors import as_vector
 from labeler.judges.pricing import Price
 from labeler.judges.traffic.traffic import TRAFFIC, Limits, Traffic
 from labeler.labels.record import ReplyFacts, Usage
-from labeler.labels.vectors import as_vector
 from wire.behaviours import body
 from wire.embeddings_endpoint import vector
 from wire.provider import Behaviour, Call, Json, ModelCard, Provider, error, page

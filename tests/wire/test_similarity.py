@@ -20,11 +20,12 @@ from labeler.integrations.embeddings.cache import EmbeddingWork
 from labeler.integrations.embeddings.embedder import Embedder
 from labeler.integrations.embeddings.openai_embedder import OpenAIEmbedder
 from labeler.integrations.embeddings.prices import flat_price
+from labeler.integrations.embeddings.records import QuestionsOutcome, QuestionsRecord
 from labeler.integrations.embeddings.vector_store import FOLDER
+from labeler.integrations.embeddings.vectors import as_vector, cosine
 from labeler.judges.embedded.judge import EmbeddedJudge
 from labeler.judges.pricing import given_price
-from labeler.labels.record import LabelFailure, QuestionsOutcome, QuestionsRecord
-from labeler.labels.vectors import as_vector, cosine
+from labeler.labels.record import LabelFailure
 from wire.behaviours import body
 from wire.calls import Json
 from wire.embeddings_endpoint import vector

@@ -12,10 +12,10 @@ from functools import partial
 from labeler.errors import JudgeError, LabelerError
 from labeler.integrations.embeddings.embedder import Embedded, Embedder
 from labeler.integrations.embeddings.vector_store import VectorStore
+from labeler.integrations.embeddings.vectors import Vector, as_vector, stored_vector, vector_key
 from labeler.judges.traffic.budget import Budget
 from labeler.judges.traffic.traffic import Stopped, current
 from labeler.labels.record import ReplyFacts
-from labeler.labels.vectors import Vector, as_vector, stored_vector, vector_key
 from labeler.store.protocol import Lease
 
 _FIRST_LOOK, _RARE_LOOK = 0.02, 1.0

@@ -12,9 +12,9 @@ from typing import Protocol
 
 from labeler.catalog import Catalog
 from labeler.errors import JudgeError
+from labeler.integrations.embeddings.vectors import EmbedderSpec, Vector
 from labeler.judges.pricing import Price
 from labeler.labels.record import ReplyFacts
-from labeler.labels.vectors import EmbedderSpec, Vector
 
 
 @dataclass(frozen=True)

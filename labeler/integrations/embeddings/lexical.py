@@ -17,9 +17,9 @@ from collections.abc import AsyncGenerator, Iterator, Sequence
 
 from labeler.integrations.embeddings.embedder import Embedded
 from labeler.integrations.embeddings.prices import FREE
+from labeler.integrations.embeddings.vectors import EmbedderSpec, Vector, as_vector
 from labeler.judges.pricing import Price
 from labeler.labels.record import ReplyFacts
-from labeler.labels.vectors import EmbedderSpec, Vector, as_vector
 
 DIMENSIONS = 1024
 """Unlike texts of 200 runs come out within about 0.03 of 0: the price of so few numbers."""

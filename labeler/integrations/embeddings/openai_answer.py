@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from openai.types import CreateEmbeddingResponse
 
+from labeler.integrations.embeddings.vectors import Vector, as_vector, decoded
 from labeler.judges.openai.client import text_of
 from labeler.labels.record import Usage
-from labeler.labels.vectors import Vector, as_vector, decoded
 
 _MOST_TOKENS = 10**9
 _LONGEST_NAME = 200

@@ -19,6 +19,7 @@ from labeler.errors import FatalJudgeError, JudgeError, UsageError
 from labeler.integrations.embeddings.embedder import Embedded
 from labeler.integrations.embeddings.openai_answer import served_model_of, usage_of, vectors_of
 from labeler.integrations.embeddings.prices import embedding_price
+from labeler.integrations.embeddings.vectors import EmbedderSpec, Vector
 from labeler.judges.judge import UnusableAnswer
 from labeler.judges.openai.address import OFFICIAL_URL, host_of, safe_url, usable_key
 from labeler.judges.openai.client import (
@@ -42,7 +43,6 @@ from labeler.judges.pricing import Price
 from labeler.judges.tokens import Approximation
 from labeler.judges.traffic.traffic import Sent, Size, Traffic, current
 from labeler.labels.record import ReplyFacts, Usage
-from labeler.labels.vectors import EmbedderSpec, Vector
 from labeler.version import __version__
 
 TEXTS_PER_REQUEST = 128

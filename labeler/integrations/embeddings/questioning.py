@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from labeler.errors import BadRow
+from labeler.integrations.embeddings.records import QuestionsAnswer, QuestionsRecord, questions_key
 from labeler.judges.judge import Judge
 from labeler.judges.prompting import (
     Message,
@@ -20,8 +21,6 @@ from labeler.judges.prompting import (
 )
 from labeler.judges.task import Check, JudgeReply, Task, TaskKind
 from labeler.labels import resources
-from labeler.labels.questions import QuestionsAnswer
-from labeler.labels.record import QuestionsRecord, questions_key
 from labeler.labels.schemas import load_schema
 from labeler.labels.signature import digest
 from labeler.sentences.example import Example, KeyedExample

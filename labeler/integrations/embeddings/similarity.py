@@ -18,20 +18,14 @@ from labeler.data.rows import Rows
 from labeler.errors import JudgeError, UsageError
 from labeler.integrations.embeddings.cache import Found, Shelf
 from labeler.integrations.embeddings.questioning import QuestionsTasks
+from labeler.integrations.embeddings.records import QuestionsOutcome, QuestionsRecord, Similarity
+from labeler.integrations.embeddings.vectors import Vector, cosine
 from labeler.judges.judge import require_answers
 from labeler.judges.traffic.traffic import Limits, Traffic
 from labeler.labeling.cache import CallTracer, no_tracing
 from labeler.labeling.pipeline import run_tasks
 from labeler.labeling.run import DEFAULT_CONCURRENCY, Run, RunListener
-from labeler.labels.questions import Similarity
-from labeler.labels.record import (
-    OUTCOME,
-    LabelFailure,
-    QuestionsOutcome,
-    QuestionsRecord,
-    records_of,
-)
-from labeler.labels.vectors import Vector, cosine
+from labeler.labels.record import LabelFailure, outcome_adapter, records_of
 from labeler.store.protocol import LabelStore
 
 _ROWS_PER_BATCH = 32
@@ -95,7 +89,7 @@ def compare_rows(
         written.seek(0)
         shelf.work.spent = run.budget.rest()
         traffic = run.traffic_for(shelf.embedder, _REQUESTS, shelf.work.spent)
-        questions = records_of(map(OUTCOME.validate_json, written), "questions")
+        questions = records_of(map(outcome_adapter().validate_json, written), "questions")
         yield from _Comparison(run, shelf, traffic).compared(questions)
 
 

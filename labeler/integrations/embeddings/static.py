@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any
 from labeler.errors import UsageError
 from labeler.integrations.embeddings.embedder import Embedded
 from labeler.integrations.embeddings.prices import FREE
+from labeler.integrations.embeddings.vectors import EmbedderSpec, Vector, as_vector
 from labeler.judges.pricing import Price
 from labeler.labels.record import ReplyFacts
-from labeler.labels.vectors import EmbedderSpec, Vector, as_vector
 
 if TYPE_CHECKING:
     import numpy as np

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Protocol
 
 from labeler.errors import StoreError
-from labeler.labels.vectors import StoredVector
+from labeler.integrations.embeddings.vectors import StoredVector
 from labeler.store.checksums import DamagedRecord, decode, encode, register_kind
 from labeler.store.disk import DiskFile
 from labeler.store.memory import MemoryFile

@@ -1,0 +1,100 @@
+"""Records of generated questions: which questions would a response answer?
+
+An explanation precedes its decision, so that a model reasons before it decides.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal, Self
+
+from pydantic import Field, FiniteFloat, model_validator
+
+from labeler.integrations.embeddings.vectors import EmbedderSpec
+from labeler.labels.record import LabelFailure, Record, ReplyFacts, shown
+from labeler.labels.signature import Signature, digest
+from labeler.sentences.example import Frozen, KeyedExample
+
+COUNT = 3
+"""Questions for each response."""
+
+
+class QuestionsAnswer(Frozen):
+    """Questions that a response would reply to, and whether it says anything at all."""
+
+    noncommittal_explanation: str = Field(
+        description="What the response tells its reader, or that it tells nothing."
+    )
+    noncommittal: bool = Field(
+        description="True when the response evades: its reader learns nothing about the subject."
+    )
+    questions: tuple[str, ...] = Field(
+        min_length=COUNT,
+        max_length=COUNT,
+        description="Three questions to which the response as a whole would be a fitting reply.",
+    )
+
+    @model_validator(mode="after")
+    def _require_text(self) -> Self:
+        if not all(question.strip() for question in self.questions):
+            raise ValueError("a question is blank")
+        return self
+
+
+class Similarity(Frozen):
+    """Similarity of each generated question to the row's question."""
+
+    embedder: EmbedderSpec
+    cosines: tuple[FiniteFloat | None, ...]
+    """One for each generated question, from -1 to 1; ``None`` if a text has no direction."""
+
+    def fault(self) -> str | None:
+        """Return why these cannot be a record's cosines, or ``None`` for sound ones."""
+        if len(self.cosines) != COUNT:
+            return f"it has {len(self.cosines)} cosines for {COUNT} questions"
+        if any(cosine is not None and not -1 <= cosine <= 1 for cosine in self.cosines):
+            return "it has a cosine beyond -1 to 1"
+        return None
+
+
+class QuestionsRecord(Record[QuestionsAnswer]):
+    """Generated questions that a response would answer.
+
+    The similarity to the row's own question is present in files and optional in a store.
+    """
+
+    keyed_by: ClassVar[str] = "response and signature (see questions_key)"
+
+    kind: Literal["questions"] = "questions"
+    example: KeyedExample
+    """The whole row, including parts that the judge did not see."""
+    answer: QuestionsAnswer
+    similarity: Similarity | None = None
+    """By the embedder of the run that wrote the record; ``None`` without an embedder."""
+    signature: Signature
+    reply: ReplyFacts = ReplyFacts()
+
+    @property
+    def id(self) -> str:
+        """The row's id."""
+        return self.example.id
+
+    def compute_key(self) -> str:
+        """Compute the key from the response and the signature."""
+        return questions_key(self.example, self.signature)
+
+    def _content_fault(self) -> str | None:
+        return self.similarity.fault() if self.similarity else None
+
+
+def questions_key(example: KeyedExample, signature: Signature) -> str:
+    """Compute the key of generated questions from the response and the signature.
+
+    Returns:
+        64 hexadecimal digits.
+    """
+    seen = shown(example)["response"]
+    return digest({"questions_for": seen, "signature": signature.facts()})
+
+
+QuestionsOutcome = QuestionsRecord | LabelFailure
+"""The outcome of generating questions for a row's response."""
