@@ -21,6 +21,7 @@ from labeler.calculators import (
     select_metrics,
     summarize,
 )
+from labeler.calculators.outcomes import QUESTION
 from labeler.calculators.summary import group_name
 from labeler.errors import UsageError
 from labeler.labels.record import (
@@ -43,8 +44,6 @@ Order = Literal["doubt", "file"]
 MAX_GROUPS = 50
 """Maximum number of groups with figures; the browser filters by any."""
 
-QUESTION = "question"
-"""The grouping column that every record has, although it is no metadata."""
 _QUESTION_LENGTH = 200
 """Characters of a question in the list of records."""
 
