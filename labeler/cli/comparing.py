@@ -69,7 +69,7 @@ def _print_comparison(comparison: Comparison) -> None:
 
     out = Sheet()
     for letter, side in (("A", comparison.a), ("B", comparison.b)):
-        print_lines([*side_lines(letter, side.name, len(side.labelled), side.signatures)])
+        print_lines([*side_lines(letter, side.name, len(side.labels), side.signatures)])
     print_lines([*_records(comparison)])
     for group in dict.fromkeys(row.group for row in comparison.rows):
         part = [row for row in comparison.rows if row.group == group]

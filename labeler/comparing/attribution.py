@@ -9,7 +9,7 @@ changes every sign. For one or two flips these are the Shapley values.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -106,16 +106,24 @@ def attribute(metric: Metric, labels: MixedLabels) -> MetricChange:
     together, *each = [(a + b) / 2 if value is None else value for value in values]
     count = len(labels.flips)
     effects = [
-        (alone - a, together - without)
+        (_difference(alone, a), _difference(together, without))
         for alone, without in zip(each[:count], each[count:], strict=True)
     ]
     parts = _parts(effects, together - a)
-    return MetricChange(
-        metric.id, a, b, None, None, parts, b - a - sum(parts, _ZERO), halfway=halfway
-    )
+    return MetricChange(metric.id, a, b, None, None, parts, b - a - _sum(parts), halfway=halfway)
 
 
-def _parts(effects: Iterable[tuple[Fraction, Fraction]], change: Fraction) -> tuple[Fraction, ...]:
+def _difference(one: Fraction, other: Fraction) -> Fraction:
+    """Subtract; equal values are mostly one object, from the cache of :func:`_fraction`."""
+    return _ZERO if one is other else one - other
+
+
+def _sum(values: Iterable[Fraction]) -> Fraction:
+    """Add fractions, most of which are zero."""
+    return sum(filter(None, values), _ZERO)
+
+
+def _parts(effects: Sequence[tuple[Fraction, Fraction]], change: Fraction) -> tuple[Fraction, ...]:
     """Return each flip's part of a change.
 
     Args:
@@ -123,11 +131,9 @@ def _parts(effects: Iterable[tuple[Fraction, Fraction]], change: Fraction) -> tu
         change: of all flips together.
     """
     means = [(first + last) / 2 if first or last else _ZERO for first, last in effects]
-    rest = change - sum(means, _ZERO)
-    if not rest:
-        return tuple(means)
-    sizes = [abs(first) + abs(last) for first, last in effects]
-    total = sum(sizes, _ZERO)
+    rest = change - _sum(means)
+    sizes = [abs(first) + abs(last) if first or last else _ZERO for first, last in effects]
+    total = _sum(sizes) if rest else _ZERO
     if not total:
         return tuple(means)
     return tuple(

@@ -259,7 +259,7 @@ class Differences:
 
 
 def _side(side: Side[_Packed]) -> DiffSide:
-    return DiffSide(side.name, side.signatures, len(side.labelled), len(side.failed))
+    return DiffSide(side.name, side.signatures, len(side.labels), len(side.failed))
 
 
 class _Largest:

@@ -171,7 +171,7 @@ def _fields(people: People, side: Side[Judged]) -> Iterator[FieldAgreement]:
     tied: Counter[tuple[str | None, str]] = Counter()
     for item, value in people.verdict.items():
         name, field, _ = item
-        for group in {None, side.labelled[name].group}:
+        for group in {None, side.labels[name].group}:
             counted[group, field][_judge_value(item, side), value] += 1
             tied[group, field] += value is None
     for group in side.groups:
@@ -208,7 +208,7 @@ def _estimates(
     people: People, side: Side[Judged], metrics: Sequence[str], *, random_sample: bool
 ) -> Iterator[Estimates]:
     by_group: dict[str | None, list[str]] = defaultdict(list)
-    for name, kept in side.labelled.items():
+    for name, kept in side.labels.items():
         for group in {None, kept.group}:
             by_group[group].append(name)
     verdicts = {metric: people.of_records(metric) for metric in metrics}

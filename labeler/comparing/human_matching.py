@@ -208,7 +208,7 @@ def _unused(matched: Matched, stray: Sequence[tuple[str, str | None]], side: Sid
 def _fate(item: Item, side: Side[Judged]) -> str:
     """Return what becomes of a human label."""
     name, field, sentence = item
-    if name not in side.labelled:
+    if name not in side.labels:
         return _FAILED if name in side.failed else _UNKNOWN
     if sentence is not None and sentence not in side.value(name).verdicts[field]:
         return _UNKNOWN_SENTENCE

@@ -93,30 +93,30 @@ class Side(Generic[T]):
     Attributes:
         name: the file or folder, or another name of the side.
         signatures: printed signatures of the labels, sorted.
-        labelled: the labels by record id, in the order of the file.
+        labels: by record id, in the order of the file.
         failed: reason codes of the records without a label, by id.
         columns: names of the metadata columns.
     """
 
     name: str
     signatures: tuple[str, ...]
-    labelled: Mapping[str, Kept[T]] = field(repr=False)
+    labels: Mapping[str, Kept[T]] = field(repr=False)
     failed: Mapping[str, str] = field(repr=False)
     columns: frozenset[str] = field(repr=False)
 
     def value(self, name: str) -> T:
         """Return the kept facts of a record."""
-        return self.labelled[name].value
+        return self.labels[name].value
 
     @property
     def groups(self) -> list[str | None]:
         """``None`` for all records, then the groups, sorted."""
-        found = {kept.group for kept in self.labelled.values()}
+        found = {kept.group for kept in self.labels.values()}
         return [None, *sorted(group for group in found if group is not None)]
 
     @cached_property
     def _outputs(self) -> frozenset[type[GPTLabelingOutput]]:
-        return frozenset(kept.output for kept in self.labelled.values())
+        return frozenset(kept.output for kept in self.labels.values())
 
     def has_fields_of(self, metric: Metric) -> bool:
         """Return whether some label has the fields that a metric needs."""
@@ -124,8 +124,8 @@ class Side(Generic[T]):
 
     def summary(self) -> str:
         """Return the number of labels and the first ids."""
-        more = ", …" if len(self.labelled) > _LISTED else ""
-        return f"{len(self.labelled)} labels ({_listed(self.labelled)}{more})"
+        more = ", …" if len(self.labels) > _LISTED else ""
+        return f"{len(self.labels)} labels ({_listed(self.labels)}{more})"
 
 
 def check_column(columns: Iterable[str], by: str | None) -> None:
@@ -384,10 +384,10 @@ def join(
     pairs: list[Pair[T]] = []
     left_out: dict[str, str] = {}
     unlike: Counter[str] = Counter()
-    for name, kept in a.labelled.items():
-        if name not in b.labelled:
+    for name, kept in a.labels.items():
+        if name not in b.labels:
             continue
-        pair = Pair(name, kept, b.labelled[name])
+        pair = Pair(name, kept, b.labels[name])
         if parts := [part for part in pair.differing if part in same]:
             left_out[name] = " and ".join(parts)
         else:
@@ -399,8 +399,8 @@ def join(
         unlike=dict(unlike),
         left_out=dict(Counter(left_out.values()).most_common()),
         left_out_ids=tuple(islice(left_out, _LISTED)),
-        only_a=len(a.labelled.keys() - b.labelled.keys() - b.failed.keys()),
-        only_b=len(b.labelled.keys() - a.labelled.keys() - a.failed.keys()),
+        only_a=len(a.labels.keys() - b.labels.keys() - b.failed.keys()),
+        only_b=len(b.labels.keys() - a.labels.keys() - a.failed.keys()),
         failed_a=len(a.failed.keys() - b.failed.keys()),
         failed_b=len(b.failed.keys() - a.failed.keys()),
         failed_both=len(a.failed.keys() & b.failed.keys()),

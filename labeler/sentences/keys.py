@@ -84,6 +84,7 @@ def is_key(text: str) -> bool:
     return _KEY.fullmatch(text) is not None
 
 
+@lru_cache(maxsize=4096)
 def position(key: str) -> Position:
     """Parse a key. ``sorted(keys, key=position)`` is reading order.
 
