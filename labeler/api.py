@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from labeler.calculators import Intervals, MetricsRow, SummaryRow, select_metrics, summarize
+from labeler.calculators import MetricsRow, select_metrics
 from labeler.calculators.outcomes import (
     as_outcomes,
     measure_outcomes,
@@ -45,6 +45,7 @@ from labeler.sentences.example import Frozen
 from labeler.store.memory import MemoryStore
 
 if TYPE_CHECKING:
+    from labeler.calculators import Intervals, SummaryRow
     from labeler.data.options import RowSource
     from labeler.data.rows import Rows
     from labeler.integrations.batch.submit import Submission
@@ -403,15 +404,14 @@ def _update_index(options: RunOptions) -> None:
 @contextmanager
 def _stored_labels(options: StoreOptions) -> Iterator[LabelStore]:
     """Open a store for reading; a folder that does not exist is an empty store."""
+    from labeler.data.label_files import is_store
     from labeler.store.disk import DiskStore
-    from labeler.store.reader import FILE
 
     store = options.store
     if not isinstance(store, str | Path):
         yield store
         return
-    exists = (Path(store) / FILE).exists()
-    with DiskStore(store, create=False) if exists else MemoryStore() as own:
+    with DiskStore(store, create=False) if is_store(Path(store)) else MemoryStore() as own:
         yield own
 
 
@@ -499,6 +499,8 @@ def summary(
         intervals: ``Intervals()`` gives each mean a confidence interval;
             ``Intervals(group="question")`` where several records share a question.
     """
+    from labeler.calculators import summarize
+
     chosen, questions = select_metrics(label_metric_ids(ids)), question_metrics(ids)
     column = (intervals.group if intervals else None) or ""
     asked = None if ids is None else chosen
@@ -508,7 +510,6 @@ def summary(
 
 __all__ = [
     "DEFAULT_STORE",
-    "Intervals",
     "MemoryStore",
     "estimate",
     "import_labels",

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from labeler.calculators.metrics_row import MetricsRow, measure
 from labeler.calculators.registry import Metric
 from labeler.calculators.similarity import flag_questions, measure_questions
-from labeler.data.label_files import parts_of, read_outcomes
+from labeler.data.label_files import is_store, parts_of, read_outcomes
 from labeler.errors import UsageError
 from labeler.labels.record import (
     AnyOutcome,
@@ -22,7 +22,6 @@ from labeler.labels.record import (
     is_canary,
     records_of,
 )
-from labeler.store.reader import FILE
 
 
 def stored_outcomes(outcomes: str | Path) -> Iterator[AnyOutcome]:
@@ -36,8 +35,7 @@ def stored_outcomes(outcomes: str | Path) -> Iterator[AnyOutcome]:
         UsageError: the file or folder does not exist, or a line is no outcome.
         StoreError: the store is damaged.
     """
-    is_store = (Path(outcomes) / FILE).exists()
-    parts = None if is_store else parts_of(str(outcomes))
+    parts = None if is_store(Path(outcomes)) else parts_of(str(outcomes))
     if parts is not None:
         for part in parts:
             yield from read_outcomes(part)

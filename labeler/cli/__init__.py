@@ -63,11 +63,13 @@ class _Commands(UserDict[str, Any]):
 
 
 def _imported(name: str, home: _Home) -> Any:  # noqa: ANN401 - typer's own kind of command
-    from labeler.cli.options import expand_options
-
     module = importlib.import_module(f"{__name__}.{home.module}")
     alone = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
-    command = expand_options(getattr(module, home.function))
+    command = getattr(module, home.function)
+    if "labeler.data.options" in sys.modules:  # else no parameter of it is an options class
+        from labeler.cli.options import expand_options
+
+        command = expand_options(command)
     alone.command(name)(_guarded(command, home.lacking))
     return get_command(alone)
 

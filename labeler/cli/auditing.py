@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from labeler.cli.locating import outcomes_at
 from labeler.cli.options import Json
-from labeler.cli.running import refuse_own_input, watching
+from labeler.cli.running import outcomes_at, refuse_own_input, watching
 from labeler.data.lines import STDIO
 from labeler.errors import UsageError
 from labeler.sentences.characters import plain_json, visible

@@ -3,29 +3,23 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
 from labeler.cli.running import BUDGET_REACHED, SOME_FAILED
-from labeler.errors import UnknownName, UsageError
+from labeler.errors import UsageError
 
 if TYPE_CHECKING:
     from labeler.integrations.ray.run import Plan, Totals
     from labeler.integrations.ray.worker import PartReport, Work
     from labeler.judges.pricing import Price
 
-EngineName = Annotated[
-    Literal["local", "ray"], typer.Option("--engine", help="local, or ray: several machines.")
-]
 Input = Annotated[
     str | None,
     typer.Option("--input", help="With ray: Parquet files, a pattern, a folder or an address."),
-]
-Workers = Annotated[
-    int | None, typer.Option(min=1, help="With ray: processes; by default one a processor.")
 ]
 PartRows = Annotated[
     int | None, typer.Option(min=1, help="With ray: rows of one output file at most; 5000.")
@@ -52,62 +46,6 @@ class PartsAsked(NamedTuple):
     workers: int | None
     part_rows: int | None
     price: Price | None
-
-
-def require_engine(engine: str, **given: object) -> None:
-    """Refuse options that the engine would ignore.
-
-    Raises:
-        UsageError: one is given.
-    """
-    for name, value in given.items():
-        if value:
-            option = f"--{name.replace('_', '-')}"
-            other = "ray" if engine == "local" else "local"
-            raise UsageError(f"{option} goes with --engine {other}, not with {engine}")
-
-
-class Counters(NamedTuple):
-    """Who counts.
-
-    Attributes:
-        engine: ``local`` or ``ray``.
-        workers: how many of Ray there are to be; by default one a processor.
-    """
-
-    engine: str
-    workers: int | None
-
-    def require_metrics(self, unknown: Iterable[UnknownName]) -> None:
-        """Refuse, for workers, names that may be of criteria: these are looked for in all scores.
-
-        Raises:
-            UsageError: there is one.
-        """
-        error = next(iter(unknown), None)
-        if error and self.engine != "local":
-            raise UsageError(
-                f"{error}; --engine {self.engine} counts metrics of labels: leave it out for those "
-                "of scores"
-            )
-
-
-def counters(engine: str, workers: int | None, *, alone: bool) -> Counters:
-    """Who counts for numbers.
-
-    Args:
-        engine: its name.
-        workers: how many there are to be.
-        alone: whether something is asked for that one machine alone does.
-
-    Raises:
-        UsageError: the engine would ignore an option.
-    """
-    if engine == "local":
-        require_engine(engine, workers=workers)
-    elif alone:
-        raise UsageError("--engine ray counts columns: it goes without --rows, --list, --no-index")
-    return Counters(engine, workers)
 
 
 def require_folder(output: str) -> None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from labeler.calculators import Intervals, Metric, SummaryRow
     from labeler.calculators.column_summary import SummaryRequest
     from labeler.calculators.index.summaries import StoredSummary
-    from labeler.cli.distributing import Counters
+    from labeler.cli.running import Counters
     from labeler.labels.record import ScoreOutcome
 
 
@@ -46,9 +46,9 @@ def index(
 
 def _maker(labels: str, *, rebuild: bool) -> tuple[Path, Callable[[], int]]:
     """Where the index of labels is to be, and what makes it and counts its rows."""
-    from labeler.calculators.index import FOLDER, PARTS_FOLDER, is_store, sidecar_of
+    from labeler.calculators.index import FOLDER, PARTS_FOLDER, sidecar_of
     from labeler.calculators.index.sidecar import write_indexes, write_sidecar
-    from labeler.data.label_files import parts_of
+    from labeler.data.label_files import is_store, parts_of
 
     path = Path(labels)
     if is_store(path):

@@ -11,9 +11,12 @@ import typer
 from labeler.cli import distributing, options
 from labeler.cli.running import (
     SOME_FAILED,
+    EngineName,
+    Workers,
     announce_grace,
     check_label_target,
     exit_code,
+    require_engine,
     write_run,
 )
 from labeler.errors import UsageError
@@ -39,9 +42,9 @@ def label(
     *,
     given: LabelOptions,
     output: options.Output = "-",
-    engine: distributing.EngineName = "local",
+    engine: EngineName = "local",
     input: distributing.Input = None,  # noqa: A002 - its name on the command line
-    workers: distributing.Workers = None,
+    workers: Workers = None,
     part_rows: distributing.PartRows = None,
 ) -> int:
     """Label rows: one judge call each, none where it is stored, several where it is too long."""
@@ -58,7 +61,7 @@ def label(
         inputs = [*(rows or ()), *([input] if input else ())]
         several = (workers, part_rows, price_of_run(judges))
         return _label_in_parts(given, inputs, output, several)
-    distributing.require_engine(engine, input=input, workers=workers, part_rows=part_rows)
+    require_engine(engine, input=input, workers=workers, part_rows=part_rows)
     if not rows:
         raise UsageError("Missing argument 'ROWS...'.\ntry 'labeler label --help'")
     check_label_target(rows, output)
@@ -103,9 +106,7 @@ def _label_in_parts(
     several: tuple[int | None, int | None, Price | None],
 ) -> int:
     """Label with Ray; several are the workers, the rows of a part and the judge's price."""
-    distributing.require_engine(
-        "ray", canaries=given.canaries, judges=given.judges, repeat=given.repeat > 1
-    )
+    require_engine("ray", canaries=given.canaries, judges=given.judges, repeat=given.repeat > 1)
     distributing.require_folder(output)
     if not inputs:
         raise UsageError("--engine ray needs --input: Parquet files, a pattern, folder or address")

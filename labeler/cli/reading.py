@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from labeler.cli import distributing
+from labeler.cli.running import (
+    Counters,
+    EngineName,
+    Workers,
+    check_target,
+    counters_of,
+    located,
+    refuse_repeats,
+)
 from labeler.errors import UnknownName, UsageError
 from labeler.sentences.characters import plain_json
 from labeler.version import __version__
@@ -66,8 +74,8 @@ def metrics(
         bool, typer.Option(help="Compute from columns where that is faster: the numbers are equal.")
     ] = True,
     listing: Annotated[bool, typer.Option("--list", help="Show what each metric is.")] = False,
-    engine: distributing.EngineName = "local",
-    workers: distributing.Workers = None,
+    engine: EngineName = "local",
+    workers: Workers = None,
 ) -> None:
     """Compute metrics from stored labels."""
     from labeler.calculators import Intervals
@@ -75,7 +83,7 @@ def metrics(
     if (rows and (as_json or by)) or (listing and (rows or as_json or by)):
         raise UsageError("--rows goes without --json and --by, --list without all three")
     _check_group(group, alone=rows or listing or not intervals)
-    counters = distributing.counters(engine, workers, alone=rows or listing or not index)
+    counters = counters_of(engine, workers, alone=rows or listing or not index)
     if listing:
         _list_metrics(ids)
         return
@@ -129,7 +137,7 @@ class _Asked:
         return chain(self._measured(""), _score_rows(self.scores, self.ids))
 
     def summaries(
-        self, intervals: Intervals | None, counters: distributing.Counters | None
+        self, intervals: Intervals | None, counters: Counters | None
     ) -> tuple[list[SummaryRow], list[SummaryRow]]:
         """Return summaries of metrics of labels and questions, and those of scores.
 
@@ -153,17 +161,18 @@ class _Asked:
         else:
             summary, first = served
         of_scores = _of_scores(self.scores, self.ids)
-        scored: list[SummaryRow] = []
-        if self.scores:
-            from labeler.calculators.scores import summarize_scores
-
-            scores = _scores_for(self.scores, of_scores)
-            every = summarize_scores(scores, self.by, intervals=intervals)
-            scored = [row for row in every if row.metric in of_scores]
+        scored = self._scored(of_scores, intervals) if self.scores else []
         if not first:
             lacking = not scored or _asked_besides(self.ids, labelled, of_scores)
             summary = summarize((), labelled, self.by) if lacking else []
         return summary, scored
+
+    def _scored(self, metrics: Sequence[Metric], intervals: Intervals | None) -> list[SummaryRow]:
+        from labeler.calculators.scores import summarize_scores
+
+        kept = _scores_for(self.scores, metrics)
+        every = summarize_scores(kept, self.by, intervals=intervals)
+        return [row for row in every if row.metric in metrics]
 
     def _measured(self, column: str) -> Iterator[MetricsRow]:
         from labeler.calculators.outcomes import measure_outcomes
@@ -175,7 +184,7 @@ class _Asked:
         return measure_outcomes(self._outcomes, asked, questions=self._questions, column=column)
 
     def _from_columns(
-        self, intervals: Intervals | None, counters: distributing.Counters
+        self, intervals: Intervals | None, counters: Counters
     ) -> tuple[list[SummaryRow], int] | None:
         from labeler.calculators.index import is_worthwhile
 
@@ -216,13 +225,9 @@ def _print_summaries(
 
 def _sources(labels: list[str] | None, output: str | None) -> list[str]:
     """The labels that are named, which the output must not replace."""
-    from labeler.cli.running import check_target
-
     if not labels:
         raise UsageError("name a label file or a store folder; --list shows the metrics")
     check_target(labels, output)
-    from labeler.cli.locating import located, refuse_repeats
-
     sources = located(labels)
     refuse_repeats(sources)
     return sources
@@ -319,6 +324,8 @@ def _scores_for(scores: Sequence[ScoreOutcome], metrics: Sequence[Metric]) -> li
 
 def _score_rows(scores: Sequence[ScoreOutcome], ids: str | None) -> Iterator[MetricsRow]:
     """The rows of scores, with the metrics of the ids alone."""
+    if not scores:
+        return
     from labeler.calculators.scores import measure_scores
 
     metrics = _of_scores(scores, ids)

@@ -7,9 +7,8 @@ from typing import Annotated, Literal
 
 import typer
 
-from labeler.cli.locating import outcomes_at
 from labeler.cli.reading import Group, Labels, Level, Resamples, Seed
-from labeler.cli.running import refuse_own_input, watching
+from labeler.cli.running import outcomes_at, refuse_own_input, watching
 from labeler.errors import UsageError
 
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, TypeVar
+
+import typer
 
 from labeler.cli.interrupt import ReaderGone, announce
 from labeler.data.lines import STDIO, is_remote
-from labeler.errors import UsageError
+from labeler.errors import UnknownName, UsageError
 
 if TYPE_CHECKING:
     from labeler.cli.terminal import Progress
@@ -22,6 +25,16 @@ U = TypeVar("U")
 
 SOME_FAILED = 1
 BUDGET_REACHED = 4
+
+_LINES = re.compile(r"\.(jsonl?|ndjson|txt)(\.gz)?$|\.gz$", re.IGNORECASE)
+"""How the names of files end that are no Parquet; all others mean folders or patterns of it."""
+
+EngineName = Annotated[
+    Literal["local", "ray"], typer.Option("--engine", help="local, or ray: several machines.")
+]
+Workers = Annotated[
+    int | None, typer.Option(min=1, help="With ray: processes; by default one a processor.")
+]
 
 
 def refuse_own_input(rows: list[str], output: str) -> None:
@@ -192,3 +205,119 @@ def _left(output: str) -> str:
     if output == "-" or (path.exists() and not path.is_file()):
         return ""
     return f"{output} {'keeps its older content' if path.exists() else 'was not written'}"
+
+
+def located(names: Sequence[str]) -> list[str]:
+    """Names of labels, with the files of folders and patterns that are at addresses.
+
+    Raises:
+        UsageError: there is no Parquet file there.
+    """
+    if not any(map(is_remote, names)):
+        return list(names)
+
+    from labeler.data.label_files import is_index
+    from labeler.integrations.ray.parts import input_files
+
+    found = []
+    for name in names:
+        files = input_files(name) if is_remote(name) and not _is_lines(name) else [name]
+        found += [file for file in files if not is_index(file)]
+    return found
+
+
+def refuse_repeats(names: Sequence[str]) -> None:
+    """Refuse a file that is named twice, such as by its name and by a pattern that it fits.
+
+    Raises:
+        UsageError: each of their rows would count twice.
+    """
+    from labeler.data.label_files import is_store, parts_of
+
+    named: dict[str, str] = {}
+    for name in names:
+        alone = is_remote(name) or name == STDIO or is_store(Path(name))
+        for part in [name] if alone else parts_of(name) or [name]:
+            here = part.removeprefix("file://")
+            place = part if is_remote(here) or part == STDIO else os.path.realpath(here)
+            if place in named:
+                raise UsageError(
+                    f"{part} and {named[place]} are the same file: its rows would count twice; "
+                    "name each file once"
+                )
+            named[place] = part
+
+
+def outcomes_at(labels: str) -> Iterator[AnyOutcome]:
+    """Outcomes of a label file, a store, or a folder or pattern of Parquet files, also remote.
+
+    Raises:
+        UsageError: nothing is there, or it cannot be read.
+    """
+    from labeler.calculators.outcomes import stored_outcomes
+
+    for name in located([labels]):
+        yield from stored_outcomes(name)
+
+
+def _is_lines(address: str) -> bool:
+    """Whether an address is that of a file of JSON Lines; one of the web may end in a query."""
+    scheme = address.partition("://")[0].lower()
+    path = address.partition("?")[0] if scheme in {"http", "https"} else address
+    return bool(_LINES.search(path))
+
+
+def require_engine(engine: str, **given: object) -> None:
+    """Refuse options that the engine would ignore.
+
+    Raises:
+        UsageError: one is given.
+    """
+    for name, value in given.items():
+        if value:
+            option = f"--{name.replace('_', '-')}"
+            other = "ray" if engine == "local" else "local"
+            raise UsageError(f"{option} goes with --engine {other}, not with {engine}")
+
+
+class Counters(NamedTuple):
+    """Who counts.
+
+    Attributes:
+        engine: ``local`` or ``ray``.
+        workers: how many of Ray there are to be; by default one a processor.
+    """
+
+    engine: str
+    workers: int | None
+
+    def require_metrics(self, unknown: Iterable[UnknownName]) -> None:
+        """Refuse, for workers, names that may be of criteria: these are looked for in all scores.
+
+        Raises:
+            UsageError: there is one.
+        """
+        error = next(iter(unknown), None)
+        if error and self.engine != "local":
+            raise UsageError(
+                f"{error}; --engine {self.engine} counts metrics of labels: leave it out for those "
+                "of scores"
+            )
+
+
+def counters_of(engine: str, workers: int | None, *, alone: bool) -> Counters:
+    """Who counts for numbers.
+
+    Args:
+        engine: its name.
+        workers: how many there are to be.
+        alone: whether something is asked for that one machine alone does.
+
+    Raises:
+        UsageError: the engine would ignore an option.
+    """
+    if engine == "local":
+        require_engine(engine, workers=workers)
+    elif alone:
+        raise UsageError("--engine ray counts columns: it goes without --rows, --list, --no-index")
+    return Counters(engine, workers)

@@ -20,6 +20,8 @@ from labeler.sentences.characters import plain_json
 
 T = TypeVar("T", bound=AnyOutcome)
 
+STORE_FILE = "cache.db"
+"""The file, named by diskcache, that makes a folder a label store."""
 INDEX_SUFFIX = ".index.parquet"
 """Suffix of a label file's index, after the name of the file. An index holds no labels."""
 _PATTERN = re.compile(r"[*?\[]")
@@ -35,6 +37,11 @@ def read_outcomes(path: str | Path) -> Iterator[AnyOutcome]:
     """
     for line in lines_of(str(path)):
         yield outcome_of(line)
+
+
+def is_store(path: Path) -> bool:
+    """Return True if a path is the folder of a label store."""
+    return (path / STORE_FILE).is_file()
 
 
 def parts_of(name: str) -> list[str] | None:

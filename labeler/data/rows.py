@@ -14,18 +14,19 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from labeler.data.columns import Columns, cells, parse_cells
 from labeler.data.formats import Raw, is_rereadable, json_rows, read_file
-from labeler.data.formats.tables import Table
 from labeler.data.lines import Line, read_lines
 from labeler.data.parsing import id_of, joined_id, metadata_of, reject_surrogates, to_example
-from labeler.data.presets import preset_hint
 from labeler.errors import BadRow, UsageError
 from labeler.labels.record import LabelFailure
 from labeler.labels.signature import canonical_json
 from labeler.sentences.example import Example
+
+if TYPE_CHECKING:
+    from labeler.data.formats.tables import Table
 
 
 class Row(NamedTuple):
@@ -176,6 +177,8 @@ class _RowConverter:
         except BadRow as error:
             shown = error
             if error.reason == "missing_field" and self._columns is None:
+                from labeler.data.presets import preset_hint  # noqa: PLC0415 - only to help
+
                 shown = BadRow(f"{error}{preset_hint(given)}", reason=error.reason)
             return Row(raw.where, _row_failure(fields, raw.where, shown))
 

@@ -20,9 +20,10 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from labeler.data.label_files import STORE_FILE
 from labeler.errors import StoreError, UsageError
 
-FILE = "cache.db"
+FILE = STORE_FILE
 """The name that diskcache gives its file."""
 APPLICATION_ID = int.from_bytes(b"LBLS")
 """Marks the file as a label store, in the header field that SQLite reserves for that."""

@@ -18,7 +18,7 @@ from labeler.calculators import METRICS, Intervals, select_metrics
 from labeler.calculators.column_summary import SummaryRequest
 from labeler.calculators.index.sidecar import write_sidecar
 from labeler.calculators.index.summaries import summarize_stored
-from labeler.cli.locating import located
+from labeler.cli.running import located
 from labeler.data.label_files import parts_of, write_outcomes
 from labeler.errors import UsageError
 from labeler.integrations.ray.counting import (

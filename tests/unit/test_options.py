@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import inspect
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -108,3 +111,25 @@ def test_a_command_gets_its_options_as_one_value() -> None:
     assert "listener" not in names
     given = dict.fromkeys(names) | {"name": "n", "columns": ["a=b"], "longest_wait": True}
     assert expanded(**given) == ("n", ["a=b"], 120.0, None)
+
+
+def loaded_by(program: str) -> int:
+    """How many modules of the package a program of its own imports."""
+    count = "import sys; print(sum(n.split('.')[0] == 'labeler' for n in sys.modules))"
+    done = subprocess.run(
+        [sys.executable, "-c", f"{program}\n{count}"], capture_output=True, text=True, check=True
+    )
+    return int(done.stdout.splitlines()[-1])
+
+
+def test_labeling_and_measuring_load_what_they_use(tmp_path: Path) -> None:
+    """Neither the disk store nor integrations, tables or summaries."""
+    path = tmp_path / "labels.jsonl"
+    program = (
+        f"import labeler; row = {ROW!r}\n"
+        "done = labeler.label([row], judge='embedded', store=labeler.MemoryStore())\n"
+        f"labeler.metrics(done); labeler.write_labels(done, {str(path)!r})"
+    )
+    assert loaded_by(program) <= 90
+    command = f"import sys; sys.argv = ['labeler', 'metrics', {str(path)!r}]"
+    assert loaded_by(f"{command}\nfrom labeler.cli import run; run()") <= 43

@@ -11,10 +11,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from labeler.data.label_files import INDEX_SUFFIX, parts_of
+from labeler.data.label_files import INDEX_SUFFIX, STORE_FILE, is_store, parts_of
 from labeler.data.lines import STDIO, is_remote
 from labeler.errors import UsageError
-from labeler.store.reader import FILE
 
 FOLDER = "index"
 """Folder of a store's index, inside the store."""
@@ -29,11 +28,6 @@ SMALL = 1 << 18
 def sidecar_of(labels: Path) -> Path:
     """Return the path of a label file's index."""
     return labels.with_name(labels.name + INDEX_SUFFIX)
-
-
-def is_store(path: Path) -> bool:
-    """Return True if a path is the folder of a store."""
-    return (path / FILE).is_file()
 
 
 def index_in_folder(labels: Path) -> Path:
@@ -75,7 +69,7 @@ def is_worthwhile(labels: str | Sequence[str]) -> bool:
     """Return True if a store or files hold enough labels to count them by columns."""
     names = [labels] if isinstance(labels, str) else labels
     if len(names) == 1 and is_store(path := Path(names[0])):
-        return (path / FILE).stat().st_size >= SMALL or (path / FOLDER).exists()
+        return (path / STORE_FILE).stat().st_size >= SMALL or (path / FOLDER).exists()
     files = files_of(names)
     if not files or any(map(is_remote, files)):
         return bool(files)

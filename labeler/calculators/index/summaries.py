@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from labeler.calculators.column_summary import ColumnCounts, CountedRows, Frame, SummaryRequest
-from labeler.calculators.index import files_of, is_store, sidecar_of
+from labeler.calculators.index import files_of, sidecar_of
 from labeler.calculators.index.rows import Unindexable
 from labeler.calculators.index.segments import DamagedIndex
 from labeler.calculators.index.sidecar import open_sidecar, stream
 from labeler.calculators.index.store_index import read_others, update_index
 from labeler.calculators.summary import SummaryRow
+from labeler.data.label_files import is_store
 from labeler.data.lines import is_remote
 from labeler.errors import StoreError
 from labeler.labels.record import AnyOutcome, records_of
