@@ -1,1 +1,1 @@
-"""Where paid labels are kept."""
+"""Label stores: durable, checksummed storage of paid answers on disk, or in memory."""

@@ -36,7 +36,7 @@ class FileLimits:
 
 
 class History(Frozen):
-    """The earlier rounds of one record, and how the next one is asked."""
+    """The earlier rounds of one record, and the settings of the next one."""
 
     attempts: int = 0
     """Requests that got any answer."""

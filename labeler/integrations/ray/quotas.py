@@ -3,9 +3,9 @@
 Money is allocated before it is spent. A worker holds an allocation from which it reserves without
 asking. With each request for more it reports what it has spent and reserved, and it returns the
 rest at the end of each part. The server counts an allocation as spent until the worker reports. So
-the budget is never exceeded, whoever dies: the allocation of a dead worker stays counted as spent,
-because its requests may have been charged. ``LEASE_SECONDS`` only limits how long other workers
-wait for money to come back.
+the budget is never exceeded, even if workers die: the allocation of a dead worker stays counted as
+spent, because its requests may have been charged. ``LEASE_SECONDS`` only limits how long
+other workers wait for money to come back.
 
 Requests and tokens per minute come from one bucket each, a second's worth at a time. Units that a
 dead worker took and did not use are lost: less is sent than allowed, never more.
