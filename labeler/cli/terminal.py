@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from labeler.judges.pricing import Price
-    from labeler.judges.traffic.budget import Budget
+    from labeler.judges.traffic.limits import Budget
     from labeler.labeling.cache import Origin
     from labeler.labels.record import AnyOutcome
 

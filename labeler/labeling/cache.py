@@ -80,7 +80,7 @@ class LabelCache:
                 return Settled(known, "store")
             # The place is held until the outcome is saved: a crash then costs at most the requests
             # in flight, and nothing is bought while nothing can be saved.
-            async with current().place():
+            async with current().slot():
                 outcome = await self._ask(judge, task)
                 return Settled(await self._save(task, outcome, saving), "judge")
 

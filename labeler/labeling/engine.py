@@ -32,7 +32,7 @@ class Engine:
     """An event loop on its own thread.
 
     A job that raises ends the work of all: what may fail for one record alone is not raised here.
-    How many jobs do something at once, a job decides by asking the traffic for a place.
+    Jobs limit how many of them run at once by acquiring a slot of the traffic control.
 
     Args:
         traffic: what the jobs share; ``labeler.judges.traffic.traffic.current()`` within a job.

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from labeler.integrations.batch.request_files import FileLimits
     from labeler.integrations.embeddings.cache import EmbeddingWork
     from labeler.integrations.embeddings.embedder import Embedder
-    from labeler.judges.traffic.traffic import Limits
+    from labeler.judges.traffic.limits import Limits
     from labeler.labeling.canaries import Canaries
     from labeler.labeling.run import RunListener
     from labeler.labels.criteria import Criterion

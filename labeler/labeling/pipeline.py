@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from labeler.data.rows import Row, Rows, count_rows
 from labeler.errors import BadRow
 from labeler.judges.task import Task
-from labeler.judges.traffic.traffic import Limits
+from labeler.judges.traffic.limits import Limits
 from labeler.labeling.cache import CallTracer, no_tracing
 from labeler.labeling.canaries import Canaries
 from labeler.labeling.failures import bad_row

@@ -14,8 +14,8 @@ from labeler.data.rows import Row, Rows, distinct
 from labeler.errors import FatalJudgeError, UnstorableRecord, UsageError
 from labeler.judges.judge import Judge
 from labeler.judges.task import Task
-from labeler.judges.traffic.budget import Budget
-from labeler.judges.traffic.traffic import Limits, Traffic
+from labeler.judges.traffic.limits import Budget, Limits
+from labeler.judges.traffic.traffic import Traffic
 from labeler.labeling.cache import CallTracer, LabelCache, Origin, Settled, no_tracing
 from labeler.labeling.engine import Engine, succeeded
 from labeler.labeling.failures import incomplete, repeated, unstorable
@@ -171,7 +171,7 @@ class Run:
         traffic = self._traffic.get(id(user))
         if traffic is None:
             alone = not self._traffic and concurrency is None and budget is None
-            traffic = self._first if alone else self._first.beside(concurrency, budget)
+            traffic = self._first if alone else self._first.for_server(concurrency, budget)
             self._traffic[id(user)] = traffic
             self._closables.append(user)
         return traffic

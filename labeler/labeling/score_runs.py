@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from labeler.data.rows import Rows, count_rows
 from labeler.errors import FatalJudgeError, UsageError
 from labeler.judges.judge import Judge, require_answers
-from labeler.judges.traffic.traffic import Limits
+from labeler.judges.traffic.limits import Limits
 from labeler.labeling.cache import CallTracer, no_tracing
 from labeler.labeling.pipeline import run_surveyed
 from labeler.labeling.run import Run, RunListener

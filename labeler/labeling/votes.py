@@ -15,7 +15,7 @@ from labeler.data.rows import Row, Rows, count_rows
 from labeler.errors import BadRow, UsageError
 from labeler.judges.judge import Judge
 from labeler.judges.task import Task
-from labeler.judges.traffic.traffic import Limits
+from labeler.judges.traffic.limits import Limits
 from labeler.labeling.cache import CallTracer, Settled, no_tracing
 from labeler.labeling.failures import bad_row, task_failure
 from labeler.labeling.pipeline import submit_task, windows_of

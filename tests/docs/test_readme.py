@@ -20,7 +20,7 @@ from labeler.data.criteria_files import choose_criteria
 from labeler.judges.judge import JUDGES
 from labeler.judges.openai.failures import MAX_GIVEN_UP, MAX_REJECTED, RULES
 from labeler.judges.openai.spec import OpenAISpec
-from labeler.judges.traffic.traffic import Limits
+from labeler.judges.traffic.limits import Limits
 from labeler.labeling.run import GRACE_SECONDS
 from labeler.labels.profiles import PROFILES
 from labeler.labels.rubrics import CRITERIA

@@ -14,7 +14,7 @@ from labeler.data.rows import RowSequence
 from labeler.errors import UsageError
 from labeler.judges.judge import UnusableAnswer
 from labeler.judges.task import JudgeReply, Task
-from labeler.judges.traffic.budget import Budget
+from labeler.judges.traffic.limits import Budget
 from labeler.labeling.cache import Origin
 from labeler.labeling.canaries import (
     DOCUMENT_FACTS,

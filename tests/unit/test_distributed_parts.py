@@ -27,7 +27,7 @@ from labeler.integrations.ray.worker import PartReport, Work
 from labeler.judges.embedded.judge import EmbeddedJudge
 from labeler.judges.judge import UnusableAnswer
 from labeler.judges.task import JudgeReply, Task
-from labeler.judges.traffic.traffic import Limits
+from labeler.judges.traffic.limits import Limits
 from labeler.labels.record import LabelFailure, LabelRecord
 from labeler.store.disk import DiskStore
 from labeler.store.merge import merge_stores

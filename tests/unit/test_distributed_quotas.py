@@ -17,7 +17,8 @@ from labeler.integrations.ray.quotas import (
     Spending,
     WorkerQuotas,
 )
-from labeler.judges.traffic.traffic import BudgetSpent, Limits, Size, Traffic
+from labeler.judges.traffic.limits import Limits, Size
+from labeler.judges.traffic.traffic import BudgetSpent, Traffic
 
 CENT = Decimal("0.01")
 
@@ -64,7 +65,7 @@ def test_who_finds_the_money_in_other_hands_looks_again() -> None:
     first, second = (SharedBudget(Decimal("0.10"), book) for _ in range(2))
     first.reserve(10 * CENT)
     assert not second.reserve(CENT)
-    assert second.look_again < 1
+    assert second.retry_after < 1
     assert not second.closed
 
 
@@ -130,7 +131,7 @@ def test_the_traffic_of_a_run_keeps_to_its_share() -> None:
     """A request that does not fit ends with the words that one machine has for it."""
     book = ledger("0.02", workers=1)
     given = Limits(budget=2 * CENT)
-    limits = replace(given, shares=WorkerQuotas(given, 1, book))
+    limits = replace(given, shared=WorkerQuotas(given, 1, book))
 
     async def ask() -> None:
         traffic = Traffic(limits=limits)
@@ -149,11 +150,11 @@ def test_traffic_waits_for_money_that_another_worker_gives_back() -> None:
     other = SharedBudget(2 * CENT, book)
     other.reserve(2 * CENT)
     given = Limits(budget=2 * CENT)
-    limits = replace(given, shares=WorkerQuotas(given, 1, book))
+    limits = replace(given, shared=WorkerQuotas(given, 1, book))
 
     async def ask() -> Decimal:
         traffic = Traffic(limits=limits)
-        traffic.budget.look_again = 0.0
+        traffic.budget.retry_after = 0.0
 
         async def give_back() -> None:
             other.settle(2 * CENT, Decimal(0))
@@ -193,10 +194,10 @@ def test_tokens_that_were_not_used_are_given_back() -> None:
 def test_without_limits_nothing_is_asked_of_the_ledger() -> None:
     """Money is merely added up."""
     shares = WorkerQuotas(Limits(), 2, QuotaServer(Limits(), 2))
-    limits = replace(Limits(), shares=shares)
+    limits = replace(Limits(), shared=shares)
     assert shares.budget().reserve(Decimal(1000))
-    assert limits.shares is not None
-    assert limits.shares.buckets() == {}
+    assert limits.shared is not None
+    assert limits.shared.buckets() == {}
 
 
 def test_a_part_that_ends_worker_after_worker_is_given_up() -> None:

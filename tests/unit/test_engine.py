@@ -64,7 +64,7 @@ def test_stopping_lets_running_jobs_finish_and_starts_no_others(
     begun = threading.Event()
 
     async def placed() -> int:
-        async with current().place():
+        async with current().slot():
             begun.set()
             return await answer(7, 0.2)
 

@@ -28,7 +28,7 @@ from labeler.errors import (
 )
 from labeler.judges.judge import UnusableAnswer
 from labeler.judges.task import JudgeReply, Task
-from labeler.judges.traffic.budget import Budget
+from labeler.judges.traffic.limits import Budget
 from labeler.labeling.cache import Origin
 from labeler.labels.record import (
     AnyOutcome,

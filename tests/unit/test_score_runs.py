@@ -16,7 +16,7 @@ from labeler.judges.embedded.judge import EmbeddedJudge
 from labeler.judges.judge import UnusableAnswer
 from labeler.judges.replay import ReplayJudge
 from labeler.judges.task import JudgeReply, Task
-from labeler.judges.traffic.budget import Budget
+from labeler.judges.traffic.limits import Budget
 from labeler.labeling.cache import Origin
 from labeler.labels.criteria import Criterion
 from labeler.labels.record import AnyOutcome, LabelFailure, ScoreOutcome, ScoreRecord, StepsRecord

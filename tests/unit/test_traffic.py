@@ -11,9 +11,8 @@ from typing import Any, TypeVar
 import pytest
 
 from labeler.errors import RunPaused, UsageError
-from labeler.judges.traffic.bucket import Bucket
-from labeler.judges.traffic.budget import Budget
-from labeler.judges.traffic.traffic import BudgetSpent, Limits, Quota, Size, Stopped, Traffic
+from labeler.judges.traffic.limits import Bucket, Budget, Limits, Quota, Size
+from labeler.judges.traffic.traffic import BudgetSpent, Stopped, Traffic
 from virtual_time import now, run
 
 T = TypeVar("T")
@@ -76,12 +75,12 @@ class Load:
 
     async def label(self, record: int) -> None:
         """Ask for one record."""
-        async with self.traffic.place():
+        async with self.traffic.slot():
             held = 0
             while True:
                 async with self.traffic.request(record, Size(tokens=100)) as sent:
                     status, quota = await self.server.answer()
-                    sent.told(requests=quota, tokens=None)
+                    sent.quotas(requests=quota, tokens=None)
                     if status == 200:
                         sent.answered(tokens=100)
                         self.attempts[record] = held + 1
@@ -90,8 +89,8 @@ class Load:
                         sent.limited()
                     else:
                         sent.failed(charged=False)
-                        held += not (sent.probe and self.traffic.patient())
-                await self.traffic.rest(random.uniform(0, min(8, 2**held)))  # noqa: S311
+                        held += not (sent.probe and self.traffic.waits_out_outages())
+                await self.traffic.sleep(random.uniform(0, min(8, 2**held)))  # noqa: S311
 
     async def all(self, count: int) -> None:
         """Ask for many."""
@@ -150,7 +149,7 @@ def test_places_double_up_to_what_the_user_allows() -> None:
 @pytest.mark.parametrize("headers", [False, True])
 @pytest.mark.parametrize("burst", [10, 50])
 @pytest.mark.parametrize("jitter", [0.0, 0.5])
-def test_a_rate_that_nobody_told_is_found(burst: int, headers: bool, jitter: float) -> None:
+def test_an_unknown_rate_is_found(burst: int, headers: bool, jitter: float) -> None:
     """At least nine tenths of what the server allows, and one refusal in fifty at most."""
     load, seconds = loaded(3000, rate=50, burst=burst, headers=headers, jitter=jitter)
     assert 3000 / (50 * seconds + burst) >= 0.9
@@ -160,7 +159,7 @@ def test_a_rate_that_nobody_told_is_found(burst: int, headers: bool, jitter: flo
         assert load.server.limited == 0
 
 
-def test_a_rate_that_the_user_told_is_kept() -> None:
+def test_a_rate_set_by_the_user_is_kept() -> None:
     """No second goes beyond it by more than the second's worth that may go at once."""
     _, seconds = loaded(1000, limits=Limits(requests_per_minute=1200))
     assert 1000 / seconds <= 20 * 1.1
@@ -179,12 +178,12 @@ def test_one_episode_costs_once() -> None:
     async def work() -> int:
         traffic = Traffic(64, clock=now)
         for _ in range(20):
-            async with traffic.place(), traffic.request(1, Size()) as sent:
+            async with traffic.slot(), traffic.request(1, Size()) as sent:
                 await asyncio.sleep(0.1)
                 sent.answered()
 
         async def limited() -> None:
-            async with traffic.place(), traffic.request(1, Size()) as sent:
+            async with traffic.slot(), traffic.request(1, Size()) as sent:
                 await asyncio.sleep(1)
                 sent.limited()
 
@@ -202,7 +201,7 @@ def test_a_judge_that_tells_nothing_is_held_to_the_places() -> None:
 
         async def job() -> None:
             nonlocal out, most
-            async with traffic.place():
+            async with traffic.slot():
                 out += 1
                 most = max(most, out)
                 await asyncio.sleep(1)
@@ -214,19 +213,19 @@ def test_a_judge_that_tells_nothing_is_held_to_the_places() -> None:
     assert served(work) == 4
 
 
-def test_who_pauses_gives_up_the_place() -> None:
+def test_a_pausing_job_frees_its_slot() -> None:
     """Another works meanwhile; who comes back goes before those who have not begun."""
 
     async def work() -> list[str]:
         traffic, done = Traffic(1, clock=now), list[str]()
 
         async def resting() -> None:
-            async with traffic.place():
-                await traffic.rest(1.5)
+            async with traffic.slot():
+                await traffic.sleep(1.5)
                 done.append("rested")
 
         async def working(name: str) -> None:
-            async with traffic.place():
+            async with traffic.slot():
                 await asyncio.sleep(1)
                 done.append(name)
 
@@ -236,19 +235,19 @@ def test_who_pauses_gives_up_the_place() -> None:
     assert served(work) == ["a", "b", "rested", "c"]
 
 
-def test_a_cancelled_wait_takes_no_place() -> None:
+def test_a_canceled_wait_takes_no_slot() -> None:
     """Whether it is cancelled while it waits, in the very moment of its turn, or in a pause."""
 
     async def work() -> None:
         traffic = Traffic(1, clock=now)
 
         async def job(seconds: float) -> None:
-            async with traffic.place():
+            async with traffic.slot():
                 await asyncio.sleep(seconds)
 
         async def resting() -> None:
-            async with traffic.place():
-                await traffic.rest(100)
+            async with traffic.slot():
+                await traffic.sleep(100)
 
         first, second, third = (asyncio.ensure_future(job(1)) for _ in range(3))
         await asyncio.sleep(0.5)
@@ -300,9 +299,9 @@ def test_a_mirrored_bucket_is_never_ahead_of_the_servers() -> None:
     time = 0.0
     bucket = Bucket(10, 100, lambda: time)
     bucket.take(60)
-    bucket.mirror(5, 50, 70)
+    bucket.follow(5, 50, 70)
     assert (bucket.level, bucket.wait(45)) == (40, 1)
-    bucket.mirror(5, 50, 3)
+    bucket.follow(5, 50, 3)
     assert bucket.level == 3
 
 
@@ -318,7 +317,7 @@ def test_a_quota_tells_its_rate_whatever_its_window() -> None:
 
 
 def test_a_named_pause_holds_everyone_back() -> None:
-    """Nobody is sent before it is over, and people are told until when."""
+    """Nobody is sent before it is over, and the notice names the time."""
 
     async def work() -> tuple[float, list[str]]:
         notices: list[str] = []
@@ -334,7 +333,7 @@ def test_a_named_pause_holds_everyone_back() -> None:
     assert notices[0].startswith("the server asks to wait 10800 s: going on at 20")
 
 
-def test_a_wait_for_ones_own_limits_is_told_once() -> None:
+def test_a_wait_for_ones_own_limits_is_reported_once() -> None:
     """A hundred tokens each, and ten seconds for every one after those that may go at once."""
     load, _ = loaded(12, limits=Limits(tokens_per_minute=600))
     (notice,) = load.notices
@@ -352,14 +351,14 @@ def test_a_pause_beyond_the_limit_ends_the_run() -> None:
         served(work)
 
 
-def test_a_wait_that_the_headers_ask_for_is_told_and_may_be_too_long() -> None:
+def test_a_wait_that_the_headers_ask_for_is_reported_and_may_be_too_long() -> None:
     """A used-up daily quota is no silent hour of nothing."""
 
     async def work(limits: Limits) -> list[str]:
         notices: list[str] = []
         traffic = Traffic(4, limits, notice=notices.append, clock=now)
         async with traffic.request(1, Size()) as sent:
-            sent.told(requests=Quota(200, 0, 86400), tokens=None)
+            sent.quotas(requests=Quota(200, 0, 86400), tokens=None)
             sent.answered()
         async with traffic.request(2, Size()):
             return notices
@@ -381,7 +380,7 @@ def test_a_limit_that_is_used_up_tells_when_it_is_whole_again(
 
     async def work() -> float:
         async with Traffic(clock=now).request(1, Size()) as sent:
-            sent.told(requests=requests, tokens=tokens)
+            sent.quotas(requests=requests, tokens=tokens)
             return sent.refill
 
     assert served(work) == refill
@@ -426,7 +425,7 @@ def test_a_server_that_never_answered_opens_no_breaker() -> None:
         for record in range(20):
             async with traffic.request(record, Size()) as sent:
                 sent.failed(charged=False)
-        return traffic.patient()
+        return traffic.waits_out_outages()
 
     assert served(work) is False
 
@@ -438,11 +437,11 @@ def test_patience_ends() -> None:
         traffic = Traffic(4, clock=now)
         async with traffic.request(1, Size()) as sent:
             sent.answered()
-        patient = [traffic.patient()]
+        patient = [traffic.waits_out_outages()]
         await asyncio.sleep(1799)
-        patient.append(traffic.patient())
+        patient.append(traffic.waits_out_outages())
         await asyncio.sleep(2)
-        return [*patient, traffic.patient()]
+        return [*patient, traffic.waits_out_outages()]
 
     assert served(work) == [True, True, False]
 
@@ -473,22 +472,22 @@ def test_a_cancelled_probe_lets_another_one_go() -> None:
     assert served(work)
 
 
-@pytest.mark.parametrize("waits", ["pause", "gate", "place"])
+@pytest.mark.parametrize("waits", ["pause", "gate", "slot"])
 def test_stopping_ends_every_wait(waits: str) -> None:
-    """Who waits for the server, for others, or for a place is told at once."""
+    """Who waits for the server, for others, or for a slot is stopped at once."""
 
     async def work() -> float:
         traffic = Traffic(1, clock=now)
         traffic.pause(3600)
 
         async def ask() -> None:
-            async with traffic.place():
+            async with traffic.slot():
                 if waits == "pause":
-                    await traffic.rest(3600)
+                    await traffic.sleep(3600)
                 async with traffic.request(1, Size()):
                     raise AssertionError
 
-        jobs = [asyncio.ensure_future(ask()) for _ in range(1 if waits != "place" else 3)]
+        jobs = [asyncio.ensure_future(ask()) for _ in range(1 if waits != "slot" else 3)]
         await asyncio.sleep(1)
         traffic.stop()
         ends = await asyncio.gather(*jobs, return_exceptions=True)
@@ -574,7 +573,7 @@ def test_prices_that_never_end_do_not_keep_a_run_waiting() -> None:
     assert 0 < served(work) < 1
 
 
-def test_what_may_have_been_charged_is_told_apart() -> None:
+def test_what_may_have_been_charged_is_counted_apart() -> None:
     """It counts against the cap, and is named for what it is."""
 
     async def work() -> Budget:

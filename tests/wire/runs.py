@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from labeler.api import iter_labels
 from labeler.judges.openai.judge import OpenAIJudge
-from labeler.judges.traffic.budget import Budget
+from labeler.judges.traffic.limits import Budget
 from labeler.labeling.cache import Origin
 from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord, Outcome
 from labeler.store.memory import MemoryStore

@@ -17,7 +17,8 @@ from labeler.integrations.embeddings.openai_embedder import OpenAIEmbedder
 from labeler.integrations.embeddings.prices import embedding_price, flat_price
 from labeler.integrations.embeddings.vectors import as_vector
 from labeler.judges.pricing import Price
-from labeler.judges.traffic.traffic import TRAFFIC, Limits, Traffic
+from labeler.judges.traffic.limits import Limits
+from labeler.judges.traffic.traffic import TRAFFIC, Traffic
 from labeler.labels.record import ReplyFacts, Usage
 from wire.behaviours import body
 from wire.embeddings_endpoint import vector

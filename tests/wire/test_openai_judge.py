@@ -26,7 +26,8 @@ from labeler.judges.openai.request import response_format
 from labeler.judges.openai.spec import OpenAISpec
 from labeler.judges.options import InKey, NotInKey
 from labeler.judges.task import JudgeReply, Task
-from labeler.judges.traffic.traffic import TRAFFIC, Limits, Quota, Traffic
+from labeler.judges.traffic.limits import Limits, Quota
+from labeler.judges.traffic.traffic import TRAFFIC, Traffic
 from labeler.labels.answers import GPTLabelingOutput
 from labeler.labels.record import Usage
 from labeler.labels.schemas import ResponseSchema, load_schema

@@ -18,7 +18,8 @@ from labeler.integrations.batch.submit import submit_batch
 from labeler.judges.openai.judge import OpenAIJudge
 from labeler.judges.openai.request import response_format
 from labeler.judges.task import JudgeReply, Task
-from labeler.judges.traffic.traffic import TRAFFIC, Limits, Traffic
+from labeler.judges.traffic.limits import Limits
+from labeler.judges.traffic.traffic import TRAFFIC, Traffic
 from labeler.labeling.tasks import label_tasks
 from labeler.labels.answers import ClaimsLabelingOutput, GPTLabelingOutput, ReferenceLabelingOutput
 from labeler.labels.contract import check_label

@@ -497,7 +497,7 @@ def test_a_wall_clock_that_jumps_changes_no_pause(
     jump: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Buckets and pauses go by a clock that never does."""
-    real_time, real_nap = time.time, Traffic._nap
+    real_time, real_nap = time.time, Traffic._wait_for_change
     calls, naps = iter(range(10**9)), list[float]()
 
     def jumping() -> float:
@@ -509,7 +509,7 @@ def test_a_wall_clock_that_jumps_changes_no_pause(
         await real_nap(traffic, seconds)
 
     monkeypatch.setattr(time, "time", jumping)
-    monkeypatch.setattr(Traffic, "_nap", nap)
+    monkeypatch.setattr(Traffic, "_wait_for_change", nap)
     with Provider(lambda call: "429-wait-ms" if call.number % 4 == 0 else None) as provider:
         limits: dict[str, Any] = {"requests_per_minute": 6000, "tokens_per_minute": 10**6}
         outcomes = run(provider, rows(12), **limits)

@@ -13,7 +13,7 @@ from labeler.errors import JudgeError, LabelerError
 from labeler.integrations.embeddings.embedder import Embedded, Embedder
 from labeler.integrations.embeddings.vector_store import VectorStore
 from labeler.integrations.embeddings.vectors import Vector, as_vector, stored_vector, vector_key
-from labeler.judges.traffic.budget import Budget
+from labeler.judges.traffic.limits import Budget
 from labeler.judges.traffic.traffic import Stopped, current
 from labeler.labels.record import ReplyFacts
 from labeler.store.protocol import Lease
@@ -118,7 +118,7 @@ class Shelf:
         """Have vectors made; none is paid for before the last are durable, or the run stopped."""
         traffic = current()
         keys = {text: key for key, text in wanted.items()}
-        async with traffic.place(), aclosing(self._portions(list(keys))) as portions:
+        async with traffic.slot(), aclosing(self._portions(list(keys))) as portions:
             async for portion in portions:
                 self.work.add(portion.facts)
                 begun = len(saving)

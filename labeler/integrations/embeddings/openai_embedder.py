@@ -41,7 +41,8 @@ from labeler.judges.openai.failures import (
 from labeler.judges.openai.retries import Retries, admitted, report_failure, report_quotas
 from labeler.judges.pricing import Price
 from labeler.judges.tokens import Approximation
-from labeler.judges.traffic.traffic import Sent, Size, Traffic, current
+from labeler.judges.traffic.limits import Size
+from labeler.judges.traffic.traffic import SentRequest, Traffic, current
 from labeler.labels.record import ReplyFacts, Usage
 from labeler.version import __version__
 
@@ -213,7 +214,7 @@ class OpenAIEmbedder:
 
         return await self._retries.run(job.traffic, attempt)
 
-    async def _send(self, job: _Job, texts: list[str], sent: Sent) -> tuple[Vector, ...]:
+    async def _send(self, job: _Job, texts: list[str], sent: SentRequest) -> tuple[Vector, ...]:
         flaw = ""
         try:
             # The client's own time-out starts anew with every byte; this one does not.
@@ -243,7 +244,7 @@ class OpenAIEmbedder:
             return Size(tokens)
         return Size(tokens, self._price.worst(sum(map(self._counter.at_most, texts)), 0))
 
-    def _bill(self, job: _Job, sent: Sent, answer: object) -> None:
+    def _bill(self, job: _Job, sent: SentRequest, answer: object) -> None:
         """Note what an answer took."""
         usage = usage_of(answer)
         job.served_model = served_model_of(answer) or job.served_model

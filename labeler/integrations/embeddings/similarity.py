@@ -21,7 +21,8 @@ from labeler.integrations.embeddings.questioning import QuestionsTasks
 from labeler.integrations.embeddings.records import QuestionsOutcome, QuestionsRecord, Similarity
 from labeler.integrations.embeddings.vectors import Vector, cosine
 from labeler.judges.judge import require_answers
-from labeler.judges.traffic.traffic import Limits, Traffic
+from labeler.judges.traffic.limits import Limits
+from labeler.judges.traffic.traffic import Traffic
 from labeler.labeling.cache import CallTracer, no_tracing
 from labeler.labeling.pipeline import run_tasks
 from labeler.labeling.run import DEFAULT_CONCURRENCY, Run, RunListener
@@ -87,7 +88,7 @@ def compare_rows(
         outcomes = run_tasks(run, rows, [factory])
         written.writelines(to_line(outcome) + "\n" for outcome in outcomes)
         written.seek(0)
-        shelf.work.spent = run.budget.rest()
+        shelf.work.spent = run.budget.remaining()
         traffic = run.traffic_for(shelf.embedder, _REQUESTS, shelf.work.spent)
         questions = records_of(map(outcome_adapter().validate_json, written), "questions")
         yield from _Comparison(run, shelf, traffic).compared(questions)

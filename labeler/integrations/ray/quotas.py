@@ -22,9 +22,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import NamedTuple, Protocol
 
-from labeler.judges.traffic.bucket import Bucket
-from labeler.judges.traffic.budget import Budget
-from labeler.judges.traffic.traffic import Limits, own_buckets
+from labeler.judges.traffic.limits import Bucket, Budget, Limits
 
 LEASE_SECONDS = 120.0
 """How long others wait for the allocation of a worker that no longer reports."""
@@ -118,7 +116,7 @@ class QuotaServer:
     ) -> None:
         self._cap, self._clock = limits.budget, clock
         self._chunk = (limits.budget or Decimal(0)) / (_ALLOCATIONS_PER_WORKER * workers)
-        self._buckets = own_buckets(limits, clock)
+        self._buckets = limits.buckets(clock)
         self._holders: dict[str, _Holder] = {}
         self._known = self._doubtful = Decimal(0)
         self._begun: Counter[str] = Counter()
@@ -242,7 +240,7 @@ class SharedBudget(Budget):
         allocation = self._quotas.lease(self._name, self._spending(), worst)
         self._left, self._of_all = allocation.left, allocation.spent
         self.closed = allocation.closed
-        self.look_again = _RETRY_SECONDS if allocation.pending else math.inf
+        self.retry_after = _RETRY_SECONDS if allocation.pending else math.inf
 
     def _spending(self) -> Spending:
         return Spending(self.known, self.doubtful, self.reserved)

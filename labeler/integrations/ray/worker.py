@@ -29,8 +29,7 @@ from labeler.integrations.ray.parts import InputPart, absolute_name, read_part
 from labeler.integrations.ray.quotas import LOST, LOST_AFTER, Quotas, WorkerQuotas
 from labeler.integrations.ray.shards import ShardStore
 from labeler.judges.judge import Judge
-from labeler.judges.traffic.budget import Budget
-from labeler.judges.traffic.traffic import Limits
+from labeler.judges.traffic.limits import Budget, Limits
 from labeler.labeling.cache import Origin
 from labeler.labeling.pipeline import label_rows
 from labeler.labeling.run import DEFAULT_CONCURRENCY
@@ -281,7 +280,7 @@ class Worker:
         self._work, self._quotas = work, quotas
         self._tasks: LabelTasks | None = None
         self._own = WorkerQuotas(work.limits, workers, quotas)
-        self._limits = replace(work.limits, shares=self._own)
+        self._limits = replace(work.limits, shared=self._own)
 
     def label_part(self, part: InputPart) -> PartReport:
         """Label a part and write its partition; the report names an error that ends the run."""

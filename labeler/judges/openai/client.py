@@ -32,7 +32,7 @@ from openai.types.chat import ChatCompletion, ChatCompletionMessage
 from pydantic import ValidationError
 
 from labeler.judges.openai.failures import ErrorKind, ObservedError, retry_after
-from labeler.judges.traffic.traffic import Quota
+from labeler.judges.traffic.limits import Quota
 from labeler.labels.logprobs import Token
 from labeler.labels.record import Usage
 

@@ -51,7 +51,8 @@ from labeler.judges.openai.spec import spec_of
 from labeler.judges.pricing import PRICE_FORM, Price, price_of
 from labeler.judges.task import JudgeReply, Task
 from labeler.judges.tokens import Approximation, compact, request_tokens, request_tokens_at_most
-from labeler.judges.traffic.traffic import Sent, Size, Stopped, current
+from labeler.judges.traffic.limits import Size
+from labeler.judges.traffic.traffic import SentRequest, Stopped, current
 from labeler.labels.record import Usage
 from labeler.labels.schemas import ResponseSchema
 from labeler.sentences.example import Frozen
@@ -194,7 +195,7 @@ class OpenAIJudge:
         return await self._retries.run(log.traffic, attempt)
 
     async def _send(
-        self, log: AttemptLog, messages: list[ChatCompletionMessageParam], sent: Sent
+        self, log: AttemptLog, messages: list[ChatCompletionMessageParam], sent: SentRequest
     ) -> ChatCompletion:
         """Send one request and return its completion.
 
@@ -231,7 +232,7 @@ class OpenAIJudge:
         at_most = request_tokens_at_most(self._counter, messages, schema)
         return Size(tokens, self.price.worst(at_most, log.cap))
 
-    def _bill(self, sent: Sent, usage: Usage | None) -> None:
+    def _bill(self, sent: SentRequest, usage: Usage | None) -> None:
         """Report the tokens and the cost of an answer to traffic control."""
         if usage is None:
             sent.answered()

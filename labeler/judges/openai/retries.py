@@ -18,7 +18,8 @@ from tenacity.wait import wait_random_exponential
 
 from labeler.judges.openai.client import quota_of
 from labeler.judges.openai.failures import AttemptFailed, ObservedError, RetryPolicy
-from labeler.judges.traffic.traffic import BudgetSpent, Sent, Size, Stopped, Traffic
+from labeler.judges.traffic.limits import Size
+from labeler.judges.traffic.traffic import BudgetSpent, SentRequest, Stopped, Traffic
 
 T = TypeVar("T")
 
@@ -66,14 +67,14 @@ class Retries:
             stop=exhausted,
             wait=_pause,
             retry=retry_if_exception(_is_retried),
-            sleep=lambda seconds: traffic.rest(seconds, self.sleep),
+            sleep=lambda seconds: traffic.sleep(seconds, self.sleep),
             reraise=True,
         )
         return await retrying(attempt)
 
 
 @asynccontextmanager
-async def admitted(traffic: Traffic, record: Hashable, size: Size) -> AsyncIterator[Sent]:
+async def admitted(traffic: Traffic, record: Hashable, size: Size) -> AsyncIterator[SentRequest]:
     """Wait until traffic control admits a request.
 
     Raises:
@@ -88,13 +89,13 @@ async def admitted(traffic: Traffic, record: Hashable, size: Size) -> AsyncItera
         raise AttemptFailed(ObservedError("budget"), detail=str(spent)) from None
 
 
-def report_quotas(sent: Sent, headers: Mapping[str, str]) -> None:
+def report_quotas(sent: SentRequest, headers: Mapping[str, str]) -> None:
     """Report the rate limits that a response's headers name."""
-    sent.told(requests=quota_of(headers, "requests"), tokens=quota_of(headers, "tokens"))
+    sent.quotas(requests=quota_of(headers, "requests"), tokens=quota_of(headers, "tokens"))
 
 
 def report_failure(
-    traffic: Traffic, sent: Sent, observed: ObservedError, detail: str = "", *, charged: bool
+    traffic: Traffic, sent: SentRequest, observed: ObservedError, detail: str = "", *, charged: bool
 ) -> AttemptFailed:
     """Report an attempt without an answer, and return the error to raise.
 
@@ -116,7 +117,7 @@ def report_failure(
     wait = observed.retry_after or (sent.refill if policy is RetryPolicy.RATE else 0.0)
     if policy in RETRIED and wait > _SHORT_PAUSE:
         traffic.pause(wait)
-    if traffic.patient():
+    if traffic.waits_out_outages():
         failed.counts = policy is not RetryPolicy.RATE and not sent.probe
     elif sent.probe:
         outage = f"no answer for {traffic.limits.max_outage / 60:.0f} min"

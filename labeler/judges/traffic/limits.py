@@ -1,34 +1,126 @@
-"""What a run is allowed, what one request takes of it, and what a server says of its own limits."""
+"""Limits of a run, the rates and the budget they become, and the quotas that a server reports."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Protocol
 
 from labeler.errors import UsageError
-from labeler.judges.traffic.bucket import Bucket
-from labeler.judges.traffic.budget import Budget
+
+MINUTE = 60.0
 
 
-class Shares(Protocol):
-    """What a run may take of limits that it shares with others."""
+class Bucket:
+    """A token bucket: units that may be spent now, refilled at a steady rate.
+
+    Args:
+        rate: units per second.
+        capacity: units that a full bucket holds.
+        clock: a monotonic clock, in seconds.
+    """
+
+    def __init__(self, rate: float, capacity: float, clock: Callable[[], float]) -> None:
+        self._rate, self._capacity, self._clock = rate, capacity, clock
+        self._level, self._updated = capacity, clock()
+
+    @property
+    def level(self) -> float:
+        """Units that may be spent now; negative after an oversized request."""
+        now = self._clock()
+        self._level = min(self._capacity, self._level + (now - self._updated) * self._rate)
+        self._updated = now
+        return self._level
+
+    def wait(self, amount: float) -> float:
+        """Return the seconds until an amount may be taken.
+
+        A request above the capacity waits for a full bucket. It leaves a debt, which is refilled
+        before the next request.
+        """
+        return max(0.0, (min(amount, self._capacity) - self.level) / self._rate)
+
+    def take(self, amount: float) -> None:
+        """Spend; a negative amount returns what was reserved and not used."""
+        self._level = min(self._capacity, self.level - amount)
+
+    def follow(self, rate: float, capacity: float, level: float) -> None:
+        """Adopt the state of the server's own limit, and never exceed its level."""
+        self._level = min(self.level, level)
+        self._rate, self._capacity = rate, capacity
+
+
+class Budget:
+    """The cost of a run in US dollars, and a cap on it.
+
+    The worst case of each request is reserved before it is sent, so the cap is never exceeded.
+
+    Args:
+        cap: dollars that may be spent; ``None`` for no cap.
+    """
+
+    def __init__(self, cap: Decimal | None = None) -> None:
+        self.cap = cap
+        self.known = Decimal(0)
+        """Dollars that answers cost."""
+        self.doubtful = Decimal(0)
+        """Dollars that requests without an answer may have cost at most."""
+        self.reserved = Decimal(0)
+        self.closed = False
+        """True after a rejected request. Smaller requests are then rejected too: a run that goes
+        on with short records only would be a biased sample."""
+        self.retry_after = math.inf
+        """Seconds after which a rejected request may fit, although none of this run has ended."""
+
+    @property
+    def spent(self) -> Decimal:
+        """Dollars that count against the cap."""
+        return self.known + self.doubtful
+
+    def remaining(self) -> Budget:
+        """Return a budget of the unspent dollars."""
+        return Budget(None if self.cap is None else max(self.cap - self.spent, Decimal(0)))
+
+    def reserve(self, worst: Decimal) -> bool:
+        """Reserve the worst case of a request; false if it does not fit."""
+        if self.closed or (self.cap is not None and self.spent + self.reserved + worst > self.cap):
+            return False
+        self.reserved += worst
+        return True
+
+    def settle(self, reserved: Decimal, actual: Decimal | None) -> None:
+        """Record the cost of a request and free its reservation.
+
+        Args:
+            reserved: its worst case.
+            actual: its cost; ``None`` if unknown, which counts as the worst case.
+        """
+        self.reserved -= reserved
+        if actual is None:
+            self.doubtful += reserved
+        else:
+            self.known += actual
+
+
+class SharedLimits(Protocol):
+    """A run's portion of limits that it shares with other runs."""
 
     def budget(self) -> Budget:
-        """The run's share of the money."""
+        """Return the run's budget."""
         ...
 
     def buckets(self) -> dict[str, Bucket]:
-        """Its shares of what may be sent, by ``requests`` and ``tokens``."""
+        """Return the run's rate limits by unit: ``requests``, ``tokens``."""
         ...
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What a run may do to a server, besides the number of requests in flight.
+    """Limits on a run, besides the number of requests in flight.
 
-    Without them the server's own ``x-ratelimit`` headers and rate limit errors set the pace.
+    Without them, the server's ``x-ratelimit`` headers and rate limit errors set the pace.
     """
 
     requests_per_minute: float | None = None
@@ -37,11 +129,11 @@ class Limits:
     budget: Decimal | None = None
     """US dollars; a request is sent only if its worst case still fits."""
     longest_wait: float | None = None
-    """Seconds that a server may ask to wait; beyond it the run ends. ``None``: any time."""
+    """Seconds that a server may ask to wait before the run ends; ``None`` for no limit."""
     max_outage: float = 1800.0
-    """Seconds that a server which has answered before may stay away; then the run ends."""
-    shares: Shares | None = None
-    """Where the budget and what may be sent a minute come from, if others take of the same."""
+    """Seconds without an answer, from a server that has answered before, until the run ends."""
+    shared: SharedLimits | None = None
+    """Source of the budget and of the rates, if other runs share them."""
 
     def __post_init__(self) -> None:
         for name in ("requests_per_minute", "tokens_per_minute", "budget", "longest_wait"):
@@ -51,10 +143,25 @@ class Limits:
         if not self.max_outage >= 0:
             raise UsageError(f"max_outage must be 0 seconds or more, got {self.max_outage}")
 
+    def buckets(self, clock: Callable[[], float]) -> dict[str, Bucket]:
+        """Return the rate limits by unit.
+
+        A second's worth of requests may be sent at once; one request may take a minute's worth of
+        tokens.
+        """
+        buckets: dict[str, Bucket] = {}
+        if self.requests_per_minute:
+            rate = self.requests_per_minute / MINUTE
+            buckets["requests"] = Bucket(rate, max(1.0, rate), clock)
+        if self.tokens_per_minute:
+            rate = self.tokens_per_minute / MINUTE
+            buckets["tokens"] = Bucket(rate, rate * MINUTE, clock)
+        return buckets
+
 
 @dataclass(frozen=True)
 class Size:
-    """What a request may take."""
+    """Expected use of one request."""
 
     tokens: int = 0
     """Expected tokens of the prompt and the answer."""
@@ -64,19 +171,19 @@ class Size:
 
 @dataclass(frozen=True)
 class Quota:
-    """What a server's headers say of one of its limits."""
+    """One rate limit as a server's headers report it."""
 
     limit: float
-    """Units that it allows in one go, when nothing was used."""
+    """Units allowed in one go when none was used."""
     remaining: float
     reset: float
-    """Seconds until all of the limit is there again."""
+    """Seconds until the whole limit is available again."""
 
     @property
     def rate(self) -> float | None:
-        """Units that come back in a second, whatever window the server counts in.
+        """Units that come back per second, whatever window the server counts in.
 
-        ``None`` while all of the limit is there: nothing tells how fast it would come back.
+        Undefined while nothing is used, because the speed of the refill is then unknown.
         """
         used = self.limit - self.remaining
         return used / self.reset if used > 0 and self.reset > 0 else None

@@ -1,9 +1,9 @@
-"""How many requests may be out at once: found by trying, as TCP finds a line's capacity.
+"""Adaptive concurrency: find how many requests a server accepts at once, as TCP finds capacity.
 
-It begins with a few and doubles with every clean round until the server first says that it is too
-much; once a second at most, as many servers allow a burst of a second before they say so. From
-there on each such episode costs a fifth, and each clean round wins a little back, less near the
-level that was too much the last time.
+The limit starts low and doubles with every clean round until the first rate limit error. It doubles
+at most once a second, because many servers allow a burst of a second. After that, each episode of
+rate limiting takes a fifth away, and each clean round adds a little, less near the limit at which
+the previous episode began.
 """
 
 from __future__ import annotations
@@ -13,70 +13,72 @@ from collections import deque
 from collections.abc import Callable
 
 _START = 16
-_DOUBLING = 1.0
-"""Seconds between two doublings, at least."""
-_CUT = 0.8
+_DOUBLING_SECONDS = 1.0
+"""Shortest time between two doublings."""
+_REDUCTION = 0.8
 _GROWTH = 1.05
 _CAREFUL_GROWTH = 1.01
-_NEAR = 0.9
-"""Growth is careful from this share of the level at which the last episode began."""
+_CAREFUL_FROM = 0.9
+"""Share of the limit at the previous episode from which growth is careful."""
 
 
 class SlotPool:
-    """Places that the slots of several servers share.
+    """Slots that several servers share.
 
     Args:
-        most: never more than these at once.
+        maximum: slots in use at most.
     """
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    def __init__(self, maximum: int) -> None:
+        self._maximum = maximum
         self.members: list[Slots] = []
 
     @property
-    def has_place(self) -> bool:
-        """True if a place is free."""
-        return sum(slots.taken for slots in self.members) < self._most
+    def has_free_slot(self) -> bool:
+        """True if a slot is free."""
+        return sum(slots.in_use for slots in self.members) < self._maximum
 
-    def serve(self) -> None:
-        """Give free places away; the server with the fewest requests in flight comes first."""
-        for slots in sorted(self.members, key=lambda slots: slots.taken):
-            slots.serve()
+    def assign(self) -> None:
+        """Assign free slots; the server with the fewest requests in flight comes first."""
+        for slots in sorted(self.members, key=lambda slots: slots.in_use):
+            slots.assign()
 
 
 class Slots:
-    """Places among the requests in flight; those who wait are served in order.
+    """Slots for requests to one server, assigned in order of request.
 
     Args:
-        most: never more than these at once.
-        clock: seconds on a clock that never goes back.
-        pool: places that several servers share; by default those of this one.
+        maximum: slots in use at most.
+        clock: a monotonic clock, in seconds.
+        pool: slots that several servers share; by default those of this server alone.
     """
 
-    def __init__(self, most: int, clock: Callable[[], float], pool: SlotPool | None = None) -> None:
-        self._pool = pool or SlotPool(most)
+    def __init__(
+        self, maximum: int, clock: Callable[[], float], pool: SlotPool | None = None
+    ) -> None:
+        self._pool = pool or SlotPool(maximum)
         self._pool.members.append(self)
-        self._most, self._clock = most, clock
-        self._doubled = clock()
-        self._limit: float = min(most, _START)
-        self.taken = 0
+        self._maximum, self._clock = maximum, clock
+        self._doubled_at = clock()
+        self._limit: float = min(maximum, _START)
+        self.in_use = 0
         self._clean = 0
         self._ceiling: float | None = None
         self._waiting: deque[asyncio.Future[None]] = deque()
 
     @property
     def limit(self) -> int:
-        """Places that there are now."""
+        """Slots that exist now."""
         return max(1, int(self._limit))
 
-    async def take(self, *, first: bool = False) -> None:
-        """Wait for a place.
+    async def acquire(self, *, first: bool = False) -> None:
+        """Wait for a slot.
 
         Args:
-            first: go before those who wait already, for one who had a place before.
+            first: go to the head of the queue, as a job does that held a slot before.
         """
         if self._is_free() and not self._waiting:
-            self.taken += 1
+            self.in_use += 1
             return
         turn = asyncio.get_running_loop().create_future()
         (self._waiting.appendleft if first else self._waiting.append)(turn)
@@ -84,52 +86,48 @@ class Slots:
             await turn
         except asyncio.CancelledError:
             if turn.done() and not turn.cancelled():
-                self._give()
+                self.release(clean=False)
             raise
 
-    def give(self, *, clean: bool) -> None:
-        """Leave a place.
+    def release(self, *, clean: bool) -> None:
+        """Free a slot.
 
         Args:
-            clean: the server answered, so that there may be room for more.
+            clean: true if the server answered, so the limit may grow.
         """
         if clean:
             self._clean += 1
             if self._clean >= self.limit:
                 self._clean = 0
                 self._grow()
-        self._give()
+        self.in_use -= 1
+        self._pool.assign()
 
-    def cut(self) -> None:
-        """An episode of rate limiting has begun: take a fifth away, in slow start half."""
+    def reduce(self) -> None:
+        """Lower the limit as an episode of rate limiting begins: by half the first time."""
         self._clean = 0
-        share = _CUT if self._ceiling else 0.5
+        factor = _REDUCTION if self._ceiling else 0.5
         self._ceiling = self._limit
-        self._limit = max(1.0, self._limit * share)
+        self._limit = max(1.0, self._limit * factor)
 
-    def _grow(self) -> None:
-        if self._ceiling is None:
-            if self._clock() - self._doubled < _DOUBLING:
-                return
-            self._doubled = self._clock()
-            grown = self._limit * 2
-        elif self._limit < _NEAR * self._ceiling:
-            grown = self._limit * _GROWTH
-        else:
-            grown = self._limit * _CAREFUL_GROWTH
-        self._limit = min(self._most, grown)
-
-    def _is_free(self) -> bool:
-        return self.taken < self.limit and self._pool.has_place
-
-    def _give(self) -> None:
-        self.taken -= 1
-        self._pool.serve()
-
-    def serve(self) -> None:
-        """Give free places to those who wait."""
+    def assign(self) -> None:
+        """Assign free slots to waiting jobs."""
         while self._waiting and self._is_free():
             turn = self._waiting.popleft()
             if not turn.done():
-                self.taken += 1
+                self.in_use += 1
                 turn.set_result(None)
+
+    def _grow(self) -> None:
+        if self._ceiling is None:
+            if self._clock() - self._doubled_at < _DOUBLING_SECONDS:
+                return
+            self._doubled_at = self._clock()
+            factor = 2.0
+        else:
+            careful = self._limit >= _CAREFUL_FROM * self._ceiling
+            factor = _CAREFUL_GROWTH if careful else _GROWTH
+        self._limit = min(self._maximum, self._limit * factor)
+
+    def _is_free(self) -> bool:
+        return self.in_use < self.limit and self._pool.has_free_slot

@@ -1,12 +1,12 @@
-"""The traffic of one run: how many requests may be out at once, how fast, and at what cost.
+"""Traffic control of one run: concurrency, request rate, outages and cost.
 
-Whoever sends requests asks here before each one and says afterwards how it went. What concerns one
-record stays with that record; what concerns all of them (a rate limit, an outage, a budget) is
-decided here, once for the whole run.
+A sender asks for permission before each request and reports how the request ended. A problem of one
+record concerns that record alone. Rate limits, outages and the budget concern all records, so they
+are handled here, once per run.
 
-A job that asks a judge holds a place (:meth:`Traffic.place`) among those in flight; the judge asks
-for each request (:meth:`Traffic.request`), and gives its place up while it pauses
-(:meth:`Traffic.rest`). A judge that does none of this is merely held to the number of places.
+A job holds a slot (:meth:`Traffic.slot`) while it asks a judge. The judge asks for each request
+(:meth:`Traffic.request`) and frees the slot while it pauses (:meth:`Traffic.sleep`). A judge that
+does neither is limited to the number of slots only.
 """
 
 from __future__ import annotations
@@ -24,41 +24,38 @@ from typing import Any, Literal, TypeVar
 
 from labeler.errors import RunPaused, UsageError
 from labeler.judges.traffic.breaker import Breaker
-from labeler.judges.traffic.bucket import Bucket
-from labeler.judges.traffic.budget import Budget
-from labeler.judges.traffic.limits import Limits, Quota, Size
+from labeler.judges.traffic.limits import MINUTE, Bucket, Budget, Limits, Quota, Size
 from labeler.judges.traffic.slots import SlotPool, Slots
 
 T = TypeVar("T")
 
-_MINUTE = 60.0
-_NOW = 1e-4
-"""Seconds that are not worth a pause: a clock cannot tell them from none."""
-_ALONE = 5.0
-"""Seconds that the first request is given to show whether key, model and address are any good,
-before others follow: a server that thinks for minutes is not asked one record at a time."""
-_WORTH_SAYING = 10.0
-"""Seconds of waiting that people are told of."""
+_NEGLIGIBLE = 1e-4
+"""Seconds below which a wait counts as none: clocks do not resolve it."""
+_FIRST_REQUEST_SECONDS = 5.0
+"""Time for the first request to show that key, model and address work, before others follow. It is
+short, so that a slow server does not get one record at a time."""
+_MIN_NOTICE = 10.0
+"""Shortest wait in seconds that is reported to the user."""
 
 
 class Stopped(Exception):
-    """The run is being stopped: nothing more is sent."""
+    """The run is stopping: nothing more is sent."""
 
 
 class BudgetSpent(Exception):
-    """The request might cost more than what is left; the message says what was spent."""
+    """The budget does not cover the worst case of a request; the message names the amounts."""
 
 
-class Sent:
-    """One request that was let through; say what became of it."""
+class SentRequest:
+    """A request that may be sent; the sender reports how it ended."""
 
     def __init__(self, traffic: Traffic, record: Hashable, size: Size, *, probe: bool) -> None:
         self.probe = probe
-        """Whether it was sent to find out if the server is back: it is no fault of its record."""
+        """True if it probes a server after an outage; a failure is then no fault of its record."""
         self.end: Literal["answered", "limited", "failed"] | None = None
         self.refill = 0.0
-        """Seconds until a limit is whole again that the server says is used up, a minute at most;
-        worth waiting for where it refused the request and named no time."""
+        """Seconds, up to a minute, until a limit that the server reports as used up is whole again.
+        Serves as the wait after a rate limit error that names no time."""
         self.record, self.size = record, size
         self.tokens: int | None = None
         self.cost: Decimal | None = None
@@ -66,50 +63,50 @@ class Sent:
         self._traffic = traffic
 
     def answered(self, *, tokens: int | None = None, cost: Decimal | None = None) -> None:
-        """The server dealt with the request, be it by a refusal.
+        """Report that the server handled the request, possibly with a refusal.
 
         Args:
-            tokens: charged, prompt and answer; ``None`` where it does not say.
-            cost: US dollars; ``None`` where nobody knows: then it counts as the worst case.
+            tokens: charged tokens, prompt and answer; ``None`` if the server does not report them.
+            cost: US dollars; ``None`` if unknown, which counts as the worst case.
         """
         self.end, self.tokens, self.cost = "answered", tokens, cost
 
     def failed(self, *, charged: bool) -> None:
-        """No answer came, or the server failed.
+        """Report that no answer came, or that the server failed.
 
         Args:
-            charged: whether the provider may have charged for it all the same.
+            charged: true if the provider may have charged for the request.
         """
         self.end, self.cost = "failed", None if charged else Decimal(0)
 
     def limited(self) -> None:
-        """The server said that it was too much; nothing was charged."""
+        """Report a rate limit error; nothing was charged."""
         self.end, self.cost = "limited", Decimal(0)
 
-    def told(self, *, requests: Quota | None, tokens: Quota | None) -> None:
-        """The server's headers say how much of its limits is left."""
+    def quotas(self, *, requests: Quota | None, tokens: Quota | None) -> None:
+        """Report the rate limits that the server's headers name."""
         used_up = [q.reset for q in (requests, tokens) if q is not None and q.remaining < 1]
-        self.refill = min(_MINUTE, max(used_up, default=0.0))
+        self.refill = min(MINUTE, max(used_up, default=0.0))
         self._traffic.follow(requests, tokens)
 
 
 @dataclass
-class _Place:
+class _HeldSlot:
     held: bool = True
     clean: bool = True
 
 
-_PLACE: ContextVar[_Place | None] = ContextVar("place", default=None)
+_SLOT: ContextVar[_HeldSlot | None] = ContextVar("slot", default=None)
 
 
 class Traffic:
-    """Lets requests of one run through, on one event loop.
+    """Traffic control of one run, on one event loop.
 
     Args:
         concurrency: requests in flight at most.
-        limits: what else holds them back.
-        notice: told, in words for people, what the run waits for.
-        clock: seconds on a clock that never goes back.
+        limits: rate limits, budget and longest waits.
+        notice: called with a message for the user when the run has to wait.
+        clock: a monotonic clock, in seconds.
     """
 
     def __init__(
@@ -126,229 +123,188 @@ class Traffic:
         self.limits = limits or Limits()
         self.clock, self.notice = clock, notice
         self.stopping = asyncio.Event()
-        """Set while the run is being stopped: nothing more is sent, pauses end."""
-        shares = self.limits.shares
-        self.budget = shares.budget() if shares else Budget(self.limits.budget)
+        """Set while the run is stopping: nothing more is sent, pauses end."""
+        shared = self.limits.shared
+        self.budget = shared.budget() if shared else Budget(self.limits.budget)
         self._pool = SlotPool(concurrency)
         self._slots = Slots(concurrency, clock, self._pool)
         self._breaker = Breaker(clock)
         self._gate = asyncio.Lock()
         self._changed = asyncio.Event()
-        self._own = shares.buckets() if shares else own_buckets(self.limits, clock)
-        self._server: dict[str, Bucket] = {}
-        self._closed_until = self._told_until = -math.inf
-        self._told_own = False
-        self._cut_at = -math.inf
-        self._heard: float | None = None
-        self._out = 0
-        self._alone_until = -math.inf
+        self._user_buckets = shared.buckets() if shared else self.limits.buckets(clock)
+        self._server_buckets: dict[str, Bucket] = {}
+        self._closed_until = self._noticed_until = self._reduced_at = -math.inf
+        self._noticed_own_limits = False
+        self._last_answer: float | None = None
+        self._in_flight = 0
+        self._first_until = -math.inf
 
-    def beside(self, concurrency: int | None = None, budget: Budget | None = None) -> Traffic:
-        """Return the traffic of another server in the same run.
+    def for_server(self, concurrency: int | None = None, budget: Budget | None = None) -> Traffic:
+        """Return traffic control for another server of the same run.
 
-        Both share the places, the budget and the user's own limits. Each follows its own server's
-        limits and outages.
+        Both share the slots, the budget and the user's limits. Each follows the limits and outages
+        of its own server.
 
         Args:
             concurrency: requests to that server in flight at most; by default those of the run.
-            budget: another budget than that of the run.
+            budget: another budget than the run's.
         """
-        most = concurrency or self.concurrency
-        alone = replace(self.limits, shares=None)
-        other = Traffic(most, alone, notice=self.notice, clock=self.clock)
+        maximum = concurrency or self.concurrency
+        limits = replace(self.limits, shared=None)
+        other = Traffic(maximum, limits, notice=self.notice, clock=self.clock)
         other.stopping, other._changed = self.stopping, self._changed
-        other._pool, other._slots = self._pool, Slots(most, self.clock, self._pool)
-        other.budget, other._own = budget or self.budget, self._own
+        other._pool, other._slots = self._pool, Slots(maximum, self.clock, self._pool)
+        other.budget, other._user_buckets = budget or self.budget, self._user_buckets
         return other
 
     @asynccontextmanager
-    async def place(self) -> AsyncIterator[None]:
-        """Be one of those in flight.
+    async def slot(self) -> AsyncIterator[None]:
+        """Hold one of the slots for requests in flight.
 
         Raises:
-            Stopped: the run is being stopped.
+            Stopped: the run is stopping.
         """
-        await self._slots.take()
-        place = _Place()
-        token = _PLACE.set(place)
+        await self._slots.acquire()
+        slot = _HeldSlot()
+        token = _SLOT.set(slot)
         try:
             if self.stopping.is_set():
                 raise Stopped
             yield
         finally:
-            _PLACE.reset(token)
-            if place.held:
-                self._slots.give(clean=place.clean)
+            _SLOT.reset(token)
+            if slot.held:
+                self._slots.release(clean=slot.clean)
 
-    async def rest(
+    async def sleep(
         self, seconds: float, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     ) -> None:
-        """Pause, without one's place, and not longer than the run goes on."""
-        place = _PLACE.get()
-        if place is not None:
-            place.held = False
-            self._slots.give(clean=False)
+        """Sleep without holding the slot; end early if the run stops."""
+        slot = _SLOT.get()
+        if slot is not None:
+            slot.held = False
+            self._slots.release(clean=False)
         with suppress(Stopped):
             await self.unless_stopped(sleep(seconds))
-        if place is not None and not self.stopping.is_set():
-            await self._slots.take(first=True)
-            place.held = place.clean = True
+        if slot is not None and not self.stopping.is_set():
+            await self._slots.acquire(first=True)
+            slot.held = slot.clean = True
 
     @asynccontextmanager
-    async def request(self, record: Hashable, size: Size) -> AsyncIterator[Sent]:
-        """Wait until a request may be sent; within the context, send it and say how it went.
+    async def request(self, record: Hashable, size: Size) -> AsyncIterator[SentRequest]:
+        """Wait until a request may be sent; send it and report its end within the context.
 
         Raises:
-            Stopped: the run is being stopped.
-            BudgetSpent: it might cost more than what is left.
+            Stopped: the run is stopping.
+            BudgetSpent: the budget does not cover the request.
         """
-        probe = await self._admit(size)
-        sent = Sent(self, record, size, probe=probe)
+        probe = await self._acquire(size)
+        sent = SentRequest(self, record, size, probe=probe)
         try:
             yield sent
         finally:
             self._settle(sent)
 
     def pause(self, seconds: float) -> None:
-        """The server asks to wait: nothing is sent until then.
+        """Send nothing for as long as the server asks.
 
         Raises:
-            RunPaused: it asks for longer than the run may wait.
+            RunPaused: the wait is longer than the run may wait.
         """
-        self._tell_wait(seconds)
+        self._notice_server_wait(seconds)
         self._closed_until = max(self._closed_until, self.clock() + seconds)
-        self._heard = max(self._heard or -math.inf, self._closed_until)
+        self._last_answer = max(self._last_answer or -math.inf, self._closed_until)
 
-    def _tell_wait(self, seconds: float) -> None:
-        """Tell people of a wait that the server wants, once.
+    def waits_out_outages(self) -> bool:
+        """Return true while an outage may pass without counting as attempts of its records.
 
-        Raises:
-            RunPaused: it is longer than the run may wait.
+        False before the server's first answer, and after an outage of ``max_outage`` seconds.
         """
-        longest = self.limits.longest_wait
-        if longest is not None and seconds > longest:
-            raise RunPaused(
-                f"the server asks to wait {seconds:.0f} s, until {_moment(seconds)}, and the run "
-                f"may wait {longest:g} s; run it again then, what was labelled is stored",
-                reason="rate_limit",
-            )
-        until = self.clock() + seconds
-        if seconds >= _WORTH_SAYING and until > self._told_until + 1:
-            self._told_until = until
-            self.notice(
-                f"the server asks to wait {seconds:.0f} s: going on at {_moment(seconds)}; leaving "
-                "now and running it again then loses nothing"
-            )
-
-    def _tell_own_wait(self, seconds: float) -> None:
-        """Tell people, once a run, that it is their own limits which make it slow."""
-        if seconds >= _WORTH_SAYING and not self._told_own:
-            self._told_own = True
-            self.notice(
-                "the requests or tokens a minute that this run is limited to hold it back: the "
-                f"next request goes in {seconds:.0f} s, at {_moment(seconds)}"
-            )
-
-    def patient(self) -> bool:
-        """Whether what concerns all records is still waited out, at no record's expense.
-
-        ``False`` before the server has answered at all.
-        """
-        return self.heard and self._silence() < self.limits.max_outage
-
-    @property
-    def heard(self) -> bool:
-        """Whether the server has ever answered."""
-        return self._heard is not None
-
-    def _silence(self) -> float:
-        return self.clock() - (self._heard or 0.0)
+        if self._last_answer is None:
+            return False
+        return self.clock() - self._last_answer < self.limits.max_outage
 
     def follow(self, requests: Quota | None, tokens: Quota | None) -> None:
-        """Keep to what the server's headers say of its limits."""
+        """Keep to the rate limits that the server's headers name."""
         for name, quota in (("requests", requests), ("tokens", tokens)):
             if quota is None or not quota.rate:
                 continue
-            if name not in self._server:
-                self._server[name] = Bucket(quota.rate, quota.limit, self.clock)
-            self._server[name].mirror(quota.rate, quota.limit, quota.remaining)
+            if name not in self._server_buckets:
+                self._server_buckets[name] = Bucket(quota.rate, quota.limit, self.clock)
+            self._server_buckets[name].follow(quota.rate, quota.limit, quota.remaining)
 
     async def unless_stopped(self, waiting: Awaitable[T]) -> T:
-        """Wait for something, and not longer than the run goes on.
+        """Wait for an awaitable until the run stops.
 
         Raises:
-            Stopped: the run is being stopped, and it has not happened yet.
+            Stopped: the run stopped first.
         """
-        happening = asyncio.ensure_future(waiting)
-        if self.stopping.is_set() and not happening.done():
-            happening.cancel()  # a coroutine is not even begun
+        result = asyncio.ensure_future(waiting)
+        if self.stopping.is_set() and not result.done():
+            result.cancel()  # a coroutine does not even start
             raise Stopped
         stopped = asyncio.ensure_future(self.stopping.wait())
-        either: set[asyncio.Future[Any]] = {happening, stopped}
+        either: set[asyncio.Future[Any]] = {result, stopped}
         try:
             await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
-            if not happening.done():
+            if not result.done():
                 raise Stopped
-            return happening.result()
+            return result.result()
         finally:
-            happening.cancel()
+            result.cancel()
             stopped.cancel()
 
     def stop(self) -> None:
-        """Send nothing more; whoever waits is told."""
+        """Send nothing more, and wake all waiting senders."""
         self.stopping.set()
-        self._wake()
+        self._changed.set()
 
-    async def _admit(self, size: Size) -> bool:
-        """Wait for one's turn, in order, and take what it costs; whether it is a probe."""
+    async def _acquire(self, size: Size) -> bool:
+        """Wait in order and take what a request needs; return true if it is a probe."""
         async with self._gate:
             while True:
                 if self.stopping.is_set():
                     raise Stopped
-                wait = self._wait(size)
-                self._tell_wait(min(wait, self._server_wait(size)))
-                self._tell_own_wait(self._own_wait(size))
-                if wait <= _NOW and not self._afford(size):
-                    wait = self.budget.look_again
-                if wait <= _NOW:
+                user_wait = _longest_wait(self._user_buckets, size)
+                server_wait = _longest_wait(self._server_buckets, size)
+                wait = max(self._shared_wait(), user_wait, server_wait)
+                self._notice_server_wait(server_wait)
+                self._notice_own_limits(user_wait)
+                if wait <= _NEGLIGIBLE and not self._reserve(size):
+                    wait = self.budget.retry_after
+                if wait <= _NEGLIGIBLE:
                     break
-                await self._nap(wait)
-            for bucket, amount in self._buckets(size):
-                bucket.take(amount)
-            self._out += 1
-            if self._heard is None:
-                self._alone_until = self.clock() + _ALONE
+                await self._wait_for_change(wait)
+            for buckets in (self._user_buckets, self._server_buckets):
+                for bucket, amount in _amounts(buckets, size):
+                    bucket.take(amount)
+            self._in_flight += 1
+            if self._last_answer is None:
+                self._first_until = self.clock() + _FIRST_REQUEST_SECONDS
             return self._breaker.send()
 
-    def _wait(self, size: Size) -> float:
+    def _shared_wait(self) -> float:
+        """Return the seconds that any request has to wait, whatever its size."""
         now = self.clock()
-        alone = self._alone_until - now if self._heard is None and self._out else 0.0
-        waits = [bucket.wait(amount) for bucket, amount in self._buckets(size)]
-        return max(self._closed_until - now, self._breaker.wait(), alone, *waits, 0.0)
+        first = self._last_answer is None and self._in_flight
+        return max(
+            self._closed_until - now,
+            self._breaker.wait(),
+            self._first_until - now if first else 0.0,
+            0.0,
+        )
 
-    def _server_wait(self, size: Size) -> float:
-        """Seconds that the server's own limits ask for."""
-        waits = [bucket.wait(amount) for bucket, amount in _matched(self._server, size)]
-        return max(waits, default=0.0)
-
-    def _own_wait(self, size: Size) -> float:
-        """Seconds that the user's limits ask for."""
-        return max((bucket.wait(amount) for bucket, amount in _matched(self._own, size)), default=0)
-
-    def _buckets(self, size: Size) -> list[tuple[Bucket, float]]:
-        return [*_matched(self._own, size), *_matched(self._server, size)]
-
-    def _afford(self, size: Size) -> bool:
-        """Reserve a request's worst case; ``False`` while those in flight may still free enough.
+    def _reserve(self, size: Size) -> bool:
+        """Reserve a request's worst case; false while requests in flight may still free enough.
 
         Raises:
-            BudgetSpent: it does not fit, and nothing in flight can change that.
+            BudgetSpent: the request does not fit, and no request in flight can change that.
         """
         budget = self.budget
         if budget.reserve(size.worst_cost):
             return True
-        in_flight = self._out or budget.reserved
-        if not budget.closed and (in_flight or budget.look_again < math.inf):
+        in_flight = self._in_flight or budget.reserved
+        if not budget.closed and (in_flight or budget.retry_after < math.inf):
             return False
         budget.closed = True
         raise BudgetSpent(
@@ -356,105 +312,106 @@ class Traffic:
             f"${size.worst_cost:.4f}: ${budget.spent:.4f} is spent"
         )
 
-    def _settle(self, sent: Sent) -> None:
-        self._out -= 1
-        place = _PLACE.get()
-        if place is not None and sent.end in {"limited", "failed"}:
-            place.clean = False
+    def _settle(self, sent: SentRequest) -> None:
+        """Act on a request's end, and correct its reservations."""
+        self._in_flight -= 1
+        slot = _SLOT.get()
+        if slot is not None and sent.end in {"limited", "failed"}:
+            slot.clean = False
         if sent.end == "answered":
-            self._hear()
+            self._on_answer()
         elif sent.end == "limited":
-            self._cut(sent)
+            self._on_rate_limit(sent)
         elif sent.end == "failed":
-            self._fail(sent)
+            self._on_failure(sent)
         else:
             self._breaker.dropped(probe=sent.probe)
-        self._refund(sent)
-        self._wake()
+        self.budget.settle(sent.size.worst_cost, sent.cost)
+        if sent.tokens is not None:
+            for buckets in (self._user_buckets, self._server_buckets):
+                if "tokens" in buckets:
+                    buckets["tokens"].take(sent.tokens - sent.size.tokens)
+        self._changed.set()
 
-    def _hear(self) -> None:
+    def _on_answer(self) -> None:
         if self._breaker.open:
             self.notice("the server answers again")
         self._breaker.answered()
-        self._heard = max(self._heard or -math.inf, self.clock())
+        self._last_answer = max(self._last_answer or -math.inf, self.clock())
 
-    def _cut(self, sent: Sent) -> None:
-        self._breaker.answered()  # it lives, though it is busy
-        if self._heard is None:
-            self._heard = self.clock()
-        if sent.began >= self._cut_at:  # all that was out at once is one episode
-            self._cut_at = self.clock()
-            self._slots.cut()
+    def _on_rate_limit(self, sent: SentRequest) -> None:
+        self._breaker.answered()  # the server is up, only busy
+        if self._last_answer is None:
+            self._last_answer = self.clock()
+        if sent.began >= self._reduced_at:  # requests in flight together are one episode
+            self._reduced_at = self.clock()
+            self._slots.reduce()
 
-    def _fail(self, sent: Sent) -> None:
+    def _on_failure(self, sent: SentRequest) -> None:
         opened = self._breaker.failed(sent.record, probe=sent.probe, allowed=self._slots.limit)
         if opened:
             self.notice(
                 "the server does not answer: asking with one request at a time until it does; "
-                f"after {self.limits.max_outage / _MINUTE:.0f} min without an answer the run ends"
+                f"after {self.limits.max_outage / MINUTE:.0f} min without an answer the run ends"
             )
 
-    def _refund(self, sent: Sent) -> None:
-        """Replace what was reserved by what was used."""
-        self.budget.settle(sent.size.worst_cost, sent.cost)
-        if sent.tokens is not None:
-            for buckets in (self._own, self._server):
-                if "tokens" in buckets:
-                    buckets["tokens"].take(sent.tokens - sent.size.tokens)
-
-    async def _nap(self, seconds: float) -> None:
-        """Wait so long, or until something has changed."""
+    async def _wait_for_change(self, seconds: float) -> None:
+        """Wait for the given time, or until the end of a request or of the run."""
         self._changed.clear()
-        try:
+        with suppress(TimeoutError):
             await asyncio.wait_for(self._changed.wait(), None if seconds == math.inf else seconds)
-        except TimeoutError:
-            return
 
-    def _wake(self) -> None:
-        self._changed.set()
+    def _notice_server_wait(self, seconds: float) -> None:
+        """Report a long wait that the server asks for, once.
+
+        Raises:
+            RunPaused: the wait is longer than the run may wait.
+        """
+        longest = self.limits.longest_wait
+        if longest is not None and seconds > longest:
+            raise RunPaused(
+                f"the server asks to wait {seconds:.0f} s, until {_local_time(seconds)}, and the "
+                f"run may wait {longest:g} s; run it again then, what was labelled is stored",
+                reason="rate_limit",
+            )
+        until = self.clock() + seconds
+        if seconds >= _MIN_NOTICE and until > self._noticed_until + 1:
+            self._noticed_until = until
+            self.notice(
+                f"the server asks to wait {seconds:.0f} s: going on at {_local_time(seconds)}; "
+                "leaving now and running it again then loses nothing"
+            )
+
+    def _notice_own_limits(self, seconds: float) -> None:
+        """Report once per run that the user's own limits slow it down."""
+        if seconds >= _MIN_NOTICE and not self._noticed_own_limits:
+            self._noticed_own_limits = True
+            self.notice(
+                "the requests or tokens a minute that this run is limited to hold it back: the "
+                f"next request goes in {seconds:.0f} s, at {_local_time(seconds)}"
+            )
 
 
-def _moment(seconds: float) -> str:
-    """When it is so many seconds later, for people."""
+def _local_time(seconds: float) -> str:
+    """Return the local date and time after a wait."""
     return f"{datetime.now().astimezone() + timedelta(seconds=seconds):%Y-%m-%d %H:%M:%S}"
 
 
-def _matched(buckets: dict[str, Bucket], size: Size) -> list[tuple[Bucket, float]]:
-    """Each bucket with what a request takes of it."""
+def _longest_wait(buckets: dict[str, Bucket], size: Size) -> float:
+    """Return the seconds until every bucket holds what a request takes."""
+    return max((bucket.wait(amount) for bucket, amount in _amounts(buckets, size)), default=0.0)
+
+
+def _amounts(buckets: dict[str, Bucket], size: Size) -> list[tuple[Bucket, float]]:
+    """Pair each bucket with the units that a request takes from it."""
     amounts = {"requests": 1.0, "tokens": float(size.tokens)}
     return [(bucket, amounts[name]) for name, bucket in buckets.items()]
 
 
-def own_buckets(limits: Limits, clock: Callable[[], float]) -> dict[str, Bucket]:
-    """The user's limits: a second's worth at once, a minute's worth of tokens in one request."""
-    buckets: dict[str, Bucket] = {}
-    if limits.requests_per_minute:
-        rate = limits.requests_per_minute / _MINUTE
-        buckets["requests"] = Bucket(rate, max(1.0, rate), clock)
-    if limits.tokens_per_minute:
-        rate = limits.tokens_per_minute / _MINUTE
-        buckets["tokens"] = Bucket(rate, rate * _MINUTE, clock)
-    return buckets
-
-
 TRAFFIC: ContextVar[Traffic | None] = ContextVar("traffic", default=None)
-"""The traffic of the run that the current task belongs to."""
+"""Traffic control of the run that the current task belongs to."""
 
 
 def current() -> Traffic:
-    """The traffic of the run, or one without limits for a judge that is used by itself."""
+    """Return the run's traffic control, or one without limits for a judge used by itself."""
     return TRAFFIC.get() or Traffic()
-
-
-__all__ = [
-    "TRAFFIC",
-    "BudgetSpent",
-    "Limits",
-    "Quota",
-    "Sent",
-    "Size",
-    "Stopped",
-    "Traffic",
-    "current",
-    "own_buckets",
-]
