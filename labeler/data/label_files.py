@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from labeler.data.lines import STDIO, Line, is_remote, parse_object, read_lines, replacing
 from labeler.errors import BadRow, UsageError
-from labeler.labels.record import AnyOutcome, LabelFailure, outcome_adapter
+from labeler.labels.record import AnyOutcome, LabelFailure, parse_outcome
 from labeler.sentences.characters import plain_json
 
 T = TypeVar("T", bound=AnyOutcome)
@@ -117,7 +117,7 @@ def outcome_of(line: Line) -> AnyOutcome:
         UsageError: the line holds neither, or a record that was damaged or edited.
     """
     try:
-        outcome = outcome_adapter().validate_json(line.content)
+        outcome = parse_outcome(line.content)
         if _CONSTANT.search(line.content):
             parse_object(line)
     except BadRow as error:

@@ -161,11 +161,12 @@ class RowsOptions:
 def _read(source: "RowSource") -> "list[Any] | Table":
     """Return the rows of an object from Python: its table, or the list of its items."""
     from labeler.data.formats.tables import table_of  # noqa: PLC0415 - loads pydantic
+    from labeler.sentences.example import Example  # noqa: PLC0415 - the same
 
     table, value = table_of(source), cast("object", source)
     if table is not None:
         return table
-    if isinstance(value, Mapping) or not isinstance(value, Iterable):
+    if isinstance(value, Mapping | Example) or not isinstance(value, Iterable):
         raise UsageError(
             "rows are a file, a data frame, or a list of examples or mappings, "
             f"not {type(value).__name__}; put one row in a list"

@@ -18,7 +18,7 @@ from typing import (
     overload,
 )
 
-from pydantic import Field, FiniteFloat, TypeAdapter
+from pydantic import Field, FiniteFloat, TypeAdapter, ValidationError
 
 from labeler.catalog import Catalog
 from labeler.errors import UsageError
@@ -281,11 +281,26 @@ AnyOutcome: TypeAlias = AnyRecord | LabelFailure
 
 
 @lru_cache
-def outcome_adapter() -> TypeAdapter[AnyOutcome]:
-    """Return the adapter that reads an outcome of any kind."""
-    every: Any = Union[(*RECORDS.values(), LabelFailure)]
-    adapter: Any = TypeAdapter(Annotated[every, Field(discriminator="kind")])
+def outcome_adapter(*, every: bool = True) -> TypeAdapter[AnyOutcome]:
+    """Return the adapter that reads an outcome of any kind, or of the kinds in this module."""
+    kinds = RECORDS.values() if every else (LabelRecord, ScoreRecord, StepsRecord)
+    union: Any = Union[(*kinds, LabelFailure)]
+    adapter: Any = TypeAdapter(Annotated[union, Field(discriminator="kind")])
     return cast("TypeAdapter[AnyOutcome]", adapter)
+
+
+def parse_outcome(content: str | bytes) -> AnyOutcome:
+    """Parse an outcome of any kind; other modules' kinds are imported when one occurs.
+
+    Raises:
+        ValidationError: the content is no outcome.
+    """
+    try:
+        return outcome_adapter(every=False).validate_json(content)
+    except ValidationError as error:
+        if all(fault["type"] != "union_tag_invalid" for fault in error.errors()):
+            raise
+    return outcome_adapter().validate_json(content)
 
 
 RecordKind = Literal["label", "score", "steps", "questions"]

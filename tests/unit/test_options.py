@@ -132,4 +132,4 @@ def test_labeling_and_measuring_load_what_they_use(tmp_path: Path) -> None:
     )
     assert loaded_by(program) <= 86
     command = f"import sys; sys.argv = ['labeler', 'metrics', {str(path)!r}]"
-    assert loaded_by(f"{command}\nfrom labeler.cli import run; run()") <= 44
+    assert loaded_by(f"{command}\nfrom labeler.cli import run; run()") <= 40
