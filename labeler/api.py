@@ -221,7 +221,7 @@ def iter_similarity(
         RunPaused: a server asks to wait longer than the options allow.
         StoreError: the store cannot be read or written.
     """
-    from labeler.integrations.embeddings.cache import EmbeddingWork, Shelf
+    from labeler.integrations.embeddings.cache import EmbeddingCache, EmbeddingWork
     from labeler.integrations.embeddings.questioning import QuestionsTasks
     from labeler.integrations.embeddings.similarity import compare_rows
     from labeler.integrations.embeddings.vector_store import DiskVectors
@@ -238,7 +238,9 @@ def iter_similarity(
     notice = options.listener.on_notice if options.listener else None
     try:
         with DiskVectors(options.store, notice=notice) as vectors:
-            yield from compare_rows(opened, task, store, Shelf(embedder, vectors, work), **run)
+            yield from compare_rows(
+                opened, task, store, EmbeddingCache(embedder, vectors, work), **run
+            )
     finally:
         close()
 

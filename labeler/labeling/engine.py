@@ -1,7 +1,6 @@
-"""Runs jobs on an event loop of its own, behind plain futures.
+"""An event loop in a thread of its own, behind plain futures.
 
-The loop lives in its own thread, so that labeling works from a script, inside a running loop and
-in a notebook alike.
+Labeling therefore works in a script, inside a running loop, and in a notebook.
 """
 
 from __future__ import annotations
@@ -19,27 +18,25 @@ from labeler.judges.traffic.traffic import TRAFFIC, Stopped, Traffic
 T = TypeVar("T")
 
 _AHEAD = 4
-"""Jobs that may be unfinished for each request in flight: enough that no place idles while some
-jobs pause or wait for another run."""
+"""Unfinished jobs for each request in flight: no place idles while some jobs pause or wait."""
 
 
 def succeeded(future: Future[Any]) -> bool:
-    """Whether a job has its result."""
+    """Return whether a job has a result."""
     return future.done() and not future.cancelled() and future.exception() is None
 
 
 class Engine:
-    """An event loop on its own thread.
+    """An event loop in its own thread.
 
-    A job that raises ends the work of all: what may fail for one record alone is not raised here.
-    Jobs limit how many of them run at once by acquiring a slot of the traffic control.
+    A job that raises stops all jobs: errors of one record must not be raised here. Jobs limit their
+    concurrency themselves, by taking a slot of their traffic control.
 
     Args:
-        traffic: what the jobs share; ``labeler.judges.traffic.traffic.current()`` within a job.
-        grace: seconds that running jobs are given when the engine is stopped; what they were paid
-            for is not thrown away.
-        last: run on the loop at the very end, such as closing a client.
-        after: called when all is done, such as closing the store that jobs write to.
+        traffic: traffic control of the jobs; ``current()`` returns it within a job.
+        grace: seconds that running jobs may take when the engine stops: they are paid for.
+        last: coroutine function that runs on the loop at the very end, such as to close clients.
+        after: called when all is done, such as to close the store that jobs write to.
     """
 
     def __init__(
@@ -59,7 +56,7 @@ class Engine:
         self._failed: Future[NoReturn] = Future()
         self._thread = threading.Thread(target=self._run, name="labeler-engine", daemon=True)
         self._thread.start()
-        # A generator that nobody finished is closed when Python has stopped all threads already.
+        # Python closes an abandoned generator only after it has stopped all threads.
         atexit.register(self.stop)
 
     def submit(
@@ -82,11 +79,10 @@ class Engine:
         return future
 
     def wait(self, future: Future[T]) -> T:
-        """The result of a job.
+        """Return the result of a job.
 
         Raises:
-            Exception: that of the first job that failed, whichever it was, where this one has no
-                result yet.
+            Exception: that of the first job that failed, if this one has no result.
         """
         if not future.done():
             either: list[Future[Any]] = [future, self._failed]
@@ -96,15 +92,15 @@ class Engine:
         return future.result()
 
     def stop(self) -> None:
-        """Start nothing more, let running jobs finish, then end the thread; again is harmless.
+        """Start no more jobs, let running ones finish, then end the thread. Idempotent.
 
-        An interrupt while it waits ends the patience: running jobs are cancelled at once.
+        An interrupt while waiting cancels running jobs at once.
         """
         if self._stopped:
             return
         if threading.current_thread() is self._thread:
-            # The garbage collector may close an abandoned run from here; waiting here for the
-            # loop would be waiting for ourselves.
+            # The garbage collector may close an abandoned run in this thread, which cannot wait
+            # for itself.
             threading.Thread(target=self.stop, name="labeler-stop").start()
             return
         self._stopped = True
@@ -115,9 +111,9 @@ class Engine:
             self._call(self._drain(0))
             raise
         finally:
-            # A client that cannot be closed changes nothing about what was labelled.
+            # A client that cannot be closed does not affect the labels.
             with contextlib.suppress(Exception):
-                self._call(self._farewell())
+                self._call(self._finish())
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join()
             self._loop.close()
@@ -148,7 +144,7 @@ class Engine:
             self._fail(error)
             raise
         except BaseException as error:
-            # asyncio would let it end the loop, and every future with it.
+            # asyncio would let it end the loop and all futures.
             self._fail(RuntimeError(f"a job raised {type(error).__name__}"))
             raise asyncio.CancelledError from error
         finally:
@@ -168,7 +164,7 @@ class Engine:
             job.cancel()
         await asyncio.gather(*late, return_exceptions=True)
 
-    async def _farewell(self) -> None:
+    async def _finish(self) -> None:
         try:
             await self._last()
         finally:

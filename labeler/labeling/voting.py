@@ -1,7 +1,6 @@
-"""Several judgements of one record made one: what most of them say, sentence by sentence.
+"""Majority votes: several labels of one record become one, sentence by sentence. Pure.
 
-Pure: who voted, and how they came to their votes, is settled elsewhere. Only what labels of every
-profile have is voted on: the claims of one judgement are not those of another.
+Only the fields of the profile ``trace`` are voted on: claims of different labels cannot be matched.
 """
 
 from __future__ import annotations
@@ -15,23 +14,22 @@ from labeler.labels.record import LabelRecord, ReplyFacts, SentenceScores, label
 from labeler.labels.signature import Artifact, Signature, digest
 
 JUDGE = "majority"
-"""Kind of judge of a label that was voted on."""
+"""Kind of judge in the signature of a majority label."""
 
 
 def majority(votes: Sequence[LabelRecord], signature: Signature, voters: int) -> LabelRecord:
-    """The label that most votes agree with, decision by decision.
+    """Return the label that most votes agree on, decision by decision.
 
-    A sentence is relevant, utilized or supported where more than half of the voters say so; a
-    tie is a no. The keys that support a sentence are those that more than half of the voters who
-    call it supported name, or else those that most of them name. Explanations are those of a
-    vote on the winning side, with the count before them: of a sentence, the vote whose supporting
-    keys are nearest to those kept; else the first. The scores of the record are the shares of the
-    votes.
+    A sentence is relevant, utilized or supported if more than half of the voters say so; a tie is a
+    no. A sentence's supporting keys are those named by more than half of the voters who call it
+    supported, or else the most named ones. Each explanation is that of a vote on the winning side,
+    after the count: for a sentence, the vote whose supporting keys are nearest to the result; else
+    the first. The scores of the record are the shares of the votes.
 
     Args:
-        votes: judgements of the very same sentences, more than half of ``voters``.
-        signature: of the majority; see :func:`electorate`.
-        voters: how many were asked; who gave no label votes no.
+        votes: labels of the very same sentences, more than half of ``voters``.
+        signature: signature of the majority; see :func:`electorate`.
+        voters: number of voters; a voter without a label votes no.
 
     Raises:
         UsageError: there are too few votes, or two of them judge different sentences.
@@ -49,12 +47,12 @@ def majority(votes: Sequence[LabelRecord], signature: Signature, voters: int) ->
     overall = 2 * sum(label.overall_supported for label in labels) > voters
     closest = min(labels, key=lambda label: len(kept ^ set(label.all_relevant_sentence_keys)))
     agreeing = next((x for x in labels if x.overall_supported == overall), labels[0])
-    said = sum(label.overall_supported == overall for label in labels)
+    count = sum(label.overall_supported == overall for label in labels)
     label = GPTLabelingOutput(
         relevance_explanation=closest.relevance_explanation,
         all_relevant_sentence_keys=in_order(kept),
         overall_supported_explanation=_counted(
-            said, voters, agreeing.overall_supported_explanation
+            count, voters, agreeing.overall_supported_explanation
         ),
         overall_supported=overall,
         sentence_support_information=tuple(
@@ -88,11 +86,11 @@ def _require_votes(votes: Sequence[LabelRecord], voters: int) -> None:
 
 
 def electorate(voters: Sequence[Signature], schema: Artifact) -> Signature:
-    """The signature of a majority: who voted, the same whoever of them failed on a record.
+    """Return the signature of a majority; it does not depend on failed votes.
 
     Args:
-        voters: what each voter was asked for a record.
-        schema: of the profile ``trace``, which the label has whatever the profile of the votes.
+        voters: signatures of all voters.
+        schema: schema of the profile ``trace``, which every majority label has.
     """
     prompts = {voter.prompt for voter in voters}
     named = sorted(f"{voter.judge}/{voter.model} {digest(voter.facts())[:8]}" for voter in voters)
@@ -106,9 +104,9 @@ def electorate(voters: Sequence[Signature], schema: Artifact) -> Signature:
     )
 
 
-def _shares(said: Iterable[Iterable[str]], voters: int) -> dict[str, float]:
-    """Share of the voters that name each key; keys that nobody names are not in it."""
-    counts = Counter(key for keys in said for key in keys)
+def _shares(named: Iterable[Iterable[str]], voters: int) -> dict[str, float]:
+    """Return the share of the voters that name each key, for named keys."""
+    counts = Counter(key for keys in named for key in keys)
     return {key: counts[key] / voters for key in in_order(counts)}
 
 
@@ -136,21 +134,21 @@ def _sentence(
 
 
 def _nearest(entries: Sequence[SentenceSupport], kept: Iterable[str]) -> SentenceSupport:
-    """The first that names most of the kept keys, and fewest others.
+    """Return the first entry that names most of the kept keys and fewest others.
 
-    Its explanation is quoted: another's could speak of sentences that were not kept.
+    Another entry's explanation could mention sentences that were not kept.
     """
     wanted = frozenset(kept)
 
-    def fit(entry: SentenceSupport) -> tuple[int, int]:
+    def closeness(entry: SentenceSupport) -> tuple[int, int]:
         named = frozenset(entry.supporting_sentence_keys)
         return len(named & wanted), -len(named - wanted)
 
-    return max(entries, key=fit)
+    return max(entries, key=closeness)
 
 
 def _support(yes: Sequence[SentenceSupport]) -> tuple[str, ...]:
-    """The keys that most of those name who call a sentence supported."""
+    """Return the keys that most supporting votes name."""
     counts = Counter(key for entry in yes for key in entry.supporting_sentence_keys)
     most = min(len(yes) // 2 + 1, max(counts.values()))
     return in_order(key for key, count in counts.items() if count >= most)

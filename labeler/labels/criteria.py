@@ -1,6 +1,6 @@
-"""What a judge is asked for a score: the criterion, its scale, what it shows; and what it answers.
+"""Criteria of scores: text, scale and shown parts; and the answers of a judge.
 
-The reasoning comes before the score, so that a model reasons before it decides.
+The reasoning precedes the score, so that a model reasons before it decides.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from labeler.labels.signature import canonical_json
 from labeler.sentences.example import Frozen
 
 Part = Literal["question", "documents", "response", "reference"]
-"""A part of a row that a judge may be shown."""
+"""A part of a row."""
 Shown = Literal["question", "documents", "response", "reference", "key_facts"]
-"""What a criterion may show; ``key_facts`` is the reference answer where a row has one, else the
+"""A part that a criterion shows; ``key_facts`` is the reference answer if a row has one, else the
 documents."""
 ScoreMethod = Literal["answer", "logprobs"]
 
 PARTS: tuple[Part, ...] = ("question", "documents", "response", "reference")
-"""In the order in which they are shown."""
+"""All parts, in the order of the prompt."""
 
 
 class ScoreAnswer(Frozen):
@@ -36,7 +36,7 @@ class ScoreAnswer(Frozen):
 class FivePointAnswer(ScoreAnswer):
     """The score of one record by one criterion."""
 
-    # Published with this scale; a criterion's own takes the place of the numbers and no more.
+    # The published schema has this scale; a criterion replaces the numbers only.
     model_config = ConfigDict(title="ScoreAnswer")
 
     score: Literal[1, 2, 3, 4, 5] = Field(
@@ -53,35 +53,35 @@ class StepsAnswer(Frozen):
 
 
 NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
-"""What a criterion may be called."""
+"""Pattern of a criterion's name."""
 LONGEST_SCALE = 101
-"""Scores on a scale at most."""
+"""Most scores on a scale."""
 FARTHEST = 1000
-"""A scale lies between this and its negative."""
+"""Largest absolute value of a score."""
 
 
 class Criterion(Frozen):
     """What a score is given for."""
 
-    # A field that is not as it must be, or does not fit the others, raises pydantic's ValueError.
+    # Invalid or contradictory fields raise pydantic's ValueError.
 
     name: str
-    """Names the metric; small letters, digits and underscores."""
+    """Name of the metric: small letters, digits and underscores."""
     criteria: str
-    """What is judged, in words for the judge; may be empty where there are steps."""
+    """Text for the judge; may be empty if there are steps."""
     steps: tuple[str, ...] | None = ()
-    """How it is judged, step by step; ``None`` where the judge is to write the steps first."""
+    """Evaluation steps; ``None`` if the judge writes them first."""
     anchors: dict[int, str] = Field(default_factory=dict)
-    """What single scores mean."""
+    """Descriptions of scores."""
     shows: tuple[Shown, ...]
-    """The parts of a row that the judge sees."""
+    """Parts of a row that the judge sees."""
     low: int = 1
     high: int = 5
     threshold: int | float = 3
-    """The lowest score that passes. Not in the key: the judge does not see it."""
+    """The lowest passing score. Not in the key: the judge does not see it."""
 
     @model_validator(mode="after")
-    def _be_usable(self) -> Self:
+    def _require_consistent(self) -> Self:
         if not NAME.fullmatch(self.name):
             raise ValueError("name must be small letters, digits and _, up to 64")
         if not -FARTHEST <= self.low < self.high < min(self.low + LONGEST_SCALE, FARTHEST + 1):
@@ -102,11 +102,11 @@ class Criterion(Frozen):
 
     @property
     def scale(self) -> range:
-        """Every score that may be given."""
+        """All valid scores."""
         return range(self.low, self.high + 1)
 
     def parts(self, *, has_reference: bool) -> tuple[Part, ...]:
-        """The parts that are shown of a row, in the order in which they are shown.
+        """Return the shown parts of a row, in the order of the prompt.
 
         Args:
             has_reference: whether the row has a reference answer.
@@ -117,6 +117,6 @@ class Criterion(Frozen):
         return tuple(part for part in PARTS if part in shown)
 
     def facts(self) -> dict[str, Any]:
-        """All that can change an answer, as a JSON value."""
-        # A fact at its default is left out: one that a later version adds changes no key of today.
+        """Return all that can change an answer, as a JSON value."""
+        # Defaults are left out, so that a field added later does not change existing keys.
         return self.model_dump(mode="json", exclude_defaults=True, exclude={"threshold"})

@@ -1,7 +1,7 @@
-"""The probabilities of scores, read from the log-probabilities of an answer's tokens.
+"""Probabilities of scores, from the log-probabilities of an answer's tokens.
 
-A server tells, for each token of an answer, which others might have stood in its place and how
-likely each was. Where the score stands, these are the probabilities of the other scores.
+A server returns alternatives and their probabilities for each token of an answer. At the place of
+the score, these are the probabilities of the other scores.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class Token(NamedTuple):
     Attributes:
         text: its bytes.
         logprob: natural logarithm of its probability.
-        others: further tokens that might have stood in its place, with their log-probabilities.
+        others: alternative tokens with their log-probabilities.
     """
 
     text: bytes
@@ -28,26 +28,26 @@ class Token(NamedTuple):
 
 
 _SCORE = re.compile(rb'"score"\s*:\s*(-?\d{1,6})(?!\d)')
-"""Inside a JSON text's strings a quotation mark is escaped, so this is never part of one."""
+"""Quotation marks inside JSON strings are escaped, so this never matches within one."""
 _DIGITS = re.compile(rb"-?\d*")
 _TWO_DIGITS = 2
 
 
 def distribution_of(tokens: Sequence[Token], score: int, scale: range) -> dict[int, float] | None:
-    """How likely each score was, as far as the tokens tell.
+    """Return the probability of each score, as far as the tokens show it.
 
-    A score of two digits may be one token or two. Where a token that was not chosen is a score by
-    itself and the beginning of another (``1`` and ``10``), and the vocabulary keeps digits apart,
-    nobody knows which of them it would have become: its probability is left out.
+    A score of two digits may be one token or two. If an alternative token is both a score and the
+    beginning of another (``1`` and ``10``), and the vocabulary has single digits, the score is
+    ambiguous and its probability is left out.
 
     Args:
-        tokens: of the whole answer, in order.
-        score: the score that was read from it.
-        scale: the scores that count.
+        tokens: tokens of the whole answer, in order.
+        score: score of the answer.
+        scale: valid scores.
 
     Returns:
-        Probabilities by score, which need not add up to 1; ``None`` where the tokens do not hold
-        this score, once.
+        Probabilities by score, which need not add up to 1; ``None`` unless the tokens contain this
+        score exactly once.
     """
     text = b"".join(token.text for token in tokens)
     found = list(_SCORE.finditer(text))
@@ -65,14 +65,14 @@ def expected_score(distribution: Mapping[int, float]) -> Fraction:
     """The probability-weighted score: Σ p·s over Σ p, exact for the given probabilities.
 
     Args:
-        distribution: probabilities by score, of which one at least is above 0.
+        distribution: probabilities by score, at least one above 0.
     """
     mass = sum(map(Fraction, distribution.values()))
     return sum((Fraction(p) * score for score, p in distribution.items()), Fraction(0)) / mass
 
 
 class _Place(NamedTuple):
-    """What might stand at one place of the score: the token that does, then the others."""
+    """One place of the score: its token and the alternatives."""
 
     chosen: bytes
     probability: float
@@ -80,7 +80,7 @@ class _Place(NamedTuple):
 
 
 def _from(tokens: Sequence[Token], start: int) -> Iterator[_Place]:
-    """The places from an offset on; what tokens hold before it is cut off."""
+    """Yield the places from an offset on, without the text before it."""
     offset = 0
     for token in tokens:
         lead = token.text[: max(0, start - offset)]
@@ -91,14 +91,14 @@ def _from(tokens: Sequence[Token], start: int) -> Iterator[_Place]:
 
 
 def _without(lead: bytes, text: bytes) -> bytes:
-    """A token without what stands before the score; white space may be there or not."""
+    """Remove the text before the score from a token; white space is optional."""
     if lead and text.startswith(lead):
         return text[len(lead) :]
     return text if lead.strip() else text.lstrip()
 
 
 def _walk(places: list[_Place], scale: range) -> Iterator[tuple[int, float]]:
-    """Every score that the answer might have had, with its probability."""
+    """Yield every possible score with its probability."""
     before, reached = b"", 1.0
     for place in places:
         texts = [place.chosen, *(text for text, _ in place.others)]
@@ -123,12 +123,12 @@ def _digits(text: bytes) -> bytes:
 
 
 def _ends(text: bytes) -> bool:
-    """Whether a number ends within a token."""
+    """Return whether a number ends within a token."""
     return len(_digits(text)) < len(text)
 
 
 def _value(before: bytes, text: bytes) -> int | None:
-    """The number that a token ends or goes on with."""
+    """Return the number that a token completes or continues."""
     try:
         return int(before + _digits(text))
     except ValueError:
@@ -136,7 +136,7 @@ def _value(before: bytes, text: bytes) -> int | None:
 
 
 def _grows(number: bytes, scale: range) -> bool:
-    """Whether a score on the scale begins with this and goes on."""
+    """Return whether a longer score on the scale begins with this."""
     return any(
         len(one) > len(number) and one.startswith(number)
         for one in (str(score).encode() for score in scale)

@@ -1,8 +1,8 @@
-"""Profiles: how much is asked about a record in the one call.
+"""Profiles: the fields that a judge returns about a record in one call.
 
-Each profile's label holds all of the one before it, so that one label serves the metrics of every
-lower profile. What is asked can change how the judge decides the shared part: ``labeler agree``
-tells how far two profiles agree on the same rows.
+Each profile's label contains all fields of the one before it, so one label serves the metrics of
+every lower profile. A larger request can change the judge's decisions on the shared fields:
+``labeler agree`` measures the agreement of two profiles on the same rows.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from labeler.catalog import Catalog
 from labeler.labels.answers import ClaimsLabelingOutput, GPTLabelingOutput, ReferenceLabelingOutput
 
 AUTO = "auto"
-"""Stands for ``reference`` where a row has a reference answer, and for ``claims`` elsewhere."""
+"""``reference`` for rows with a reference answer, ``claims`` for others."""
 DEFAULT_PROFILE = "trace"
 
 
@@ -23,10 +23,10 @@ class Profile:
 
     Attributes:
         name: such as ``claims``.
-        output: the class of its labels.
+        output: class of its labels.
         schema: name of its published schema.
-        prompt: name of the prompt that asks for it, where none is chosen.
-        shows_reference: whether the judge is shown the reference answer.
+        prompt: name of its default prompt.
+        shows_reference: whether the judge sees the reference answer.
     """
 
     name: str
@@ -37,7 +37,7 @@ class Profile:
 
     @property
     def family(self) -> str:
-        """What the names of its schemas have in common, whatever their version."""
+        """Name of its schemas without the version."""
         return self.schema.partition("/")[0]
 
 
@@ -59,10 +59,10 @@ _BY_FAMILY = {profile.family: profile for profile in PROFILES.values()}
 
 
 def profile_of(schema: str) -> Profile:
-    """The profile that a published schema belongs to, such as ``label-claims/v1``.
+    """Return the profile of a published schema, such as ``label-claims/v1``.
 
     Raises:
-        UnknownName: the schema is of no profile.
+        UnknownName: no profile has such a schema.
     """
     family = schema.partition("/")[0]
     return _BY_FAMILY.get(family) or PROFILES[family]

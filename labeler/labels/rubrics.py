@@ -1,7 +1,7 @@
-"""The criteria that ship with the package: one score from 1 to 5 each, with its anchors.
+"""Built-in criteria: a score from 1 to 5 each, with anchors.
 
-What the scores mean is that of the rubric metrics of the evaluation tool omk: what each of the five
-stands for, a pass from 3 on, and that length earns nothing.
+The meaning of the scores follows the rubric metrics of the evaluation tool omk: the five anchors, a
+pass from 3 on, and no reward for length.
 """
 
 from __future__ import annotations

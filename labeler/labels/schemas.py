@@ -1,4 +1,4 @@
-"""The JSON schemas of judge answers, loaded by name and version."""
+"""JSON schemas of judge answers, loaded by name and version."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ DEFAULT_SCHEMA = "label-trace/v1"
 
 @dataclass(frozen=True)
 class ResponseSchema:
-    """The shape that an answer must have, as it is published."""
+    """A published JSON schema of an answer."""
 
     name: str
     text: str
 
     @cached_property
     def json_schema(self) -> Mapping[str, Any]:
-        """The schema itself."""
+        """The parsed schema."""
         schema: dict[str, Any] = json.loads(self.text)
         return schema
 
     @cached_property
     def artifact(self) -> Artifact:
-        """Name and digest, as they enter a label's key; the order of fields is part of both."""
+        """Name and digest, as in a label's key; the order of fields is part of the digest."""
         return Artifact(name=self.name, digest=digest(self.text))
 
 

@@ -22,8 +22,8 @@ from labeler.labeling.canaries import (
     RESPONSE_FACTS,
     RESPONSE_ORDER,
     Canaries,
-    Dice,
-    Verdict,
+    CanaryVerdict,
+    SeededChoices,
     plant,
     planted_in,
     verdict_on,
@@ -150,7 +150,7 @@ def test_a_twin_has_a_key_and_a_signature_of_its_own() -> None:
 def test_documents_without_sentences_can_be_planted_in() -> None:
     """A blank document keeps its index."""
     example = keyed_example(documents=[[], ["Fact."], []])
-    places = {planted_keys(plant(example, Dice(0, str(n))))[0] for n in range(60)}
+    places = {planted_keys(plant(example, SeededChoices(0, str(n))))[0] for n in range(60)}
     assert places == {"0a", "1a", "1b", "2a"}
 
 
@@ -436,4 +436,4 @@ def test_a_verdict_says_which_kind_it_is() -> None:
     store = labeler.MemoryStore()
     run(CountingJudge(obedient), Canaries(1), store)
     found = {verdict_on(record) for record in stored_twins(store)}
-    assert found == {Verdict(True, True, True), Verdict(False, False, False)}  # noqa: FBT003 - a tuple's fields
+    assert found == {CanaryVerdict(True, True, True), CanaryVerdict(False, False, False)}  # noqa: FBT003 - a tuple's fields

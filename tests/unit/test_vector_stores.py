@@ -22,7 +22,7 @@ from labeler.errors import (
     UnstorableRecord,
     UsageError,
 )
-from labeler.integrations.embeddings.cache import Found, Shelf
+from labeler.integrations.embeddings.cache import EmbeddingCache, Found
 from labeler.integrations.embeddings.embedder import Embedded
 from labeler.integrations.embeddings.lexical import LexicalEmbedder
 from labeler.integrations.embeddings.prices import FREE
@@ -248,7 +248,7 @@ class CountingEmbedder:
         """Nothing to release."""
 
 
-def fetch(shelf: Shelf, *texts: str) -> Found:
+def fetch(shelf: EmbeddingCache, *texts: str) -> Found:
     """Vectors of texts by a run of its own."""
     return asyncio.run(shelf.vectors(texts))
 
@@ -256,8 +256,8 @@ def fetch(shelf: Shelf, *texts: str) -> Found:
 def test_a_text_is_embedded_once(store: VectorStore) -> None:
     """In a call and over calls; what is new is asked for together."""
     embedder = CountingEmbedder()
-    first = fetch(Shelf(embedder, store), "one", "two", "one")
-    shelf = Shelf(embedder, store)
+    first = fetch(EmbeddingCache(embedder, store), "one", "two", "one")
+    shelf = EmbeddingCache(embedder, store)
     second = fetch(shelf, "two", "three", "one")
     assert embedder.given == [["one", "two"], ["three"]]
     assert second["one"] == first["one"]
@@ -267,8 +267,8 @@ def test_a_text_is_embedded_once(store: VectorStore) -> None:
 def test_vectors_of_another_model_are_others(store: VectorStore) -> None:
     """Nothing that one made answers for the other."""
     one, other = CountingEmbedder("t"), CountingEmbedder("u")
-    fetch(Shelf(one, store), "text")
-    fetch(Shelf(other, store), "text")
+    fetch(EmbeddingCache(one, store), "text")
+    fetch(EmbeddingCache(other, store), "text")
     assert other.given == [["text"]]
     made = [store.get(vector_key("text", each.spec)) for each in (one, other)]
     assert [stored.embedder.model for stored in made if stored] == ["t", "u"]
@@ -277,7 +277,7 @@ def test_vectors_of_another_model_are_others(store: VectorStore) -> None:
 def test_a_text_without_a_vector_is_not_stored(store: VectorStore) -> None:
     """It says why, the others are kept, and it is asked for again another time."""
     embedder = CountingEmbedder()
-    shelf = Shelf(embedder, store)
+    shelf = EmbeddingCache(embedder, store)
     found = fetch(shelf, "bad text", "good text")
     assert isinstance(found["bad text"], JudgeError)
     assert isinstance(found["good text"], tuple)
@@ -292,7 +292,7 @@ def test_two_jobs_that_want_the_same_text_make_it_once(store: VectorStore) -> No
     async def both() -> tuple[list[list[str]], list[Found]]:
         gate = asyncio.Event()
         embedder = CountingEmbedder(gate=gate)
-        shelf = Shelf(embedder, store)
+        shelf = EmbeddingCache(embedder, store)
         first = asyncio.create_task(shelf.vectors(["one", "two"]))
         await asyncio.sleep(0)
         second = asyncio.create_task(shelf.vectors(["two", "three"]))
@@ -315,8 +315,8 @@ def test_a_failed_job_lets_go_of_its_texts(store: VectorStore) -> None:
             yield Embedded((), ())
 
     with pytest.raises(FatalJudgeError):
-        fetch(Shelf(Fatal(), store), "one")
-    assert isinstance(fetch(Shelf(CountingEmbedder(), store), "one")["one"], tuple)
+        fetch(EmbeddingCache(Fatal(), store), "one")
+    assert isinstance(fetch(EmbeddingCache(CountingEmbedder(), store), "one")["one"], tuple)
 
 
 def raises() -> Embedded:
@@ -349,7 +349,7 @@ def test_an_embedders_bug_costs_its_texts_and_not_the_run(
             del texts
             yield answer()
 
-    fault = fetch(Shelf(Broken(), store), "one")["one"]
+    fault = fetch(EmbeddingCache(Broken(), store), "one")["one"]
     assert isinstance(fault, JudgeError)
     assert fault.reason == "embedder_error"
     assert "SENTINEL" not in str(fault)
@@ -390,7 +390,7 @@ NINE = ReplyFacts(attempts=1, usage=Usage(prompt_tokens=9), served_model="t-1")
 def test_one_bad_vector_spoils_no_other(store: VectorStore) -> None:
     """The text says why; the others are kept, and what all of them took is counted."""
     vectors = ((1.0, 0.0), (float("nan"), 1.0), (0.0, 1.0))
-    shelf = Shelf(Portions([Embedded(("a", "b", "c"), vectors, NINE)]), store)
+    shelf = EmbeddingCache(Portions([Embedded(("a", "b", "c"), vectors, NINE)]), store)
     found = fetch(shelf, "a", "b", "c")
     assert (found["a"], found["c"]) == (vectors[0], vectors[2])
     fault = found["b"]
@@ -406,7 +406,7 @@ def test_vectors_are_durable_before_the_next_request(store: VectorStore) -> None
     given = [Embedded((text,), ((1.0,),), NINE) for text in ("one", "two")]
     keys = [vector_key(text, SPEC) for text in ("one", "two")]
     embedder = Portions(given, told=lambda: kept.extend(store.get(key) is not None for key in keys))
-    fetch(Shelf(embedder, store), "one", "two")
+    fetch(EmbeddingCache(embedder, store), "one", "two")
     assert kept == [True, False, True, True]
 
 
@@ -421,18 +421,20 @@ def test_what_came_before_a_run_ended_is_not_bought_again(
     store: VectorStore, end: Exception
 ) -> None:
     """Its vectors are stored and what it took is counted; the next run asks for the rest."""
-    shelf = Shelf(Portions([Embedded(("one",), ((1.0,),), NINE)], end), store)
+    shelf = EmbeddingCache(Portions([Embedded(("one",), ((1.0,),), NINE)], end), store)
     with pytest.raises(type(end)):
         fetch(shelf, "one", "two")
     assert (shelf.work.embedded, shelf.work.requests, shelf.work.tokens) == (1, 1, 9)
     later = CountingEmbedder()
-    assert fetch(Shelf(later, store), "one", "two")["one"] == (1.0,)
+    assert fetch(EmbeddingCache(later, store), "one", "two")["one"] == (1.0,)
     assert later.given == [["two"]]
 
 
 def test_a_bug_after_some_vectors_costs_only_the_texts_that_are_left(store: VectorStore) -> None:
     """What was given before it is kept."""
-    shelf = Shelf(Portions([Embedded(("one",), ((1.0,),), NINE)], KeyError("sk-SENTINEL")), store)
+    shelf = EmbeddingCache(
+        Portions([Embedded(("one",), ((1.0,),), NINE)], KeyError("sk-SENTINEL")), store
+    )
     found = fetch(shelf, "one", "two")
     assert found["one"] == (1.0,)
     fault = found["two"]
@@ -443,7 +445,7 @@ def test_a_bug_after_some_vectors_costs_only_the_texts_that_are_left(store: Vect
 
 def test_a_portion_of_unclear_order_is_counted_and_not_taken(store: VectorStore) -> None:
     """Two vectors for three texts: nobody knows whose they are."""
-    shelf = Shelf(Portions([Embedded(("a", "b", "c"), ((1.0,), (2.0,)), NINE)]), store)
+    shelf = EmbeddingCache(Portions([Embedded(("a", "b", "c"), ((1.0,), (2.0,)), NINE)]), store)
     found = fetch(shelf, "a", "b", "c")
     assert [getattr(each, "reason", None) for each in found.values()] == ["embedder_error"] * 3
     assert (shelf.work.failed, shelf.work.embedded, shelf.work.tokens) == (3, 0, 9)

@@ -1,4 +1,4 @@
-"""Vectors of texts: from the store where it has them, and made and stored once where not."""
+"""The embedding cache: each text is embedded once and its vector is stored."""
 
 from __future__ import annotations
 
@@ -18,32 +18,32 @@ from labeler.judges.traffic.traffic import Stopped, current
 from labeler.labels.record import ReplyFacts
 from labeler.store.protocol import Lease
 
-_FIRST_LOOK, _RARE_LOOK = 0.02, 1.0
-"""Seconds between looks at whether someone else has let go of a text."""
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 1.0
+"""Seconds between two attempts to lease a text that another run holds."""
 
 Found = dict[str, Vector | JudgeError]
-"""By text; in a vector's place why there is none."""
+"""Vectors by text; an error if a text has none."""
 
 
 @dataclass
 class EmbeddingWork:
-    """What embedding took in a run; filled while it goes on."""
+    """Counts and cost of embedding in a run, updated while it runs."""
 
     stored: int = 0
-    """Texts whose vectors the store had, counted once for each time that some were asked for."""
+    """Texts found in the store, counted once for each batch."""
     embedded: int = 0
-    """Texts whose vectors were made."""
+    """Texts embedded in this run."""
     failed: int = 0
     requests: int = 0
     tokens: int = 0
-    """Charged, as far as the server says."""
+    """Charged tokens, if the server reports them."""
     models: set[str] = field(default_factory=set)
-    """That answered, as their server names them."""
+    """Models that answered, as their server names them."""
     spent: Budget = field(default_factory=Budget)
-    """What the requests cost, where a price is known."""
+    """Cost of the requests, if the price is known."""
 
     def add(self, facts: ReplyFacts) -> None:
-        """Count what one call of an embedder took."""
+        """Add the facts of one request."""
         self.requests += facts.attempts
         self.tokens += facts.usage.prompt_tokens if facts.usage else 0
         if facts.served_model:
@@ -51,7 +51,7 @@ class EmbeddingWork:
 
 
 @dataclass
-class Shelf:
+class EmbeddingCache:
     """Finds or makes vectors for the jobs of one run, all on one event loop."""
 
     embedder: Embedder
@@ -59,7 +59,7 @@ class Shelf:
     work: EmbeddingWork = field(default_factory=EmbeddingWork)
 
     async def vectors(self, texts: Iterable[str]) -> Found:
-        """The vector of each text, or why there is none; equal texts are one.
+        """Return the vector or the error of each text.
 
         Raises:
             FatalJudgeError: no text can be embedded.
@@ -67,24 +67,23 @@ class Shelf:
             Stopped: the run is being stopped.
         """
         found: Found = {}
-        spec, pause = self.embedder.spec, _FIRST_LOOK
+        spec, pause = self.embedder.spec, _FIRST_PAUSE
         wanted = {vector_key(text, spec): text for text in texts}
         while wanted:
-            self._look(wanted, found)
-            # What others are making is waited for with nothing in hand, so that no two wait for
-            # one another.
+            self._take_stored(wanted, found)
+            # Leases are released before waiting for other runs: two runs never wait for each other.
             async with self._leased(wanted) as (mine, saving):
-                self._look(mine, found)
+                self._take_stored(mine, found)
                 if mine:
                     await self._make(mine, found, saving)
             wanted = {key: text for key, text in wanted.items() if text not in found}
             if wanted:
                 await current().unless_stopped(asyncio.sleep(pause))
-                pause = min(_RARE_LOOK, pause * 1.5)
+                pause = min(_LONGEST_PAUSE, pause * 1.5)
         return found
 
-    def _look(self, wanted: dict[str, str], found: Found) -> None:
-        """Move what the store has from what is wanted to what is found."""
+    def _take_stored(self, wanted: dict[str, str], found: Found) -> None:
+        """Move stored vectors from ``wanted`` to ``found``."""
         for key, text in list(wanted.items()):
             stored = self.store.get(key)
             if stored is not None:
@@ -96,7 +95,7 @@ class Shelf:
     async def _leased(
         self, wanted: Mapping[str, str]
     ) -> AsyncIterator[tuple[dict[str, str], dict[str, Future[bool]]]]:
-        """Hold what nobody else holds until it is saved, also if this is cancelled."""
+        """Lease the free keys until their vectors are saved, even if cancelled."""
         leases: dict[str, Lease] = {}
         saving: dict[str, Future[bool]] = {}
         try:
@@ -108,42 +107,42 @@ class Shelf:
         finally:
             for key, lease in leases.items():
                 if key in saving:
-                    saving[key].add_done_callback(partial(_let_go, lease))
+                    saving[key].add_done_callback(partial(_release, lease))
                 else:
                     lease.release()
 
     async def _make(
         self, wanted: Mapping[str, str], found: Found, saving: dict[str, Future[bool]]
     ) -> None:
-        """Have vectors made; none is paid for before the last are durable, or the run stopped."""
+        """Embed texts; each request waits until the vectors of the one before are durable."""
         traffic = current()
         keys = {text: key for key, text in wanted.items()}
-        async with traffic.slot(), aclosing(self._portions(list(keys))) as portions:
-            async for portion in portions:
-                self.work.add(portion.facts)
+        async with traffic.slot(), aclosing(self._results(list(keys))) as results:
+            async for result in results:
+                self.work.add(result.facts)
                 begun = len(saving)
-                for text, vector in zip(portion.texts, portion.vectors, strict=True):
+                for text, vector in zip(result.texts, result.vectors, strict=True):
                     found[text] = vector
                     if isinstance(vector, JudgeError):
                         self.work.failed += 1
                         continue
                     self.work.embedded += 1
-                    saving[keys[text]] = self._put(text, vector, portion.facts)
+                    saving[keys[text]] = self._put(text, vector, result.facts)
                 for saved in list(saving.values())[begun:]:
                     await traffic.unless_stopped(asyncio.wrap_future(saved))
 
     def _put(self, text: str, vector: Vector, facts: ReplyFacts) -> Future[bool]:
-        """Begin to save a vector."""
+        """Start saving a vector."""
         served = facts.served_model
         return self.store.put(stored_vector(text, self.embedder.spec, vector, served_model=served))
 
-    async def _portions(self, texts: Sequence[str]) -> AsyncGenerator[Embedded, None]:
-        """What the embedder gives; a bug of it costs the texts that are left, not the run."""
+    async def _results(self, texts: Sequence[str]) -> AsyncGenerator[Embedded, None]:
+        """Yield the embedder's results; a bug of it costs the remaining texts, not the run."""
         left, bug = dict.fromkeys(texts), "gave no vector"
         try:
             async with aclosing(self.embedder.embed(texts)) as given:
-                async for portion in given:
-                    checked = self._checked(portion, left)
+                async for result in given:
+                    checked = self._checked(result, left)
                     for text in checked.texts:
                         del left[text]
                     yield checked
@@ -155,15 +154,15 @@ class Shelf:
             yield Embedded(tuple(left), (self._fault(bug),) * len(left), ReplyFacts(attempts=0))
 
     def _checked(self, given: Embedded, left: Container[str]) -> Embedded:
-        """A portion as it can be stored: one bad vector spoils no other.
+        """Check one result; a bad vector becomes an error and spoils no other.
 
-        Where it is not clear which vector is whose, none is taken; what they took is counted.
+        If vectors and texts do not match, all of them are dropped and their cost is counted.
 
         Raises:
-            TypeError: it is none.
+            TypeError: the embedder yielded another class.
         """
         if not isinstance(given, Embedded) or not isinstance(given.facts, ReplyFacts):
-            raise TypeError("an embedder gives portions")
+            raise TypeError("an embedder gives results")
         distinct = len(set(given.texts)) == len(given.texts) == len(given.vectors)
         if not distinct or not all(text in left for text in given.texts):
             return Embedded((), (), given.facts)
@@ -184,5 +183,5 @@ class Shelf:
         )
 
 
-def _let_go(lease: Lease, _saved: Future[bool]) -> None:
+def _release(lease: Lease, _saved: Future[bool]) -> None:
     lease.release()

@@ -1,7 +1,7 @@
-"""The seam to embedders: what one is, what it is given and what it gives back.
+"""Embedders: their interface and the catalog of built-in ones.
 
-An embedder turns texts into vectors whose directions are the more alike, the more alike the texts
-mean. Vectors of two embedders cannot be compared: each is kept under its embedder's name.
+An embedder maps texts to vectors; similar meanings have similar directions. Vectors of two
+embedders cannot be compared: each is stored under its embedder's name.
 """
 
 from __future__ import annotations
@@ -19,37 +19,37 @@ from labeler.labels.record import ReplyFacts
 
 @dataclass(frozen=True)
 class Embedded:
-    """What came back for some of the texts that were given, such as those of one request."""
+    """Vectors of some of the given texts, such as those of one request."""
 
     texts: tuple[str, ...]
-    """Which ones."""
+    """The texts."""
     vectors: tuple[Vector | JudgeError, ...]
-    """One for each, in order; in its place why there is none, where others may have one."""
+    """One for each text, in order; an error if only that text failed."""
     facts: ReplyFacts = field(default_factory=ReplyFacts)
-    """What it took since the last portion: its attempts are the requests that were sent."""
+    """Usage since the last result; ``attempts`` counts the requests."""
 
 
 class Embedder(Protocol):
-    """Anything that embeds: implement ``spec`` and ``embed``; ``aclose`` frees what it holds."""
+    """Anything that embeds: implement ``spec``, ``price``, ``embed`` and ``aclose``."""
 
     @property
     def spec(self) -> EmbedderSpec:
-        """What identifies the embedder."""
+        """Identity of the embedder."""
         ...
 
     @property
     def price(self) -> Price | None:
-        """What its tokens cost; ``None`` where nobody knows."""
+        """Price of its tokens; ``None`` if unknown."""
         ...
 
     def embed(self, texts: Sequence[str]) -> AsyncGenerator[Embedded, None]:
-        """Make the vectors of texts, and give those of each request as soon as they are there.
+        """Embed texts and yield the vectors of each request at once.
 
-        Write it with ``async def`` and ``yield``. Whoever asks for the next portion has saved the
-        last: what was paid for is kept, also where a later request ends the run.
+        Write it with ``async def`` and ``yield``. The caller saves each result before it asks for
+        the next one, so paid vectors are kept if a later request ends the run.
 
         Yields:
-            Portions that together hold every text once, in any order.
+            Results that together hold every text once, in any order.
 
         Raises:
             FatalJudgeError: no text can be embedded; the run stops.

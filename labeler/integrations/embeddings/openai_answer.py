@@ -1,4 +1,4 @@
-"""Reads the answer to an embeddings request, of which any part may be missing or strange."""
+"""Parses the response to an embeddings request, any part of which may be missing or wrong."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ _LONGEST_NAME = 200
 
 
 def vectors_of(answer: object, count: int, dimensions: int | None) -> tuple[Vector, ...]:
-    """The vectors of an answer, in the order of the texts.
+    """Return the vectors of a response in the order of the texts.
 
     Args:
-        answer: what the library made of the server's bytes.
-        count: how many texts were sent.
-        dimensions: how many numbers were asked for, if that was said.
+        answer: parsed response.
+        count: number of texts sent.
+        dimensions: requested size of the vectors, if any.
 
     Raises:
-        ValueError: it has not one vector for each text, all of one size.
+        ValueError: there is not one vector for each text, or their sizes differ.
     """
     found: dict[int, Vector] = {}
     for item in _items(answer):
@@ -43,7 +43,7 @@ def _items(answer: object) -> list[object]:
 
 
 def _vector(value: object) -> Vector:
-    """One vector; servers that do not know base64 send a list of numbers all the same."""
+    """Parse one vector; some servers send a list of numbers instead of base64."""
     if isinstance(value, str):
         return decoded(value)
     if isinstance(value, list):
@@ -52,7 +52,7 @@ def _vector(value: object) -> Vector:
 
 
 def tokens_of(answer: object) -> int | None:
-    """The tokens charged, where the server says."""
+    """Return the charged tokens, if the server reports them."""
     usage: object = getattr(answer, "usage", None)
     count = getattr(usage, "prompt_tokens", None)
     if isinstance(count, bool) or not isinstance(count, int):
@@ -61,12 +61,12 @@ def tokens_of(answer: object) -> int | None:
 
 
 def usage_of(answer: object) -> Usage | None:
-    """The same, as it is stored."""
+    """Return the charged tokens as usage."""
     tokens = tokens_of(answer)
     return None if tokens is None else Usage(prompt_tokens=tokens)
 
 
 def served_model_of(answer: object) -> str | None:
-    """The model that answered, as text that can be stored."""
+    """Return the name of the served model as storable text."""
     name = text_of(getattr(answer, "model", None))
     return name.encode("utf-8", "replace").decode()[:_LONGEST_NAME] or None

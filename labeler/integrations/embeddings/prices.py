@@ -1,6 +1,6 @@
-"""What embedding costs: US dollars for the tokens of the texts, and nothing for an answer.
+"""Prices of embeddings: US dollars for the tokens of the texts.
 
-The table is that of the package genai-prices, as for judges; it lies inside the package.
+The table is part of the package genai-prices, as for judges.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ _INPUT = "input_mtok"
 
 
 def embedding_price(model: str, base_url: str | None = None) -> Price | None:
-    """The price of an embedding model in the table, or ``None`` where it has none.
+    """Return the price of an embedding model, or ``None`` if the table has none.
 
     Args:
-        model: the model that is asked.
-        base_url: the server that is asked; ``None`` for OpenAI. A server that the table does not
-            know has no price, whatever its models are called.
+        model: model name.
+        base_url: address of the server; ``None`` for OpenAI. Models of unknown servers have no
+            price, whatever their names.
     """
     import genai_prices  # noqa: PLC0415 - its table takes a fifth of a second to load
 
@@ -39,14 +39,14 @@ def embedding_price(model: str, base_url: str | None = None) -> Price | None:
 
 
 def flat_price(dollars: Decimal, source: str) -> Price:
-    """A price for each million tokens of text.
+    """Return a price for a million tokens of text.
 
     Args:
         dollars: US dollars.
-        source: where that comes from, for people.
+        source: origin of the price, for people.
     """
     return Price((Rates(dollars, Decimal(0), dollars, dollars),), source)
 
 
 FREE = flat_price(Decimal(0), "made on this machine")
-"""What an embedder costs that asks nobody."""
+"""Price of local embedders."""

@@ -16,7 +16,7 @@ from tempfile import SpooledTemporaryFile
 from labeler.data.label_files import to_line
 from labeler.data.rows import Rows
 from labeler.errors import JudgeError, UsageError
-from labeler.integrations.embeddings.cache import Found, Shelf
+from labeler.integrations.embeddings.cache import EmbeddingCache, Found
 from labeler.integrations.embeddings.questioning import QuestionsTasks
 from labeler.integrations.embeddings.records import QuestionsOutcome, QuestionsRecord, Similarity
 from labeler.integrations.embeddings.vectors import Vector, cosine
@@ -41,7 +41,7 @@ def compare_rows(
     rows: Rows,
     factory: QuestionsTasks,
     store: LabelStore,
-    shelf: Shelf,
+    cache: EmbeddingCache,
     *,
     concurrency: int = DEFAULT_CONCURRENCY,
     limits: Limits | None = None,
@@ -55,7 +55,7 @@ def compare_rows(
         rows: rows to compare.
         factory: builds the tasks for questions.
         store: where questions are looked up and saved.
-        shelf: makes and stores vectors.
+        cache: makes and stores vectors.
         concurrency: requests in flight at most.
         limits: further limits on requests; judge and embedder share the budget.
         retry_failed: whether to repeat tasks with a lasting failure in the store.
@@ -69,9 +69,9 @@ def compare_rows(
         UsageError: the rows cannot be read, or two share an id and differ.
     """
     require_answers(factory.judge, factory.kind)
-    if limits is not None and limits.budget is not None and shelf.embedder.price is None:
+    if limits is not None and limits.budget is not None and cache.embedder.price is None:
         raise UsageError(
-            f"a budget needs a price, and none is known for embedder {shelf.embedder.spec}: give "
+            f"a budget needs a price, and none is known for embedder {cache.embedder.spec}: give "
             "one (--embedding-price), or use an embedder that costs nothing"
         )
     with (
@@ -88,10 +88,10 @@ def compare_rows(
         outcomes = run_tasks(run, rows, [factory])
         written.writelines(to_line(outcome) + "\n" for outcome in outcomes)
         written.seek(0)
-        shelf.work.spent = run.budget.remaining()
-        traffic = run.traffic_for(shelf.embedder, _REQUESTS, shelf.work.spent)
+        cache.work.spent = run.budget.remaining()
+        traffic = run.traffic_for(cache.embedder, _REQUESTS, cache.work.spent)
         questions = records_of(map(outcome_adapter().validate_json, written), "questions")
-        yield from _Comparison(run, shelf, traffic).compared(questions)
+        yield from _Comparison(run, cache, traffic).compared(questions)
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class _Comparison:
     """Embeds the questions of a run and compares them."""
 
     run: Run
-    shelf: Shelf
+    cache: EmbeddingCache
     traffic: Traffic
 
     def compared(
@@ -122,7 +122,7 @@ class _Comparison:
             if isinstance(outcome, QuestionsRecord)
             for text in _texts(outcome)
         )
-        return self.run.submit_job(lambda: self.shelf.vectors(texts), self.traffic)
+        return self.run.submit_job(lambda: self.cache.vectors(texts), self.traffic)
 
     def _finished(
         self, outcomes: list[QuestionsOutcome], vectors: Future[Found]
@@ -132,10 +132,12 @@ class _Comparison:
             if isinstance(outcome, LabelFailure):
                 yield outcome
             else:
-                yield _with_similarity(outcome, found, self.shelf)
+                yield _with_similarity(outcome, found, self.cache)
 
 
-def _with_similarity(record: QuestionsRecord, found: Found, shelf: Shelf) -> QuestionsOutcome:
+def _with_similarity(
+    record: QuestionsRecord, found: Found, cache: EmbeddingCache
+) -> QuestionsOutcome:
     """Return a record with the cosines of its questions, or a failure."""
     vectors: list[Vector] = []
     for text in _texts(record):
@@ -148,11 +150,11 @@ def _with_similarity(record: QuestionsRecord, found: Found, shelf: Shelf) -> Que
         return _failure(
             record,
             "unequal_dimensions",
-            f"embedder {shelf.embedder.spec} gave vectors of several sizes for its texts: it is "
+            f"embedder {cache.embedder.spec} gave vectors of several sizes for its texts: it is "
             "another model by now, under the same name; remove the folder of vectors to begin anew",
         )
     cosines = tuple(cosine(asked, vector) for vector in written)
-    similarity = Similarity(embedder=shelf.embedder.spec, cosines=cosines)
+    similarity = Similarity(embedder=cache.embedder.spec, cosines=cosines)
     return record.model_copy(update={"similarity": similarity})
 
 

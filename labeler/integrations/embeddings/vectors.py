@@ -1,7 +1,7 @@
-"""A text's vector, what it is kept under, and how alike two vectors are.
+"""Vectors of texts, their keys, and their cosine similarity.
 
-A vector is kept as the single-precision numbers that embedding models give, byte for byte, so that
-a number computed from it is the same for ever.
+Vectors are stored as the single-precision numbers that embedding models return, byte for byte:
+every metric computed from them is reproducible.
 """
 
 from __future__ import annotations
@@ -20,31 +20,31 @@ from labeler.labels.signature import digest
 from labeler.sentences.example import Frozen
 
 Vector = tuple[float, ...]
-"""Finite numbers, each of them one that 32 bits can hold."""
+"""Finite single-precision numbers."""
 
 MOST_DIMENSIONS = 2**16
-"""Far more than any model gives."""
+"""Far more than any model returns."""
 _BYTES = 4
 
 
 class EmbedderSpec(Frozen):
-    """What identifies an embedder: all that can change a text's vector."""
+    """Identity of an embedder: all that can change a text's vector."""
 
     embedder: str = Field(min_length=1)
     """Kind of embedder, such as ``openai``."""
     model: str = Field(min_length=1)
     """Requested model, or the version of a built-in one."""
     dimensions: int | None = Field(default=None, ge=1, le=MOST_DIMENSIONS)
-    """How many numbers were asked for; ``None``: as many as the model gives by itself."""
+    """Requested dimensions; ``None`` for the model's default."""
 
     def __str__(self) -> str:
-        """For people: kind and model, and the dimensions where they were chosen."""
+        """Return kind, model and requested dimensions."""
         chosen = f"/{self.dimensions}" if self.dimensions else ""
         return f"{self.embedder}/{self.model}{chosen}"
 
 
 class StoredVector(Frozen):
-    """A text's vector with everything that is needed to tell whose it is."""
+    """A text's vector with the text and the embedder."""
 
     kind: Literal["vector"] = "vector"
     version: Literal[1] = 1
@@ -59,15 +59,15 @@ class StoredVector(Frozen):
 
     @property
     def id(self) -> str:
-        """What errors name it by: the beginning of its key."""
+        """Name in error messages: the beginning of the key."""
         return self.key[:12]
 
     @property
     def vector(self) -> Vector:
-        """The numbers.
+        """The decoded numbers.
 
         Raises:
-            ValueError: they are no vector.
+            ValueError: they are no valid vector.
         """
         return decoded(self.numbers)
 
@@ -87,7 +87,7 @@ class StoredVector(Frozen):
 def stored_vector(
     text: str, embedder: EmbedderSpec, vector: Vector, *, served_model: str | None = None
 ) -> StoredVector:
-    """A vector as it is kept."""
+    """Build the stored form of a vector."""
     return StoredVector(
         key=vector_key(text, embedder),
         text=text,
@@ -98,7 +98,7 @@ def stored_vector(
 
 
 def vector_key(text: str, embedder: EmbedderSpec) -> str:
-    """Name a vector by all that can change it: the text, and who makes it of that.
+    """Compute the key of a vector from the text and the embedder.
 
     Returns:
         64 hexadecimal digits.
@@ -111,7 +111,7 @@ def as_vector(numbers: Sequence[object]) -> Vector:
     """Round numbers to single precision.
 
     Raises:
-        ValueError: there are none or too many, or one is no finite number.
+        ValueError: there are none or too many, or one is not finite.
     """
     if not 1 <= len(numbers) <= MOST_DIMENSIONS:
         raise ValueError(f"it has {len(numbers)} numbers; 1 to {MOST_DIMENSIONS} are allowed")
@@ -122,15 +122,15 @@ def as_vector(numbers: Sequence[object]) -> Vector:
 
 
 def encoded(vector: Vector) -> str:
-    """A vector as text."""
+    """Encode a vector as base64."""
     return base64.b64encode(struct.pack(f"<{len(vector)}f", *vector)).decode("ascii")
 
 
 def decoded(text: str) -> Vector:
-    """A vector from text.
+    """Decode a vector from base64.
 
     Raises:
-        ValueError: the text is no base64 of finite single-precision numbers.
+        ValueError: the text is not base64 of finite single-precision numbers.
     """
     try:
         data = base64.b64decode(text, validate=True)
@@ -140,10 +140,10 @@ def decoded(text: str) -> Vector:
 
 
 def decoded_bytes(data: bytes) -> Vector:
-    """A vector from little-endian single-precision numbers.
+    """Decode a vector from little-endian single-precision numbers.
 
     Raises:
-        ValueError: they are none or too many, cut short, or not finite.
+        ValueError: there are none or too many, or they are truncated or not finite.
     """
     count, rest = divmod(len(data), _BYTES)
     if rest or not 1 <= count <= MOST_DIMENSIONS:
@@ -155,12 +155,12 @@ def decoded_bytes(data: bytes) -> Vector:
 
 
 def cosine(one: Vector, other: Vector) -> float | None:
-    """How alike the directions of two vectors are, from -1 to 1.
+    """Return the cosine of two vectors, from -1 to 1.
 
-    Every sum is rounded once, so that the order of dimensions changes nothing.
+    Every sum is rounded once, so the order of dimensions does not matter.
 
     Returns:
-        ``None`` where a vector is all zeros: it has no direction.
+        ``None`` if a vector is all zeros, which has no direction.
 
     Raises:
         ValueError: the vectors have different dimensions.
