@@ -191,8 +191,9 @@ def decode_labels(path: str) -> int:
 def fill_store(folder: str, path: str, count: str) -> int:
     """Put labels of a file into a store."""
     from labeler import api  # noqa: PLC0415 - as above
+    from labeler.store.merge import import_labels  # noqa: PLC0415 - as above
 
-    return api.import_labels(islice(api.stored_outcomes(path), int(count)), folder).new
+    return import_labels(islice(api.stored_outcomes(path), int(count)), folder).new
 
 
 def _select(folder: str, columns: str) -> Iterator[tuple[Any, ...]]:

@@ -13,7 +13,6 @@ from labeler.version import __version__
 if TYPE_CHECKING:
     from labeler.api import (
         estimate,
-        import_labels,
         iter_labels,
         iter_scores,
         label,
@@ -56,11 +55,11 @@ if TYPE_CHECKING:
     from labeler.sentences.example import Example
     from labeler.store.disk import DiskStore
     from labeler.store.memory import MemoryStore
+    from labeler.store.merge import import_labels
 
 _HOMES = {
     "labeler.api": (
         "estimate",
-        "import_labels",
         "iter_labels",
         "iter_scores",
         "label",
@@ -99,6 +98,7 @@ _HOMES = {
     "labeler.labels.criteria": ("Criterion",),
     "labeler.store.disk": ("DiskStore",),
     "labeler.store.memory": ("MemoryStore",),
+    "labeler.store.merge": ("import_labels",),
     "labeler.calculators.outcomes": ("read_labels", "read_scores"),
     "labeler.data.ragbench": ("read_ragbench",),
     "labeler.judges.pricing": ("find_price",),

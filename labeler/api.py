@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from labeler.calculators import MetricsRow, select_metrics
 from labeler.calculators.outcomes import (
@@ -24,7 +24,6 @@ from labeler.data.options import RowsOptions, keywords
 from labeler.errors import UsageError
 from labeler.judges.opening import hosted_spec, open_judge, open_judges
 from labeler.labeling.options import (
-    DEFAULT_STORE,
     BatchOptions,
     EstimateOptions,
     LabelOptions,
@@ -35,13 +34,9 @@ from labeler.labeling.options import (
 )
 from labeler.labels.record import (
     AnyOutcome,
-    AnyRecord,
-    LabelFailure,
-    LabelRecord,
     Outcome,
     ScoreOutcome,
 )
-from labeler.sentences.example import Frozen
 from labeler.store.memory import MemoryStore
 
 if TYPE_CHECKING:
@@ -422,47 +417,6 @@ def write_labels(outcomes: Iterable[AnyOutcome], path: str | Path) -> int:
     return sum(1 for _ in write_outcomes(outcomes, path))
 
 
-class Imported(NamedTuple):
-    """What became of records that were put into a store."""
-
-    new: int
-    present: int
-    """Judgements that the store held already, or that came twice, with the same label."""
-    differing: tuple[str, ...]
-    """Ids of records whose judgement the store holds with another label; it keeps its own."""
-
-
-def import_labels(outcomes: Iterable[AnyOutcome], store: str | Path = DEFAULT_STORE) -> Imported:
-    """Put records of any kind into a store; a key that it holds already keeps its first record.
-
-    A store holds judgements, not rows: records of different rows that ask the same of the same
-    sentences are one. Failures are left out.
-    """
-    from labeler.store.disk import DiskStore
-
-    known: dict[str, Frozen] = {}
-    saved, present, differing = [], 0, []
-    with DiskStore(store) as labels:
-        for record in (o for o in outcomes if not isinstance(o, LabelFailure)):
-            if record.key not in known:
-                stored = labels.get(record.key)
-                known[record.key] = _answer(stored or record)
-                if stored is None:
-                    saved.append(labels.put(record))
-                    continue
-            if known[record.key] == _answer(record):
-                present += 1
-            else:
-                differing.append(record.id)
-        for future in saved:
-            future.result()
-    return Imported(len(saved), present, tuple(differing))
-
-
-def _answer(record: AnyRecord) -> Frozen:
-    return record.label if isinstance(record, LabelRecord) else record.answer
-
-
 def metrics(
     outcomes: str | Path | Iterable[AnyOutcome], ids: str | Iterable[str] | None = None
 ) -> list[MetricsRow]:
@@ -511,10 +465,8 @@ def summary(
 
 
 __all__ = [
-    "DEFAULT_STORE",
     "MemoryStore",
     "estimate",
-    "import_labels",
     "iter_labels",
     "iter_scores",
     "iter_similarity",

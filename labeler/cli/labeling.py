@@ -192,8 +192,9 @@ def import_labels(
     """Put the records of a label file into a store."""
     from labeler import api
     from labeler.cli.terminal import say
+    from labeler.store import merge
 
-    imported = api.import_labels(api.stored_outcomes(file), store)
+    imported = merge.import_labels(api.stored_outcomes(file), store)
     say(f"{store}: {imported.new} new, {imported.present} there already")
     for id in imported.differing:  # noqa: A001 - the field's name
         say(f"  {id!r} is there with another label, which was kept")

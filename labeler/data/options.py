@@ -49,6 +49,7 @@ class Option:
     """False for a field that only Python callers can set."""
 
 
+DEFAULT_STORE = ".labeler"
 STORE = Option("Folder of the label store.", envvar="LABELER_STORE")
 
 

@@ -10,7 +10,7 @@ from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
-from labeler.data.options import STORE, ExampleOptions, Option, given
+from labeler.data.options import DEFAULT_STORE, STORE, ExampleOptions, Option, given
 from labeler.errors import UsageError
 from labeler.judges.options import JudgeLike, JudgeOptions
 
@@ -36,7 +36,6 @@ else:  # the types of the command line
     StoreLike = Dollars = SeveralJudges = Criteria = EmbedderLike = str
     CanaryShare = float
 
-DEFAULT_STORE = ".labeler"
 SHORT_WAIT = 120.0
 """Seconds that a server may ask to wait before ``--no-wait`` ends the run."""
 

@@ -7,9 +7,11 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
+from labeler.data.options import DEFAULT_STORE
 from labeler.errors import StoreError, UnstorableRecord, UsageError
-from labeler.labels.record import AnyRecord, LabelFailure, LabelRecord
+from labeler.labels.record import AnyOutcome, AnyRecord, LabelFailure, LabelRecord
 from labeler.store.disk import DiskStore
 from labeler.store.reader import FILE
 
@@ -126,3 +128,38 @@ def _copy_failures(
         elif row.key is not None and store.failure(row.key) is None:
             store.put_failure(row).result()
             result.failures += 1
+
+
+class Imported(NamedTuple):
+    """Counts of records that were put into a store."""
+
+    new: int
+    present: int
+    """Judgments that the store already held, or that came twice, with the same label."""
+    differing: tuple[str, ...]
+    """Ids of records whose judgment the store holds with another label; it keeps its own."""
+
+
+def import_labels(outcomes: Iterable[AnyOutcome], store: str | Path = DEFAULT_STORE) -> Imported:
+    """Put records of any kind into a store; a key that it holds already keeps its first record.
+
+    A store holds judgments, not rows: records of different rows that request the same judgment of
+    the same sentences are one. Failures are skipped.
+    """
+    known: dict[str, object] = {}
+    saved, present, differing = [], 0, []
+    with DiskStore(store) as labels:
+        for record in (o for o in outcomes if not isinstance(o, LabelFailure)):
+            if record.key not in known:
+                stored = labels.get(record.key)
+                known[record.key] = _answer(stored or record)
+                if stored is None:
+                    saved.append(labels.put(record))
+                    continue
+            if known[record.key] == _answer(record):
+                present += 1
+            else:
+                differing.append(record.id)
+        for future in saved:
+            future.result()
+    return Imported(len(saved), present, tuple(differing))

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from labeler.api import import_labels, write_labels
+from labeler import import_labels
+from labeler.api import write_labels
 from labeler.calculators.statistics.intervals import Interval, Undefined
 from labeler.calculators.statistics.paired import PValue
 from labeler.cli import comparing, run

@@ -12,6 +12,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+import labeler
 import labeler.calculators.index
 from command import Command
 from labeler import api
@@ -87,7 +88,7 @@ def test_a_store_prints_what_its_records_give(
 ) -> None:
     """Scores that stand beside the labels included."""
     kept = [one for one in labels() if not isinstance(one, LabelFailure)]
-    api.import_labels([*kept, score_record(), record(documents=(3,))], tmp_path / "store")
+    labeler.import_labels([*kept, score_record(), record(documents=(3,))], tmp_path / "store")
     found = labeler_command("metrics", tmp_path / "store", "--json", *asked)
     expected = labeler_command("metrics", tmp_path / "store", "--json", "--no-index", *asked)
     assert found == expected

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+import labeler
 from fakes import CountingJudge, agreeable, scoring
 from labeler import api
 from labeler.calculators.score_agreement import compare_raters
@@ -161,7 +162,9 @@ def test_labels_and_scores_share_a_store(tmp_path: Path) -> None:
     assert {outcome.kind for outcome in api.read_labels(folder)} == {"label"}
     assert {outcome.kind for outcome in api.read_scores(folder)} == {"score"}
     api.write_labels(api.stored_outcomes(folder), tmp_path / "all.jsonl")
-    imported = api.import_labels(api.stored_outcomes(tmp_path / "all.jsonl"), tmp_path / "other")
+    imported = labeler.import_labels(
+        api.stored_outcomes(tmp_path / "all.jsonl"), tmp_path / "other"
+    )
     assert imported == (7, 0, ())
     assert list(api.stored_outcomes(tmp_path / "other")) == list(api.stored_outcomes(folder))
 
