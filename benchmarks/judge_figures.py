@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import labeler
 from labeler.errors import UsageError
-from labeler.judges.embedded.calibration import Pair, auroc, pairs_from_records
+from labeler.judges.embedded.calibration import ScoredTruth, calibrate, pairs_from_records
 from labeler.labels.record import LabelFailure, LabelRecord, Outcome, SentenceScores, shown
 
 
@@ -183,10 +183,10 @@ Figure = Callable[[Rows], float | None]
 Score = Callable[[Row], float]
 
 
-def area(pairs: Iterable[Pair]) -> float | None:
+def area(pairs: Iterable[ScoredTruth]) -> float | None:
     """AUROC of scores for true or false; undefined where one of the two is missing."""
     pairs = list(pairs)
-    return auroc(pairs) if len({truth for _, truth in pairs}) > 1 else None
+    return calibrate(pairs).auroc if len({truth for _, truth in pairs}) > 1 else None
 
 
 def adherence_area(rows: Rows, score: Score) -> float | None:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from labeler.errors import UsageError
-from labeler.judges.embedded.calibration import Pair, auroc, calibrate, pairs_from_records
+from labeler.judges.embedded.calibration import ScoredTruth, calibrate, pairs_from_records
 from labeler.labels.answers import GPTLabelingOutput, SentenceSupport
 from labeler.labels.record import LabelRecord, SentenceScores
 from labeler.labels.signature import Artifact, Signature
@@ -17,7 +17,7 @@ from labeler.sentences.example import KeyedExample, Piece, key_documents, key_re
 
 # Supported: 0.9, 0.5, 0.5. Unsupported: 0.5, 0.2. Of the 3 x 2 pairs, 4 are in order
 # (0.9 over both, 0.5 over 0.2 twice) and 2 are ties: (4 + 2/2) / 6.
-TIED: list[Pair] = [(0.9, True), (0.5, True), (0.5, True), (0.5, False), (0.2, False)]
+TIED: list[ScoredTruth] = [(0.9, True), (0.5, True), (0.5, True), (0.5, False), (0.2, False)]
 
 
 @pytest.mark.parametrize(
@@ -30,10 +30,10 @@ TIED: list[Pair] = [(0.9, True), (0.5, True), (0.5, True), (0.5, False), (0.2, F
         ([(3.0, True), (1.0, True), (2.0, False)], 1, 2),
     ],
 )
-def test_auroc_counts_ties_half(pairs: list[Pair], numerator: int, denominator: int) -> None:
+def test_auroc_counts_ties_half(pairs: list[ScoredTruth], numerator: int, denominator: int) -> None:
     """AUROC is the share of pairs in order, ties half, as an exact quotient."""
-    assert auroc(pairs) == numerator / denominator
-    assert auroc(reversed(pairs)) == numerator / denominator
+    assert calibrate(pairs).auroc == numerator / denominator
+    assert calibrate(reversed(pairs)).auroc == numerator / denominator
 
 
 @given(
@@ -44,7 +44,7 @@ def test_auroc_equals_the_count_of_pairs(supported: list[int], unsupported: list
     """The fast way agrees with comparing every supported score with every unsupported one."""
     pairs = [(float(s), True) for s in supported] + [(float(u), False) for u in unsupported]
     halves = sum((s > u) * 2 + (s == u) for s in supported for u in unsupported)
-    assert auroc(pairs) == halves / (2 * len(supported) * len(unsupported))
+    assert calibrate(pairs).auroc == halves / (2 * len(supported) * len(unsupported))
 
 
 def test_threshold_lies_between_the_classes() -> None:
@@ -105,7 +105,7 @@ def test_neighbouring_floats_are_separated() -> None:
         ([(math.nan, True), (0.1, False)], "finite"),
     ],
 )
-def test_pairs_that_cannot_calibrate(pairs: list[Pair], message: str) -> None:
+def test_pairs_that_cannot_calibrate(pairs: list[ScoredTruth], message: str) -> None:
     """No pairs, one class or a score that is no number are refused in words."""
     with pytest.raises(UsageError, match=message):
         calibrate(pairs)

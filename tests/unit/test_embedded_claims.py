@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labeler.judges.embedded.clauses import MOST_CLAUSES, clauses
+from labeler.judges.embedded.claims import MOST_CLAUSES, clauses
 from labeler.judges.embedded.judge import EmbeddedJudge
 from labeler.labels.answers import (
     ClaimsLabelingOutput,

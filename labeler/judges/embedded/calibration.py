@@ -1,13 +1,13 @@
-"""Finds the support threshold of a scoring judge on one's own labels.
+"""The support threshold of a scoring judge, chosen on your own labels.
 
-A threshold does not carry over from one data set to another; the order that scores put sentences
-in does so better. Pairs of a score and the truth, from people or from a better judge, are enough::
+A threshold does not transfer well between data sets; the ranking of sentences by score does better.
+Calibration needs pairs of a score and the truth, from people or from a better judge::
 
     calibration = calibrate(pairs_from_records(embedded_records, human_records))
     judge = EmbeddedJudge(support_threshold=calibration.threshold)
 
-Figures are about the class *unsupported*, since that is what one wants to find. They are measured
-on the very pairs that the threshold was chosen on: hold some back to know how well it will do.
+The positive class is *unsupported*, the class to find. The measures are computed on the pairs that
+the threshold was chosen on; hold some pairs back to estimate its quality on new ones.
 """
 
 from __future__ import annotations
@@ -23,60 +23,61 @@ from labeler.judges.embedded.judge import SUPPORT_THRESHOLD
 from labeler.labels.record import LabelRecord
 from labeler.sentences.example import Frozen
 
-Pair = tuple[float, bool]
-"""A support score, and whether the sentence really is supported."""
+ScoredTruth = tuple[float, bool]
+"""A support score and the truth: true if the sentence is supported."""
 
 
 class ThresholdQuality(Frozen):
-    """How well one threshold separates; a score at or above it counts as supported."""
+    """Quality of one threshold; a score at or above it counts as supported."""
 
     threshold: float
     balanced_accuracy: float
-    """Mean of the recalls of supported and of unsupported; 0.5 is guessing."""
+    """Mean recall of supported and unsupported sentences; 0.5 is chance."""
     unsupported_precision: float | None
-    """Of those below the threshold, the share that is unsupported; undefined if none is below."""
+    """Unsupported share of the sentences below the threshold; undefined if none is below."""
     unsupported_recall: float
-    """Of the unsupported, the share below the threshold."""
+    """Share of the unsupported sentences that are below the threshold."""
     unsupported_f1: float
 
 
 class Calibration(Frozen):
-    """A chosen threshold, what it was chosen on, and what it gains over the default one."""
+    """A chosen threshold, the data behind it, and a comparison with the default threshold."""
 
     threshold: float
     n: int
     supported: int
-    """How many of the n are supported in truth."""
+    """Pairs of the n that are truly supported."""
     auroc: float
-    """Chance that a supported sentence scores above an unsupported one, ties counting half."""
+    """Area under the ROC curve: probability that a supported sentence scores above an unsupported
+    one, with ties counted half."""
     chosen: ThresholdQuality
     default: ThresholdQuality
-    """The same figures at the judge's default threshold."""
+    """Quality of the judge's default threshold."""
 
 
 class _Counts(NamedTuple):
-    """How many pairs of either class."""
+    """Number of pairs in each class."""
 
     supported: int
     unsupported: int
 
 
 class _Step(NamedTuple):
-    """The pairs of one distinct score."""
+    """Number of pairs in each class at one distinct score."""
 
     score: float
     supported: int
     unsupported: int
 
 
-def calibrate(pairs: Iterable[Pair], *, default: float = SUPPORT_THRESHOLD) -> Calibration:
+def calibrate(pairs: Iterable[ScoredTruth], *, default: float = SUPPORT_THRESHOLD) -> Calibration:
     """Choose the threshold with the best balanced accuracy.
 
-    Candidates lie halfway between neighbouring scores, and at the lowest one. Of several equally
-    good ones the one with the better F1 is taken, then the lowest, which flags fewest.
+    Candidates are the lowest score and the midpoints between adjacent scores. Ties are broken by
+    F1, then by the lowest threshold, which flags the fewest sentences.
 
     Raises:
-        UsageError: no pairs, only one class, or a score that is no number.
+        UsageError: no pairs, only one class, or a score that is not finite.
     """
     steps = _steps(pairs)
     totals = _totals(steps)
@@ -87,52 +88,43 @@ def calibrate(pairs: Iterable[Pair], *, default: float = SUPPORT_THRESHOLD) -> C
         threshold=best.threshold,
         n=totals.supported + totals.unsupported,
         supported=totals.supported,
-        auroc=_area(steps),
+        auroc=_auroc(steps),
         chosen=best,
-        default=_at(default, steps),
+        default=_quality_at(default, steps),
     )
-
-
-def auroc(pairs: Iterable[Pair]) -> float:
-    """Area under the ROC curve, exact with ties: chance that a true pair scores above a false one.
-
-    Raises:
-        UsageError: no pairs, only one class, or a score that is no number.
-    """
-    return _area(_steps(pairs))
 
 
 def pairs_from_records(
     scored: Iterable[LabelRecord], truth: Iterable[LabelRecord]
-) -> Iterator[Pair]:
+) -> Iterator[ScoredTruth]:
     """Join scores and true labels by record id and response sentence.
 
-    Records that only one side has are left out.
+    Records without a partner are skipped.
 
     Raises:
-        UsageError: no id is in both, an id stands twice in the truth, a record has no scores, or
-            the two records of an id were cut into different response sentences.
+        UsageError: the sides share no id, an id occurs twice in the truth, a record has no scores,
+            or the two records of an id have different response sentences.
     """
-    verdicts: dict[str, LabelRecord] = {}
+    by_id: dict[str, LabelRecord] = {}
     common, example = 0, ""
     for record in truth:
-        if record.id in verdicts:
+        if record.id in by_id:
             raise UsageError(f"the true labels hold record {record.id!r} twice; give each id once")
-        verdicts[record.id] = record
+        by_id[record.id] = record
     for record in scored:
         example = record.id
-        if record.id in verdicts:
+        if record.id in by_id:
             common += 1
-            yield from _sentence_pairs(record, verdicts[record.id])
+            yield from _sentence_pairs(record, by_id[record.id])
     if not common:
-        other = next(iter(verdicts), "none")
+        other = next(iter(by_id), "none")
         raise UsageError(
             f"the scored and the true labels have no record id in common; for example {example!r} "
             f"and {other!r}: label the same rows, named by the same columns (--id)"
         )
 
 
-def _sentence_pairs(scored: LabelRecord, truth: LabelRecord) -> Iterator[Pair]:
+def _sentence_pairs(scored: LabelRecord, truth: LabelRecord) -> Iterator[ScoredTruth]:
     if scored.scores is None:
         raise UsageError(
             f"record {scored.id!r} of judge {scored.signature.judge!r} has no scores; "
@@ -150,7 +142,7 @@ def _sentence_pairs(scored: LabelRecord, truth: LabelRecord) -> Iterator[Pair]:
             yield score, entry.fully_supported
 
 
-def _steps(pairs: Iterable[Pair]) -> list[_Step]:
+def _steps(pairs: Iterable[ScoredTruth]) -> list[_Step]:
     """Count both classes at every distinct score, lowest score first."""
     counts = {True: Counter[float](), False: Counter[float]()}
     for score, supported in pairs:
@@ -167,7 +159,7 @@ def _steps(pairs: Iterable[Pair]) -> list[_Step]:
 
 
 def _candidates(steps: list[_Step]) -> Iterator[ThresholdQuality]:
-    """Every threshold that separates two neighbouring scores, and one below all of them."""
+    """Yield a threshold between each two adjacent scores, and one below all scores."""
     totals = _totals(steps)
     yield _quality(steps[0].score, _Counts(0, 0), totals)
     hits = false_alarms = 0
@@ -175,12 +167,12 @@ def _candidates(steps: list[_Step]) -> Iterator[ThresholdQuality]:
         hits += low.unsupported
         false_alarms += low.supported
         middle = low.score + (high.score - low.score) / 2
-        # Between neighbouring floats there is no middle; the upper one separates them as well.
+        # Adjacent floats have no midpoint; the upper one separates them as well.
         threshold = middle if low.score < middle else high.score
         yield _quality(threshold, _Counts(false_alarms, hits), totals)
 
 
-def _at(threshold: float, steps: list[_Step]) -> ThresholdQuality:
+def _quality_at(threshold: float, steps: list[_Step]) -> ThresholdQuality:
     below = _totals(step for step in steps if step.score < threshold)
     return _quality(threshold, below, _totals(steps))
 
@@ -202,8 +194,8 @@ def _quality(threshold: float, below: _Counts, totals: _Counts) -> ThresholdQual
     )
 
 
-def _area(steps: list[_Step]) -> float:
-    """Count pairs in halves, so that the sum is whole and exact; divide once."""
+def _auroc(steps: list[_Step]) -> float:
+    """Return the area under the ROC curve, exact: sum half pairs as integers and divide once."""
     halves = unsupported_below = 0
     for step in steps:
         halves += step.supported * (2 * unsupported_below + step.unsupported)

@@ -1,22 +1,25 @@
-"""What the embedded judge adds to its label where claims are asked for.
+"""The claims that the embedded judge adds to its label for the richer profiles.
 
-A claim is a clause of a sentence, word for word: nothing here can reword one so that it stands by
-itself. Whether a sentence is supported was decided before, and the verdicts on its clauses agree
-with it: all of a supported sentence are entailed, and of another at least the weakest is not.
+A claim is a clause of a sentence, word for word, because this judge cannot reword text. Verdicts on
+clauses agree with the support of their sentence: all clauses of a supported sentence are entailed,
+and at least the weakest clause of an unsupported one is not.
+
+A text contradicts a claim if one of its sentences states nearly the same, except for a negation or
+another number. A claim that is neither supported nor contradicted is neutral.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from itertools import pairwise
+from typing import Any, NamedTuple
 
-from labeler.judges.embedded.clauses import Clause, clauses, whole
 from labeler.judges.embedded.index import DocumentIndex
 from labeler.judges.embedded.scoring import Scores
-from labeler.judges.embedded.support import Evidence, compare
-from labeler.judges.embedded.verdicts import Finding, denied, find, index_of, wanted
+from labeler.judges.embedded.support import SAME_STATEMENT, Evidence, compare
 from labeler.labels.answers import (
     ClaimsLabelingOutput,
     ComparedClaim,
@@ -25,10 +28,25 @@ from labeler.labels.answers import (
     ReferenceLabelingOutput,
     ResponseClaim,
     SentenceSupport,
+    Verdict,
 )
 from labeler.sentences.example import KeyedExample, Sentence
 from labeler.sentences.statements import Claim, read_claim
-from labeler.sentences.words import EMPTY_TALK, SCAFFOLD, STOP_WORDS, stems, surface_words
+from labeler.sentences.words import (
+    EMPTY_TALK,
+    SCAFFOLD,
+    STOP_WORDS,
+    is_number,
+    stems,
+    surface_words,
+)
+
+MIN_WORDS = 3
+"""Content words of a clause at least; a shorter one joins the previous clause."""
+MOST_CLAUSES = 8
+"""Clauses of a sentence at most; the last takes the rest."""
+
+_JOINT = re.compile(r";|,\s+(?:and|but|while|whereas|although|though)\b", re.IGNORECASE)
 
 
 def with_claims(
@@ -38,36 +56,90 @@ def with_claims(
     scores: Scores,
     threshold: float,
 ) -> GPTLabelingOutput:
-    """The label in the profile that is asked for; what it says already stays as it is.
+    """Return the label in the requested profile; its existing fields stay unchanged.
 
     Args:
-        label: of the profile ``trace``.
-        output: the class of the label that is asked for.
+        label: a label of the profile ``trace``.
+        output: the class of the requested label.
         example: the record.
-        scores: what the label rests on.
-        threshold: the support at and above which a claim is entailed.
+        scores: the scores behind the label.
+        threshold: lowest support of an entailed claim.
     """
     if not issubclass(output, ClaimsLabelingOutput):
         return label
-    claiming = _Claiming(label, example, scores, threshold)
+    claims = _ClaimLabeler(label, example, scores, threshold)
     if not issubclass(output, ReferenceLabelingOutput):
         return ClaimsLabelingOutput(
             **vars(label),
-            response_claims=tuple(claiming.response_claims()),
-            response_sentences_without_claims=claiming.claimless,
+            response_claims=tuple(claims.response_claims()),
+            response_sentences_without_claims=claims.response_without_claims,
         )
     return ReferenceLabelingOutput(
         **vars(label),
-        response_claims=tuple(claiming.compared_claims()),
-        response_sentences_without_claims=claiming.claimless,
-        reference_claims=tuple(claiming.reference_claims()),
-        reference_sentences_without_claims=claiming.referenceless,
+        response_claims=tuple(claims.compared_claims()),
+        response_sentences_without_claims=claims.response_without_claims,
+        reference_claims=tuple(claims.reference_claims()),
+        reference_sentences_without_claims=claims.reference_without_claims,
     )
 
 
+class Clause(NamedTuple):
+    """A part of a sentence that can be true or false by itself, as written and as analyzed."""
+
+    text: str
+    claim: Claim
+
+
+def clauses(sentence: Sentence) -> list[Clause]:
+    """Split a sentence into clauses, in order.
+
+    Only punctuation splits: a semicolon, or a comma with a conjunction. Without a parser, "Paris,
+    Lyon, and Nice are cities" is split too if the parts are long enough. A missed split costs a
+    claim; a wrong one makes a claim of half a sentence.
+    """
+    joints = [(0, 0), *(m.span() for m in _JOINT.finditer(sentence.text))]
+    joints.append((len(sentence.text), len(sentence.text)))
+    spans: list[tuple[int, int]] = []
+    words = 0
+    for (_, start), (end, _) in pairwise(joints):
+        more = len(_part(sentence, start, end).claim.words)
+        if spans and (min(words, more) < MIN_WORDS or len(spans) == MOST_CLAUSES):
+            spans[-1] = (spans[-1][0], end)
+            words += more
+        else:
+            spans.append((start, end))
+            words = more
+    parts = [_part(sentence, start, end) for start, end in spans]
+    return parts if all(part.claim.words for part in parts) else [_whole(sentence)]
+
+
+def _whole(sentence: Sentence) -> Clause:
+    return Clause(sentence.text.strip(), read_claim(sentence))
+
+
+def _part(sentence: Sentence, start: int, end: int) -> Clause:
+    return _whole(replace(sentence, text=sentence.text[start:end]))
+
+
+class _ClaimVerdict(NamedTuple):
+    """The verdict of a text on a claim.
+
+    Attributes:
+        verdict: the verdict.
+        supporting: keys of the sentences that state the claim; empty unless it is entailed.
+        contradicting: keys of the sentences that contradict it; empty unless it is contradicted.
+        support: the score; higher means better supported.
+    """
+
+    verdict: Verdict
+    supporting: tuple[str, ...] = ()
+    contradicting: tuple[str, ...] = ()
+    support: float = 0.0
+
+
 @dataclass(frozen=True)
-class _Claiming:
-    """One record's claims, and the texts that they are held against."""
+class _ClaimLabeler:
+    """Labels the claims of one record."""
 
     label: GPTLabelingOutput
     example: KeyedExample
@@ -75,40 +147,40 @@ class _Claiming:
     threshold: float
 
     @cached_property
-    def claimless(self) -> tuple[str, ...]:
+    def response_without_claims(self) -> tuple[str, ...]:
         """Keys of the response sentences that make no claim."""
         return tuple(s.key for s in self.example.response if s.key not in self._response)
 
     @cached_property
-    def referenceless(self) -> tuple[str, ...]:
+    def reference_without_claims(self) -> tuple[str, ...]:
         """Keys of the reference sentences that make no claim."""
         return tuple(s.key for s in self._reference_sentences if s.key not in self._reference)
 
     def response_claims(self) -> Iterator[ResponseClaim]:
-        """The claims of the response, held against the documents."""
-        for clause, finding in self._found():
-            yield ResponseClaim(**self._fields(clause, finding))
+        """Compare the response's claims with the documents."""
+        for clause, found in self._response_verdicts():
+            yield ResponseClaim(**self._fields(clause, found))
 
     def compared_claims(self) -> Iterator[ComparedClaim]:
-        """The same, held against the reference answer too."""
-        index = index_of(self.example, self._reference_sentences, self._claims)
-        for clause, finding in self._found():
-            compared = find(clause.claim, index, self.threshold)
-            yield ComparedClaim(**self._fields(clause, finding), reference_verdict=compared.verdict)
+        """Compare the response's claims with the documents and with the reference answer."""
+        index = self._index_of(self._reference_sentences)
+        for clause, found in self._response_verdicts():
+            compared = _judge(clause.claim, index, self.threshold)
+            yield ComparedClaim(**self._fields(clause, found), reference_verdict=compared.verdict)
 
     def reference_claims(self) -> Iterator[ReferenceClaim]:
-        """The claims of the reference answer, held against the documents and the response."""
-        response = index_of(self.example, self.example.response, self._claims)
+        """Compare the reference answer's claims with the documents and with the response."""
+        response = self._index_of(self.example.response)
         for parts in self._reference.values():
             for text, claim in parts:
-                # That the documents do not say something stands in no sentence of theirs.
-                stated = () if claim.is_meta else self._in_documents(claim).supporting
-                answered = find(claim, response, self.threshold).verdict
+                # No document sentence states that the documents lack something.
+                supporting = () if claim.is_meta else self._in_documents(claim).supporting
+                answered = _judge(claim, response, self.threshold).verdict
                 yield ReferenceClaim(
                     reference_sentence_key=claim.key,
                     claim=text,
-                    supporting_sentence_keys=stated,
-                    # What claims nothing does not say this either, whatever its words.
+                    supporting_sentence_keys=supporting,
+                    # A response without claims does not state this one, whatever its words.
                     response_verdict=answered if self._response else "neutral",
                 )
 
@@ -122,7 +194,7 @@ class _Claiming:
         }
 
     def _parts(self, sentence: Sentence, evidence: Evidence) -> list[Clause]:
-        return [whole(sentence)] if evidence.kind == "meta" else clauses(sentence)
+        return [_whole(sentence)] if evidence.kind == "meta" else clauses(sentence)
 
     @cached_property
     def _reference(self) -> dict[str, list[Clause]]:
@@ -141,14 +213,22 @@ class _Claiming:
         return self.example.reference or ()
 
     @cached_property
-    def _claims(self) -> list[Claim]:
-        """All of them."""
+    def _words(self) -> set[str]:
+        """The content words of all claims."""
         texts = (self._response, self._reference)
-        return [part.claim for text in texts for parts in text.values() for part in parts]
+        contents = (
+            part.claim.content for text in texts for parts in text.values() for part in parts
+        )
+        return set[str]().union(*contents)
 
     @cached_property
     def _documents(self) -> DocumentIndex:
-        return DocumentIndex(self.example, wanted(self._claims))
+        return DocumentIndex(self.example, self._words)
+
+    def _index_of(self, text: tuple[Sentence, ...]) -> DocumentIndex:
+        """Index a text of the record other than its documents."""
+        alone = self.example.model_copy(update={"documents": (text,)})
+        return DocumentIndex(alone, self._words)
 
     @cached_property
     def _question(self) -> set[str]:
@@ -159,55 +239,84 @@ class _Claiming:
     def _relevant(self) -> frozenset[str]:
         return frozenset(self.label.all_relevant_sentence_keys)
 
-    def _in_documents(self, claim: Claim) -> Finding:
-        return find(claim, self._documents, self.threshold)
+    def _in_documents(self, claim: Claim) -> _ClaimVerdict:
+        return _judge(claim, self._documents, self.threshold)
 
-    def _found(self) -> Iterator[tuple[Clause, Finding]]:
-        """Every claim of the response with what the documents say of it."""
+    def _response_verdicts(self) -> Iterator[tuple[Clause, _ClaimVerdict]]:
+        """Yield every claim of the response with the verdict of the documents."""
         for entry in self.label.sentence_support_information:
             parts = self._response.get(entry.response_sentence_key, [])
-            yield from zip(parts, self._agreeing(parts, entry), strict=True)
+            yield from zip(parts, self._consistent(parts, entry), strict=True)
 
-    def _agreeing(self, parts: list[Clause], entry: SentenceSupport) -> list[Finding]:
-        """What the documents say of the clauses of a sentence, in keeping with its support."""
+    def _consistent(self, parts: list[Clause], entry: SentenceSupport) -> list[_ClaimVerdict]:
+        """Return verdicts on a sentence's clauses that agree with the sentence's support."""
         evidence = self.scores.evidence[entry.response_sentence_key]
         if evidence.kind == "meta" and parts:
-            findings = [_meta(evidence, entry)]
+            verdicts = [_meta_verdict(evidence, entry)]
         else:
-            findings = [self._in_documents(part.claim) for part in parts]
+            verdicts = [self._in_documents(part.claim) for part in parts]
         if entry.fully_supported:
             keys = entry.supporting_sentence_keys
             return [
-                Finding("entailment", supporting=found.supporting or keys) for found in findings
+                _ClaimVerdict("entailment", supporting=found.supporting or keys)
+                for found in verdicts
             ]
-        if findings and all(found.verdict == "entailment" for found in findings):
-            weakest = min(range(len(findings)), key=lambda n: findings[n].support)
-            findings[weakest] = self._denied(parts[weakest].claim)
-        return findings
+        if verdicts and all(found.verdict == "entailment" for found in verdicts):
+            weakest = min(range(len(verdicts)), key=lambda n: verdicts[n].support)
+            claim = parts[weakest].claim
+            verdicts[weakest] = _unsupported(
+                claim, compare(claim, self._documents), self._documents
+            )
+        return verdicts
 
-    def _denied(self, claim: Claim) -> Finding:
-        return denied(claim, compare(claim, self._documents), self._documents)
-
-    def _fields(self, clause: Clause, finding: Finding) -> dict[str, Any]:
-        """The fields of a response claim."""
+    def _fields(self, clause: Clause, found: _ClaimVerdict) -> dict[str, Any]:
+        """Return the fields of a response claim."""
         claim = clause.claim
-        about = bool(claim.words & self._question) or not self._relevant.isdisjoint(
-            finding.supporting
+        relevant = bool(claim.words & self._question) or not self._relevant.isdisjoint(
+            found.supporting
         )
         return {
             "response_sentence_key": claim.key,
             "claim": clause.text,
-            "supporting_sentence_keys": finding.supporting,
-            "contradicting_sentence_keys": finding.contradicting,
-            "verdict": finding.verdict,
-            "relevant_to_question": about and not claim.is_meta,
+            "supporting_sentence_keys": found.supporting,
+            "contradicting_sentence_keys": found.contradicting,
+            "verdict": found.verdict,
+            "relevant_to_question": relevant and not claim.is_meta,
         }
 
 
-def _meta(evidence: Evidence, entry: SentenceSupport) -> Finding:
-    """What becomes of "the documents do not say …": wrong where one of their sentences does."""
-    if entry.fully_supported:
-        return Finding("entailment", supporting=entry.supporting_sentence_keys)
+def _judge(claim: Claim, index: DocumentIndex, threshold: float) -> _ClaimVerdict:
+    """Compare a claim with the sentences of a text."""
+    evidence = compare(claim, index)
+    if evidence.closest and evidence.support >= threshold:
+        return _ClaimVerdict("entailment", supporting=evidence.closest, support=evidence.support)
+    return _unsupported(claim, evidence, index)
+
+
+def _unsupported(claim: Claim, evidence: Evidence, index: DocumentIndex) -> _ClaimVerdict:
+    """Return the verdict on a claim that is not supported."""
+    against = _contradicting(claim, evidence, index)
+    verdict: Verdict = "contradiction" if against else "neutral"
+    return _ClaimVerdict(verdict, contradicting=against, support=evidence.support)
+
+
+def _contradicting(claim: Claim, evidence: Evidence, index: DocumentIndex) -> tuple[str, ...]:
+    """Return the key of the sentence that differs only by a negation or by a number, if any."""
     if evidence.flipped:
-        return Finding("contradiction", contradicting=evidence.closest[:1])
-    return Finding("neutral")
+        return evidence.closest[:1]
+    rest = claim.words - claim.numbers
+    matches = index.closest(rest) if evidence.numbers else []
+    if not matches or matches[0].adds < SAME_STATEMENT:
+        return ()
+    place = matches[0].place
+    others = {word for word in index.contents[place] if is_number(word)} - claim.words
+    return (index.keys[place],) if others else ()
+
+
+def _meta_verdict(evidence: Evidence, entry: SentenceSupport) -> _ClaimVerdict:
+    """Return the verdict on "the documents do not say …": wrong if a document sentence says it."""
+    if entry.fully_supported:
+        return _ClaimVerdict("entailment", supporting=entry.supporting_sentence_keys)
+    if evidence.flipped:
+        return _ClaimVerdict("contradiction", contradicting=evidence.closest[:1])
+    return _ClaimVerdict("neutral")

@@ -1,7 +1,7 @@
-"""Says in a sentence or two what a score rests on.
+"""Explanations of scores, in a sentence or two.
 
-Documents and responses are untrusted text. What is quoted from them is single words, few of them,
-each cut short: nothing in an explanation can carry mark-up, an instruction or a whole sentence.
+Documents and responses are untrusted text. Explanations quote only a few single words, each
+truncated, so they cannot carry markup, an instruction or a whole sentence.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ NAMED_KEYS = 3
 
 
 def explain_support(evidence: Evidence, threshold: float) -> str:
-    """Say what matched and what did not for one response sentence."""
+    """Explain the support score of one response sentence."""
     if evidence.kind == "empty":
         return "Not supported: the response claims nothing that documents could support."
     if evidence.kind == "general":
@@ -36,7 +36,7 @@ def explain_support(evidence: Evidence, threshold: float) -> str:
 
 
 def explain_overall(evidence: Mapping[str, Evidence], supported: Sequence[str]) -> str:
-    """Say how many response sentences are supported, and which are the weakest of the others."""
+    """Explain the overall verdict by the number of supported sentences and the weakest others."""
     if all(found.kind == "empty" for found in evidence.values()):
         return "The response claims nothing that documents could support."
     counted = f"{len(supported)} of {len(evidence)} response sentences are supported."
@@ -49,7 +49,7 @@ def explain_overall(evidence: Mapping[str, Evidence], supported: Sequence[str]) 
 def explain_relevance(
     scores: Mapping[str, float], threshold: float, unseen_question: Sequence[str]
 ) -> str:
-    """Say how the relevant document sentences were found."""
+    """Explain the choice of relevant document sentences."""
     chosen = sum(value >= threshold for value in scores.values())
     if not scores:
         return "There are no document sentences."
@@ -89,6 +89,6 @@ def _words(words: Sequence[str]) -> str:
 
 
 def _ranked(scores: Mapping[str, float], sign: int = 1) -> str:
-    """The highest scores with their keys, each shown times the sign."""
+    """List the highest scores with their keys, each multiplied by the sign."""
     best = sorted(scores, key=lambda key: -scores[key])[:NAMED_KEYS]
     return ", ".join(f"{key} ({sign * scores[key]:.2f})" for key in best)

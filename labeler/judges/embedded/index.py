@@ -1,4 +1,4 @@
-"""A record's document sentences, indexed by the words that are looked for in them."""
+"""An index of a record's document sentences by the words that are searched for."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from labeler.sentences.words import STOP_WORDS, stems, surface_words
 
 
 class Match(NamedTuple):
-    """A document sentence, and the share of the words looked for that it adds."""
+    """A document sentence, and the weighted share of the searched words that it adds."""
 
     place: int
     adds: float
@@ -22,16 +22,16 @@ class Match(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def _weight(count: int, sentences: int) -> int:
-    """Weight of a word that stands in ``count`` of the document sentences, in thousandths."""
-    # One is added to the count so that a word nobody has does not outweigh all others.
+    """Return the weight in thousandths of a word that occurs in ``count`` document sentences."""
+    # Adding one to the count keeps an unseen word from outweighing all others.
     return round(1000 * math.log(1 + (sentences + 1) / (count + 1)))
 
 
 class DocumentIndex:
-    """Which document sentence holds which words; a sentence is named by its place, from 0.
+    """The words of each document sentence; a sentence is identified by its position, from 0.
 
-    A word weighs by its rarity among the document sentences. Weights are whole thousandths, so
-    that a sum does not depend on the order in which a set gives its members.
+    The weight of a word is its rarity among the document sentences. Weights are whole thousandths:
+    a sum then does not depend on the iteration order of a set.
     """
 
     def __init__(self, example: KeyedExample, wanted: set[str]) -> None:
@@ -50,11 +50,11 @@ class DocumentIndex:
         self.pairs = set(chain.from_iterable(map(pairwise, self.sequences)))
 
     def mass(self, words: Iterable[str]) -> int:
-        """The weight of some words, those that no document has included."""
+        """Return the weight of words, including those that no document contains."""
         return sum(self.weights.get(word, self.unseen) for word in words)
 
     def coverage(self, words: set[str]) -> list[float]:
-        """For every document sentence, the weighted share of the words that it has."""
+        """Return for every document sentence the weighted share of the words that it contains."""
         masses = [0] * len(self.contents)
         for word in words & self.places.keys():
             weight = self.weights[word]
@@ -64,7 +64,7 @@ class DocumentIndex:
         return [mass / whole for mass in masses]
 
     def closest(self, words: set[str]) -> list[Match]:
-        """The closest document sentence, then the one that adds most to it; those that match."""
+        """Return the closest document sentence and the one that adds most to it, if they match."""
         matches: list[Match] = []
         rest = words
         for _ in range(2):

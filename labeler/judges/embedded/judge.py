@@ -1,18 +1,16 @@
-"""The judge that needs no key, no network and no model: a lexical baseline.
+"""The embedded judge: a lexical baseline without API key, network or model.
 
-It compares words. It cannot tell a paraphrase from a fabrication, nor a true sentence from one
-that rearranges the words of the documents, and it is no replacement for a language model. It is
-deterministic, fast and free: a floor that another judge should beat, and a way to run everything
-downstream without paying.
-Claims, where they are asked for, are clauses: see ``labeler.judges.embedded.claims``.
+It compares words. It cannot distinguish a paraphrase from a fabrication, nor a true sentence from
+one that rearranges the words of the documents, and it does not replace a language model. It is
+deterministic, fast and free: a baseline for other judges, and a way to run everything downstream
+without cost. Claims are clauses, see ``labeler.judges.embedded.claims``.
 
-Which rows were used for what: see ``labeler.judges.embedded.scoring``. Thresholds come from the
-same 2,032 development rows of RAGBench: the support threshold lies where the F1 of unsupported
-sentences and of non-adherent records are both within .015 of their best, the relevance threshold
-makes the mean share of relevant sentences right, the utilization threshold has the best sentence
-F1. They do not carry over to every data set; ``labeler.judges.embedded.calibration`` finds the
-support threshold for one's own labels. ``python benchmarks/judges.py`` prints how well all of it
-does.
+The thresholds come from the 2,032 development rows of RAGBench that
+``labeler.judges.embedded.scoring`` describes. At the support threshold, the F1 of unsupported
+sentences and the F1 of non-adherent records are both within .015 of their best. The relevance
+threshold gives the right mean share of relevant sentences, the utilization threshold the best
+sentence F1. They do not suit every data set; ``labeler.judges.embedded.calibration`` finds the
+support threshold for your own labels. ``python benchmarks/judges.py`` prints the judge's quality.
 """
 
 from __future__ import annotations
@@ -38,7 +36,7 @@ UTILIZATION_THRESHOLD = 1.15
 
 
 class EmbeddedSpec(JudgeSpec):
-    """Identity of the embedded judge; a score at or above its threshold is a yes."""
+    """Identity of the embedded judge; a score at or above its threshold is positive."""
 
     judge: Annotated[str, InKey] = "embedded"
     model: Annotated[str, InKey] = "lexical-1"
@@ -48,7 +46,7 @@ class EmbeddedSpec(JudgeSpec):
 
 
 class EmbeddedJudge:
-    """Labels by shared words; see the module's docstring for what that is worth."""
+    """Labels by shared words; the module's docstring describes its limits."""
 
     answers = LABEL_KINDS
 
@@ -74,7 +72,7 @@ class EmbeddedJudge:
         )
 
     async def label(self, request: Task) -> JudgeReply:
-        """Judge one record; never fails, never waits."""
+        """Judge one record, without errors or waits."""
         example, threshold = request.example, self.spec.support_threshold
         scores = score(example)
         label = decide(example, scores, self.spec)
@@ -93,7 +91,7 @@ class EmbeddedJudge:
 
 
 def decide(example: KeyedExample, scores: Scores, spec: EmbeddedSpec) -> GPTLabelingOutput:
-    """Turn scores into a label that keeps the contract."""
+    """Turn scores into a label that meets the contract."""
     support = {
         key: _supporting_keys(found, spec.support_threshold)
         for key, found in scores.evidence.items()
@@ -108,7 +106,7 @@ def decide(example: KeyedExample, scores: Scores, spec: EmbeddedSpec) -> GPTLabe
             key for key, value in scores.relevance.items() if value >= spec.relevance_threshold
         ),
         overall_supported_explanation=explain_overall(scores.evidence, supported),
-        # A response without sentences claims nothing, and what claims nothing earns no support.
+        # A response without sentences makes no claim, so it is not supported.
         overall_supported=bool(supported) and len(supported) == len(example.response),
         sentence_support_information=tuple(
             SentenceSupport(
@@ -119,7 +117,7 @@ def decide(example: KeyedExample, scores: Scores, spec: EmbeddedSpec) -> GPTLabe
             )
             for key, keys in support.items()
         ),
-        # What supports a response sentence was used by it, whatever its own score.
+        # A supporting sentence counts as utilized, whatever its own score.
         all_utilized_sentence_keys=tuple(
             key
             for key, value in scores.utilization.items()
@@ -129,7 +127,7 @@ def decide(example: KeyedExample, scores: Scores, spec: EmbeddedSpec) -> GPTLabe
 
 
 def _supporting_keys(found: Evidence, threshold: float) -> tuple[str, ...]:
-    """The keys or the special string that support a sentence; none if it is not supported."""
+    """Return the supporting keys or the special key; empty if the sentence is not supported."""
     if found.kind == "empty" or found.support < threshold:
         return ()
     if found.kind == "general":

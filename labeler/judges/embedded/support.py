@@ -1,8 +1,8 @@
-"""Scores how well the documents support a response sentence, and says what speaks for and against.
+"""Support of a response sentence by the documents: the score and its evidence.
 
 The constants were chosen on RAGBench's development rows; see ``scoring``. The penalties for unseen
-numbers, unseen names and flips are higher than ranking those rows needs, at no loss there: a
-sentence that copies a document but for its number should not pass.
+numbers, unseen names and flips are higher than those rows need, without a loss there: a sentence
+that copies a document except for a number should not pass.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ from labeler.sentences.statements import Claim
 from labeler.sentences.words import SAYING, SCAFFOLD, measures, negations
 
 # Support of a response sentence: coverage by its closest document sentence (0 to 1), and …
-BIGRAMS = 0.5  # … the share of its word pairs that stand in some document sentence
-UNSEEN_NAME = 0.3  # for each name that no document has
-FAR_NUMBER = 0.1  # for each number that its two closest document sentences do not have
-UNSEEN_NUMBER = 0.8  # on top, for each number that no document has, or has with another unit
-NEGATION_FLIP = 1.0  # the closest sentence says the same with a "not" more or less
+BIGRAMS = 0.5  # … its share of word pairs that occur in some document sentence
+UNSEEN_NAME = 0.3  # for each name in no document
+FAR_NUMBER = 0.1  # for each number missing from its two closest document sentences
+UNSEEN_NUMBER = 0.8  # in addition, for each number in no document, or only with another unit
+NEGATION_FLIP = 1.0  # the closest sentence states the same except for a negation
 INTRODUCTION = 0.2  # it ends in a colon: 98 % of these are supported on the development rows
-GENERAL_SUPPORT = 1.0  # it claims nothing
-META_SUPPORT = 1.0  # it says that the documents do not say something, and they do not
-NO_SUPPORT = 0.0  # the whole response claims nothing, or a meta sentence is wrong
+GENERAL_SUPPORT = 1.0  # it makes no claim
+META_SUPPORT = 1.0  # it correctly states that the documents lack something
+NO_SUPPORT = 0.0  # the response makes no claim, or a meta sentence is wrong
 COUNTED = 3  # names or numbers beyond this many do not lower a score further
 
-# A negation flip needs a document sentence that says the same and little else. The development
-# rows hold no real flip: 42 of 42 were false alarms at 0.7, 6 of 6 at 0.85. It stays for answers
-# that do contradict; those rows have none to show what it catches.
+# A negation flip needs a document sentence that states the same and little else. The development
+# rows contain no real flip: 42 of 42 were false alarms at 0.7, 6 of 6 at 0.85. The rule stays for
+# answers that do contradict the documents.
 SAME_STATEMENT = 0.85
-SECOND_SENTENCE = 0.15  # the second closest document sentence is named if it adds this coverage
+SECOND_SENTENCE = 0.15  # least coverage that the second closest document sentence adds
 
 DIGITS = 4
 
@@ -38,18 +38,18 @@ Kind = Literal["claim", "meta", "general", "empty"]
 
 
 class Evidence(NamedTuple):
-    """What the documents hold of one response sentence.
+    """Evidence for and against one response sentence in the documents.
 
     Attributes:
-        kind: what the sentence does; ``empty`` where the whole response claims nothing.
+        kind: kind of statement; ``empty`` if the whole response makes no claim.
         support: the score, rounded; higher means better supported.
         coverage: weighted share of its claim words in the closest document sentence.
         closest: keys of up to two document sentences, closest first; empty if no word is shared.
         matched: its claim words in the closest sentence, as written, in order.
-        unseen: its claim words that no document has.
-        numbers: its numbers that the closest sentences do not have.
-        names: its names that no document has.
-        flipped: whether the closest sentence says the same but for a negation.
+        unseen: its claim words in no document.
+        numbers: its numbers missing from the closest sentences.
+        names: its names in no document.
+        flipped: true if the closest sentence states the same except for a negation.
     """
 
     kind: Kind
@@ -67,7 +67,7 @@ EMPTY = Evidence("empty", NO_SUPPORT)
 
 
 def weigh(claim: Claim, documents: DocumentIndex) -> Evidence:
-    """Weigh one response sentence against the documents."""
+    """Score one response sentence against the documents."""
     if not claim.words:
         return Evidence("general", GENERAL_SUPPORT)
     if claim.is_meta:
@@ -76,7 +76,7 @@ def weigh(claim: Claim, documents: DocumentIndex) -> Evidence:
 
 
 def compare(claim: Claim, documents: DocumentIndex) -> Evidence:
-    """Look for a claim in sentences, whatever it is about."""
+    """Compare a claim with the sentences of a text, without regard to its kind."""
     matches = documents.closest(claim.words)
     flipped = _flipped(claim, documents, matches)
     unseen = claim.words - documents.weights.keys()
@@ -96,7 +96,7 @@ def compare(claim: Claim, documents: DocumentIndex) -> Evidence:
     return Evidence(
         "claim",
         round(support, DIGITS),
-        *_named(claim, documents, matches),
+        *_closest(claim, documents, matches),
         unseen=claim.written(unseen - strange - missing.far),
         numbers=claim.written(missing.far),
         names=claim.written(strange),
@@ -105,21 +105,21 @@ def compare(claim: Claim, documents: DocumentIndex) -> Evidence:
 
 
 def _meta_evidence(claim: Claim, documents: DocumentIndex) -> Evidence:
-    """Weigh "the documents do not say …": wrong if one document sentence says just that."""
+    """Score "the documents do not say …": wrong if one document sentence does say it."""
     matches = documents.closest(claim.words - SAYING)
-    said = (
+    stated = (
         bool(matches)
         and matches[0].adds >= SAME_STATEMENT
         and not negations(documents.sequences[matches[0].place])
     )
-    support = NO_SUPPORT if said else META_SUPPORT
-    return Evidence("meta", support, *_named(claim, documents, matches), flipped=said)
+    support = NO_SUPPORT if stated else META_SUPPORT
+    return Evidence("meta", support, *_closest(claim, documents, matches), flipped=stated)
 
 
-def _named(
+def _closest(
     claim: Claim, documents: DocumentIndex, matches: list[Match]
 ) -> tuple[float, tuple[str, ...], tuple[str, ...]]:
-    """Coverage, keys and matched words of the closest document sentences worth naming."""
+    """Return coverage, keys and matched words of the closest document sentences."""
     if not matches:
         return 0.0, (), ()
     keys = tuple(
@@ -132,13 +132,13 @@ def _named(
 
 
 def _shared_pairs(claim: Claim, documents: DocumentIndex) -> float:
-    """Share of the sentence's word pairs that stand in some document sentence."""
+    """Return the share of the sentence's word pairs that occur in some document sentence."""
     pairs = set(pairwise(claim.sequence))
     return len(pairs & documents.pairs) / (len(pairs) or 1)
 
 
 class _Missing(NamedTuple):
-    """Numbers that the closest sentences do not have; those that no document has."""
+    """Numbers missing from the closest sentences, and numbers missing from all documents."""
 
     far: set[str]
     unseen: set[str]
@@ -160,7 +160,7 @@ def _missing_numbers(claim: Claim, documents: DocumentIndex, matches: list[Match
 
 
 def _flipped(claim: Claim, documents: DocumentIndex, matches: list[Match]) -> bool:
-    """Whether the closest sentence says the same, and exactly one of the two negates."""
+    """Return true if the closest sentence states the same, and exactly one of the two negates."""
     if not matches or matches[0].adds < SAME_STATEMENT:
         return False
     place = matches[0].place
