@@ -1,4 +1,4 @@
-"""What a run would ask, cost and take, reckoned before anything is sent: no key, no network."""
+"""Estimates a run's requests, cost and time before anything is sent: no key, no network."""
 
 from __future__ import annotations
 
@@ -31,24 +31,24 @@ from labeler.sentences.example import KeyedExample
 from labeler.store.protocol import LabelStore
 
 ENOUGH_LABELS = 20
-"""Stored labels of the same making from which their own lengths and times count."""
-LABELS_LOOKED_AT = 1000
-"""Labels of the store that are read for them."""
+"""Stored labels of the same configuration needed to estimate from their own lengths."""
+LABELS_READ = 1000
+"""Labels of the store that are read at most."""
 
 SHORTEST_CACHED, CACHED_STEP = 1024, 128
-"""Tokens of the shortest prefix that OpenAI caches, and the steps in which it does."""
+"""Tokens of the shortest prefix that OpenAI caches, and its step size."""
 _NAMED = 3
 _ABSURD = 10**9
 
 
 @dataclass(frozen=True)
 class Unasked:
-    """Stands for a judge where nobody is asked: it has the judge's identity and no key."""
+    """Stands in for a judge in an estimate: it has the judge's identity and no key."""
 
     spec: JudgeSpec
 
     async def label(self, request: Task[Any]) -> JudgeReply:
-        """Refuse.
+        """Always fail.
 
         Raises:
             UsageError: always.
@@ -56,30 +56,30 @@ class Unasked:
         raise UsageError(f"{request.example.id!r}: this judge ({self.spec}) only stands for one")
 
     async def aclose(self) -> None:
-        """Nothing is open."""
+        """Do nothing."""
 
 
 @dataclass(frozen=True)
 class RowCounts:
-    """What became of the rows."""
+    """Rows and judgments by what a run would do with them."""
 
     read: int
     repeated: int
     """Rows that repeat an earlier one in every field."""
     unusable: Mapping[str, int]
-    """Rows that cannot be labelled, by reason."""
+    """Rows that cannot be labeled, by reason."""
     shared: int
-    """Rows that ask what another row asks under another id."""
+    """Rows with the same key as another row."""
     stored: int
-    """Judgements that the store holds: they cost nothing."""
+    """Stored judgments: they cost nothing."""
     failed: int
-    """Judgements that the store holds as failures: they are asked again on request only."""
+    """Stored failures: they are repeated on request only."""
     asked: int
-    """Judgements that would be asked for. All further figures are theirs."""
+    """Judgments to buy. All further figures refer to them."""
     windows: int
-    """Of these, windows of records that are too long to be asked about as a whole."""
+    """Windows of long records among them."""
     windowed: int
-    """How many such records there are."""
+    """Number of such records."""
     windowed_ids: tuple[str, ...]
     """Ids of the first few of them."""
 
@@ -91,8 +91,8 @@ class PromptTokens:
     total: int
     largest: int
     same: int
-    """Tokens at the start of each prompt that are the same in all of its profile: schema and
-    instructions; where two profiles are asked, of the shorter one."""
+    """Tokens of the common start of each profile's prompts, schema and instructions; the smaller
+    number if there are two profiles."""
     same_total: int
     """These tokens, summed over the prompts."""
     counted_by: str
@@ -104,62 +104,62 @@ class AnswerTokens:
 
     expected: int
     labels: int
-    """Stored labels that they are reckoned from. 0: from
+    """Stored labels behind the estimate; 0 if it uses
     :func:`~labeler.judges.tokens.answer_tokens`,
     without reasoning and re-asks."""
     cap: int | None
-    """Tokens that one answer may have at most."""
+    """Most tokens of one answer."""
 
 
 @dataclass(frozen=True)
 class Cost:
-    """US dollars for all that would be asked."""
+    """US dollars for all judgments to buy."""
 
     expected: Decimal
-    """Where the provider caches nothing."""
+    """Cost if the provider caches nothing."""
     cached: Decimal | None
-    """Where it serves what is :func:`cacheable` from its cache, from the second request on;
-    ``None`` where that saves nothing."""
+    """Cost if it serves the :func:`cacheable` prefix from its cache, from the second request on;
+    ``None`` if that saves nothing."""
     written: Decimal | None
-    """Where it charges every prompt as written to its cache, and serves nothing from it; ``None``
-    where that costs no more."""
+    """Cost if it charges every prompt as written to its cache and serves nothing from it; ``None``
+    if that costs no more."""
     at_most: Decimal | None
-    """No single answer to each can cost more; ``None`` where answers have no cap. A re-ask is one
-    more answer."""
+    """Upper bound for one answer each; ``None`` without a cap on answers. A re-ask is one more
+    answer."""
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """What a run would ask, cost and take."""
+    """Requests, cost and time of a run."""
 
     model: str
     profiles: Mapping[str, int]
-    """How many requests would ask for a label of each profile."""
+    """Requests by profile."""
     rows: RowCounts
     document_sentences: int
     response_sentences: int
     prompt: PromptTokens
     answers: AnswerTokens
     price: str | None
-    """Where the prices come from; ``None`` where the model has none, and so no cost."""
+    """Source of the prices; ``None`` if the model has none, and then no cost."""
     online: Cost | None
     batch: Cost | None
     concurrency: int
     latency: float | None
-    """Seconds for one answer; ``None`` where nobody knows."""
+    """Seconds for one answer; ``None`` if unknown."""
     seconds: float | None
-    """Seconds for all, if the provider's limits do not slow it."""
+    """Seconds in all, unless the provider's limits slow the run."""
     max_input_tokens: int | None
-    """Tokens that a prompt may have; ``None`` where nobody knows."""
+    """Most tokens of a prompt; ``None`` if unknown."""
 
     def as_json(self) -> dict[str, Any]:
-        """As a JSON value; dollars are texts, exact."""
+        """Return a JSON value; dollars are exact texts."""
         value: dict[str, Any] = json.loads(json.dumps(asdict(self), default=str))
         return value
 
 
 def cacheable(same: int) -> int:
-    """How many of the first tokens, the same in each prompt, a provider's cache can hold."""
+    """Return how many tokens of a common prefix a provider's cache can hold."""
     return 0 if same < SHORTEST_CACHED else same // CACHED_STEP * CACHED_STEP
 
 
@@ -175,18 +175,18 @@ def estimate(
     retry_failed: bool = False,
     counter: TokenCounter | None = None,
 ) -> Estimate:
-    """Reckon what labelling would ask, cost and take. The rows are read once, and not kept.
+    """Estimate requests, cost and time of labeling. The rows are read once and not kept.
 
     Args:
-        rows: as for labelling.
-        how: the recipe; its judge may be an :class:`Unasked`.
+        rows: as for labeling.
+        how: task factory; its judge may be an :class:`Unasked`.
         store: where labels are looked up.
         concurrency: requests in flight at most.
-        price: what the model's tokens cost.
-        max_output_tokens: the cap on an answer; without one there is no worst case.
+        price: price of the model.
+        max_output_tokens: cap on an answer; without one there is no upper bound.
         latency: seconds for one answer; by default the mean of stored labels, if there are any.
-        retry_failed: whether stored failures are asked again.
-        counter: counts tokens; by default the best at hand for the model.
+        retry_failed: whether stored failures are repeated.
+        counter: token counter; by default the best available one for the model.
 
     Raises:
         StoreError: labels cannot be read.
@@ -205,7 +205,7 @@ def estimate(
 def _sort_in(
     row: Row, how: LabelTasks, store: LabelStore, tally: _Tally, *, retry_failed: bool
 ) -> None:
-    """Decide what becomes of a row, as a run would."""
+    """Count a row as a run would treat it."""
     if isinstance(row.content, LabelFailure):
         tally.unusable[row.content.reason] += 1
         return
@@ -238,7 +238,7 @@ def _sort_request(request: Task, store: LabelStore, tally: _Tally, retry_failed:
 
 
 class _Counted:
-    """Rows, counted as they pass."""
+    """Rows that count themselves."""
 
     def __init__(self, rows: Iterable[Row]) -> None:
         self.count = 0
@@ -252,21 +252,21 @@ class _Counted:
 
 @dataclass(frozen=True)
 class _Past:
-    """What earlier labels of the same making tell."""
+    """Statistics of stored labels of the same configuration."""
 
     labels: int = 0
-    """How many tell of their tokens."""
+    """Labels with a token count."""
     factor: float = 1.0
-    """What their answers had of tokens for each that the fitted lengths expect."""
+    """Tokens of their answers divided by the expected tokens."""
     seconds: float | None = None
-    """What an answer took on average."""
+    """Mean seconds of an answer."""
 
 
 def _past(store: LabelStore, how: LabelTasks) -> _Past:
     expected, written, labels, seconds = 0, 0, 0, []
     for record in _alike(store, how):
         reply = record.reply
-        # What a file says: a number that no answer can have is not reckoned with.
+        # Files can hold impossible numbers, which are ignored.
         if reply.usage and 0 < reply.usage.completion_tokens < _ABSURD:
             labels += 1
             written += reply.usage.completion_tokens
@@ -280,19 +280,19 @@ def _past(store: LabelStore, how: LabelTasks) -> _Past:
 
 
 def _expected(example: KeyedExample, schema: str) -> int:
-    """Tokens that an answer about a record is expected to have."""
+    """Return the expected tokens of an answer about a record."""
     referenced = len(example.reference or ())
     return answer_tokens(len(example.response), profile_of(schema).name, referenced)
 
 
 def _alike(store: LabelStore, how: LabelTasks) -> Iterator[LabelRecord]:
-    """Stored labels that the same model wrote in the same way."""
+    """Yield stored labels of the same model and configuration."""
     spec = how.judge.spec
     made = (spec.judge, spec.model, spec.sampling())
     kinds = [(how.prompt, how.schema), *([how.where_referenced] if how.where_referenced else [])]
     asked = [(prompt.artifact, schema.artifact) for prompt, schema in kinds]
     try:
-        for record in islice(store, LABELS_LOOKED_AT):
+        for record in islice(store, LABELS_READ):
             by = record.signature
             same_kind = (by.prompt, by.response_schema) in asked
             if (
@@ -303,30 +303,30 @@ def _alike(store: LabelStore, how: LabelTasks) -> Iterator[LabelRecord]:
             ):
                 yield record
     except StoreError:
-        # A damaged label of another row: whoever needs that row is told of it.
+        # A damaged label of another row is reported when that row is needed.
         return
 
 
 class _Bill:
-    """Sums of one way of asking."""
+    """Summed cost, online or in a batch."""
 
     def __init__(self, price: Price) -> None:
         self._price = price
         self._expected = self._cached = self._written = self._at_most = Decimal(0)
 
     def add(self, usage: Usage, cached: int) -> None:
-        """Add one request that a cache may serve so many tokens of."""
+        """Add one request; a cache may serve so many of its tokens."""
         self._expected += self._price.cost(usage)
         self._cached += self._price.cost(usage.model_copy(update={"cached_tokens": cached}))
         written = {"cache_write_tokens": usage.prompt_tokens}
         self._written += self._price.cost(usage.model_copy(update=written))
 
     def add_worst(self, prompt_tokens: int, output_tokens: int) -> None:
-        """Add the most that one request can cost."""
+        """Add the upper bound of one request."""
         self._at_most += self._price.worst(prompt_tokens, output_tokens)
 
     def cost(self, *, capped: bool) -> Cost:
-        """The sums, without those that say nothing."""
+        """Return the sums that differ from the expected cost."""
         return Cost(
             expected=self._expected,
             cached=self._cached if self._cached < self._expected else None,
@@ -337,7 +337,7 @@ class _Bill:
 
 @dataclass
 class _Kind:
-    """Requests for labels of one profile, and the tokens that are the same in each."""
+    """Requests of one profile and the tokens of their common start."""
 
     same: int
     same_at_most: int
@@ -345,7 +345,7 @@ class _Kind:
 
 
 class _Tally:
-    """Sums over the rows; of a row only its key stays, 32 bytes."""
+    """Sums over the rows; each row keeps 32 bytes for its key."""
 
     def __init__(
         self,
@@ -373,13 +373,13 @@ class _Tally:
         self._kinds: dict[str, _Kind] = {}
 
     def is_new(self, key: str) -> bool:
-        """Whether no earlier row asks for the same judgement."""
+        """Return whether no earlier row has the same key."""
         before = len(self._keys)
         self._keys.add(bytes.fromhex(key))
         return len(self._keys) > before
 
     def ask(self, request: Task) -> None:
-        """Reckon with one request."""
+        """Add one request."""
         own = "".join(m["content"] for m in request.messages if m["role"] != "system")
         kind = self._kind(request)
         prompt = kind.same + self._counter.count(own) + MESSAGE_FRAME
@@ -401,7 +401,7 @@ class _Tally:
                 bill.add_worst(at_most, self._cap)
 
     def _kind(self, request: Task) -> _Kind:
-        """What is the same in every request of a profile is counted once."""
+        """Count the common start of a profile's requests once."""
         name = request.kind.name
         if name not in self._kinds:
             schema = compact(request.schema.json_schema)
@@ -413,14 +413,14 @@ class _Tally:
         return self._kinds[name]
 
     def note_windows(self, request: Task, asked: int) -> None:
-        """Note a record of which so many windows are asked for."""
+        """Add a record with so many windows to buy."""
         self._windows += asked
         self._windowed += asked > 0
         if asked and len(self._windowed_ids) < _NAMED:
             self._windowed_ids.append(request.example.id)
 
     def counts(self, read: int) -> RowCounts:
-        """What became of so many rows."""
+        """Return the counts of rows and judgments."""
         return RowCounts(
             read=read,
             repeated=read - self.rows,
@@ -435,7 +435,7 @@ class _Tally:
         )
 
     def result(self, read: int, concurrency: int, latency: float | None) -> Estimate:
-        """The estimate."""
+        """Return the estimate."""
         costs = [bill.cost(capped=self._cap is not None) for bill in self._bills]
         latency = self._past.seconds if latency is None else latency
         rounds = max(1.0, self.asked / concurrency) if self.asked else 0.0

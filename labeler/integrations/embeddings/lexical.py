@@ -1,9 +1,8 @@
-"""The floor under every embedder: how alike two texts are spelled.
+"""A baseline embedder that compares spelling.
 
-Each run of three to five letters of a word is hashed to one of 1,024 numbers and to a sign; a text
-is the sum of its runs, each counted by the square root of how often it stands there. Nothing here
-knows what a word means: "cheap" and "inexpensive" have nothing in common. An embedder that does not
-beat this is not worth its price.
+Each n-gram of three to five letters of a word is hashed to one of 1,024 dimensions and a sign. A
+text is the sum of its n-grams, weighted by the square roots of their counts. Meaning is ignored:
+"cheap" and "inexpensive" have nothing in common. A paid embedder should beat this baseline.
 """
 
 from __future__ import annotations
@@ -22,28 +21,28 @@ from labeler.judges.pricing import Price
 from labeler.labels.record import ReplyFacts
 
 DIMENSIONS = 1024
-"""Unlike texts of 200 runs come out within about 0.03 of 0: the price of so few numbers."""
+"""Cosines of unrelated texts of 200 n-grams lie within about 0.03 of 0, due to hash collisions."""
 _RUNS = (3, 4, 5)
 _WORD = re.compile(r"\w+")
 
 
 class LexicalEmbedder:
-    """Embeds by spelling: free, offline, the same on every machine, and blind to meaning."""
+    """Embeds by spelling: free, offline, the same on every machine."""
 
     def __init__(self) -> None:
         self.spec = EmbedderSpec(embedder="lexical", model="letters-1", dimensions=DIMENSIONS)
 
     @property
     def price(self) -> Price:
-        """Nothing."""
+        """Free."""
         return FREE
 
     async def embed(self, texts: Sequence[str]) -> AsyncGenerator[Embedded, None]:
-        """Make the vectors of texts; a text without a word has a vector of zeros."""
+        """Embed texts; a text without words has a vector of zeros."""
         yield Embedded(tuple(texts), tuple(map(_vector, texts)), ReplyFacts(attempts=0))
 
     async def aclose(self) -> None:
-        """Nothing to release."""
+        """Do nothing."""
 
 
 def _vector(text: str) -> Vector:
@@ -56,7 +55,7 @@ def _vector(text: str) -> Vector:
 
 
 def _runs(text: str) -> Iterator[str]:
-    """Runs of letters, with a mark where a word begins and ends; a short word is one by itself."""
+    """Yield the n-grams of letters, with marks at word boundaries."""
     for word in _WORD.findall(unicodedata.normalize("NFKC", text).casefold()):
         marked = f"<{word}>"
         for size in _RUNS:
@@ -64,7 +63,7 @@ def _runs(text: str) -> Iterator[str]:
 
 
 def _place(run: str) -> tuple[int, int]:
-    """Which number a run of letters belongs to, and its sign."""
+    """Return the dimension and the sign of an n-gram."""
     data = hashlib.blake2b(run.encode("utf-8", "replace"), digest_size=4).digest()
     number = int.from_bytes(data)
     return (number >> 1) % DIMENSIONS, 1 if number & 1 else -1

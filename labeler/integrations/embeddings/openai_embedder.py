@@ -1,7 +1,7 @@
-"""Embeddings from OpenAI's API, or any server that speaks it.
+"""Embeddings from OpenAI's API or a compatible server.
 
-The client is that of the judges: an address that is checked and final, nothing taken from the
-environment, no redirects. Requests ask the run's traffic first, which knows its limits and budget.
+The client is that of the judges: a checked and final address, no environment defaults, no
+redirects. Requests obey the run's traffic control with its limits and budget.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from labeler.labels.record import ReplyFacts, Usage
 from labeler.version import __version__
 
 TEXTS_PER_REQUEST = 128
-"""Fewer than any provider allows (OpenAI: 2,048); more would save no time."""
+"""Below every provider's limit (OpenAI: 2,048); more would save no time."""
 TOKENS_PER_REQUEST = 100_000
 """Expected; OpenAI allows 300,000."""
 
@@ -55,21 +55,20 @@ TOKENS_PER_REQUEST = 100_000
 class OpenAIEmbedder:
     """Embeds texts with a hosted model.
 
-    An embedder serves any number of runs, also at once: each event loop has a client of its own
-    until :meth:`aclose` is called on it.
+    An embedder serves any number of runs, even at once: each event loop has its own client until
+    :meth:`aclose` is called on it.
 
     Args:
-        model: the model to ask.
-        api_key: sent to ``base_url``'s host and shown nowhere.
-        base_url: where requests go; no environment variable changes it.
-        dimensions: how many numbers to ask for; by default the model's own, and nothing is sent.
-        organization: sent where given.
-        project: the same.
+        model: model name.
+        api_key: sent to the host of ``base_url`` only.
+        base_url: address of the server; no environment variable changes it.
+        dimensions: requested dimensions; by default the model's own.
+        organization: omitted from requests unless set.
+        project: omitted from requests unless set.
         timeout: seconds that one attempt may take in all.
-        max_attempts: requests at most for one batch of texts; what concerns all of them (rate
-            limits, outages) does not count.
-        texts_per_request: texts in one request at most.
-        price: what the model's tokens cost; by default what the table of prices says, if anything.
+        max_attempts: most requests for one batch of texts; rate limits and outages do not count.
+        texts_per_request: most texts in one request.
+        price: price of the model; by default that of the price table, if it has one.
         sleep: waits between attempts.
 
     Raises:
@@ -113,22 +112,21 @@ class OpenAIEmbedder:
 
     @property
     def price(self) -> Price | None:
-        """What the model's tokens cost, where it is known."""
+        """Price of the model's tokens, if known."""
         return self._price
 
     async def embed(self, texts: Sequence[str]) -> AsyncGenerator[Embedded, None]:
-        """Make the vectors of texts, many in one request; the next is sent on demand.
+        """Embed texts, many in one request; the next request is sent on demand.
 
-        A text that the server does not take, such as one that is too long, has an error in its
-        vector's place, and so have texts that could not be asked about.
+        Rejected texts, such as ones that are too long, get an error instead of a vector.
 
         Yields:
-            What each request brought; before an error that ends the run, what the failed one took.
+            The result of each request; before a fatal error, the usage of the failed request.
 
         Raises:
             FatalJudgeError: no text can be embedded with this key, model and address.
             RunPaused: the server asks to wait longer than the run may.
-            UsageError: the run has a budget, and nobody knows what a text may cost.
+            UsageError: the run has a budget and the price is unknown.
         """
         job = _Job(current())
         if job.traffic.budget.cap is not None and self._price is None:
@@ -162,7 +160,7 @@ class OpenAIEmbedder:
             await client.close()
 
     def _batches(self, texts: Sequence[str]) -> Iterator[list[str]]:
-        """Texts in groups of which each fits into a request."""
+        """Yield groups of texts that each fit into a request."""
         batch: list[str] = []
         tokens = 0
         for text in texts:
@@ -180,7 +178,7 @@ class OpenAIEmbedder:
     async def _embedded(
         self, job: _Job, texts: list[str]
     ) -> tuple[Vector | JudgeError, ...] | None:
-        """Embed texts in one request; ``None`` to find the one at fault by asking in halves."""
+        """Embed texts in one request; ``None`` asks the caller to bisect for a faulty text."""
         before = job.attempts
         try:
             vectors = await self._request(job, texts)
@@ -190,7 +188,7 @@ class OpenAIEmbedder:
             self._health.record_success()
             self._refused = 0
             return vectors
-        # Gone on out here, so that no exception hangs on ours that holds the key or the texts.
+        # Continued outside the handler: the cause may hold the key or the texts.
         if len(texts) > 1 and self._may_be_one_text(cause):
             return None
         self._refused += cause.rule.lasting
@@ -200,7 +198,7 @@ class OpenAIEmbedder:
         return (error,) * len(texts)
 
     def _may_be_one_text(self, failed: AttemptFailed) -> bool:
-        """Whether one of several texts may be at fault, rather than what all of them share."""
+        """Return whether one of several texts may be at fault, rather than the whole request."""
         suspect = failed.rule.policy is RetryPolicy.SUSPECT
         return failed.rule.lasting or (suspect and self._health.worked)
 
@@ -217,7 +215,7 @@ class OpenAIEmbedder:
     async def _send(self, job: _Job, texts: list[str], sent: SentRequest) -> tuple[Vector, ...]:
         flaw = ""
         try:
-            # The client's own time-out starts anew with every byte; this one does not.
+            # The client's own timeout restarts with every byte; this one does not.
             async with asyncio.timeout(self._timeout):
                 response = await self._client().embeddings.with_raw_response.create(
                     model=self.spec.model,
@@ -245,7 +243,7 @@ class OpenAIEmbedder:
         return Size(tokens, self._price.worst(sum(map(self._counter.at_most, texts)), 0))
 
     def _bill(self, job: _Job, sent: SentRequest, answer: object) -> None:
-        """Note what an answer took."""
+        """Record the usage and cost of a response."""
         usage = usage_of(answer)
         job.served_model = served_model_of(answer) or job.served_model
         if usage is None:
@@ -256,7 +254,7 @@ class OpenAIEmbedder:
         sent.answered(tokens=usage.prompt_tokens, cost=cost)
 
     def _failure(self, failed: AttemptFailed, sent: int) -> JudgeError:
-        """Say in our words why there are no vectors."""
+        """Build the error for texts without vectors."""
         observed, history = self._health.assess(failed.observed)
         rule = find_rule(observed)
         message = (
@@ -264,14 +262,14 @@ class OpenAIEmbedder:
             f"request{'s' * (sent != 1)}: "
             f"{explain(observed, timeout=self._timeout, detail=history or failed.detail)}"
         )
-        # A server that takes no text at all is not asked about each of a hundred thousand.
+        # A server that rejects every text is not asked about all of them.
         none_taken = self._refused >= MAX_REJECTED and not self._health.worked
         if none_taken or rule.policy in {RetryPolicy.FATAL, RetryPolicy.SUSPECT}:
             return FatalJudgeError(message, reason=rule.reason, attempts=sent)
         return UnusableAnswer(message, reason=rule.reason, attempts=sent, lasting=rule.lasting)
 
     def _client(self) -> AsyncOpenAI:
-        """The client, made on the event loop that uses it: a client cannot change loops."""
+        """Return the event loop's client; clients cannot change loops."""
         loop = asyncio.get_running_loop()
         if loop not in self._clients:
             self._clients[loop] = open_client(
@@ -286,7 +284,7 @@ class OpenAIEmbedder:
 
 @dataclass(eq=False)
 class _Job:
-    """What one call of ``embed`` has taken since it last told."""
+    """Usage of one call of ``embed`` since its last result."""
 
     traffic: Traffic
     attempts: int = 0
@@ -295,7 +293,7 @@ class _Job:
     started: float = field(default_factory=time.monotonic)
 
     def taken(self, host: str) -> ReplyFacts:
-        """The same, as it is passed on, once."""
+        """Return the usage and reset it."""
         facts = ReplyFacts(
             served_model=self.served_model,
             host=host,

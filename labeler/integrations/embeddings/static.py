@@ -1,10 +1,9 @@
-"""Embeddings from a table that lies inside a package: offline, without a model to run.
+"""Static embeddings from a table in a package: offline, without running a model.
 
-The package wordllama carries one vector for each of 32,000 word pieces, 16 MB in all, and the
-tokenizer that finds them; a text's vector is the mean of its pieces'. Its own loader is not used,
-nor is the package imported at all: it would set up logging for the whole program, it looks for its
-tokenizer in a folder that is not there, and what it does not find it downloads. Here its two files
-are read, and nothing else.
+The package wordllama contains one vector for each of 32,000 word pieces, 16 MB in all, and their
+tokenizer. A text's vector is the mean of its pieces' vectors. The package is not imported: it would
+configure logging for the whole program, look for its tokenizer in a missing folder, and download
+missing files. Only its two files are read.
 """
 
 from __future__ import annotations
@@ -35,17 +34,17 @@ class WordLlamaEmbedder:
     """Embeds with the table of the package wordllama: free, offline, 256 dimensions.
 
     Args:
-        package: the folder of the package; by default that of the installed one.
+        package: folder of the package; by default the installed one.
 
     Raises:
-        UsageError: the package, or one that reads its files, is not installed or incomplete.
+        UsageError: the package, or one that reads its files, is missing or incomplete.
     """
 
     def __init__(self, package: str | Path | None = None) -> None:
         folder = Path(package) if package is not None else _installed()
         table, tokenizer = folder / _TABLE, folder / _TOKENIZER
         self._table, self._tokenizer = _loaded(table, tokenizer)
-        # Another table is another model, whatever release of the package brings it.
+        # The table's digest identifies the model, whatever the package's release.
         marks = hashlib.sha256(table.read_bytes() + tokenizer.read_bytes()).hexdigest()
         self.spec = EmbedderSpec(
             embedder="wordllama",
@@ -55,29 +54,29 @@ class WordLlamaEmbedder:
 
     @property
     def price(self) -> Price:
-        """Nothing."""
+        """Free."""
         return FREE
 
     async def embed(self, texts: Sequence[str]) -> AsyncGenerator[Embedded, None]:
-        """Make the vectors of texts; a text without a known piece has a vector of zeros."""
+        """Embed texts; a text without a known piece has a vector of zeros."""
         found = self._tokenizer.encode_batch(list(texts), add_special_tokens=False)
         vectors = tuple(self._mean(pieces.ids) for pieces in found)
         yield Embedded(tuple(texts), vectors, ReplyFacts(attempts=0))
 
     async def aclose(self) -> None:
-        """Nothing to release."""
+        """Do nothing."""
 
     def _mean(self, pieces: Sequence[int]) -> Vector:
         known = [piece for piece in pieces if piece < len(self._table)]
         if not known:
             return (0.0,) * int(self._table.shape[1])
-        # In double precision, so that the sum does not depend on the machine's way of adding.
+        # Double precision makes the sum independent of the machine.
         mean: list[float] = self._table[known].astype("float64").mean(axis=0).tolist()
         return as_vector(mean)
 
 
 def _installed() -> Path:
-    """The folder of the package, found without importing it."""
+    """Find the folder of the package without importing it."""
     found = find_spec("wordllama")
     if found is None or not found.submodule_search_locations:
         raise _missing("wordllama")
