@@ -1,6 +1,6 @@
 """The command line: it translates and nothing else.
 
-Rows go to standard output or to files, talk goes to standard error. Exit codes: 0 all well, 1 some
+Rows go to standard output or to files, messages to standard error. Exit codes: 0 all well, 1 some
 rows failed or a gate was missed, 2 wrong use or a run that cannot go on, 4 the budget is used up,
 75 come back later: the server asks for it, or a batch is not answered yet, 130 and 143 interrupted,
 141 the reader of the labels left. A command's module is imported when the command is named, and
@@ -39,12 +39,12 @@ _UNREAD = "the reader left before all was written"
 
 
 class _Home(NamedTuple):
-    """Where a command is.
+    """Location of a command.
 
     Attributes:
-        module: one of this package.
-        function: the command, there.
-        lacking: what is said where its output is more than a view, which one may stop reading.
+        module: a module of this package.
+        function: the function of the command.
+        lacking: message if the reader leaves early; empty for commands whose output is a view.
     """
 
     module: str
@@ -53,7 +53,7 @@ class _Home(NamedTuple):
 
 
 class _Commands(UserDict[str, Any]):
-    """Commands by name; those that are told by their home are imported when they are wanted."""
+    """Commands by name, imported on first use."""
 
     def __getitem__(self, name: str) -> Any:  # noqa: ANN401 - typer's own kind of command
         found = super().__getitem__(name)
@@ -75,7 +75,7 @@ def _imported(name: str, home: _Home) -> Any:  # noqa: ANN401 - typer's own kind
 
 
 def _guarded(command: Callable[P, T], lacking: str) -> Callable[P, T]:
-    """Notice a closed pipe before typer does: it would call that a failure."""
+    """Catch a closed pipe before typer does, which would report a failure."""
 
     @functools.wraps(command)
     def run_command(*args: P.args, **kwargs: P.kwargs) -> T:
@@ -90,10 +90,10 @@ def _guarded(command: Callable[P, T], lacking: str) -> Callable[P, T]:
 
 
 def _group(commands: dict[str, _Home], told: str) -> typer.Typer:
-    """A group of commands, none of which is imported yet."""
+    """Return a group of commands, which are imported on first use."""
 
     class Group(TyperGroup):
-        """Lists the commands, and then the groups that were added to it."""
+        """Lists the commands, then the subgroups."""
 
         def __init__(self, **settings: Any) -> None:  # noqa: ANN401 - as typer passes them
             super().__init__(**settings)
@@ -210,13 +210,13 @@ def run() -> int:  # noqa: PLR0911 - one line for each way to end
     except ReaderGone as gone:
         return _part(gone)
     except OSError as error:
-        # What was read has named its file by now; this is the output.
+        # Errors of reading name their file; this one is about the output.
         _let_go(sys.stdout)
         return _complain(f"cannot write the output: {error.strerror or error}")
 
 
 def _part(gone: ReaderGone) -> int:
-    """Say what the reader missed, if anything, to whoever still listens."""
+    """Report what the reader missed, if standard error is still open."""
     _let_go(sys.stdout)
     if gone.exit_code:
         try:
@@ -227,12 +227,12 @@ def _part(gone: ReaderGone) -> int:
 
 
 def _let_go(stream: TextIO) -> None:
-    """Drop what a stream still holds: Python would try to write it once more on exit."""
+    """Drop a stream's buffer: Python would try to write it again on exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _at(error: TyperException) -> str:
-    """The command that was used wrongly, as far as it was understood."""
+    """Return the command that was used wrongly, as far as it was parsed."""
     context = getattr(error, "ctx", None)
     return context.command_path if context else "labeler"
 

@@ -1,4 +1,4 @@
-"""Commands that show what ships with the package: schemas and prompts."""
+"""Commands that print the schemas and prompts of the package."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commands that have rows labelled in batches: for less, within a day."""
+"""Commands for OpenAI Batch: half the price, answers within a day."""
 
 from __future__ import annotations
 
@@ -180,7 +180,7 @@ def cancel(
 def _require_address(
     store: str, base_url: str | None, action: str, *words: str, name: str | None
 ) -> None:
-    """Tell of a forgotten address before a key is asked for, which may be none of its."""
+    """Report a missing address before a key is required, which may belong to another server."""
     from labeler.integrations.batch.folder import require_address
     from labeler.judges.openai.address import OFFICIAL_URL
 
@@ -219,7 +219,7 @@ def _tell_submission(done: Submission, look: str, fetch: str) -> None:
 
 
 def _code_of(done: Collection) -> int:
-    """The exit code of a collection: what needs its user comes before what needs time."""
+    """Return the exit code of a collection; a need for the user comes before a need to wait."""
     from labeler.cli import TRY_LATER, WRONG_USE
 
     if done.stuck:
@@ -276,7 +276,7 @@ def _files(count: int) -> str:
 
 
 def _tell_not_looked_up(views: Iterable[BatchStatus], store: str) -> None:
-    """Say which addresses were not asked, and what asks them."""
+    """List the addresses without a look-up, and the command for each."""
     from labeler.cli.terminal import say
     from labeler.integrations.batch.folder import command
 

@@ -1,4 +1,4 @@
-"""Labeling on several processes or machines, and the one store that their labels come to."""
+"""Labeling on several processes or machines with Ray."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ _SHOWN = 3
 
 
 class PartsAsked(NamedTuple):
-    """What the options say that matters to several machines alone.
+    """Options for several machines only.
 
     Attributes:
         inputs: paths, patterns, folders or addresses.
         output: folder or address of the partitions.
-        workers: how many there are to be.
+        workers: number of workers.
         part_rows: rows of a partition at most.
-        price: what a judge's tokens cost, where it is known.
+        price: price of the judge's tokens, if known.
     """
 
     inputs: list[str]
@@ -49,7 +49,7 @@ class PartsAsked(NamedTuple):
 
 
 def require_folder(output: str) -> None:
-    """Refuse an output that cannot be a folder of partitions.
+    """Reject an output that cannot be a folder of partitions.
 
     Raises:
         UsageError: it is standard output, or named like a file.
@@ -62,7 +62,7 @@ def require_folder(output: str) -> None:
 
 
 def label_in_parts(asked: PartsAsked, work: Work) -> int:
-    """Label with Ray, say how it went, and return the exit code."""
+    """Label with Ray, report the result, and return the exit code."""
     from labeler.cli.terminal import say
     from labeler.integrations.ray.cluster import label_on_ray, processor_count
     from labeler.integrations.ray.parts import PART_ROWS
@@ -98,7 +98,7 @@ def label_in_parts(asked: PartsAsked, work: Work) -> int:
 
 
 def _telling(reports: Iterator[PartReport], planned: Plan, totals: Totals) -> Iterator[PartReport]:
-    """Say from time to time how far the run is."""
+    """Report the progress of the run from time to time."""
     from labeler.cli.terminal import say
 
     said = time.monotonic()
@@ -141,7 +141,7 @@ def _tell(totals: Totals, price: Price | None, work: Work) -> None:
 
 
 def _tell_unfinished(planned: Plan, totals: Totals, work: Work) -> None:
-    """Say what is stored of parts that have no partition yet."""
+    """Report the stored labels of parts without a partition."""
     from labeler.cli.terminal import say
     from labeler.integrations.ray.shards import labels_stored
 

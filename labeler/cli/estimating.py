@@ -1,4 +1,4 @@
-"""The command that reckons what a run would cost, before anything is sent."""
+"""The ``estimate`` command: the cost of a run before anything is sent."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def estimate(
 
 
 def print_profiles(found: Mapping[str, Estimate]) -> None:
-    """Print what each profile would ask and cost for the same rows, for people."""
+    """Print requests and cost of each profile for the same rows, for people."""
     from rich.text import Text
 
     from labeler.cli.tables import Column, Grid, show
@@ -81,14 +81,14 @@ def print_profiles(found: Mapping[str, Estimate]) -> None:
 
 
 def _reckoned(found: Mapping[str, Estimate]) -> str:
-    """What the lengths of the answers of several profiles rest on."""
+    """Return the basis of the answer lengths of several profiles."""
     told = sorted({one.answers.labels for one in found.values()} - {0})
     assumed = f"{CLAIMS_PER_SENTENCE} claims a sentence are assumed"
     return f"{assumed}, but where stored labels tell better" if told else assumed
 
 
 def print_estimate(found: Estimate) -> None:
-    """Print an estimate for people: what is asked, what it costs, and what that rests on."""
+    """Print an estimate for people: requests, cost and their basis."""
     from rich.text import Text
 
     from labeler.cli.terminal import console
@@ -102,7 +102,7 @@ def print_estimate(found: Estimate) -> None:
 
 
 def _table(*headings: str) -> Table:
-    """No frame: its width is for words."""
+    """Return a table without a frame, which leaves more width for words."""
     from rich import box
     from rich.table import Table
 

@@ -1,4 +1,4 @@
-"""The columnar index: made by hand, and used where numbers are computed."""
+"""The ``index`` command, and summaries from the index."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def index(
 
 
 def _maker(labels: str, *, rebuild: bool) -> tuple[Path, Callable[[], int]]:
-    """Where the index of labels is to be, and what makes it and counts its rows."""
+    """Return the path of the index of labels, and a function that builds it and counts its rows."""
     from labeler.calculators.index import FOLDER, PARTS_FOLDER, sidecar_of
     from labeler.calculators.index.sidecar import write_indexes, write_sidecar
     from labeler.data.label_files import is_store, parts_of
@@ -119,7 +119,7 @@ def summarize_columns(
 def _on_ray(
     labels: Sequence[str], asked: SummaryRequest, workers: int | None
 ) -> StoredSummary | None:
-    """What workers of Ray count of label files."""
+    """Return the summary that Ray workers compute of label files."""
     from labeler.calculators.index import files_of
     from labeler.cli.terminal import say
     from labeler.integrations.ray.cluster import count_on_ray, processor_count

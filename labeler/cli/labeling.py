@@ -1,4 +1,4 @@
-"""Commands that make, bring in and hand out labels."""
+"""Commands that label rows, and import and export labels."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def _label_in_parts(
 
 
 def _counts(progress: Progress, judges: list[Judge], repeat: int) -> tuple[str, ...]:
-    """Where the labels of a run came from."""
+    """Return the origins of the labels of a run."""
     judged, stored = progress.origins["judge"], progress.origins["store"]
     if len(judges) == 1 and repeat == 1:
         return f"{judged} labelled by {judges[0].spec}", f"{stored} from the store"
@@ -145,7 +145,7 @@ def _counts(progress: Progress, judges: list[Judge], repeat: int) -> tuple[str, 
 
 
 def _tell_canaries(planted: Canaries) -> None:
-    """Say how records with planted sentences came out, and what that means."""
+    """Report the results of records with planted sentences."""
     from labeler.cli.terminal import say
 
     say(str(planted))

@@ -224,7 +224,7 @@ def _print_summaries(
 
 
 def _sources(labels: list[str] | None, output: str | None) -> list[str]:
-    """The labels that are named, which the output must not replace."""
+    """Return the named labels, which the output must not overwrite."""
     if not labels:
         raise UsageError("name a label file or a store folder; --list shows the metrics")
     check_target(labels, output)
@@ -264,7 +264,7 @@ def _put_summaries(rows: Sequence[SummaryRow], output: str | None) -> None:
 def _asked_besides(
     ids: str | None, labelled: Sequence[Metric], of_scores: Sequence[Metric]
 ) -> bool:
-    """Whether a metric was asked for by its own id that is none of the scores there are."""
+    """Return True if the ids name a metric that is none of the present scores."""
     from labeler.calculators.registry import ALL
 
     named = ids is not None and ids.strip() != ALL
@@ -290,7 +290,7 @@ def _known(names: list[str] | None) -> tuple[tuple[Metric, ...], dict[str, Unkno
 def _check_criteria(
     names: Mapping[str, UnknownName], scores: Sequence[ScoreOutcome], labels: str
 ) -> None:
-    """See that each name is a metric of some criterion that there are scores for."""
+    """Require each name to be a metric of a criterion with scores."""
     every = _of_scores(scores, None)
     known = {name for metric in every for name in metric.names}
     for name, error in names.items():
@@ -300,7 +300,7 @@ def _check_criteria(
 
 
 def _of_scores(scores: Sequence[ScoreOutcome], ids: str | None) -> list[Metric]:
-    """The metrics of the criteria that there are scores for; those of the ids, where given."""
+    """Return the metrics of criteria with scores, restricted to the ids if given."""
     if not scores:
         return []
     from labeler.calculators.registry import ALL
@@ -315,7 +315,7 @@ def _of_scores(scores: Sequence[ScoreOutcome], ids: str | None) -> list[Metric]:
 
 
 def _scores_for(scores: Sequence[ScoreOutcome], metrics: Sequence[Metric]) -> list[ScoreOutcome]:
-    """The scores by the criteria of metrics, and the rows that could not even be read."""
+    """Return the scores by the criteria of metrics, and unreadable rows."""
     from labeler.calculators.scores import criterion_name
 
     names = {metric.name for metric in metrics}
@@ -323,7 +323,7 @@ def _scores_for(scores: Sequence[ScoreOutcome], metrics: Sequence[Metric]) -> li
 
 
 def _score_rows(scores: Sequence[ScoreOutcome], ids: str | None) -> Iterator[MetricsRow]:
-    """The rows of scores, with the metrics of the ids alone."""
+    """Yield the rows of scores, with the metrics of the ids only."""
     if not scores:
         return
     from labeler.calculators.scores import measure_scores
@@ -374,7 +374,7 @@ def show(
 
 
 def _find(outcomes: Iterable[AnyOutcome], wanted: str, labels: str) -> list[AnyOutcome]:
-    """The records of an id."""
+    """Return the records of an id."""
     import difflib
 
     ids: list[str] = []

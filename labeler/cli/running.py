@@ -1,4 +1,4 @@
-"""What commands that pay a judge have in common: they write a file, and may be broken off."""
+"""Functions that several commands share: inputs, outputs, interrupted runs and exit codes."""
 
 from __future__ import annotations
 
@@ -38,10 +38,11 @@ Workers = Annotated[
 
 
 def refuse_own_input(rows: list[str], output: str) -> None:
-    """Refuse to write over a file that a command reads.
+    """Reject an output that would overwrite an input.
 
     Raises:
-        UsageError: it is the very same file, under whatever name, or one of a folder or pattern.
+        UsageError: both are the same file, whatever its name, or the output is one of a folder
+            or pattern.
     """
     target = Path(output)
     if target.is_file() and any(_is_read(path, target) for path in _files(rows)):
@@ -49,10 +50,10 @@ def refuse_own_input(rows: list[str], output: str) -> None:
 
 
 def refuse_loss(inputs: list[str], output: str) -> None:
-    """Refuse to write over a file that a command reads, or over what people said of labels.
+    """Reject an output that would overwrite an input or corrections of labels.
 
     Raises:
-        UsageError: it is one of these.
+        UsageError: the output is one of these.
     """
     from labeler.data.corrections.file import keep_corrections
 
@@ -62,7 +63,7 @@ def refuse_loss(inputs: list[str], output: str) -> None:
 
 
 def check_label_target(inputs: list[str], output: str) -> None:
-    """Refuse what labels cannot be written to, before they are bought.
+    """Reject an output that labels cannot be written to, before any request.
 
     Raises:
         UsageError: see :func:`labeler.data.label_files.check_label_file` and :func:`refuse_loss`.
@@ -74,38 +75,38 @@ def check_label_target(inputs: list[str], output: str) -> None:
 
 
 def _files(names: Iterable[str]) -> Iterator[str]:
-    """The files that names mean, where they are folders of Parquet or patterns."""
+    """Yield the files that names stand for: folders of Parquet files and patterns are expanded."""
     from labeler.data.label_files import parts_of
 
     for name in names:
         parts = None
         if not is_remote(name):
-            with suppress(UsageError):  # whoever reads it says that no file is like it
+            with suppress(UsageError):  # reading it reports that no file matches
                 parts = parts_of(name)
         yield from parts or [name]
 
 
 def _is_read(path: str, target: Path) -> bool:
-    """Whether a file is what a command reads under a path, or as its standard input."""
+    """Return True if a file is the input of a path, or of standard input."""
     if path != STDIO:
         return Path(path).is_file() and target.samefile(path)
     try:
         return os.path.samestat(os.fstat(sys.stdin.fileno()), target.stat())
     except (AttributeError, OSError, ValueError):
-        return False  # there is no standard input, or it is not a file of the system
+        return False  # no standard input, or not a file of the operating system
 
 
 @contextmanager
 def watching(doing: str) -> Generator[Callable[[Iterable[U]], Iterator[U]]]:
     """Show how many records a command has read, where standard error is a terminal.
 
-    What is shown stays until the end, for work that comes after reading, and then goes.
+    The counter stays while the records are processed and disappears at the end.
 
     Args:
-        doing: what is being done.
+        doing: the activity, such as ``auditing``.
 
     Yields:
-        What passes the records on and counts them.
+        A function that forwards records and counts them.
     """
     from rich import progress
 
@@ -134,7 +135,7 @@ def watching(doing: str) -> Generator[Callable[[Iterable[U]], Iterator[U]]]:
 
 
 def check_target(labels: list[str], output: str | None) -> None:
-    """Refuse to write numbers over what was paid for or said, or to a file of no known form."""
+    """Reject an output of unknown form, or one that would overwrite labels or corrections."""
     if output is not None:
         from labeler.calculators.export import check_table
 
@@ -149,17 +150,17 @@ def write_run(
     counts: Callable[[], tuple[str, ...]],
     each: Callable[[T], None] = lambda _: None,
 ) -> None:
-    """Write what a run yields, and say how far it came if it does not come to its end.
+    """Write the outcomes of a run, and report its progress if it is interrupted.
 
     Args:
-        run: closed here, so that a run that breaks off is over before anything is said of it.
+        run: closed here, so an interrupted run has ended before it is reported.
         output: a file, or ``-``.
         progress: the run's listener.
-        counts: where the outcomes came from, for people.
-        each: told of each outcome before it is written.
+        counts: origins of the outcomes, for people.
+        each: called for each outcome before it is written.
 
     Raises:
-        ReaderGone: whoever read our standard output has closed it.
+        ReaderGone: the reader closed standard output.
     """
     from labeler import api
 
@@ -186,21 +187,21 @@ def _telling(outcomes: Iterable[T], each: Callable[[T], None]) -> Iterator[T]:
 
 
 def announce_grace(more: str = "") -> None:
-    """Say, when the run is interrupted, that requests in flight may finish."""
+    """Report on an interrupt that requests in flight may finish."""
     from labeler.labeling.run import GRACE_SECONDS
 
     announce(f"stopping: requests in flight may finish within {GRACE_SECONDS:g} s{more}")
 
 
 def exit_code(progress: Progress) -> int:
-    """How a run that came to its end ends."""
+    """Return the exit code of a completed run."""
     if progress.reasons["budget"]:
         return BUDGET_REACHED
     return SOME_FAILED if progress.failed else 0
 
 
 def _left(output: str) -> str:
-    """What a run that broke off leaves where its labels were to stand; pipes are their readers'."""
+    """Describe the output file of an interrupted run; empty for pipes."""
     path = Path(output)
     if output == "-" or (path.exists() and not path.is_file()):
         return ""
@@ -208,10 +209,10 @@ def _left(output: str) -> str:
 
 
 def located(names: Sequence[str]) -> list[str]:
-    """Names of labels, with the files of folders and patterns that are at addresses.
+    """Return names of labels, with remote folders and patterns expanded to their files.
 
     Raises:
-        UsageError: there is no Parquet file there.
+        UsageError: a folder or pattern has no Parquet file.
     """
     if not any(map(is_remote, names)):
         return list(names)
@@ -227,7 +228,7 @@ def located(names: Sequence[str]) -> list[str]:
 
 
 def refuse_repeats(names: Sequence[str]) -> None:
-    """Refuse a file that is named twice, such as by its name and by a pattern that it fits.
+    """Reject a file that is named twice, such as by its name and by a pattern.
 
     Raises:
         UsageError: each of their rows would count twice.
@@ -249,10 +250,10 @@ def refuse_repeats(names: Sequence[str]) -> None:
 
 
 def outcomes_at(labels: str) -> Iterator[AnyOutcome]:
-    """Outcomes of a label file, a store, or a folder or pattern of Parquet files, also remote.
+    """Yield the outcomes of a label file, a store, or Parquet files, also remote ones.
 
     Raises:
-        UsageError: nothing is there, or it cannot be read.
+        UsageError: it does not exist, or cannot be read.
     """
     from labeler.calculators.outcomes import stored_outcomes
 
@@ -261,14 +262,14 @@ def outcomes_at(labels: str) -> Iterator[AnyOutcome]:
 
 
 def _is_lines(address: str) -> bool:
-    """Whether an address is that of a file of JSON Lines; one of the web may end in a query."""
+    """Return True for the address of a JSON Lines file; a web address may end in a query."""
     scheme = address.partition("://")[0].lower()
     path = address.partition("?")[0] if scheme in {"http", "https"} else address
     return bool(_LINES.search(path))
 
 
 def require_engine(engine: str, **given: object) -> None:
-    """Refuse options that the engine would ignore.
+    """Reject options that the engine would ignore.
 
     Raises:
         UsageError: one is given.
@@ -281,18 +282,18 @@ def require_engine(engine: str, **given: object) -> None:
 
 
 class Counters(NamedTuple):
-    """Who counts.
+    """The engine that computes numbers.
 
     Attributes:
         engine: ``local`` or ``ray``.
-        workers: how many of Ray there are to be; by default one a processor.
+        workers: number of Ray workers; by default one per processor.
     """
 
     engine: str
     workers: int | None
 
     def require_metrics(self, unknown: Iterable[UnknownName]) -> None:
-        """Refuse, for workers, names that may be of criteria: these are looked for in all scores.
+        """Reject, for workers, names that may be criteria: those need all scores.
 
         Raises:
             UsageError: there is one.
@@ -306,12 +307,12 @@ class Counters(NamedTuple):
 
 
 def counters_of(engine: str, workers: int | None, *, alone: bool) -> Counters:
-    """Who counts for numbers.
+    """Return the engine that computes numbers.
 
     Args:
         engine: its name.
-        workers: how many there are to be.
-        alone: whether something is asked for that one machine alone does.
+        workers: number of workers.
+        alone: True if the request needs a single machine.
 
     Raises:
         UsageError: the engine would ignore an option.

@@ -1,4 +1,4 @@
-"""Commands that score rows by criteria, and that look at what length does to scores."""
+"""Commands that score rows by criteria, and measure the effect of length on scores."""
 
 from __future__ import annotations
 
@@ -71,12 +71,12 @@ def score(rows: options.Rows, *, given: ScoreOptions, output: options.Output = "
 
 
 def _method(outcome: ScoreOutcome) -> list[str]:
-    """What a score is computed from; nothing for a failure."""
+    """Return the method of a score; empty for a failure."""
     return [outcome.method] if outcome.kind == "score" else []
 
 
 def _counts(progress: Progress, judges: Sequence[Judge], methods: Counter[str]) -> tuple[str, ...]:
-    """Where the scores of a run came from, and how they were made."""
+    """Return the origins and methods of the scores of a run."""
     judged, stored = progress.origins["judge"], progress.origins["store"]
     by = ", ".join(f"{count} by {method}" for method, count in methods.most_common())
     named = ", ".join(str(judge.spec) for judge in judges)
@@ -105,7 +105,7 @@ def length(
 
 
 def _require_scorers(judges: str) -> None:
-    """Refuse, before anything is read, a judge that gives nothing but labels."""
+    """Reject a judge that gives labels only, before anything is read."""
     for judge in (name.strip() for name in judges.split(",")):
         if judge in {"embedded", "replay"}:
             raise UsageError(

@@ -1,4 +1,4 @@
-"""The command that compares questions with those that the responses would reply to."""
+"""The ``similarity`` command: questions compared with those that the responses would answer."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def similarity(
 
 
 def _counts(progress: Progress, judge: Judge) -> tuple[str, ...]:
-    """Where the questions of a run came from."""
+    """Return the origins of the questions of a run."""
     judged, stored = progress.origins["judge"], progress.origins["store"]
     return f"{judged} written by {judge.spec}", f"{stored} from the store"
 
@@ -118,7 +118,7 @@ def _embedder(name: str, dimensions: int | None, url: str | None, price: str | N
 
 
 def _embedding(embedder: Embedder, work: EmbeddingWork) -> str:
-    """What embedding took: texts, requests, tokens and money."""
+    """Return the texts, requests, tokens and cost of embedding."""
     parts = [
         f"{work.embedded} texts embedded by {embedder.spec}",
         f"{work.stored} from the store",
