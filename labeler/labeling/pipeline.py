@@ -80,10 +80,10 @@ def run_tasks(
     total = count_rows(rows)
     if run.listener:
         run.listener.on_start(total.distinct * len(factories), total.repeated)
-    yield from run_surveyed(run, rows, total.distinct, factories, canaries=canaries)
+    yield from submit_rows(run, rows, total.distinct, factories, canaries=canaries)
 
 
-def run_surveyed(
+def submit_rows(
     run: Run,
     rows: Rows,
     expected: int,

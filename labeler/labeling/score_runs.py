@@ -10,7 +10,7 @@ from labeler.errors import FatalJudgeError, UsageError
 from labeler.judges.judge import Judge, require_answers
 from labeler.judges.traffic.limits import Limits
 from labeler.labeling.cache import CallTracer, no_tracing
-from labeler.labeling.pipeline import run_surveyed
+from labeler.labeling.pipeline import submit_rows
 from labeler.labeling.run import Run, RunListener
 from labeler.labeling.scoring import ScoreKind, ScoreTasks, steps_task
 from labeler.labeling.votes import require_bounds
@@ -102,7 +102,7 @@ def score_rows(
         for number, plan in enumerate(ready, start=1):
             if len(plans) > 1:
                 run.notice(f"judge {number} of {len(plans)}: {plan.judge.spec}")
-            for outcome in run_surveyed(
+            for outcome in submit_rows(
                 run, rows, total.distinct, plan.factories(), with_unreadable=number == 1
             ):
                 if isinstance(outcome, ScoreRecord | LabelFailure):  # as scores are

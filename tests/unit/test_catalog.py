@@ -6,6 +6,8 @@ import pytest
 
 from labeler.catalog import Catalog
 from labeler.errors import UnknownName
+from labeler.judges.task import TASK_KINDS
+from labeler.labels.record import RECORDS
 
 
 def colours() -> Catalog[object]:
@@ -51,3 +53,11 @@ def test_a_name_is_taken_once() -> None:
     """Registering a name twice is a mistake in the program."""
     with pytest.raises(ValueError, match="already registered"):
         colours().add("red", 2)
+
+
+def test_every_kind_of_task_and_record_is_there() -> None:
+    """Kinds of optional integrations are imported on first use; a record's class has its kind."""
+    tasks = {name: TASK_KINDS[name] for name in TASK_KINDS}
+    assert tasks.keys() == {"trace", "claims", "reference", "score", "steps", "questions"}
+    assert all(kind.name == name for name, kind in tasks.items())
+    assert all(model.model_fields["kind"].default == name for name, model in RECORDS.items())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,6 +25,7 @@ from labeler.labels.answers import GPTLabelingOutput
 from labeler.labels.record import LabelFailure, LabelRecord, Outcome
 from labeler.labels.schemas import load_schema
 from labeler.labels.signature import digest
+from labeler.sentences.example import Frozen
 from labelled import output
 from samples import keyed_example, request
 
@@ -224,6 +226,34 @@ def test_a_vote_that_may_still_come_is_no_no() -> None:
     outcomes = list(iter_labels(rows(3), judges=[*judges, mended], store=store))
     assert kinds(outcomes) == ["label"] * 3
     assert mended.asked == ["r1"]
+
+
+class Crowd(CountingJudge):
+    """One of several judges that count their calls at once together."""
+
+    now: int = 0
+    most: int = 0
+
+    async def label(self, request: Task[Any]) -> JudgeReply[Frozen]:
+        """Answer after a moment."""
+        Crowd.now += 1
+        Crowd.most = max(Crowd.most, Crowd.now)
+        try:
+            return await super().label(request)
+        finally:
+            Crowd.now -= 1
+
+
+def test_voters_run_side_by_side_within_the_concurrency() -> None:
+    """They share its places; each judge is closed once, however often it votes."""
+    judges = [Crowd(model=name, seconds=0.01) for name in "abc"]
+    run = iter_labels(rows(8), judges=judges, repeat=2, store=MemoryStore(), concurrency=4)
+    first = next(run)
+    assert all(judge.asked for judge in judges)
+    assert [first.id, *(outcome.id for outcome in run)] == [f"r{n}" for n in range(8)]
+    assert Crowd.most == 4
+    assert [judge.closed for judge in judges] == [1, 1, 1]
+    assert [len(judge.asked) for judge in judges] == [16, 16, 16]
 
 
 def test_one_judge_has_one_vote() -> None:
