@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import json
 import shlex
-import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -15,9 +14,10 @@ import typer
 
 from labeler.cli.options import Json
 from labeler.cli.running import outcomes_at, refuse_own_input, watching
+from labeler.cli.terminal import print_json
 from labeler.data.lines import STDIO
 from labeler.errors import UsageError
-from labeler.sentences.characters import plain_json, visible
+from labeler.sentences.characters import visible
 from labeler.version import __version__
 
 if TYPE_CHECKING:
@@ -84,9 +84,9 @@ def audit(
         _write(Path(output), finding_rows(found, top))
     if rows:
         for row in finding_rows(found, top):
-            _print_json(row)
+            print_json(row)
     elif as_json:
-        _print_json({**found.as_json(shown), "labeler": __version__})
+        print_json({**found.as_json(shown), "labeler": __version__})
     else:
         _print_audit(found, by, shown)
         if labels != STDIO and found.ranked(shown):
@@ -127,10 +127,6 @@ def _without_labels(kinds: Counter[str]) -> str:
             "labeler score did"
         )
     return "no label is there"
-
-
-def _print_json(value: object) -> None:
-    sys.stdout.write(plain_json(json.dumps(value, ensure_ascii=False)) + "\n")
 
 
 # -- files -----------------------------------------------------------------------------------------

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,10 +14,11 @@ import typer
 from labeler.cli import options
 from labeler.cli.interrupt import announce
 from labeler.cli.running import SOME_FAILED
+from labeler.cli.terminal import print_json
 from labeler.errors import UsageError
 from labeler.judges.options import ModelOptions
 from labeler.labeling.options import BatchOptions
-from labeler.sentences.characters import plain_json, visible
+from labeler.sentences.characters import visible
 
 if TYPE_CHECKING:
     from labeler.integrations.batch.client import OpenAIBatches
@@ -65,7 +65,7 @@ def submit(
     done = api.submit_batch(rows, **vars(given) | {"batches": service, "limits": limits})
     if as_json:
         bad = [failure.model_dump(mode="json") for failure in done.bad]
-        _print_json({**asdict(done), "bad": bad})
+        print_json({**asdict(done), "bad": bad})
     else:
         where = {"store": str(given.store), **at, "base_url": service.base_url}
         look, fetch = (command(action, **where) for action in ("status", "collect"))
@@ -89,7 +89,7 @@ def status(
     service = _service(base_url, organization, project) if reachable else None
     views = batch_status(store, service)
     if as_json:
-        _print_json([_view_json(view) for view in views])
+        print_json([_view_json(view) for view in views])
     elif views:
         _print_table(views)
         _tell_not_looked_up(views, store)
@@ -149,7 +149,7 @@ def collect(
     if as_json:
         results = done.results.model_dump(mode="json")
         counts = {"parts": done.parts, "still_open": done.still_open, "stuck": done.stuck}
-        _print_json({**counts, "results": results})
+        print_json({**counts, "results": results})
     else:
         _tell_collection(done)
     return _code_of(done)
@@ -345,7 +345,3 @@ def _view_json(view: BatchStatus) -> dict[str, Any]:
         "done": view.done,
         "failed": view.failed,
     }
-
-
-def _print_json(value: object) -> None:
-    sys.stdout.write(plain_json(json.dumps(value, ensure_ascii=False)) + "\n")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from typing import TYPE_CHECKING, Annotated
@@ -15,7 +13,7 @@ from labeler.data.options import RowsOptions
 from labeler.judges.pricing import PRICE_FORM
 from labeler.judges.tokens import CLAIMS_PER_SENTENCE
 from labeler.labeling.options import EstimateOptions
-from labeler.sentences.characters import plain_json, visible
+from labeler.sentences.characters import visible
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -37,6 +35,7 @@ def estimate(
 ) -> None:
     """Say what labelling rows would ask, cost and take. Sends nothing and needs no key."""
     from labeler import api
+    from labeler.cli.terminal import print_json
     from labeler.errors import UsageError
     from labeler.labels.profiles import AUTO, PROFILES
 
@@ -49,7 +48,7 @@ def estimate(
     if as_json:
         value = {name: one.as_json() for name, one in found.items()}
         told = value if each_profile else value[given.profile]
-        sys.stdout.write(plain_json(json.dumps(told, ensure_ascii=False)) + "\n")
+        print_json(told)
     elif each_profile:
         print_profiles(found)
     else:

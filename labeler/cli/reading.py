@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -20,6 +19,7 @@ from labeler.cli.running import (
     located,
     refuse_repeats,
 )
+from labeler.cli.terminal import print_json
 from labeler.errors import UnknownName, UsageError
 from labeler.sentences.characters import plain_json
 from labeler.version import __version__
@@ -247,7 +247,7 @@ def _put_rows(rows: Iterable[MetricsRow], output: str | None) -> None:
         say(f"{write_metric_rows(rows, output)} rows written to {output}")
         return
     for row in rows:
-        _print_json(row.as_json(__version__))
+        print_json(row.as_json(__version__))
 
 
 def _put_summaries(rows: Sequence[SummaryRow], output: str | None) -> None:
@@ -258,7 +258,7 @@ def _put_summaries(rows: Sequence[SummaryRow], output: str | None) -> None:
     if output is not None:
         say(f"{write_summaries(rows, output)} summaries written to {output}")
     else:
-        _print_json([row.as_json(__version__) for row in rows])
+        print_json([row.as_json(__version__) for row in rows])
 
 
 def _asked_besides(
@@ -345,7 +345,7 @@ def calibrate(
     from labeler.judges.embedded.calibration import pairs_from_records
 
     pairs = pairs_from_records(read_records(scored), read_records(truth))
-    _print_json(fit(pairs).model_dump())
+    print_json(fit(pairs).model_dump())
 
 
 def show(
@@ -388,7 +388,3 @@ def _find(outcomes: Iterable[AnyOutcome], wanted: str, labels: str) -> list[AnyO
     near = difflib.get_close_matches(wanted, ids, n=3, cutoff=0.5) or ids[:3]
     hint = f"; for example {', '.join(map(repr, near))}" if near else ""
     raise UsageError(f"no record {wanted!r} among the {len(ids)} of {labels}{hint}")
-
-
-def _print_json(value: object) -> None:
-    sys.stdout.write(plain_json(json.dumps(value, ensure_ascii=False)) + "\n")

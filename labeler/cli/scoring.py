@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -22,7 +20,6 @@ from labeler.cli.running import (
 from labeler.errors import FatalJudgeError, UsageError
 from labeler.judges.options import JudgeOptions
 from labeler.labeling.options import ScoreOptions
-from labeler.sentences.characters import plain_json
 from labeler.version import __version__
 
 if TYPE_CHECKING:
@@ -93,13 +90,13 @@ def length(
     from labeler import api
     from labeler.calculators.scores import length_effects
     from labeler.cli.score_view import print_length
+    from labeler.cli.terminal import print_json
 
     found = length_effects(api.read_scores(scores))
     if not found:
         raise UsageError(f"{scores} holds no scores: 'labeler score' makes some")
     if as_json:
-        effects = [one.as_json(__version__) for one in found]
-        sys.stdout.write(plain_json(json.dumps(effects, ensure_ascii=False)) + "\n")
+        print_json([one.as_json(__version__) for one in found])
     else:
         print_length(found, __version__)
 
