@@ -6,17 +6,29 @@ import json
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from pydantic import TypeAdapter
+from pydantic import ConfigDict, Field, TypeAdapter
 
 from labeler.calculators.metrics_row import MetricsRowJSON
 from labeler.calculators.summary import SummaryRowJSON
 from labeler.data.corrections.correction import Correction
 from labeler.integrations.embeddings.records import QuestionsAnswer
-from labeler.labels.criteria import FivePointAnswer, StepsAnswer
+from labeler.labels.criteria import ScoreAnswer, StepsAnswer
 from labeler.labels.profiles import PROFILES
 from labeler.labels.record import LabelFailure, LabelRecord, ScoreRecord, StepsRecord
+
+
+class FivePointAnswer(ScoreAnswer):
+    """The score of one record by one criterion."""
+
+    # The published schema has this scale; a criterion replaces the numbers only.
+    model_config = ConfigDict(title="ScoreAnswer")
+
+    score: Literal[1, 2, 3, 4, 5] = Field(
+        description="The score on the scale; it follows from the reasoning."
+    )
+
 
 LABELS: dict[str, type] = {profile.schema: profile.output for profile in PROFILES.values()}
 """What a judge is sent with every record: prompts say what the fields mean, so these do not."""

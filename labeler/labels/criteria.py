@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Any, Literal, Self
 
-from pydantic import ConfigDict, Field, StrictInt, model_validator
+from pydantic import Field, StrictInt, model_validator
 
 from labeler.labels.signature import canonical_json
 from labeler.sentences.example import Frozen
@@ -31,17 +31,6 @@ class ScoreAnswer(Frozen):
         description="Step by step: what the criterion asks for, and what the data say about it."
     )
     score: StrictInt = Field(description="The score on the scale; it follows from the reasoning.")
-
-
-class FivePointAnswer(ScoreAnswer):
-    """The score of one record by one criterion."""
-
-    # The published schema has this scale; a criterion replaces the numbers only.
-    model_config = ConfigDict(title="ScoreAnswer")
-
-    score: Literal[1, 2, 3, 4, 5] = Field(
-        description="The score on the scale; it follows from the reasoning."
-    )
 
 
 class StepsAnswer(Frozen):
