@@ -1,7 +1,7 @@
-"""What tokens cost: US dollars, exact, from a table that its keepers date or from the user's own.
+"""Token prices in exact US dollars, from the table of genai-prices or from the user.
 
-The table is that of the package genai-prices. It lies inside the package: nothing is fetched, now
-or later. A price that was looked up does not change while a run goes on.
+The table is part of the installed package genai-prices; nothing is fetched. A price does not change
+during a run.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from labeler.errors import UsageError
 
@@ -23,63 +23,57 @@ if TYPE_CHECKING:
     from labeler.labels.record import Usage
 
 MILLION = 1_000_000
-"""Prices are dollars for so many tokens."""
+"""Tokens that a price refers to."""
 BATCH_SHARE = Decimal("0.5")
-"""What a Batch API charges of the price, where no table says otherwise."""
+"""Share of the price that a Batch API charges unless the table has batch prices."""
 
 PRICE_FORM = "IN,OUT[,CACHED[,CACHE_WRITE]] in US dollars per million tokens, such as 0.25,2,0.025"
 _AMOUNT = re.compile(r"\d{1,7}(\.\d{1,12})?", re.ASCII)
 _ELSE_CHARGED = ("requests_kcount", "output_reasoning_mtok", "output_citation_mtok")
-"""Keys of the table that charge a text request for something that :class:`Rates` does not have."""
+"""Charges in the table for a text request that :class:`Rates` does not cover."""
 _VERIFIED = re.compile(r"(?:verified|checked) on (\d{4}-\d{2}-\d{2})", re.ASCII)
 
 
-@dataclass(frozen=True)
-class Rates:
-    """US dollars per million tokens, for requests whose prompt is longer than ``above`` tokens."""
+class Rates(NamedTuple):
+    """US dollars per million tokens, for requests with a prompt of more than ``above`` tokens."""
 
     input: Decimal
     output: Decimal
     cached_input: Decimal
-    """Prompt tokens that the provider read from its cache."""
+    """Price of prompt tokens that the provider reads from its cache."""
     cache_write: Decimal
-    """Prompt tokens that the provider wrote to its cache."""
+    """Price of prompt tokens that the provider writes to its cache."""
     above: int = 0
 
     @property
     def dearest_input(self) -> Decimal:
-        """The most that a prompt token can cost, whatever the provider's cache does."""
+        """Highest price of a prompt token, whatever the provider caches."""
         return max(self.input, self.cached_input, self.cache_write)
 
     def times(self, share: Decimal) -> Rates:
-        """A share of every rate."""
-        return Rates(
-            self.input * share,
-            self.output * share,
-            self.cached_input * share,
-            self.cache_write * share,
-            self.above,
-        )
+        """Return a share of every rate."""
+        uncached, output, cached, written = (rate * share for rate in self[:4])
+        return Rates(uncached, output, cached, written, self.above)
 
 
 @dataclass(frozen=True)
 class Price:
-    """What one model's tokens cost."""
+    """The token prices of one model."""
 
     tiers: tuple[Rates, ...]
-    """By length of the prompt, the shortest first; the first begins at 0. A tier's rates hold for
-    every token of a request that reaches it."""
+    """Rates by ascending prompt length; the first starts at 0. A tier's rates apply to every token
+    of a request that reaches it."""
     source: str
-    """Where the prices come from, and of when they are, for people."""
+    """Origin and date of the prices, for display."""
     batch_tiers: tuple[Rates, ...] | None = None
-    """The rates in a batch; ``None`` where only :data:`BATCH_SHARE` is known."""
+    """Rates in a batch; ``None`` if only :data:`BATCH_SHARE` is known."""
     context_window: int | None = None
-    """Tokens that the model takes at most, where the table says so."""
+    """Most tokens that the model accepts, if the table has it."""
 
     def cost(self, usage: Usage) -> Decimal:
-        """US dollars for the tokens of one request.
+        """Return the cost of one request in US dollars.
 
-        Usage is a server's word: a part that exceeds its whole is taken as the whole, and a
+        Usage comes from a server and may be wrong: a part above its whole counts as the whole, a
         negative count as 0.
         """
         prompt = max(0, usage.prompt_tokens)
@@ -95,34 +89,34 @@ class Price:
         return dollars / MILLION
 
     def worst(self, prompt_tokens: int, output_tokens: int) -> Decimal:
-        """US dollars that no request with at most so many tokens can exceed, however cached."""
+        """Return the highest cost of a request with at most these tokens, whatever is cached."""
         reached = self._reached(prompt_tokens)
         dollars = prompt_tokens * max(rates.dearest_input for rates in reached)
         return (dollars + output_tokens * max(rates.output for rates in reached)) / MILLION
 
     def batched(self) -> Price:
-        """The price of the same tokens in a batch."""
+        """Return the price of the same tokens in a batch."""
         tiers = self.batch_tiers or tuple(rates.times(BATCH_SHARE) for rates in self.tiers)
         return replace(self, tiers=tiers, batch_tiers=tiers, source=f"{self.source}, batch")
 
     def _reached(self, prompt_tokens: int) -> Sequence[Rates]:
-        """The tiers that a prompt of this length reaches: the last of them counts."""
+        """Return the tiers that a prompt of this length reaches; the last one applies."""
         return self.tiers[:1] + tuple(r for r in self.tiers[1:] if prompt_tokens > r.above)
 
 
 def find_price(
     model: str, base_url: str | None = None, *, given: str | None = None, file: str | None = None
 ) -> Price | None:
-    """The price to reckon with: given on the command line, or in a file, or in the table.
+    """Return a model's price from the command line, a price file or the table.
 
     Args:
-        model: the model that is asked.
-        base_url: the server that is asked; ``None`` for OpenAI.
+        model: the requested model.
+        base_url: the server; ``None`` for OpenAI.
         given: the option ``--price``.
         file: the option ``--prices``.
 
     Raises:
-        UsageError: both are given, or one of them cannot be read.
+        UsageError: both options are given, or one of them cannot be read.
     """
     if given is not None and file is not None:
         raise UsageError("--price and --prices both say what tokens cost: give one of them")
@@ -134,15 +128,15 @@ def find_price(
 
 
 def price_of(model: str, base_url: str | None = None) -> Price | None:
-    """The price of a model in the table of genai-prices, or ``None`` where it has none.
+    """Return a model's price from the table of genai-prices, or ``None`` if it has none.
 
-    The table knows other names of a model: :attr:`Price.source` says which entry was taken. Where
-    a price depends on the hour, or changes within a day from now, the dearest one counts.
+    The table resolves aliases: :attr:`Price.source` names the entry. If a price depends on the hour
+    or changes within the next day, the highest one counts.
 
     Args:
-        model: the model that is asked.
-        base_url: the server that is asked; ``None`` for OpenAI. A server that the table does not
-            know has no price, whatever its models are called.
+        model: the requested model.
+        base_url: the server; ``None`` for OpenAI. A server that the table does not list has no
+            price, whatever its models are called.
     """
     found = list(_look_up(model, base_url, {}))
     tiers = _tiers([entry.model_price for entry in found])
@@ -159,10 +153,10 @@ def price_of(model: str, base_url: str | None = None) -> Price | None:
 
 
 def given_price(text: str) -> Price:
-    """The price that ``--price`` states. What is left out costs what uncached input costs.
+    """Parse the option ``--price``; omitted rates equal the rate of uncached input.
 
     Raises:
-        UsageError: it has not the form of :data:`PRICE_FORM`.
+        UsageError: the text does not match :data:`PRICE_FORM`.
     """
     match [_dollars(part) for part in text.split(",")]:
         case [Decimal() as uncached, Decimal() as output, *others] if (
@@ -174,17 +168,17 @@ def given_price(text: str) -> Price:
 
 
 def file_price(path: str | Path, model: str) -> Price:
-    """The price of a model in a file of the user's own.
+    """Return a model's price from a price file.
 
     The file is a JSON object, prices in US dollars per million tokens::
 
         {"as_of": "2026-11-01", "models": {"NAME": {"input": "0.25", "output": "2",
          "cached_input": "0.025", "cache_write": null}}}
 
-    What is ``null`` or left out of the last two costs what uncached input costs.
+    If one of the last two is ``null`` or missing, it equals the rate of uncached input.
 
     Raises:
-        UsageError: the file cannot be read, has another form, or lacks the model.
+        UsageError: the file cannot be read, is malformed, or lacks the model.
     """
     prices = _read_json(path)
     _only(prices, {"as_of", "models"}, f"{path}")
@@ -208,13 +202,13 @@ _BATCH = {"processing": "batch"}
 def _rates(
     uncached: Decimal, output: Decimal, others: Sequence[Decimal | None] = (), above: int = 0
 ) -> Rates:
-    """Rates; cached input and cache writes cost what uncached input costs where not stated."""
+    """Return rates; missing rates of the cache equal the rate of uncached input."""
     cached, written = (uncached if each is None else each for each in [*others, None, None][:2])
     return Rates(uncached, output, cached, written, above)
 
 
 def _stated(entry: object, where: str) -> Rates:
-    """The rates of one entry of a price file."""
+    """Return the rates of one entry of a price file."""
     if not isinstance(entry, dict):
         raise UsageError(f"{where} must be an object with {', '.join(_NEEDED + _OPTIONAL)}")
     _only(entry, {*_NEEDED, *_OPTIONAL}, where)
@@ -244,7 +238,7 @@ def _only(fields: Mapping[str, object], allowed: set[str], where: str) -> None:
 def _read_json(path: str | Path) -> dict[str, Any]:
     try:
         text = Path(path).read_text(encoding="utf-8-sig")
-        # Numbers stay text: a price never passes through a float.
+        # Numbers stay text, so a price is never rounded to a float.
         value = json.loads(text, parse_float=str, parse_int=str, parse_constant=str)
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror}; check the path") from error
@@ -269,8 +263,8 @@ def _is_date(text: str) -> bool:
 def _look_up(
     model: str, base_url: str | None, context: Mapping[str, str]
 ) -> Iterator[PriceCalculation]:
-    """What the table says for each half hour of the day that begins now; nothing if it is mute."""
-    import genai_prices  # noqa: PLC0415 - its table takes a fifth of a second to load
+    """Yield the table's prices for each half hour of the next day; nothing if it has none."""
+    import genai_prices  # noqa: PLC0415 - loading its table takes 0.2 s
 
     nothing = genai_prices.Usage(input_tokens=0, output_tokens=0)
     now = datetime.now(tz=UTC)
@@ -288,13 +282,13 @@ def _look_up(
 
 
 def _has_batch(entry: PriceCalculation) -> bool:
-    """Whether the table has prices in a batch: they hold with the model's own provider only."""
+    """Return true if the table has batch prices, which only the model's own provider charges."""
     own = any(entry.model is model for model in entry.provider.models)
     return own and any(variant.when == _BATCH for variant in entry.model.price_variants or ())
 
 
 def _tiers(prices: Sequence[ModelPrice]) -> tuple[Rates, ...] | None:
-    """The dearest of some prices, tier by tier; ``None`` where they are not by token alone."""
+    """Return the highest of several prices by tier; ``None`` if any charges more than tokens."""
     if not prices or any(not _by_token(price) for price in prices):
         return None
     starts = {0} | {start for price in prices for start in _starts(price)}
@@ -318,34 +312,28 @@ def _starts(price: ModelPrice) -> Iterator[int]:
 
 def _dearest(prices: Sequence[ModelPrice], above: int) -> Rates:
     every = [
-        _rates(uncached, output, others)
+        _rates(uncached, output, others, above)
         for price in prices
         for uncached, output, *others in [[_at(vars(price).get(c), above) for c in _COLUMNS]]
     ]
-    return Rates(
-        input=max(rates.input for rates in every),
-        output=max(rates.output for rates in every),
-        cached_input=max(rates.cached_input for rates in every),
-        cache_write=max(rates.cache_write for rates in every),
-        above=above,
-    )
+    return Rates(*map(max, zip(*every, strict=True)))
 
 
-def _at(price: Any, above: int) -> Any:  # noqa: ANN401 - the table's columns have no types
-    """One column of the table, for prompts of more than so many tokens; ``None`` stays."""
+def _at(price: Any, above: int) -> Any:  # noqa: ANN401 - the columns are untyped
+    """Return a column of the table for prompts of more than ``above`` tokens; ``None`` stays."""
     reached = [tier.price for tier in getattr(price, "tiers", ()) if tier.start <= above]
     return reached[-1] if reached else getattr(price, "base", price)
 
 
 def _source(entry: PriceCalculation) -> str:
-    """Which entry of which table, and the date that the entry gives itself."""
+    """Return the entry of the table and its date."""
     import genai_prices  # noqa: PLC0415 - as above
 
     parts = [f"genai-prices {genai_prices.__version__}", f"{entry.provider.id} {entry.model.id}"]
     dates = _VERIFIED.findall(entry.model.price_comments or "")
     if dates:
         parts.append(f"verified {max(dates)}")
-    if entry.auto_update_timestamp:  # another part of the program keeps the table up to date
+    if entry.auto_update_timestamp:  # set if another part of the program updates the table
         parts.append(f"updated {entry.auto_update_timestamp:%Y-%m-%d}")
     return ", ".join(parts)
 

@@ -1,4 +1,4 @@
-"""Answers from a file of label records: for tests, demonstrations, and reruns without a key."""
+"""The replay judge: answers from a label file, for tests, demos and reruns without a key."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from labeler.sentences.example import KeyedExample
 
 
 class ReplayJudge:
-    """Gives each record the answer that a recorded one with the same sentences got.
+    """Answers each record with the recorded label of the same sentences.
 
     Args:
-        outcomes: records to answer from; failures among them are left out, and of two records
-            with the same sentences the first counts.
-        name: identifies the collection; it enters the labels' key as the model.
+        outcomes: the recorded labels; failures are skipped, and the first of several records with
+            the same sentences counts.
+        name: identifies the collection; it is the model in label keys.
     """
 
     answers = LABEL_KINDS
@@ -32,12 +32,12 @@ class ReplayJudge:
         self._records: dict[str, list[LabelRecord]] = {}
         for outcome in outcomes:
             if isinstance(outcome, LabelRecord):
-                for shown_as in _names(outcome.example):
-                    self._records.setdefault(shown_as, []).append(outcome)
+                for key in _digests(outcome.example):
+                    self._records.setdefault(key, []).append(outcome)
 
     @classmethod
     def from_file(cls, path: str | Path) -> ReplayJudge:
-        """Answer from a label file; its content names the judge.
+        """Return a judge that answers from a label file, named by the file's content.
 
         Raises:
             UsageError: the file cannot be read or is not a label file.
@@ -47,7 +47,7 @@ class ReplayJudge:
         return cls(outcomes, name=f"records-{content[:12]}")
 
     async def label(self, request: Task) -> JudgeReply:
-        """Look the record's sentences up.
+        """Return the recorded answer for the record's sentences.
 
         Raises:
             JudgeError: no record has the same sentences (``not_recorded``).
@@ -63,19 +63,21 @@ class ReplayJudge:
                 attempts=0,
             )
         facts = ReplyFacts(served_model=record.reply.served_model, attempts=0)
-        return JudgeReply(lowered(_said(record), request.answer_type), facts, record.scores)
+        return JudgeReply(
+            lowered(_recorded_answer(record), request.answer_type), facts, record.scores
+        )
 
     async def aclose(self) -> None:
-        """Nothing is held."""
+        """Nothing to release."""
 
 
-def _names(example: KeyedExample) -> set[str]:
-    """What requests about the same sentences look for, with the reference answer and without."""
+def _digests(example: KeyedExample) -> set[str]:
+    """Return the digests of a record's sentences, with and without the reference answer."""
     return {digest(shown(example, reference=referenced)) for referenced in (False, True)}
 
 
-def _said(record: LabelRecord) -> GPTLabelingOutput:
-    """The recorded answer in its own words, where a judge may answer in them."""
+def _recorded_answer(record: LabelRecord) -> GPTLabelingOutput:
+    """Return the recorded answer as the judge wrote it, if a judge may answer so."""
     stored = record.verbatim
     if stored is None or record.violations:
         return record.label

@@ -1,8 +1,8 @@
-"""How many tokens a text makes: an exact tokenizer where one is at hand, else an approximation.
+"""Token counts: exact if a tokenizer is installed, else approximate.
 
-Nothing is downloaded. What a provider adds to a request (the frame of each message, its own form
-of the answer's schema) is not published in full: :func:`request_tokens` is an estimate even where
-the tokenizer is exact.
+Nothing is downloaded. Providers do not publish everything that they add to a request (the frame of
+each message, their form of the answer's schema), so :func:`request_tokens` is an estimate even with
+an exact tokenizer.
 """
 
 from __future__ import annotations
@@ -19,28 +19,28 @@ from pathlib import Path
 from typing import Any, Protocol
 
 MESSAGE_FRAME = 4
-"""Tokens that chat models spend on each message besides its text."""
+"""Tokens of each chat message in addition to its text."""
 REPLY_FRAME = 3
-"""Tokens that begin the answer, counted with the prompt."""
+"""Tokens that start the answer, counted with the prompt."""
 
 ANSWER_BASE = 300
 ANSWER_PER_SENTENCE = 50
-"""Tokens of an answer, at its base and for each response sentence.
+"""Tokens of an answer: a base, and an amount for each response sentence.
 
 Fitted on 504 of 1,007 labels that GPT-4 wrote for RAGBench, as our JSON in ``o200k_base``. On the
-other 503 it explains 80 % of the variance; their sum it guesses 1 % too low (by subset: 15 % too
-low to 8 % too high), a single answer within 0.74 and 1.44 of the truth in nine cases of ten. A
+other 503 the fit explains 80 % of the variance. It underestimates their sum by 1 % (by subset: 15 %
+too low to 8 % too high); nine of ten single estimates are within 0.74 and 1.44 of the true count. A
 model that reasons before it answers, or explains more, writes more.
 """
 CLAIMS_PER_SENTENCE = 2
-"""Claims of a sentence, assumed: models differ in how finely they cut. Triples, the finest that are
-in use, come to 4.6 a sentence in RAGChecker's two worked records."""
+"""Claims per sentence, an assumption: models split with different granularity. Triples, the finest
+in use, average 4.6 per sentence in RAGChecker's two worked records."""
 RESPONSE_CLAIM, COMPARISON, REFERENCE_CLAIM = 60, 9, 45
-"""Tokens of a claim of the response, of its verdict by a reference answer on top, and of a claim of
-the reference answer; each with 12 for the claim's own words. As our JSON, counted by the
-approximation below: its frame has 49, 9 and 33."""
+"""Tokens of a response claim, of its additional verdict by a reference answer, and of a claim of
+the reference answer. A claim's own words take 12; the JSON around them takes 49, 9 and 33 by the
+approximation below."""
 CLAIM_LISTS = 20
-"""Tokens of the names of the two lists that claims add, and of the two of a reference answer."""
+"""Tokens of the names of the two lists for claims, and of the two for a reference answer."""
 
 _FALLBACK = "o200k_base"
 _FILES = {
@@ -49,7 +49,7 @@ _FILES = {
 }
 """SHA-256 of the encodings' files."""
 _ADDRESS = "https://openaipublic.blob.core.windows.net/encodings/{}.tiktoken"
-"""Names a file in tiktoken's cache; nothing is fetched from there."""
+"""Names a file in tiktoken's cache; nothing is fetched."""
 _FILE_OF = {"o200k_harmony": "o200k_base"}
 
 
@@ -58,29 +58,29 @@ class TokenCounter(Protocol):
 
     @property
     def name(self) -> str:
-        """How it counts, for people."""
+        """The method, for display."""
         ...
 
     def count(self, text: str) -> int:
-        """The tokens of a text, or a fair guess at them."""
+        """Return the tokens of a text, exact or approximate."""
         ...
 
     def count_json(self, text: str) -> int:
-        """The same for compact JSON of names rather than sentences, such as a schema."""
+        """Return the tokens of compact JSON of names rather than sentences, such as a schema."""
         ...
 
     def at_most(self, text: str) -> int:
-        """A number of tokens that the text cannot exceed."""
+        """Return an upper bound of the tokens of a text."""
         ...
 
 
 @dataclass(frozen=True)
 class Approximation:
-    """Weighs kinds of characters; fast, and without any model's vocabulary.
+    """A weighted count of characters by kind; fast, and without a vocabulary.
 
-    The weights were fitted to ``o200k_base`` on every other one of 1,477 texts. On the others the
-    guess, as a ratio to the true count, had this mean and these 5th and 95th percentiles; beside
-    it what bytes divided by four give:
+    The weights were fitted to ``o200k_base`` on every second of 1,477 texts. For the other texts,
+    the table shows mean, 5th and 95th percentile of the ratio to the true count, next to those of
+    bytes divided by four:
 
     ==================================== ===== =========== ======= ===========
     texts                                 mean   5 %, 95 % bytes/4   5 %, 95 %
@@ -92,35 +92,35 @@ class Approximation:
     ==================================== ===== =========== ======= ===========
 
     By language: Chinese 0.85 (traditional) and 1.01, Japanese 1.05, Korean 1.01, Russian 1.27,
-    Arabic 1.06, Hindi 1.03, German 1.03, French 1.07. The prompts for labels are guessed up to 3 %
-    too high, the schemas that are sent 6 % too low to 12 % too high.
+    Arabic 1.06, Hindi 1.03, German 1.03, French 1.07. Estimates of label prompts are up to 3 % too
+    high, estimates of schemas 6 % too low to 12 % too high.
     """
 
     name: str = "approximation"
 
     def count(self, text: str) -> int:
-        """A fair guess at the tokens of a text."""
+        """Return the approximate tokens of a text."""
         raw = text.encode("utf-8", "replace")
         rest = raw.translate(_KINDS, _LETTERS)
         weights = (weight * rest.count(kind) for kind, weight in _WEIGHTS.items())
         return round(sum(weights, _LETTER * (len(raw) - len(rest))))
 
     def count_json(self, text: str) -> int:
-        """A fair guess at compact JSON, whose punctuation comes in runs of one token each."""
+        """Return the approximate tokens of compact JSON; each run of punctuation is one token."""
         return self.count(_joined(text))
 
     def at_most(self, text: str) -> int:
-        """The bytes of a text: every token of a byte-level vocabulary takes at least one."""
+        """Return the bytes of a text: a token of a byte-level vocabulary has at least one."""
         return len(text.encode("utf-8", "replace"))
 
 
 @dataclass(frozen=True)
 class Tokenizer:
-    """Counts with tiktoken.
+    """An exact count with tiktoken.
 
     Args:
         encoding: a ``tiktoken.Encoding``.
-        guessed: whether tiktoken does not know the model, so that the encoding is a guess.
+        guessed: true if tiktoken does not know the model, so the encoding is a guess.
     """
 
     encoding: Any
@@ -128,30 +128,30 @@ class Tokenizer:
 
     @property
     def name(self) -> str:
-        """The encoding, and whether it is known to be the model's."""
+        """The encoding, marked if it is assumed."""
         return f"tiktoken {self.encoding.name}" + (" (assumed)" if self.guessed else "")
 
     def count(self, text: str) -> int:
-        """The tokens of a text; what looks like a control token is counted as the text it is."""
+        """Return the tokens of a text; control tokens in it count as plain text."""
         return len(self.encoding.encode_ordinary(text))
 
     def count_json(self, text: str) -> int:
-        """The same."""
+        """Return the tokens of a text."""
         return self.count(text)
 
     def at_most(self, text: str) -> int:
-        """The count where the encoding is the model's, else the bytes of the text."""
+        """Return the count if the encoding is the model's, else the bytes of the text."""
         return len(text.encode("utf-8", "replace")) if self.guessed else self.count(text)
 
 
 def counter_for(model: str) -> TokenCounter:
-    """The best counter at hand: tiktoken where it is installed and has its file, else a guess.
+    """Return tiktoken if it is installed and its file is cached, else an approximation.
 
-    Loading a tokenizer takes about a second and 100 MB, and counting with it 3 ms for 16 kB: where
-    a guess does, take :class:`Approximation`, which needs 0.05 ms.
+    Loading a tokenizer takes about a second and 100 MB; counting 16 kB takes 3 ms. An
+    :class:`Approximation` takes 0.05 ms.
     """
     try:
-        import tiktoken  # noqa: PLC0415 - an optional part
+        import tiktoken  # noqa: PLC0415 - optional dependency
         from tiktoken.model import encoding_name_for_model  # noqa: PLC0415 - the same
     except ImportError:
         return Approximation()
@@ -159,7 +159,7 @@ def counter_for(model: str) -> TokenCounter:
         name, guessed = encoding_name_for_model(model), False
     except KeyError:
         name, guessed = _FALLBACK, True
-    if not _at_hand(_FILE_OF.get(name, name)):
+    if not _is_cached(_FILE_OF.get(name, name)):
         return Approximation()
     return Tokenizer(tiktoken.get_encoding(name), guessed)
 
@@ -167,15 +167,15 @@ def counter_for(model: str) -> TokenCounter:
 def answer_tokens(
     response_sentences: int, profile: str = "trace", reference_sentences: int = 0
 ) -> int:
-    """Expected tokens of a label, without reasoning.
+    """Return the expected tokens of a label, without reasoning.
 
-    The length of a ``trace`` label was measured, see :data:`ANSWER_BASE`; what richer profiles add
-    is reckoned from :data:`CLAIMS_PER_SENTENCE`.
+    The length of ``trace`` labels was measured, see :data:`ANSWER_BASE`; the additions of richer
+    profiles are derived from :data:`CLAIMS_PER_SENTENCE`.
 
     Args:
-        response_sentences: how many there are.
-        profile: how much is asked.
-        reference_sentences: how many there are; they count only where the profile asks about them.
+        response_sentences: number of response sentences.
+        profile: name of the profile.
+        reference_sentences: number of reference sentences; only the profile ``reference`` uses it.
     """
     expected = ANSWER_BASE + ANSWER_PER_SENTENCE * response_sentences
     claims = CLAIMS_PER_SENTENCE * response_sentences
@@ -188,19 +188,19 @@ def answer_tokens(
 
 
 def compact(schema: Mapping[str, Any]) -> str:
-    """The JSON text of a schema as it is sent."""
+    """Return the JSON text of a schema as it is sent."""
     return json.dumps(dict(schema), separators=(",", ":"), ensure_ascii=False)
 
 
 def request_tokens(
     counter: TokenCounter, messages: Iterable[Mapping[str, str]], schema: str
 ) -> int:
-    """Expected prompt tokens of a chat request: messages, their frames, and the answer's schema.
+    """Return the expected prompt tokens of a chat request: messages, frames and schema.
 
     Args:
-        counter: how texts are counted.
+        counter: counts the texts.
         messages: chat messages with ``content``.
-        schema: the schema as compact JSON, or nothing.
+        schema: the answer's schema as compact JSON; may be empty.
     """
     texts = sum(counter.count(message["content"]) + MESSAGE_FRAME for message in messages)
     return texts + counter.count_json(schema) + REPLY_FRAME
@@ -209,9 +209,9 @@ def request_tokens(
 def request_tokens_at_most(
     counter: TokenCounter, messages: Iterable[Mapping[str, str]], schema: str
 ) -> int:
-    """Prompt tokens that a chat request should not exceed; see :func:`request_tokens`.
+    """Return an upper estimate of the prompt tokens of a chat request.
 
-    The texts' share is a bound, the frames' an estimate: providers do not publish it.
+    The count of the texts is a bound, that of the frames an estimate; see :func:`request_tokens`.
     """
     texts = sum(counter.at_most(message["content"]) + MESSAGE_FRAME for message in messages)
     return texts + counter.at_most(schema) + REPLY_FRAME
@@ -222,13 +222,13 @@ def _joined(text: str) -> str:
     return _RUN.sub(",", text)
 
 
-def _at_hand(encoding: str) -> bool:
-    """Whether tiktoken has an encoding's file; it would fetch a missing or damaged one."""
+def _is_cached(encoding: str) -> bool:
+    """Return true if tiktoken has an encoding's file; it would fetch a missing or damaged one."""
     cache = os.environ.get(
         "TIKTOKEN_CACHE_DIR",
         os.environ.get("DATA_GYM_CACHE_DIR", f"{tempfile.gettempdir()}/data-gym-cache"),
     )
-    if not cache or encoding not in _FILES:  # an empty name keeps tiktoken from looking
+    if not cache or encoding not in _FILES:  # an empty name disables the cache
         return False
     address = _ADDRESS.format(encoding).encode()
     try:
@@ -242,7 +242,7 @@ def _at_hand(encoding: str) -> bool:
 
 _RUN = re.compile(r'[{}\[\]":,]+')
 _LETTER = 0.21
-"""Tokens for a small ASCII letter."""
+"""Tokens per lower-case ASCII letter."""
 _WEIGHTS = {
     b"U": 0.37,  # a capital ASCII letter
     b"0": 0.54,  # a digit
@@ -254,7 +254,7 @@ _WEIGHTS = {
     b"c": 0.67,  # Chinese, Japanese, Korean
     b"e": 2.5,  # emoji and rare scripts
 }
-"""Tokens for a character, by kind; white space joins what follows it."""
+"""Tokens per character, by kind; white space is part of the next token."""
 _LETTERS = bytes(range(ord("a"), ord("z") + 1))
 _STARTS = {
     0x00: b" ",
@@ -271,7 +271,7 @@ _STARTS = {
     0xE3: b"c",
     0xF0: b"e",
 }
-"""Where in the order of bytes another kind begins; a space weighs nothing."""
+"""First byte of each kind; a space has no weight."""
 _KINDS = b"".join(
     kind * (end - start)
     for (start, kind), end in zip(_STARTS.items(), [*list(_STARTS)[1:], 0x100], strict=True)

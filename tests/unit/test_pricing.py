@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from itertools import product
@@ -77,7 +76,7 @@ def test_a_batch_of_a_batch_costs_the_same() -> None:
 TIERED = Price(
     (
         rates("1", "4", "0.1", "1"),
-        replace(rates("2", "6", "0.2", "2"), above=1000),
+        rates("2", "6", "0.2", "2")._replace(above=1000),
     ),
     "a test",
 )
@@ -105,7 +104,7 @@ def prices(draw: st.DrawFn) -> Price:
     """Prices of one to three tiers, which need not rise."""
     starts = [0, *sorted(draw(st.sets(st.integers(1, 10**7), max_size=2)))]
     drawn = st.builds(Rates, amounts, amounts, amounts, amounts)
-    return Price(tuple(replace(draw(drawn), above=start) for start in starts), "drawn")
+    return Price(tuple(draw(drawn)._replace(above=start) for start in starts), "drawn")
 
 
 @given(prices(), counts, counts, st.data())
@@ -123,7 +122,7 @@ def test_nothing_costs_more_than_the_worst(
 
 def test_the_worst_case_of_a_long_prompt_may_be_a_shorter_one() -> None:
     """Where long prompts are cheaper, 1,000 tokens can cost more than 1,001."""
-    short, long = rates("2", "6", "0.2", "2"), replace(rates("1", "4", "0.1", "1"), above=1000)
+    short, long = rates("2", "6", "0.2", "2"), rates("1", "4", "0.1", "1")._replace(above=1000)
     falling = Price((short, long), "a test")
     assert falling.cost(usage(1000, 10)) > falling.cost(usage(1001, 10))
     assert falling.worst(1001, 10) >= falling.cost(usage(1000, 10))

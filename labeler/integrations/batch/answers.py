@@ -17,14 +17,13 @@ from labeler.integrations.batch.request_files import BatchRequest, History
 from labeler.judges.openai.address import host_of
 from labeler.judges.openai.attempts import ATTEMPT_LOG, AttemptLog, reader_of
 from labeler.judges.openai.client import public_names, text_of, usage_of
-from labeler.judges.openai.failures import ObservedError, RetryPolicy, explain, find_rule
+from labeler.judges.openai.failures import RETRIED, ObservedError, RetryPolicy, explain, find_rule
 from labeler.judges.task import JudgeReply
 from labeler.labels.contract import Violation
 from labeler.labels.record import Usage
 from labeler.sentences.example import Frozen
 
 OK = 200
-TRANSIENT = (RetryPolicy.RETRY, RetryPolicy.RATE)
 _LONGEST_LINE = 64 * 2**20
 _MOST_DIGITS = 20
 
@@ -128,7 +127,7 @@ class _Reader:
     def _without_answer(self, observed: ObservedError, usage: Usage | None) -> AnswerResult:
         longer = observed.kind == "truncated" and self._log.raise_cap()
         rule = find_rule(observed)
-        if longer or rule.policy in TRANSIENT:
+        if longer or rule.policy in RETRIED:
             return self._result(SendAgain(rule.reason, self._history()), usage)
         return self._result(self._no_label(observed, ""), usage)
 

@@ -18,15 +18,15 @@ from openai import AsyncOpenAI
 from openai.types import Batch, FileObject
 from pydantic import SecretStr
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt
-from tenacity.wait import wait_random_exponential
 
 from labeler.errors import FatalJudgeError, JudgeError
-from labeler.integrations.batch.answers import TRANSIENT, construct
+from labeler.integrations.batch.answers import construct
 from labeler.integrations.batch.folder import RemoteBatch, RemoteStatus
 from labeler.integrations.batch.request_files import BatchRequest
 from labeler.judges.openai.address import OFFICIAL_URL, host_of, safe_url, usable_key
 from labeler.judges.openai.client import WIRE_ERRORS, observed_error, open_client, text_of
 from labeler.judges.openai.failures import (
+    RETRIED,
     AttemptFailed,
     ObservedError,
     explain,
@@ -34,6 +34,7 @@ from labeler.judges.openai.failures import (
     plain_code,
 )
 from labeler.judges.openai.request import request_body
+from labeler.judges.openai.retries import BACK_OFF, error_of, is_retried
 from labeler.judges.openai.spec import spec_of
 from labeler.sentences.characters import plain_json
 
@@ -43,7 +44,6 @@ MARKER = "labeler_part"
 
 _TRANSFER_SECONDS = 3600.0
 """Limit for the transfer of a whole file; ``timeout`` applies between two bytes of it."""
-_LONGEST_PAUSE = 60.0
 _CLOCKS_APART = 86_400.0
 """Most seconds by which the provider's clock and ours may differ."""
 _PAGE, _MOST_PAGES = 100, 100
@@ -317,11 +317,7 @@ class OpenAIBatches:
         raise AttemptFailed(observed)
 
     def _worth_retrying(self, error: BaseException) -> bool:
-        return (
-            isinstance(error, AttemptFailed)
-            and error.rule.policy in TRANSIENT
-            and (error.observed.retry_after or 0.0) <= self._max_retry_after
-        )
+        return is_retried(error) and _asked_wait(error) <= self._max_retry_after
 
     def _failure(self, doing: str, observed: ObservedError) -> JudgeError:
         rule = find_rule(observed)
@@ -329,7 +325,7 @@ class OpenAIBatches:
         if observed.status == _NOT_FOUND and doing in _OF_ONE_BATCH:
             return JudgeError(f"{where}: {_UNKNOWN_BATCH}", reason="not_found")
         message = f"{where}: {explain(observed, timeout=self.timeout)}"
-        if rule.policy in TRANSIENT:
+        if rule.policy in RETRIED:
             return JudgeError(message, reason=rule.reason)
         return FatalJudgeError(message, reason=rule.reason)
 
@@ -386,12 +382,12 @@ def _body(line: BatchRequest) -> dict[str, Any]:
 
 def _pause(state: RetryCallState) -> float:
     """Return the seconds until the next attempt: the back-off, or more if the server asks."""
-    error = state.outcome.exception() if state.outcome else None
-    asked = (error.observed.retry_after if isinstance(error, AttemptFailed) else None) or 0.0
-    return max(asked, _BACK_OFF(state))
+    return max(_asked_wait(error_of(state)), BACK_OFF(state))
 
 
-_BACK_OFF = wait_random_exponential(multiplier=1, max=_LONGEST_PAUSE)
+def _asked_wait(error: BaseException | None) -> float:
+    """Return the seconds that the server asks to wait."""
+    return (error.observed.retry_after or 0.0) if isinstance(error, AttemptFailed) else 0.0
 
 
 def _remote(batch: object) -> RemoteBatch:

@@ -46,6 +46,9 @@ class RetryPolicy(Enum):
     FATAL = "stop the run: no record can succeed"
 
 
+RETRIED = frozenset({RetryPolicy.RETRY, RetryPolicy.RATE})
+
+
 @dataclass(frozen=True)
 class ObservedError:
     """Facts about one error, independent of the client library."""

@@ -17,7 +17,7 @@ from tenacity import AsyncRetrying, RetryCallState, retry_if_exception
 from tenacity.wait import wait_random_exponential
 
 from labeler.judges.openai.client import quota_of
-from labeler.judges.openai.failures import AttemptFailed, ObservedError, RetryPolicy
+from labeler.judges.openai.failures import RETRIED, AttemptFailed, ObservedError, RetryPolicy
 from labeler.judges.traffic.limits import Size
 from labeler.judges.traffic.traffic import BudgetSpent, SentRequest, Stopped, Traffic
 
@@ -31,10 +31,8 @@ _SHORT_PAUSE = 2.0
 """Longest server-named wait, in seconds, that holds back only its own record. Servers round waits
 up to a second, in which the whole run could send much of its quota."""
 
-_BACK_OFF = wait_random_exponential(multiplier=1, max=_LONGEST_PAUSE)
+BACK_OFF = wait_random_exponential(multiplier=1, max=_LONGEST_PAUSE)
 """Full jitter, so that records that fail together do not return together."""
-
-RETRIED = frozenset({RetryPolicy.RETRY, RetryPolicy.RATE})
 
 
 @dataclass(frozen=True)
@@ -59,14 +57,14 @@ class Retries:
 
         def exhausted(state: RetryCallState) -> bool:
             nonlocal uncounted
-            error = _error_of(state)
+            error = error_of(state)
             uncounted += error is not None and not error.counts
             return state.attempt_number - uncounted >= self.max_attempts
 
         retrying = AsyncRetrying(
             stop=exhausted,
             wait=_pause,
-            retry=retry_if_exception(_is_retried),
+            retry=retry_if_exception(is_retried),
             sleep=lambda seconds: traffic.sleep(seconds, self.sleep),
             reraise=True,
         )
@@ -126,19 +124,21 @@ def report_failure(
     return failed
 
 
-def _error_of(state: RetryCallState) -> AttemptFailed | None:
+def error_of(state: RetryCallState) -> AttemptFailed | None:
+    """Return the error of the latest attempt."""
     error = state.outcome.exception() if state.outcome else None
     return error if isinstance(error, AttemptFailed) else None
 
 
-def _is_retried(error: BaseException) -> bool:
+def is_retried(error: BaseException) -> bool:
+    """Return true if another attempt may succeed."""
     # tenacity passes every BaseException; Ctrl-C and cancellation are no AttemptFailed.
     return isinstance(error, AttemptFailed) and error.rule.policy in RETRIED
 
 
 def _pause(state: RetryCallState) -> float:
     """Return the back-off in seconds; the whole run waits out long server-named times."""
-    pause, error = float(_BACK_OFF(state)), _error_of(state)
+    pause, error = float(BACK_OFF(state)), error_of(state)
     if error is None:
         return pause
     if error.rule.policy is RetryPolicy.RATE:
