@@ -1,4 +1,4 @@
-"""Where requests go and whose they are: checked before anything is sent, and without openai."""
+"""Validation of API addresses and keys, before anything is sent and without importing openai."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ OFFICIAL_URL = "https://api.openai.com/v1"
 
 
 def safe_url(url: str) -> str:
-    """Accept the address of an API: HTTPS, or plain HTTP to this machine, without credentials.
+    """Return the address of an API if it is HTTPS, or HTTP to this machine, without credentials.
 
     Raises:
-        UsageError: it is anything else; the address is not repeated, for it may hold a secret.
+        UsageError: the address is anything else; it is not repeated, because it may hold a secret.
     """
     try:
         parts = urlsplit(url)
         host = parts.hostname
-        _ = parts.port  # read for its check
+        _ = parts.port  # reading it validates it
     except ValueError:
         raise UsageError("base_url is not a URL; give one such as " + OFFICIAL_URL) from None
     if not host or parts.scheme not in {"http", "https"}:
@@ -37,16 +37,16 @@ def safe_url(url: str) -> str:
 
 
 def host_of(url: str) -> str:
-    """Host, and port where one is given; no credentials, no path."""
+    """Return host and port of an address, without credentials and path."""
     parts: SplitResult = urlsplit(url)
     return parts.netloc.rpartition("@")[2]
 
 
 def usable_key(key: str) -> str:
-    """Accept an API key that can be sent in a header.
+    """Return an API key if it can be sent in a header.
 
     Raises:
-        UsageError: it is empty or holds characters that no key has; the key is not repeated.
+        UsageError: the key is empty or has invalid characters; it is not repeated.
     """
     if not key:
         raise UsageError("the API key is empty: pass api_key, for example from OPENAI_API_KEY")

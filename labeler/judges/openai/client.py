@@ -1,7 +1,7 @@
-"""A client of OpenAI's API that goes where it is told and nowhere else, and what it reports.
+"""A client of OpenAI's API with a fixed address, and readers of its responses.
 
-Left alone, the library lets the environment choose host, proxy and headers, and sends documents on
-to wherever a server redirects. Here the address is given, checked, and final.
+By default, the library takes host, proxy and headers from the environment and follows redirects
+with the documents. This client uses only the address that it is given and that was validated.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ _CONNECT_SECONDS = 10.0
 WIRE_ERRORS = (
     APIError,
     TimeoutError,
-    ValueError,  # no JSON, no UTF-8, a number of more digits than Python reads
-    RecursionError,  # JSON nested without end
+    ValueError,  # no JSON, no UTF-8, a number with more digits than Python parses
+    RecursionError,  # JSON nested too deeply
 )
-"""All that one request may end in, besides an answer, without a bug on our side."""
+"""The errors of one request that are not bugs of this package."""
 
 
 def open_client(
@@ -56,7 +56,7 @@ def open_client(
     client = AsyncOpenAI(
         api_key=key,
         base_url=base_url,
-        max_retries=0,  # tenacity repeats requests, alone
+        max_retries=0,  # tenacity is the only retry layer
         http_client=DefaultAsyncHttpxClient(
             follow_redirects=False,
             trust_env=False,
@@ -64,27 +64,27 @@ def open_client(
             timeout=Timeout(timeout, connect=min(_CONNECT_SECONDS, timeout)),
         ),
     )
-    # Where these are not given, the constructor takes them from the environment.
+    # The constructor takes omitted values from the environment.
     client.organization, client.project = organization, project
-    client._custom_headers = {}  # noqa: SLF001 - OPENAI_CUSTOM_HEADERS has no other off switch
+    client._custom_headers = {}  # noqa: SLF001 - the only way to ignore OPENAI_CUSTOM_HEADERS
     return client
 
 
 @cache
 def _certificates(plain: bool) -> ssl.SSLContext:
-    """Whose certificates are believed: read once, which takes longer than the rest of a client.
+    """Return the trusted certificates, read once because that is the slowest part of a client.
 
     Args:
-        plain: the address is one without encryption; then nobody's, should it ever come to that.
+        plain: true for an address without encryption; then no certificate is trusted.
     """
     return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if plain else create_ssl_context(trust_env=False)
 
 
 async def send(client: AsyncOpenAI, body: Mapping[str, Any]) -> Response:
-    """Ask for a chat completion; what comes back, with its headers, is read in full.
+    """Request a chat completion; return the complete response with its headers.
 
-    The client's own method for it walks through all of a body, on every call, in search of parts
-    to rename, and writes it as JSON many times as slowly.
+    The client's own method searches the whole body for names to convert on every call, and
+    serializes it many times slower.
 
     Raises:
         Exception: one of :data:`WIRE_ERRORS`.
@@ -98,30 +98,27 @@ async def send(client: AsyncOpenAI, body: Mapping[str, Any]) -> Response:
 
 
 def completion_of(response: Response) -> ChatCompletion | None:
-    """The completion that came back; ``None`` where it is no JSON, or can be none.
+    """Return the completion of a response; ``None`` if it is no JSON object.
 
-    What is not as it should be is passed on as it is: each server has ways of its own, and most
-    of a completion is of no concern here.
+    Invalid parts are kept as they are: servers deviate from the API in many ways, and most parts of
+    a completion are not used.
     """
     with suppress(ValidationError):
         return ChatCompletion.model_validate_json(response.content)
     try:
-        said = response.json(object_hook=public_names)
-    except (
-        ValueError,
-        RecursionError,
-    ):  # no UTF-8, a number of too many digits, nested without end
+        body = response.json(object_hook=public_names)
+    except (ValueError, RecursionError):  # see WIRE_ERRORS
         return None
-    return ChatCompletion.construct(None, **said) if isinstance(said, dict) else None
+    return ChatCompletion.construct(None, **body) if isinstance(body, dict) else None
 
 
-def public_names(said: dict[str, Any]) -> dict[str, Any]:
-    """An object without names that the library's own constructors would take for theirs."""
-    return {name: value for name, value in said.items() if not name.startswith("_")}
+def public_names(fields: dict[str, Any]) -> dict[str, Any]:
+    """Drop the fields that the library's constructors would take for their own parameters."""
+    return {name: value for name, value in fields.items() if not name.startswith("_")}
 
 
 def observed_error(error: Exception) -> ObservedError:
-    """Describe one of :data:`WIRE_ERRORS` without what it holds of the request."""
+    """Describe one of :data:`WIRE_ERRORS` without the parts of the request that it holds."""
     if isinstance(error, APIStatusError):
         body = error.body if isinstance(error.body, Mapping) else {}
         return ObservedError(
@@ -141,10 +138,10 @@ def observed_error(error: Exception) -> ObservedError:
 
 
 def answer_error(completion: object) -> ErrorKind | None:
-    """Why a 2xx holds no answer; ``None`` if it holds one.
+    """Return why a completion holds no answer; ``None`` if it holds one.
 
-    The library does not check what it reads, here and below: any part of a completion may be
-    missing or of another type.
+    The library does not validate responses: any part of a completion may be missing or of another
+    type, here and below.
     """
     if not isinstance(completion, ChatCompletion):
         return "not_json"
@@ -155,14 +152,14 @@ def answer_error(completion: object) -> ErrorKind | None:
         return "no_choices"
     if message.refusal:
         return "refusal"
-    return _STOPS.get(text_of(getattr(choice, "finish_reason", None)))
+    return _UNFINISHED.get(text_of(getattr(choice, "finish_reason", None)))
 
 
-_STOPS: dict[str, ErrorKind] = {"length": "truncated", "content_filter": "content_filter"}
+_UNFINISHED: dict[str, ErrorKind] = {"length": "truncated", "content_filter": "content_filter"}
 
 
 def usage_of(completion: ChatCompletion) -> Usage | None:
-    """The tokens charged for a completion, where the server says."""
+    """Return the tokens charged for a completion, if the server reports them."""
     usage: object = completion.usage
     if not isinstance(usage, CompletionUsage) or not _plausible(usage):
         return None
@@ -175,7 +172,7 @@ def usage_of(completion: ChatCompletion) -> Usage | None:
 
 
 def tokens_of(completion: object) -> tuple[Token, ...]:
-    """The tokens of an answer with their log-probabilities; empty where any of it is not given."""
+    """Return an answer's tokens with log-probabilities; empty if any of them is missing."""
     choices: object = getattr(completion, "choices", None)
     given: object = getattr(choices[0], "logprobs", None) if isinstance(choices, list) else None
     listed: object = getattr(given, "content", None)
@@ -195,14 +192,14 @@ def _token(given: object) -> Token | None:
 
 
 def _choice(given: object) -> tuple[bytes, float] | None:
-    """A token that might stand at one place: its bytes and its log-probability."""
+    """Return the bytes and the log-probability of a candidate token."""
     text: object = getattr(given, "token", None)
     logprob: object = getattr(given, "logprob", None)
     if not isinstance(text, str) or not isinstance(logprob, int | float):
         return None
     if isinstance(logprob, bool) or not logprob <= _ROUNDED_UP:
         return None
-    raw: object = getattr(given, "bytes", None)  # part of a character is no text, and stands here
+    raw: object = getattr(given, "bytes", None)  # exact, where the token is part of a character
     try:
         content = bytes(raw) if isinstance(raw, list) else text.encode("utf-8", "replace")
     except (TypeError, ValueError):
@@ -211,13 +208,13 @@ def _choice(given: object) -> tuple[bytes, float] | None:
 
 
 _MOST_READ, _MOST_OTHERS = 100_000, 100
-"""No server gives more."""
+"""Tokens and alternatives that are read; servers return fewer."""
 _ROUNDED_UP = 1e-3
-"""What a server's rounding may make of a probability of 1."""
+"""Highest log-probability that a server's rounding may produce."""
 
 
 def quota_of(headers: Mapping[str, str], unit: str) -> Quota | None:
-    """What a server's headers say of one of its limits, if they say it readably.
+    """Return one of a server's rate limits from its headers; ``None`` if they are unusable.
 
     Args:
         headers: names in lower case.
@@ -226,7 +223,7 @@ def quota_of(headers: Mapping[str, str], unit: str) -> Quota | None:
     limit, remaining = (_number(headers.get(f"x-ratelimit-{n}-{unit}")) for n in _AMOUNTS)
     reset = _seconds(headers.get(f"x-ratelimit-reset-{unit}", ""))
     if limit is None or remaining is None or reset is None or limit <= 0 or reset > _DAY:
-        return None  # a reset beyond a day is a date, or a limit that no run can follow
+        return None  # a reset beyond a day is a date, or too long for a run
     return Quota(limit, remaining, reset)
 
 
@@ -245,36 +242,36 @@ def _number(text: str | None) -> float | None:
 
 
 def _seconds(text: str) -> float | None:
-    """A duration such as ``6m0s``, ``120ms`` or ``1.5``."""
+    """Parse a duration such as ``6m0s``, ``120ms`` or ``1.5``."""
     if re.fullmatch(f"(?:{_PART})+", text, re.ASCII):
         return sum(float(n) * _UNITS[unit] for n, unit in re.findall(_PART, text, re.ASCII))
     return _number(text)
 
 
 def headers_of(error: Exception) -> Mapping[str, str]:
-    """The headers that came with an error, names in any case."""
+    """Return an error's response headers; their names are case-insensitive."""
     return error.response.headers if isinstance(error, APIStatusError) else {}
 
 
 _AFTER_WORK = frozenset({408, 500, 502, 504})
-_GATEWAYS_OWN = 520
-"""Statuses that a gateway may send though the provider behind it has answered."""
+_GATEWAY_STATUSES = 520
+"""First of the statuses that a gateway may send although its provider has answered."""
 
 
 def may_be_charged(error: Exception) -> bool:
-    """Whether the provider may have answered, though nothing whole arrived."""
+    """Return true if the provider may have answered although no complete response arrived."""
     if isinstance(error, APIStatusError):
-        return error.status_code in _AFTER_WORK or error.status_code >= _GATEWAYS_OWN
+        return error.status_code in _AFTER_WORK or error.status_code >= _GATEWAY_STATUSES
     return not isinstance(error.__cause__, ConnectError | ConnectTimeout)
 
 
 def text_of(value: object) -> str:
-    """A text that came from outside; empty where it is none."""
+    """Return an external value if it is a string, else an empty string."""
     return value if isinstance(value, str) else ""
 
 
 _MOST_TOKENS = 10**9
-"""No request has more: a larger count is nonsense, and sums with it would be."""
+"""No request has more tokens; a larger count is invalid."""
 
 
 def _plausible(usage: CompletionUsage) -> bool:
@@ -287,7 +284,7 @@ def _count(value: object) -> int:
 
 
 class _WithoutBodies(logging.Filter):
-    """Keeps documents out of the logs: at DEBUG the library writes whole request bodies."""
+    """Keeps documents out of the logs: at DEBUG the library logs request bodies."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         return not (isinstance(record.args, Mapping) and _BODIES & record.args.keys())
@@ -297,13 +294,13 @@ _BODIES = {"content", "json_data"}
 
 
 class _WithoutKeys(logging.Filter):
-    """Keeps keys out of the logs: the libraries write headers and errors that a server chose."""
+    """Keeps keys out of the logs: the libraries log headers and errors from the server."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        said = text = record.getMessage()
+        message = text = record.getMessage()
         for key in _KEYS:
             text = text.replace(key, "[key]")
-        if text != said:
+        if text != message:
             record.msg, record.args = text, None
         error = record.exc_info[1] if record.exc_info else None
         if error and any(key in line for line in format_exception(error) for key in _KEYS):
@@ -312,9 +309,9 @@ class _WithoutKeys(logging.Filter):
 
 
 _KEYS: set[str] = set()
-"""Keys that clients were opened with."""
+"""API keys of all clients."""
 _SHORTEST_KEY = 8
-"""What is shorter is a placeholder for servers that want none."""
+"""Length of a real key at least; a shorter one is a placeholder for servers without keys."""
 
 logging.getLogger("openai._base_client").addFilter(_WithoutBodies())
 for _name in ("openai._base_client", "openai._response", "openai._legacy_response", "httpx2"):

@@ -1,4 +1,4 @@
-"""The message that asks a judge to mend an answer: what broke the contract, and what is allowed."""
+"""Re-asks: messages that report the rules that an answer broke, and the allowed keys."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ from labeler.sentences.keys import position
 
 ReaskVersion = Literal["reask/1"]
 REASK_VERSION: ReaskVersion = "reask/1"
-"""Version of every text in this module. It is in the label's key, because other words may bring
-another label: count it up, here and above, whenever a text changes."""
+"""Version of every text in this module. It is part of label keys, because another wording may
+change labels: increment it, here and above, whenever a text changes."""
 
 NOT_A_LABEL = (
     "That was not a JSON object of the required schema. Write the whole label again, as JSON alone."
 )
-"""Asks to mend an answer that could not be read at all."""
+"""The re-ask after an unreadable label."""
 
 NO_ANSWER = (
     "That was not a JSON object of the required schema. "
     "Write the whole answer again, as JSON alone."
 )
-"""The same of an answer that is no label."""
+"""The re-ask after another unreadable answer."""
 
-_MOST = 20
+_MOST_LISTED = 20
 
 
 def rules_again(violations: Sequence[Violation], rules: str) -> str:
-    """Name what an answer that is no label broke, then its rules."""
+    """Name the rules that an answer other than a label broke, then all its rules."""
     return (
         f"That answer broke the rules: {brief(violations)}. {rules} "
         "Write the whole answer again, as JSON alone."
@@ -48,12 +48,12 @@ def complaint(
     example: KeyedExample,
     output: type[GPTLabelingOutput] = GPTLabelingOutput,
 ) -> str:
-    """Name every broken rule with its keys, then the keys that exist.
+    """Name every broken rule with its keys, then the existing keys.
 
     Args:
-        violations: what the answer broke.
+        violations: the broken rules.
         example: the record.
-        output: the class of the label that is asked for; where it has claims, so do the rules.
+        output: the class of the requested label; one with claims adds rules about claims.
     """
     return (
         f"That label broke the rules: {brief(violations)}. "
@@ -62,7 +62,7 @@ def complaint(
         f"{key_ranges(example.response_keys())}. Only supporting_sentence_keys may also hold "
         f"{', '.join(SPECIAL_SUPPORT)}; it is empty exactly when fully_supported is false. "
         f"{_CLAIMS if issubclass(output, ClaimsLabelingOutput) else ''}"
-        f"{_of_the_reference(example) if issubclass(output, ReferenceLabelingOutput) else ''}"
+        f"{_reference_rules(example) if issubclass(output, ReferenceLabelingOutput) else ''}"
         "Write the whole label again, as JSON alone."
     )
 
@@ -75,7 +75,7 @@ _CLAIMS = (
 )
 
 
-def _of_the_reference(example: KeyedExample) -> str:
+def _reference_rules(example: KeyedExample) -> str:
     keys = (sentence.key for sentence in example.reference or ())
     return (
         f"Reference sentence keys are {key_ranges(keys)}: each has at least one entry in "
@@ -85,8 +85,8 @@ def _of_the_reference(example: KeyedExample) -> str:
 
 
 def brief(violations: Sequence[Violation]) -> str:
-    """Name violations shortly: an answer can break any number of rules with any number of keys."""
-    return _first(_MOST, (f"{v.kind} in {v.field}: {_keys(v)}" for v in violations), "; ")
+    """Summarize violations; an answer may break any number of rules with any number of keys."""
+    return _listed((f"{v.kind} in {v.field}: {_keys(v)}" for v in violations), "; ")
 
 
 def key_ranges(keys: Iterable[str]) -> str:
@@ -106,15 +106,15 @@ def _follows(earlier: str, later: str) -> bool:
 
 
 def _keys(violation: Violation) -> str:
-    # What is given as a key may be a sentence of the document; that is not passed on.
+    # A judge may give a document sentence as a key; it is not repeated.
     shown = (repr(key) if _KEY_LIKE.fullmatch(key) else "a text" for key in violation.keys)
-    return _first(_MOST, shown, ", ")
+    return _listed(shown, ", ")
 
 
-def _first(most: int, texts: Iterable[str], separator: str) -> str:
-    named = list(texts)
-    more = [f"and {len(named) - most} more"] if len(named) > most else []
-    return separator.join(named[:most] + more)
+def _listed(texts: Iterable[str], separator: str) -> str:
+    listed = list(texts)
+    more = [f"and {len(listed) - _MOST_LISTED} more"] if len(listed) > _MOST_LISTED else []
+    return separator.join(listed[:_MOST_LISTED] + more)
 
 
 _KEY_LIKE = re.compile(r"[A-Za-z0-9_.\[\]-]{1,32}", re.ASCII)

@@ -1,4 +1,4 @@
-"""The body of a chat completions request: the very same one, asked online or in a batch."""
+"""The body of a chat completions request, the same online and in a batch."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ def request_body(
     messages: Sequence[Mapping[str, Any]] | None = None,
     cap: int | None = None,
 ) -> dict[str, Any]:
-    """The JSON body that asks for one answer.
+    """Return the JSON body of a request.
 
     Args:
         spec: model and parameters.
-        request: what is asked.
-        messages: where they are not the request's own, such as those of a re-ask.
-        cap: tokens that the answer may have, reasoning included; not sent where it is ``None``.
+        request: the task.
+        messages: messages other than the task's own, such as those of a re-ask.
+        cap: most tokens of the answer, including reasoning; omitted if ``None``.
     """
     asked = list(request.messages if messages is None else messages)
     body: dict[str, Any] = {
@@ -35,19 +35,19 @@ def request_body(
     if cap is not None:
         body["max_completion_tokens"] = cap
     if spec.cache_prefix:
-        body["messages"] = [_to_be_cached(asked[0]), *asked[1:]]
+        body["messages"] = [_cacheable(asked[0]), *asked[1:]]
         body["prompt_cache_options"] = {"mode": "explicit"}
     return body
 
 
-def _to_be_cached(message: Mapping[str, Any]) -> dict[str, Any]:
-    """The message at whose end the part of the prompt ends that all requests share."""
+def _cacheable(message: Mapping[str, Any]) -> dict[str, Any]:
+    """Mark the end of a message as the end of the prefix that all requests share."""
     text = {"type": "text", "text": message["content"]}
     return {**message, "content": [{**text, "prompt_cache_breakpoint": {"mode": "explicit"}}]}
 
 
 def response_format(schema: ResponseSchema) -> dict[str, Any]:
-    """The strict response format of a published schema, property order as published."""
+    """Return the strict response format of a published schema, in its property order."""
     return {
         "type": "json_schema",
         "json_schema": {

@@ -1,4 +1,4 @@
-"""The settings of the OpenAI judge: which there are, and which of them can change a label."""
+"""The settings of the OpenAI judge, and which of them are part of label keys."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ class OpenAISpec(JudgeSpec, ModelOptions):  # type: ignore[misc]  # JudgeSpec is
 
     judge: Annotated[Literal["openai"], InKey] = "openai"
     model: Annotated[str, Field(min_length=1), InKey]
-    """Requested model; pin a snapshot, because an alias changes under its name."""
+    """Requested model; pin a snapshot, because an alias may refer to another model later."""
     reask: Annotated[ReaskVersion, InKey] = REASK_VERSION
-    """The wording of a re-ask; there is one, and it is not sent as a parameter."""
+    """Version of the re-ask texts; not sent as a parameter."""
     base_url: Annotated[str, NotInKey] = OFFICIAL_URL
-    """Where requests go; no environment variable changes it."""
+    """Address of the API; no environment variable changes it."""
     timeout: Annotated[float, Field(gt=0), NotInKey] = 180.0
-    """Seconds that one attempt may take in all, from connecting to the last byte."""
+    """Seconds for one attempt, from connecting to the last byte."""
     max_attempts: Annotated[int, Field(ge=1), NotInKey] = 6
-    """Requests at most for one answer; a re-ask counts anew, and what concerns all records (rate
-    limits, outages) does not count."""
+    """Requests at most for one answer. A re-ask starts a new count; rate limits and outages do not
+    count."""
     preflight: Annotated[bool, NotInKey] = True
-    """Whether the model is looked up once before the first record is sent."""
+    """True to look the model up once before the first record is sent."""
     reasks: Annotated[int, Field(ge=0, le=1), NotInKey] = 1
-    """How often an answer that broke the contract or the schema is sent back."""
+    """Re-asks at most after an answer that broke the contract or the schema."""
 
     def parameters(self) -> dict[str, Any]:
-        """The parameters that every request carries."""
+        """Return the parameters of every request."""
         sampling = {name: value for name, value in self.sampling().items() if name != "reask"}
         return {"model": self.model, **sampling}
 
@@ -47,15 +47,17 @@ class OpenAISpec(JudgeSpec, ModelOptions):  # type: ignore[misc]  # JudgeSpec is
 
 
 def spec_of(model: str, settings: dict[str, Any]) -> OpenAISpec:
-    """Make a specification of what a user gave.
+    """Validate a user's settings.
 
     Raises:
-        UsageError: a setting is unknown or out of range, or the address is not safe.
+        UsageError: a setting is unknown or out of range, or the address is unsafe.
     """
     try:
         return OpenAISpec(model=model, **settings)
     except ValidationError as error:
         problems = error.errors(include_url=False, include_context=False, include_input=False)
-    said = "; ".join(f"{'.'.join(map(str, p['loc']))}: {p['msg']}" for p in problems)
-    have = ", ".join(name for name in OpenAISpec.model_fields if name not in {"judge", "reask"})
-    raise UsageError(f"judge openai does not accept these settings: {said}; settings are {have}")
+    listed = "; ".join(f"{'.'.join(map(str, p['loc']))}: {p['msg']}" for p in problems)
+    allowed = ", ".join(name for name in OpenAISpec.model_fields if name not in {"judge", "reask"})
+    raise UsageError(
+        f"judge openai does not accept these settings: {listed}; settings are {allowed}"
+    )
