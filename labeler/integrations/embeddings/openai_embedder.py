@@ -38,7 +38,13 @@ from labeler.judges.openai.failures import (
     explain,
     find_rule,
 )
-from labeler.judges.openai.retries import Retries, admitted, report_failure, report_quotas
+from labeler.judges.openai.retries import (
+    Retries,
+    admitted,
+    report_failure,
+    report_quotas,
+    report_usage,
+)
 from labeler.judges.pricing import Price
 from labeler.judges.tokens import Approximation
 from labeler.judges.traffic.limits import Size
@@ -246,12 +252,9 @@ class OpenAIEmbedder:
         """Record the usage and cost of a response."""
         usage = usage_of(answer)
         job.served_model = served_model_of(answer) or job.served_model
-        if usage is None:
-            sent.answered()
-            return
-        job.usage = usage + (job.usage or Usage())
-        cost = None if self._price is None else self._price.cost(usage)
-        sent.answered(tokens=usage.prompt_tokens, cost=cost)
+        if usage is not None:
+            job.usage = usage + (job.usage or Usage())
+        report_usage(sent, usage, self._price)
 
     def _failure(self, failed: AttemptFailed, sent: int) -> JudgeError:
         """Build the error for texts without vectors."""

@@ -13,6 +13,7 @@ the threshold was chosen on; hold some pairs back to estimate its quality on new
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
@@ -62,14 +63,6 @@ class _Counts(NamedTuple):
     unsupported: int
 
 
-class _Step(NamedTuple):
-    """Number of pairs in each class at one distinct score."""
-
-    score: float
-    supported: int
-    unsupported: int
-
-
 def calibrate(pairs: Iterable[ScoredTruth], *, default: float = SUPPORT_THRESHOLD) -> Calibration:
     """Choose the threshold with the best balanced accuracy.
 
@@ -79,18 +72,34 @@ def calibrate(pairs: Iterable[ScoredTruth], *, default: float = SUPPORT_THRESHOL
     Raises:
         UsageError: no pairs, only one class, or a score that is not finite.
     """
-    steps = _steps(pairs)
-    totals = _totals(steps)
+    scores, counts = _count_by_score(pairs)
+    below = [_Counts(0, 0)]  # pairs below each score, finally all pairs
+    for count in counts:
+        under = below[-1]
+        below.append(
+            _Counts(under.supported + count.supported, under.unsupported + count.unsupported)
+        )
+    totals = below[-1]
+    thresholds = [scores[0], *(_between(low, high) for low, high in pairwise(scores))]
     best = max(
-        _candidates(steps), key=lambda q: (q.balanced_accuracy, q.unsupported_f1, -q.threshold)
+        (
+            _quality(threshold, under, totals)
+            for threshold, under in zip(thresholds, below, strict=False)
+        ),
+        key=lambda q: (q.balanced_accuracy, q.unsupported_f1, -q.threshold),
+    )
+    # Half pairs are integers, so the sum is exact.
+    half_pairs = sum(
+        count.supported * (2 * under.unsupported + count.unsupported)
+        for count, under in zip(counts, below, strict=False)
     )
     return Calibration(
         threshold=best.threshold,
         n=totals.supported + totals.unsupported,
         supported=totals.supported,
-        auroc=_auroc(steps),
+        auroc=half_pairs / (2 * totals.supported * totals.unsupported),
         chosen=best,
-        default=_quality_at(default, steps),
+        default=_quality(default, below[bisect_left(scores, default)], totals),
     )
 
 
@@ -142,8 +151,8 @@ def _sentence_pairs(scored: LabelRecord, truth: LabelRecord) -> Iterator[ScoredT
             yield score, entry.fully_supported
 
 
-def _steps(pairs: Iterable[ScoredTruth]) -> list[_Step]:
-    """Count both classes at every distinct score, lowest score first."""
+def _count_by_score(pairs: Iterable[ScoredTruth]) -> tuple[list[float], list[_Counts]]:
+    """Return the distinct scores, ascending, and the pairs at each."""
     counts = {True: Counter[float](), False: Counter[float]()}
     for score, supported in pairs:
         if not math.isfinite(score):
@@ -155,31 +164,14 @@ def _steps(pairs: Iterable[ScoredTruth]) -> list[_Step]:
             f"{counts[True].total()} supported, {counts[False].total()} unsupported"
         )
     scores = sorted(counts[True].keys() | counts[False].keys())
-    return [_Step(score, counts[True][score], counts[False][score]) for score in scores]
+    return scores, [_Counts(counts[True][score], counts[False][score]) for score in scores]
 
 
-def _candidates(steps: list[_Step]) -> Iterator[ThresholdQuality]:
-    """Yield a threshold between each two adjacent scores, and one below all scores."""
-    totals = _totals(steps)
-    yield _quality(steps[0].score, _Counts(0, 0), totals)
-    hits = false_alarms = 0
-    for low, high in pairwise(steps):
-        hits += low.unsupported
-        false_alarms += low.supported
-        middle = low.score + (high.score - low.score) / 2
-        # Adjacent floats have no midpoint; the upper one separates them as well.
-        threshold = middle if low.score < middle else high.score
-        yield _quality(threshold, _Counts(false_alarms, hits), totals)
-
-
-def _quality_at(threshold: float, steps: list[_Step]) -> ThresholdQuality:
-    below = _totals(step for step in steps if step.score < threshold)
-    return _quality(threshold, below, _totals(steps))
-
-
-def _totals(steps: Iterable[_Step]) -> _Counts:
-    steps = list(steps)
-    return _Counts(sum(s.supported for s in steps), sum(s.unsupported for s in steps))
+def _between(low: float, high: float) -> float:
+    """Return a threshold that separates two adjacent scores."""
+    middle = low + (high - low) / 2
+    # Adjacent floats have no midpoint; the upper one separates them as well.
+    return middle if low < middle else high
 
 
 def _quality(threshold: float, below: _Counts, totals: _Counts) -> ThresholdQuality:
@@ -192,13 +184,3 @@ def _quality(threshold: float, below: _Counts, totals: _Counts) -> ThresholdQual
         unsupported_recall=hits / totals.unsupported,
         unsupported_f1=2 * hits / (flagged + totals.unsupported),
     )
-
-
-def _auroc(steps: list[_Step]) -> float:
-    """Return the area under the ROC curve, exact: sum half pairs as integers and divide once."""
-    halves = unsupported_below = 0
-    for step in steps:
-        halves += step.supported * (2 * unsupported_below + step.unsupported)
-        unsupported_below += step.unsupported
-    totals = _totals(steps)
-    return halves / (2 * totals.supported * totals.unsupported)

@@ -46,14 +46,19 @@ from labeler.judges.openai.failures import (
 )
 from labeler.judges.openai.preflight import preflight
 from labeler.judges.openai.request import request_body
-from labeler.judges.openai.retries import Retries, admitted, report_failure, report_quotas
+from labeler.judges.openai.retries import (
+    Retries,
+    admitted,
+    report_failure,
+    report_quotas,
+    report_usage,
+)
 from labeler.judges.openai.spec import spec_of
 from labeler.judges.pricing import PRICE_FORM, Price, price_of
 from labeler.judges.task import JudgeReply, Task
 from labeler.judges.tokens import Approximation, compact, request_tokens, request_tokens_at_most
 from labeler.judges.traffic.limits import Size
 from labeler.judges.traffic.traffic import SentRequest, Stopped, current
-from labeler.labels.record import Usage
 from labeler.labels.schemas import ResponseSchema
 from labeler.sentences.example import Frozen
 
@@ -77,7 +82,7 @@ class OpenAIJudge:
 
     Raises:
         UsageError: a setting is unknown or out of range, the address is not safe, or the key
-            cannot be one.
+            is malformed.
     """
 
     def __init__(
@@ -140,9 +145,9 @@ class OpenAIJudge:
         async with pool.checking:
             if not pool.checked:
                 with pool.client() as client:
-                    looking = preflight(client, self.spec.model)
+                    lookup = preflight(client, self.spec.model)
                     try:  # another record's look-up may have ended the run
-                        found = await log.traffic.unless_stopped(looking)
+                        found = await log.traffic.unless_stopped(lookup)
                     except Stopped:
                         interrupted = AttemptFailed(ObservedError("interrupted"))
                         raise self._failure(log, interrupted) from None
@@ -216,7 +221,7 @@ class OpenAIJudge:
             report_quotas(sent, response.headers)
             kind = log.record_completion(completion)
             if completion is not None:
-                self._bill(sent, usage_of(completion))
+                report_usage(sent, usage_of(completion), self.price)
                 if kind is None:
                     return completion
             observed, charged = ObservedError(kind or "not_json"), True
@@ -231,14 +236,6 @@ class OpenAIJudge:
             return Size(tokens)
         at_most = request_tokens_at_most(self._counter, messages, schema)
         return Size(tokens, self.price.worst(at_most, log.cap))
-
-    def _bill(self, sent: SentRequest, usage: Usage | None) -> None:
-        """Report the tokens and the cost of an answer to traffic control."""
-        if usage is None:
-            sent.answered()
-            return
-        cost = None if self.price is None else self.price.cost(usage)
-        sent.answered(tokens=usage.prompt_tokens + usage.completion_tokens, cost=cost)
 
     def require_bounds(self) -> None:
         """Check that a budget can be kept.
@@ -362,9 +359,9 @@ def _readable(output: type[Frozen]) -> type[OpenAISchema]:
             return {}
 
         @classmethod
-        def model_validate_json(cls, *said: Any, **how: Any) -> Any:  # noqa: ANN401 - the same
+        def model_validate_json(cls, *text: Any, **how: Any) -> Any:  # noqa: ANN401 - the same
             """Read the answer and check it against the contract."""
-            return _Read(reader_of(output).validate_json(*said, **how))
+            return _Read(reader_of(output).validate_json(*text, **how))
 
     return Answer
 

@@ -18,8 +18,10 @@ from tenacity.wait import wait_random_exponential
 
 from labeler.judges.openai.client import quota_of
 from labeler.judges.openai.failures import RETRIED, AttemptFailed, ObservedError, RetryPolicy
+from labeler.judges.pricing import Price
 from labeler.judges.traffic.limits import Size
 from labeler.judges.traffic.traffic import BudgetSpent, SentRequest, Stopped, Traffic
+from labeler.labels.record import Usage
 
 T = TypeVar("T")
 
@@ -90,6 +92,15 @@ async def admitted(traffic: Traffic, record: Hashable, size: Size) -> AsyncItera
 def report_quotas(sent: SentRequest, headers: Mapping[str, str]) -> None:
     """Report the rate limits that a response's headers name."""
     sent.quotas(requests=quota_of(headers, "requests"), tokens=quota_of(headers, "tokens"))
+
+
+def report_usage(sent: SentRequest, usage: Usage | None, price: Price | None) -> None:
+    """Report the tokens and the cost of an answer."""
+    if usage is None:
+        sent.answered()
+        return
+    cost = None if price is None else price.cost(usage)
+    sent.answered(tokens=usage.prompt_tokens + usage.completion_tokens, cost=cost)
 
 
 def report_failure(
