@@ -78,7 +78,7 @@ class LabelCache:
             known = self.find(task)
             if known is not None:
                 return Settled(known, "store")
-            # The place is held until the outcome is saved: a crash then costs at most the requests
+            # The slot is held until the outcome is saved: a crash then costs at most the requests
             # in flight, and nothing is bought while nothing can be saved.
             async with current().slot():
                 outcome = await self._ask(judge, task)

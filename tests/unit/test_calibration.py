@@ -167,7 +167,7 @@ def test_pairs_join_by_id_and_sentence() -> None:
 
 
 def test_pairs_need_scores_same_sentences_and_unique_truth() -> None:
-    """What cannot be joined without guessing is refused, naming the record."""
+    """Records that cannot be joined unambiguously are rejected by name."""
     with pytest.raises(UsageError, match="'x' of judge 'test' has no scores"):
         list(pairs_from_records([record("x", [True])], [record("x", [True])]))
     with pytest.raises(UsageError, match="'x' has other response sentences"):

@@ -44,8 +44,8 @@ QUESTION = "How tall is the Kestrel Tower?"
 def tower(response: Sequence[str], reference: Sequence[str] | None = None) -> KeyedExample:
     """A record about the tower."""
     example = keyed_example(question=QUESTION, documents=TOWER, response=response)
-    told = None if reference is None else key_reference(pieces(reference))
-    return example.model_copy(update={"reference": told})
+    keyed = None if reference is None else key_reference(pieces(reference))
+    return example.model_copy(update={"reference": keyed})
 
 
 def judged(
@@ -103,7 +103,7 @@ def parts(text: str) -> list[str]:
     ],
 )
 def test_a_sentence_is_cut_where_punctuation_parts_statements(text: str, cut: list[str]) -> None:
-    """But a part that is too short to be a statement stays with what stands before it."""
+    """A part that is too short to be a statement joins the previous part."""
     assert parts(text) == cut
 
 
@@ -144,7 +144,7 @@ def test_what_no_document_says_is_neutral() -> None:
     ],
 )
 def test_another_number_or_a_negation_contradicts(sentence: str, key: str) -> None:
-    """Where the document sentence says the same but for that."""
+    """The document sentence states the same except for that."""
     claim = claim_of(sentence)
     assert (claim.verdict, claim.contradicting_sentence_keys) == ("contradiction", (key,))
     assert claim.supporting_sentence_keys == ()
@@ -195,7 +195,7 @@ def test_claims_are_held_against_the_reference() -> None:
 
 
 def test_the_reference_is_no_evidence() -> None:
-    """What it alone states supports nothing, and what is relevant does not depend on it."""
+    """The reference alone supports nothing, and relevance does not depend on it."""
     fact = "Penguins built the lighthouse under moonlight."
     with_it, without = compared([fact], [fact]), compared([fact], ["The tower is tall."])
     shared = [lowered(label, GPTLabelingOutput) for label in (with_it, without)]
@@ -261,7 +261,7 @@ def test_any_text_keeps_the_contract(
 
 @pytest.mark.parametrize("unit", ["; ", ", and ", "tower guards harbour; ", " ", "1. ", "but, "])
 def test_hostile_repetition_is_judged_in_linear_time(unit: str) -> None:
-    """Long runs of what parts clauses do not stall the judge."""
+    """Long repetitions of clause separators do not stall the judge."""
     text = unit * (50_000 // len(unit))
     started = time.process_time()
     judged(tower([text, text], [text]), "reference")

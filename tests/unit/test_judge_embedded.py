@@ -141,7 +141,7 @@ def test_number_of_a_list_item_is_no_claim() -> None:
     ],
 )
 def test_negation_flip_is_not_supported(claim: str, supported: bool) -> None:
-    """The same words with a "not" more or less are a contradiction, and the explanation says so."""
+    """The same words except for a negation are a contradiction, which the explanation states."""
     entry = sentence([claim])
     assert entry.fully_supported is supported
     assert ("negation" in entry.explanation) is not supported
@@ -171,18 +171,18 @@ def test_greeting_beside_a_claim_is_general() -> None:
     ],
 )
 def test_true_meta_sentence_needs_no_sentence(text: str) -> None:
-    """What the documents rightly are said not to say is supported without a sentence."""
+    """A correct statement that the documents lack something is supported without a sentence."""
     assert sentence([text]).supporting_sentence_keys == ("supported_without_sentence",)
 
 
 def test_claim_behind_a_meta_clause_is_looked_for() -> None:
-    """A fabrication does not pass because the documents are said not to say something else."""
+    """A fabrication does not pass because it also states that the documents lack something."""
     entry = sentence(["The documents do not mention that, but penguins designed the lighthouse."])
     assert not entry.fully_supported
 
 
 def test_false_meta_sentence_is_not_supported() -> None:
-    """What the documents do say cannot be said to be missing."""
+    """A statement that the documents lack what they do state is unsupported."""
     entry = sentence(["The documents do not say that the Kestrel Tower was opened in 1931."])
     assert not entry.fully_supported
     assert "0a" in entry.explanation
@@ -330,7 +330,7 @@ def test_document_text_stays_inert_and_short() -> None:
     ],
 )
 def test_hostile_repetition_is_judged_in_linear_time(unit: str) -> None:
-    """Long runs of what the patterns look for do not stall the judge."""
+    """Long repetitions of what the patterns match do not stall the judge."""
     text = unit * (50_000 // len(unit))
     started = time.process_time()
     judged(keyed([text, text], [[text]], question=text))
@@ -359,7 +359,7 @@ def test_scores_do_not_depend_on_the_hash_seed() -> None:
 
 
 def test_spec_puts_every_threshold_into_the_key() -> None:
-    """A threshold changes the label, so it is part of what is sampled."""
+    """A threshold changes the label, so it is part of the sampling settings."""
     judge = EmbeddedJudge(support_threshold=1)
     assert judge.spec.sampling() == {
         "support_threshold": 1.0,

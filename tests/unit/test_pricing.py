@@ -1,4 +1,4 @@
-"""What tokens cost, worked out by hand, as the table says, and never above the worst case."""
+"""Token costs: by hand, as in the table, and never above the worst case."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def openai_models() -> list[str]:
 
 
 def theirs(model: str, used: Usage, context: dict[str, str], days: int) -> Decimal:
-    """What the table's keepers make of it, so many days from now."""
+    """The table's own price, a number of days from now."""
     counts = genai_prices.Usage(
         input_tokens=used.prompt_tokens,
         cache_read_tokens=used.cached_tokens,
@@ -203,7 +203,7 @@ def test_the_source_names_the_entry_that_was_taken() -> None:
 def test_what_the_table_cannot_price_by_token_has_no_price(
     model: str, base_url: str | None
 ) -> None:
-    """Unknown models, another maker's, a server of one's own, and what is charged by request."""
+    """Unknown models, models of another provider, private servers, and charges per request."""
     assert price_of(model, base_url) is None
 
 
@@ -263,7 +263,7 @@ def test_looking_a_price_up_touches_no_network() -> None:
     ],
 )
 def test_a_price_can_be_stated(text: str, expected: tuple[str, str, str, str]) -> None:
-    """What is left out costs what uncached input costs."""
+    """Omitted rates equal the rate of uncached input."""
     assert given_price(text).tiers == (rates(*expected),)
 
 
@@ -285,7 +285,7 @@ def price_file(folder: Path, content: object) -> Path:
 
 
 def test_a_file_can_price_models(tmp_path: Path) -> None:
-    """Numbers as text or as numbers, exact either way; the date is told."""
+    """Prices as text or as numbers are exact; the source names the date."""
     entry = '{"input": "0.25", "output": 2.1, "cached_input": 0.025, "cache_write": null}'
     path = price_file(tmp_path, '{"as_of": "2026-11-01", "models": {"m": ' + entry + "}}")
     price = file_price(path, "m")
@@ -334,7 +334,7 @@ def test_a_faulty_file_of_prices_is_refused_by_field(
 
 
 def test_a_missing_file_of_prices_is_named(tmp_path: Path) -> None:
-    """With what the system says."""
+    """The message holds the system's error."""
     with pytest.raises(UsageError, match=r"cannot read .*absent.json: No such file"):
         file_price(tmp_path / "absent.json", "m")
 

@@ -94,7 +94,7 @@ OF_THE_REFERENCE = (
         (ReferenceLabelingOutput, OF_CLAIMS + OF_THE_REFERENCE),
     ],
 )
-def test_the_rules_for_claims_are_told_where_claims_are_asked_for(
+def test_a_reask_for_claims_names_the_rules_for_claims(
     output: type[GPTLabelingOutput], rules: str
 ) -> None:
     """Golden texts too: they stand before the last sentence, and nothing else changes."""

@@ -155,7 +155,7 @@ def test_a_tokenizer_counts_where_its_file_is_at_hand() -> None:
 
 @pytest.mark.usefixtures("cache")
 def test_a_model_that_tiktoken_does_not_know_has_a_looser_bound() -> None:
-    """The encoding is an assumption, and said to be one."""
+    """The encoding is marked as assumed."""
     counter = counter_for("brand-new")
     assert counter.name == "tiktoken o200k_base (assumed)"
     assert counter.count("three words here") == 3
@@ -183,14 +183,14 @@ def test_a_damaged_file_is_not_replaced(cache: Path) -> None:
 
 @pytest.mark.usefixtures("cache")
 def test_an_encoding_whose_digest_is_not_known_is_left_alone() -> None:
-    """Whether its file is sound cannot be told."""
+    """Its file cannot be verified."""
     assert counter_for("old") == GUESS
 
 
 def test_a_cache_that_is_turned_off_is_not_read(
     cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An empty name tells tiktoken to fetch anew each time, whatever the current folder holds."""
+    """With an empty name, tiktoken fetches every time, whatever the current folder holds."""
     monkeypatch.chdir(cache)
     monkeypatch.setenv("TIKTOKEN_CACHE_DIR", "")
     assert counter_for("known") == GUESS

@@ -1,4 +1,4 @@
-"""What a run lets through: places, buckets, breaker, budget; hours of it in virtual time."""
+"""Traffic control of a run: slots, buckets, breaker, budget; hours of it in virtual time."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ class Server:
         self.most = self._out = 0
 
     def quota(self) -> Quota | None:
-        """As the headers would say it."""
+        """The quota as headers report it."""
         if not self.headers:
             return None
         level = max(0.0, self.bucket.level)
         return Quota(self._burst, level, (self._burst - level) / self._rate)
 
     async def answer(self) -> tuple[int, Quota | None]:
-        """A status, and what the headers say."""
+        """A status and the headers."""
         self.sent.append(now())
         if self.bucket.wait(1):
             self.limited += 1
@@ -150,7 +150,7 @@ def test_places_double_up_to_what_the_user_allows() -> None:
 @pytest.mark.parametrize("burst", [10, 50])
 @pytest.mark.parametrize("jitter", [0.0, 0.5])
 def test_an_unknown_rate_is_found(burst: int, headers: bool, jitter: float) -> None:
-    """At least nine tenths of what the server allows, and one refusal in fifty at most."""
+    """At least 90 % of the allowed rate is used, with at most 2 % rate limit errors."""
     load, seconds = loaded(3000, rate=50, burst=burst, headers=headers, jitter=jitter)
     assert 3000 / (50 * seconds + burst) >= 0.9
     assert load.server.limited <= 0.02 * 3000
@@ -214,7 +214,7 @@ def test_a_judge_that_tells_nothing_is_held_to_the_places() -> None:
 
 
 def test_a_pausing_job_frees_its_slot() -> None:
-    """Another works meanwhile; who comes back goes before those who have not begun."""
+    """Another job works meanwhile; the returning job goes before jobs that have not begun."""
 
     async def work() -> list[str]:
         traffic, done = Traffic(1, clock=now), list[str]()
@@ -282,7 +282,7 @@ def test_a_request_larger_than_the_bucket_waits_for_a_full_one_and_pays_off_its_
 
 
 def test_what_was_not_used_flows_back() -> None:
-    """Estimates are replaced by what the server counted."""
+    """The server's count replaces the estimate."""
 
     async def work() -> float:
         traffic = Traffic(4, Limits(tokens_per_minute=600), clock=now)
@@ -295,7 +295,7 @@ def test_what_was_not_used_flows_back() -> None:
 
 
 def test_a_mirrored_bucket_is_never_ahead_of_the_servers() -> None:
-    """It takes over rate and level, but gives no credit for what is already on its way."""
+    """The bucket adopts rate and level, but never raises its own level."""
     time = 0.0
     bucket = Bucket(10, 100, lambda: time)
     bucket.take(60)
@@ -317,7 +317,7 @@ def test_a_quota_tells_its_rate_whatever_its_window() -> None:
 
 
 def test_a_named_pause_holds_everyone_back() -> None:
-    """Nobody is sent before it is over, and the notice names the time."""
+    """Nothing is sent before the wait ends, and the notice names the time."""
 
     async def work() -> tuple[float, list[str]]:
         notices: list[str] = []
@@ -342,7 +342,7 @@ def test_a_wait_for_ones_own_limits_is_reported_once() -> None:
 
 
 def test_a_pause_beyond_the_limit_ends_the_run() -> None:
-    """The error says until when."""
+    """The error names the time."""
 
     async def work() -> None:
         Traffic(1, Limits(longest_wait=120), clock=now).pause(121)
@@ -401,7 +401,7 @@ def test_an_outage_is_waited_out_by_one_request_at_a_time() -> None:
 
 
 def test_one_record_that_always_fails_opens_no_breaker() -> None:
-    """Its own attempts run out while others are labelled, and when it is the last one."""
+    """Its attempts run out while other records are labeled, and also when it is the last one."""
 
     async def work() -> list[str]:
         notices: list[str] = []
@@ -447,7 +447,7 @@ def test_patience_ends() -> None:
 
 
 def test_a_cancelled_probe_lets_another_one_go() -> None:
-    """Nobody waits for an answer that will not come."""
+    """A server that never answered is not waited for."""
 
     async def work() -> bool:
         traffic = Traffic(4, clock=now)
@@ -474,7 +474,7 @@ def test_a_cancelled_probe_lets_another_one_go() -> None:
 
 @pytest.mark.parametrize("waits", ["pause", "gate", "slot"])
 def test_stopping_ends_every_wait(waits: str) -> None:
-    """Who waits for the server, for others, or for a slot is stopped at once."""
+    """A job that waits for the server, for other requests or for a slot stops at once."""
 
     async def work() -> float:
         traffic = Traffic(1, clock=now)
@@ -537,7 +537,7 @@ def test_after_the_first_refusal_smaller_ones_are_refused_too() -> None:
 
 
 def test_requests_in_flight_may_still_free_enough() -> None:
-    """Who does not fit now waits for them, and is refused only when nothing can change."""
+    """A request that does not fit waits, and is rejected only when nothing can change."""
 
     async def work() -> list[float]:
         traffic = Traffic(4, Limits(budget=Decimal(1)), clock=now)
@@ -557,7 +557,7 @@ def test_requests_in_flight_may_still_free_enough() -> None:
 
 
 def test_prices_that_never_end_do_not_keep_a_run_waiting() -> None:
-    """What rounding leaves reserved is not taken for a request in flight."""
+    """A reservation left by rounding does not count as a request in flight."""
 
     async def work() -> Decimal:
         traffic = Traffic(1, Limits(budget=Decimal(1)), clock=now)
@@ -574,7 +574,7 @@ def test_prices_that_never_end_do_not_keep_a_run_waiting() -> None:
 
 
 def test_what_may_have_been_charged_is_counted_apart() -> None:
-    """It counts against the cap, and is named for what it is."""
+    """It counts against the cap, separately from known costs."""
 
     async def work() -> Budget:
         traffic = Traffic(1, clock=now)
