@@ -46,26 +46,24 @@ class ReplayJudge:
         content = hashlib.sha256(Path(path).read_bytes()).hexdigest()
         return cls(outcomes, name=f"records-{content[:12]}")
 
-    async def label(self, request: Task) -> JudgeReply:
+    async def label(self, task: Task) -> JudgeReply:
         """Return the recorded answer for the record's sentences.
 
         Raises:
             JudgeError: no record has the same sentences (``not_recorded``).
         """
-        referenced = request.prompt.shows_reference
-        same = self._records.get(digest(shown(request.example, reference=referenced)), [])
-        record = next((r for r in same if isinstance(r.label, request.answer_type)), None)
+        referenced = task.prompt.shows_reference
+        same = self._records.get(digest(shown(task.example, reference=referenced)), [])
+        record = next((r for r in same if isinstance(r.label, task.answer_type)), None)
         if record is None:
             raise JudgeError(
-                f"no recorded label of profile {request.kind.name!r} has the same question, "
+                f"no recorded label of profile {task.kind.name!r} has the same question, "
                 "documents and response, sentence by sentence",
                 reason="not_recorded",
                 attempts=0,
             )
         facts = ReplyFacts(served_model=record.reply.served_model, attempts=0)
-        return JudgeReply(
-            lowered(_recorded_answer(record), request.answer_type), facts, record.scores
-        )
+        return JudgeReply(lowered(_recorded_answer(record), task.answer_type), facts, record.scores)
 
     async def aclose(self) -> None:
         """Nothing to release."""

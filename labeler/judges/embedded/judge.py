@@ -71,13 +71,13 @@ class EmbeddedJudge:
             utilization_threshold=float(utilization_threshold),
         )
 
-    async def label(self, request: Task) -> JudgeReply:
+    async def label(self, task: Task) -> JudgeReply:
         """Judge one record, without errors or waits."""
-        example, threshold = request.example, self.spec.support_threshold
+        example, threshold = task.example, self.spec.support_threshold
         scores = score(example)
         label = decide(example, scores, self.spec)
         return JudgeReply(
-            answer=with_claims(label, request.answer_type, example, scores, threshold),
+            answer=with_claims(label, task.answer_type, example, scores, threshold),
             facts=ReplyFacts(served_model=self.spec.model, attempts=1),
             scores=SentenceScores(
                 support={key: found.support for key, found in scores.evidence.items()},

@@ -148,18 +148,18 @@ def _has_duplicate_names(text: str) -> bool:
     """Return True if an object in a JSON text has a duplicate name."""
     found = False
 
-    def look(pairs: list[tuple[str, object]]) -> None:
+    def check_names(pairs: list[tuple[str, object]]) -> None:
         nonlocal found
         found = found or len({name for name, _ in pairs}) < len(pairs)
 
     try:
-        json.loads(text, object_pairs_hook=look)
+        json.loads(text, object_pairs_hook=check_names)
     except (ValueError, RecursionError):  # not JSON: the reader reports it
         return False
     return found
 
 
-ATTEMPT_LOG: ContextVar[AttemptLog] = ContextVar("exchange")
+ATTEMPT_LOG: ContextVar[AttemptLog] = ContextVar("attempt_log")
 """Attempt log of the record in the current task. instructor's own channel, ``context=``, would run
 every message, documents included, through a template engine."""
 

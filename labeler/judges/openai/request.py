@@ -13,7 +13,7 @@ from labeler.labels.schemas import ResponseSchema
 
 def request_body(
     spec: OpenAISpec,
-    request: Task,
+    task: Task,
     messages: Sequence[Mapping[str, Any]] | None = None,
     cap: int | None = None,
 ) -> dict[str, Any]:
@@ -21,16 +21,16 @@ def request_body(
 
     Args:
         spec: model and parameters.
-        request: the task.
+        task: the task.
         messages: messages other than the task's own, such as those of a re-ask.
         cap: most tokens of the answer, including reasoning; omitted if ``None``.
     """
-    asked = list(request.messages if messages is None else messages)
+    asked = list(task.messages if messages is None else messages)
     body: dict[str, Any] = {
         **spec.parameters(),
-        **request.parameters,
+        **task.parameters,
         "messages": asked,
-        "response_format": response_format(request.schema),
+        "response_format": response_format(task.schema),
     }
     if cap is not None:
         body["max_completion_tokens"] = cap
