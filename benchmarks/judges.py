@@ -37,6 +37,7 @@ from labeler.errors import LabelerError
 from labeler.judges.judge import Judge
 from labeler.judges.task import JudgeReply, Task
 from labeler.labeling.failures import record_or_failure
+from labeler.labeling.options import LabelOptions
 from labeler.labeling.tasks import label_tasks
 from labeler.labels.record import LabelRecord, Outcome, records_of
 from labeler.sentences.example import Frozen
@@ -71,7 +72,7 @@ def judged_labels(file: str | None, truth: Iterable[Outcome]) -> Judged:
     if file is not None:
         return Judged(labeler.read_labels(file), None)
     judge = labeler.EmbeddedJudge()
-    how = label_tasks(judge)
+    how = label_tasks(judge, LabelOptions())
     requests = [how.keyed_task(t.example) for t in truth if isinstance(t, LabelRecord)]
     replies, cpu_seconds = asyncio.run(ask(judge, requests))
     return Judged(list(records_of(map(record_or_failure, requests, replies), "label")), cpu_seconds)

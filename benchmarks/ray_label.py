@@ -31,6 +31,7 @@ import pyarrow.parquet as pq
 from labeler.integrations.ray.run import plan, run
 from labeler.integrations.ray.worker import Work
 from labeler.judges.embedded.judge import EmbeddedJudge
+from labeler.labeling.options import LabelOptions
 
 TESTS = Path(__file__).parents[1] / "tests"
 LATENCY = 0.5
@@ -149,7 +150,11 @@ def on_ray_by(folder: Path, rows: int, workers: int) -> float:
     """Rows a second that the embedded judge does, from when each worker has done its first part."""
     from labeler.integrations.ray.cluster import label_on_ray  # noqa: PLC0415 - Ray reads the environment first
 
-    work = Work(EmbeddedJudge, str(folder / f"store-{workers}"), str(folder / f"out-{workers}"))
+    work = Work(
+        EmbeddedJudge,
+        str(folder / f"out-{workers}"),
+        LabelOptions(store=folder / f"store-{workers}"),
+    )
     times, done = [], []
     for report in run(plan([str(folder / "in")], work), work, label_on_ray, workers):
         times.append(time.perf_counter())

@@ -20,6 +20,7 @@ from typing import Any
 import labeler
 from labeler.judges.openai.client import open_client
 from labeler.judges.openai.request import request_body
+from labeler.labeling.options import LabelOptions
 from labeler.labeling.tasks import label_tasks
 from labeler.sentences.example import Example
 from reliability_serving import MODEL
@@ -41,7 +42,7 @@ def with_labeler(url: str, rows: Path, concurrency: int, folder: Path) -> Callab
 def with_bare_client(url: str, rows: Path, concurrency: int, _: Path) -> Callable[[], None]:
     """Send what labeler would send, and nothing else."""
     judge = labeler.OpenAIJudge(MODEL, api_key="none", base_url=url)
-    how = label_tasks(judge)
+    how = label_tasks(judge, LabelOptions())
     examples = [Example.model_validate_json(line) for line in rows.read_text().splitlines()]
     bodies = [request_body(judge.spec, how.task(example)) for example in examples]
 

@@ -39,6 +39,7 @@ from labeler.judges.embedded.judge import EmbeddedJudge
 from labeler.judges.task import JudgeReply, Task
 from labeler.judges.tokens import compact, request_tokens
 from labeler.labeling.failures import record_or_failure
+from labeler.labeling.options import LabelOptions
 from labeler.labeling.tasks import LabelTasks, label_tasks
 from labeler.labeling.windows import COUNTER, ContextBudget, Windowed, cut
 from labeler.labels.answers import SPECIAL_SUPPORT, GPTLabelingOutput, SentenceSupport
@@ -243,7 +244,9 @@ def main() -> None:
     sides: dict[str, dict[int, list[Pair]]] = {
         title: {number: [] for number in WINDOWS} for title in (LEXICAL, CLAIMS, RIGHT)
     }
-    trace, claims = (label_tasks(EmbeddedJudge(), profile=name) for name in ("trace", "claims"))
+    trace, claims = (
+        label_tasks(EmbeddedJudge(), LabelOptions(profile=name)) for name in ("trace", "claims")
+    )
     read = used = 0
     for record in records(files):
         read += 1

@@ -47,11 +47,9 @@ if TYPE_CHECKING:
     from labeler.integrations.embeddings.embedder import Embedder
     from labeler.integrations.embeddings.records import QuestionsOutcome
     from labeler.judges.judge import Judge
-    from labeler.judges.pricing import Price
     from labeler.labeling.cache import CallTracer
     from labeler.labeling.canaries import Canaries
     from labeler.labeling.estimate import Estimate
-    from labeler.labeling.tasks import LabelTasks
     from labeler.store.protocol import LabelStore
 
 
@@ -97,6 +95,7 @@ def iter_labels(rows: RowSource, options: LabelOptions) -> Generator[Outcome, No
         StoreError: the store cannot be read or written.
     """
     from labeler.labeling.pipeline import label_rows
+    from labeler.labeling.tasks import label_tasks
 
     if options.repeat < 1:
         raise UsageError(f"repeat must be 1 or more, got {options.repeat}")
@@ -105,7 +104,7 @@ def iter_labels(rows: RowSource, options: LabelOptions) -> Generator[Outcome, No
     if voting and canaries.share:
         raise UsageError("--canaries test one judge: they go without --repeat and --judges")
     tasks = [
-        _task(judge, options, extra=extra)
+        label_tasks(judge, options, extra=extra)
         for judge in _judges(options)
         for extra in range(options.repeat)
     ]
@@ -258,12 +257,13 @@ def submit_batch(rows: RowSource, options: BatchOptions) -> Submission:
         StoreError: the store cannot be read or written.
     """
     from labeler.integrations.batch import submit
+    from labeler.labeling.tasks import label_tasks
 
     if options.batches is None or not isinstance(options.store, str | Path):
         raise UsageError("a batch needs a service, batches=OpenAIBatches(…), and a folder as store")
     opened = options.open(rows)
     [judge] = _judges(options, default="openai")
-    task = _task(judge, options)
+    task = label_tasks(judge, options)
     return submit.submit_batch(
         opened,
         task,
@@ -283,11 +283,12 @@ def estimate(rows: RowSource, options: EstimateOptions) -> Estimate:
         options: those of :func:`label`; a store folder that does not exist holds no labels.
     """
     from labeler.labeling import estimate as estimating
+    from labeler.labeling.tasks import label_tasks
 
     opened, price = options.open(rows), options.find_price()
     given = options.judge
     judge = estimating.Unasked(hosted_spec(options)) if isinstance(given, str | None) else given
-    task = _task(judge, options, price=price)
+    task = label_tasks(judge, options, price=price)
     with _stored_labels(options) as labels:
         return estimating.estimate(
             opened,
@@ -311,27 +312,6 @@ def _judges(
     if several is not None:
         return open_judges(several, options)
     return [open_judge(replace(options, judge=options.judge or default))]
-
-
-def _task(
-    judge: Judge,
-    options: LabelOptions | BatchOptions | EstimateOptions,
-    *,
-    extra: int = 0,
-    price: Price | None = None,
-) -> LabelTasks:
-    """Return the task of labeling with one judge; ``extra`` is added to the trial."""
-    from labeler.labeling.tasks import label_tasks
-
-    return label_tasks(
-        judge,
-        splitter=options.splitter,
-        profile=options.profile,
-        prompt=options.prompt,
-        trial=options.trial + extra,
-        max_input_tokens=options.max_input_tokens,
-        price=price,
-    )
 
 
 def _begin(options: RunOptions) -> tuple[LabelStore, dict[str, Any]]:

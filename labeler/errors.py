@@ -14,6 +14,12 @@ LabelerError
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
+    from pydantic_core import ErrorDetails
+
 
 class LabelerError(Exception):
     """Base class of all errors that this package raises on purpose."""
@@ -83,3 +89,22 @@ _KINDS = {
 def kind_of(value: object) -> str:
     """Return the JSON type of a value, or its Python type: ``a text``, ``null``, ``bytes``."""
     return _KINDS.get(type(value), type(value).__name__)
+
+
+def validation_faults(error: ValidationError) -> list[ErrorDetails]:
+    """Return what pydantic found, without the invalid values, which may be secret or long."""
+    return error.errors(include_url=False, include_context=False, include_input=False)
+
+
+def describe_faults(error: ValidationError, *, most: int = 1, whole: str = "") -> str:
+    """Return the first faults of a validation, each with its place.
+
+    Args:
+        error: raised by pydantic.
+        most: faults to describe.
+        whole: the place of a fault of the whole value.
+    """
+    return "; ".join(
+        f"{'.'.join(map(str, fault['loc'])) or whole}: {fault['msg']}"
+        for fault in validation_faults(error)[:most]
+    )

@@ -25,6 +25,7 @@ import labeler
 import labeler.calculators.index.store_index
 from labeler.judges.openai.client import open_client
 from labeler.judges.openai.request import request_body
+from labeler.labeling.options import LabelOptions
 from labeler.labeling.tasks import label_tasks
 from labeler.sentences.example import Example
 
@@ -86,7 +87,7 @@ async def knock() -> None:
 def send_rows(rows: Lines, options: argparse.Namespace) -> Lines:
     """Send what labeler would send, and nothing else."""
     judge = labeler.OpenAIJudge(options.model, api_key="none", base_url=options.url)
-    how = label_tasks(judge, profile=PROFILE)
+    how = label_tasks(judge, LabelOptions(profile=PROFILE))
     bodies = [request_body(judge.spec, how.task(Example.model_validate(row))) for row in rows]
 
     async def ask_all() -> None:

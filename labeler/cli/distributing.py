@@ -77,7 +77,7 @@ def label_in_parts(asked: PartsAsked, work: Work) -> int:
         f"{planned.done} of them done before; {_several(workers, 'worker')}"
     )
     if planned.unread:
-        shards = Path(work.store, FOLDER)
+        shards = work.store / FOLDER
         say(
             f"{_several(planned.unread, 'store')} in {shards} may hold labels of these rows, and "
             "no part looks there: of files of these names with other content, or of much smaller "
@@ -133,7 +133,7 @@ def _tell(totals: Totals, price: Price | None, work: Work) -> None:
         left = _several(totals.left, "part")
         say(f"the budget is used up: left for another run: {left}; run it again to go on")
     if totals.parts:
-        shards = Path(work.store, FOLDER)
+        shards = work.store / FOLDER
         say(
             f"labels are stored part by part in {shards}; 'labeler store merge {shards} --into "
             f"{work.store}' makes one store of them"
@@ -146,7 +146,7 @@ def _tell_unfinished(planned: Plan, totals: Totals, work: Work) -> None:
     from labeler.integrations.ray.shards import labels_stored
 
     left = {part.name for part in planned.parts} - totals.written
-    stored = labels_stored(Path(work.store), left) if left else 0
+    stored = labels_stored(work.store, left) if left else 0
     if stored:
         say(
             f"{_several(stored, 'label')} of the {_several(len(left), 'part')} that "

@@ -119,17 +119,7 @@ def _label_in_parts(
     work = Work(
         output=output,
         judge=partial(open_judge, JudgeOptions(**judging), also=given.restrictions, notice=_warn),
-        store=str(given.store),
-        splitter=given.splitter,
-        profile=given.profile,
-        prompt=given.prompt,
-        trial=given.trial,
-        max_input_tokens=given.max_input_tokens,
-        concurrency=given.concurrency,
-        limits=given.limits(),
-        retry_failed=given.retry_failed,
-        columns=given.chosen_columns(),
-        id_from=given.id_columns,
+        options=given,
     )
     return distributing.label_in_parts(distributing.PartsAsked(inputs, output, *several), work)
 

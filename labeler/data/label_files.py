@@ -14,7 +14,7 @@ from typing import IO, TypeVar
 from pydantic import ValidationError
 
 from labeler.data.lines import STDIO, Line, is_remote, parse_object, read_lines, replacing
-from labeler.errors import BadRow, UsageError
+from labeler.errors import BadRow, UsageError, describe_faults, validation_faults
 from labeler.labels.record import AnyOutcome, LabelFailure, parse_outcome
 from labeler.sentences.characters import plain_json
 
@@ -138,11 +138,9 @@ def outcome_of(line: Line) -> AnyOutcome:
 
 def _faults(error: ValidationError) -> str:
     """Return the first validation errors, without the invalid values."""
-    faults = error.errors(include_url=False, include_input=False, include_context=False)
-    if any(fault["type"].startswith("union_tag") for fault in faults):
+    if any(fault["type"].startswith("union_tag") for fault in validation_faults(error)):
         return "it has no 'kind' of label, score or failure"
-    shown = [f"{'.'.join(map(str, f['loc'])) or 'line'}: {f['msg']}" for f in faults[:3]]
-    return "; ".join(shown)
+    return describe_faults(error, most=3, whole="line")
 
 
 def to_line(outcome: AnyOutcome) -> str:

@@ -12,13 +12,14 @@ from labeler.judges.judge import Judge, JudgeSpec
 from labeler.judges.pricing import Price, price_of
 from labeler.judges.prompting import Prompt, load_prompt
 from labeler.judges.task import Task, label_task
+from labeler.labeling.options import BatchOptions, EstimateOptions, LabelOptions
 from labeler.labeling.windows import ContextBudget, Windowed, context_budget_in, cut
-from labeler.labels.profiles import AUTO, DEFAULT_PROFILE, PROFILES
+from labeler.labels.profiles import AUTO, PROFILES
 from labeler.labels.record import label_key
 from labeler.labels.schemas import ResponseSchema, load_schema
 from labeler.labels.signature import Artifact, Signature
 from labeler.sentences.example import Example, KeyedExample
-from labeler.sentences.splitting import DEFAULT_SPLITTER, SPLITTERS, Splitter, key_example
+from labeler.sentences.splitting import SPLITTERS, Splitter, key_example
 
 
 class TaskFactory(Protocol):
@@ -117,25 +118,20 @@ class LabelTasks:
 
 def label_tasks(
     judge: Judge,
+    options: LabelOptions | BatchOptions | EstimateOptions,
     *,
-    splitter: str = DEFAULT_SPLITTER,
-    profile: str = DEFAULT_PROFILE,
-    prompt: str | None = None,
-    trial: int = 0,
-    max_input_tokens: int | None = None,
+    extra: int = 0,
     price: Price | None = None,
 ) -> LabelTasks:
-    """Choose judge, splitter, prompt and schema by name.
+    """Choose splitter, prompt and schema by the names in options.
 
     Args:
         judge: judge to ask.
-        splitter: name of a sentence splitter.
-        profile: label profile; ``auto`` is ``reference`` for rows that have a reference answer
-            and ``claims`` for the others.
-        prompt: name and version of another prompt than the profile's own.
-        trial: 0 for the first judgment; repeats count up.
-        max_input_tokens: most tokens of a prompt; by default the context window of the judge's
-            model, if it is in the price table. Longer records are judged in windows.
+        options: their profile ``auto`` is ``reference`` for rows that have a reference answer and
+            ``claims`` for the others. Without ``max_input_tokens``, a prompt has as many tokens as
+            the context window of the judge's model, if it is in the price table. Longer records
+            are judged in windows.
+        extra: added to the trial.
         price: price of the model, if the judge does not know it.
 
     Raises:
@@ -144,16 +140,18 @@ def label_tasks(
             the other way round; a prompt is named for ``auto``, which has two; or no prompt has as
             few tokens as allowed.
     """
-    budget = context_budget(judge, max_input_tokens, price)
+    budget = context_budget(judge, options.max_input_tokens, price)
+    profile, trial = options.profile, options.trial + extra
     if profile == AUTO:
-        if prompt is not None:
+        if options.prompt is not None:
             raise UsageError(f"profile {AUTO!r} has a prompt for each kind of row: name none")
         claims, reference = PROFILES["claims"], PROFILES["reference"]
         referenced = (load_prompt(reference.prompt), load_schema(reference.schema))
         asked = (load_prompt(claims.prompt), load_schema(claims.schema))
-        return LabelTasks(judge, SPLITTERS[splitter], *asked, trial, referenced, budget)
+        splitter = SPLITTERS[options.splitter]
+        return LabelTasks(judge, splitter, *asked, trial, referenced, budget)
     chosen = PROFILES[profile]
-    worded = load_prompt(prompt or chosen.prompt)
+    worded = load_prompt(options.prompt or chosen.prompt)
     if worded.shows_reference != chosen.shows_reference:
         shows = "shows" if worded.shows_reference else "does not show"
         raise UsageError(
@@ -161,7 +159,8 @@ def label_tasks(
             f"{profile!r}; its own prompt is {chosen.prompt!r}"
         )
     schema = load_schema(chosen.schema)
-    return LabelTasks(judge, SPLITTERS[splitter], worded, schema, trial, context_budget=budget)
+    splitter = SPLITTERS[options.splitter]
+    return LabelTasks(judge, splitter, worded, schema, trial, context_budget=budget)
 
 
 def context_budget(

@@ -10,6 +10,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 from labeler.data.corrections.correction import Judgement, one_line
+from labeler.errors import validation_faults
 from labeler.sentences.example import Frozen
 
 MOST_BYTES = 1_000_000
@@ -118,8 +119,9 @@ def _reject_constant(_: str) -> object:
 
 def _faults(error: ValidationError) -> str:
     """Describe the first few validation errors and their places."""
-    faults = error.errors(include_url=False, include_input=False, include_context=False)
-    return "; ".join(f"{_place(fault['loc']):.80}: {fault['msg']:.120}" for fault in faults[:3])
+    return "; ".join(
+        f"{_place(fault['loc']):.80}: {fault['msg']:.120}" for fault in validation_faults(error)[:3]
+    )
 
 
 def _place(path: tuple[int | str, ...]) -> str:

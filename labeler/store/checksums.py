@@ -22,7 +22,7 @@ from typing import Any, Protocol, TypeVar, cast
 
 from pydantic import ValidationError
 
-from labeler.errors import UnstorableRecord, UsageError
+from labeler.errors import UnstorableRecord, UsageError, describe_faults
 from labeler.labels.record import RECORDS, AnyRecord, LabelFailure, LabelRecord, Record
 from labeler.sentences.example import Frozen
 
@@ -262,6 +262,5 @@ def _parse(model: type[_Value], text: bytes) -> _Value:
     try:
         return model.model_validate_json(text)
     except ValidationError as error:
-        first = error.errors(include_input=False, include_url=False)[0]
-        where = ".".join(map(str, first["loc"])) or "the whole"
-        raise DamagedRecord(f"it is not a label {_noun(model)}: {where}: {first['msg']}") from error
+        fault = describe_faults(error, whole="the whole")
+        raise DamagedRecord(f"it is not a label {_noun(model)}: {fault}") from error

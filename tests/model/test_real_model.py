@@ -31,6 +31,7 @@ import labeler
 from labeler.data.rows import RowSequence
 from labeler.errors import JudgeError
 from labeler.judges.openai.request import response_format
+from labeler.labeling.options import LabelOptions
 from labeler.labeling.pipeline import label_rows
 from labeler.labeling.tasks import LabelTasks, label_tasks
 from labeler.labels.answers import GPTLabelingOutput
@@ -116,7 +117,8 @@ def judge_at(url: str, **settings: Any) -> labeler.OpenAIJudge:
 def bounded_recipe(relay: Relay) -> LabelTasks:
     """What is asked with the bounded schema, which enters the labels' keys like any other."""
     return replace(
-        label_tasks(judge_at(relay.url, temperature=0.8, seed=1)), schema=bounded_schema()
+        label_tasks(judge_at(relay.url, temperature=0.8, seed=1), LabelOptions()),
+        schema=bounded_schema(),
     )
 
 
@@ -128,7 +130,7 @@ def labelled(how: LabelTasks, rows: Sequence[Mapping[str, Any]], folder: Path) -
 
 def keyed(row: Mapping[str, Any]) -> KeyedExample:
     """A row with the keys that the judge was shown."""
-    how = label_tasks(judge_at("http://127.0.0.1:9/v1"))
+    how = label_tasks(judge_at("http://127.0.0.1:9/v1"), LabelOptions())
     return how.task(labeler.Example.model_validate(row)).example
 
 
@@ -403,7 +405,9 @@ def test_a_stopped_server_is_a_transport_failure(weights: Path) -> None:
 
     async def ask() -> None:
         try:
-            await judge.label(label_tasks(judge).task(labeler.Example.model_validate(TINY[0])))
+            await judge.label(
+                label_tasks(judge, LabelOptions()).task(labeler.Example.model_validate(TINY[0]))
+            )
         finally:
             await judge.aclose()
 

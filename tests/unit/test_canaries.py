@@ -28,6 +28,7 @@ from labeler.labeling.canaries import (
     planted_in,
     verdict_on,
 )
+from labeler.labeling.options import LabelOptions
 from labeler.labeling.pipeline import label_rows
 from labeler.labeling.run import RunListener
 from labeler.labeling.tasks import label_tasks
@@ -235,7 +236,7 @@ def run(
     listener: RunListener | None = None,
 ) -> list[Outcome]:
     """Label twenty rows."""
-    how = label_tasks(judge)
+    how = label_tasks(judge, LabelOptions())
     run = label_rows(RowSequence(rows()), how, store, canaries=canaries, listener=listener)
     return list(records_of(run, "label"))
 

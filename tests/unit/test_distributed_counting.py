@@ -29,6 +29,7 @@ from labeler.integrations.ray.counting import (
 from labeler.integrations.ray.run import plan, run
 from labeler.integrations.ray.worker import Work
 from labeler.judges.embedded.judge import EmbeddedJudge
+from labeler.labeling.options import LabelOptions
 from labeler.labels.record import label_key
 from labelled import output, record
 from parquet_rows import write_rows
@@ -183,7 +184,7 @@ def test_indexes_among_partitions_do_not_stop_the_next_run(
 ) -> None:
     """Neither those of the folder, nor one beside a partition."""
     rows = write_rows(tmp_path / "rows.parquet", 6)
-    asked = Work(EmbeddedJudge, str(tmp_path / "store"), str(tmp_path / "labels"))
+    asked = Work(EmbeddedJudge, str(tmp_path / "labels"), LabelOptions(store=tmp_path / "store"))
     list(run(plan([str(rows)], asked, 3), asked, label_in_loop, 1))
     assert labeler_command("index", tmp_path / "labels")[0] == 0
     partitions = parts_of(str(tmp_path / "labels"))

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import fsspec
 import pyarrow as pa
@@ -18,7 +19,6 @@ import labeler
 from command import Command
 from engines import label_in_loop
 from fakes import CountingJudge, agreeable
-from labeler.data.presets import choose_columns
 from labeler.errors import JudgeError, RunPaused, UsageError
 from labeler.integrations.ray.parts import InputPart, input_files, parts_of_file
 from labeler.integrations.ray.run import MANIFEST, Plan, Totals, plan, run
@@ -27,22 +27,22 @@ from labeler.integrations.ray.worker import PartReport, Work
 from labeler.judges.embedded.judge import EmbeddedJudge
 from labeler.judges.judge import UnusableAnswer
 from labeler.judges.task import JudgeReply, Task
-from labeler.judges.traffic.limits import Limits
+from labeler.labeling.options import LabelOptions
 from labeler.labels.record import LabelFailure, LabelRecord
 from labeler.store.disk import DiskStore
 from labeler.store.merge import merge_stores
 from parquet_rows import outcomes_in, row, write_rows
 
 
-def work(folder: Path, judge: CountingJudge | None = None, **changes: object) -> Work:
+def work(
+    folder: Path, judge: CountingJudge | None = None, output: str | None = None, **options: Any
+) -> Work:
     """What is asked of a worker."""
-    settings: dict[str, object] = {
-        "judge": (lambda: judge) if judge else EmbeddedJudge,
-        "store": str(folder / "store"),
-        "output": str(folder / "labels"),
-        **changes,
-    }
-    return Work(**settings)  # type: ignore[arg-type] # each by its name
+    return Work(
+        (lambda: judge) if judge else EmbeddedJudge,
+        output or str(folder / "labels"),
+        LabelOptions(store=str(folder / "store"), **options),
+    )
 
 
 def label(inputs: Path | str, asked: Work, part_rows: int = 5) -> Totals:
@@ -297,14 +297,14 @@ def test_a_file_without_the_columns_of_rows_is_refused_with_the_preset_that_fits
     with pytest.raises(UsageError, match=r"no column for 'question', 'documents'.*--preset ragas"):
         plan([str(file)], work(tmp_path))
     assert not (tmp_path / "labels").exists()
-    assert label(file, work(tmp_path, columns=choose_columns(None, "ragas"))).sum.rows == 1
+    assert label(file, work(tmp_path, preset="ragas")).sum.rows == 1
 
 
 def test_a_preset_that_fits_no_column_is_refused(tmp_path: Path) -> None:
     """It says where the field was looked for."""
     file = foreign(tmp_path / "rows.parquet")
     with pytest.raises(UsageError, match="'question' is read from 'query'"):
-        plan([str(file)], work(tmp_path, columns=choose_columns(None, "llamaindex")))
+        plan([str(file)], work(tmp_path, preset="llamaindex"))
 
 
 def test_labels_given_as_rows_are_refused(tmp_path: Path) -> None:
@@ -322,9 +322,8 @@ def test_a_budget_that_cannot_be_kept_is_refused_before_anything_is_written(tmp_
             raise UsageError("a budget needs max_output_tokens")
 
     file = write_rows(tmp_path / "rows.parquet", 2)
-    limits = Limits(budget=Decimal(1))
     with pytest.raises(UsageError, match="needs max_output_tokens"):
-        plan([str(file)], work(tmp_path, Unbounded(), limits=limits))
+        plan([str(file)], work(tmp_path, Unbounded(), budget=1))
     assert not (tmp_path / "labels").exists()
     assert len(plan([str(file)], work(tmp_path, Unbounded())).parts) == 1
 
@@ -389,14 +388,14 @@ def test_a_mapped_column_that_no_file_has_is_refused_before_anything_is_asked(
     """As on one machine."""
     file = write_rows(tmp_path / "rows.parquet", 3)
     with pytest.raises(UsageError, match="has no column 'contexts'"):
-        plan([str(file)], work(tmp_path, columns=choose_columns({"documents": "contexts"}, None)))
+        plan([str(file)], work(tmp_path, columns={"documents": "contexts"}))
 
 
 def test_columns_of_other_names_are_read_in_parts_too(tmp_path: Path) -> None:
     """``--map`` means the same."""
     questions = [row(number)["question"] for number in range(3)]
     file = write_rows(tmp_path / "rows.parquet", 3, query=questions, question=[""] * 3)
-    label(file, work(tmp_path, columns=choose_columns({"question": "query"}, None)))
+    label(file, work(tmp_path, columns={"question": "query"}))
     records = [one for one in outcomes_in(tmp_path / "labels") if isinstance(one, LabelRecord)]
     assert [one.example.question for one in records] == questions
 

@@ -36,6 +36,7 @@ from labeler.judges.tokens import (
     answer_tokens,
 )
 from labeler.labeling.estimate import ENOUGH_LABELS, Estimate, Unasked, cacheable, estimate
+from labeler.labeling.options import LabelOptions
 from labeler.labeling.tasks import LabelTasks, label_tasks
 from labeler.labels.profiles import PROFILES
 from labeler.labels.record import LabelFailure, LabelRecord, ReplyFacts, Usage, label_key
@@ -48,7 +49,7 @@ from samples import request as any_request
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "rows.jsonl"
 
-HOW = label_tasks(Unasked(JudgeSpec(judge="fake", model="fake-1")))
+HOW = label_tasks(Unasked(JudgeSpec(judge="fake", model="fake-1")), LabelOptions())
 
 
 class Flat:
@@ -159,7 +160,7 @@ def test_another_model_has_stored_nothing() -> None:
     """The store is asked for the very judgement."""
     store = MemoryStore()
     store.put(label(asked(row(1)))).result()
-    other = label_tasks(Unasked(JudgeSpec(judge="fake", model="fake-2")))
+    other = label_tasks(Unasked(JudgeSpec(judge="fake", model="fake-2")), LabelOptions())
     assert reckon([row(1)], store, how=other).rows.stored == 0
 
 
@@ -269,7 +270,7 @@ def test_too_few_stored_labels_say_nothing_of_lengths() -> None:
 
 def test_labels_of_another_model_say_nothing() -> None:
     """Neither of lengths nor of times."""
-    other = label_tasks(Unasked(JudgeSpec(judge="fake", model="fake-2")))
+    other = label_tasks(Unasked(JudgeSpec(judge="fake", model="fake-2")), LabelOptions())
     found = reckon([row(1)], stored(ENOUGH_LABELS, other, tokens=3000))
     assert found.answers.labels == 0
     assert found.latency is None
@@ -303,7 +304,7 @@ def test_without_any_time_the_run_takes_nobody_knows_how_long() -> None:
 
 def test_rows_that_go_in_windows_are_named() -> None:
     """The first three of them, and how many windows they are asked in."""
-    how = label_tasks(HOW.judge, max_input_tokens=1450)
+    how = label_tasks(HOW.judge, LabelOptions(max_input_tokens=1450))
     rows = [row(n, documents=["It is a high and red tower. " * 150]) for n in range(5)]
     counts = reckon([*rows, row(9)], how=how).rows
     assert counts.windowed == 5
@@ -389,7 +390,9 @@ def test_the_length_of_a_claim_is_that_of_its_json() -> None:
 
 def profiled(profile: str) -> LabelTasks:
     """What is asked for a profile."""
-    return label_tasks(Unasked(JudgeSpec(judge="fake", model="fake-1")), profile=profile)
+    return label_tasks(
+        Unasked(JudgeSpec(judge="fake", model="fake-1")), LabelOptions(profile=profile)
+    )
 
 
 def test_each_row_is_reckoned_with_the_profile_that_it_is_asked_for() -> None:
@@ -560,7 +563,7 @@ def test_an_unknown_price_is_asked_for(command: Command) -> None:
 
 def test_the_command_looks_into_the_store(command: Command, tmp_path: Path) -> None:
     """What is stored there costs nothing; what failed there is left out."""
-    how = label_tasks(Unasked(spec_of("m", {"seed": 7})))
+    how = label_tasks(Unasked(spec_of("m", {"seed": 7})), LabelOptions())
     with DiskStore(tmp_path / ".labeler") as store:
         store.put(label(asked(row(0), how))).result()
         store.put_failure(failure(asked(row(1), how))).result()

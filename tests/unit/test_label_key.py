@@ -15,6 +15,7 @@ from labeler.judges.judge import JudgeSpec
 from labeler.judges.options import InKey, NotInKey
 from labeler.judges.prompting import Prompt, load_prompt, parse_prompt
 from labeler.labeling.estimate import Unasked
+from labeler.labeling.options import LabelOptions
 from labeler.labeling.tasks import label_tasks
 from labeler.labels.record import label_key
 from labeler.labels.schemas import ResponseSchema, load_schema
@@ -202,7 +203,7 @@ def test_specs_are_frozen() -> None:
 def test_a_recipe_does_not_remember_a_judge_that_changed() -> None:
     """Requests of one recipe share their signature, as long as it is the same judge's."""
     judge = Unasked(JudgeSpec(judge="fake", model="one"))
-    how = label_tasks(judge)
+    how = label_tasks(judge, LabelOptions())
     first, second = how.keyed_task(keyed_example()), how.keyed_task(keyed_example())
     assert first.signature is second.signature
     object.__setattr__(judge, "spec", JudgeSpec(judge="fake", model="two"))

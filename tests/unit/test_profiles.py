@@ -11,6 +11,7 @@ import labeler
 from labeler.errors import UsageError
 from labeler.judges.embedded.judge import EmbeddedJudge
 from labeler.judges.replay import ReplayJudge
+from labeler.labeling.options import LabelOptions
 from labeler.labeling.tasks import label_tasks
 from labeler.labels.answers import GPTLabelingOutput, lowered
 from labeler.labels.profiles import PROFILES, profile_of
@@ -97,9 +98,9 @@ def test_a_prompt_must_fit_its_profile() -> None:
     """One that shows the reference is refused where nobody asks about it, and the other way."""
     for profile, prompt in [("claims", "reference/v1"), ("reference", "trace/v1")]:
         with pytest.raises(UsageError, match="does not fit profile"):
-            label_tasks(EmbeddedJudge(), profile=profile, prompt=prompt)
+            label_tasks(EmbeddedJudge(), LabelOptions(profile=profile, prompt=prompt))
     with pytest.raises(UsageError, match="name none"):
-        label_tasks(EmbeddedJudge(), profile="auto", prompt="claims/v1")
+        label_tasks(EmbeddedJudge(), LabelOptions(profile="auto", prompt="claims/v1"))
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from fakes import CountingJudge
 from labeler.judges.prompting import load_prompt, marker
 from labeler.judges.tokens import Approximation, compact, request_tokens
+from labeler.labeling.options import LabelOptions
 from labeler.labeling.tasks import label_tasks
 from labeler.labels.answers import SPECIAL_SUPPORT
 from labeler.labels.profiles import PROFILES
@@ -185,7 +186,7 @@ def test_the_marker_covers_the_reference_where_it_is_shown() -> None:
 
 def test_the_full_profile_keeps_its_goal_of_tokens() -> None:
     """2,500 for a record of the comparison with the peers, where a few more rules would go over."""
-    how = label_tasks(CountingJudge(), profile="reference")
+    how = label_tasks(CountingJudge(), LabelOptions(profile="reference"))
     for row in with_references(made_up(20)):
         asked = how.task(Example(**row))
         schema = compact(asked.schema.json_schema)

@@ -26,6 +26,7 @@ from labeler.judges.pricing import given_price, price_of
 from labeler.judges.task import JudgeReply, Task
 from labeler.labeling.canaries import Canaries
 from labeler.labeling.estimate import Unasked
+from labeler.labeling.options import LabelOptions
 from labeler.labeling.tasks import context_budget, label_tasks
 from labeler.labeling.window_merging import merge
 from labeler.labeling.windows import VERSION, ContextBudget, context_budget_in, cut
@@ -248,7 +249,7 @@ def test_a_document_is_cut_between_sentences_and_keeps_its_index() -> None:
 
 def test_the_rules_of_cutting_are_those_of_their_version() -> None:
     """Whoever changes where records are cut counts the version up, or every window is paid anew."""
-    asked = label_tasks(CountingJudge()).task(to_example(long_row(), "here"))
+    asked = label_tasks(CountingJudge(), LabelOptions()).task(to_example(long_row(), "here"))
     found = cut(asked, ContextBudget(LIMIT, LIMIT))
     assert found is not None
     ends = [part.example.document_keys()[-1] for part in found.parts]
@@ -313,7 +314,7 @@ def test_a_cap_that_leaves_little_makes_windows_smaller() -> None:
 def test_a_limit_below_one_token_is_refused() -> None:
     """Nothing was asked."""
     with pytest.raises(UsageError, match="max_input_tokens must be 1 or more, got 0"):
-        label_tasks(CountingJudge(), max_input_tokens=0)
+        label_tasks(CountingJudge(), LabelOptions(max_input_tokens=0))
 
 
 # -- nothing is bought twice

@@ -35,6 +35,7 @@ from labeler.judges.openai.judge import OpenAIJudge
 from labeler.judges.pricing import given_price
 from labeler.judges.task import JudgeReply
 from labeler.labeling.failures import record_or_failure
+from labeler.labeling.options import LabelOptions
 from labeler.labeling.tasks import LabelTasks, label_tasks
 from labeler.labels.record import LabelFailure, LabelRecord, Outcome, ReplyFacts, Usage
 from labeler.sentences.example import Example
@@ -71,7 +72,9 @@ def service(provider: Provider, kind: type[OpenAIBatches] = OpenAIBatches) -> Op
 
 def how(provider: Provider, **settings: Any) -> LabelTasks:
     """What is asked."""
-    return label_tasks(OpenAIJudge("model-1", api_key=KEY, base_url=provider.url, **settings))
+    return label_tasks(
+        OpenAIJudge("model-1", api_key=KEY, base_url=provider.url, **settings), LabelOptions()
+    )
 
 
 def submit(
@@ -212,7 +215,10 @@ def test_a_judge_that_no_server_answers_for_is_refused(tmp_path: Path) -> None:
     with Provider() as provider:
         with pytest.raises(UsageError, match="cannot be asked in batches"):
             submit_batch(
-                open_rows(rows(1)), label_tasks(EmbeddedJudge()), service(provider), tmp_path
+                open_rows(rows(1)),
+                label_tasks(EmbeddedJudge(), LabelOptions()),
+                service(provider),
+                tmp_path,
             )
         assert not provider.requests
 

@@ -20,6 +20,7 @@ from labeler.judges.openai.request import response_format
 from labeler.judges.task import JudgeReply, Task
 from labeler.judges.traffic.limits import Limits
 from labeler.judges.traffic.traffic import TRAFFIC, Traffic
+from labeler.labeling.options import LabelOptions
 from labeler.labeling.tasks import label_tasks
 from labeler.labels.answers import ClaimsLabelingOutput, GPTLabelingOutput, ReferenceLabelingOutput
 from labeler.labels.contract import check_label
@@ -250,7 +251,9 @@ def test_a_reask_is_worded_in_a_batch_as_online(tmp_path: Path) -> None:
 
 
 def _in_a_batch(provider: Provider, given: list[dict[str, Any]], store: Path, profile: str) -> None:
-    how = label_tasks(OpenAIJudge("m", api_key=KEY, base_url=provider.url), profile=profile)
+    how = label_tasks(
+        OpenAIJudge("m", api_key=KEY, base_url=provider.url), LabelOptions(profile=profile)
+    )
     service = OpenAIBatches(api_key=KEY, base_url=provider.url, sleep=_no_sleep)
     submit_batch(open_rows(given), how, service, store)
     again = OpenAIBatches(api_key=KEY, base_url=provider.url, sleep=_no_sleep)

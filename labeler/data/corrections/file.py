@@ -18,7 +18,7 @@ from pydantic import ValidationError
 
 from labeler.data.corrections.correction import Correction
 from labeler.data.lines import STDIO, Line, is_gzipped, read_lines
-from labeler.errors import StoreError, UsageError
+from labeler.errors import StoreError, UsageError, validation_faults
 
 if sys.platform == "win32":
     import msvcrt
@@ -247,7 +247,7 @@ def _event(line: Line) -> Correction | None:
     try:
         return Correction.model_validate_json(line.content, strict=True)
     except ValidationError as error:
-        faults = error.errors(include_url=False, include_input=False, include_context=False)
+        faults = validation_faults(error)
         if faults[0]["type"] == "json_invalid" and _is_beginning(line.content.rstrip(b"\r\n")):
             return None
         shown = "; ".join(

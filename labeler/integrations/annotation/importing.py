@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from labeler.catalog import Catalog
 from labeler.data.corrections.applying import labels_by_key
 from labeler.data.corrections.correction import Correction, Judgement, Opinion, differences
-from labeler.errors import UsageError
+from labeler.errors import UsageError, describe_faults
 from labeler.integrations.annotation.argilla import Argilla
 from labeler.integrations.annotation.label_studio import LabelStudio
 from labeler.integrations.annotation.tools import Answer, Item, Tool, Unreadable
@@ -162,7 +162,7 @@ def _correction(
             source=source,
         )
     except ValidationError as error:
-        raise Unreadable(_first_fault(error)) from error
+        raise Unreadable(describe_faults(error)) from error
     return correction, answer.at is not None
 
 
@@ -170,11 +170,6 @@ def _opinion(record: LabelRecord, judgement: Judgement | None) -> Opinion:
     if judgement is None:
         return "unsure"
     return "disagree" if differences(record.label, judgement) else "agree"
-
-
-def _first_fault(error: ValidationError) -> str:
-    first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-    return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
 
 
 def _time(correction: Correction) -> datetime:

@@ -31,7 +31,7 @@ from typing import Literal, TypeVar
 
 from pydantic import Field, ValidationError
 
-from labeler.errors import FatalJudgeError, JudgeError, StoreError, UsageError
+from labeler.errors import FatalJudgeError, JudgeError, StoreError, UsageError, describe_faults
 from labeler.judges.openai.address import OFFICIAL_URL
 from labeler.labels.record import Usage
 from labeler.sentences.example import Frozen
@@ -457,9 +457,7 @@ def _read(path: Path, model: type[_Model]) -> _Model:
     try:
         return model.model_validate_json(_content(path))
     except ValidationError as error:
-        first = error.errors(include_input=False, include_url=False, include_context=False)[0]
-        where = ".".join(map(str, first["loc"])) or "the whole"
-        raise _unreadable(path, f"{where}: {first['msg']}") from error
+        raise _unreadable(path, describe_faults(error, whole="the whole")) from error
 
 
 def _content(path: Path) -> bytes:

@@ -11,7 +11,7 @@ from typing import IO, Self
 
 from pydantic import Field, ValidationError
 
-from labeler.errors import LabelerError, StoreError
+from labeler.errors import LabelerError, StoreError, validation_faults
 from labeler.integrations.batch.folder import BatchFolder, BatchPart, write_durably
 from labeler.judges.prompting import load_prompt
 from labeler.judges.task import Task, label_task
@@ -252,8 +252,8 @@ class RequestFile:
         try:
             saved = SavedRequest.model_validate_json(self._file.readline())
         except ValidationError as error:
-            first = error.errors(include_input=False, include_url=False, include_context=False)[0]
-            raise StoreError(f"{self._path}: request {key}: {first['msg']}") from error
+            fault = validation_faults(error)[0]["msg"]
+            raise StoreError(f"{self._path}: request {key}: {fault}") from error
         if saved.key != key:
             raise StoreError(f"{self._path}: request {key} stands in another's place")
         return BatchRequest(saved.task(), saved.history, self._reasks)

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from openai import AsyncOpenAI, Omit
 from pydantic import SecretStr, ValidationError
 
-from labeler.errors import FatalJudgeError, JudgeError, UsageError
+from labeler.errors import FatalJudgeError, JudgeError, UsageError, describe_faults
 from labeler.integrations.embeddings.embedder import Embedded
 from labeler.integrations.embeddings.openai_answer import served_model_of, usage_of, vectors_of
 from labeler.integrations.embeddings.prices import embedding_price
@@ -314,6 +314,5 @@ def _spec(model: str, dimensions: int | None) -> EmbedderSpec:
     try:
         return EmbedderSpec(embedder="openai", model=model, dimensions=dimensions)
     except ValidationError as error:
-        problem = error.errors(include_url=False, include_context=False, include_input=False)[0]
-    where = ".".join(map(str, problem["loc"]))
-    raise UsageError(f"embedder openai does not accept its {where}: {problem['msg']}")
+        fault = describe_faults(error)
+    raise UsageError(f"embedder openai does not accept its {fault}")

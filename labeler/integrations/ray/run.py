@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from labeler.data.label_files import is_index
 from labeler.errors import UsageError
@@ -22,7 +21,7 @@ from labeler.integrations.ray.worker import (
     Work,
     count_existing,
 )
-from labeler.labeling.tasks import LabelTasks
+from labeler.labeling.tasks import LabelTasks, label_tasks
 
 MANIFEST = "_labeling.json"
 """The file next to the partitions that holds the configuration; Parquet readers ignore it."""
@@ -103,7 +102,7 @@ def plan(inputs: Iterable[str], work: Work, part_rows: int = PART_ROWS) -> Plan:
     files = list(dict.fromkeys(file for name in inputs for file in input_files(name)))
     parts = [part for file in files for part in parts_of_file(file, part_rows, work.columns)]
     _require_own_names(parts)
-    tasks = work.label_tasks(work.judge())
+    tasks = label_tasks(work.judge(), work.options)
     if work.limits.budget is not None:
         # Judges without this method have no costs to bound.
         getattr(tasks.judge, "require_bounds", lambda: None)()
@@ -113,9 +112,9 @@ def plan(inputs: Iterable[str], work: Work, part_rows: int = PART_ROWS) -> Plan:
     _require_same(folder, work.output, _configuration(work, tasks, part_rows), empty=not found)
     done = {name: next(iter(ends)) for name, ends in found.items() if _is_done(ends, work)}
     left = [part for part in parts if part.name not in done]
-    labeled, unread = find_overlapping(left, parts, Path(work.store), part_rows)
+    labeled, unread = find_overlapping(left, parts, work.store, part_rows)
     if left:
-        record_size(Path(work.store), part_rows)
+        record_size(work.store, part_rows)
     existing = count_existing(work.output, [name + ending for name, ending in done.items()])
     return Plan(labeled, len(done), sum(p.rows for p in parts), unread, existing)
 
@@ -141,7 +140,7 @@ def _configuration(work: Work, tasks: LabelTasks, part_rows: int) -> dict[str, o
             f"{field}={' or '.join(map(str, choices))}"
             for field, choices in (work.columns.choices.items() if work.columns else ())
         ),
-        "id_from": list(work.id_from),
+        "id_from": list(work.options.id_columns),
     }
 
 
@@ -175,7 +174,7 @@ def _partitions(names: Iterable[str]) -> dict[str, set[str]]:
 
 def _is_done(endings: set[str], work: Work) -> bool:
     """Return true if a part has exactly one partition, and it can stay."""
-    return endings == {WHOLE} or (endings == {FAILED} and not work.retry_failed)
+    return endings == {WHOLE} or (endings == {FAILED} and not work.options.retry_failed)
 
 
 def _require_own_names(parts: list[InputPart]) -> None:

@@ -31,12 +31,10 @@ from labeler.integrations.ray.shards import ShardStore
 from labeler.judges.judge import Judge
 from labeler.judges.traffic.limits import Budget, Limits
 from labeler.labeling.cache import Origin
+from labeler.labeling.options import LabelOptions
 from labeler.labeling.pipeline import label_rows
-from labeler.labeling.run import DEFAULT_CONCURRENCY
 from labeler.labeling.tasks import LabelTasks, label_tasks
-from labeler.labels.profiles import DEFAULT_PROFILE
 from labeler.labels.record import AnyOutcome, LabelFailure, Usage
-from labeler.sentences.splitting import DEFAULT_SPLITTER
 from labeler.store.protocol import LabelStore
 
 WHOLE, FAILED, OPEN = ".parquet", ".failed.parquet", ".open.parquet"
@@ -56,48 +54,28 @@ class Work:
 
     Attributes:
         judge: makes the judge; called once on each worker, where it finds its secrets.
-        store: folder of the label store, with the same path for every worker.
         output: folder or address of the partitions.
-        splitter: as for :func:`labeler.iter_labels`, like those below.
-        profile: the same.
-        prompt: the same.
-        trial: the same.
-        max_input_tokens: the same.
-        concurrency: most requests in flight of each worker.
+        options: of the run, without its judge; the concurrency is of each worker.
+        store: folder of the label store, with the same path for every worker.
         limits: of all workers together.
-        retry_failed: the same.
         columns: the columns that fields are read from.
-        id_from: columns that together identify a row.
     """
 
     judge: Callable[[], Judge]
-    store: str
     output: str
-    splitter: str = DEFAULT_SPLITTER
-    profile: str = DEFAULT_PROFILE
-    prompt: str | None = None
-    trial: int = 0
-    max_input_tokens: int | None = None
-    concurrency: int = DEFAULT_CONCURRENCY
-    limits: Limits = field(default_factory=Limits)
-    retry_failed: bool = False
-    columns: Columns | None = None
-    id_from: Sequence[str] = ()
+    options: LabelOptions
+    store: Path = field(init=False)
+    limits: Limits = field(init=False)
+    columns: Columns | None = field(init=False)
 
     def __post_init__(self) -> None:
-        for name in ("store", "output"):
-            object.__setattr__(self, name, absolute_name(getattr(self, name)))
-
-    def label_tasks(self, judge: Judge) -> LabelTasks:
-        """Return the tasks of rows for a judge."""
-        return label_tasks(
-            judge,
-            splitter=self.splitter,
-            profile=self.profile,
-            prompt=self.prompt,
-            trial=self.trial,
-            max_input_tokens=self.max_input_tokens,
-        )
+        for name, value in (
+            ("output", absolute_name(self.output)),
+            ("store", Path(absolute_name(str(self.options.store)))),
+            ("limits", self.options.limits()),
+            ("columns", self.options.chosen_columns()),
+        ):
+            object.__setattr__(self, name, value)
 
 
 @dataclass
@@ -250,16 +228,16 @@ def label_batch(
     before = part.before + part.start
     rows = RowPart(
         lambda: raw_rows(part.file, table.to_batches(BATCH), before=before),
-        id_from=work.id_from,
+        id_from=work.options.id_columns,
         columns=work.columns,
     )
     outcomes = label_rows(
         rows,
         tasks,
         store,
-        concurrency=work.concurrency,
+        concurrency=work.options.concurrency,
         limits=limits,
-        retry_failed=work.retry_failed,
+        retry_failed=work.options.retry_failed,
         in_batch=PendingKeys(work.store),
         listener=listener,
         trace=judge_call,
@@ -296,10 +274,10 @@ class Worker:
 
     def _label(self, part: InputPart, listener: _ReportListener) -> None:
         work = self._work
-        tasks = self._tasks = self._tasks or work.label_tasks(work.judge())
+        tasks = self._tasks = self._tasks or label_tasks(work.judge(), work.options)
         table = read_part(part)
         try:
-            with ShardStore(Path(work.store), part.name, part.overlapping) as store:
+            with ShardStore(work.store, part.name, part.overlapping) as store:
                 labels = label_batch(
                     table,
                     part,

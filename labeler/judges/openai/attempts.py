@@ -14,6 +14,7 @@ from typing import Annotated, Any
 from openai.types.chat import ChatCompletion
 from pydantic import AfterValidator, TypeAdapter, ValidationError
 
+from labeler.errors import validation_faults
 from labeler.judges.openai.client import answer_error, text_of, tokens_of, usage_of
 from labeler.judges.openai.failures import ErrorKind, ObservedError
 from labeler.judges.openai.reask import NO_ANSWER, NOT_A_LABEL, brief, complaint, rules_again
@@ -108,8 +109,7 @@ class AttemptLog:
         """Return why the latest answer was rejected, as an error and a detail."""
         if self.violations:
             return ObservedError("contract"), brief(self.violations)
-        problems = error.errors(include_url=False, include_context=False, include_input=False)
-        return ObservedError("malformed"), str(problems[0]["type"])
+        return ObservedError("malformed"), str(validation_faults(error)[0]["type"])
 
     def facts(self, host: str) -> ReplyFacts:
         """Return the facts of the reply."""

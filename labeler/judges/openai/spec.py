@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, ValidationError, field_validator
 
-from labeler.errors import UsageError
+from labeler.errors import UsageError, describe_faults
 from labeler.judges.judge import JudgeSpec
 from labeler.judges.openai.address import OFFICIAL_URL, safe_url
 from labeler.judges.openai.reask import REASK_VERSION, ReaskVersion
@@ -55,9 +55,8 @@ def spec_of(model: str, settings: dict[str, Any]) -> OpenAISpec:
     try:
         return OpenAISpec(model=model, **settings)
     except ValidationError as error:
-        problems = error.errors(include_url=False, include_context=False, include_input=False)
-    listed = "; ".join(f"{'.'.join(map(str, p['loc']))}: {p['msg']}" for p in problems)
+        faults = describe_faults(error, most=error.error_count())
     allowed = ", ".join(name for name in OpenAISpec.model_fields if name not in {"judge", "reask"})
     raise UsageError(
-        f"judge openai does not accept these settings: {listed}; settings are {allowed}"
+        f"judge openai does not accept these settings: {faults}; settings are {allowed}"
     )
