@@ -13,12 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from labeler.calculators import Intervals, MetricsRow, measure, select_metrics
-from labeler.calculators.column_summary import compute_column
-from labeler.calculators.columns import TallyColumns
-from labeler.calculators.index.frames import MemoryFrame, RowBatch
-from labeler.calculators.index.rows import label_row
-from labeler.calculators.outcomes import as_outcomes, stored_outcomes
+from labeler.calculators import Intervals, MetricsRow
+from labeler.calculators.outcomes import stored_outcomes
 from labeler.calculators.summary import group_name
 from labeler.comparing.gates import (
     Demand,
@@ -30,7 +26,7 @@ from labeler.comparing.gates import (
     shown,
     shown_interval,
 )
-from labeler.labels.record import AnyOutcome, LabelRecord, records_of
+from labeler.labels.record import AnyOutcome
 from labeler.sentences.characters import visible
 
 _SHOWN_RECORDS = 5
@@ -83,33 +79,6 @@ def assert_metric(
     if missed:
         text = "\n".join(line for verdict in missed for line in _lines(verdict, rows, by))
         raise AssertionError(visible(text))
-
-
-def assert_forms_agree(labels: str | Path | Iterable[AnyOutcome], metric: str) -> None:
-    """Assert that a metric's vectorised form gives the ratios of its scalar one, record by record.
-
-    Args:
-        labels: as for :func:`assert_metric`; their own records are compared, none is made up.
-        metric: ids of metrics, such as ``mine:late_support``, separated by commas.
-
-    Raises:
-        AssertionError: a record has another ratio, or a metric has no vectorised form.
-        UsageError: a form fails, or the labels cannot be read.
-    """
-    __tracebackhide__ = True
-    records = [o for o in records_of(as_outcomes(labels), "label") if isinstance(o, LabelRecord)]
-    for chosen in select_metrics(metric):
-        if chosen.vector is None:
-            raise AssertionError(f"{chosen.id} has no vectorised form")
-        for record in records:
-            batch = RowBatch()
-            batch.add_label(0, label_row(record))
-            (served,) = compute_column(chosen, TallyColumns(MemoryFrame(batch)), 1)
-            own = measure(record, [chosen]).metrics[chosen.id]
-            if served != own:
-                raise AssertionError(
-                    visible(f"{chosen.id} of record {record.id!r}: {own}, vectorised {served}")
-                )
 
 
 def _lines(verdict: Verdict, rows: Sequence[MetricsRow], by: str | None) -> Iterator[str]:

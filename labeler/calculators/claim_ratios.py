@@ -9,16 +9,10 @@ returns 0 without claims; these metrics are undefined then.
 
 from __future__ import annotations
 
-from fractions import Fraction
-from typing import TYPE_CHECKING
+from functools import partial
 
-from labeler.calculators.ratio import Ratio
 from labeler.calculators.registry import metric
-from labeler.calculators.tally import Tally
-
-if TYPE_CHECKING:
-    from labeler.calculators.columns import TallyColumns
-    from labeler.calculators.ratio_column import RatioColumn
+from labeler.calculators.tally import BaseTally, Q
 
 _VERDICT = ("response_claims.verdict",)
 _SUPPORTING = ("response_claims.supporting_sentence_keys",)
@@ -28,34 +22,35 @@ _CORRECT = ("response_claims.reference_verdict",)
 _IN_CONTEXT = ("reference_claims.supporting_sentence_keys",)
 _IN_RESPONSE = ("reference_claims.response_verdict",)
 
+_formula = partial(metric, vectorized=True)
+_claim = partial(_formula, definition="claim", default=True)
 
-@metric(
+
+@_formula(
     "faithfulness",
     definition="claim",
     needs=_VERDICT,
     source="RAGAS and DeepEval faithfulness",
     formula="claims that the documents entail / claims of the response",
-    vector=lambda c: c.claim_share(c.claim_entailed),
 )
-def faithfulness_claim(tally: Tally) -> Ratio:
+def faithfulness_claim(tally: BaseTally[Q]) -> Q:
     """Share of the response's claims that the documents entail.
 
     Counts: claims with the verdict ``entailment``, special support included, over claims.
     Undefined when: the label has no claims (``needs_claims``), or the response makes none
     (``no_claims``).
     """
-    return tally.claim_share(lambda claim: claim.entailed)
+    return tally.claim_share(tally.entailed_claims)
 
 
-@metric(
+@_formula(
     "faithfulness",
     definition="ragchecker",
     needs=_SUPPORTING,
     source="RAGChecker faithfulness",
     formula="claims that a document entails / claims of the response",
-    vector=lambda c: c.claim_share(c.claim_supported),
 )
-def faithfulness_ragchecker(tally: Tally) -> Ratio:
+def faithfulness_ragchecker(tally: BaseTally[Q]) -> Q:
     """Share of the response's claims that can be traced to a document.
 
     Counts: claims with a supporting document sentence over claims. A claim with special support
@@ -63,35 +58,28 @@ def faithfulness_ragchecker(tally: Tally) -> Ratio:
     Undefined when: the label has no claims (``needs_claims``), or the response makes none
     (``no_claims``).
     """
-    return tally.claim_share(lambda claim: bool(claim.supporting))
+    return tally.claim_share(tally.supported_claims)
 
 
-@metric(
+@_formula(
     "hallucination_rate",
     definition="claim",
     higher_is_better=False,
     needs=_VERDICT,
     source="generator-metrics guide, hallucination",
     formula="claims that the documents do not entail / claims of the response",
-    vector=lambda c: c.claim_share(~c.claim_entailed),
 )
-def hallucination_rate_claim(tally: Tally) -> Ratio:
+def hallucination_rate_claim(tally: BaseTally[Q]) -> Q:
     """Share of the response's claims that the documents do not entail.
 
     Counts: claims with the verdict ``neutral`` or ``contradiction`` over claims.
     Undefined when: the label has no claims (``needs_claims``), or the response makes none
     (``no_claims``).
     """
-    return tally.claim_share(lambda claim: not claim.entailed)
+    return tally.claim_share(tally.response_claims - tally.entailed_claims)
 
 
-def _hallucination_contexts(columns: TallyColumns) -> RatioColumn:
-    documents = columns.documents.sizes
-    share = columns.ratio(columns.contradicted, documents, if_empty="no_documents")
-    return share.unless(columns.without_claims, "needs_claims")
-
-
-@metric(
+@_formula(
     "hallucination_contexts",
     definition="document",
     default=True,
@@ -99,101 +87,75 @@ def _hallucination_contexts(columns: TallyColumns) -> RatioColumn:
     needs=_CONTRADICTING,
     source="DeepEval hallucination, as the metric guides define it",
     formula="documents that contradict a claim of the response / C",
-    vector=_hallucination_contexts,
 )
-def hallucination_contexts(tally: Tally) -> Ratio:
+def hallucination_contexts(tally: BaseTally[Q]) -> Q:
     """Share of the documents that the response contradicts.
 
     Counts: documents with a sentence that contradicts a claim over documents. A document counts
     even if another one entails the claim; a response without claims contradicts none.
     Undefined when: the label has no claims (``needs_claims``), or there are no documents.
     """
-    if tally.claims is None:
-        return Ratio.missing("needs_claims")
-    contradicted = frozenset[int]().union(*(claim.contradicting for claim in tally.claims))
-    return Ratio.of(len(contradicted), len(tally.documents), if_empty="no_documents")
+    found = tally.contradicted_documents
+    share = tally.ratio(found, tally.documents, if_empty="no_documents")
+    return share.unless(tally.has_claims == 0, "needs_claims")
 
 
-@metric(
+@_claim(
     "answer_relevancy",
-    definition="claim",
-    default=True,
     needs=_ON_TOPIC,
     source="DeepEval answer relevancy; generator-metrics guide, response relevancy",
     formula="claims that help to answer the question / claims of the response",
-    vector=lambda c: c.claim_share(c.claim_on_topic),
 )
-def answer_relevancy(tally: Tally) -> Ratio:
+def answer_relevancy(tally: BaseTally[Q]) -> Q:
     """Share of the response's claims that help to answer the question, true or not.
 
     Counts: claims relevant to the question over claims.
     Undefined when: the label has no claims (``needs_claims``), or the response makes none
     (``no_claims``).
     """
-    return tally.claim_share(lambda claim: claim.relevant is True)
+    return tally.claim_share(tally.on_topic_claims)
 
 
-@metric(
+@_claim(
     "context_recall",
-    definition="claim",
-    default=True,
     needs=_IN_CONTEXT,
     source="DeepEval contextual recall; RAGAS context recall; RAGChecker claim recall",
     formula="reference claims that a document entails / claims of the reference",
-    vector=lambda c: c.reference_share(c.reference_entailed),
 )
-def context_recall(tally: Tally) -> Ratio:
+def context_recall(tally: BaseTally[Q]) -> Q:
     """Share of the reference answer's claims that the retrieved documents entail.
 
     Counts: reference claims with a supporting document sentence over reference claims.
     Undefined when: the label has no reference (``needs_reference``), or it makes no claim
     (``no_reference_claims``).
     """
-    return tally.reference_share(lambda claim: claim.entailed)
+    return tally.reference_share(tally.retrieved_claims)
 
 
-@metric(
+@_claim(
     "context_precision_claims",
-    definition="claim",
-    default=True,
     needs=_IN_CONTEXT,
     source="RAGChecker context precision: of a set, not of a ranking",
     formula="documents that entail a reference claim / C",
-    vector=lambda c: c.with_reference(
-        c.ratio(c.chunks, c.documents.sizes, if_empty="no_documents")
-    ),
 )
-def context_precision_claims(tally: Tally) -> Ratio:
+def context_precision_claims(tally: BaseTally[Q]) -> Q:
     """Share of the documents that hold a claim of the reference answer.
 
     Counts: relevant chunks over documents, regardless of rank.
     Undefined when: the label has no reference (``needs_reference``), it makes no claim
     (``no_reference_claims``), or there are no documents.
     """
-    missing = tally.without_reference
-    if missing:
-        return Ratio.missing(missing)
-    found = len(tally.relevant_chunks)
-    return Ratio.of(found, len(tally.documents), if_empty="no_documents")
+    share = tally.ratio(tally.relevant_chunks, tally.documents, if_empty="no_documents")
+    return tally.with_reference(share)
 
 
-def _context_utilization_claims(columns: TallyColumns) -> RatioColumn:
-    retrieved, sums = columns.reference_entailed, columns.reference_claims.sums
-    used = sums(retrieved & columns.reference_found)
-    share = columns.ratio(used, sums(retrieved), if_empty="no_reference_claim_in_documents")
-    return columns.with_reference(share)
-
-
-@metric(
+@_claim(
     "context_utilization_claims",
-    definition="claim",
-    default=True,
     needs=(*_IN_CONTEXT, *_IN_RESPONSE),
     source="RAGChecker context utilization",
     formula="reference claims in documents and response / reference claims in documents",
-    vector=_context_utilization_claims,
 )
-def context_utilization_claims(tally: Tally) -> Ratio:
+def context_utilization_claims(tally: BaseTally[Q]) -> Q:
     """Share of the reference's claims in the documents that the response contains.
 
     Counts: reference claims that a document and the response entail over those that a document
@@ -201,120 +163,89 @@ def context_utilization_claims(tally: Tally) -> Ratio:
     Undefined when: the label has no reference (``needs_reference``), it makes no claim
     (``no_reference_claims``), or no document entails one (``no_reference_claim_in_documents``).
     """
-    missing = tally.without_reference
-    if missing:
-        return Ratio.missing(missing)
-    retrieved = [claim for claim in tally.reference_claims or () if claim.entailed]
-    used = sum(claim.counterpart is True for claim in retrieved)
-    return Ratio.of(used, len(retrieved), if_empty="no_reference_claim_in_documents")
+    retrieved, used = tally.retrieved_claims, tally.retrieved_claims & tally.recalled_claims
+    share = tally.ratio(used, retrieved, if_empty="no_reference_claim_in_documents")
+    return tally.with_reference(share)
 
 
-@metric(
+@_claim(
     "claim_precision",
-    definition="claim",
-    default=True,
     needs=_CORRECT,
     source="RAGChecker precision",
     formula="correct claims / claims of the response",
-    vector=lambda c: c.compared_share(c.claim_correct),
 )
-def claim_precision(tally: Tally) -> Ratio:
+def claim_precision(tally: BaseTally[Q]) -> Q:
     """Share of the response's claims that the reference answer entails.
 
     Counts: correct claims over claims.
     Undefined when: the label has no reference (``needs_reference``), it makes no claim
     (``no_reference_claims``), or the response makes none (``no_claims``).
     """
-    return tally.compared_share(lambda claim: claim.counterpart is True)
+    return tally.compared_share(tally.correct_claims)
 
 
-@metric(
+@_claim(
     "claim_recall",
-    definition="claim",
-    default=True,
     needs=_IN_RESPONSE,
     source="RAGChecker recall",
     formula="reference claims that the response entails / claims of the reference",
-    vector=lambda c: c.reference_share(c.reference_found),
 )
-def claim_recall(tally: Tally) -> Ratio:
+def claim_recall(tally: BaseTally[Q]) -> Q:
     """Share of the reference answer's claims that the response entails.
 
     Counts: reference claims found in the response over reference claims.
     Undefined when: the label has no reference (``needs_reference``), or it makes no claim
     (``no_reference_claims``).
     """
-    return tally.reference_share(lambda claim: claim.counterpart is True)
+    return tally.reference_share(tally.recalled_claims)
 
 
-def _claim_f1(columns: TallyColumns) -> RatioColumn:
-    precision = columns.compared_share(columns.claim_correct)
-    recall = columns.reference_share(columns.reference_found)
-    # With a/n and b/m for the two, 2ab/(am + bn).
-    top = 2 * precision.numerator * recall.numerator
-    bottom = precision.numerator * recall.denominator + recall.numerator * precision.denominator
-    f1 = columns.plain(top, 1, parts=bottom.clip(min=1))
-    return f1.undefined_like(recall).undefined_like(precision)
-
-
-@metric(
+@_claim(
     "claim_f1",
-    definition="claim",
-    default=True,
     needs=(*_CORRECT, *_IN_RESPONSE),
     source="RAGChecker F1",
     formula="2PR / (P + R), P = claim_precision, R = claim_recall; 0 if both are 0",
-    vector=_claim_f1,
 )
-def claim_f1(tally: Tally) -> Ratio:
+def claim_f1(tally: BaseTally[Q]) -> Q:
     """Harmonic mean of precision and recall of claims.
 
     Counts: an exact fraction over 1, so that the pooled value is the mean. 0 if both sides make
     claims and share none.
     Undefined when: precision or recall is undefined; the reason is that of the first.
     """
-    precision, recall = claim_precision(tally), claim_recall(tally)
-    undefined = precision.undefined or recall.undefined
-    if undefined:
-        return Ratio.missing(undefined)
-    p, r = precision.exact, recall.exact
-    return Ratio(2 * p * r / (p + r) if p + r else Fraction(), 1)
+    correct, claims = tally.count(tally.correct_claims), tally.count(tally.response_claims)
+    found, expected = tally.count(tally.recalled_claims), tally.count(tally.all_reference_claims)
+    # With a/n and b/m for precision and recall, 2ab / (am + bn).
+    parts = correct * expected + found * claims
+    f1 = tally.plain(2 * correct * found, 1, parts=parts)
+    return tally.with_reference(tally.with_claims(f1))
 
 
-@metric(
+@_claim(
     "noise_sensitivity_relevant",
-    definition="claim",
-    default=True,
     higher_is_better=False,
     needs=(*_CORRECT, *_SUPPORTING, *_IN_CONTEXT),
     source="RAGChecker and RAGAS noise sensitivity; generator-metrics guide",
     formula="incorrect claims that a relevant chunk entails / claims of the response",
-    vector=lambda c: c.compared_share(~c.claim_correct & c.claim_in_chunks),
 )
-def noise_sensitivity_relevant(tally: Tally) -> Ratio:
+def noise_sensitivity_relevant(tally: BaseTally[Q]) -> Q:
     """Share of the response's claims that are incorrect and entailed by a relevant chunk.
 
     Counts: claims that the reference does not entail and a relevant chunk does over claims.
     Undefined when: the label has no reference (``needs_reference``), it makes no claim
     (``no_reference_claims``), or the response makes none (``no_claims``).
     """
-    chunks = tally.relevant_chunks
-    return tally.compared_share(
-        lambda claim: not claim.counterpart and not claim.supporting.isdisjoint(chunks)
-    )
+    return tally.compared_share(tally.chunk_claims - tally.correct_claims)
 
 
-@metric(
+@_claim(
     "noise_sensitivity_irrelevant",
-    definition="claim",
-    default=True,
     higher_is_better=False,
     needs=(*_CORRECT, *_SUPPORTING, *_IN_CONTEXT),
     source="RAGChecker and RAGAS noise sensitivity; generator-metrics guide",
     formula="incorrect claims that irrelevant chunks alone entail / claims of the response",
-    vector=lambda c: c.compared_share(~c.claim_correct & c.claim_supported & ~c.claim_in_chunks),
 )
-def noise_sensitivity_irrelevant(tally: Tally) -> Ratio:
+def noise_sensitivity_irrelevant(tally: BaseTally[Q]) -> Q:
     """Share of the response's claims that are incorrect and entailed by irrelevant chunks alone.
 
     Counts: claims that neither the reference nor a relevant chunk entails but another document
@@ -323,45 +254,36 @@ def noise_sensitivity_irrelevant(tally: Tally) -> Ratio:
     Undefined when: the label has no reference (``needs_reference``), it makes no claim
     (``no_reference_claims``), or the response makes none (``no_claims``).
     """
-    chunks = tally.relevant_chunks
-    return tally.compared_share(
-        lambda claim: (
-            not claim.counterpart and bool(claim.supporting) and claim.supporting.isdisjoint(chunks)
-        )
-    )
+    elsewhere = tally.supported_claims - tally.chunk_claims
+    return tally.compared_share(elsewhere - tally.correct_claims)
 
 
-@metric(
+@_claim(
     "hallucination_incorrect",
-    definition="claim",
-    default=True,
     higher_is_better=False,
     needs=(*_CORRECT, *_SUPPORTING),
     source="RAGChecker hallucination",
     formula="incorrect claims that no document entails / claims of the response",
-    vector=lambda c: c.compared_share(~c.claim_correct & ~c.claim_supported),
 )
-def hallucination_incorrect(tally: Tally) -> Ratio:
+def hallucination_incorrect(tally: BaseTally[Q]) -> Q:
     """Share of the response's claims that are incorrect and entailed by no document.
 
     Counts: claims that neither the reference nor a document entails over claims.
     Undefined when: the label has no reference (``needs_reference``), it makes no claim
     (``no_reference_claims``), or the response makes none (``no_claims``).
     """
-    return tally.compared_share(lambda claim: not claim.counterpart and not claim.supporting)
+    unsupported = tally.response_claims - tally.supported_claims
+    return tally.compared_share(unsupported - tally.correct_claims)
 
 
-@metric(
+@_claim(
     "self_knowledge",
-    definition="claim",
-    default=True,
     higher_is_better=False,
     needs=(*_CORRECT, *_SUPPORTING),
     source="RAGChecker self-knowledge",
     formula="correct claims that no document entails / claims of the response",
-    vector=lambda c: c.compared_share(c.claim_correct & ~c.claim_supported),
 )
-def self_knowledge(tally: Tally) -> Ratio:
+def self_knowledge(tally: BaseTally[Q]) -> Q:
     """Share of the response's claims that are correct and entailed by no document.
 
     Counts: claims that the reference entails and no document does over claims. Lower is better if
@@ -369,4 +291,4 @@ def self_knowledge(tally: Tally) -> Ratio:
     Undefined when: the label has no reference (``needs_reference``), it makes no claim
     (``no_reference_claims``), or the response makes none (``no_claims``).
     """
-    return tally.compared_share(lambda claim: claim.counterpart is True and not claim.supporting)
+    return tally.compared_share(tally.correct_claims - tally.supported_claims)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -92,7 +92,7 @@ class SummaryRequest:
 
     def is_vectorized(self, notice: Callable[[str], object]) -> bool:
         """Return True if there are metrics and all are vectorized; report those that are not."""
-        if slow := [metric.id for metric in self.metrics if metric.vector is None]:
+        if slow := [metric.id for metric in self.metrics if not metric.vectorized]:
             notice(f"no vectorised form of {', '.join(slow)}: the records are read one by one")
         return bool(self.metrics) and not slow
 
@@ -243,10 +243,9 @@ def compute_column(metric: Metric, tallies: TallyColumns, rows: int) -> RatioCol
     Raises:
         UsageError: it failed, or returned something else than a column of so many rows.
     """
-    if metric.vector is None:
-        raise TypeError(f"metric {metric.id!r} has no vectorised form")
+    compute: Callable[[Any], object] = metric.compute
     try:
-        ratios: object = metric.vector(tallies)
+        ratios = compute(tallies)
     except UnreadableFrame:
         raise
     except Exception as error:

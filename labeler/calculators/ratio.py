@@ -48,6 +48,10 @@ class Ratio:
         """Return a yes-or-no value: 1/1 or 0/1."""
         return cls(int(holds), 1)
 
+    def unless(self, holds: bool, reason: str) -> Ratio:
+        """Return the ratio, undefined for a reason if a condition holds."""
+        return self.missing(reason) if holds else self
+
     @property
     def value(self) -> float | None:
         """Numerator over denominator, correctly rounded once; ``None`` if undefined."""

@@ -71,13 +71,6 @@ class RatioColumn:
         code = np.uint8(reasons.index(reason) + 1)
         return replace(self, undefined=np.where(holds, code, self.undefined), reasons=reasons)
 
-    def undefined_like(self, other: RatioColumn) -> RatioColumn:
-        """Return the ratios, undefined also where the other ratios are, for their reasons."""
-        made = self
-        for code, reason in enumerate(other.reasons, start=1):
-            made = made.unless(other.undefined == code, reason)
-        return made
-
     def take(self, rows: Ints) -> RatioColumn:
         """Return the ratios of some records, in order."""
         beyond = {}

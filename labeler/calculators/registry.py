@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, get_args
+from typing import TypeVar, get_args
 
 from pydantic import BaseModel
 
@@ -16,12 +16,8 @@ from labeler.errors import UnknownName
 from labeler.labels.answers import GPTLabelingOutput
 from labeler.labels.profiles import PROFILES, Profile
 
-if TYPE_CHECKING:  # numpy loads slowly
-    from labeler.calculators.columns import TallyColumns
-    from labeler.calculators.ratio_column import RatioColumn
-
 Compute = Callable[[Tally], Ratio]
-Vector = Callable[["TallyColumns"], "RatioColumn"]
+C = TypeVar("C", bound=Compute)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,8 +36,8 @@ class Metric:
         higher_is_better: the direction of improvement.
         bounded: True if every value lies from 0 to 1, as a share does. Only then is a sample of
             ones treated as a share of 1, and do failed records have bounds.
-        vector: the same function over columns of tallies, with equal ratios; ``None`` if records
-            are measured one by one.
+        vectorized: True if the function takes :class:`~labeler.calculators.tally.BaseTally`, and
+            so columns of many records; otherwise records are measured one by one.
     """
 
     name: str
@@ -54,7 +50,7 @@ class Metric:
     version: int = 1
     higher_is_better: bool = True
     bounded: bool = True
-    vector: Vector | None = None
+    vectorized: bool = False
 
     @property
     def id(self) -> str:
@@ -106,11 +102,11 @@ def metric(
     source: str,
     formula: str,
     bounded: bool = True,
-    vector: Vector | None = None,
-) -> Callable[[Compute], Compute]:
+    vectorized: bool = False,
+) -> Callable[[C], C]:
     """Register the decorated function as a metric; :class:`Metric` documents the arguments."""
 
-    def register(compute: Compute) -> Compute:
+    def register(compute: C) -> C:
         made = Metric(
             name=name,
             definition=definition,
@@ -122,7 +118,7 @@ def metric(
             version=version,
             higher_is_better=higher_is_better,
             bounded=bounded,
-            vector=vector,
+            vectorized=vectorized,
         )
         METRICS.add(made.id, made)
         return compute

@@ -1,10 +1,17 @@
-"""Tallies: the sets and counts of a label; metrics read labels through these alone."""
+"""Tallies: the sets and counts of a label; metrics read labels through these alone.
+
+A formula is written once, over :class:`BaseTally`. :class:`Tally` computes it for one record, and
+:class:`labeler.calculators.columns.TallyColumns` for many at once, with equal ratios.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence, Sized
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
+from typing import Any, Generic, Protocol, Self, TypeAlias, TypeVar
 
 from labeler.calculators.ratio import Ratio
 from labeler.labels.answers import (
@@ -20,6 +27,180 @@ from labeler.labels.record import LabelRecord
 from labeler.sentences.keys import position
 
 GENERAL = "general"
+
+Subset: TypeAlias = Any
+"""A set of sentences, documents or claims, with ``&`` and ``-``: one record's, or many records'."""
+Number: TypeAlias = Any
+"""An integer of one record, or an array of them with one for each record."""
+Flag: TypeAlias = Any
+"""A truth value of one record, or an array of them with one for each record."""
+
+
+class Quotient(Protocol):
+    """A ratio of one record, or the ratios of many."""
+
+    @property
+    def denominator(self) -> Number:
+        """The denominator."""
+
+    def unless(self, holds: Flag, reason: str) -> Self:
+        """Return the ratio, undefined for a reason where a condition holds."""
+        ...
+
+
+Q = TypeVar("Q", bound=Quotient)
+
+
+class BaseTally(ABC, Generic[Q]):
+    """The sets and counts of one record or of many, and ratios of them."""
+
+    documents: Subset
+    """C: the documents, as the number of sentences in each."""
+    sentences: Number
+    """N: number of document sentences."""
+    relevant: Subset
+    """R: document sentences that help to answer the question."""
+    utilized: Subset
+    """U: document sentences that the response uses."""
+    relevant_documents: Subset
+    """Documents that hold a relevant sentence."""
+    utilized_documents: Subset
+    """Documents that hold a utilized sentence."""
+    response: Subset
+    """A: all response sentences."""
+    supported: Subset
+    """Response sentences judged fully supported."""
+    unsupported: Subset
+    """Response sentences judged not fully supported."""
+    general: Subset
+    """Supported response sentences whose only support is the special string ``general``."""
+    citing: Subset
+    """Response sentences whose support names at least one document sentence."""
+    stored_relevant: Number
+    """Relevant keys as given."""
+    stored_utilized: Number
+    """Utilized keys as given."""
+    stored_both: Number
+    """Distinct keys in both lists as given."""
+    stored_unsupported: Number
+    """Unsupported sentences as published."""
+    has_claims: Flag
+    """True if the label has claims of the response."""
+    response_claims: Subset
+    """All claims of the response."""
+    entailed_claims: Subset
+    """Claims of the response that the documents entail."""
+    supported_claims: Subset
+    """Claims of the response that a document sentence supports."""
+    on_topic_claims: Subset
+    """Claims of the response that help to answer the question."""
+    correct_claims: Subset
+    """Claims of the response that the reference answer entails."""
+    chunk_claims: Subset
+    """Claims of the response that a relevant chunk supports."""
+    contradicted_documents: Subset
+    """Documents that contradict a claim of the response."""
+    has_reference: Flag
+    """True if the label has claims of the reference answer, or says that it makes none."""
+    all_reference_claims: Subset
+    """All claims of the reference answer."""
+    retrieved_claims: Subset
+    """Claims of the reference answer that the documents entail."""
+    recalled_claims: Subset
+    """Claims of the reference answer that the response entails."""
+    relevant_chunks: Subset
+    """Documents that entail a claim of the reference answer."""
+
+    @abstractmethod
+    def count(self, members: Subset | Number) -> Number:
+        """Return the size of a set; a number stays as it is."""
+
+    @abstractmethod
+    def length(self, sentences: Subset) -> Number:
+        """Return the total number of characters of document sentences."""
+
+    @property
+    @abstractmethod
+    def total_length(self) -> Number:
+        """Characters of all document sentences."""
+
+    @abstractmethod
+    def smaller(self, one: Number, other: Number) -> Number:
+        """Return the smaller of two numbers."""
+
+    @abstractmethod
+    def plain(
+        self,
+        numerator: Subset | Number,
+        denominator: Subset | Number,
+        *,
+        parts: Number | None = None,
+        convention: Number | None = None,
+    ) -> Q:
+        """Return a numerator over a denominator, whether that is 0 or not.
+
+        Args:
+            numerator: a set, whose members count, or a number.
+            denominator: likewise.
+            parts: what the numerator is divided by, at least 1.
+            convention: the value for the denominator 0.
+        """
+
+    @abstractmethod
+    def by_ranks(self, documents: Subset, function: Callable[[tuple[bool, ...]], Ratio]) -> Q:
+        """Return a function of the documents in retrieval order: True for those of the set.
+
+        A last ``False`` or several may be missing; many records with equal flags may share a call.
+        """
+
+    @cached_property
+    def unjudged(self) -> Flag:
+        """True if a response sentence has no verdict, as only imported labels may."""
+        judged = self.count(self.supported) + self.count(self.unsupported)
+        return judged < self.count(self.response)
+
+    def ratio(
+        self, numerator: Subset | Number, denominator: Subset | Number, *, if_empty: str
+    ) -> Q:
+        """Return a ratio, undefined for the given reason if the denominator is 0."""
+        ratio = self.plain(numerator, denominator)
+        return ratio.unless(ratio.denominator == 0, if_empty)
+
+    def document_share(self, sentences: Subset | Number) -> Q:
+        """Return the given document sentences over all document sentences."""
+        return self.ratio(sentences, self.sentences, if_empty="no_document_sentences")
+
+    def length_share(self, sentences: Subset) -> Q:
+        """Return the characters of the given document sentences over those of all."""
+        part = self.length(sentences)
+        return self.ratio(part, self.total_length, if_empty="no_document_sentences")
+
+    def response_share(self, sentences: Subset) -> Q:
+        """Return the given response sentences over all response sentences."""
+        share = self.ratio(sentences, self.response, if_empty="empty_response")
+        return share.unless(self.unjudged, "unjudged_response_sentence")
+
+    def claim_share(self, claims: Subset) -> Q:
+        """Return the given claims of the response over all of them."""
+        return self.with_claims(self.plain(claims, self.response_claims))
+
+    def compared_share(self, claims: Subset) -> Q:
+        """Return :meth:`claim_share`, undefined without claims of a reference answer."""
+        return self.with_reference(self.claim_share(claims))
+
+    def reference_share(self, claims: Subset) -> Q:
+        """Return the given claims of the reference answer over all of them."""
+        return self.with_reference(self.plain(claims, self.all_reference_claims))
+
+    def with_claims(self, ratio: Q) -> Q:
+        """Return a ratio, undefined without claims of the response."""
+        made = ratio.unless(self.count(self.response_claims) == 0, "no_claims")
+        return made.unless(self.has_claims == 0, "needs_claims")
+
+    def with_reference(self, ratio: Q) -> Q:
+        """Return a ratio, undefined without claims of a reference answer."""
+        made = ratio.unless(self.count(self.all_reference_claims) == 0, "no_reference_claims")
+        return made.unless(self.has_reference == 0, "needs_reference")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +223,7 @@ class ClaimTally:
 
 
 @dataclass(frozen=True)
-class Tally:
+class Tally(BaseTally[Ratio]):
     """The sets and counts of one record from which metrics are computed.
 
     Keys are canonical, known and unique, but for ``stored``.
@@ -79,51 +260,95 @@ class Tally:
         return sum(self.documents)
 
     @cached_property
-    def unjudged(self) -> bool:
-        """True if a response sentence has no verdict, as only imported labels may."""
-        return len(self.supported) + len(self.unsupported) < len(self.response)
+    def relevant_documents(self) -> frozenset[int]:
+        """Indices of the documents that hold a relevant sentence."""
+        return _documents(self.relevant)
 
-    def length(self, keys: Iterable[str]) -> int:
-        """Return the total number of characters of document sentences."""
-        return sum(self.lengths[key] for key in keys)
-
-    def document_share(self, keys: frozenset[str]) -> Ratio:
-        """Return the given document sentences over all document sentences."""
-        return Ratio.of(len(keys), self.sentences, if_empty="no_document_sentences")
-
-    def length_share(self, keys: frozenset[str]) -> Ratio:
-        """Return the characters of the given document sentences over those of all."""
-        total = self.length(self.lengths)
-        return Ratio.of(self.length(keys), total, if_empty="no_document_sentences")
-
-    def response_share(self, keys: frozenset[str]) -> Ratio:
-        """Return the given response sentences over all response sentences."""
-        if self.unjudged:
-            return Ratio.missing("unjudged_response_sentence")
-        return Ratio.of(len(keys), len(self.response), if_empty="empty_response")
-
-    def claim_share(self, counts: Callable[[ClaimTally], bool]) -> Ratio:
-        """Return the response's claims that satisfy a condition over all of them."""
-        if self.claims is None:
-            return Ratio.missing("needs_claims")
-        return Ratio.of(sum(map(counts, self.claims)), len(self.claims), if_empty="no_claims")
-
-    def compared_share(self, counts: Callable[[ClaimTally], bool]) -> Ratio:
-        """Return :meth:`claim_share`, undefined without claims of a reference answer."""
-        missing = self.without_reference
-        return Ratio.missing(missing) if missing else self.claim_share(counts)
-
-    def reference_share(self, counts: Callable[[ClaimTally], bool]) -> Ratio:
-        """Return the reference answer's claims that satisfy a condition over all of them."""
-        missing, claims = self.without_reference, self.reference_claims or ()
-        return Ratio.missing(missing) if missing else Ratio(sum(map(counts, claims)), len(claims))
+    @cached_property
+    def utilized_documents(self) -> frozenset[int]:
+        """Indices of the documents that hold a utilized sentence."""
+        return _documents(self.utilized)
 
     @property
-    def without_reference(self) -> str | None:
-        """Reason why comparisons with the reference answer are undefined; ``None`` if defined."""
-        if self.reference_claims is None:
-            return "needs_reference"
-        return None if self.reference_claims else "no_reference_claims"
+    def stored_relevant(self) -> int:
+        """Relevant keys as given."""
+        return len(self.stored.all_relevant_sentence_keys)
+
+    @property
+    def stored_utilized(self) -> int:
+        """Utilized keys as given."""
+        return len(self.stored.all_utilized_sentence_keys)
+
+    @property
+    def stored_both(self) -> int:
+        """Distinct keys in both lists as given."""
+        utilized = self.stored.all_utilized_sentence_keys
+        return len(set(self.stored.all_relevant_sentence_keys).intersection(utilized))
+
+    @property
+    def stored_unsupported(self) -> int:
+        """Unsupported sentences as published."""
+        return len(unsupported_as_published(self.stored))
+
+    @property
+    def has_claims(self) -> bool:
+        """True if the label has claims of the response."""
+        return self.claims is not None
+
+    @cached_property
+    def response_claims(self) -> frozenset[int]:
+        """Places of all claims of the response."""
+        return frozenset(range(len(self.claims or ())))
+
+    @cached_property
+    def entailed_claims(self) -> frozenset[int]:
+        """Claims of the response that the documents entail."""
+        return _places(self.claims, lambda claim: claim.entailed)
+
+    @cached_property
+    def supported_claims(self) -> frozenset[int]:
+        """Claims of the response that a document sentence supports."""
+        return _places(self.claims, lambda claim: claim.supporting)
+
+    @property
+    def on_topic_claims(self) -> frozenset[int]:
+        """Claims of the response that help to answer the question."""
+        return _places(self.claims, lambda claim: claim.relevant)
+
+    @cached_property
+    def correct_claims(self) -> frozenset[int]:
+        """Claims of the response that the reference answer entails."""
+        return _places(self.claims, lambda claim: claim.counterpart)
+
+    @cached_property
+    def chunk_claims(self) -> frozenset[int]:
+        """Claims of the response that a relevant chunk supports."""
+        return _places(self.claims, lambda claim: claim.supporting & self.relevant_chunks)
+
+    @property
+    def contradicted_documents(self) -> frozenset[int]:
+        """Indices of the documents that contradict a claim of the response."""
+        return frozenset[int]().union(*(claim.contradicting for claim in self.claims or ()))
+
+    @property
+    def has_reference(self) -> bool:
+        """True if the label has claims of the reference answer, or says that it makes none."""
+        return self.reference_claims is not None
+
+    @property
+    def all_reference_claims(self) -> frozenset[int]:
+        """Places of all claims of the reference answer."""
+        return frozenset(range(len(self.reference_claims or ())))
+
+    @cached_property
+    def retrieved_claims(self) -> frozenset[int]:
+        """Claims of the reference answer that the documents entail."""
+        return _places(self.reference_claims, lambda claim: claim.entailed)
+
+    @cached_property
+    def recalled_claims(self) -> frozenset[int]:
+        """Claims of the reference answer that the response entails."""
+        return _places(self.reference_claims, lambda claim: claim.counterpart)
 
     @cached_property
     def relevant_chunks(self) -> frozenset[int]:
@@ -131,10 +356,51 @@ class Tally:
         found = (claim.supporting for claim in self.reference_claims or ())
         return frozenset[int]().union(*found)
 
-    def ranks(self, keys: Iterable[str]) -> tuple[bool, ...]:
-        """Return for each document in retrieval order whether it holds one of the sentences."""
-        hit = {position(key).document for key in keys}
-        return tuple(index in hit for index in range(len(self.documents)))
+    @cached_property
+    def total_length(self) -> int:
+        """Characters of all document sentences."""
+        return sum(self.lengths.values())
+
+    def count(self, members: Sized | int) -> int:
+        """Return the size of a set; a number stays as it is."""
+        return int(members) if isinstance(members, int) else len(members)
+
+    def length(self, sentences: Iterable[str]) -> int:
+        """Return the total number of characters of document sentences."""
+        return sum(self.lengths[key] for key in sentences)
+
+    def smaller(self, one: int, other: int) -> int:
+        """Return the smaller of two numbers."""
+        return min(one, other)
+
+    def plain(
+        self,
+        numerator: Sized | int,
+        denominator: Sized | int,
+        *,
+        parts: int | None = None,
+        convention: float | None = None,
+    ) -> Ratio:
+        """Return a numerator over a denominator; see :meth:`BaseTally.plain`."""
+        count = self.count(numerator)
+        return Ratio(
+            count if parts is None else Fraction(count, max(parts, 1)),
+            self.count(denominator),
+            convention=None if convention is None else float(convention),
+        )
+
+    def by_ranks(
+        self, documents: frozenset[int], function: Callable[[tuple[bool, ...]], Ratio]
+    ) -> Ratio:
+        """Return a function of the documents in retrieval order: True for those of the set."""
+        return function(tuple(rank in documents for rank in range(len(self.documents))))
+
+
+def _places(
+    claims: Sequence[ClaimTally] | None, holds: Callable[[ClaimTally], object]
+) -> frozenset[int]:
+    """Return the places of the claims that satisfy a condition."""
+    return frozenset(place for place, claim in enumerate(claims or ()) if holds(claim))
 
 
 def tally(record: LabelRecord) -> Tally:
@@ -202,3 +468,19 @@ def _reference_claims(label: GPTLabelingOutput) -> tuple[ClaimTally, ...] | None
 def _documents(keys: Iterable[str]) -> frozenset[int]:
     """Return the documents that hold one of the sentences; special strings name none."""
     return frozenset(position(key).document for key in keys if key not in SPECIAL_SUPPORT)
+
+
+def unsupported_as_published(stored: GPTLabelingOutput | VerbatimLabel) -> list[str]:
+    """Return RAGBench's ``unsupported_response_sentence_keys``.
+
+    A sentence counts as unsupported if ``fully_supported`` is false, or null without supporting
+    keys. The list is empty whenever ``overall_supported`` is true.
+    """
+    if stored.overall_supported:
+        return []
+    return [
+        entry.response_sentence_key
+        for entry in stored.sentence_support_information
+        if entry.fully_supported is False
+        or (entry.fully_supported is None and not entry.supporting_sentence_keys)
+    ]

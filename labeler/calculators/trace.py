@@ -9,41 +9,33 @@ characters, as the text of the RAGBench paper defines it (Friel, Belyi, Sanyal 2
 
 from __future__ import annotations
 
-from fractions import Fraction
-from typing import TYPE_CHECKING
+from functools import partial
 
-from labeler.calculators.ratio import Ratio
 from labeler.calculators.registry import metric
-from labeler.calculators.tally import Tally
-from labeler.labels.answers import GPTLabelingOutput, VerbatimLabel
-
-if TYPE_CHECKING:
-    from labeler.calculators.columns import TallyColumns
-    from labeler.calculators.ratio_column import RatioColumn
-
-_PAPER = "RAGBench, arXiv 2407.11005"
-_COLUMNS = "published columns of the RAGBench data set"
-_GUIDE = "GPT labeling guide of the RAG capstone project"
+from labeler.calculators.tally import BaseTally, Number, Q
 
 _RELEVANT = ("all_relevant_sentence_keys",)
 _UTILIZED = ("all_utilized_sentence_keys",)
 _BOTH = ("all_relevant_sentence_keys", "all_utilized_sentence_keys")
 _SUPPORT = ("sentence_support_information",)
 
+_formula = partial(metric, vectorized=True)
+_paper = partial(_formula, source="RAGBench, arXiv 2407.11005")
+_by_count = partial(_paper, definition="set", default=True)
+_by_length = partial(_paper, definition="length")
+_as_published = partial(
+    _formula, definition="ragbench", source="published columns of the RAGBench data set"
+)
+_by_guide = partial(
+    _formula, definition="capstone", source="GPT labeling guide of the RAG capstone project"
+)
+
 _CAPSTONE_SENTENCES = 20
 """Document sentences of a typical context by the guide, used instead of the real number."""
 
 
-@metric(
-    "relevance",
-    definition="set",
-    default=True,
-    needs=_RELEVANT,
-    source=_PAPER,
-    formula="|R| / N",
-    vector=lambda c: c.document_share(c.relevant),
-)
-def relevance(tally: Tally) -> Ratio:
+@_by_count("relevance", needs=_RELEVANT, formula="|R| / N")
+def relevance(tally: BaseTally[Q]) -> Q:
     """Share of the retrieved sentences that help to answer the question.
 
     Counts: relevant sentences over document sentences.
@@ -52,16 +44,8 @@ def relevance(tally: Tally) -> Ratio:
     return tally.document_share(tally.relevant)
 
 
-@metric(
-    "utilization",
-    definition="set",
-    default=True,
-    needs=_UTILIZED,
-    source=_PAPER,
-    formula="|U| / N",
-    vector=lambda c: c.document_share(c.utilized),
-)
-def utilization(tally: Tally) -> Ratio:
+@_by_count("utilization", needs=_UTILIZED, formula="|U| / N")
+def utilization(tally: BaseTally[Q]) -> Q:
     """Share of the retrieved sentences that the response uses.
 
     Counts: utilized sentences over document sentences.
@@ -70,67 +54,40 @@ def utilization(tally: Tally) -> Ratio:
     return tally.document_share(tally.utilized)
 
 
-@metric(
-    "completeness",
-    definition="set",
-    default=True,
-    needs=_BOTH,
-    source=_PAPER,
-    formula="|R∩U| / |R|",
-    vector=lambda c: c.ratio(c.relevant_and_utilized, c.relevant, if_empty="no_relevant_sentences"),
-)
-def completeness(tally: Tally) -> Ratio:
+@_by_count("completeness", needs=_BOTH, formula="|R∩U| / |R|")
+def completeness(tally: BaseTally[Q]) -> Q:
     """Share of the relevant sentences that the response uses.
 
     Counts: sentences both relevant and utilized over relevant sentences.
     Undefined when: no sentence is relevant.
     """
-    both = tally.relevant & tally.utilized
-    return Ratio.of(len(both), len(tally.relevant), if_empty="no_relevant_sentences")
+    return tally.ratio(
+        tally.relevant & tally.utilized, tally.relevant, if_empty="no_relevant_sentences"
+    )
 
 
-def _adherence(columns: TallyColumns) -> RatioColumn:
-    return _adherence_capstone(columns).unless(columns.response == 0, "empty_response")
-
-
-def _adherence_capstone(columns: TallyColumns) -> RatioColumn:
-    holds = columns.unsupported == 0
-    return columns.flag(holds).unless(columns.unjudged & holds, "unjudged_response_sentence")
-
-
-@metric(
-    "adherence",
-    definition="set",
-    default=True,
-    needs=_SUPPORT,
-    source=_PAPER,
-    formula="1 if every response sentence is fully supported, else 0",
-    vector=_adherence,
+@_by_count(
+    "adherence", needs=_SUPPORT, formula="1 if every response sentence is fully supported, else 0"
 )
-def adherence(tally: Tally) -> Ratio:
+def adherence(tally: BaseTally[Q]) -> Q:
     """Return 1 if the documents support the whole response.
 
     Counts: 1 if every response sentence is fully supported, else 0.
     Undefined when: the response has no sentences, or a sentence has no verdict and none of the
     others is unsupported.
     """
-    if not tally.response:
-        return Ratio.missing("empty_response")
-    if tally.unjudged and not tally.unsupported:
-        return Ratio.missing("unjudged_response_sentence")
-    return Ratio.flag(not tally.unsupported)
+    return adherence_capstone(tally).unless(tally.count(tally.response) == 0, "empty_response")
 
 
-@metric(
+@_formula(
     "adherence_fraction",
     definition="set",
     default=True,
     needs=_SUPPORT,
     source="adherence without its all-or-nothing step",
     formula="supported response sentences / |A|",
-    vector=lambda c: c.response_share(c.supported),
 )
-def adherence_fraction(tally: Tally) -> Ratio:
+def adherence_fraction(tally: BaseTally[Q]) -> Q:
     """Share of the response sentences that are fully supported.
 
     Counts: supported sentences over response sentences.
@@ -139,106 +96,55 @@ def adherence_fraction(tally: Tally) -> Ratio:
     return tally.response_share(tally.supported)
 
 
-@metric(
-    "relevance",
-    definition="ragbench",
-    needs=_RELEVANT,
-    source=_COLUMNS,
-    formula="len(R as stored) / N",
-    bounded=False,  # duplicate keys count twice
-    vector=lambda c: c.document_share(c.stored_relevant),
-)
-def relevance_ragbench(tally: Tally) -> Ratio:
+@_as_published("relevance", needs=_RELEVANT, formula="len(R as stored) / N", bounded=False)
+def relevance_ragbench(tally: BaseTally[Q]) -> Q:
     """Published ``relevance_score``: duplicates and unknown keys count.
 
     Counts: stored relevant keys over document sentences.
     Undefined when: there are no document sentences.
     """
-    stored = tally.stored.all_relevant_sentence_keys
-    return Ratio.of(len(stored), tally.sentences, if_empty="no_document_sentences")
+    return tally.document_share(tally.stored_relevant)
 
 
-@metric(
-    "utilization",
-    definition="ragbench",
-    needs=_UTILIZED,
-    source=_COLUMNS,
-    formula="len(U as stored) / N",
-    bounded=False,  # duplicate keys count twice
-    vector=lambda c: c.document_share(c.stored_utilized),
-)
-def utilization_ragbench(tally: Tally) -> Ratio:
+@_as_published("utilization", needs=_UTILIZED, formula="len(U as stored) / N", bounded=False)
+def utilization_ragbench(tally: BaseTally[Q]) -> Q:
     """Published ``utilization_score``: duplicates and unknown keys count.
 
     Counts: stored utilized keys over document sentences.
     Undefined when: there are no document sentences.
     """
-    stored = tally.stored.all_utilized_sentence_keys
-    return Ratio.of(len(stored), tally.sentences, if_empty="no_document_sentences")
+    return tally.document_share(tally.stored_utilized)
 
 
-@metric(
-    "completeness",
-    definition="ragbench",
-    needs=_BOTH,
-    source=_COLUMNS,
-    formula="|set(R)∩set(U)| / len(R as stored); 1 if R is empty",
-    vector=lambda c: c.plain(c.stored_both, c.stored_relevant, convention=1.0),
+@_as_published(
+    "completeness", needs=_BOTH, formula="|set(R)∩set(U)| / len(R as stored); 1 if R is empty"
 )
-def completeness_ragbench(tally: Tally) -> Ratio:
+def completeness_ragbench(tally: BaseTally[Q]) -> Q:
     """Published ``completeness_score``.
 
     Counts: distinct stored keys in both lists over the length of the stored relevant list.
     Undefined when: never; 1 by convention if nothing is relevant.
     """
-    stored = tally.stored.all_relevant_sentence_keys
-    both = set(stored) & set(tally.stored.all_utilized_sentence_keys)
-    return Ratio(len(both), len(stored), convention=1.0)
+    return tally.plain(tally.stored_both, tally.stored_relevant, convention=1.0)
 
 
-@metric(
+@_as_published(
     "adherence",
-    definition="ragbench",
     needs=("overall_supported", *_SUPPORT),
-    source=_COLUMNS,
     formula="1 if the list of unsupported sentences is empty, else 0",
-    vector=lambda c: c.flag(c.stored_unsupported == 0),
 )
-def adherence_ragbench(tally: Tally) -> Ratio:
+def adherence_ragbench(tally: BaseTally[Q]) -> Q:
     """Published ``adherence_score``.
 
     Counts: 1 if the list of unsupported sentences is empty; it is empty whenever the response is
     judged supported as a whole.
     Undefined when: never.
     """
-    return Ratio.flag(not unsupported_as_published(tally.stored))
+    return tally.plain(tally.stored_unsupported == 0, 1)
 
 
-def unsupported_as_published(stored: GPTLabelingOutput | VerbatimLabel) -> list[str]:
-    """Return RAGBench's ``unsupported_response_sentence_keys``.
-
-    A sentence counts as unsupported if ``fully_supported`` is false, or null without supporting
-    keys. The list is empty whenever ``overall_supported`` is true.
-    """
-    if stored.overall_supported:
-        return []
-    return [
-        entry.response_sentence_key
-        for entry in stored.sentence_support_information
-        if entry.fully_supported is False
-        or (entry.fully_supported is None and not entry.supporting_sentence_keys)
-    ]
-
-
-@metric(
-    "relevance",
-    definition="length",
-    needs=_RELEVANT,
-    source=_PAPER,
-    formula="Σ chars of R / Σ chars of S",
-    vector=lambda c: c.length_share(c.relevant_length),
-)
-def relevance_length(tally: Tally) -> Ratio:
+@_by_length("relevance", needs=_RELEVANT, formula="Σ chars of R / Σ chars of S")
+def relevance_length(tally: BaseTally[Q]) -> Q:
     """Share of the retrieved characters that belong to relevant sentences.
 
     Counts: characters of relevant sentences over characters of all document sentences.
@@ -247,15 +153,8 @@ def relevance_length(tally: Tally) -> Ratio:
     return tally.length_share(tally.relevant)
 
 
-@metric(
-    "utilization",
-    definition="length",
-    needs=_UTILIZED,
-    source=_PAPER,
-    formula="Σ chars of U / Σ chars of S",
-    vector=lambda c: c.length_share(c.utilized_length),
-)
-def utilization_length(tally: Tally) -> Ratio:
+@_by_length("utilization", needs=_UTILIZED, formula="Σ chars of U / Σ chars of S")
+def utilization_length(tally: BaseTally[Q]) -> Q:
     """Share of the retrieved characters that belong to utilized sentences.
 
     Counts: characters of utilized sentences over characters of all document sentences.
@@ -264,35 +163,21 @@ def utilization_length(tally: Tally) -> Ratio:
     return tally.length_share(tally.utilized)
 
 
-@metric(
-    "completeness",
-    definition="length",
-    needs=_BOTH,
-    source=_PAPER,
-    formula="Σ chars of R∩U / Σ chars of R",
-    vector=lambda c: c.ratio(
-        c.relevant_and_utilized_length, c.relevant_length, if_empty="no_relevant_sentences"
-    ),
-)
-def completeness_length(tally: Tally) -> Ratio:
+@_by_length("completeness", needs=_BOTH, formula="Σ chars of R∩U / Σ chars of R")
+def completeness_length(tally: BaseTally[Q]) -> Q:
     """Share of the relevant characters that belong to utilized sentences.
 
     Counts: characters of sentences both relevant and utilized over characters of relevant ones.
     Undefined when: no sentence is relevant.
     """
-    both = tally.length(tally.relevant & tally.utilized)
-    return Ratio.of(both, tally.length(tally.relevant), if_empty="no_relevant_sentences")
+    both, relevant = tally.relevant & tally.utilized, tally.length(tally.relevant)
+    return tally.ratio(tally.length(both), relevant, if_empty="no_relevant_sentences")
 
 
-@metric(
-    "adherence",
-    definition="length",
-    needs=_SUPPORT,
-    source=_PAPER,
-    formula="1 if every response sentence is fully supported, else 0",
-    vector=_adherence,
+@_by_length(
+    "adherence", needs=_SUPPORT, formula="1 if every response sentence is fully supported, else 0"
 )
-def adherence_length(tally: Tally) -> Ratio:
+def adherence_length(tally: BaseTally[Q]) -> Q:
     """Same as the ``set`` definition: adherence involves no lengths.
 
     Counts: as ``adherence``.
@@ -301,122 +186,77 @@ def adherence_length(tally: Tally) -> Ratio:
     return adherence(tally)
 
 
-def _relevance_capstone(columns: TallyColumns) -> RatioColumn:
-    return columns.plain(columns.relevant.clip(max=_CAPSTONE_SENTENCES), _CAPSTONE_SENTENCES)
-
-
-@metric(
-    "relevance",
-    definition="capstone",
-    needs=_RELEVANT,
-    source=_GUIDE,
-    formula="min(1, |R| / 20); 0 if R is empty",
-    vector=_relevance_capstone,
-)
-def relevance_capstone(tally: Tally) -> Ratio:
+@_by_guide("relevance", needs=_RELEVANT, formula="min(1, |R| / 20); 0 if R is empty")
+def relevance_capstone(tally: BaseTally[Q]) -> Q:
     """Relevant sentences on the guide's fixed scale of 20.
 
     Counts: relevant sentences, at most 20, over 20.
     Undefined when: never.
     """
-    return Ratio(min(len(tally.relevant), _CAPSTONE_SENTENCES), _CAPSTONE_SENTENCES)
+    return tally.plain(_capped(tally), _CAPSTONE_SENTENCES)
 
 
-def _utilization_capstone(columns: TallyColumns) -> RatioColumn:
-    used = columns.utilized.clip(max=columns.relevant)
-    return columns.plain(used, columns.relevant, convention=0.0)
-
-
-@metric(
-    "utilization",
-    definition="capstone",
-    needs=_BOTH,
-    source=_GUIDE,
-    formula="min(1, |U| / |R|); 0 if R is empty",
-    vector=_utilization_capstone,
-)
-def utilization_capstone(tally: Tally) -> Ratio:
+@_by_guide("utilization", needs=_BOTH, formula="min(1, |U| / |R|); 0 if R is empty")
+def utilization_capstone(tally: BaseTally[Q]) -> Q:
     """Utilized sentences per relevant sentence, at most 1.
 
     Counts: utilized sentences, at most as many as are relevant, over relevant sentences.
     Undefined when: never; 0 by convention if nothing is relevant.
     """
-    relevant = len(tally.relevant)
-    return Ratio(min(len(tally.utilized), relevant), relevant, convention=0.0)
+    used = tally.smaller(tally.count(tally.utilized), tally.count(tally.relevant))
+    return tally.plain(used, tally.relevant, convention=0.0)
 
 
-def _completeness_capstone(columns: TallyColumns) -> RatioColumn:
-    convention = (columns.utilized == 0).astype("float64")
-    return columns.plain(columns.relevant_and_utilized, columns.relevant, convention=convention)
-
-
-@metric(
-    "completeness",
-    definition="capstone",
-    needs=_BOTH,
-    source=_GUIDE,
-    formula="|R∩U| / |R|; if R is empty: 1 if U is empty too, else 0",
-    vector=_completeness_capstone,
+@_by_guide(
+    "completeness", needs=_BOTH, formula="|R∩U| / |R|; if R is empty: 1 if U is empty too, else 0"
 )
-def completeness_capstone(tally: Tally) -> Ratio:
+def completeness_capstone(tally: BaseTally[Q]) -> Q:
     """Share of the relevant sentences that the response uses.
 
     Counts: sentences both relevant and utilized over relevant sentences.
     Undefined when: never; if nothing is relevant, 1 by convention if nothing is used, else 0.
     """
-    both = len(tally.relevant & tally.utilized)
-    return Ratio(both, len(tally.relevant), convention=0.0 if tally.utilized else 1.0)
+    both, unused = tally.relevant & tally.utilized, tally.count(tally.utilized) == 0
+    return tally.plain(both, tally.relevant, convention=unused)
 
 
-@metric(
+@_by_guide(
     "adherence",
-    definition="capstone",
     needs=_SUPPORT,
-    source=_GUIDE,
     formula="1 if every response sentence is fully supported or there is none, else 0",
-    vector=_adherence_capstone,
 )
-def adherence_capstone(tally: Tally) -> Ratio:
+def adherence_capstone(tally: BaseTally[Q]) -> Q:
     """Return 1 if the documents support the whole response; an empty one counts as supported.
 
     Counts: 1 if no response sentence is unsupported, else 0.
     Undefined when: a sentence has no verdict and none of the others is unsupported.
     """
-    return adherence(tally) if tally.response else Ratio.flag(holds=True)
+    holds = tally.count(tally.unsupported) == 0
+    return tally.plain(holds, 1).unless(tally.unjudged & holds, "unjudged_response_sentence")
 
 
-def _trace_mean_capstone(columns: TallyColumns) -> RatioColumn:
-    adherence = _adherence_capstone(columns)
-    some = columns.relevant.clip(min=1)
-    none = (columns.relevant == 0) & (columns.utilized == 0)
-    relevance = columns.relevant.clip(max=_CAPSTONE_SENTENCES) * some
-    of_relevant = columns.utilized.clip(max=columns.relevant) + columns.relevant_and_utilized + none
-    total = relevance + _CAPSTONE_SENTENCES * (of_relevant + adherence.numerator * some)
-    mean = columns.plain(total, 4, parts=_CAPSTONE_SENTENCES * some)
-    return mean.undefined_like(adherence)
-
-
-@metric(
+@_by_guide(
     "trace_mean",
-    definition="capstone",
     needs=(*_BOTH, *_SUPPORT),
-    source=_GUIDE,
     formula="(relevance + utilization + completeness + adherence) / 4, all of this dialect",
-    vector=_trace_mean_capstone,
 )
-def trace_mean_capstone(tally: Tally) -> Ratio:
+def trace_mean_capstone(tally: BaseTally[Q]) -> Q:
     """Mean of the four values of the guide.
 
     Counts: their sum over 4.
     Undefined when: adherence is undefined.
     """
-    four = [
-        relevance_capstone(tally),
-        utilization_capstone(tally),
-        completeness_capstone(tally),
-        adherence_capstone(tally),
-    ]
-    undefined = next((part.undefined for part in four if part.undefined), None)
-    if undefined:
-        return Ratio.missing(undefined)
-    return Ratio(sum((part.exact for part in four), Fraction()), len(four))
+    relevant, utilized = tally.count(tally.relevant), tally.count(tally.utilized)
+    both = tally.count(tally.relevant & tally.utilized)
+    holds = tally.count(tally.unsupported) == 0
+    # Over the common denominator of the four: 20 |R|, or 20 if R is empty.
+    some = relevant + (relevant == 0)
+    of_relevant = tally.smaller(utilized, relevant) + both + (relevant + utilized == 0)
+    total = _capped(tally) * some + _CAPSTONE_SENTENCES * (of_relevant + holds * some)
+    mean = tally.plain(total, 4, parts=_CAPSTONE_SENTENCES * some)
+    return mean.unless(tally.unjudged & holds, "unjudged_response_sentence")
+
+
+def _capped(tally: BaseTally[Q]) -> Number:
+    """Return |R|, at most the number of sentences that the guide expects."""
+    return tally.smaller(tally.count(tally.relevant), _CAPSTONE_SENTENCES)

@@ -8,14 +8,16 @@ from collections.abc import Iterable, Sequence
 from copy import deepcopy
 from functools import partial
 from pathlib import Path
+from random import Random
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from any_labels import ANY_LABEL, wide_labels
+from any_labels import ANY_LABEL, wide_labels, with_claims
 from labeler.calculators import (
     METRICS,
     Intervals,
@@ -25,16 +27,21 @@ from labeler.calculators import (
     summarize,
     tally,
 )
-from labeler.calculators.column_summary import ColumnCounts, Frame, SummaryRequest
+from labeler.calculators.column_summary import ColumnCounts, Frame, SummaryRequest, compute_column
 from labeler.calculators.column_sums import _ExactTotal
 from labeler.calculators.columns import TallyColumns
 from labeler.calculators.index.frames import MemoryFrame, RowBatch
 from labeler.calculators.index.rows import failure_row, label_row
 from labeler.calculators.index.segments import Segment, SegmentWriter
+from labeler.labels.answers import SPECIAL_SUPPORT, Verdict
+from labeler.labels.profiles import PROFILES
 from labeler.labels.record import LabelFailure, LabelRecord, Outcome
-from labelled import record
+from labeler.sentences.keys import document_key, reference_key, response_key
+from labelled import claims_output, compared, expects, record, says
 
 ALL = select_metrics("all")
+LABELS = 3_400
+"""Random labels of each profile."""
 METADATA: st.SearchStrategy[dict[str, Any]] = st.sampled_from(
     [{}, {"of": "x"}, {"of": None, "n": 1.5}, {"of": [1, {"é": None}]}]
 )
@@ -85,11 +92,10 @@ def in_file(batches: Sequence[RowBatch], path: Path) -> Segment:
 
 def assert_same_ratios(frame: Frame, labels: Sequence[LabelRecord]) -> None:
     """Every metric of every record: numerator, denominator, reason, convention and value."""
-    columns = TallyColumns(frame)
+    columns, tallies = TallyColumns(frame), list(map(tally, labels))
     for metric in ALL:
-        assert metric.vector is not None, metric.id
-        served = metric.vector(columns)
-        expected = [metric.compute(tally(label)) for label in labels]
+        served = compute_column(metric, columns, len(labels))
+        expected = [metric.compute(one) for one in tallies]
         assert list(served) == expected, metric.id
         values = [None if value != value else value for value in served.values.tolist()]  # noqa: PLR0124 - NaN
         assert values == [ratio.value for ratio in expected], metric.id
@@ -105,6 +111,50 @@ def test_columns_give_the_ratios_of_the_records(labels: list[LabelRecord]) -> No
         for frame in segment.frames(by_key=False):
             assert_same_ratios(frame, labels)
         segment.close()
+
+
+def random_label(random: Random, profile: str) -> LabelRecord:
+    """A label of a profile that keeps the contract, over at most four documents."""
+    sizes = [random.randint(0 if profile == "trace" else 1, 4) for _ in range(random.randint(1, 4))]
+    keys = [document_key(d, s) for d, size in enumerate(sizes) for s in range(size)]
+
+    def some(most: int = 3) -> list[str]:
+        return random.sample(keys, min(len(keys), random.randint(0, most)))
+
+    if profile == "trace":
+        size = random.randint(0, 4)
+        judged = [response_key(s) for s in range(size) if random.random() < 0.8]
+        support = {key: some() or [random.choice(SPECIAL_SUPPORT)] for key in judged}
+        return record(
+            documents=sizes,
+            relevant=some(9),
+            utilized=some(9),
+            support=support,
+            response=size,
+        )
+    number = random.randint(0, 5)
+    claims = [
+        says(response_key(random.randint(0, 2)), some(), some(), on_topic=random.random() < 0.5)
+        for _ in range(number)
+    ]
+    verdicts = [random.choice(get_args(Verdict)) for _ in claims]
+    reference = [
+        expects(some(), found=random.random() < 0.5, sentence=reference_key(place))
+        for place in range(random.randint(0, 4))
+    ]
+    if profile == "reference":
+        return with_claims(sizes, list(map(compared, claims, verdicts)), reference)
+    made = {claim.response_sentence_key for claim in claims}
+    silent = [key for key in map(response_key, range(3)) if key not in made]
+    return record(documents=sizes, answer=claims_output(claims, silent=silent))
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_one_record_has_the_ratios_of_the_batch(profile: str) -> None:
+    """Of 3,400 random labels of each profile, every metric: the two ways to count a formula."""
+    random = Random(11)  # noqa: S311 - labels, no secrets
+    labels = [random_label(random, profile) for _ in range(LABELS)]
+    assert_same_ratios(MemoryFrame(gathered(labels)), labels)
 
 
 def summarized(frames: Iterable[Frame], request: SummaryRequest) -> list[SummaryRow]:
@@ -165,9 +215,9 @@ def _metadata(row: Outcome) -> dict[str, object]:
     return row.example.metadata if isinstance(row, LabelRecord) else row.metadata
 
 
-def test_every_metric_of_labels_has_a_vectorised_form() -> None:
+def test_every_metric_of_labels_is_vectorized() -> None:
     """What ships is served by the index."""
-    assert [metric.id for metric in METRICS.values() if metric.vector is None] == []
+    assert [metric.id for metric in METRICS.values() if not metric.vectorized] == []
 
 
 @given(

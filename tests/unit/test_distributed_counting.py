@@ -92,7 +92,7 @@ def test_a_file_that_cannot_be_read_ends_it(files: list[str]) -> None:
 
 def test_what_workers_cannot_count_is_left_to_one_machine(files: list[str], tmp_path: Path) -> None:
     """Labels with sentences out of order, and metrics without a vectorised form."""
-    plain = replace(METRICS["relevance"], vector=None)
+    plain = replace(METRICS["relevance"], vectorized=False)
     assert summarize_files(files, SummaryRequest([plain]), count_in_loop, 2, print) is None
     made = record(documents=[["x", "y"]])
     first, second = made.example.documents[0]

@@ -272,7 +272,7 @@ def test_published_columns_are_reproduced_exactly() -> None:
 @needs_ragbench
 def test_the_unsupported_list_is_reproduced_too() -> None:
     """The published list of unsupported sentences follows from the sentences' verdicts."""
-    from labeler.calculators.trace import unsupported_as_published
+    from labeler.calculators.tally import unsupported_as_published
 
     for file in ragbench_files():
         for outcome in read_ragbench(file):

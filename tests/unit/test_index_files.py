@@ -366,7 +366,7 @@ def test_a_metric_without_columns_is_computed_from_the_records(tmp_path: Path) -
     from labeler.calculators.index.summaries import summarize_stored
 
     path = written(tmp_path / "l.jsonl", labels())
-    plain = replace(METRICS["relevance"], vector=None)
+    plain = replace(METRICS["relevance"], vectorized=False)
     assert summarize_stored(str(path), SummaryRequest([plain]), print) is None
 
 

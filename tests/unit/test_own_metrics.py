@@ -9,18 +9,16 @@ from typing import Any
 import pytest
 
 import labeler
-from labeler.calculators import METRICS, Tally, measure
+from labeler.calculators import Tally, measure
 from labeler.calculators.column_summary import SummaryRequest
 from labeler.calculators.index.summaries import summarize_stored
 from labeler.calculators.ratio import Ratio
 from labeler.calculators.registry import Metric
 from labeler.errors import UsageError
-from labeler.labels.record import LabelRecord
-from labeler.testing import assert_forms_agree
 from labelled import output, record
 
 
-def own(compute: Callable[..., Any], vector: Callable[..., Any] | None = None) -> Metric:
+def own(compute: Callable[..., Any], *, vectorized: bool = False) -> Metric:
     """A metric that is in no catalog."""
     return Metric(
         name="own",
@@ -32,7 +30,7 @@ def own(compute: Callable[..., Any], vector: Callable[..., Any] | None = None) -
         formula="?",
         compute=compute,
         default=True,
-        vector=vector,
+        vectorized=vectorized,
     )
 
 
@@ -56,7 +54,7 @@ def test_a_metric_that_returns_a_number_is_told_what_to_return() -> None:
 
 
 @pytest.mark.parametrize(
-    ("vector", "told"),
+    ("compute", "told"),
     [
         pytest.param(lambda _: 1 // 0, "failed: ZeroDivisionError", id="raises"),
         pytest.param(
@@ -65,49 +63,18 @@ def test_a_metric_that_returns_a_number_is_told_what_to_return() -> None:
     ],
 )
 def test_a_vectorised_form_that_fails_says_how_to_do_without(
-    vector: Callable[..., Any], told: str, tmp_path: Path
+    compute: Callable[..., Any], told: str, tmp_path: Path
 ) -> None:
     """The metric may be right record by record."""
     path = tmp_path / "labels.jsonl"
     labeler.write_labels([record(id="r7", answer=output(support={"a": ["0a"]}))], path)
     with pytest.raises(UsageError, match=f"form of metric 'own' {told}.*--no-index does without"):
-        summarize_stored(str(path), SummaryRequest([own(fails, vector)]), print)
+        summarize_stored(str(path), SummaryRequest([own(compute, vectorized=True)]), print)
 
 
 def supported(tally: Tally) -> Ratio:
     """Share of supported sentences."""
     return tally.response_share(tally.supported)
-
-
-def in_catalog(monkeypatch: pytest.MonkeyPatch, metric: Metric) -> list[LabelRecord]:
-    """Have a metric found by its name, and labels of which it is computed."""
-    monkeypatch.setattr(METRICS, "_entries", dict(METRICS._entries))
-    METRICS.add(metric.id, metric)
-    return [
-        record(id="r1", answer=output(support={"a": ["0a"], "b": []})),
-        record(id="r2", answer=output(support={"a": ["0a"]})),
-    ]
-
-
-def test_two_forms_that_agree_pass(monkeypatch: pytest.MonkeyPatch) -> None:
-    """On every record."""
-    vector = lambda columns: columns.response_share(columns.supported)  # noqa: E731 - as users write it
-    labels = in_catalog(monkeypatch, own(supported, vector))
-    assert_forms_agree(labels, "own")
-
-
-def test_two_forms_that_differ_are_told_with_the_record(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first one on which they do."""
-    vector = lambda columns: columns.response_share(columns.unsupported)  # noqa: E731 - as above
-    labels = in_catalog(monkeypatch, own(supported, vector))
-    with pytest.raises(AssertionError, match=r"own of record 'r2': .*vectorised"):
-        assert_forms_agree(labels, "own")
-
-
-def test_a_metric_without_a_vectorised_form_does_not_agree(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A test that compares nothing would pass for ever."""
-    with pytest.raises(AssertionError, match="own has no vectorised form"):
-        assert_forms_agree(in_catalog(monkeypatch, own(supported)), "own")
 
 
 def test_who_asks_for_a_metric_without_a_vectorised_form_is_told(tmp_path: Path) -> None:

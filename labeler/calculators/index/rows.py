@@ -19,8 +19,7 @@ from labeler.calculators.columns import (
     UTILIZED,
 )
 from labeler.calculators.metrics_row import outcome_profile
-from labeler.calculators.tally import ClaimTally, Tally, tally
-from labeler.calculators.trace import unsupported_as_published
+from labeler.calculators.tally import ClaimTally, tally
 from labeler.labels.record import LabelFailure, LabelRecord
 from labeler.sentences.example import KeyedExample
 from labeler.sentences.keys import document_key, position, reference_key, response_key
@@ -132,7 +131,12 @@ def label_row(record: LabelRecord) -> LabelRow:
             (counted.general, GENERAL),
             (counted.citing, CITING),
         ),
-        stored=_stored(counted),
+        stored=(
+            counted.stored_relevant,
+            counted.stored_utilized,
+            counted.stored_both,
+            counted.stored_unsupported,
+        ),
         claims=_claims(counted.claims),
         reference_claims=_claims(counted.reference_claims),
     )
@@ -185,14 +189,6 @@ def _marks(keys: Iterable[str], *sets: tuple[frozenset[str], int]) -> bytes:
     except KeyError as error:
         raise Unindexable(f"a label names {error}, which its sentences do not have") from None
     return bytes(marks.values())
-
-
-def _stored(counted: Tally) -> tuple[int, int, int, int]:
-    relevant = counted.stored.all_relevant_sentence_keys
-    utilized = counted.stored.all_utilized_sentence_keys
-    both = len(set(relevant) & set(utilized))
-    unsupported = len(unsupported_as_published(counted.stored))
-    return len(relevant), len(utilized), both, unsupported
 
 
 def _claims(claims: Sequence[ClaimTally] | None) -> ClaimRow | None:
