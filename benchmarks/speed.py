@@ -122,7 +122,7 @@ def _measured(folder: Path, rows: int, rounds: int, *, ten: bool) -> tuple[Figur
 
 
 def _side(path: Path) -> Path:
-    return path.with_name(path.name + ".index.parquet")
+    return path.with_name(path.name + ".index")
 
 
 def _measure_index(figures: Figures, files: dict[int, Path], rows: int) -> None:

@@ -33,19 +33,25 @@ FEW, FEW_PLAIN = "labeler metrics, 10 labels", "labeler metrics, 10 labels, no i
 INTRODUCTION = """\
 # Speed
 
-Numbers are recomputed from a columnar index: what each label says, counted once, as columns in
-Parquet files. `labeler index STORE` makes it, and `labeler index labels.jsonl`, and `labeler index
-FOLDER` of a folder of Parquet labels; that of a store is brought up to date when a run ends and
-when metrics are computed, by what came since. All metrics of labels that ship are served by it,
-with `--by`, `--group` and intervals, and equal those of the records to the last bit. A metric of
-your own is served if it has a vectorised form ([metrics.md](metrics.md)); else its records are
+Numbers are recomputed from a columnar index: what each label says, counted once, as arrays in files
+that are mapped, not decoded. `labeler index STORE` makes it, and `labeler index labels.jsonl`, and
+`labeler index FOLDER` of a folder of Parquet labels; that of a store is brought up to date when a
+run ends and when metrics are computed, by what came since. All metrics of labels that ship are
+served by it, with `--by`, `--group` and intervals, and equal those of the records to the last bit.
+A metric of your own is served if it is vectorized ([metrics.md](metrics.md)); else its records are
 read, and a line says so. They are also read for `--rows`, for `--no-index`, and for a store beside
 other labels. An index that is damaged, stale or of another version is made anew or left aside with
 a notice; it can be removed at any time.
 
-It is as with the store itself: page checksums show damage, not forgery. A label that is tampered
-with after it was indexed is noticed when it is read, not when it is counted; `--no-index` reads
-them all.
+A label file has one index, `labels.jsonl.index` beside it. A store has segments in its folder
+`index`: each update adds one, more than 16 are merged, and none is changed once it is written. A
+file begins with its magic, the version of its format, and the place and the checksum of its header,
+which is JSON and names place, length and checksum of every array. Indexes of earlier versions,
+which were Parquet, are left aside with a notice and made anew.
+
+It is as with the store itself: checksums of the arrays show damage, not forgery. A label that is
+tampered with after it was indexed is noticed when it is read, not when it is counted; `--no-index`
+reads them all.
 
 A label file without an index is decoded and checked as strictly as ever, without building a model
 of each label: types, unknown fields, the key from the sentences and the signature, the profile, and

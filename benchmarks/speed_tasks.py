@@ -53,13 +53,17 @@ def index(path: str) -> int:
 
 def multiply(path: str, copies: str, target: str) -> int:
     """Write the first batch of an index so many times over."""
-    from labeler.calculators.index.segments import Segment, SegmentWriter  # noqa: PLC0415 - as above
+    from labeler.calculators.index.segments import (  # noqa: PLC0415 - as above
+        Header,
+        Segment,
+        SegmentWriter,
+    )
 
     writer = SegmentWriter(Path(target).parent)
     with closing(Segment(Path(path))) as segment:
         for _ in range(int(copies)):
-            writer.add_segment(segment)
-    writer.finish(Path(target), source="copies", after=0, upto=1, seen=writer.rows)
+            writer.add(next(segment.batches()))
+    writer.finish(Path(target), Header("copies", 0, 1, writer.rows))
     return writer.rows
 
 
@@ -264,7 +268,7 @@ def index_store(folder: str) -> int:
     """Index a store anew: read, check, decompress, decode, count and write."""
     from labeler.calculators.index.store_index import update_index  # noqa: PLC0415 - as above
 
-    made = update_index(Path(folder), rebuild=True)
+    made = update_index(Path(folder), print, rebuild=True)
     return made.rows if made else 0
 
 

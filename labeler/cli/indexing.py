@@ -27,8 +27,8 @@ def index(
     rebuild: Annotated[bool, typer.Option("--rebuild", help="Make it anew.")] = False,
 ) -> None:
     """Index labels, so that metrics are computed at the speed of the disk."""
+    from labeler.calculators.index.frames import DamagedIndex
     from labeler.calculators.index.rows import Unindexable
-    from labeler.calculators.index.segments import DamagedIndex
     from labeler.cli.terminal import say
 
     path = Path(labels)
@@ -68,8 +68,9 @@ def _catch_up(store: Path, *, rebuild: bool) -> int:
     from contextlib import closing
 
     from labeler.calculators.index.store_index import update_index
+    from labeler.cli.terminal import say
 
-    made = update_index(store, rebuild=rebuild)
+    made = update_index(store, say, rebuild=rebuild)
     if made is None:
         return 0
     with closing(made):

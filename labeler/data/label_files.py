@@ -22,8 +22,10 @@ T = TypeVar("T", bound=AnyOutcome)
 
 STORE_FILE = "cache.db"
 """The file, named by diskcache, that makes a folder a label store."""
-INDEX_SUFFIX = ".index.parquet"
+INDEX_SUFFIX = ".index"
 """Suffix of a label file's index, after the name of the file. An index holds no labels."""
+OLD_INDEX_SUFFIX = ".index.parquet"
+"""The same by earlier versions."""
 _PATTERN = re.compile(r"[*?\[]")
 _CONSTANT = re.compile(rb"NaN|Infinity")
 """Constants that pydantic accepts as numbers in metadata and JSON does not have."""
@@ -71,7 +73,7 @@ def _is_part(path: Path) -> bool:
 
 def is_index(name: str) -> bool:
     """Return True if a file name is that of a label file's index."""
-    return name.endswith(INDEX_SUFFIX)
+    return name.endswith((INDEX_SUFFIX, OLD_INDEX_SUFFIX))
 
 
 def lines_of(name: str) -> Iterator[Line]:

@@ -30,9 +30,9 @@ from labeler.calculators import (
 from labeler.calculators.column_summary import ColumnCounts, Frame, SummaryRequest, compute_column
 from labeler.calculators.column_sums import _ExactTotal
 from labeler.calculators.columns import TallyColumns
-from labeler.calculators.index.frames import MemoryFrame, RowBatch
+from labeler.calculators.index.frames import IndexFrame, RowBatch
 from labeler.calculators.index.rows import failure_row, label_row
-from labeler.calculators.index.segments import Segment, SegmentWriter
+from labeler.calculators.index.segments import Header, Segment, SegmentWriter
 from labeler.labels.answers import SPECIAL_SUPPORT, Verdict
 from labeler.labels.profiles import PROFILES
 from labeler.labels.record import LabelFailure, LabelRecord, Outcome
@@ -86,7 +86,7 @@ def in_file(batches: Sequence[RowBatch], path: Path) -> Segment:
     writer = SegmentWriter(path.parent)
     for batch in batches:
         writer.add(batch)
-    writer.finish(path, source="test", after=0, upto=1, seen=writer.rows)
+    writer.finish(path, Header("test", 0, 1, writer.rows))
     return Segment(path)
 
 
@@ -105,7 +105,7 @@ def assert_same_ratios(frame: Frame, labels: Sequence[LabelRecord]) -> None:
 def test_columns_give_the_ratios_of_the_records(labels: list[LabelRecord]) -> None:
     """For every metric there is, in memory and from a file."""
     batch = gathered(labels)
-    assert_same_ratios(MemoryFrame(batch), labels)
+    assert_same_ratios(IndexFrame(batch), labels)
     with TemporaryDirectory() as folder:
         segment = in_file([batch], Path(folder, "s"))
         for frame in segment.frames(by_key=False):
@@ -154,7 +154,7 @@ def test_one_record_has_the_ratios_of_the_batch(profile: str) -> None:
     """Of 3,400 random labels of each profile, every metric: the two ways to count a formula."""
     random = Random(11)  # noqa: S311 - labels, no secrets
     labels = [random_label(random, profile) for _ in range(LABELS)]
-    assert_same_ratios(MemoryFrame(gathered(labels)), labels)
+    assert_same_ratios(IndexFrame(gathered(labels)), labels)
 
 
 def summarized(frames: Iterable[Frame], request: SummaryRequest) -> list[SummaryRow]:
@@ -176,7 +176,7 @@ def test_columns_give_the_summaries_of_the_rows(
     measured = [measure(row, None if fitting else ALL) for row in rows]
     expected = summarize(measured, chosen, by, intervals=intervals)
     batches = [gathered(rows[:cut]), gathered(rows[cut:], cut)]
-    frames = [MemoryFrame(batch) for batch in batches if len(batch)]
+    frames = [IndexFrame(batch) for batch in batches if len(batch)]
     request = SummaryRequest(chosen, by, fitting, intervals)
     assert summarized(frames, request) == expected
     with TemporaryDirectory() as folder:
@@ -199,7 +199,7 @@ def test_what_is_counted_apart_adds_up(
     asked = partial(ColumnCounts, SummaryRequest(chosen, by, fitting, intervals))
     batches = [gathered(rows[:cut]), gathered(rows[cut:], cut)]
     whole, added = asked(), asked()
-    for frame in map(MemoryFrame, batches):
+    for frame in map(IndexFrame, batches):
         apart = asked()
         apart.add(frame)
         whole.add(frame)
@@ -243,7 +243,7 @@ def test_what_is_kept_for_means_alone_does_not_grow() -> None:
             counts = ColumnCounts(SummaryRequest(ALL, intervals=intervals))
             lengths = [["x" * (n + 1), "y" * (3 * n + 2)] for n in range(rows)]
             labels = [record(documents=[texts]) for texts in lengths]
-            counts.add(MemoryFrame(gathered(labels)))
+            counts.add(IndexFrame(gathered(labels)))
             sizes[intervals is None, rows] = len(pickle.dumps(counts.counted()))
     assert sizes[True, 200] - sizes[True, 20] < 500
     assert sizes[False, 200] - sizes[False, 20] > 2_000

@@ -117,7 +117,7 @@ def test_folders_and_patterns_at_addresses_are_taken_apart(files: list[str], mem
     """Indexes are no labels; what is here, and JSON Lines, stand for themselves."""
     for number, file in enumerate(files):
         memory.put_file(file, f"/labels/{number}.parquet")
-    memory.put_file(files[0], "/labels/0.parquet.index.parquet")
+    memory.put_file(files[0], "/labels/0.parquet.index")
     every = [f"memory:///labels/{number}.parquet" for number in range(3)]
     assert located(["memory://labels"]) == every
     assert located(["memory://labels/[12].parquet", files[0]]) == [*every[1:], files[0]]

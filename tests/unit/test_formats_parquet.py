@@ -7,7 +7,7 @@ import io
 import subprocess
 import sys
 from collections.abc import Callable
-from contextlib import closing, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +17,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labeler.calculators.index import segments
-from labeler.calculators.index.frames import CODED, RowBatch
-from labeler.calculators.index.rows import label_row
-from labeler.calculators.index.segments import Segment, SegmentWriter
 from labeler.data.formats import parquet_files, read_file
 from labeler.data.formats.arrow_files import arrow_errors
 from labeler.data.formats.parquet_files import DictionarySizes, ParquetRows
@@ -297,15 +293,6 @@ try:
 except UsageError as error:
     print(error)
 """
-READING_INDEX = """
-import sys
-from pathlib import Path
-from labeler.calculators.index.segments import DamagedIndex, Segment
-try:
-    Segment(Path(sys.argv[1])).table()
-except DamagedIndex as error:
-    print(error)
-"""
 
 
 def varint(number: int) -> bytes:
@@ -342,42 +329,3 @@ def test_damaged_statistics_are_rejected_and_do_not_end_the_process(tmp_path: Pa
     ran = in_another_process(READING_ROWS, path)
     assert (ran.returncode, ran.stderr) == (0, "")
     assert ran.stdout.startswith(f"cannot read {path}: ")
-
-
-def index_of(path: Path, rows: int) -> Path:
-    """Write an index of so many labels."""
-    writer, batch = SegmentWriter(path.parent), RowBatch()
-    for place in range(rows):
-        batch.add_label(place, label_row(sample_record(place)))
-    writer.add(batch)
-    writer.finish(path, source="test", after=0, upto=rows, seen=rows)
-    return path
-
-
-def test_index_rows_that_may_share_a_large_value_are_read_in_pieces(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As much as an index can hold is read; more is rejected."""
-    with closing(Segment(index_of(tmp_path / "index.parquet", 300))) as segment:
-        (frame,) = segment.frames(by_key=False)
-        monkeypatch.setattr(segments, "_LARGEST_BATCH", 4000)
-        assert frame.ids([0, 299]) == ["row-0", "row-299"]
-        monkeypatch.setattr(segments, "_LARGEST_BATCH", 2000)
-        with pytest.raises(segments.DamagedIndex, match="its column 'id' holds what no index does"):
-            frame.ids([0])
-
-
-def test_an_index_whose_statistics_are_damaged_does_not_end_the_process(tmp_path: Path) -> None:
-    """It is rejected as damaged, when it is opened or when its rows are read."""
-    path = index_of(tmp_path / "index.parquet", ROWS)
-    with closing(Segment(path)) as segment:
-        table, footer = segment.table(), segment.footer.encoded()
-    with pq.ParquetWriter(path, table.schema, use_dictionary=list(CODED)) as with_statistics:
-        with_statistics.write_table(table)
-        with_statistics.add_key_value_metadata({"labeler-index": footer})
-    with closing(Segment(path)) as segment:
-        assert segment.table().num_rows == ROWS
-    with_wrong_histograms(path)
-    ran = in_another_process(READING_INDEX, path)
-    assert (ran.returncode, ran.stderr) == (0, "")
-    assert "it cannot be read: OSError" in ran.stdout

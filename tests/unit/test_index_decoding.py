@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from any_labels import ANY_LABEL, wide_labels
 from labeler.calculators.index import decoding
 from labeler.calculators.index.decoding import NeedsValidation, decode_label
-from labeler.calculators.index.frames import RowBatch, add_stored
+from labeler.calculators.index.frames import LISTS, IndexFrame, RowBatch, add_stored
 from labeler.calculators.index.rows import LabelRow, Unindexable, failure_row, label_row
 from labeler.data.label_files import outcome_of
 from labeler.data.lines import Line
@@ -248,19 +248,20 @@ def test_rows_enter_the_columns_in_their_order() -> None:
         assert len(batch) == place + 1
     failed = [place % 300 == 7 for place in range(700)]
     chosen = [kinds[place % 3 if place > 300 else 0] for place in range(700)]
-    assert list(batch.numbers["place"]) == list(range(700))
-    assert [reason is not None for reason in batch.texts["failed"]] == failed
+    frame = IndexFrame(batch)
+    assert frame.numbers("place").tolist() == list(range(700))
+    assert (frame.coded("failed").codes >= 0).tolist() == failed
     claims = [
         0 if fails else label is with_claims for label, fails in zip(chosen, failed, strict=True)
     ]
-    assert list(batch.lists["claims"].sizes) == claims
+    assert frame.lists("claims").sizes.tolist() == claims
     sizes = [
         [] if fails else list(map(len, label.example.documents))
         for label, fails in zip(chosen, failed, strict=True)
     ]
-    assert list(batch.lists["documents"].sizes) == list(map(len, sizes))
-    assert list(batch.lists["documents"].values) == [size for each in sizes for size in each]
-    assert {len(lists.sizes) for lists in batch.lists.values()} == {700}
+    assert frame.lists("documents").sizes.tolist() == list(map(len, sizes))
+    assert frame.lists("documents").values.tolist() == [size for each in sizes for size in each]
+    assert {len(frame.lists(name).sizes) for name in LISTS} == {700}
 
 
 def test_a_label_under_another_key_is_left_to_the_models() -> None:
@@ -290,7 +291,8 @@ def test_a_line_in_doubt_is_read_by_the_models() -> None:
     for outcome in (record(), sample_failure().model_copy(update={"signature": None})):
         line = b" " + outcome.model_dump_json().encode().replace(b'"version":1', b'"version":1.0')
         assert add_stored(batch, 1, line, lambda line=line: outcome_of(Line("f:1", line))) is None  # type: ignore[misc]
-    assert batch.texts["failed"] == [None, "refusal"]
+    failed = IndexFrame(batch).coded("failed")
+    assert (failed.codes.tolist(), failed.names) == ([-1, 0], ["refusal"])
     with pytest.raises(UsageError, match="f:1"):
         add_stored(batch, 1, b"{}", lambda: outcome_of(Line("f:1", b"{}")))
 

@@ -17,7 +17,7 @@ import labeler.calculators.index
 from command import Command
 from labeler import api
 from labeler.calculators.index import FOLDER, index_in_folder, sidecar_of
-from labeler.calculators.index.segments import DamagedIndex
+from labeler.calculators.index.frames import DamagedIndex
 from labeler.calculators.index.sidecar import open_sidecar, write_sidecar
 from labeler.data.label_files import outcome_of
 from labeler.data.lines import Line
@@ -406,8 +406,8 @@ def test_a_run_ends_with_an_index_that_is_up_to_date(tmp_path: Path) -> None:
         for n in range(3)
     ]
     api.label(rows, judge=EmbeddedJudge(), store=tmp_path / "store")
-    (segment,) = (tmp_path / "store" / FOLDER).glob("*.parquet")
-    assert segment.name == "000000000000-000000000003.parquet"
+    (segment,) = (tmp_path / "store" / FOLDER).glob("*.index")
+    assert segment.name.startswith("000000000000-000000000003-")
 
 
 def test_the_package_and_its_help_load_nothing_heavy() -> None:

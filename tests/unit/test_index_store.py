@@ -7,19 +7,20 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+import zlib
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
+import numpy as np
 import pytest
 
 from labeler.calculators import Intervals, measure, select_metrics, summarize
 from labeler.calculators.column_summary import SummaryRequest
 from labeler.calculators.index import FOLDER, frames, store_index
 from labeler.calculators.index.frames import RowBatch, add_stored
-from labeler.calculators.index.segments import Footer, Segment
+from labeler.calculators.index.segments import _START, Segment
 from labeler.calculators.index.store_index import try_update_index, update_index
 from labeler.calculators.index.summaries import summarize_stored
 from labeler.errors import StoreError
@@ -54,7 +55,7 @@ def put(folder: Path, records: Sequence[AnyRecord]) -> None:
 
 def rows_of(folder: Path, **options: bool) -> int:
     """Bring the index up to date, and count what it holds."""
-    index = update_index(folder, **options)
+    index = update_index(folder, print, **options)
     assert index is not None
     index.close()
     return index.rows
@@ -62,7 +63,7 @@ def rows_of(folder: Path, **options: bool) -> int:
 
 def segments(folder: Path) -> list[Path]:
     """The files of the index."""
-    return sorted((folder / FOLDER).glob("*.parquet"))
+    return sorted((folder / FOLDER).glob("*.index"))
 
 
 def assert_true(folder: Path) -> list[str]:
@@ -129,14 +130,19 @@ def test_new_labels_are_added_without_reading_the_old_ones(
     assert assert_true(store) == []
 
 
-def test_short_segments_are_written_together(store: Path) -> None:
-    """Many small runs leave one file with one batch, not one each."""
-    for number in range(10, 14):
+def test_short_segments_are_merged(store: Path) -> None:
+    """Each small run leaves a file; those of many runs become one, with one batch."""
+    for number in range(10, 26):
         rows_of(store)
         put(store, [label(number)])
-    assert rows_of(store) == 14
+    assert len(segments(store)) == 16
+    before = set(segments(store))
+    assert rows_of(store) == 26
     (path,) = segments(store)
-    assert pq.ParquetFile(path).metadata.num_row_groups == 2
+    assert path not in before
+    with closing(Segment(path)) as segment:
+        assert [len(batch) for batch in segment.batches()] == [26]
+    assert assert_true(store) == []
 
 
 def test_full_segments_are_left_alone(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -144,14 +150,16 @@ def test_full_segments_are_left_alone(store: Path, monkeypatch: pytest.MonkeyPat
     for module in (frames, store_index):
         monkeypatch.setattr(module, "BATCH", 4)
     monkeypatch.setattr(store_index, "_LONGEST", 1)
+    monkeypatch.setattr(store_index, "_MOST_SHORT", 1)
     monkeypatch.setattr(store_index, "_PORTION", 3)
     assert rows_of(store) == 10
     before = {path: path.stat().st_ino for path in segments(store)}
     assert len(before) == 2
-    put(store, [label(number) for number in range(10, 19)])
-    assert rows_of(store) == 19
-    first = min(before)
-    assert first.stat().st_ino == before[first]
+    for number in (10, 11):
+        put(store, [label(number)])
+        assert rows_of(store) == number + 1
+    assert {path: path.stat().st_ino for path in segments(store)[:2]} == before
+    assert len(segments(store)) == 3
     assert assert_true(store) == []
 
 
@@ -160,7 +168,7 @@ def test_scores_and_failures_are_no_labels(store: Path) -> None:
     put(store, [score_record()])
     with DiskStore(store) as opened:
         opened.put_failure(sample_failure()).result()
-    index = update_index(store)
+    index = update_index(store, print)
     assert index is not None
     assert (index.rows, index.others) == (10, [11])
     index.close()
@@ -169,11 +177,19 @@ def test_scores_and_failures_are_no_labels(store: Path) -> None:
     assert served.others == [score_record()]
 
 
-def damaged_page(path: Path) -> None:
-    """Bytes in the middle are lost."""
+def flipped(path: Path) -> None:
+    """One bit of a column is another one."""
+    with closing(Segment(path)) as segment:
+        place, _, _ = segment.header.batches[0].arrays["marks"][0]
     content = bytearray(path.read_bytes())
-    middle = len(content) // 3
-    content[middle : middle + 64] = bytes(64)
+    content[place] ^= 1
+    path.write_bytes(content)
+
+
+def flipped_header(path: Path) -> None:
+    """One bit of the header is another one."""
+    content = bytearray(path.read_bytes())
+    content[-9] ^= 1
     path.write_bytes(content)
 
 
@@ -194,77 +210,109 @@ def link(path: Path) -> None:
     path.symlink_to(target)
 
 
-def renamed(path: Path) -> None:
-    """It is said to begin elsewhere, which is all in the footer: the name is of no account."""
-    path.rename(path.with_name("000000000005-000000000010.parquet"))
+def longer(path: Path) -> None:
+    """Something is behind its end."""
+    path.write_bytes(path.read_bytes() + bytes(9))
+
+
+def parquet(path: Path) -> None:
+    """It is the index of an earlier version."""
+    path.with_name("000000000000-000000000010.parquet").write_bytes(b"PAR1")
+    path.unlink()
+
+
+def other_format(path: Path) -> None:
+    """A later version of the format."""
+    content = bytearray(path.read_bytes())
+    content[8] += 1
+    path.write_bytes(content)
 
 
 def other_program(path: Path) -> None:
     """Another version made it."""
-    footer(path, lambda said: said.replace(b'"program": "0.1.0"', b'"program": "0.0.9"'))
+    header(path, b'"program":"0.1.0"', b'"program":"0.0.9"')
 
 
 def other_count(path: Path) -> None:
     """It says that it looked at more rows."""
-    footer(path, lambda said: said.replace(b'"seen": 10', b'"seen": 11'))
+    header(path, b'"seen":10', b'"seen":11')
 
 
-def odd_footer(path: Path) -> None:
-    """Its footer holds a text for a number."""
-    footer(path, lambda said: said.replace(b'"upto": 10', b'"upto": "10"'))
+def odd_header(path: Path) -> None:
+    """Its header holds a text for a number."""
+    header(path, b'"upto":10', b'"upto":"10"')
 
 
-def footer(path: Path, change: Callable[[bytes], bytes]) -> None:
-    """Write a segment anew with another footer."""
-    table = pq.read_table(path)
-    said = pq.ParquetFile(path).metadata.metadata[b"labeler-index"]
-    assert change(said) != said
-    rewrite(table.replace_schema_metadata({b"labeler-index": change(said)}), path)
+def other_columns(path: Path) -> None:
+    """A column has another name."""
+    header(path, b'"marks":', b'"birds":')
 
 
-def rewrite(table: Any, path: Path) -> None:
-    """Write a segment as segments are written."""
-    pq.write_table(table, path, use_dictionary=list(frames.CODED))
+def beyond(path: Path) -> None:
+    """Its arrays lie elsewhere than in the file."""
+    header(path, b'"place":[[', b'"place":[[9')
 
 
-def shared_texts(path: Path) -> None:
-    """Its texts stand once for all rows, however many: a file of no size that is none in memory."""
-    said = pq.ParquetFile(path).metadata.metadata[b"labeler-index"]
-    table = pq.read_table(path).replace_schema_metadata({b"labeler-index": said})
-    pq.write_table(table, path)
+def very_long(path: Path) -> None:
+    """It has more rows than memory holds."""
+    header(path, b'"rows":10', b'"rows":1000000000000')
 
 
-def other_types(path: Path) -> None:
-    """A column is of another type."""
-    said = pq.ParquetFile(path).metadata.metadata[b"labeler-index"]
-    table = pq.read_table(path)
-    place = table.column_names.index("marks")
-    table = table.set_column(place, "marks", table.column("place"))
-    rewrite(table.replace_schema_metadata({b"labeler-index": said}), path)
+def wide_list(path: Path) -> None:
+    """A column has another number of arrays."""
+    header(path, b'"place":[[', b'"place":[[0,0,0],[')
+
+
+def nested(path: Path) -> None:
+    """Its header is nested deeply."""
+    header(path, b'"source":"store"', b'"source":' + b"[" * 99_999)
+
+
+def header(path: Path, old: bytes, new: bytes) -> None:
+    """Write a segment anew with another header, whose checksum is right."""
+    content = path.read_bytes()
+    magic, version, _, place, _ = _START.unpack(content[: _START.size])
+    said = content[place:]
+    assert old in said
+    said = said.replace(old, new)
+    start = _START.pack(magic, version, zlib.crc32(said), place, len(said))
+    path.write_bytes(start + content[_START.size : place] + said)
 
 
 @pytest.mark.parametrize(
-    "harm",
+    ("harm", "reason"),
     [
-        damaged_page,
-        cut_short,
-        nothing,
-        link,
-        renamed,
-        other_program,
-        other_count,
-        odd_footer,
-        other_types,
-        shared_texts,
+        (flipped, "'marks' does not match its checksum"),
+        (flipped_header, "its header does not match its checksum"),
+        (cut_short, "is not as long as it says"),
+        (longer, "is not as long as it says"),
+        (nothing, "was not made by labeler"),
+        (link, "it is a link"),
+        (parquet, "it is Parquet, by an earlier version"),
+        (other_format, "it is of format 4"),
+        (other_program, "was made by labeler '0.0.9'"),
+        (other_count, "another number of rows"),
+        (odd_header, "its header holds other things"),
+        (nested, "its header holds other things"),
+        (very_long, "its header holds other things"),
+        (other_columns, "its columns are not those"),
+        (wide_list, "its columns are not those"),
+        (beyond, "it is shorter than its header says"),
     ],
 )
-def test_an_index_in_doubt_is_made_anew(store: Path, harm: Callable[[Path], None]) -> None:
-    """Damage, other versions and foreign footers never change a number."""
+def test_an_index_in_doubt_is_made_anew(
+    store: Path, harm: Callable[[Path], None], reason: str
+) -> None:
+    """Damage, other versions and foreign headers never change a number, and are reported."""
     rows_of(store)
     (path,) = segments(store)
     harm(path)
-    assert_true(store)
+    (notice,) = assert_true(store)
+    assert reason in notice
+    assert "it is made anew" in notice
     assert rows_of(store) == 10
+    assert len(segments(store)) == 1
+    assert assert_true(store) == []
 
 
 def test_the_index_of_another_store_is_made_anew(store: Path, tmp_path: Path) -> None:
@@ -273,7 +321,7 @@ def test_the_index_of_another_store_is_made_anew(store: Path, tmp_path: Path) ->
     put(other, [label(number) for number in range(20, 30)])
     rows_of(other)
     shutil.copytree(other / FOLDER, store / FOLDER)
-    assert assert_true(store) == []
+    assert len(assert_true(store)) == 1
 
 
 def test_the_index_of_a_store_that_was_replaced_is_made_anew(store: Path) -> None:
@@ -282,7 +330,7 @@ def test_the_index_of_a_store_that_was_replaced_is_made_anew(store: Path) -> Non
     for path in store.glob(f"{FILE}*"):
         path.unlink()
     put(store, [label(3)])
-    assert assert_true(store) == []
+    assert len(assert_true(store)) == 1
 
 
 def replace_with(store: Path, other: Path) -> None:
@@ -305,7 +353,7 @@ def test_a_database_of_the_same_keys_is_told_apart(
     put(tmp_path / "other", labels)
     replace_with(store, tmp_path / "other")
     before = segments(store)[0].read_bytes()
-    assert assert_true(store) == []
+    assert len(assert_true(store)) == 1
     assert segments(store)[0].read_bytes() != before
 
 
@@ -316,7 +364,7 @@ def test_a_copy_that_went_its_own_way_is_told_apart(store: Path, tmp_path: Path)
     rows_of(store)
     put(tmp_path / "copy", [label(10, relevant=["0b"]), label(11)])
     replace_with(store, tmp_path / "copy")
-    assert assert_true(store) == []
+    assert len(assert_true(store)) == 1
 
 
 def test_a_copy_with_labels_in_the_place_of_failures_is_told_apart(
@@ -329,7 +377,7 @@ def test_a_copy_with_labels_in_the_place_of_failures_is_told_apart(
     rows_of(store)
     put(tmp_path / "copy", [label(10)])
     replace_with(store, tmp_path / "copy")
-    assert assert_true(store) == []
+    assert len(assert_true(store)) == 1
 
 
 def test_the_index_of_a_store_with_many_stamps_is_kept(
@@ -344,8 +392,8 @@ def test_the_index_of_a_store_with_many_stamps_is_kept(
         before = [(path.name, path.stat().st_ino) for path in segments(store)]
         assert rows_of(store) == count
         assert [(path.name, path.stat().st_ino) for path in segments(store)] == before
-        with closing(Segment(segments(store)[0])) as segment:
-            assert [place for place, _ in segment.footer.samples][-1] == count
+        with closing(Segment(segments(store)[-1])) as segment:
+            assert [place for place, _ in segment.header.samples][-1] == count
 
 
 def test_a_row_whose_name_was_lost_after_the_last_label_is_noticed(store: Path) -> None:
@@ -403,21 +451,35 @@ def test_a_merged_store_has_an_index_of_its_own(store: Path, tmp_path: Path) -> 
     rows_of(store)
     merge_stores([tmp_path / "more", store], tmp_path / "merged")
     replace_with(store, tmp_path / "merged")
-    assert assert_true(store) == []
+    assert len(assert_true(store)) == 1
 
 
-def test_values_out_of_range_are_noticed_while_they_are_read(store: Path) -> None:
-    """Lists that do not fit together stop the reading, and the index is made anew."""
+@pytest.mark.parametrize("column", ["documents", "response", "label", "profile", "key"])
+def test_values_out_of_range_are_noticed_while_they_are_read(store: Path, column: str) -> None:
+    """Numbers that do not fit together stop the reading, and the index is made anew."""
     rows_of(store)
     (path,) = segments(store)
-    said = pq.ParquetFile(path).metadata.metadata[b"labeler-index"]
-    table = pq.read_table(path)
-    place = table.column_names.index("marks")
-    lengths = table.column("response")
-    table = table.set_column(place, table.schema.field("marks"), lengths)
-    rewrite(table.replace_schema_metadata({b"labeler-index": said}), path)
+    with closing(Segment(path)) as segment:
+        place, count, _ = segment.header.batches[0].arrays[column][0]
+    kind = np.dtype(frames.TYPES[column][0])
+    content = bytearray(path.read_bytes())
+    end = place + count * kind.itemsize
+    if column == "key":
+        old, new = b'"key":[[%d,%d,' % (place, count), b'"key":[[%d,%d,' % (place, count - 1)
+        end -= 1
+    else:
+        content[end - kind.itemsize : end] = np.array([127], kind).tobytes()
+        old = new = b"%d,%d," % (place, count)
+    path.write_bytes(content)
+    checksum = zlib.crc32(content[place:end])
+    header(path, old + b"%d" % _checksum(path, column), new + b"%d" % checksum)
     (notice,) = assert_true(store)
-    assert "'marks' holds what no index does; it is made anew" in notice
+    assert "holds what no index does; it is made anew" in notice
+
+
+def _checksum(path: Path, column: str) -> int:
+    with closing(Segment(path)) as segment:
+        return segment.header.batches[0].arrays[column][0][2]
 
 
 def test_a_damaged_label_is_named(store: Path) -> None:
@@ -427,7 +489,7 @@ def test_a_damaged_label_is_named(store: Path) -> None:
     connection.commit()
     connection.close()
     with pytest.raises(StoreError, match="damaged or tampered"):
-        update_index(store)
+        update_index(store, print)
     notices: list[str] = []
     try_update_index(store, notices.append)
     assert "was not brought up to date" in notices[0]
@@ -438,7 +500,7 @@ def test_a_link_in_the_place_of_the_folder_is_refused(store: Path, tmp_path: Pat
     (tmp_path / "elsewhere").mkdir()
     (store / FOLDER).symlink_to(tmp_path / "elsewhere")
     with pytest.raises(StoreError, match="a folder of its own"):
-        update_index(store)
+        update_index(store, print)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no such locks")
@@ -449,7 +511,7 @@ def test_of_two_processes_one_writes(store: Path) -> None:
     rows_of(store)
     with (store / FOLDER / "lock").open("rb") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
-        assert update_index(store, wait=False) is None
+        assert update_index(store, print, wait=False) is None
     assert rows_of(store) == 10
 
 
@@ -466,15 +528,9 @@ def test_two_processes_may_catch_up_at_once(store: Path) -> None:
 
 def test_an_index_that_is_open_survives_being_made_anew(store: Path) -> None:
     """Whoever reads it goes on reading what was opened."""
-    index = update_index(store)
+    index = update_index(store, print)
     assert index is not None
     rows_of(store, rebuild=True)
     assert sum(frame.rows for frame in index.frames()) == 10
     assert [len(frame.coded("label").codes) for frame in index.frames()] == [10]
     index.close()
-
-
-def test_a_footer_says_what_it_was_given() -> None:
-    """It survives JSON."""
-    made = Footer("store", 0, 9, 9, 8, ("a",), (3,), ((9, "x"),))
-    assert Footer.decoded(made.encoded()) == made

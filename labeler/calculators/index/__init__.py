@@ -1,4 +1,4 @@
-"""Locations of indexes: Parquet files with the tally of each label as columns.
+"""Locations of indexes: files with the tally of each label as columns.
 
 Reading labels as JSON takes far longer than counting. An index holds the fields of
 :class:`labeler.calculators.tally.Tally`, from which metrics are computed batch by batch. It is
@@ -11,7 +11,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from labeler.data.label_files import INDEX_SUFFIX, STORE_FILE, is_store, parts_of
+from labeler.data.label_files import (
+    INDEX_SUFFIX,
+    OLD_INDEX_SUFFIX,
+    STORE_FILE,
+    is_store,
+    parts_of,
+)
 from labeler.data.lines import STDIO, is_remote
 from labeler.errors import UsageError
 
@@ -19,8 +25,6 @@ FOLDER = "index"
 """Folder of a store's index, inside the store."""
 PARTS_FOLDER = "_index"
 """Folder of the indexes of a folder's label files; data set readers ignore a leading underscore."""
-PART_SUFFIX = ".index"
-"""Suffix of an index there, after the name of the label file."""
 SMALL = 1 << 18
 """Bytes of labels up to which reading them is faster than importing the column readers."""
 
@@ -32,12 +36,22 @@ def sidecar_of(labels: Path) -> Path:
 
 def index_in_folder(labels: Path) -> Path:
     """Return the path of a label file's index if it was built with those of its folder."""
-    return labels.parent / PARTS_FOLDER / f"{labels.name}{PART_SUFFIX}"
+    return labels.parent / PARTS_FOLDER / f"{labels.name}{INDEX_SUFFIX}"
+
+
+def old_sidecar_of(labels: Path) -> Path:
+    """Return the path at which earlier versions kept a label file's index, as Parquet."""
+    return labels.with_name(labels.name + OLD_INDEX_SUFFIX)
+
+
+def indexes_of(labels: Path) -> list[Path]:
+    """Return the paths at which a label file may have an index, from the preferred one on."""
+    return [sidecar_of(labels), index_in_folder(labels), old_sidecar_of(labels)]
 
 
 def has_index(labels: Path) -> bool:
     """Return True if a label file has an index, valid or not."""
-    return sidecar_of(labels).exists() or index_in_folder(labels).exists()
+    return any(path.exists() for path in indexes_of(labels))
 
 
 def files_of(names: Sequence[str]) -> list[str]:

@@ -1,25 +1,25 @@
-"""Batches of index rows in memory, as they are built and as frames."""
+"""Batches of index rows: under construction, stored, and as frames of columns."""
 
 from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterable, Sequence
-from itertools import chain
-from typing import NamedTuple
+from itertools import chain, pairwise
+from typing import Any, NamedTuple, Protocol
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
-from labeler.calculators.column_summary import Categorical
-from labeler.calculators.columns import Ragged
+from labeler.calculators.column_summary import Categorical, UnreadableFrame
+from labeler.calculators.columns import SUPPORTED, UNSUPPORTED, Ragged
 from labeler.calculators.index.decoding import NeedsValidation, decode_label
 from labeler.calculators.index.rows import ClaimRow, FailureRow, LabelRow, failure_row, label_row
 from labeler.calculators.ratio_column import Bools, Ints
+from labeler.labels.profiles import PROFILES
 from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord, is_canary, records_of
 
-TEXTS = ("id", "key", "label", "failed", "profile", "question", "metadata")
-CODED = ("label", "failed", "profile")
-"""Texts with few distinct values."""
+TEXTS = ("id", "label", "failed", "profile", "question", "metadata")
 NUMBERS = ("place", "stored_relevant", "stored_utilized", "stored_both", "stored_unsupported")
 MARKS = ("marks", "response", "claims", "reference_claims")
 """Lists of small numbers."""
@@ -30,55 +30,114 @@ OF_CLAIMS = (
     *("reference_supporting_counts", "reference_supporting"),
 )
 LISTS = ("documents", "lengths", "marks", "response", *OF_CLAIMS)
+TYPES = {
+    **dict.fromkeys(TEXTS, ("<i4", "<u4", "|u1")),
+    **dict.fromkeys(NUMBERS, ("<i8",)),
+    **dict.fromkeys(LISTS, ("<u4", "<u4")),
+    **dict.fromkeys(MARKS, ("|u1", "<u4")),
+    "key": ("|u1",),
+}
+"""Types of the arrays of each column.
+
+A text column has a code per row (-1 for none), the bytes of each distinct text, and these texts in
+UTF-8. A list column has all numbers, and the length of each list. Keys are 32 bytes each.
+"""
 BATCH = 1 << 15
 """Rows per batch: about a million sentences, and 8 MB per number column."""
 _SENTENCES = 1 << 22
 """Sentences that complete a batch with fewer rows."""
 _TOGETHER = 256
 """Labels that are appended to the columns together, which is faster than one by one."""
+_KEY = 32
+"""Bytes of a label key."""
+
+Arrays = tuple[NDArray[np.integer], ...]
 
 
-class Lists(NamedTuple):
+class DamagedIndex(UnreadableFrame):
+    """An invalid index; the message gives the reason. Labels are never affected."""
+
+
+class Batch(Protocol):
+    """Rows whose columns can be read."""
+
+    @property
+    def columns(self) -> Iterable[str]:
+        """Names of the metadata columns."""
+        ...
+
+    def __len__(self) -> int: ...
+
+    def read(self, name: str) -> Arrays:
+        """Return the arrays of a column, see ``TYPES``."""
+        ...
+
+
+def encode_texts(texts: Sequence[str | None]) -> Arrays:
+    """Return the arrays of a text column."""
+    distinct = dict.fromkeys(texts)
+    distinct.pop(None, None)
+    codes: dict[str | None, int] = dict(zip(distinct, range(len(distinct)), strict=True))
+    codes[None] = -1
+    encoded = [text.encode() for text in distinct if text is not None]
+    return (
+        np.fromiter(map(codes.__getitem__, texts), np.int32, len(texts)),
+        np.fromiter(map(len, encoded), np.uint32, len(encoded)),
+        np.frombuffer(b"".join(encoded), np.uint8),
+    )
+
+
+def decode_texts(name: str, arrays: Arrays, rows: int) -> Categorical:
+    """Return a text column from its arrays.
+
+    Raises:
+        DamagedIndex: a code or a length is out of range, or a text is not UTF-8.
+    """
+    codes, sizes, content = arrays
+    data, ends = content.tobytes(), np.cumsum(sizes, dtype=np.int64)
+    require(len(codes) == rows and (ends[-1] if len(ends) else 0) == len(data), name)
+    require(bool((codes >= -1).all() and (codes < len(sizes)).all()), name)
+    bounds = [0, *ends.tolist()]
+    try:
+        names = [data[a:b].decode() for a, b in pairwise(bounds)]
+    except UnicodeDecodeError as error:
+        raise DamagedIndex(f"its column {name!r} is no text") from error
+    return Categorical(codes.astype(np.int64), names)
+
+
+def _offsets(sizes: NDArray[np.integer]) -> Ints:
+    offsets = np.zeros(len(sizes) + 1, np.int64)
+    np.cumsum(sizes, out=offsets[1:])
+    return offsets
+
+
+class _Lists(NamedTuple):
     """A growing column with a list of numbers per row."""
 
     values: array[int]
     sizes: array[int]
 
-    def add(self, numbers: Iterable[int]) -> None:
-        """Append the list of one row."""
-        before = len(self.values)
-        self.values.extend(numbers)
-        self.sizes.append(len(self.values) - before)
-
-    def add_all(self, lists: Sequence[Sequence[int]]) -> None:
-        """Append the lists of many rows."""
-        self.values.extend(chain.from_iterable(lists))
-        self.sizes.extend(map(len, lists))
-
-    def add_marks(self, lists: Sequence[bytes]) -> None:
-        """Append lists that are bytes."""
-        self.values.frombytes(b"".join(lists))
+    def add(self, lists: Sequence[Any]) -> None:
+        """Append the lists of many rows; those of marks are bytes."""
+        if self.values.typecode == "B":
+            self.values.frombytes(b"".join(lists))
+        else:
+            self.values.extend(chain.from_iterable(lists))
         self.sizes.extend(map(len, lists))
 
     def add_empty(self, rows: int) -> None:
         """Append empty lists for a number of rows."""
         self.sizes.frombytes(bytes(rows * self.sizes.itemsize))
 
-    def ragged(self) -> Ragged:
-        """Return all lists as an array."""
-        offsets = np.zeros(len(self.sizes) + 1, np.int64)
-        np.cumsum(np.frombuffer(self.sizes, np.uint32), out=offsets[1:])
-        return Ragged(np.array(self.values), offsets)
-
 
 class RowBatch:
     """Index rows of one batch under construction."""
 
     def __init__(self) -> None:
-        self._texts: dict[str, list[str | None]] = {name: [] for name in TEXTS}
+        self._texts: dict[str, list[str | None]] = {name: [] for name in ("key", *TEXTS)}
         self._numbers = {name: array("q") for name in NUMBERS}
         self._lists = {
-            name: Lists(array("B" if name in MARKS else "I"), array("I")) for name in LISTS
+            name: _Lists(array("B" if name in MARKS else "I"), array("I")) for name in LISTS
         }
         self._columns: set[str] = set()
         self._waiting: list[LabelRow] = []
@@ -94,28 +153,23 @@ class RowBatch:
         return self._sentences >= _SENTENCES or len(self) >= BATCH
 
     @property
-    def texts(self) -> dict[str, list[str | None]]:
-        """The text columns by name."""
-        self._flush()
-        return self._texts
-
-    @property
-    def numbers(self) -> dict[str, array[int]]:
-        """The columns with one number per row."""
-        self._flush()
-        return self._numbers
-
-    @property
-    def lists(self) -> dict[str, Lists]:
-        """The columns with a list per row."""
-        self._flush()
-        return self._lists
-
-    @property
     def columns(self) -> set[str]:
         """Names of the metadata columns."""
         self._flush()
         return self._columns
+
+    def read(self, name: str) -> Arrays:
+        """Return the arrays of a column, see ``TYPES``."""
+        self._flush()
+        if name in LISTS:
+            values, sizes = self._lists[name]
+            return np.array(values), np.array(sizes)
+        if name in NUMBERS:
+            return (np.array(self._numbers[name]),)
+        if name == "key":
+            keys = "".join(key or "0" * 2 * _KEY for key in self._texts[name])
+            return (np.frombuffer(bytes.fromhex(keys), np.uint8),)
+        return encode_texts(self._texts[name])
 
     def add_label(self, place: int, row: LabelRow) -> None:
         """Add a label.
@@ -133,14 +187,14 @@ class RowBatch:
     def add_failure(self, place: int, row: FailureRow) -> None:
         """Add a row without a label; see :meth:`add_label`."""
         self._flush()
-        texts = row.id, None, row.label, row.reason, row.profile, None, row.metadata
+        texts = None, row.id, row.label, row.reason, row.profile, None, row.metadata
         for column, text in zip(self._texts.values(), texts, strict=True):
             column.append(text)
         for numbers, number in zip(self._numbers.values(), (place, 0, 0, 0, 0), strict=True):
             numbers.append(number)
         self._columns.update(row.columns)
-        for name in LISTS:
-            self._lists[name].add_empty(1)
+        for lists in self._lists.values():
+            lists.add_empty(1)
 
     def _flush(self) -> None:
         """Append the waiting labels to the columns."""
@@ -156,116 +210,186 @@ class RowBatch:
         for column, found in zip(self._numbers.values(), numbers, strict=True):
             column.extend(found)
         self._columns.update(*columns["columns"])
-        for name in ("documents", "lengths"):
-            self._lists[name].add_all(columns[name])
-        for name in ("marks", "response"):
-            self._lists[name].add_marks(columns[name])
+        for name in ("documents", "lengths", "marks", "response"):
+            self._lists[name].add(columns[name])
         if any(columns["claims"]):
-            for row in rows:
-                self._add_claims(row.claims or _NONE, row.reference_claims or _NONE)
+            lists = zip(*map(_claim_lists, rows), strict=True)
+            for name, several in zip(OF_CLAIMS, lists, strict=True):
+                self._lists[name].add(several)
         else:
             for name in OF_CLAIMS:
                 self._lists[name].add_empty(len(rows))
 
-    def _add_claims(self, claims: ClaimRow, reference: ClaimRow) -> None:
-        lists = self._lists
-        lists["claims"].add(claims.marks)
-        lists["claim_sentences"].add(claims.sentences)
-        lists["supporting_counts"].add(map(len, claims.supporting))
-        lists["supporting"].add(_flat(claims.supporting))
-        lists["contradicting_counts"].add(map(len, claims.contradicting))
-        lists["contradicting"].add(_flat(claims.contradicting))
-        lists["reference_claims"].add(reference.marks)
-        lists["reference_sentences"].add(reference.sentences)
-        lists["reference_supporting_counts"].add(map(len, reference.supporting))
-        lists["reference_supporting"].add(_flat(reference.supporting))
+
+def _claim_lists(row: LabelRow) -> Iterable[Sequence[int]]:
+    """Return the lists of a label's claims, in the order of ``OF_CLAIMS``."""
+    claims, reference = row.claims or _NO_CLAIMS, row.reference_claims or _NO_CLAIMS
+    yield from (claims.marks, claims.sentences)
+    yield from _counted(claims.supporting)
+    yield from _counted(claims.contradicting)
+    yield from (reference.marks, reference.sentences)
+    yield from _counted(reference.supporting)
 
 
-_NONE = ClaimRow(b"", (), (), ())
+def _counted(parts: Sequence[Sequence[int]]) -> tuple[Sequence[int], Sequence[int]]:
+    return list(map(len, parts)), list(chain.from_iterable(parts))
 
 
-def _flat(parts: Iterable[Sequence[int]]) -> Iterable[int]:
-    return (number for part in parts for number in part)
+_NO_CLAIMS = ClaimRow(b"", (), (), ())
 
 
-class MemoryFrame:
-    """A frame of rows in memory.
+class JoinedBatches:
+    """Several stored batches as one."""
+
+    def __init__(self, parts: Sequence[Batch]) -> None:
+        self._parts = parts
+        self.columns = frozenset(chain.from_iterable(part.columns for part in parts))
+
+    def __len__(self) -> int:
+        return sum(map(len, self._parts))
+
+    def read(self, name: str) -> Arrays:
+        """Return the arrays of a column, see ``TYPES``."""
+        found = [part.read(name) for part in self._parts]
+        if name not in TEXTS:
+            return tuple(map(np.concatenate, zip(*found, strict=True)))
+        texts: list[str | None] = []
+        for part, arrays in zip(self._parts, found, strict=True):
+            column = decode_texts(name, arrays, len(part))
+            texts += map([*column.names, None].__getitem__, column.codes.tolist())
+        return encode_texts(texts)
+
+
+class IndexFrame:
+    """A batch of rows as columns; each column is read and validated on first use.
 
     Args:
         batch: the rows.
+        by_key: True if labels are read in the order of their keys without an index.
+        before: number before the first position, otherwise.
     """
 
-    def __init__(self, batch: RowBatch) -> None:
+    def __init__(self, batch: Batch, *, by_key: bool = False, before: int = 0) -> None:
         self._batch = batch
+        self._by_key = by_key
+        self._before = before
         self.rows = len(batch)
         self.columns = frozenset(batch.columns)
+        self._lists: dict[str, Ragged] = {}
+        self._coded: dict[str, Categorical] = {}
 
     def numbers(self, name: str) -> Ints:
         """Return one number per row."""
-        return np.array(self._batch.numbers[name], np.int64)
+        found: Ints = self._batch.read(name)[0].astype(np.int64, copy=False)
+        require(len(found) == self.rows and bool((found >= 0).all()), name)
+        return found
 
     def lists(self, name: str) -> Ragged:
         """Return a list of numbers per row."""
-        return self._batch.lists[name].ragged()
+        if name not in self._lists:
+            values, sizes = self._batch.read(name)
+            offsets = _offsets(sizes)
+            require(len(sizes) == self.rows and offsets[-1] == len(values), name)
+            self._lists[name] = Ragged(values, offsets)
+            self._check_lists(name)
+        return self._lists[name]
 
     def known(self, name: str) -> Bools:
-        """Return which rows have the list, by their profile."""
+        """Return which rows have a list of claims, by their profile."""
         profiles = self.coded("profile")
-        return known_in(profiles, name)
+        having = [text in _HAVING[name] for text in profiles.names]
+        found: Bools = np.array(having, np.bool_)[profiles.codes]
+        return found
 
     def coded(self, name: str) -> Categorical:
-        """Return one of the texts with few distinct values."""
-        texts = self._batch.texts[name]
-        names = [text for text in dict.fromkeys(texts) if text is not None]
-        numbers: dict[str | None, int] = {text: number for number, text in enumerate(names)}
-        numbers[None] = -1
-        codes = np.fromiter(map(numbers.__getitem__, texts), np.int64, len(texts))
-        return Categorical(codes, names)
+        """Return a text column by its distinct texts."""
+        if name not in self._coded:
+            found = decode_texts(name, self._batch.read(name), self.rows)
+            if name == "profile":
+                require(bool((found.codes >= 0).all()) and PROFILES.keys() >= {*found.names}, name)
+            self._coded[name] = found
+        return self._coded[name]
 
     def ids(self, rows: Sequence[int]) -> list[str]:
         """Return the ids of some rows."""
-        return [str(self._batch.texts["id"][row]) for row in rows]
+        column = self.coded("id")
+        require(bool((column.codes >= 0).all()), "id")
+        return [column.names[code] for code in column.codes[rows].tolist()]
 
     def metadata(self, column: str, *, question: bool) -> list[object]:
-        """Return each row's value in a metadata column."""
-        texts = self._batch.texts
-        return metadata_values(texts["metadata"], texts["question"] if question else None, column)
+        """Return each row's value in a metadata column.
+
+        Args:
+            column: its name.
+            question: True if labels have their question in this column by default.
+        """
+        stored = self.coded("metadata")
+        try:
+            read = [msgspec.json.decode(text).get(column, _ABSENT) for text in stored.names]
+        except (ValueError, AttributeError, RecursionError, msgspec.MsgspecError) as error:
+            raise DamagedIndex("its metadata is no JSON") from error
+        found = map([*read, _ABSENT].__getitem__, stored.codes.tolist())
+        if not question:
+            return [None if value is _ABSENT else value for value in found]
+        asked = self.coded("question")
+        others = map([*asked.names, None].__getitem__, asked.codes.tolist())
+        return [b if a is _ABSENT else a for a, b in zip(found, others, strict=True)]
 
     def order(self) -> Ints:
-        """Return the positions, since rows in memory were read in order."""
-        return self.numbers("place")
+        """Return positions, or leading digits of keys if labels are read in the order of keys."""
+        if not self._by_key:
+            return self.numbers("place") + self._before
+        (keys,) = self._batch.read("key")
+        require(len(keys) == _KEY * self.rows, "key")
+        first = np.ascontiguousarray(keys.reshape(-1, _KEY)[:, :8]).view(">u8").reshape(-1)
+        return (first >> np.uint64(4)).astype(np.int64)
+
+    def _check_lists(self, name: str) -> None:
+        """Validate lengths of lists that belong together, and ranges of indices."""
+        found = self._lists[name]
+        if name in _SHAPES:
+            require(bool((found.sizes == self.lists(_SHAPES[name]).sizes).all()), name)
+        if name == "marks":
+            documents = self.lists("documents")
+            require(bool((documents.sums(documents.values) == found.sizes).all()), name)
+        if name == "response":
+            both = SUPPORTED | UNSUPPORTED
+            require(not (found.values & both == both).any(), name)
+        if name in _COUNTS:
+            counts = self.lists(_COUNTS[name])
+            require(bool((counts.sums(counts.values) == found.sizes).all()), name)
+            size = self.lists("documents").sizes
+            require(bool((found.values < size[found.owners]).all()), name)
 
 
-def known_in(profiles: Categorical, name: str) -> Bools:
-    """Return which rows have a list of claims, by their profile."""
-    having = _HAVING[name]
-    found: Bools = np.array([text in having for text in profiles.names], np.bool_)[profiles.codes]
-    return found
-
-
-_HAVING = {
-    "claims": frozenset({"claims", "reference"}),
-    "reference_claims": frozenset({"reference"}),
-}
+_HAVING = {"claims": {"claims", "reference"}, "reference_claims": {"reference"}}
 """The profiles that have each list."""
-
-
-def metadata_values(
-    texts: Iterable[str | None], questions: Iterable[str | None] | None, column: str
-) -> list[object]:
-    """Return the values of a metadata column.
-
-    Args:
-        texts: each row's metadata, as JSON.
-        questions: each row's default value, if the column holds questions by default.
-        column: its name.
-    """
-    found = [msgspec.json.decode(text or "{}").get(column, _ABSENT) for text in texts]
-    asked = [None] * len(found) if questions is None else list(questions)
-    return [other if value is _ABSENT else value for value, other in zip(found, asked, strict=True)]
-
-
 _ABSENT = object()
+_SHAPES = {
+    "lengths": "marks",
+    "supporting_counts": "claims",
+    "contradicting_counts": "claims",
+    "claim_sentences": "claims",
+    "reference_supporting_counts": "reference_claims",
+    "reference_sentences": "reference_claims",
+}
+"""Lists with as many numbers as others."""
+_COUNTS = {
+    "supporting": "supporting_counts",
+    "contradicting": "contradicting_counts",
+    "reference_supporting": "reference_supporting_counts",
+}
+"""Lists of document indices, and the lists with their number per claim."""
+
+
+def require(holds: bool, name: str) -> None:
+    """Raise an error about a column unless a condition holds.
+
+    Raises:
+        DamagedIndex: it does not.
+    """
+    if not holds:
+        raise DamagedIndex(f"its column {name!r} holds what no index does")
 
 
 def add_stored(

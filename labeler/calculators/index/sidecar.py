@@ -1,4 +1,4 @@
-"""The index of a label file, next to it: ``labels.jsonl`` has ``labels.jsonl.index.parquet``.
+"""The index of a label file, next to it: ``labels.jsonl`` has ``labels.jsonl.index``.
 
 The indexes of a folder's label files are in a subfolder, so that the folder can be read as one data
 set of labels.
@@ -16,10 +16,16 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
-from labeler.calculators.index import PART_SUFFIX, PARTS_FOLDER, index_in_folder, sidecar_of
-from labeler.calculators.index.frames import MemoryFrame, RowBatch, add_stored
-from labeler.calculators.index.segments import DamagedIndex, Segment, SegmentWriter
-from labeler.data.label_files import lines_of, outcome_of
+from labeler.calculators.index import (
+    PARTS_FOLDER,
+    index_in_folder,
+    indexes_of,
+    old_sidecar_of,
+    sidecar_of,
+)
+from labeler.calculators.index.frames import DamagedIndex, IndexFrame, RowBatch, add_stored
+from labeler.calculators.index.segments import Header, Segment, SegmentWriter
+from labeler.data.label_files import INDEX_SUFFIX, lines_of, outcome_of
 from labeler.errors import UsageError
 from labeler.labels.record import AnyOutcome
 
@@ -50,16 +56,10 @@ def write_sidecar(labels: Path, place: Path | None = None) -> int:
             seen = lines
         if _state(labels) != before:
             raise UsageError(f"{labels} changed while it was indexed; index it again")
-        writer.finish(
-            place,
-            source=before,
-            after=0,
-            upto=seen,
-            seen=seen,
-            others=range(len(others)),
-        )
+        writer.finish(place, Header(before, 0, seen, seen, others=list(range(len(others)))))
     finally:
         writer.abandon()
+    old_sidecar_of(labels).unlink(missing_ok=True)
     return writer.rows
 
 
@@ -89,7 +89,7 @@ def write_indexes(labels: Sequence[Path], *, rebuild: bool = False) -> int:
 
 def _remove_orphans(folder: Path, wanted: set[Path]) -> None:
     """Remove the indexes of deleted label files."""
-    for path in folder.glob(f"*{PART_SUFFIX}"):
+    for path in folder.glob(f"*{INDEX_SUFFIX}"):
         if path not in wanted:
             path.unlink()
 
@@ -103,7 +103,7 @@ def _indexed_rows(labels: Path) -> int | None:
     if segment is None:
         return None
     segment.close()
-    return segment.footer.rows
+    return segment.header.rows
 
 
 def open_sidecar(labels: Path) -> Segment | None:
@@ -113,38 +113,27 @@ def open_sidecar(labels: Path) -> Segment | None:
         DamagedIndex: it is outdated, damaged, or by another version of the program.
     """
     damaged: DamagedIndex | None = None
-    for place in (sidecar_of(labels), index_in_folder(labels)):
+    for place in indexes_of(labels):
         try:
-            segment = _opened(place, labels)
-        except DamagedIndex as error:
-            damaged = error
-        else:
-            if segment is not None:
+            segment = Segment(place)
+            if segment.header.source == _state(labels):
                 return segment
+            segment.close()
+            damaged = damaged or DamagedIndex("the file was changed since")
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            damaged = damaged or DamagedIndex(f"it cannot be read: {error.strerror}")
+        except DamagedIndex as error:
+            damaged = damaged or error
     if damaged is not None:
         raise damaged
     return None
 
 
-def _opened(place: Path, labels: Path) -> Segment | None:
-    """Open the index of a label file at a path, if there is one."""
-    try:
-        if not stat.S_ISREG(place.lstat().st_mode):
-            raise DamagedIndex("it is a link")
-        segment = Segment(place)
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise DamagedIndex(f"it cannot be read: {error.strerror}") from error
-    if segment.footer.source != _state(labels):
-        segment.close()
-        raise DamagedIndex("the file was changed since")
-    return segment
-
-
 def stream(
     labels: str | Path, aside: Callable[[AnyOutcome], object], *, before: int = 0
-) -> Iterator[MemoryFrame]:
+) -> Iterator[IndexFrame]:
     """Yield the frames of a label file without an index.
 
     Args:
@@ -156,7 +145,7 @@ def stream(
         UsageError: the file cannot be read, or a line is no outcome.
         Unindexable: a label has keys out of order.
     """
-    return (MemoryFrame(batch) for batch, _ in _batches(labels, aside, before))
+    return (IndexFrame(batch) for batch, _ in _batches(labels, aside, before))
 
 
 def _batches(

@@ -19,12 +19,20 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
+from itertools import chain
 from pathlib import Path
+from uuid import uuid4
 
 from labeler.calculators.index import FOLDER
-from labeler.calculators.index.frames import BATCH, RowBatch, add_stored
+from labeler.calculators.index.frames import (
+    BATCH,
+    DamagedIndex,
+    IndexFrame,
+    RowBatch,
+    add_stored,
+)
 from labeler.calculators.index.rows import Unindexable
-from labeler.calculators.index.segments import DamagedIndex, Segment, SegmentFrame, SegmentWriter
+from labeler.calculators.index.segments import Header, Segment, SegmentWriter
 from labeler.errors import LabelerError, StoreError
 from labeler.labels.record import AnyOutcome, AnyRecord
 from labeler.store.checksums import DamagedRecord, decode_record, label_json
@@ -34,10 +42,13 @@ if sys.platform != "win32":
     import fcntl
 
 _SOURCE = "store"
+_SUFFIX = ".index"
 _PORTION = 512
 """Rows read from the database at once."""
 _LONGEST = 16
-"""Batches per segment: an interruption loses one segment at most."""
+"""Batches of a full segment: an interruption loses one segment at most."""
+_MOST_SHORT = 16
+"""Maximum of segments that are not full; more are merged."""
 _SAMPLES = 64
 """Approximate maximum of fingerprints per segment; checking them takes milliseconds."""
 
@@ -79,14 +90,14 @@ class StoreIndex:
     @property
     def rows(self) -> int:
         """Number of labels."""
-        return sum(segment.footer.rows for segment in self._segments)
+        return sum(segment.header.rows for segment in self._segments)
 
     @property
     def others(self) -> list[int]:
         """Numbers of the store's rows that hold other records, such as scores."""
-        return [place for segment in self._segments for place in segment.footer.others]
+        return [place for segment in self._segments for place in segment.header.others]
 
-    def frames(self) -> Iterator[SegmentFrame]:
+    def frames(self) -> Iterator[IndexFrame]:
         """Yield the batches."""
         for segment in self._segments:
             yield from segment.frames(by_key=True)
@@ -98,7 +109,12 @@ class StoreIndex:
 
 
 def update_index(
-    directory: Path, *, rebuild: bool = False, wait: bool = True, lock_timeout: float = 30.0
+    directory: Path,
+    notice: Callable[[str], object],
+    *,
+    rebuild: bool = False,
+    wait: bool = True,
+    lock_timeout: float = 30.0,
 ) -> StoreIndex | None:
     """Update the index of a store, and open it.
 
@@ -106,6 +122,7 @@ def update_index(
 
     Args:
         directory: folder of the store.
+        notice: called with the reason why an index is rebuilt.
         rebuild: rebuild a valid index too.
         wait: wait for another process that updates it; otherwise leave it to that process.
         lock_timeout: seconds to wait for a writer of the store.
@@ -127,12 +144,12 @@ def update_index(
                 return None
             if rebuild:
                 _clear(folder)
-            segments = _valid_segments(folder, database)
             try:
-                return StoreIndex(_extended(folder, database, segments))
-            except BaseException:
-                StoreIndex(segments).close()
-                raise
+                return StoreIndex(_updated(folder, database))
+            except DamagedIndex as error:
+                notice(f"the index of {directory} is not valid: {error}; it is made anew")
+            _clear(folder)
+            return StoreIndex(_updated(folder, database))
     finally:
         database.close()
 
@@ -145,7 +162,7 @@ def try_update_index(directory: Path, notice: Callable[[str], object]) -> None:
         notice: called with the reason of a failure.
     """
     try:
-        index = update_index(directory, wait=False)
+        index = update_index(directory, notice, wait=False)
     except (LabelerError, Unindexable, DamagedIndex, OSError) as error:
         notice(f"the index of {directory} was not brought up to date: {error}")
         return
@@ -201,136 +218,137 @@ def _clear(folder: Path) -> None:
                 path.unlink()
 
 
-def _valid_segments(folder: Path, database: StoreFile) -> list[Segment]:
-    """Return the consecutive segments of the folder; none if any is invalid."""
+def _updated(folder: Path, database: StoreFile) -> list[Segment]:
+    """Open the segments of the folder, and add those of new rows.
+
+    Raises:
+        DamagedIndex: a segment is invalid.
+    """
+    if next(folder.glob("*.parquet"), None) is not None:
+        raise DamagedIndex("it is Parquet, by an earlier version of labeler")
+    segments: list[Segment] = []
     with ExitStack() as opened:
-        try:
-            segments = [_open(opened, path) for path in sorted(folder.glob("[0-9]*.parquet"))]
-            chain = _chained(segments)
-            _check(chain, database)
-        except (DamagedIndex, OSError):
-            opened.close()
-            _clear(folder)
-            return []
+        for path in folder.glob(f"*{_SUFFIX}"):
+            segments.append(_opened(path))
+            opened.callback(segments[-1].close)
+        segments = _chained(segments)
+        _check(segments, database)
+        while database.counts_after(after := segments[-1].header.upto if segments else 0)[1]:
+            segments.append(_opened(_Scan(database, after).written(folder)))
+            opened.callback(segments[-1].close)
+        full = [segment.header.rows >= _LONGEST * BATCH for segment in segments]
+        first = len(full) - full[::-1].index(True) if any(full) else 0
+        if len(segments) - first > _MOST_SHORT:
+            segments[first:] = [_merged(folder, segments[first:])]
+            opened.callback(segments[-1].close)
         opened.pop_all()
-        return chain
+    return segments
 
 
-def _open(opened: ExitStack, path: Path) -> Segment:
-    if not stat.S_ISREG(path.lstat().st_mode):
-        raise DamagedIndex("it is a link")
-    segment = Segment(path)
-    opened.callback(segment.close)
-    return segment
+def _opened(path: Path) -> Segment:
+    try:
+        return Segment(path)
+    except OSError as error:
+        raise DamagedIndex(f"it cannot be read: {error.strerror}") from error
 
 
 def _chained(segments: list[Segment]) -> list[Segment]:
-    after, chain = 0, list[Segment]()
-    for segment in sorted(segments, key=lambda segment: segment.footer.after):
-        footer = segment.footer
-        if footer.source != _SOURCE or footer.after != after or footer.upto < after:
+    after = 0
+    found = sorted(segments, key=lambda segment: segment.header.after)
+    for segment in found:
+        header = segment.header
+        if header.source != _SOURCE or header.after != after or header.upto < after:
             raise DamagedIndex("it does not begin where another ends")
-        chain.append(segment)
-        after = footer.upto
-    return chain
+        after = header.upto
+    return found
 
 
-def _check(chain: list[Segment], database: StoreFile) -> None:
+def _check(segments: list[Segment], database: StoreFile) -> None:
     """Require segments of this database: equal numbers of rows, and equal fingerprints."""
-    if not chain:
+    if not segments:
         return
-    every, after = database.counts_after(chain[-1].footer.upto)
-    if every - after != sum(segment.footer.seen for segment in chain):
+    every, after = database.counts_after(segments[-1].header.upto)
+    if every - after != sum(segment.header.seen for segment in segments):
         raise DamagedIndex("it covers another number of rows than the store has")
-    for segment in chain:
-        last = segment.footer.after
-        for last, fingerprint in segment.footer.samples:
+    for segment in segments:
+        last = segment.header.after
+        for last, fingerprint in segment.header.samples:
             if database.fingerprint(last) != fingerprint:
                 raise DamagedIndex("it is the index of another store")
-        if database.holds_labels(last, segment.footer.upto):
+        if database.holds_labels(last, segment.header.upto):
             raise DamagedIndex("the store has labels that it passed over")
 
 
-def _extended(folder: Path, database: StoreFile, segments: list[Segment]) -> list[Segment]:
-    """Return the segments, and new ones for the rows added since."""
-    while True:
-        after = segments[-1].footer.upto if segments else 0
-        if not database.counts_after(after)[1]:
-            return segments
-        short = segments.pop() if segments and segments[-1].footer.rows < BATCH else None
-        try:
-            path = _write(folder, database, after, short)
-            segments.append(Segment(path))
-        except DamagedIndex:
-            # The short segment, which was to be rewritten, is damaged.
-            StoreIndex(segments).close()
-            _clear(folder)
-            segments = []
-        else:
-            if short is not None:
-                (folder / _name(short.footer.after, short.footer.upto)).unlink(missing_ok=True)
-        finally:
-            if short is not None:
-                short.close()
-
-
-def _name(after: int, upto: int) -> str:
-    return f"{after:012}-{upto:012}.parquet"
-
-
-def _write(folder: Path, database: StoreFile, after: int, short: Segment | None) -> Path:
-    """Write a segment of the rows after a number, after those of a short segment."""
+def _merged(folder: Path, segments: list[Segment]) -> Segment:
+    """Write one segment in place of consecutive ones, and remove these."""
+    headers = [segment.header for segment in segments]
+    samples = list(chain.from_iterable(header.samples for header in headers))
     writer = SegmentWriter(folder)
     try:
-        return _Scan(database, writer, after, short).run(folder)
+        writer.add_segments(segments)
+        merged = Header(
+            _SOURCE,
+            headers[0].after,
+            headers[-1].upto,
+            sum(header.seen for header in headers),
+            others=list(chain.from_iterable(header.others for header in headers)),
+            samples=_few(samples),
+        )
+        path = _name(folder, merged)
+        writer.finish(path, merged)
     finally:
         writer.abandon()
+    for segment in segments:
+        segment.close()
+        segment.path.unlink()
+    return _opened(path)
+
+
+def _name(folder: Path, header: Header) -> Path:
+    """Return a path that no segment had before: a file that may be mapped is never replaced."""
+    return folder / f"{header.after:012}-{header.upto:012}-{uuid4().hex[:12]}{_SUFFIX}"
+
+
+def _few(samples: list[tuple[int, str]]) -> list[tuple[int, str]]:
+    """Return about ``_SAMPLES`` of the samples; selected from the end, so with the last one."""
+    return samples[:: -max(len(samples) // _SAMPLES, 1)][::-1]
 
 
 class _Scan:
     """One pass over new rows of a store, to the end or until a segment is full."""
 
-    def __init__(
-        self, database: StoreFile, writer: SegmentWriter, after: int, short: Segment | None
-    ) -> None:
+    def __init__(self, database: StoreFile, after: int) -> None:
         self._database = database
-        self._writer = writer
         self._first = self._last = self._label = after
         self._seen = 0
         self._others: list[int] = []
         self._samples: list[tuple[int, str]] = []
         self._batch = RowBatch()
-        if short is not None:
-            self._first = self._label = short.footer.after
-            self._seen = short.footer.seen
-            self._others += short.footer.others
-            self._samples += short.footer.samples
-            writer.add_segment(short)
 
-    def run(self, folder: Path) -> Path:
-        """Write the segment to a folder."""
-        while self._writer.rows < _LONGEST * BATCH:
+    def written(self, folder: Path) -> Path:
+        """Write the segment to a folder, and return its path."""
+        writer = SegmentWriter(folder)
+        try:
+            self._write(writer)
+            samples, span = _few(self._samples), (self._first, self._last, self._seen)
+            header = Header(_SOURCE, *span, others=self._others, samples=samples)
+            path = _name(folder, header)
+            writer.finish(path, header)
+        finally:
+            writer.abandon()
+        return path
+
+    def _write(self, writer: SegmentWriter) -> None:
+        while writer.rows < _LONGEST * BATCH:
             rows = self._database.rows_after(self._last, _PORTION)
             for number, row in rows:
                 self._add(number, row)
             self._sample()
             if self._batch.full or len(rows) < _PORTION:
-                self._writer.add(self._batch)
+                writer.add(self._batch)
                 self._batch = RowBatch()
             if len(rows) < _PORTION:
                 break
-        path = folder / _name(self._first, self._last)
-        self._writer.finish(
-            path,
-            source=_SOURCE,
-            after=self._first,
-            upto=self._last,
-            seen=self._seen,
-            others=self._others,
-            # Selected from the end, so that the last label is included.
-            samples=self._samples[:: -max(len(self._samples) // _SAMPLES, 1)][::-1],
-        )
-        return path
 
     def _sample(self) -> None:
         """Record the fingerprint of the last label."""

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from labeler.calculators.column_summary import ColumnCounts, CountedRows, Frame, SummaryRequest
-from labeler.calculators.index import files_of, sidecar_of
+from labeler.calculators.index import files_of, old_sidecar_of, sidecar_of
+from labeler.calculators.index.frames import DamagedIndex
 from labeler.calculators.index.rows import Unindexable
-from labeler.calculators.index.segments import DamagedIndex
 from labeler.calculators.index.sidecar import open_sidecar, stream
 from labeler.calculators.index.store_index import read_others, update_index
 from labeler.calculators.summary import SummaryRow
@@ -89,7 +89,7 @@ def _of_store(
 ) -> StoredSummary | None:
     for rebuild in (False, True):
         try:
-            index = update_index(path, rebuild=rebuild)
+            index = update_index(path, notice, rebuild=rebuild)
         except OSError as error:
             notice(f"the index of {path} cannot be written: {error.strerror}; its labels are read")
             return None
@@ -163,14 +163,15 @@ def _from_index(
         if segment is None:
             return None
         with closing(segment):
-            if segment.footer.others:
+            if segment.header.others:
                 return None
             counts = ColumnCounts(request)
-            _add_all(counts, segment.frames(by_key=False, before=number * _PLACES))
+            _add_all(counts, segment.frames(before=number * _PLACES))
             return counts.counted()
     except DamagedIndex as error:
         path = Path(file)
-        named = path if sidecar_of(path).exists() else path.parent
+        beside = sidecar_of(path).exists() or old_sidecar_of(path).exists()
+        named = path if beside else path.parent
         notice(f"the index of {file} is left aside: {error}; labeler index {named} makes it anew")
         return None
 
