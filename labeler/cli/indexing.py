@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -106,7 +107,9 @@ def summarize_columns(
     from labeler.cli.terminal import say
     from labeler.labels.record import records_of
 
-    request = SummaryRequest(metrics, by, fitting, intervals)
+    single = [] if fitting else [metric for metric in metrics if not metric.vectorized]
+    counted = [metric for metric in metrics if metric not in single] or metrics
+    request = SummaryRequest(counted, by, fitting, intervals)
     if counters.engine == "local":
         served = summarize_stored(labels, request, say)
     else:
@@ -114,7 +117,26 @@ def summarize_columns(
     if served is None:
         return None
     scores += records_of(served.others, "score")
-    return served.summary, served.rows
+    if len(counted) == len(metrics):
+        return served.summary, served.rows
+    say(f"no vectorised form of {', '.join(m.id for m in single)}: computed record by record")
+    rows = [*served.summary, *_summarize_rows(labels, single, by, intervals)]
+    order = {metric: place for place, metric in enumerate(metrics)}
+    rows.sort(key=lambda row: (row.label or "", row.group or "", order[row.metric]))
+    return rows, served.rows
+
+
+def _summarize_rows(
+    labels: Sequence[str], metrics: Sequence[Metric], by: str | None, intervals: Intervals | None
+) -> list[SummaryRow]:
+    """Summarize metrics that are not vectorized; see :func:`summarize_columns`."""
+    from labeler.calculators import summarize
+    from labeler.calculators.outcomes import measure_outcomes, split_scores, stored_outcomes
+
+    outcomes = split_scores(chain.from_iterable(map(stored_outcomes, labels)), [])
+    column = (intervals.group if intervals else None) or ""
+    rows = measure_outcomes(outcomes, metrics, questions=(), column=column)
+    return summarize(rows, metrics, by, intervals=intervals)
 
 
 def _on_ray(

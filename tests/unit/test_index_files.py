@@ -370,6 +370,32 @@ def test_a_metric_without_columns_is_computed_from_the_records(tmp_path: Path) -
     assert summarize_stored(str(path), SummaryRequest([plain]), print) is None
 
 
+@pytest.mark.parametrize("options", [[], ["--by", "half", "--group", "question"]])
+def test_only_a_metric_without_columns_is_computed_from_the_records(
+    options: list[str],
+    labeler_command: Command,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The others still come from the index; the rows stand in the order of the metrics."""
+    from dataclasses import replace
+
+    from labeler.calculators import METRICS
+
+    plain = replace(METRICS["relevance"], vectorized=False)
+    monkeypatch.setattr(METRICS, "_entries", METRICS._entries | {"relevance": plain})
+    path = written(tmp_path / "l.jsonl", labels())
+    command = ["metrics", path, "--json", "--metrics", "adherence,relevance,utilization", *options]
+    code, out, err = labeler_command(*command)
+    assert (code, out) == labeler_command(*command, "--no-index")[:2]
+    assert "no vectorised form of relevance: computed record by record" in err
+    assert [row["metric"] for row in json.loads(out)[:3]] == [
+        "adherence",
+        "relevance",
+        "utilization",
+    ]
+
+
 def test_an_index_needs_labels(labeler_command: Command, tmp_path: Path) -> None:
     """A folder without a store and a file that is not there are named."""
     code, _, err = labeler_command("index", tmp_path)
