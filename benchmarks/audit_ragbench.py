@@ -7,7 +7,7 @@ of ``ragbench_data.py``. Three things are printed as Markdown: how often each ch
 published labels, the most doubtful of them by id, and how well doubt about the embedded judge's
 labels finds the records in which its verdict on the whole response differs from the published one.
 With ``--write`` they replace the parts of that name in a page, which stand between
-``<!-- begin NAME -->`` and ``<!-- end NAME -->``, and so does the list of checks.
+``<!-- begin NAME -->`` and ``<!-- end NAME -->``.
 
 Weights were chosen on ``development`` rows (train and validation). False alarms of the checks of
 texts and explanations were mended by reading findings in rows of every split, without regard to
@@ -26,25 +26,13 @@ from typing import NamedTuple
 
 from judge_figures import area
 from judges import judged_labels, line, shown, split_of, true_labels
-from labeler.audit import CHECKS, Audit, audit_labels, findings_of, suspicion_score
+from labeler.audit import Audit, audit_labels, findings_of, suspicion_score
 from labeler.labels.record import LabelRecord
 from ragbench_data import ragbench_files, ragbench_folder
 
 EXAMPLES = 3
 DEEP = (50, 200)
 """How many of the most doubtful records a person might read."""
-
-
-# -- the list of checks ---------------------------------------------------------------------------
-
-
-def checks_table() -> Iterator[str]:
-    """Every check of the catalog."""
-    yield line(["check", "severity", "weight", "what it finds, and why that is odd"])
-    yield line(["---", "---", "--:", "---"])
-    for check in CHECKS.values():
-        facts = [f"`{check.id}`", check.severity, f"{check.weight:g}"]
-        yield line([*facts, f"{check.title}. {check.why}"])
 
 
 # -- the published labels -------------------------------------------------------------------------
@@ -166,7 +154,6 @@ def report(truth: Sequence[LabelRecord]) -> dict[str, list[str]]:
     judged = {outcome.id: outcome for outcome in judged_labels(None, truth).outcomes}
     pairs = [(t, j) for t in truth if isinstance(j := judged[t.id], LabelRecord)]
     return {
-        "checks": list(checks_table()),
         "rates": [
             (
                 f"{len(records):,} records: {found.worst['contradiction']:,} with a contradiction, "

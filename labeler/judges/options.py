@@ -6,7 +6,7 @@ marked ``InKey``, and is sent; the command line and the Python functions derive 
 Annotations are evaluated, as in :mod:`labeler.data.options`.
 """
 
-from dataclasses import dataclass
+from dataclasses import Field, dataclass
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 from annotated_types import Ge, Gt, Le, MinLen
@@ -29,6 +29,11 @@ class InKey:
 
 class NotInKey:
     """Marks a field that changes how a judge is reached, never what it is asked."""
+
+
+def is_in_key(option: "Field[Any]") -> bool:
+    """Return True if an option of a hosted model enters the label's key."""
+    return InKey in option.type.__metadata__  # type: ignore[union-attr] # annotations are evaluated
 
 
 @dataclass(frozen=True, kw_only=True)

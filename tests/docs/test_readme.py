@@ -25,7 +25,7 @@ from labeler.labeling.run import GRACE_SECONDS
 from labeler.labels.profiles import PROFILES
 from labeler.labels.rubrics import CRITERIA
 from labeler.sentences.splitting import SPLITTERS
-from update_readme import FAILURES, GENERATED, METRIC_PAGE, updated
+from update_pages import FAILURES, GENERATED, METRIC_PAGE, updated
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -165,7 +165,7 @@ def test_the_set_up_commands_are_one_line_each() -> None:
 
 @pytest.mark.parametrize("page", GENERATED, ids=lambda page: page.name)
 def test_generated_parts_are_up_to_date(page: Path) -> None:
-    """Python scripts/update_readme.py writes them."""
+    """Python scripts/update_pages.py writes them."""
     text = page.read_text(encoding="utf-8")
     for name in GENERATED[page]:
         assert f"<!-- begin {name} -->" in text

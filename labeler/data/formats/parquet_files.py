@@ -73,7 +73,9 @@ class ParquetRows:
     """
 
     def __init__(self, name: str, source: IO[bytes]) -> None:
-        self._file = pq.ParquetFile(source, buffer_size=_BUFFER, **READ_LIMITS)
+        # pre_buffer would read the Python file from threads that may outlive the interpreter, which
+        # aborts the process at its end.
+        self._file = pq.ParquetFile(source, buffer_size=_BUFFER, pre_buffer=False, **READ_LIMITS)
         check_row_groups(name, self._file.metadata, source.seek(0, os.SEEK_END))
         self._dictionaries = DictionarySizes(source, self._file)
         self.schema = self._file.schema_arrow

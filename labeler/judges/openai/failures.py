@@ -12,11 +12,13 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Container, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from enum import Enum
 from typing import Literal
+
+from labeler.judges.options import ModelOptions, is_in_key
 
 ErrorKind = Literal[
     "status",  # an HTTP status other than 2xx
@@ -108,12 +110,9 @@ class Rule:
         )
 
 
-OPTIONS: dict[str, str] = {
+OPTION_OF_PARAMETER: dict[str, str] = {
+    **{option.name: option.name for option in fields(ModelOptions) if is_in_key(option)},
     "model": "model",
-    "temperature": "temperature",
-    "top_p": "top_p",
-    "seed": "seed",
-    "reasoning_effort": "reasoning_effort",
     "max_completion_tokens": "max_output_tokens",
     "response_format": "the response schema",
 }
@@ -168,7 +167,7 @@ RULES: tuple[Rule, ...] = (
         "parameter", _P.SUSPECT, *_REFUSED_OPTION,
         status={400, 422}, params={"max_completion_tokens"},
     ),
-    Rule("parameter", _P.FATAL, *_REFUSED_OPTION, status={400, 422}, params=OPTIONS),
+    Rule("parameter", _P.FATAL, *_REFUSED_OPTION, status={400, 422}, params=OPTION_OF_PARAMETER),
     Rule(
         "parameter", _P.SUSPECT, "the model does not accept a parameter of the request",
         "send fewer options, or use another model", status={400, 422}, marks=_PARAMETER,
@@ -350,7 +349,10 @@ def explain(observed: ObservedError, *, timeout: float, detail: str = "") -> str
         detail: additional information of ours.
     """
     rule = find_rule(observed)
-    values = {"option": OPTIONS.get(_root(observed.param), "a parameter"), "timeout": timeout}
+    values = {
+        "option": OPTION_OF_PARAMETER.get(_root(observed.param), "a parameter"),
+        "timeout": timeout,
+    }
     codes = [f"status {observed.status}"] if observed.status else []
     codes += [f"code {plain_code(observed.code)}"] if plain_code(observed.code) else []
     codes += [f"parameter {plain_code(observed.param)}"] if plain_code(observed.param) else []

@@ -1,6 +1,6 @@
 """Write the generated parts of README.md and docs/; a test compares them with the code.
 
-python scripts/update_readme.py
+python scripts/update_pages.py
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from labeler.audit import CHECKS
 from labeler.calculators import METRICS
 from labeler.judges.openai.failures import RULES, RetryPolicy, Rule
 from labeler.judges.openai.spec import OpenAISpec
@@ -18,6 +19,7 @@ ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
 FAILURES = ROOT / "docs" / "failures.md"
 METRIC_PAGE = ROOT / "docs" / "metrics.md"
+AUDIT = ROOT / "docs" / "audit.md"
 PEERS = ROOT / "docs" / "peers.md"
 STATUSES = range(1000)
 """All that a server can send in place of a status."""
@@ -35,6 +37,19 @@ def metric_table() -> str:
         needs = ", ".join(f"`{name}`" for name in metric.needs)
         asked = f"{needs} | `{metric.profile.name}`"
         lines.append(f"| `{metric.id}` | {arrow} | {formula} | {asked} | {metric.source} |")
+    return "\n".join(lines)
+
+
+def check_table() -> str:
+    """Every audit check: id, severity, weight, meaning."""
+    lines = [
+        "| check | severity | weight | what it finds, and why that is odd |",
+        "| --- | --- | --: | --- |",
+    ]
+    lines += [
+        f"| `{check.id}` | {check.severity} | {check.weight:g} | {check.title}. {check.why} |"
+        for check in CHECKS.values()
+    ]
     return "\n".join(lines)
 
 
@@ -128,6 +143,7 @@ GENERATED: dict[Path, dict[str, Part]] = {
     README: {"peers": peer_table, "systems": system_table},
     METRIC_PAGE: {"metrics": metric_table},
     FAILURES: {"failures": failure_table},
+    AUDIT: {"checks": check_table},
 }
 """The generated parts of each page, by the name in the comments round them."""
 
