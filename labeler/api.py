@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 from labeler.calculators import MetricsRow, select_metrics
 from labeler.calculators.outcomes import (
@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from labeler.labeling.cache import CallTracer
     from labeler.labeling.canaries import Canaries
     from labeler.labeling.estimate import Estimate
+    from labeler.labeling.run import Run
     from labeler.store.protocol import LabelStore
 
 
@@ -94,7 +95,7 @@ def iter_labels(rows: RowSource, options: LabelOptions) -> Generator[Outcome, No
         RunPaused: the server asks to wait longer than the options allow.
         StoreError: the store cannot be read or written.
     """
-    from labeler.labeling.pipeline import label_rows
+    from labeler.labeling.pipeline import run_tasks
     from labeler.labeling.tasks import label_tasks
 
     if options.repeat < 1:
@@ -108,16 +109,15 @@ def iter_labels(rows: RowSource, options: LabelOptions) -> Generator[Outcome, No
         for judge in _judges(options)
         for extra in range(options.repeat)
     ]
-    store, run = _begin(options)
-    run["in_batch"] = _in_batch(store)
-    if not voting:
-        labels = label_rows(opened, tasks[0], store, canaries=canaries, **run)
-        yield from cast("Generator[Outcome, None, None]", labels)  # what a task of labels makes
-    else:
-        from labeler.calculators.rater_agreement import Votes
-        from labeler.labeling.votes import vote_rows
+    with _begin(options) as run:
+        if voting:
+            from labeler.calculators.rater_agreement import Votes
+            from labeler.labeling.votes import vote_rows
 
-        yield from vote_rows(opened, tasks, store, options.votes or Votes(), **run)
+            yield from vote_rows(run, opened, tasks, options.votes or Votes())
+        else:
+            labels = run_tasks(run, opened, tasks, canaries)
+            yield from cast("Generator[Outcome, None, None]", labels)  # what a task of labels makes
     _update_index(options)
 
 
@@ -163,8 +163,8 @@ def iter_scores(rows: RowSource, options: ScoreOptions) -> Generator[ScoreOutcom
         Plan(judge, splitter, chosen, options.samples, options.repeat, options.logprobs)
         for judge in _judges(options, default="openai")
     ]
-    store, run = _begin(options)
-    yield from score_rows(opened, plans, store, **run)
+    with _begin(options) as run:
+        yield from score_rows(run, opened, plans)
 
 
 @keywords(ScoreOptions)
@@ -227,16 +227,10 @@ def iter_similarity(
     [judge] = _judges(options, default="openai")
     task = QuestionsTasks(judge, SPLITTERS[options.splitter], options.trial)
     embedder, work = open_embedder(options.embedder), options.work or EmbeddingWork()
-    store, run = _begin(options)
-    close = run.pop("after")
-    notice = options.listener.on_notice if options.listener else None
-    try:
-        with DiskVectors(options.store, notice=notice) as vectors:
-            yield from compare_rows(
-                opened, task, store, EmbeddingCache(embedder, vectors, work), **run
-            )
-    finally:
-        close()
+    with _begin(options) as run:
+        notice = run.notice if run.listener else None
+        vectors = run.closing.enter_context(DiskVectors(options.store, notice=notice))
+        yield from compare_rows(run, opened, task, EmbeddingCache(embedder, vectors, work))
 
 
 @keywords(BatchOptions)
@@ -314,23 +308,28 @@ def _judges(
     return [open_judge(replace(options, judge=options.judge or default))]
 
 
-def _begin(options: RunOptions) -> tuple[LabelStore, dict[str, Any]]:
-    """Open the store of a run, and return it with the settings that every kind of run takes."""
-    store, listener = options.store, options.listener
-    after: Callable[[], None] = _nothing
+def _begin(options: RunOptions) -> Run:
+    """Begin a run that closes the store at its end if it opens it here."""
+    from labeler.labeling.run import Run
+
+    store, listener, opened = options.store, options.listener, None
+    limits = options.limits()
     if isinstance(store, str | Path):
         from labeler.store.disk import DiskStore
 
-        store = DiskStore(store, notice=listener.on_notice if listener else None)
-        after = store.close
-    return store, {
-        "concurrency": options.concurrency,
-        "limits": options.limits(),
-        "retry_failed": options.retry_failed,
-        "listener": listener,
-        "trace": _tracer(),
-        "after": after,
-    }
+        store = opened = DiskStore(store, notice=listener.on_notice if listener else None)
+    run = Run(
+        store,
+        concurrency=options.concurrency,
+        limits=limits,
+        retry_failed=options.retry_failed,
+        batch_of=_in_batch(store) if isinstance(options, LabelOptions) else lambda _: None,
+        listener=listener,
+        trace=_tracer(),
+    )
+    if opened:
+        run.closing.callback(opened.close)
+    return run
 
 
 def _tracer() -> CallTracer:
@@ -342,10 +341,6 @@ def _tracer() -> CallTracer:
     from labeler.integrations.opentelemetry import judge_call
 
     return judge_call
-
-
-def _nothing() -> None:
-    """Close nothing: the caller opened the store."""
 
 
 def _in_batch(store: LabelStore) -> Callable[[str], str | None]:

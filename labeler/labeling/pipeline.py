@@ -6,52 +6,33 @@ A row that cannot be labeled becomes a failure in the same stream and never ends
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
 
 from labeler.data.rows import Row, Rows, count_rows
 from labeler.errors import BadRow
 from labeler.judges.task import Task
-from labeler.judges.traffic.limits import Limits
-from labeler.labeling.cache import CallTracer, no_tracing
 from labeler.labeling.canaries import Canaries
 from labeler.labeling.failures import bad_row
-from labeler.labeling.run import DEFAULT_CONCURRENCY, Pending, Run, RunListener, settled
+from labeler.labeling.run import Pending, Run, settled
 from labeler.labeling.tasks import LabelTasks, MissingField, TaskFactory
 from labeler.labeling.windows import Windowed
 from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord
 from labeler.sentences.example import Example
-from labeler.store.protocol import LabelStore
 
 
-def label_rows(
-    rows: Rows,
-    factory: TaskFactory,
-    store: LabelStore,
-    *,
-    concurrency: int = DEFAULT_CONCURRENCY,
-    limits: Limits | None = None,
-    retry_failed: bool = False,
-    canaries: Canaries | None = None,
-    in_batch: Callable[[str], str | None] = lambda _: None,
-    listener: RunListener | None = None,
-    trace: CallTracer = no_tracing,
-    after: Callable[[], None] = lambda: None,
+def run_tasks(
+    run: Run, rows: Rows, factories: Sequence[TaskFactory], canaries: Canaries | None = None
 ) -> Generator[AnyOutcome, None, None]:
-    """Label rows in input order; every label is durable in the store before it is yielded.
+    """Submit the tasks of several factories for each row; yield their outcomes in that order.
+
+    Every record is durable in the store before it is yielded.
 
     Args:
+        run: the run, which the caller ends.
         rows: read twice: once before any spend, then some way ahead of the outcomes.
-        factory: builds each row's task.
-        store: where labels are looked up and saved.
-        concurrency: requests in flight at most.
-        limits: further limits on requests.
-        retry_failed: whether to repeat tasks with a lasting failure in the store.
+        factories: build the tasks of each row.
         canaries: records to judge once more with planted sentences; collects the results.
-        in_batch: returns the name of the batch that contains a key, if there is one.
-        listener: receives the run's events.
-        trace: traces each judge call.
-        after: called at the very end, however the run ends.
 
     Raises:
         FatalJudgeError: no record can be labeled; earlier labels are stored.
@@ -60,23 +41,6 @@ def label_rows(
         UsageError: the rows cannot be read, two share an id and differ (nothing was sent), or
             they changed during the run.
     """
-    with Run(
-        store,
-        concurrency=concurrency,
-        limits=limits,
-        retry_failed=retry_failed,
-        batch_of=in_batch,
-        listener=listener,
-        trace=trace,
-        on_closed=after,
-    ) as run:
-        yield from run_tasks(run, rows, [factory], canaries or Canaries(0))
-
-
-def run_tasks(
-    run: Run, rows: Rows, factories: Sequence[TaskFactory], canaries: Canaries | None = None
-) -> Generator[AnyOutcome, None, None]:
-    """Submit the tasks of several factories for each row; yield their outcomes in that order."""
     total = count_rows(rows)
     if run.listener:
         run.listener.on_start(total.distinct * len(factories), total.repeated)

@@ -114,7 +114,9 @@ class Run:
         batch_of: returns the name of the batch that contains a key, if there is one.
         listener: receives the run's events.
         trace: traces each judge call.
-        on_closed: called at the very end, however the run ends.
+
+    Attributes:
+        closing: closed at the very end, however the run ends, when no task is in flight.
     """
 
     def __init__(
@@ -127,16 +129,16 @@ class Run:
         batch_of: Callable[[str], str | None] = lambda _: None,
         listener: RunListener | None = None,
         trace: CallTracer = no_tracing,
-        on_closed: Callable[[], None] = lambda: None,
     ) -> None:
-        self.listener = listener
+        self.listener, self.limits = listener, limits
+        self.closing = contextlib.ExitStack()
         self.notice = listener.on_notice if listener else lambda _: None
         self.cache = LabelCache(store, retry_failed, batch_of, self.notice, trace)
         self._first = Traffic(concurrency, limits, notice=self.notice)
         self._traffic: dict[int, Traffic] = {}
         self._closables: list[Closable] = []
         self._engine = Engine(
-            self._first, grace=GRACE_SECONDS, last=self._close_all, after=on_closed
+            self._first, grace=GRACE_SECONDS, last=self._close_all, after=self.closing.close
         )
         self._asked: dict[str, Future[Settled]] = {}
 

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
 
 from labeler.data.rows import Rows, count_rows
 from labeler.errors import FatalJudgeError, UsageError
 from labeler.judges.judge import Judge, require_answers
-from labeler.judges.traffic.limits import Limits
-from labeler.labeling.cache import CallTracer, no_tracing
 from labeler.labeling.pipeline import submit_rows
-from labeler.labeling.run import Run, RunListener
+from labeler.labeling.run import Run
 from labeler.labeling.scoring import ScoreKind, ScoreTasks, steps_task
 from labeler.labeling.votes import require_bounds
 from labeler.labels.criteria import Criterion
 from labeler.labels.record import LabelFailure, ScoreOutcome, ScoreRecord, StepsRecord
 from labeler.sentences.splitting import Splitter
-from labeler.store.protocol import LabelStore
 
 
 @dataclass(frozen=True)
@@ -49,32 +46,15 @@ class Plan:
         ]
 
 
-def score_rows(
-    rows: Rows,
-    plans: Sequence[Plan],
-    store: LabelStore,
-    *,
-    concurrency: int,
-    limits: Limits | None = None,
-    retry_failed: bool = False,
-    listener: RunListener | None = None,
-    trace: CallTracer = no_tracing,
-    after: Callable[[], None] = lambda: None,
-) -> Generator[ScoreOutcome, None, None]:
+def score_rows(run: Run, rows: Rows, plans: Sequence[Plan]) -> Generator[ScoreOutcome, None, None]:
     """Score rows in order, plan by plan; every score is durable in the store before it is yielded.
 
     Each judge writes the steps that a criterion lacks once, before any row.
 
     Args:
+        run: the run, which the caller ends; all plans together keep to its budget.
         rows: read once before any spend, then once for each plan.
         plans: one plan for each judge. A row that cannot be read fails once, not once for each.
-        store: where steps and scores are looked up and saved.
-        concurrency: requests in flight at most.
-        limits: further limits on requests; the budget is that of all plans together.
-        retry_failed: whether to repeat tasks with a lasting failure in the store.
-        listener: receives the run's events.
-        trace: traces each judge call.
-        after: called at the very end, however the run ends.
 
     Raises:
         FatalJudgeError: no row can be scored, or a criterion gets no steps.
@@ -83,30 +63,21 @@ def score_rows(
         UsageError: there is no plan, two have one judge, one cannot keep to the budget, the rows
             cannot be read, two share an id and differ, or a judge gives labels alone.
     """
-    with Run(
-        store,
-        concurrency=concurrency,
-        limits=limits,
-        retry_failed=retry_failed,
-        listener=listener,
-        trace=trace,
-        on_closed=after,
-    ) as run:
-        _require_judges(plans)
-        require_bounds([plan.judge for plan in plans], limits)
-        ready = [_with_steps(plan, run) for plan in plans]
-        total = count_rows(rows)
-        if listener:
-            outcomes = sum(total.distinct * len(plan.factories()) for plan in ready)
-            listener.on_start(outcomes, total.repeated)
-        for number, plan in enumerate(ready, start=1):
-            if len(plans) > 1:
-                run.notice(f"judge {number} of {len(plans)}: {plan.judge.spec}")
-            for outcome in submit_rows(
-                run, rows, total.distinct, plan.factories(), with_unreadable=number == 1
-            ):
-                if isinstance(outcome, ScoreRecord | LabelFailure):  # as scores are
-                    yield outcome
+    _require_judges(plans)
+    require_bounds([plan.judge for plan in plans], run.limits)
+    ready = [_with_steps(plan, run) for plan in plans]
+    total = count_rows(rows)
+    if run.listener:
+        outcomes = sum(total.distinct * len(plan.factories()) for plan in ready)
+        run.listener.on_start(outcomes, total.repeated)
+    for number, plan in enumerate(ready, start=1):
+        if len(plans) > 1:
+            run.notice(f"judge {number} of {len(plans)}: {plan.judge.spec}")
+        for outcome in submit_rows(
+            run, rows, total.distinct, plan.factories(), with_unreadable=number == 1
+        ):
+            if isinstance(outcome, ScoreRecord | LabelFailure):  # as scores are
+                yield outcome
 
 
 def _require_judges(plans: Sequence[Plan]) -> None:

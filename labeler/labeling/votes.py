@@ -6,7 +6,7 @@ the row's votes are in.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
@@ -16,10 +16,10 @@ from labeler.errors import BadRow, UsageError
 from labeler.judges.judge import Judge
 from labeler.judges.task import Task
 from labeler.judges.traffic.limits import Limits
-from labeler.labeling.cache import CallTracer, Settled, no_tracing
+from labeler.labeling.cache import Settled
 from labeler.labeling.failures import bad_row, task_failure
 from labeler.labeling.pipeline import submit_task, windows_of
-from labeler.labeling.run import Pending, Run, RunListener, joined, settled
+from labeler.labeling.run import Pending, Run, joined, settled
 from labeler.labeling.tasks import LabelTasks
 from labeler.labeling.voting import electorate, majority
 from labeler.labels.profiles import PROFILES
@@ -27,7 +27,6 @@ from labeler.labels.record import LabelFailure, LabelRecord, Outcome
 from labeler.labels.schemas import load_schema
 from labeler.labels.signature import Artifact, Signature
 from labeler.sentences.example import Example
-from labeler.store.protocol import LabelStore
 
 TOO_FEW_VOTES = "too_few_votes"
 """Reason of a failure: at most half of the voters gave a label."""
@@ -41,65 +40,36 @@ class VoteCounter(Protocol):
 
 
 def vote_rows(
-    rows: Rows,
-    voters: Sequence[LabelTasks],
-    store: LabelStore,
-    votes: VoteCounter,
-    *,
-    concurrency: int,
-    limits: Limits | None = None,
-    retry_failed: bool = False,
-    in_batch: Callable[[str], str | None] = lambda _: None,
-    listener: RunListener | None = None,
-    trace: CallTracer = no_tracing,
-    after: Callable[[], None] = lambda: None,
+    run: Run, rows: Rows, voters: Sequence[LabelTasks], votes: VoteCounter
 ) -> Generator[Outcome, None, None]:
     """Have every row judged by each voter and yield the majority labels in input order.
 
     Args:
+        run: the run, which the caller ends. All voters together keep to its concurrency and its
+            budget. Its store holds the votes; majorities are computed each time.
         rows: read twice: once before any spend, then some way ahead of the outcomes.
         voters: task factories that differ in judge or trial and share a splitter.
-        store: where votes are looked up and saved; majorities are computed each time.
         votes: receives every vote.
-        concurrency: requests in flight at most, of all voters together.
-        limits: further limits on requests; the budget is that of all voters together.
-        retry_failed: whether to repeat tasks with a lasting failure in the store.
-        in_batch: returns the name of the batch that contains a key, if there is one.
-        listener: receives the majorities as results, and the cost of all votes.
-        trace: traces each judge call.
-        after: called at the very end, however the run ends.
 
     Raises:
         UsageError: there are no voters, or two of them are one, or one could not keep to the
-            budget; nothing was sent. Else as for :func:`labeler.labeling.pipeline.label_rows`.
+            budget; nothing was sent. Else as for :func:`labeler.labeling.pipeline.run_tasks`.
     """
-    with Run(
-        store,
-        concurrency=concurrency,
-        limits=limits,
-        retry_failed=retry_failed,
-        batch_of=in_batch,
-        listener=listener,
-        trace=trace,
-        on_closed=after,
-    ) as run:
-        _require_voters(rows, voters)
-        require_bounds([voter.judge for voter in voters], limits)
-        total = count_rows(rows)
-        if listener:
-            listener.on_start(total.distinct, total.repeated)
-        for number, voter in enumerate(voters, start=1):
-            run.traffic_for(voter.judge)
-            if len(voters) > 1:
-                run.notice(f"vote {number} of {len(voters)}: {voter.judge.spec}")
-        poll = _Poll(run, voters, votes, load_schema(PROFILES["trace"].schema).artifact)
-        for outcome, _ in run.in_order(
-            rows, poll.submit, expected=total.distinct, width=len(voters)
-        ):
-            if listener:
-                listener.on_result(outcome, "judge")
-            if isinstance(outcome, LabelRecord | LabelFailure):  # as majorities are
-                yield outcome
+    _require_voters(rows, voters)
+    require_bounds([voter.judge for voter in voters], run.limits)
+    total = count_rows(rows)
+    if run.listener:
+        run.listener.on_start(total.distinct, total.repeated)
+    for number, voter in enumerate(voters, start=1):
+        run.traffic_for(voter.judge)
+        if len(voters) > 1:
+            run.notice(f"vote {number} of {len(voters)}: {voter.judge.spec}")
+    poll = _Poll(run, voters, votes, load_schema(PROFILES["trace"].schema).artifact)
+    for outcome, _ in run.in_order(rows, poll.submit, expected=total.distinct, width=len(voters)):
+        if run.listener:
+            run.listener.on_result(outcome, "judge")
+        if isinstance(outcome, LabelRecord | LabelFailure):  # as majorities are
+            yield outcome
 
 
 def require_bounds(judges: Sequence[Judge], limits: Limits | None) -> None:

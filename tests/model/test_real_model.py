@@ -31,8 +31,9 @@ import labeler
 from labeler.data.rows import RowSequence
 from labeler.errors import JudgeError
 from labeler.judges.openai.request import response_format
+from labeler.labeling import run as running
 from labeler.labeling.options import LabelOptions
-from labeler.labeling.pipeline import label_rows
+from labeler.labeling.pipeline import run_tasks
 from labeler.labeling.tasks import LabelTasks, label_tasks
 from labeler.labels.answers import GPTLabelingOutput
 from labeler.labels.contract import check_label
@@ -124,8 +125,8 @@ def bounded_recipe(relay: Relay) -> LabelTasks:
 
 def labelled(how: LabelTasks, rows: Sequence[Mapping[str, Any]], folder: Path) -> list[Outcome]:
     """Label rows one after the other into a store of their own."""
-    with DiskStore(folder) as store:
-        return list(records_of(label_rows(RowSequence(rows), how, store, concurrency=1), "label"))
+    with DiskStore(folder) as store, running.Run(store, concurrency=1) as begun:
+        return list(records_of(run_tasks(begun, RowSequence(rows), [how]), "label"))
 
 
 def keyed(row: Mapping[str, Any]) -> KeyedExample:

@@ -29,8 +29,8 @@ from labeler.labeling.canaries import (
     verdict_on,
 )
 from labeler.labeling.options import LabelOptions
-from labeler.labeling.pipeline import label_rows
-from labeler.labeling.run import RunListener
+from labeler.labeling.pipeline import run_tasks
+from labeler.labeling.run import Run, RunListener
 from labeler.labeling.tasks import label_tasks
 from labeler.labels.answers import GPTLabelingOutput
 from labeler.labels.record import (
@@ -237,8 +237,8 @@ def run(
 ) -> list[Outcome]:
     """Label twenty rows."""
     how = label_tasks(judge, LabelOptions())
-    run = label_rows(RowSequence(rows()), how, store, canaries=canaries, listener=listener)
-    return list(records_of(run, "label"))
+    with Run(store, listener=listener) as begun:
+        return list(records_of(run_tasks(begun, RowSequence(rows()), [how], canaries), "label"))
 
 
 def test_a_sober_judge_is_fooled_by_nothing() -> None:

@@ -21,13 +21,10 @@ from labeler.integrations.embeddings.questioning import QuestionsTasks
 from labeler.integrations.embeddings.records import QuestionsOutcome, QuestionsRecord, Similarity
 from labeler.integrations.embeddings.vectors import Vector, cosine
 from labeler.judges.judge import require_answers
-from labeler.judges.traffic.limits import Limits
 from labeler.judges.traffic.traffic import Traffic
-from labeler.labeling.cache import CallTracer, no_tracing
 from labeler.labeling.pipeline import run_tasks
-from labeler.labeling.run import DEFAULT_CONCURRENCY, Run, RunListener
+from labeler.labeling.run import Run
 from labeler.labels.record import LabelFailure, outcome_adapter, records_of
-from labeler.store.protocol import LabelStore
 
 _ROWS_PER_BATCH = 32
 """Rows embedded together: their texts fill about one request."""
@@ -38,29 +35,15 @@ _IN_MEMORY = 32 * 2**20
 
 
 def compare_rows(
-    rows: Rows,
-    factory: QuestionsTasks,
-    store: LabelStore,
-    cache: EmbeddingCache,
-    *,
-    concurrency: int = DEFAULT_CONCURRENCY,
-    limits: Limits | None = None,
-    retry_failed: bool = False,
-    listener: RunListener | None = None,
-    trace: CallTracer = no_tracing,
+    run: Run, rows: Rows, factory: QuestionsTasks, cache: EmbeddingCache
 ) -> Generator[QuestionsOutcome, None, None]:
     """Compare each row's question with those that its response answers, in input order.
 
     Args:
+        run: the run, which the caller ends; judge and embedder share its budget.
         rows: rows to compare.
         factory: builds the tasks for questions.
-        store: where questions are looked up and saved.
         cache: makes and stores vectors.
-        concurrency: requests in flight at most.
-        limits: further limits on requests; judge and embedder share the budget.
-        retry_failed: whether to repeat tasks with a lasting failure in the store.
-        listener: receives the events of the questions.
-        trace: traces each judge call.
 
     Raises:
         FatalJudgeError: no question can be written, or no text embedded.
@@ -69,22 +52,12 @@ def compare_rows(
         UsageError: the rows cannot be read, or two share an id and differ.
     """
     require_answers(factory.judge, factory.kind)
-    if limits is not None and limits.budget is not None and cache.embedder.price is None:
+    if run.limits is not None and run.limits.budget is not None and cache.embedder.price is None:
         raise UsageError(
             f"a budget needs a price, and none is known for embedder {cache.embedder.spec}: give "
             "one (--embedding-price), or use an embedder that costs nothing"
         )
-    with (
-        SpooledTemporaryFile(_IN_MEMORY, "w+", encoding="utf-8", newline="\n") as written,
-        Run(
-            store,
-            concurrency=concurrency,
-            limits=limits,
-            retry_failed=retry_failed,
-            listener=listener,
-            trace=trace,
-        ) as run,
-    ):
+    with SpooledTemporaryFile(_IN_MEMORY, "w+", encoding="utf-8", newline="\n") as written:
         outcomes = run_tasks(run, rows, [factory])
         written.writelines(to_line(outcome) + "\n" for outcome in outcomes)
         written.seek(0)

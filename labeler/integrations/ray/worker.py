@@ -32,7 +32,8 @@ from labeler.judges.judge import Judge
 from labeler.judges.traffic.limits import Budget, Limits
 from labeler.labeling.cache import Origin
 from labeler.labeling.options import LabelOptions
-from labeler.labeling.pipeline import label_rows
+from labeler.labeling.pipeline import run_tasks
+from labeler.labeling.run import Run
 from labeler.labeling.tasks import LabelTasks, label_tasks
 from labeler.labels.record import AnyOutcome, LabelFailure, Usage
 from labeler.store.protocol import LabelStore
@@ -231,18 +232,17 @@ def label_batch(
         id_from=work.options.id_columns,
         columns=work.columns,
     )
-    outcomes = label_rows(
-        rows,
-        tasks,
+    with Run(
         store,
         concurrency=work.options.concurrency,
         limits=limits,
         retry_failed=work.options.retry_failed,
-        in_batch=PendingKeys(work.store),
+        batch_of=PendingKeys(work.store),
         listener=listener,
         trace=judge_call,
-    )
-    return pa.Table.from_pylist([row_of(outcome) for outcome in outcomes], schema=SCHEMA)
+    ) as run:
+        outcomes = [row_of(outcome) for outcome in run_tasks(run, rows, [tasks])]
+    return pa.Table.from_pylist(outcomes, schema=SCHEMA)
 
 
 class Worker:
