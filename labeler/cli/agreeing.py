@@ -9,7 +9,7 @@ import typer
 
 from labeler.cli.options import Json, expand_options
 from labeler.cli.sides import check_sides
-from labeler.cli.terminal import print_json, say
+from labeler.cli.terminal import notify, print_json
 from labeler.comparing.options import HumanOptions, SideOptions
 from labeler.data.lines import STDIO
 from labeler.errors import UsageError
@@ -121,7 +121,7 @@ def _human_labels(labels: str, human: str, people: HumanOptions, sides: SideOpti
         raise UsageError("corrections need labels that can be read twice: name the label file")
     read = read_corrections(human)
     for where in read.torn:
-        say(f"{where}: cut off, as by a crash, and left out")
+        notify(f"{where}: cut off, as by a crash, and left out")
     found = human_labels(
         read.events,
         api.stored_outcomes(labels),
@@ -138,5 +138,7 @@ def _human_labels(labels: str, human: str, people: HumanOptions, sides: SideOpti
             f"that speaks of one of these labels ({labels}): name the label file that was "
             "corrected"
         )
-    say(f"judgements of records that count: {found.judgments}, of these made blind: {found.blind}")
+    notify(
+        f"judgements of records that count: {found.judgments}, of these made blind: {found.blind}"
+    )
     return found.human

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 from labeler.calculators.rater_agreement import FieldAgreement
 from labeler.calculators.statistics.bias_correction import Corrected
-from labeler.cli.tables import Column, Grid, given_up, show
-from labeler.cli.terminal import Sheet, say
+from labeler.cli.tables import (
+    NONE,
+    Column,
+    Grid,
+    dropped_note,
+    number,
+    print_grids,
+    print_groups,
+)
+from labeler.cli.terminal import LineWriter, notify, print_lines
 from labeler.comparing.agreement import LabelAgreement
 from labeler.comparing.human_agreement import Estimates, PeopleAgreement
 from labeler.comparing.pairs import PairCounts
@@ -18,10 +26,10 @@ ALL = "all"
 
 def print_labels(found: LabelAgreement) -> None:
     """Print the agreement of two label files and the numbers of their records."""
-    spared = _print_fields(found.fields)
-    _print_notes(
+    dropped = _print_fields(found.fields)
+    print_lines(
         [
-            *given_up(spared),
+            *dropped_note(dropped),
             *_undefined(found.fields),
             *_record_counts(found.counts),
             *(f"A: {signature}" for signature in found.signatures_a),
@@ -32,11 +40,11 @@ def print_labels(found: LabelAgreement) -> None:
 
 def print_people(found: PeopleAgreement) -> None:
     """Print the agreement of a judge with people, and its means corrected by them."""
-    spared = _print_fields(found.fields) if found.fields else []
-    spared += _print_estimates(found.estimates) if found.estimates else []
-    _print_notes(
+    dropped = _print_fields(found.fields) if found.fields else []
+    dropped += _print_estimates(found.estimates) if found.estimates else []
+    print_lines(
         [
-            *given_up(spared),
+            *dropped_note(dropped),
             *_undefined(found.fields),
             *_parameters(found.estimates),
             *_among(found),
@@ -49,67 +57,64 @@ def print_people(found: PeopleAgreement) -> None:
 
 
 # The field implies the unit.
-_FIELD = (Column("field", words=True), Column("of", goes=1, words=True))
+_FIELD = (Column("field", words=True), Column("of", drop=1, words=True))
 _COEFFICIENTS = (Column("kappa"), Column("AC1"), Column("alpha"))
 
 
 def _print_fields(fields: Sequence[FieldAgreement]) -> list[str]:
-    """Print a table for each group, all with the same columns; return the omitted columns."""
-    out = Sheet()
-    means = (Column("mean A", goes=2), Column("mean B", goes=3))
-    columns = [*_FIELD, Column("both", goes=4), Column("agree"), *means, *_COEFFICIENTS]
-    rows = [_field_row(one, one.raw, one.mean_a, one.mean_b) for one in fields]
-    grid, spared = Grid(columns, rows).within(out.width)
-    grouped = any(found.group is not None for found in fields)
-    for group in dict.fromkeys(found.group for found in fields):
-        _print_group(group, grouped=grouped)
-        shown = zip(fields, grid.rows, strict=True)
-        show(out, grid.block(out.width, [row for found, row in shown if found.group == group]))
-    return spared
+    """Print a table for each group, all with the same columns; return the dropped columns."""
+    means = (Column("mean A", drop=2), Column("mean B", drop=3))
+    columns = [*_FIELD, Column("both", drop=4), Column("agree"), *means, *_COEFFICIENTS]
+    groups = dict.fromkeys(one.group for one in fields)
+    sections = [
+        (
+            group,
+            [
+                _field_row(one, one.raw, one.mean_a, one.mean_b)
+                for one in fields
+                if one.group == group
+            ],
+        )
+        for group in groups
+    ]
+    return print_groups(LineWriter(), columns, sections, _heading(groups))
 
 
 def _field_row(found: FieldAgreement, *figures: float | None) -> list[str]:
     coefficients = [coefficient.value for coefficient in found.by_name.values()]
-    return [found.field, found.unit, str(found.units), *map(_figure, [*figures, *coefficients])]
+    return [found.field, found.unit, str(found.units), *map(number, [*figures, *coefficients])]
 
 
-def _print_group(group: str | None, *, grouped: bool) -> None:
-    """Print the heading of a group's table, if there are groups."""
-    if grouped:
-        _print_notes([group or ALL])
+def _heading(groups: Collection[str | None]) -> Callable[[str | None], str | None]:
+    """Return a function that names a group above its table, if there are groups."""
+    if any(group is not None for group in groups):
+        return lambda group: group or ALL
+    return lambda _: None
 
 
 def print_voters(fields: Sequence[FieldAgreement]) -> None:
     """Print the agreement of voters on standard error, like all messages of the run."""
-    out = Sheet(stderr=True)
     columns = [*_FIELD, Column("judged"), Column("agree"), *_COEFFICIENTS]
     rows = [_field_row(one, one.raw) for one in fields]
-    show(out, *(grid.block(out.width) for grid in Grid(columns, rows).parted(out.width)))
+    out = LineWriter(stderr=True)
+    print_grids(out, *Grid(columns, rows).split(out.width))
     for line in _undefined(fields):
-        say(line)
+        notify(line)
 
 
 def _print_estimates(estimates: Sequence[Estimates]) -> list[str]:
-    """Print a table of estimates for each group; return the omitted columns."""
-    out = Sheet()
+    """Print a table of estimates for each group; return the dropped columns."""
     columns = [
         Column("metric", words=True),
         Column("mean", words=True),
-        Column("people", goes=2),
-        Column("judge\nalone", goes=1),
+        Column("people", drop=2),
+        Column("judge\nalone", drop=1),
         Column("value"),
         Column("95 % interval"),
     ]
-    sections = [_estimate_rows(found) for found in estimates]
-    grid, spared = Grid(columns, [row for rows in sections for row in rows]).within(out.width)
-    rows_left = iter(grid.rows)
-    shown = [[next(rows_left) for _ in section] for section in sections]
-    grouped = any(found.group is not None for found in estimates)
-    for group in dict.fromkeys(found.group for found in estimates):
-        _print_group(group, grouped=grouped)
-        pairs = zip(estimates, shown, strict=True)
-        show(out, grid.block(out.width, *(rows for found, rows in pairs if found.group == group)))
-    return spared
+    sections = [(found.group, _estimate_rows(found)) for found in estimates]
+    heading = _heading([found.group for found in estimates])
+    return print_groups(LineWriter(), columns, sections, heading)
 
 
 def _estimate_rows(found: Estimates) -> list[list[str]]:
@@ -134,8 +139,8 @@ _METHODS = {
 def _estimate(way: Corrected) -> list[str]:
     interval = way.interval
     return [
-        _figure(way.value),
-        "-" if interval is None else f"{interval.low:.4f} {interval.high:.4f}",
+        number(way.value),
+        NONE if interval is None else f"{interval.low:.4f} {interval.high:.4f}",
     ]
 
 
@@ -191,14 +196,6 @@ def _named(places: Sequence[Place]) -> str:
     )
 
 
-def _figure(value: float | None) -> str:
-    return "-" if value is None else f"{value:.4f}"
-
-
-def _print_notes(lines: Sequence[str]) -> None:
-    Sheet().write("\n".join(lines))
-
-
 def _undefined(fields: Sequence[FieldAgreement]) -> Iterator[str]:
     """Yield why coefficients are undefined and units left out, each reason once."""
     missing: dict[tuple[str, str], list[Place]] = {}
@@ -242,12 +239,12 @@ def _record_counts(counts: PairCounts) -> Iterator[str]:
 def _among(found: PeopleAgreement) -> Iterator[str]:
     for among in found.among:
         values = [
-            f"{name} {value.undefined if value.value is None else _figure(value.value)}"
+            f"{name} {value.undefined if value.value is None else number(value.value)}"
             for name, value in (("alpha", among.alpha), ("AC1", among.ac1))
         ]
         yield (
             f"people among themselves on {among.field}: {', '.join(values)}, agree "
-            f"{_figure(among.alpha.raw)} over {among.alpha.units}"
+            f"{number(among.alpha.raw)} over {among.alpha.units}"
         )
 
 

@@ -1,4 +1,4 @@
-"""The command that looks for labels that contradict themselves or the texts."""
+"""The ``audit`` command: labels that contradict themselves or the texts."""
 
 from __future__ import annotations
 
@@ -7,14 +7,24 @@ import json
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from labeler.cli.options import Json
-from labeler.cli.running import outcomes_at, refuse_own_input, watching
-from labeler.cli.terminal import print_json
+from labeler.cli.running import outcomes_at, refuse_loss, watching
+from labeler.cli.tables import (
+    NONE,
+    Column,
+    Grid,
+    dropped_note,
+    print_catalog,
+    print_grids,
+    reason_counts,
+)
+from labeler.cli.terminal import LineWriter, console, print_json, print_lines
 from labeler.data.lines import STDIO
 from labeler.errors import UsageError
 from labeler.sentences.characters import visible
@@ -23,15 +33,14 @@ from labeler.version import __version__
 if TYPE_CHECKING:
     from labeler.audit import Audit, AuditedRecord, Check, CheckRow, Finding
     from labeler.audit.export import FindingRow
-    from labeler.cli.tables import Grid
     from labeler.labels.record import AnyOutcome
 
-SHOWN_RECORDS = 20
-"""Most doubtful records that are shown, unless another number is asked for."""
-SHOWN_KEYS = 8
-MOST_GROUPS = 12
-"""Groups of records that have a column of rates; ``--json`` has all."""
-INDENT = " " * 6
+_SHOWN_RECORDS = 20
+"""Default number of records listed, the most suspicious first."""
+_SHOWN_KEYS = 8
+SHOWN_GROUPS = 12
+"""Largest number of groups with a column of rates; ``--json`` has all."""
+_INDENT = " " * 6
 
 
 def audit(
@@ -79,7 +88,7 @@ def audit(
         raise UsageError("name a label file or a store folder; --list shows the checks")
     _check_output(output, labels)
     found = _audit(labels, chosen, by)
-    shown = SHOWN_RECORDS if top is None else top
+    shown = _SHOWN_RECORDS if top is None else top
     if output:
         _write(Path(output), finding_rows(found, top))
     if rows:
@@ -90,7 +99,8 @@ def audit(
     else:
         _print_audit(found, by, shown)
         if labels != STDIO and found.ranked(shown):
-            _print_reading(labels)
+            page = f"labeler report {shlex.quote(labels)} -o report.html"
+            print_lines([f"to read them with their texts: {page}"])
 
 
 def _audit(labels: str, checks: Sequence[Check], by: str | None) -> Audit:
@@ -103,22 +113,22 @@ def _audit(labels: str, checks: Sequence[Check], by: str | None) -> Audit:
 
     kinds: Counter[str] = Counter()
     with watching("auditing") as watched:
-        outcomes = _counted(watched(outcomes_at(labels)), kinds)
+        outcomes = _count_kinds(watched(outcomes_at(labels)), kinds)
         found = audit_labels(outcomes, checks=checks, by=by)
     if not found.records and not found.failed:
-        raise UsageError(f"{labels}: {_without_labels(kinds)}")
+        raise UsageError(f"{labels}: {_no_labels(kinds)}")
     return found
 
 
-def _counted(outcomes: Iterable[AnyOutcome], kinds: Counter[str]) -> Iterator[AnyOutcome]:
-    """Count outcomes by their kind while passing them on."""
+def _count_kinds(outcomes: Iterable[AnyOutcome], kinds: Counter[str]) -> Iterator[AnyOutcome]:
+    """Yield outcomes, and count them by kind."""
     for outcome in outcomes:
         kinds[outcome.kind] += 1
         yield outcome
 
 
-def _without_labels(kinds: Counter[str]) -> str:
-    """Why there is nothing to audit."""
+def _no_labels(kinds: Counter[str]) -> str:
+    """Return the reason why there is nothing to audit."""
     if kinds["label"]:
         return f"{kinds['label']} canaries and no label of a row"
     if kinds["score"]:
@@ -129,19 +139,13 @@ def _without_labels(kinds: Counter[str]) -> str:
     return "no label is there"
 
 
-# -- files -----------------------------------------------------------------------------------------
-
-
 def _check_output(output: str | None, labels: str) -> None:
-    """Refuse a file of another kind, or one that is needed, before anything is read."""
-    from labeler.data.corrections.file import keep_corrections
-
+    """Reject a file of another format, or one that holds labels or corrections."""
     if output is None:
         return
     if Path(output).suffix not in (".jsonl", ".csv"):
         raise UsageError(f"-o {output!r}: name a file that ends in .jsonl or .csv")
-    refuse_own_input([labels], output)
-    keep_corrections(output)
+    refuse_loss([labels], output)
 
 
 def _write(path: Path, rows: Iterable[FindingRow]) -> None:
@@ -157,153 +161,109 @@ def _write(path: Path, rows: Iterable[FindingRow]) -> None:
             file.writelines(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows)
 
 
-# -- for people ------------------------------------------------------------------------------------
-
-
 def _print_checks(checks: Sequence[Check]) -> None:
-    from rich.table import Table
-
-    from labeler.cli.terminal import console
-
-    table = Table(show_lines=True)
-    table.add_column("check", no_wrap=True)
-    table.add_column("what it finds, and why that is odd", overflow="fold")
-    for check in checks:
-        facts = f"v{check.version}, {check.severity}, weight {check.weight:g}"
-        table.add_row(f"{check.id}\n{facts}", f"{check.title}.\n{check.why}")
-    console().print(table)
+    rows = [
+        (
+            f"{check.id}\nv{check.version}, {check.severity}, weight {check.weight:g}",
+            f"{check.title}.\n{check.why}",
+        )
+        for check in checks
+    ]
+    print_catalog(("check", "what it finds, and why that is odd"), rows)
 
 
 def _print_audit(found: Audit, by: str | None, top: int) -> None:
-    from labeler.cli.terminal import Sheet
 
-    out = Sheet()
+    out = LineWriter()
     for label in dict.fromkeys(row.label for row in found.rows):
         made = [record for record in found.records if record.label == label]
-        _print_way([row for row in found.rows if row.label == label], made, by)
-        counted = f"{len(made)} records by {label}|labeler:{__version__}"
-        out.write(f"{counted}\n")
+        _print_rates(out, [row for row in found.rows if row.label == label], made, by)
+        out.write(f"{len(made)} records by {label}|labeler:{__version__}\n")
     if not found.records:
         out.write(f"no label: all {sum(found.failed.values())} records failed")
     if found.failed:
-        reasons = ", ".join(f"{count} {reason}" for reason, count in found.failed.items())
-        out.write(f"failed: {reasons}")
+        out.write(f"failed: {reason_counts(found.failed)}")
     if found.records:
-        _print_doubtful(found, top)
+        _print_suspicious(found, top)
 
 
-def _print_way(rows: Sequence[CheckRow], made: Sequence[AuditedRecord], by: str | None) -> None:
-    """Print the rates of labels made in one way, a column for each group."""
-    from labeler.cli.tables import given_up, show
-    from labeler.cli.terminal import Sheet
-
-    out = Sheet()
-    flagging = [check for check in _checks(rows) if _total(rows, check)[1]]
-    sizes = Counter(record.group for record in made)
-    groups = _shown_groups(sizes)
+def _print_rates(
+    out: LineWriter, rows: Sequence[CheckRow], made: Sequence[AuditedRecord], by: str | None
+) -> None:
+    """Print the rates of one judge configuration, with a column for each group."""
+    totals: dict[Check, CheckRow] = {}  # over all groups
+    for row in rows:
+        if total := totals.get(row.check):
+            total = replace(
+                total,
+                records=total.records + row.records,
+                flagged=total.flagged + row.flagged,
+                findings=total.findings + row.findings,
+            )
+        totals[row.check] = total or row
+    flagging = {check: total for check, total in totals.items() if total.flagged}
     grids: list[Grid] = []
     notes: list[str] = []
     if flagging and by is None:
-        grid, spared = _counts(rows, flagging).within(out.width)
-        grids, notes = [grid], [*given_up(spared)]
+        grid, dropped = _totals_grid(flagging).fit(out.width)
+        grids, notes = [grid], [*dropped_note(dropped)]
     elif flagging:
-        shown = {group: sizes[group] for group in groups}
-        grids = _rates(rows, flagging, by or "", len(made), shown).parted(out.width)
+        sizes = Counter(record.group for record in made)
+        groups = sorted((group for group, _ in sizes.most_common(SHOWN_GROUPS)), key=str)
+        columns = [Column(f"flagged by {by}", words=True), Column("all")]
+        columns += [Column(str(group)) for group in groups]
+        cells = [["(records)", str(len(made)), *(str(sizes[group]) for group in groups)]]
+        for check, total in flagging.items():
+            own = {row.group: row for row in rows if row.check is check}
+            cells.append([check.id, *map(_flagged, [total, *(own[group] for group in groups)])])
+        grids = Grid(columns, cells).split(out.width)
         if len(groups) < len(sizes):
             left = f"{len(groups)} of {len(sizes)} groups, those with most records"
             notes = [f"shown by {by}: {left} (--json has all)"]
-    show(out, *(grid.block(out.width) for grid in grids))
-    for note in (*notes, *_quiet(rows)):
+    print_grids(out, *grids)
+    clean = [check.id for check, total in totals.items() if total.records and not total.flagged]
+    if clean:
+        notes.append(f"found nothing: {', '.join(clean)}")
+    if idle := [check.id for check, total in totals.items() if not total.records]:
+        notes.append(f"nothing to look at: {', '.join(idle)}")
+    for note in notes:
         out.write(note)
 
 
-def _shown_groups(sizes: Counter[str | None]) -> list[str | None]:
-    """The largest groups, by name."""
-    return sorted((group for group, _ in sizes.most_common(MOST_GROUPS)), key=str)
-
-
-def _checks(rows: Sequence[CheckRow]) -> list[Check]:
-    return list(dict.fromkeys(row.check for row in rows))
-
-
-def _total(rows: Sequence[CheckRow], check: Check) -> tuple[int, int, int]:
-    """Records that it applies to, those flagged, and findings, of all groups together."""
-    own = [row for row in rows if row.check is check]
-    return (
-        sum(row.records for row in own),
-        sum(row.flagged for row in own),
-        sum(row.findings for row in own),
-    )
-
-
-def _counts(rows: Sequence[CheckRow], checks: Sequence[Check]) -> Grid:
-    from labeler.cli.tables import Column, Grid
-
+def _totals_grid(totals: Mapping[Check, CheckRow]) -> Grid:
     columns = [
         Column("check", words=True),
-        Column("severity", goes=2, words=True),
-        Column("applies to", goes=3),
+        Column("severity", drop=2, words=True),
+        Column("applies to", drop=3),
         Column("flagged"),
         Column("rate"),
-        Column("findings", goes=1),
+        Column("findings", drop=1),
     ]
     cells: list[list[str]] = []
-    for check in checks:
-        records, flagged, findings = _total(rows, check)
-        rate = _percent(flagged, records)
-        cells.append([check.id, check.severity, str(records), str(flagged), rate, str(findings)])
+    for check, total in totals.items():
+        counts = (str(total.records), str(total.flagged))
+        rate = f"{100 * total.flagged / total.records:.2f} %"
+        cells.append([check.id, check.severity, *counts, rate, str(total.findings)])
     return Grid(columns, cells)
 
 
-def _rates(
-    rows: Sequence[CheckRow],
-    checks: Sequence[Check],
-    by: str,
-    total: int,
-    sizes: Mapping[str | None, int],
-) -> Grid:
-    """Flagged records and their share, a column for all and one for each group."""
-    from labeler.cli.tables import Column, Grid
-
-    columns = [Column(f"flagged by {by}", words=True), Column("all")]
-    columns += [Column(str(group)) for group in sizes]
-    cells = [["(records)", str(total), *map(str, sizes.values())]]
-    for check in checks:
-        records, flagged, _ = _total(rows, check)
-        own = {row.group: row for row in rows if row.check is check}
-        shares = [_flagged(own[group].flagged, own[group].records) for group in sizes]
-        cells.append([check.id, _flagged(flagged, records), *shares])
-    return Grid(columns, cells)
+def _flagged(counts: CheckRow) -> str:
+    """Return the flagged records and their share, such as ``3 (1.5 %)``."""
+    if not counts.records:
+        return NONE
+    return f"{counts.flagged} ({100 * counts.flagged / counts.records:.1f} %)"
 
 
-def _flagged(part: int, whole: int) -> str:
-    """``3 (1.5 %)``."""
-    return f"{part} ({100 * part / whole:.1f} %)" if whole else "-"
-
-
-def _percent(part: int, whole: int) -> str:
-    return f"{100 * part / whole:.2f} %" if whole else "-"
-
-
-def _quiet(rows: Sequence[CheckRow]) -> Iterator[str]:
-    """Which checks found nothing, and which had nothing to look at."""
-    totals = {check.id: _total(rows, check) for check in _checks(rows)}
-    clean = [name for name, (records, flagged, _) in totals.items() if records and not flagged]
-    idle = [name for name, (records, _, _) in totals.items() if not records]
-    if clean:
-        yield f"found nothing: {', '.join(clean)}"
-    if idle:
-        yield f"nothing to look at: {', '.join(idle)}"
-
-
-def _print_doubtful(found: Audit, top: int) -> None:
+def _print_suspicious(found: Audit, top: int) -> None:
     from rich.text import Text
 
-    from labeler.cli.terminal import console
-
     out = console()
-    shown = found.ranked(top)
-    out.print(_headline(found))
+    shown, worst = found.ranked(top), found.worst
+    out.print(
+        f"{len(found.records)} records: {worst['contradiction']} with a contradiction, "
+        f"{worst['suspicion']} more with a suspicion, {worst['note']} with notes alone, "
+        f"{len(found.records) - found.flagged} without a finding"
+    )
     if shown:
         out.print(
             f"the most doubtful {len(shown)} of {found.flagged} (--top); of equal ones, more "
@@ -314,22 +274,12 @@ def _print_doubtful(found: Audit, top: int) -> None:
     for record in shown:
         made_by = f"  ({record.label.partition('|')[0]})" if several else ""
         out.print(Text(visible(f"{record.suspicion:.2f}  {record.id}{made_by}")), soft_wrap=True)
-        worst = Text(INDENT + visible(_worst(record)))
-        out.print(worst, no_wrap=True, overflow="ellipsis")
-
-
-def _headline(found: Audit) -> str:
-    """How many records there are by their worst finding."""
-    worst = found.worst
-    return (
-        f"{len(found.records)} records: {worst['contradiction']} with a contradiction, "
-        f"{worst['suspicion']} more with a suspicion, {worst['note']} with notes alone, "
-        f"{len(found.records) - found.flagged} without a finding"
-    )
+        line = Text(_INDENT + visible(_worst(record)))
+        out.print(line, no_wrap=True, overflow="ellipsis")
 
 
 def _worst(record: AuditedRecord) -> str:
-    """The finding of a record that weighs most, on one line, and how many more there are."""
+    """Return the finding with the largest weight, and the number of the others, on one line."""
     from labeler.audit import WEIGHTS, suspicion_score
 
     order = list(WEIGHTS)
@@ -339,14 +289,6 @@ def _worst(record: AuditedRecord) -> str:
 
 
 def _line(finding: Finding) -> str:
-    shown = [*finding.keys[:SHOWN_KEYS], *["…"] * (len(finding.keys) > SHOWN_KEYS)]
+    shown = [*finding.keys[:_SHOWN_KEYS], *["…"] * (len(finding.keys) > _SHOWN_KEYS)]
     keys = f" [{', '.join(shown)}]" if shown else ""
     return f"{finding.check}{keys}: {finding.message}"
-
-
-def _print_reading(labels: str) -> None:
-    """Where the records are read with their texts."""
-    from labeler.cli.terminal import Sheet
-
-    told = f"to read them with their texts: labeler report {shlex.quote(labels)} -o report.html"
-    Sheet().write(told)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,7 +14,7 @@ import typer
 from labeler.cli import options
 from labeler.cli.interrupt import announce
 from labeler.cli.running import SOME_FAILED
-from labeler.cli.terminal import print_json
+from labeler.cli.terminal import console, counted, notify, plural, print_json
 from labeler.errors import UsageError
 from labeler.judges.options import ModelOptions
 from labeler.labeling.options import BatchOptions
@@ -69,7 +69,7 @@ def submit(
     else:
         where = {"store": str(given.store), **at, "base_url": service.base_url}
         look, fetch = (command(action, **where) for action in ("status", "collect"))
-        _tell_submission(done, look, fetch)
+        _print_submission(done, look, fetch)
     return SOME_FAILED if done.bad else 0
 
 
@@ -82,7 +82,6 @@ def status(
     as_json: options.Json = False,
 ) -> None:
     """Show every batch of a store, and what to do next."""
-    from labeler.cli.terminal import say
     from labeler.integrations.batch.status import batch_status
 
     reachable = base_url is not None or os.environ.get("OPENAI_API_KEY")
@@ -92,9 +91,9 @@ def status(
         print_json([_view_json(view) for view in views])
     elif views:
         _print_table(views)
-        _tell_not_looked_up(views, store)
+        _print_unreached(views, store)
     else:
-        say(f"{store} has no batches")
+        notify(f"{store} has no batches")
 
 
 def collect(
@@ -123,7 +122,6 @@ def collect(
     Exit code 75: all is well so far and files are not answered yet, so come back later; 1: some
     rows that came in now have no label; 2: something has to be seen to.
     """
-    from labeler.cli.terminal import say
     from labeler.integrations.batch.collect import Waiting, collect_batches
     from labeler.integrations.batch.request_files import FileLimits
     from labeler.judges.pricing import find_price
@@ -144,14 +142,14 @@ def collect(
         waiting=Waiting() if wait else None,
         limits=FileLimits(max_lines, max_megabytes * _MEGABYTE),
         price=priced,
-        notice=say,
+        notice=notify,
     )
     if as_json:
         results = done.results.model_dump(mode="json")
         counts = {"parts": done.parts, "still_open": done.still_open, "stuck": done.stuck}
         print_json({**counts, "results": results})
     else:
-        _tell_collection(done)
+        _print_collection(done)
     return _code_of(done)
 
 
@@ -167,20 +165,19 @@ def cancel(
     ] = False,
 ) -> None:
     """End a batch; collect what it has answered."""
-    from labeler.cli.terminal import say
     from labeler.integrations.batch.status import cancel_batch
 
     if not drop:
         _require_address(store, base_url, "cancel", name=name)
     service = _service(base_url, organization, project)
     for line in cancel_batch(service, store, name, drop=drop) or ["nothing was open"]:
-        say(line)
+        notify(line)
 
 
 def _require_address(
     store: str, base_url: str | None, action: str, *words: str, name: str | None
 ) -> None:
-    """Report a missing address before a key is required, which may belong to another server."""
+    """Report a missing address before asking for a key, which may belong to another server."""
     from labeler.integrations.batch.folder import require_address
     from labeler.judges.openai.address import OFFICIAL_URL
 
@@ -196,26 +193,27 @@ def _service(base_url: str | None, organization: str | None, project: str | None
     return OpenAIBatches(api_key=key, organization=organization, project=project, **at)
 
 
-def _tell_submission(done: Submission, look: str, fetch: str) -> None:
-    from labeler.cli.terminal import say
+def _print_submission(done: Submission, look: str, fetch: str) -> None:
 
     for name in done.continued:
-        say(f"{name}: parts that were left over are handed in now")
-    left_out = _counted(done.left_out)
+        notify(f"{name}: parts that were left over are handed in now")
+    left_out = counted(done.left_out)
     if done.batch is None:
-        say(f"nothing to hand in{left_out}")
+        notify(f"nothing to hand in{left_out}")
     else:
-        files = _files(done.parts)
-        say(f"{done.lines} requests handed in, {files}, {done.size / _MEGABYTE:.1f} MB{left_out}")
-        say(f"look on: {look}")
-        say(f"fetch:   {fetch}")
+        files = plural(done.parts, "file")
+        notify(
+            f"{done.lines} requests handed in, {files}, {done.size / _MEGABYTE:.1f} MB{left_out}"
+        )
+        notify(f"look on: {look}")
+        notify(f"fetch:   {fetch}")
         sys.stdout.write(f"{done.batch}\n")
     if done.bad:
-        say(f"{len(done.bad)} rows cannot be asked about:")
+        notify(f"{len(done.bad)} rows cannot be asked about:")
     for failure in done.bad[:_SHOWN_BAD]:
-        say(f"  {failure.message}")
+        notify(f"  {failure.message}")
     if len(done.bad) > _SHOWN_BAD:
-        say(f"  … and {len(done.bad) - _SHOWN_BAD} more; --json names all")
+        notify(f"  … and {len(done.bad) - _SHOWN_BAD} more; --json names all")
 
 
 def _code_of(done: Collection) -> int:
@@ -229,62 +227,51 @@ def _code_of(done: Collection) -> int:
     return TRY_LATER if done.still_open else 0
 
 
-def _tell_collection(done: Collection) -> None:
-    from labeler.cli.terminal import say
+def _print_collection(done: Collection) -> None:
 
     results = done.results
     failed, released = sum(results.failed.values()), sum(results.released.values())
-    said = [f"{results.labelled} labels stored", f"{failed} failed{_counted(results.failed)}"]
+    parts = [f"{results.labelled} labels stored", f"{failed} failed{counted(results.failed)}"]
     if results.again:
-        said.append(f"{sum(results.again.values())} asked again{_counted(results.again)}")
+        parts.append(f"{sum(results.again.values())} asked again{counted(results.again)}")
     if released:
-        said.append(
-            f"{released} without an answer{_counted(results.released)}: label or submit them again"
+        parts.append(
+            f"{released} without an answer{counted(results.released)}: label or submit them again"
         )
-    say(", ".join(said))
+    notify(", ".join(parts))
     if results.answered:
-        say(f"{results.answered} answers: {_money(results)}")
+        notify(f"{results.answered} answers: {_money(results)}")
     if results.broken:
-        say(f"contract broken{_counted(results.broken)}")
+        notify(f"contract broken{counted(results.broken)}")
     for failure in done.failures:
-        say(f"  {failure.message}")
+        notify(f"  {failure.message}")
     if done.still_open:
-        say(
-            f"{_files(done.still_open)} not answered yet: collect again later, or with --wait; "
-            "files of answers are kept"
+        notify(
+            f"{plural(done.still_open, 'file')} not answered yet: collect again later, or with "
+            "--wait; files of answers are kept"
         )
 
 
 def _money(results: Results) -> str:
     usage = results.usage
-    said = (
+    tokens = (
         f"{usage.prompt_tokens} prompt tokens ({usage.cached_tokens} cached), "
         f"{usage.completion_tokens} completion tokens"
     )
     cost = "cost unknown: no price" if results.cost is None else f"${results.cost:.4f} in batches"
     unknown = f", {results.unmetered} of unknown usage" if results.unmetered else ""
-    return f"{said}, {cost}{unknown}"
+    return f"{tokens}, {cost}{unknown}"
 
 
-def _counted(counts: Mapping[str, int]) -> str:
-    listed = ", ".join(f"{name} {count}" for name, count in counts.items())
-    return f" ({listed})" if listed else ""
-
-
-def _files(count: int) -> str:
-    return f"{count} file{'s' * (count != 1)}"
-
-
-def _tell_not_looked_up(views: Iterable[BatchStatus], store: str) -> None:
-    """List the addresses without a look-up, and the command for each."""
-    from labeler.cli.terminal import say
+def _print_unreached(views: Iterable[BatchStatus], store: str) -> None:
+    """List the addresses that were not queried, and the command for each."""
     from labeler.integrations.batch.folder import command
 
     for address in sorted({v.base_url for v in views if v.is_open and not v.looked_up}):
-        go_on = command("status", store=store, base_url=address)
-        say(
+        query = command("status", store=store, base_url=address)
+        notify(
             f"nobody was asked at {address}: what it has is shown as of submission or the last "
-            f"collection; `{go_on}` asks, with its key in OPENAI_API_KEY"
+            f"collection; `{query}` asks, with its key in OPENAI_API_KEY"
         )
 
 
@@ -292,14 +279,12 @@ def _print_table(views: Sequence[BatchStatus]) -> None:
     from rich import box
     from rich.table import Table
 
-    from labeler.cli.terminal import console, say
-
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
     several = len({view.base_url for view in views}) > 1
     columns = ["batch", "model", "lines", "state", "done", "failed", "stored", "age", "next"]
     for column in columns + ["address"] * several:
         right = column in {"lines", "done", "failed", "stored", "age"}
-        # A name is copied whole.
+        # Users copy a batch name.
         table.add_column(
             column,
             justify="right" if right else "left",
@@ -324,9 +309,9 @@ def _print_table(views: Sequence[BatchStatus]) -> None:
     for view in views:
         for part in view.parts:
             if part.problems:
-                say(f"{view.name}, part {part.name}: refused: {', '.join(part.problems)}")
+                notify(f"{view.name}, part {part.name}: refused: {', '.join(part.problems)}")
             if part.trouble:
-                say(f"{view.name}, part {part.name}: {part.trouble}")
+                notify(f"{view.name}, part {part.name}: {part.trouble}")
 
 
 def _age(seconds: float) -> str:

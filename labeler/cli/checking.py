@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from labeler.cli.reading import Group, Labels, Level, Resamples, Seed
+from labeler.cli.terminal import notify
 from labeler.errors import UsageError
 from labeler.sentences.characters import visible
 
@@ -51,7 +52,6 @@ def check(
     from labeler.calculators import Intervals
     from labeler.calculators.outcomes import stored_outcomes
     from labeler.cli import gate_reports
-    from labeler.cli.terminal import say
     from labeler.comparing.gates import check_rows, measure_gates
 
     demands = [
@@ -70,7 +70,7 @@ def check(
         intervals=Intervals(resamples, level, seed, group) if on == "interval" else None,
     )
     for doubt in dict.fromkeys(gate.doubt for gate in gates if gate.doubt):
-        say(doubt)
+        notify(doubt)
     for verdict in verdicts:
         _print(gate_reports.line(verdict))
     if junit:

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from labeler.cli.options import expand_options
-from labeler.cli.sides import A, B, MetricIds, arrow, check_sides, side_lines
-from labeler.cli.terminal import Sheet, print_json, print_lines
+from labeler.cli.sides import A, B, MetricIds, check_sides, side_lines
+from labeler.cli.tables import NONE, Column, Grid, arrow, print_grids, reason_counts
+from labeler.cli.terminal import LineWriter, print_json, print_lines
 from labeler.comparing.options import SideOptions
 from labeler.version import __version__
 
 if TYPE_CHECKING:
     from labeler.calculators.statistics.intervals import Interval, Undefined
     from labeler.calculators.statistics.paired import PValue
-    from labeler.cli.tables import Grid
     from labeler.comparing.compare import Comparison, MetricComparison, Moved
 
-_NONE = "-"
 _LEAST_SHOWN = 0.0001
 _METHODS = {"exact": "exact", "binomial": "exact", "monte_carlo": "drawn"}
 """The method of a p value in one word."""
@@ -65,9 +64,7 @@ def compare(
 
 def _print_comparison(comparison: Comparison) -> None:
     """Print the sides, and for each group the differences, the tests and the largest changes."""
-    from labeler.cli.tables import show
-
-    out = Sheet()
+    out = LineWriter()
     for letter, side in (("A", comparison.a), ("B", comparison.b)):
         print_lines([*side_lines(letter, side.name, len(side.labels), side.signatures)])
     print_lines([*_records(comparison)])
@@ -75,8 +72,8 @@ def _print_comparison(comparison: Comparison) -> None:
         part = [row for row in comparison.rows if row.group == group]
         if group is not None:
             print_lines(["", f"{comparison.by}: {group}"])
-        grids = _figures(part, comparison.level).parted(out.width)
-        show(out, *(grid.block(out.width) for grid in grids))
+        grids = _figures(part, comparison.level).split(out.width)
+        print_grids(out, *grids)
         print_lines([*_notes(part), *_movers(part)])
     print_lines(["", *_reading_aid(comparison)])
 
@@ -106,8 +103,6 @@ def _records(comparison: Comparison) -> Iterator[str]:
 
 def _figures(rows: Sequence[MetricComparison], level: float) -> Grid:
     """Return all figures, to be divided into as many tables as the width requires."""
-    from labeler.cli.tables import Column, Grid
-
     heads = ["pairs", "A", "B", "B-A", f"{100 * level:g} % interval", "B is"]
     heads += ["p", "p Holm", "McNemar", "detectable", "undefined pairs"]
     columns = [Column("metric", words=True), *(Column(h, words=h == "B is") for h in heads)]
@@ -141,16 +136,12 @@ def _notes(rows: Sequence[MetricComparison]) -> Iterator[str]:
     for row in rows:
         for letter, reasons in (("A", row.undefined_a), ("B", row.undefined_b)):
             if reasons:
-                yield f"undefined {row.metric.id} in {letter}: {_reasons(reasons)}"
+                yield f"undefined {row.metric.id} in {letter}: {reason_counts(reasons)}"
     if shared := {row.questions for row in rows if row.questions is not None}:
         yield (
             f"several pairs ask the same question: what is drawn is {max(shared)} questions, and "
             "McNemar's test, which takes pairs for independent, is left out"
         )
-
-
-def _reasons(counts: Mapping[str, int]) -> str:
-    return ", ".join(f"{count} {reason}" for reason, count in counts.items())
 
 
 def _movers(rows: Sequence[MetricComparison]) -> Iterator[str]:
@@ -189,18 +180,18 @@ def _reading_aid(comparison: Comparison) -> Iterator[str]:
 
 
 def _decimal(figure: float | Undefined) -> str:
-    return f"{figure:.4f}" if isinstance(figure, float) else _NONE
+    return f"{figure:.4f}" if isinstance(figure, float) else NONE
 
 
 def _signed(figure: float | Undefined) -> str:
-    return f"{figure:+.4f}" if isinstance(figure, float) else _NONE
+    return f"{figure:+.4f}" if isinstance(figure, float) else NONE
 
 
 def _interval(figure: Interval | Undefined) -> str:
     from labeler.calculators.statistics.intervals import Interval
 
     if not isinstance(figure, Interval):
-        return _NONE
+        return NONE
     return f"{figure.low:+.4f} {figure.high:+.4f}"
 
 
@@ -209,7 +200,7 @@ def _p(figure: PValue | float | Undefined) -> str:
 
     value = figure.value if isinstance(figure, PValue) else figure
     if not isinstance(value, float):
-        return _NONE
+        return NONE
     return f"<{_LEAST_SHOWN}" if value < _LEAST_SHOWN else f"{value:.4f}"
 
 

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from labeler.cli.running import check_label_target, refuse_own_input
+from labeler.cli.running import check_label_target, refuse_loss, refuse_own_input
+from labeler.cli.terminal import notify, plural
 from labeler.errors import UsageError
 
 if TYPE_CHECKING:
@@ -50,7 +51,6 @@ def apply(
     The judge's labels stay as they are. The signature of the corrected ones says that they are.
     """
     from labeler import api
-    from labeler.cli.terminal import say
     from labeler.data.corrections.applying import apply_corrections
     from labeler.data.corrections.file import corrections_path, read_corrections
 
@@ -69,9 +69,9 @@ def apply(
     _check_used(applied, labels, path)
     written = api.write_labels(outcomes, output)
     for line in _told(applied):
-        say(line)
+        notify(line)
     where = "standard output" if output == STDIO else output
-    say(f"{_counted(written, 'row')} written to {where}")
+    notify(f"{plural(written, 'row')} written to {where}")
 
 
 def export(
@@ -92,8 +92,6 @@ def export(
     OUTPUT.settings.json (Argilla: the dataset's settings).
     """
     from labeler import api
-    from labeler.cli.terminal import say
-    from labeler.data.corrections.file import keep_corrections
     from labeler.data.label_files import replaced
     from labeler.integrations.annotation.importing import TOOLS, settings_path
     from labeler.review.queue import choose
@@ -105,14 +103,13 @@ def export(
     chosen_tool = TOOLS[tool]
     beside = settings_path(output, chosen_tool)
     for path in (output, str(beside)):
-        refuse_own_input([labels], path)
-        keep_corrections(path)
+        refuse_loss([labels], path)
     chosen = choose(api.stored_outcomes(labels), top=top, sample=sample, seed=seed)
     written = _write_tasks(chosen, chosen_tool, Path(output), blind=blind, labels=labels)
     with replaced(beside) as file:
         file.write(chosen_tool.settings())
-    tasks = _counted(written, "task")
-    say(f"{tasks} written to {output}; {chosen_tool.name}'s settings to {beside}")
+    tasks = plural(written, "task")
+    notify(f"{tasks} written to {output}; {chosen_tool.name}'s settings to {beside}")
 
 
 def import_(
@@ -135,7 +132,6 @@ def import_(
     from datetime import UTC, datetime
 
     from labeler import api
-    from labeler.cli.terminal import say
     from labeler.data.corrections.file import CorrectionsFile, corrections_path
     from labeler.integrations.annotation.importing import (
         TOOLS,
@@ -165,8 +161,8 @@ def import_(
         )
     file.append(*imported.added)
     for line in _told_of_import(imported):
-        say(line)
-    say(f"{_counted(len(imported.added), 'correction')} added to {path}")
+        notify(line)
+    notify(f"{plural(len(imported.added), 'correction')} added to {path}")
 
 
 def _not_corrected(labels: str, path: str) -> UsageError:
@@ -185,13 +181,9 @@ def _check_used(applied: Applied, labels: str, path: str) -> None:
     strange = [each for each in applied.ignored if each.why == "no_label"]
     if strange and len(strange) == len(applied.ignored) and not applied.used:
         raise UsageError(
-            f"{path}: none of its {_counted(len(applied.ignored), 'correction')} speaks of a label "
+            f"{path}: none of its {plural(len(applied.ignored), 'correction')} speaks of a label "
             f"of {labels}: name the label file that was corrected"
         )
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def _write_tasks(
@@ -220,10 +212,9 @@ def _write_tasks(
 
 
 def _tell_torn(torn: Iterable[str]) -> None:
-    from labeler.cli.terminal import say
 
     for where in torn:
-        say(f"{where}: cut off, as by a crash, and left out; what it said has to be said again")
+        notify(f"{where}: cut off, as by a crash, and left out; what it said has to be said again")
 
 
 def _told(applied: Applied) -> Iterator[str]:

@@ -10,21 +10,20 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from labeler.cli.options import Json, expand_options
-from labeler.cli.running import refuse_own_input
-from labeler.cli.sides import A, B, MetricIds, arrow, check_sides, side_lines
-from labeler.cli.terminal import Sheet, print_json, print_lines, say
+from labeler.cli.running import refuse_loss
+from labeler.cli.sides import A, B, MetricIds, check_sides, side_lines
+from labeler.cli.tables import NONE, Column, Grid, arrow, number, print_grids, reason_counts
+from labeler.cli.terminal import LineWriter, notify, print_json, print_lines
 from labeler.comparing.options import SideOptions
 from labeler.data.lines import STDIO
 from labeler.errors import UsageError
 from labeler.version import __version__
 
 if TYPE_CHECKING:
-    from labeler.cli.tables import Grid
     from labeler.comparing.diff import Differences, LabelDiff, RecordDiff
     from labeler.comparing.diff_totals import FlipCount, MetricDiff, Source
     from labeler.comparing.flips import DecisionFlip
 
-_NONE = "-"
 _SHOWN_METRICS = 4
 """Metrics that are listed of a record, those with the largest changes."""
 _SHOWN_FLIPS = 12
@@ -60,7 +59,9 @@ def diff(
     if as_json + rows + (html is not None) > 1:
         raise UsageError("--json, --rows and --html exclude each other: run it once for each")
     if html is not None:
-        _check_page(html, [a, b])
+        if html == STDIO:
+            raise UsageError("--html names a file: a page is looked at in a browser")
+        refuse_loss([a, b], html)
     found = open_diff(
         api.stored_outcomes(a),
         api.stored_outcomes(b),
@@ -79,33 +80,17 @@ def diff(
         _print_diff(found.summary(top))
 
 
-def _check_page(html: str, sides: list[str]) -> None:
-    """Check that a page can be written and replaces nothing that is needed.
-
-    Raises:
-        UsageError: the target is no file, or holds labels or corrections.
-    """
-    from labeler.data.corrections.file import keep_corrections
-
-    if html == STDIO:
-        raise UsageError("--html names a file: a page is looked at in a browser")
-    refuse_own_input(sides, html)
-    keep_corrections(html)
-
-
 def _write_page(found: Differences, html: str) -> None:
     from labeler.report.diff_page import write_page
 
     counts = write_page(found, html)
     left_out = f"; {counts.left_out} that changed less are left out" if counts.left_out else ""
-    say(f"{html}: {counts.written} changed records{left_out}")
+    notify(f"{html}: {counts.written} changed records{left_out}")
 
 
 def _print_diff(found: LabelDiff) -> None:
     """Print the sides, for all and each group flips and changes, and the largest changes."""
-    from labeler.cli.tables import show
-
-    out = Sheet()
+    out = LineWriter()
     for letter, side in (("A", found.a), ("B", found.b)):
         print_lines([*side_lines(letter, side.name, side.labelled, side.signatures, side.failed)])
     print_lines([*_records(found)])
@@ -116,8 +101,8 @@ def _print_diff(found: LabelDiff) -> None:
         rows = [row for row in found.metrics if row.group == group]
         grids = [_flip_grid(counts)]
         if rows:
-            grids += _metric_grid(rows).parted(out.width)
-        show(out, *(grid.block(out.width) for grid in grids))
+            grids += _metric_grid(rows).split(out.width)
+        print_grids(out, *grids)
         print_lines([*_notes(rows)])
     print_lines([*_largest(found), "", *_reading_aid(found)])
 
@@ -146,8 +131,6 @@ def _records(found: LabelDiff) -> Iterator[str]:
 
 
 def _flip_grid(counts: Sequence[FlipCount]) -> Grid:
-    from labeler.cli.tables import Column, Grid
-
     heads = ["flips", "gained", "lost", "changed", "of", "rate", "records"]
     return Grid(
         [Column(head, words=not n) for n, head in enumerate(heads)],
@@ -156,7 +139,7 @@ def _flip_grid(counts: Sequence[FlipCount]) -> Grid:
                 _named(count.field),
                 *(_count(figure) for figure in (count.gained, count.lost, count.changed)),
                 f"{count.decisions:,}",
-                _NONE if count.rate is None else f"{count.rate:.2%}",
+                number(count.rate, ".2%"),
                 _count(count.records),
             ]
             for count in counts
@@ -166,7 +149,6 @@ def _flip_grid(counts: Sequence[FlipCount]) -> Grid:
 
 def _metric_grid(rows: Sequence[MetricDiff]) -> Grid:
     """Return means and their changes, with a column for each kind of flip that has a part."""
-    from labeler.cli.tables import Column, Grid
     from labeler.comparing.flips import DIRECTIONS, FIELDS
 
     present = {source for row in rows for source in row.parts}
@@ -179,8 +161,8 @@ def _metric_grid(rows: Sequence[MetricDiff]) -> Grid:
     cells = [
         [
             f"{row.metric.id} {arrow(higher_is_better=row.metric.higher_is_better)}",
-            _decimal(row.mean_a),
-            _decimal(row.mean_b),
+            number(row.mean_a),
+            number(row.mean_b),
             _signed(row.change),
             *(_part(row, source) for source in sources),
         ]
@@ -203,16 +185,16 @@ def _named(field: str) -> str:
 
 def _part(row: MetricDiff, source: Source) -> str:
     if row.change is None:
-        return _NONE
+        return NONE
     part = row.parts.get(source)
-    return _signed(part) if part else "0"
+    return _signed(part or Fraction(0))
 
 
 def _notes(rows: Sequence[MetricDiff]) -> Iterator[str]:
     """Yield the numbers of pairs without a value, and of splits past a label without one."""
     for row in rows:
         reasons = [
-            f"{letter} {', '.join(f'{count} {reason}' for reason, count in counts.items())}"
+            f"{letter} {reason_counts(counts)}"
             for letter, counts in (("A", row.undefined_a), ("B", row.undefined_b))
             if counts
         ]
@@ -273,11 +255,5 @@ def _count(figure: int) -> str:
     return f"{figure:,}" if figure else "0"
 
 
-def _decimal(figure: Fraction | None) -> str:
-    return _NONE if figure is None else f"{float(figure):.4f}"
-
-
 def _signed(figure: Fraction | None) -> str:
-    if figure is None:
-        return _NONE
-    return f"{float(figure):+.4f}" if figure else "0"
+    return "0" if figure == 0 else number(figure, "+.4f")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from labeler.cli.running import BUDGET_REACHED, SOME_FAILED
+from labeler.cli.terminal import notify, plural
 from labeler.errors import UsageError
 
 if TYPE_CHECKING:
@@ -25,8 +26,8 @@ PartRows = Annotated[
     int | None, typer.Option(min=1, help="With ray: rows of one output file at most; 5000.")
 ]
 
-_EVERY = 30.0
-"""Seconds between lines that tell how far a run is."""
+_PROGRESS_INTERVAL = 30.0
+"""Seconds between progress lines."""
 _SHOWN = 3
 
 
@@ -63,7 +64,6 @@ def require_folder(output: str) -> None:
 
 def label_in_parts(asked: PartsAsked, work: Work) -> int:
     """Label with Ray, report the result, and return the exit code."""
-    from labeler.cli.terminal import say
     from labeler.integrations.ray.cluster import label_on_ray, processor_count
     from labeler.integrations.ray.parts import PART_ROWS
     from labeler.integrations.ray.run import Totals, plan, run
@@ -71,15 +71,15 @@ def label_in_parts(asked: PartsAsked, work: Work) -> int:
 
     planned = plan(asked.inputs, work, asked.part_rows or PART_ROWS)
     workers = asked.workers or processor_count()
-    parts = _several(len(planned.parts) + planned.done, "part")
-    say(
-        f"{_several(planned.rows, 'row')} in {parts}, "
-        f"{planned.done} of them done before; {_several(workers, 'worker')}"
+    parts = plural(len(planned.parts) + planned.done, "part")
+    notify(
+        f"{plural(planned.rows, 'row')} in {parts}, "
+        f"{planned.done} of them done before; {plural(workers, 'worker')}"
     )
     if planned.unread:
         shards = work.store / FOLDER
-        say(
-            f"{_several(planned.unread, 'store')} in {shards} may hold labels of these rows, and "
+        notify(
+            f"{plural(planned.unread, 'store')} in {shards} may hold labels of these rows, and "
             "no part looks there: of files of these names with other content, or of much smaller "
             "parts; what is only there is bought again, which 'labeler store merge "
             f"{shards} --into {work.store}' prevents"
@@ -87,78 +87,71 @@ def label_in_parts(asked: PartsAsked, work: Work) -> int:
     totals = Totals()
     totals.add(planned.existing)
     try:
-        for report in _telling(run(planned, work, label_on_ray, workers), planned, totals):
+        for report in _with_progress(run(planned, work, label_on_ray, workers), planned, totals):
             totals.add(report)
     finally:
-        _tell(totals, asked.price, work)
-        _tell_unfinished(planned, totals, work)
+        _print_totals(totals, asked.price, work)
+        _print_unfinished(planned, totals, work)
     if totals.left or totals.sum.reasons["budget"]:
         return BUDGET_REACHED
     return SOME_FAILED if totals.sum.reasons else 0
 
 
-def _telling(reports: Iterator[PartReport], planned: Plan, totals: Totals) -> Iterator[PartReport]:
-    """Report the progress of the run from time to time."""
-    from labeler.cli.terminal import say
-
-    said = time.monotonic()
+def _with_progress(
+    reports: Iterator[PartReport], planned: Plan, totals: Totals
+) -> Iterator[PartReport]:
+    """Yield reports, and print the progress of the run at intervals."""
+    printed = time.monotonic()
     for report in reports:
         yield report
-        if time.monotonic() - said >= _EVERY:
-            said = time.monotonic()
+        if time.monotonic() - printed >= _PROGRESS_INTERVAL:
+            printed = time.monotonic()
             rows = totals.sum.rows - planned.existing.rows
-            say(f"{totals.parts} of {len(planned.parts)} parts, {_several(rows, 'row')}")
+            notify(f"{totals.parts} of {len(planned.parts)} parts, {plural(rows, 'row')}")
 
 
-def _tell(totals: Totals, price: Price | None, work: Work) -> None:
-    from labeler.cli.terminal import say
+def _print_totals(totals: Totals, price: Price | None, work: Work) -> None:
     from labeler.integrations.ray.shards import FOLDER
     from labeler.integrations.ray.worker import BEFORE
 
     total = totals.sum
     reasons = ", ".join(f"{name} {count}" for name, count in total.reasons.most_common())
     counts = [
-        f"{_several(totals.parts, 'part')} written to {work.output}",
+        f"{plural(totals.parts, 'part')} written to {work.output}",
         f"{total.origins['judge']} labelled",
         f"{total.origins['store']} from the store",
         *([f"{before} labelled before"] if (before := total.origins[BEFORE]) else []),
         f"{total.reasons.total()} failed{f' ({reasons})' if reasons else ''}",
     ]
-    say(", ".join(counts))
+    notify(", ".join(counts))
     if total.prompt_tokens or total.known or total.doubtful:
-        say(_spending(totals, price))
+        notify(_spending(totals, price))
     for message in total.failures[:_SHOWN]:
-        say(f"  {message}")
+        notify(f"  {message}")
     if totals.left:
-        left = _several(totals.left, "part")
-        say(f"the budget is used up: left for another run: {left}; run it again to go on")
+        left = plural(totals.left, "part")
+        notify(f"the budget is used up: left for another run: {left}; run it again to go on")
     if totals.parts:
         shards = work.store / FOLDER
-        say(
+        notify(
             f"labels are stored part by part in {shards}; 'labeler store merge {shards} --into "
             f"{work.store}' makes one store of them"
         )
 
 
-def _tell_unfinished(planned: Plan, totals: Totals, work: Work) -> None:
-    """Report the stored labels of parts without a partition."""
-    from labeler.cli.terminal import say
+def _print_unfinished(planned: Plan, totals: Totals, work: Work) -> None:
+    """Print the number of stored labels of unfinished parts."""
     from labeler.integrations.ray.shards import labels_stored
 
     left = {part.name for part in planned.parts} - totals.written
     stored = labels_stored(work.store, left) if left else 0
     if stored:
-        say(
-            f"{_several(stored, 'label')} of the {_several(len(left), 'part')} that "
+        notify(
+            f"{plural(stored, 'label')} of the {plural(len(left), 'part')} that "
             f"{'is' if len(left) == 1 else 'are'} not written yet "
             f"{'is' if stored == 1 else 'are'} stored: the same command finds "
             f"{'it' if stored == 1 else 'them'} and goes on"
         )
-
-
-def _several(number: int, what: str) -> str:
-    """A number of things: ``1 part``, ``2 parts``."""
-    return f"{number} {what}{'s' * (number != 1)}"
 
 
 def _spending(totals: Totals, price: Price | None) -> str:
@@ -167,6 +160,6 @@ def _spending(totals: Totals, price: Price | None) -> str:
     doubtful = f" and up to ${total.doubtful:.4f} without an answer" if total.doubtful else ""
     cost = f"${total.known:.4f}{doubtful} by {price.source}" if price else "price unknown"
     return (
-        f"{_several(total.requests, 'request')}{reasked}; {total.prompt_tokens} prompt tokens "
+        f"{plural(total.requests, 'request')}{reasked}; {total.prompt_tokens} prompt tokens "
         f"({total.cached_tokens} cached); {total.completion_tokens} completion tokens; {cost}"
     )

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from labeler.cli import options
+from labeler.cli.tables import Column, Grid, print_grids
+from labeler.cli.terminal import LineWriter, console, print_json
 from labeler.data.options import RowsOptions
 from labeler.judges.pricing import PRICE_FORM
 from labeler.judges.tokens import CLAIMS_PER_SENTENCE
@@ -35,7 +37,6 @@ def estimate(
 ) -> None:
     """Say what labelling rows would ask, cost and take. Sends nothing and needs no key."""
     from labeler import api
-    from labeler.cli.terminal import print_json
     from labeler.errors import UsageError
     from labeler.labels.profiles import AUTO, PROFILES
 
@@ -47,8 +48,7 @@ def estimate(
     found = {name: api.estimate(opened, **asked | {"profile": name}) for name in wanted}
     if as_json:
         value = {name: one.as_json() for name, one in found.items()}
-        told = value if each_profile else value[given.profile]
-        print_json(told)
+        print_json(value if each_profile else value[given.profile])
     elif each_profile:
         print_profiles(found)
     else:
@@ -59,9 +59,6 @@ def print_profiles(found: Mapping[str, Estimate]) -> None:
     """Print requests and cost of each profile for the same rows, for people."""
     from rich.text import Text
 
-    from labeler.cli.tables import Column, Grid, show
-    from labeler.cli.terminal import Sheet, console
-
     out = console()
     heads = ("requests", "prompt\ntokens", "answer\ntokens", "online", "batch")
     rows = []
@@ -69,28 +66,25 @@ def print_profiles(found: Mapping[str, Estimate]) -> None:
         sums = (one.rows.asked, one.prompt.total, one.answers.expected)
         dollars = (_dollars(cost.expected if cost else None) for cost in (one.online, one.batch))
         rows.append([name, *(f"{n:,}" for n in sums), *dollars])
-    sheet, grid = Sheet(), Grid([Column("profile", words=True), *map(Column, heads)], rows)
-    show(sheet, grid.block(sheet.width))
+    print_grids(LineWriter(), Grid([Column("profile", words=True), *map(Column, heads)], rows))
     for name, one in found.items():
         if reasons := ", ".join(f"{reason} {n}" for reason, n in one.rows.unusable.items()):
             out.print(Text(visible(f"cannot be labelled with --profile {name}: {reasons}")))
     one = next(iter(found.values()))
-    out.print(Text(visible(f"US dollars if the provider caches nothing; {_reckoned(found)}")))
+    out.print(Text(visible(f"US dollars if the provider caches nothing; {_answer_basis(found)}")))
     out.print(Text(visible(_price_note(one))))
 
 
-def _reckoned(found: Mapping[str, Estimate]) -> str:
+def _answer_basis(found: Mapping[str, Estimate]) -> str:
     """Return the basis of the answer lengths of several profiles."""
-    told = sorted({one.answers.labels for one in found.values()} - {0})
+    measured = any(one.answers.labels for one in found.values())
     assumed = f"{CLAIMS_PER_SENTENCE} claims a sentence are assumed"
-    return f"{assumed}, but where stored labels tell better" if told else assumed
+    return f"{assumed}, but where stored labels tell better" if measured else assumed
 
 
 def print_estimate(found: Estimate) -> None:
     """Print an estimate for people: requests, cost and their basis."""
     from rich.text import Text
-
-    from labeler.cli.terminal import console
 
     out = console()
     out.print(_asked(found))

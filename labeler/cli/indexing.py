@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from labeler.cli.terminal import notify
 from labeler.errors import StoreError, UsageError
 
 if TYPE_CHECKING:
@@ -30,7 +31,6 @@ def index(
     """Index labels, so that metrics are computed at the speed of the disk."""
     from labeler.calculators.index.frames import DamagedIndex
     from labeler.calculators.index.rows import Unindexable
-    from labeler.cli.terminal import say
 
     path = Path(labels)
     where, make = _maker(labels, rebuild=rebuild)
@@ -42,7 +42,7 @@ def index(
         raise StoreError(f"{where} cannot be read back: {error}; check the disk") from error
     except OSError as error:
         raise UsageError(f"cannot write {where}: {error.strerror}; check the folder") from error
-    say(f"{where}: {count} rows indexed")
+    notify(f"{where}: {count} rows indexed")
 
 
 def _maker(labels: str, *, rebuild: bool) -> tuple[Path, Callable[[], int]]:
@@ -69,9 +69,8 @@ def _catch_up(store: Path, *, rebuild: bool) -> int:
     from contextlib import closing
 
     from labeler.calculators.index.store_index import update_index
-    from labeler.cli.terminal import say
 
-    made = update_index(store, say, rebuild=rebuild)
+    made = update_index(store, notify, rebuild=rebuild)
     if made is None:
         return 0
     with closing(made):
@@ -104,14 +103,13 @@ def summarize_columns(
     """
     from labeler.calculators.column_summary import SummaryRequest
     from labeler.calculators.index.summaries import summarize_stored
-    from labeler.cli.terminal import say
     from labeler.labels.record import records_of
 
     single = [] if fitting else [metric for metric in metrics if not metric.vectorized]
     counted = [metric for metric in metrics if metric not in single] or metrics
     request = SummaryRequest(counted, by, fitting, intervals)
     if counters.engine == "local":
-        served = summarize_stored(labels, request, say)
+        served = summarize_stored(labels, request, notify)
     else:
         served = _on_ray(labels, request, counters.workers)
     if served is None:
@@ -119,7 +117,7 @@ def summarize_columns(
     scores += records_of(served.others, "score")
     if len(counted) == len(metrics):
         return served.summary, served.rows
-    say(f"no vectorised form of {', '.join(m.id for m in single)}: computed record by record")
+    notify(f"no vectorised form of {', '.join(m.id for m in single)}: computed record by record")
     rows = [*served.summary, *_summarize_rows(labels, single, by, intervals)]
     order = {metric: place for place, metric in enumerate(metrics)}
     rows.sort(key=lambda row: (row.label or "", row.group or "", order[row.metric]))
@@ -144,7 +142,6 @@ def _on_ray(
 ) -> StoredSummary | None:
     """Return the summary that Ray workers compute of label files."""
     from labeler.calculators.index import files_of
-    from labeler.cli.terminal import say
     from labeler.integrations.ray.cluster import count_on_ray, processor_count
     from labeler.integrations.ray.counting import summarize_files
 
@@ -154,4 +151,4 @@ def _on_ray(
             "--engine ray counts label files, such as the partitions of 'labeler label --engine "
             f"ray': {', '.join(labels)} holds none, or is a store; leave --engine out"
         )
-    return summarize_files(files, asked, count_on_ray, workers or processor_count(), say)
+    return summarize_files(files, asked, count_on_ray, workers or processor_count(), notify)

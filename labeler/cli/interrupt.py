@@ -1,10 +1,10 @@
-"""Ctrl-C and SIGTERM: stop admitting, let paid requests finish, leave; a second one leaves at once.
+"""Interrupts: Ctrl-C, SIGTERM, and readers that close a pipe.
 
-A reader that leaves a pipe interrupts too, where what it read is not all there is.
+The first signal stops new requests and lets paid ones finish; a second one exits at once.
 
-typer would turn KeyboardInterrupt into an exit of its own before we could say anything, so a signal
-raises an exception that only we know. Python drops what is raised while it tidies up, say in the
-callback of a weak reference: then the signal is sent again.
+A signal raises an exception of our own, because typer turns KeyboardInterrupt into an exit without
+our message. Python drops exceptions raised during cleanup, such as in a weak reference's callback;
+the signal is then sent again.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from typing import Any
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _STDERR = 2
 _UNIX_EXIT = 128
-_SOON = 0.02
-"""Seconds after which a signal is sent again, when the tidying is most likely over."""
-_BROKEN_PIPE = 13
-"""SIGPIPE's number; not every system has the name."""
+_RESEND_DELAY = 0.02
+"""Seconds before a signal is sent again, when cleanup has most likely ended."""
+_SIGPIPE = 13
+"""Number of the signal; some systems lack the name."""
 
 
 class Interrupted(BaseException):
@@ -39,72 +39,72 @@ class Interrupted(BaseException):
 
 
 class ReaderGone(Exception):
-    """Whoever read our standard output has closed it.
+    """The reader of standard output has closed it.
 
     Args:
-        lacking: what is not done for that reason; nothing where the command only shows what is.
+        lacking: message about the unfinished work; empty for commands that only show data.
     """
 
     def __init__(self, lacking: str = "") -> None:
         super().__init__(lacking)
-        self.exit_code = _UNIX_EXIT + _BROKEN_PIPE if lacking else 0
+        self.exit_code = _UNIX_EXIT + _SIGPIPE if lacking else 0
 
 
 class _Notice:
-    """What the first signal says at once, where there is something to wait for."""
+    """Message printed at the first signal, if requests must be waited for."""
 
     text = ""
 
 
 def announce(text: str) -> None:
-    """Have a first signal say this before the waiting begins."""
+    """Set the message that the first signal prints."""
     _Notice.text = text
 
 
 @contextmanager
 def signals_raise() -> Iterator[None]:
-    """Within this, signals raise :class:`Interrupted`; a thread cannot receive any."""
+    """Raise :class:`Interrupted` on signals; does nothing outside the main thread."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    # A signal that whoever started us has ignored, as a shell does for background jobs, stays so.
-    heard = [number for number in _SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
-    before = {number: signal.signal(number, _raise) for number in heard}
-    told_of_lost = sys.unraisablehook
-    sys.unraisablehook = _sending_again(told_of_lost)
+    # Signals ignored by the parent process stay ignored; a shell does so for background jobs.
+    handled = [number for number in _SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+    previous = {number: signal.signal(number, _raise) for number in handled}
+    hook = sys.unraisablehook
+    sys.unraisablehook = _resending(hook)
     try:
         yield
     finally:
-        sys.unraisablehook = told_of_lost
+        sys.unraisablehook = hook
         _Notice.text = ""
-        for number, handler in before.items():
+        for number, handler in previous.items():
             signal.signal(number, handler)
 
 
 def _raise(number: int, _frame: FrameType | None) -> None:
     if _Notice.text:
-        # Not by way of sys.stderr: it may be in the middle of a write.
+        # sys.stderr may be in the middle of a write.
         os.write(_STDERR, f"\n{_Notice.text}\n".encode())
         _Notice.text = ""
     raise Interrupted(number)
 
 
-def _sending_again(before: Callable[[Any], object]) -> Callable[[Any], object]:
-    """What Python tells of exceptions that it drops; of ours, the signal is sent again."""
+def _resending(previous: Callable[[Any], object]) -> Callable[[Any], object]:
+    """Return a hook for dropped exceptions that sends a dropped signal again."""
 
-    def told(unraisable: Any) -> None:  # noqa: ANN401 - its type is no class that one may name
-        lost = unraisable.exc_value
-        if isinstance(lost, Interrupted):
-            # Not by way of threading: what is being tidied up may hold its lock.
-            _thread.start_new_thread(_send_again, (lost.number,))
+    def hook(unraisable: Any) -> None:  # noqa: ANN401 - its class is private
+        dropped = unraisable.exc_value
+        if isinstance(dropped, Interrupted):
+            # The code being cleaned up may hold a lock of threading.
+            _thread.start_new_thread(_send_again, (dropped.number,))
         else:
-            before(unraisable)
+            previous(unraisable)
 
-    return told
+    return hook
 
 
 def _send_again(number: int) -> None:
-    time.sleep(_SOON)
+    time.sleep(_RESEND_DELAY)
     main = threading.main_thread().ident
     if main is not None and signal.getsignal(number) is _raise:
         signal.pthread_kill(main, number)

@@ -19,13 +19,13 @@ from labeler.cli.running import (
     require_engine,
     write_run,
 )
+from labeler.cli.terminal import Progress, notify
 from labeler.errors import UsageError
 from labeler.judges.opening import price_of_run
 from labeler.judges.options import JudgeOptions
 from labeler.labeling.options import LabelOptions
 
 if TYPE_CHECKING:
-    from labeler.cli.terminal import Progress
     from labeler.judges.judge import Judge
     from labeler.judges.pricing import Price
     from labeler.labeling.canaries import Canaries
@@ -56,7 +56,7 @@ def label(
     if given.judges is not None:
         judges = open_judges(given.judges, given, also=also)
     else:
-        judges = [open_judge(given, also=also, notice=_warn)]
+        judges = [open_judge(given, also=also, notice=notify)]
     if engine == "ray":
         inputs = [*(rows or ()), *([input] if input else ())]
         several = (workers, part_rows, price_of_run(judges))
@@ -69,34 +69,27 @@ def label(
 
 
 def _label_here(rows: list[str], given: LabelOptions, judges: list[Judge], output: str) -> int:
-    """Label with this process alone, report how it went, and return the exit code."""
+    """Label in this process, print the counts and cost, and return the exit code."""
     from labeler import api
     from labeler.calculators.rater_agreement import Votes
     from labeler.cli.agreement_view import print_voters
-    from labeler.cli.terminal import Progress
     from labeler.labeling.canaries import Canaries
 
     announce_grace("; press Ctrl-C again to drop them")
     voting = given.judges is not None or given.repeat > 1
     share = cast("float", given.canaries)
     planted, votes = Canaries(share, given.canary_seed), Votes()
-    who: dict[str, Any] = {"judges": judges} if voting else {"judge": judges[0]}
+    asked: dict[str, Any] = {"judges": judges} if voting else {"judge": judges[0]}
     with Progress("labeling", price_of_run(judges)) as progress:
-        told = {"canaries": planted, "votes": votes, "listener": progress}
-        run = api.iter_labels(rows, **vars(given) | vars(JudgeOptions()) | who | told)
+        also = {"canaries": planted, "votes": votes, "listener": progress}
+        run = api.iter_labels(rows, **vars(given) | vars(JudgeOptions()) | asked | also)
         write_run(run, output, progress, lambda: _counts(progress, judges, given.repeat))
     progress.close(*_counts(progress, judges, given.repeat))
     if voting:
         print_voters(votes.agreement())
     if given.canaries:
-        _tell_canaries(planted)
+        _print_canaries(planted)
     return exit_code(progress)
-
-
-def _warn(text: str) -> None:
-    from labeler.cli.terminal import say
-
-    say(text)
 
 
 def _label_in_parts(
@@ -118,7 +111,7 @@ def _label_in_parts(
     judging |= {"price": given.find_price(), "prices": None}
     work = Work(
         output=output,
-        judge=partial(open_judge, JudgeOptions(**judging), also=given.restrictions, notice=_warn),
+        judge=partial(open_judge, JudgeOptions(**judging), also=given.restrictions, notice=notify),
         options=given,
     )
     return distributing.label_in_parts(distributing.PartsAsked(inputs, output, *several), work)
@@ -134,18 +127,16 @@ def _counts(progress: Progress, judges: list[Judge], repeat: int) -> tuple[str, 
     return (f"{judged} labelled by the majority of {by}{times}",)
 
 
-def _tell_canaries(planted: Canaries) -> None:
-    """Report the results of records with planted sentences."""
-    from labeler.cli.terminal import say
-
-    say(str(planted))
+def _print_canaries(planted: Canaries) -> None:
+    """Print the results of records with planted sentences."""
+    notify(str(planted))
     if planted.ordered.judged or planted.plain.judged:
-        say(
+        notify(
             "  fooled: a planted sentence of a document was called relevant, used or a support, or "
             "one of a response supported; with orders: they also asked for that"
         )
     elif not planted.failed:
-        say(
+        notify(
             f"  none was judged: chance chose no row for a share of {planted.share:g}; a greater "
             "--canaries chooses more"
         )
@@ -164,7 +155,6 @@ def import_ragbench(
 ) -> int:
     """Turn published RAGBench rows into label records: their sentences, their labels."""
     from labeler import api
-    from labeler.cli.terminal import Progress
     from labeler.data.ragbench import read_ragbench
 
     check_label_target(files, output)
@@ -181,19 +171,17 @@ def import_labels(
 ) -> None:
     """Put the records of a label file into a store."""
     from labeler import api
-    from labeler.cli.terminal import say
     from labeler.store import merge
 
     imported = merge.import_labels(api.stored_outcomes(file), store)
-    say(f"{store}: {imported.new} new, {imported.present} there already")
+    notify(f"{store}: {imported.new} new, {imported.present} there already")
     for id in imported.differing:  # noqa: A001 - the field's name
-        say(f"  {id!r} is there with another label, which was kept")
+        notify(f"  {id!r} is there with another label, which was kept")
 
 
 def export(*, output: options.Output = "-", store: options.Store = ".labeler") -> None:
     """Write every record of a store to a label file."""
     from labeler import api
-    from labeler.cli.terminal import say
 
     check_label_target([store], output)
-    say(f"{api.write_labels(api.stored_outcomes(store), output)} records exported from {store}")
+    notify(f"{api.write_labels(api.stored_outcomes(store), output)} records exported from {store}")

@@ -19,7 +19,7 @@ from labeler.cli.running import (
     located,
     refuse_repeats,
 )
-from labeler.cli.terminal import print_json
+from labeler.cli.terminal import notify, print_json
 from labeler.errors import UnknownName, UsageError
 from labeler.sentences.characters import plain_json
 from labeler.version import __version__
@@ -241,10 +241,9 @@ def _check_group(group: str | None, *, alone: bool) -> None:
 def _put_rows(rows: Iterable[MetricsRow], output: str | None) -> None:
     """Write metric rows to a file, or print them as JSON Lines."""
     from labeler.calculators.export import write_metric_rows
-    from labeler.cli.terminal import say
 
     if output is not None:
-        say(f"{write_metric_rows(rows, output)} rows written to {output}")
+        notify(f"{write_metric_rows(rows, output)} rows written to {output}")
         return
     for row in rows:
         print_json(row.as_json(__version__))
@@ -253,10 +252,9 @@ def _put_rows(rows: Iterable[MetricsRow], output: str | None) -> None:
 def _put_summaries(rows: Sequence[SummaryRow], output: str | None) -> None:
     """Write summaries to a file, or print them as JSON."""
     from labeler.calculators.export import write_summaries
-    from labeler.cli.terminal import say
 
     if output is not None:
-        say(f"{write_summaries(rows, output)} summaries written to {output}")
+        notify(f"{write_summaries(rows, output)} summaries written to {output}")
     else:
         print_json([row.as_json(__version__) for row in rows])
 
@@ -357,7 +355,6 @@ def show(
     """Show one record: sentences, support or scores, explanations."""
     from labeler.calculators.outcomes import stored_outcomes
     from labeler.cli import record_view
-    from labeler.cli.terminal import say
 
     found = _find(stored_outcomes(labels), id, labels)
     scores = [outcome for outcome in found if outcome.kind == "score"]
@@ -365,7 +362,9 @@ def show(
     shown: Sequence[AnyOutcome] = scores if several else found[:1]
     others = len(found) - len(shown)
     if others:
-        say(f"the first of {others + 1} records of that id, which were labelled in different ways")
+        notify(
+            f"the first of {others + 1} records of that id, which were labelled in different ways"
+        )
     for outcome in shown:
         if as_json:
             sys.stdout.write(plain_json(outcome.model_dump_json(indent=2)) + "\n")

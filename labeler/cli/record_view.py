@@ -1,4 +1,4 @@
-"""One record, readable in a terminal: what was asked, what was judged, and why."""
+"""Terminal view of one record: texts, label or score, and explanations."""
 
 from __future__ import annotations
 
@@ -27,19 +27,20 @@ _STYLES: dict[Verdict, str] = {"entailment": "green", "neutral": "yellow", "cont
 
 
 def print_outcome(outcome: AnyOutcome) -> None:
-    """Print a record, or why a row has none."""
+    """Print a record or a failure."""
+    view = _RecordView()
     if isinstance(outcome, LabelFailure):
-        _Page().failure(outcome)
+        view.failure(outcome)
     elif isinstance(outcome, LabelRecord):
-        _Page().record(outcome)
+        view.record(outcome)
     elif isinstance(outcome, ScoreRecord):
-        _Page().score(outcome)
+        view.score(outcome)
     else:
-        _Page().plain(outcome)
+        view.plain(outcome)
 
 
-class _Page:
-    """Writes blocks of strangers' text, each made visible first."""
+class _RecordView:
+    """Prints blocks of untrusted text, with control characters escaped."""
 
     def __init__(self) -> None:
         self._console = console()
@@ -67,7 +68,7 @@ class _Page:
             self._text(f"kept as stored: {violation}", style="yellow")
 
     def score(self, record: ScoreRecord) -> None:
-        """A score: the criterion, what was shown, and why."""
+        """Print a score: the criterion, the texts shown to the judge, and the reasoning."""
         criterion, answer = record.criterion, record.answer
         self._heading(f"{record.id}: {criterion.name}")
         self._text(f"{record.signature}")
@@ -101,7 +102,7 @@ class _Page:
             self._text(f"probability of {one}: {likely:.4f}")
 
     def plain(self, record: AnyRecord) -> None:
-        """A record of another kind: its answer, field by field."""
+        """Print a record of another kind: its answer, field by field."""
         self._heading(record.id)
         self._text(f"{record.signature}")
         answer = record.label if isinstance(record, LabelRecord) else record.answer
@@ -147,7 +148,7 @@ class _Page:
         for claim in label.response_claims:
             mark = _VERDICTS[claim.verdict] + ("Q" if claim.relevant_to_question else "·")
             _add(grid, mark, claim.response_sentence_key, claim.claim, _STYLES[claim.verdict])
-            _add(grid, "", "", _grounds(claim), "")
+            _add(grid, "", "", _verdicts(claim), "")
         self._print(grid)
         self._without(label.response_sentences_without_claims)
 
@@ -188,21 +189,21 @@ class _Page:
         self._console.print(Padding(block, (0, 0, 0, _INDENT)))
 
 
-def _grounds(claim: ResponseClaim) -> str:
-    """The verdicts on a claim, with the keys that they rest on."""
+def _verdicts(claim: ResponseClaim) -> str:
+    """Return the verdicts on a claim, with their sentence keys."""
     found = [f"documents: {claim.verdict}"]
     if claim.supporting_sentence_keys:
         found.append(f"by {', '.join(claim.supporting_sentence_keys)}")
     if claim.contradicting_sentence_keys:
         found.append(f"against {', '.join(claim.contradicting_sentence_keys)}")
-    told = " ".join(found)
+    verdicts = " ".join(found)
     if isinstance(claim, ComparedClaim):
-        told += f"; reference: {claim.reference_verdict}"
-    return told
+        verdicts += f"; reference: {claim.reference_verdict}"
+    return verdicts
 
 
 def _grid() -> Table:
-    """Marks and keys in columns of their own, so that long sentences stay beside them."""
+    """Return an empty table with columns for marks, keys and texts."""
     grid = Table.grid(padding=(0, 1))
     grid.add_column(no_wrap=True)
     grid.add_column(no_wrap=True, justify="right")

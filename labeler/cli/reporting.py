@@ -8,7 +8,8 @@ from typing import Annotated, Literal
 import typer
 
 from labeler.cli.reading import Group, Labels, Level, Resamples, Seed
-from labeler.cli.running import outcomes_at, refuse_own_input, watching
+from labeler.cli.running import outcomes_at, refuse_loss, watching
+from labeler.cli.terminal import notify
 from labeler.errors import UsageError
 
 
@@ -41,16 +42,13 @@ def report(
 ) -> None:
     """Write labels as a page for a browser, offline: figures, findings, records."""
     from labeler.calculators import Intervals
-    from labeler.cli.terminal import say
-    from labeler.data.corrections.file import keep_corrections
     from labeler.data.lines import STDIO
     from labeler.report import write_report
 
     if output == STDIO:
         raise UsageError("a report may be several files: name a file, such as -o report.html")
     source, target = Path(labels), Path(output)
-    refuse_own_input([labels], output)
-    keep_corrections(target)
+    refuse_loss([labels], output)
     with watching("reporting") as watched:
         written = write_report(
             watched(outcomes_at(labels)),
@@ -64,4 +62,4 @@ def report(
             records_per_file=records_per_file,
         )
     for path in written:
-        say(f"{path}: {path.stat().st_size / 1e6:.1f} MB")
+        notify(f"{path}: {path.stat().st_size / 1e6:.1f} MB")

@@ -11,7 +11,7 @@ import typer
 
 from labeler.cli.interrupt import Interrupted
 from labeler.cli.reading import Labels
-from labeler.cli.terminal import say
+from labeler.cli.terminal import notify
 from labeler.errors import UsageError
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ def _session(
     if not log.file.path.parent.is_dir():
         raise UsageError(f"{path}: there is no such folder to keep corrections in; make it first")
     if settings.queue == "doubtful":
-        say("auditing all labels, to rank them")
+        notify("auditing all labels, to rank them")
     snapshot = log.snapshot()  # a file that cannot be read is told of before the work
     label_set = LabelSet(
         api.read_labels(labels),
@@ -151,13 +151,13 @@ def _describe(session: ReviewSession, known: int) -> None:
     failed = f", {session.labels.failed} rows failed" if session.labels.failed else ""
     repeated = len(session.labels.rows) - labels
     twice = f", {_rows(repeated)} the judgement of another" if repeated else ""
-    say(f"{size} of {labels} labels to review, {how}{twice}{failed}")
+    notify(f"{size} of {labels} labels to review, {how}{twice}{failed}")
     if known:
-        say(f"{known} judgements are stored already in {session.log.file.path}")
+        notify(f"{known} judgements are stored already in {session.log.file.path}")
     if session.settings.blind:
-        say(f"verdicts are hidden until {session.settings.annotator} has judged")
+        notify(f"verdicts are hidden until {session.settings.annotator} has judged")
     if session.settings.blind and session.settings.queue == "doubtful":
-        say("but that a record comes early tells that the audit found something in its label")
+        notify("but that a record comes early tells that the audit found something in its label")
 
 
 def _rows(repeated: int) -> str:
@@ -168,26 +168,26 @@ def _serve(session: ReviewSession, port: int, *, open_browser: bool) -> None:
     from labeler.review.serving import listening, review_server
 
     with listening(port) as (taken, address):
-        say(f"open {address}")
-        say("this address is for you alone; Ctrl-C ends the desk")
+        notify(f"open {address}")
+        notify("this address is for you alone; Ctrl-C ends the desk")
         if open_browser:
             _open(str(address))
-        review_server(session, address=address, on_error=say).run(sockets=[taken])
+        review_server(session, address=address, on_error=notify).run(sockets=[taken])
 
 
 def _open(address: str) -> None:
     import webbrowser
 
     if not webbrowser.open(address):
-        say("no browser could be opened: open the address yourself")
+        notify("no browser could be opened: open the address yourself")
 
 
 def _conclude(session: ReviewSession, labels: str) -> None:
     """Say what was stored, and what to do with it."""
     path = session.log.file.path
     count = "1 judgement" if session.saved == 1 else f"{session.saved} judgements"
-    say(f"\n{count} stored in {path}")
+    notify(f"\n{count} stored in {path}")
     if path.exists():
         of, by = shlex.quote(labels), shlex.quote(str(path))
-        say(f"correct the labels:       labeler corrections apply {of} {by} -o corrected.jsonl")
-        say(f"compare judge and people: labeler agree {of} --human {by}")
+        notify(f"correct the labels:       labeler corrections apply {of} {by} -o corrected.jsonl")
+        notify(f"compare judge and people: labeler agree {of} --human {by}")

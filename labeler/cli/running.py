@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, TypeVar
 import typer
 
 from labeler.cli.interrupt import ReaderGone, announce
+from labeler.cli.terminal import Progress, console, plural
 from labeler.data.lines import STDIO, is_remote
 from labeler.errors import UnknownName, UsageError
 
 if TYPE_CHECKING:
-    from labeler.cli.terminal import Progress
     from labeler.labels.record import AnyOutcome
 
 T = TypeVar("T", bound="AnyOutcome")
@@ -27,7 +27,7 @@ SOME_FAILED = 1
 BUDGET_REACHED = 4
 
 _LINES = re.compile(r"\.(jsonl?|ndjson|txt)(\.gz)?$|\.gz$", re.IGNORECASE)
-"""How the names of files end that are no Parquet; all others mean folders or patterns of it."""
+"""Names of JSON Lines files; other names are folders or patterns of Parquet files."""
 
 EngineName = Annotated[
     Literal["local", "ray"], typer.Option("--engine", help="local, or ray: several machines.")
@@ -110,8 +110,6 @@ def watching(doing: str) -> Generator[Callable[[Iterable[U]], Iterator[U]]]:
     """
     from rich import progress
 
-    from labeler.cli.terminal import console
-
     bar = progress.Progress(
         progress.SpinnerColumn(),
         progress.TextColumn(doing),
@@ -166,28 +164,27 @@ def write_run(
 
     try:
         with closing(run):
-            told: Iterator[T] = _telling(run, each)
-            api.write_labels(told, output)
+            outcomes: Iterator[T] = _calling(each, run)
+            api.write_labels(outcomes, output)
     except BrokenPipeError:
         progress.break_off()
-        rows_said = f"{progress.reached} row{'s' * (progress.reached != 1)}"
         raise ReaderGone(
-            f"the reader left after {rows_said}; run it again to go on: what is stored costs "
-            "nothing"
+            f"the reader left after {plural(progress.reached, 'row')}; run it again to go on: what "
+            "is stored costs nothing"
         ) from None
     except BaseException:
-        progress.break_off(*counts(), left=_left(output))
+        progress.break_off(*counts(), left=_output_state(output))
         raise
 
 
-def _telling(outcomes: Iterable[T], each: Callable[[T], None]) -> Iterator[T]:
+def _calling(each: Callable[[T], None], outcomes: Iterable[T]) -> Iterator[T]:
     for outcome in outcomes:
         each(outcome)
         yield outcome
 
 
 def announce_grace(more: str = "") -> None:
-    """Report on an interrupt that requests in flight may finish."""
+    """Set the message of an interrupt: requests in flight may finish."""
     from labeler.labeling.run import GRACE_SECONDS
 
     announce(f"stopping: requests in flight may finish within {GRACE_SECONDS:g} s{more}")
@@ -200,7 +197,7 @@ def exit_code(progress: Progress) -> int:
     return SOME_FAILED if progress.failed else 0
 
 
-def _left(output: str) -> str:
+def _output_state(output: str) -> str:
     """Describe the output file of an interrupted run; empty for pipes."""
     path = Path(output)
     if output == "-" or (path.exists() and not path.is_file()):

@@ -1,4 +1,4 @@
-"""Tables about scores: how far their raters agree, and whether length earns anything."""
+"""Tables of scores: agreement of raters, and the effect of length."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from collections.abc import Iterator, Sequence
 
 from labeler.calculators.score_agreement import Panel
 from labeler.calculators.scores import LengthEffect
-from labeler.cli.tables import Column, Grid, show
-from labeler.cli.terminal import Sheet
+from labeler.cli.tables import NONE, Column, Grid, number, print_grids
+from labeler.cli.terminal import LineWriter
 
 
 def print_panels(found: Sequence[Panel], *, stderr: bool = False) -> None:
-    """Print what repeats or judges have in common, and how far they agree.
+    """Print the means of repeats or judges and their agreement, one row per panel.
 
     Args:
-        found: a line each.
-        stderr: on standard error, beside what else is told of a run.
+        found: the panels.
+        stderr: True for standard error, next to the other messages of a run.
     """
     if not found:
         return
@@ -25,7 +25,7 @@ def print_panels(found: Sequence[Panel], *, stderr: bool = False) -> None:
         agreement = (one.by_name.get(name) for name in _NAMES)
         values = (*numbers, *(found.value if found else None for found in agreement))
         counts = (f"{len(one.raters)} {one.among}", str(one.records))
-        rows.append([one.criterion, *counts, *map(_short, values)])
+        rows.append([one.criterion, *counts, *(number(value, ".3f") for value in values)])
     _print(
         Grid(_PANEL, rows),
         "n: records with a score by every rater; from, to: the lowest and the highest mean of a "
@@ -47,12 +47,8 @@ _PANEL = (
 )
 
 
-def _short(value: float | None) -> str:
-    return "-" if value is None else f"{value:.3f}"
-
-
 def _undefined(panel: Panel) -> Iterator[str]:
-    """Why coefficients are missing."""
+    """Yield the reasons of undefined coefficients."""
     reasons: dict[str, list[str]] = {}
     if panel.kappa is None:
         reasons["more_than_two_raters"] = ["kappa"]
@@ -64,24 +60,23 @@ def _undefined(panel: Panel) -> Iterator[str]:
 
 
 def _raters(panel: Panel) -> Iterator[str]:
-    """What made the scores: of repeats once, of judges with the mean of each."""
+    """Yield the signatures of raters: one for repeats, one per judge with its mean."""
     if panel.among == "repeats":
         yield f"{panel.criterion}: {panel.raters[0].label}"
         return
     for rater in panel.raters:
-        yield f"{panel.criterion}: mean {_short(rater.mean)} by {rater.label}"
+        yield f"{panel.criterion}: mean {number(rater.mean, '.3f')} by {rater.label}"
 
 
 def print_length(found: Sequence[LengthEffect], version: str) -> None:
-    """Print slopes on length, each criterion and way of scoring on a line."""
+    """Print slopes on length, one row per criterion and judge configuration."""
     columns = [Column("criterion", words=True), *map(Column, ("records", "slope", "interval"))]
     rows = []
     for one in found:
-        interval = one.undefined or "-"
+        interval = one.undefined or NONE
         if one.low is not None and one.high is not None:
             interval = f"{one.low:+.3f} to {one.high:+.3f}"
-        slope = "-" if one.slope is None else f"{one.slope:+.3f}"
-        rows.append([one.criterion, str(one.records), slope, interval])
+        rows.append([one.criterion, str(one.records), number(one.slope, "+.3f"), interval])
     _print(
         Grid(columns, rows),
         "slope: change of the score for 1,000 more characters of response; an interval (95 %, "
@@ -91,6 +86,6 @@ def print_length(found: Sequence[LengthEffect], version: str) -> None:
 
 
 def _print(grid: Grid, *notes: str, stderr: bool = False) -> None:
-    out = Sheet(stderr=stderr)
-    show(out, *(part.block(out.width) for part in grid.parted(out.width)))
+    out = LineWriter(stderr=stderr)
+    print_grids(out, *grid.split(out.width))
     out.write("\n".join(notes))

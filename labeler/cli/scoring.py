@@ -17,13 +17,13 @@ from labeler.cli.running import (
     exit_code,
     write_run,
 )
+from labeler.cli.terminal import Progress, notify, print_json
 from labeler.errors import FatalJudgeError, UsageError
 from labeler.judges.options import JudgeOptions
 from labeler.labeling.options import ScoreOptions
 from labeler.version import __version__
 
 if TYPE_CHECKING:
-    from labeler.cli.terminal import Progress
     from labeler.judges.judge import Judge
     from labeler.labels.record import ScoreOutcome
 
@@ -33,7 +33,6 @@ def score(rows: options.Rows, *, given: ScoreOptions, output: options.Output = "
     from labeler import api
     from labeler.calculators.score_agreement import RaterScores
     from labeler.cli.score_view import print_panels
-    from labeler.cli.terminal import Progress, say
     from labeler.judges.opening import open_judge, open_judges, price_of_run
 
     _require_scorers(str(given.judges or given.judge or "openai"))
@@ -59,7 +58,7 @@ def score(rows: options.Rows, *, given: ScoreOptions, output: options.Output = "
         except FatalJudgeError as error:
             if error.reason != "budget":
                 raise
-            say(str(error))
+            notify(str(error))
             return BUDGET_REACHED
     progress.close(*_counts(progress, judges, methods))
     if panels:
@@ -90,7 +89,6 @@ def length(
     from labeler import api
     from labeler.calculators.scores import length_effects
     from labeler.cli.score_view import print_length
-    from labeler.cli.terminal import print_json
 
     found = length_effects(api.read_scores(scores))
     if not found:

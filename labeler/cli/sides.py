@@ -44,8 +44,3 @@ def side_lines(
     yield f"{letter}: {labelled} labels of {name}{failures}"
     for signature in signatures:
         yield f"   {signature}"
-
-
-def arrow(*, higher_is_better: bool) -> str:
-    """Return the direction of improvement."""
-    return "↑" if higher_is_better else "↓"

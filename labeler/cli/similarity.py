@@ -16,12 +16,12 @@ from labeler.cli.running import (
     check_label_target,
     write_run,
 )
+from labeler.cli.terminal import Progress, notify
 from labeler.errors import UsageError
 from labeler.judges.options import JudgeOptions
 from labeler.labeling.options import SimilarityOptions
 
 if TYPE_CHECKING:
-    from labeler.cli.terminal import Progress
     from labeler.integrations.embeddings.cache import EmbeddingWork
     from labeler.integrations.embeddings.embedder import Embedder
     from labeler.judges.judge import Judge
@@ -44,7 +44,6 @@ def similarity(
 ) -> int:
     """Compare each question with those that its response would reply to (answer relevancy)."""
     from labeler import api
-    from labeler.cli.terminal import Progress, say
     from labeler.integrations.embeddings.cache import EmbeddingWork
     from labeler.judges.opening import open_judge, price_of_run
 
@@ -64,10 +63,10 @@ def similarity(
             lambda outcome: kinds.update([outcome.kind]),
         )
     progress.close(*_counts(progress, judge))
-    say(_embedding(embedder, work))
+    notify(_embedding(embedder, work))
     failed = kinds["failure"]
     if failed > progress.failed:
-        say(f"{failed - progress.failed} rows could not be embedded: each says why in its line")
+        notify(f"{failed - progress.failed} rows could not be embedded: each says why in its line")
     if progress.reasons["budget"] or (failed > progress.failed and work.spent.closed):
         return BUDGET_REACHED
     return SOME_FAILED if failed else 0

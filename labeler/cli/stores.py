@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from labeler.cli.running import SOME_FAILED
+from labeler.cli.terminal import notify
 
 
 def merge(
@@ -16,25 +17,24 @@ def merge(
     into: Annotated[str, typer.Option(help="Folder of the store that takes all.")],
 ) -> int:
     """Copy what other stores hold into one; labels that are there already stay as they are."""
-    from labeler.cli.terminal import say
     from labeler.integrations.embeddings.vector_store import merge_vectors
     from labeler.store.merge import merge_stores
 
     merged = merge_stores(sources, into)
     copied, damaged_vectors = merge_vectors(sources, into)
     vectors = f", {copied} vectors" if copied else ""
-    say(
+    notify(
         f"{into}: {merged.stores} store{'s' * (merged.stores != 1)} read, {merged.new} new, "
         f"{merged.present} there already, "
         f"{merged.failures} failures{vectors}"
     )
     for id in merged.differing:  # noqa: A001 - the field's name
-        say(f"  {id!r} is there with another label, which was kept")
+        notify(f"  {id!r} is there with another label, which was kept")
     damaged = merged.damaged + damaged_vectors
     for error in damaged:
-        say(f"  not copied: {error}")
+        notify(f"  not copied: {error}")
     for kept in _corrections_of(sources):
-        say(
+        notify(
             f"  not copied: {kept} holds what people said; add its lines to {Path(into, kept.name)}"
         )
     return SOME_FAILED if damaged else 0

@@ -1,25 +1,32 @@
-"""Tables for a terminal, in which no figure is ever cut, and those of metrics."""
+"""Terminal tables that never cut off a number, and the tables of metrics."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import zip_longest
+from typing import TYPE_CHECKING, TypeVar
 
-from labeler.calculators import Intervals, Metric, SummaryRow
-from labeler.calculators.similarity import QUESTION_METRICS
-from labeler.cli.terminal import Sheet, console
+from labeler.cli.terminal import LineWriter, console
 from labeler.sentences.characters import visible
 
+if TYPE_CHECKING:
+    from labeler.calculators import Intervals, Metric, SummaryRow
+
+Group = TypeVar("Group")
+
+NONE = "-"
+"""Cell of an undefined value."""
 _UP, _DOWN = "↑", "↓"
 _GAP = 2
 """Spaces between two columns."""
-_LEAST_NAME = 8
-"""Columns below which a name is not folded further."""
-_SINGLE = re.compile(f"[\x20-\x7e{_UP}{_DOWN}]*")
-"""Text of which each character is a column wide, and for which no table of widths is needed."""
+_MIN_NAME_WIDTH = 8
+"""Least width of the first column; narrower names are not folded."""
+_NARROW = re.compile(f"[\x20-\x7e{_UP}{_DOWN}]*")
+"""Text of characters that are one column wide, measured without loading rich."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,78 +34,78 @@ class Column:
     """A column of a table.
 
     Attributes:
-        head: what stands above it, in one or several lines.
-        goes: 0 stays at any width; of the others, 1 is given up first where the width does not
-            suffice, then 2, and so on.
-        words: its cells are words, which begin on the left; figures end on the right.
+        head: heading, of one or several lines.
+        drop: order in which columns are dropped if the table is too wide: 1 first, then 2;
+            0 is never dropped.
+        words: True for text, aligned left; numbers are aligned right.
     """
 
     head: str
-    goes: int = 0
+    drop: int = 0
     words: bool = False
 
     @property
     def name(self) -> str:
-        """The head on one line."""
+        """The heading on one line."""
         return self.head.replace("\n", " ")
 
 
 @dataclass(frozen=True)
 class Grid:
-    """What a table shows. Only the cells of its first column, names, are ever folded.
+    """The cells of a table. Only the first column, the names, is folded.
 
     Attributes:
         columns: the columns.
-        rows: a cell for each column.
+        rows: one cell per column.
     """
 
     columns: Sequence[Column]
     rows: Sequence[Sequence[str]]
 
-    def within(self, room: int) -> tuple[Grid, list[str]]:
-        """Give up columns until the rest fits.
+    def fit(self, width: int) -> tuple[Grid, list[str]]:
+        """Drop columns until the rest fits.
 
         Args:
-            room: the width there is.
+            width: available width, in terminal columns.
 
         Returns:
-            What is left, which may still be wider, and the names of what was given up.
+            The remaining grid, which may still be too wide, and the names of dropped columns.
         """
         kept = list(range(len(self.columns)))
-        given_up: list[str] = []
-        while self._width(kept) > room and (
-            optional := [place for place in kept if self.columns[place].goes]
+        dropped: list[str] = []
+        while self._width(kept) > width and (
+            optional := [index for index in kept if self.columns[index].drop]
         ):
-            place = min(optional, key=lambda place: self.columns[place].goes)
-            kept.remove(place)
-            given_up.append(self.columns[place].name)
-        return self._only(kept), given_up
+            index = min(optional, key=lambda index: self.columns[index].drop)
+            kept.remove(index)
+            dropped.append(self.columns[index].name)
+        return self._select(kept), dropped
 
-    def parted(self, room: int) -> list[Grid]:
-        """Part into grids that fit one below the other; each has the first column.
+    def split(self, width: int) -> list[Grid]:
+        """Split into grids that fit below each other; each has the first column.
 
         Args:
-            room: the width there is.
+            width: available width, in terminal columns.
         """
         parts: list[list[int]] = [[0]]
-        for place in range(1, len(self.columns)):
-            if len(parts[-1]) > 1 and self._width([*parts[-1], place]) > room:
+        for index in range(1, len(self.columns)):
+            if len(parts[-1]) > 1 and self._width([*parts[-1], index]) > width:
                 parts.append([0])
-            parts[-1].append(place)
-        return [self._only(part) for part in parts]
+            parts[-1].append(index)
+        return [self._select(part) for part in parts]
 
-    def block(self, room: int, *sections: Sequence[Sequence[str]]) -> Block:
-        """The table, without a frame: its width is for words.
+    def block(self, width: int, *sections: Sequence[Sequence[str]]) -> Block:
+        """Return the table without a frame, which would take width from words.
 
         Args:
-            room: the width there is; where it does not suffice, names are folded.
-            sections: the rows with a line between sections; by default all rows as one. Columns
-                are as wide as all rows of the grid ask for.
+            width: available width; names are folded if the table is wider.
+            sections: rows, with an empty line between sections; by default all rows as one.
+                Column widths follow from all rows of the grid.
         """
-        widths = [self._column_width(place) for place in range(len(self.columns))]
-        over = self._width(range(len(self.columns))) - room
-        if over > 0:
-            widths[0] = min(widths[0], max(_LEAST_NAME, widths[0] - over))
+        widths = [self._column_width(index) for index in range(len(self.columns))]
+        excess = self._width(range(len(self.columns))) - width
+        if excess > 0:
+            widths[0] = min(widths[0], max(_MIN_NAME_WIDTH, widths[0] - excess))
         whole = sum(widths) + _GAP * (len(widths) - 1)
         head = self._lines([column.head for column in self.columns], widths, low=True)
         rule = "─" * whole
@@ -113,24 +120,25 @@ class Grid:
     def _lines(
         self, cells: Sequence[str], widths: Sequence[int], *, low: bool = False
     ) -> Iterator[str]:
-        """A row, on as many lines as its highest cell has; the others stand above, or low."""
+        """Yield the lines of a row; shorter cells are aligned at the top, or ``low``."""
         folded = [list(_folded(cell, width)) for cell, width in zip(cells, widths, strict=True)]
-        words = [column.words or not place for place, column in enumerate(self.columns)]
+        words = [column.words or not index for index, column in enumerate(self.columns)]
         height = max(map(len, folded))
         filled = [[""] * (height - len(lines) if low else 0) + lines for lines in folded]
         for parts in zip_longest(*filled, fillvalue=""):
             yield (" " * _GAP).join(map(_padded, parts, widths, words))
 
-    def _only(self, places: Sequence[int]) -> Grid:
-        rows = [[row[place] for place in places] for row in self.rows]
-        return Grid([self.columns[place] for place in places], rows)
+    def _select(self, indexes: Sequence[int]) -> Grid:
+        rows = [[row[index] for index in indexes] for row in self.rows]
+        return Grid([self.columns[index] for index in indexes], rows)
 
-    def _width(self, places: Sequence[int]) -> int:
-        return sum(map(self._column_width, places)) + _GAP * (len(places) - 1)
+    def _width(self, indexes: Sequence[int]) -> int:
+        return sum(map(self._column_width, indexes)) + _GAP * (len(indexes) - 1)
 
-    def _column_width(self, place: int) -> int:
-        head = self.columns[place].head.split("\n")
-        return max(_wide(visible(text)) for text in (*head, *(row[place] for row in self.rows)))
+    def _column_width(self, index: int) -> int:
+        head = self.columns[index].head.split("\n")
+        cells = (row[index] for row in self.rows)
+        return max(_text_width(visible(text)) for text in (*head, *cells))
 
 
 @dataclass(frozen=True)
@@ -138,23 +146,23 @@ class Block:
     """A table as lines of text.
 
     Attributes:
-        head: what stands above the columns.
-        body: a rule, and the rows.
+        head: the column headings.
+        body: a rule and the rows.
     """
 
     head: str
     body: str
 
 
-def show(out: Sheet, *blocks: Block) -> None:
+def print_grids(out: LineWriter, *grids: Grid) -> None:
     """Print tables, with an empty line before, between and after them.
 
-    Nothing is cut off where even the narrowest table is wider than the terminal.
-
-    Args:
-        out: where.
-        blocks: of :meth:`Grid.block`.
+    A table that is wider than the terminal is printed in full.
     """
+    _print_blocks(out, *(grid.block(out.width) for grid in grids))
+
+
+def _print_blocks(out: LineWriter, *blocks: Block) -> None:
     out.write("")
     for block in blocks:
         out.write(block.head, bold=True)
@@ -162,9 +170,37 @@ def show(out: Sheet, *blocks: Block) -> None:
         out.write("")
 
 
-def _wide(text: str) -> int:
-    """Columns that a text takes on a terminal."""
-    if _SINGLE.fullmatch(text):
+def print_groups(
+    out: LineWriter,
+    columns: Sequence[Column],
+    sections: Sequence[tuple[Group, Sequence[Sequence[str]]]],
+    heading: Callable[[Group], str | None],
+) -> list[str]:
+    """Print one table per group, all with the same columns and widths.
+
+    Args:
+        out: the stream.
+        columns: the columns.
+        sections: a group and some of its rows; sections of a group are separated by an empty line.
+        heading: returns the line above a group's table, or ``None``.
+
+    Returns:
+        Names of the columns dropped for lack of width.
+    """
+    grid, dropped = Grid(columns, [row for _, rows in sections for row in rows]).fit(out.width)
+    remaining = iter(grid.rows)
+    fitted = [(group, [next(remaining) for _ in rows]) for group, rows in sections]
+    for group in dict.fromkeys(group for group, _ in fitted):
+        if (line := heading(group)) is not None:
+            out.write(line)
+        own = (rows for other, rows in fitted if other == group)
+        _print_blocks(out, grid.block(out.width, *own))
+    return dropped
+
+
+def _text_width(text: str) -> int:
+    """Return the width of a text in terminal columns."""
+    if _NARROW.fullmatch(text):
         return len(text)
     from rich.cells import cell_len
 
@@ -172,38 +208,49 @@ def _wide(text: str) -> int:
 
 
 def _padded(text: str, width: int, words: bool) -> str:
-    gap = " " * (width - _wide(text))
+    gap = " " * (width - _text_width(text))
     return text + gap if words else gap + text
 
 
 def _folded(cell: str, width: int) -> Iterator[str]:
-    """The lines of a cell, of which none is wider; broken between words where that is possible."""
+    """Yield lines of at most this width, broken between words if possible."""
     for line in visible(cell).expandtabs().split("\n"):
-        begun = ""
-        # Spaces that end a line would be looked through again from each of them.
+        current = ""
+        # Trailing spaces would make this pattern quadratic.
         for word in re.findall(r" *[^ ]+", line.rstrip(" ")) or [""]:
-            if _wide(begun + word) <= width:
-                begun += word
+            if _text_width(current + word) <= width:
+                current += word
                 continue
-            if begun:
-                yield begun
-            begun = ""
+            if current:
+                yield current
+            current = ""
             for letter in word.lstrip(" "):
-                if _wide(begun + letter) > width:
-                    yield begun
-                    begun = ""
-                begun += letter
-        yield begun
+                if _text_width(current + letter) > width:
+                    yield current
+                    current = ""
+                current += letter
+        yield current
 
 
-def given_up(names: Sequence[str]) -> Iterator[str]:
-    """A note of the columns that the width did not suffice for; none if it did.
-
-    Args:
-        names: of the columns.
-    """
+def dropped_note(names: Sequence[str]) -> Iterator[str]:
+    """Yield a note that names the dropped columns, if there are any."""
     if names:
         yield f"left out, for want of width: {', '.join(names)} (--json has all)"
+
+
+def number(value: float | Fraction | None, form: str = ".4f") -> str:
+    """Return a number as a cell; a dash if it is undefined."""
+    return NONE if value is None else format(float(value), form)
+
+
+def reason_counts(counts: Mapping[str, int]) -> str:
+    """Return ``2 refusal, 1 contract``."""
+    return ", ".join(f"{count} {reason}" for reason, count in counts.items())
+
+
+def arrow(*, higher_is_better: bool) -> str:
+    """Return the direction of improvement."""
+    return _UP if higher_is_better else _DOWN
 
 
 def print_summary(
@@ -214,73 +261,65 @@ def print_summary(
     *,
     by: str | None = None,
 ) -> None:
-    """Print a table for each way of labelling, and under it the reasons and what made it.
+    """Print a table for each judge configuration, with notes below.
 
     Args:
         rows: the summaries.
-        version: the program's.
-        intervals: how the intervals of the rows were found, if they were.
-        metrics: all that may be there; what labels lack the fields for is said.
-        by: the column that the groups of the rows are of, to be named above each group.
+        version: version of the program.
+        intervals: settings of the rows' intervals, if they have any.
+        metrics: all requested metrics; a note counts those that need richer labels.
+        by: the metadata column of the groups, named above each group.
     """
-    out = Sheet()
+    out = LineWriter()
     for label in dict.fromkeys(row.label for row in rows):
         part = [row for row in rows if row.label == label]
-        spared = _print_groups(out, part, intervals, by)
+        dropped = _print_groups(out, part, intervals, by)
         labelled = sum(row.labeled for row in part if row.metric is part[0].metric)
         made_by = f"{labelled} records by {label}" if label else "no record has a label"
-        how = [_how(part, intervals)] if intervals else []
-        notes = [*how, *_notes(part), *given_up(spared), *_left_out(part, metrics)]
+        methods = [_interval_methods(part, intervals)] if intervals else []
+        notes = [*methods, *_notes(part), *dropped_note(dropped), *_unavailable(part, metrics)]
         notes.append(f"{made_by}|labeler:{version}")
         out.write("\n".join(notes))
 
 
 def _print_groups(
-    out: Sheet, rows: Sequence[SummaryRow], intervals: Intervals | None, by: str | None
+    out: LineWriter, rows: Sequence[SummaryRow], intervals: Intervals | None, by: str | None
 ) -> list[str]:
-    """Print a table for each group under its name, all alike; return the columns given up."""
-    figures = _columns(intervals)
-    all_columns = Grid(
-        [Column("metric", words=True), Column(""), *figures],
-        [
-            [
-                row.metric.id,
-                _UP if row.metric.higher_is_better else _DOWN,
-                *(cell(row) for cell in figures.values()),
-            ]
-            for row in rows
-        ],
+    """Print a table for each group under its name; return the dropped columns."""
+    cells = _cells(intervals)
+    sections: dict[str | None, list[list[str]]] = {}
+    for row in rows:
+        sections.setdefault(row.group, []).append([cell(row) for cell in cells.values()])
+    return print_groups(
+        out,
+        list(cells),
+        list(sections.items()),
+        lambda group: group if group is None or by is None else f"{by}: {group}",
     )
-    grid, spared = all_columns.within(out.width)
-    for group in dict.fromkeys(row.group for row in rows):
-        if group is not None:
-            heading = group if by is None else f"{by}: {group}"
-            out.write(heading)
-        shown = zip(rows, grid.rows, strict=True)
-        show(out, grid.block(out.width, [cells for row, cells in shown if row.group == group]))
-    return spared
 
 
-def _columns(intervals: Intervals | None) -> dict[Column, Callable[[SummaryRow], str]]:
-    """The figures of a row, by their columns. Notes tell what is undefined or failed, and why."""
-    columns: dict[Column, Callable[[SummaryRow], str]] = {
-        Column("v", goes=1): lambda row: str(row.metric.version),
-        Column("mean"): lambda row: _decimal(row.mean),
+def _cells(intervals: Intervals | None) -> dict[Column, Callable[[SummaryRow], str]]:
+    """Return functions that make a row's cells, by column."""
+    cells: dict[Column, Callable[[SummaryRow], str]] = {
+        Column("metric", words=True): lambda row: row.metric.id,
+        Column(""): lambda row: arrow(higher_is_better=row.metric.higher_is_better),
+        Column("v", drop=1): lambda row: str(row.metric.version),
+        Column("mean"): lambda row: number(row.mean),
     }
     if intervals:
-        columns[Column("interval")] = lambda row: (
-            _span(row.interval.low, row.interval.high) if row.interval else "-"
+        cells[Column("interval")] = lambda row: (
+            _span(row.interval.low, row.interval.high) if row.interval else NONE
         )
-    return columns | {
-        Column("pooled", goes=2): lambda row: _decimal(row.pooled),
-        Column("defined", goes=5): lambda row: str(row.defined),
-        Column("undefined", goes=3): lambda row: str(sum(row.undefined.values())),
-        Column("failed", goes=4): lambda row: str(sum(row.failed.values())),
+    return cells | {
+        Column("pooled", drop=2): lambda row: number(row.pooled),
+        Column("defined", drop=5): lambda row: str(row.defined),
+        Column("undefined", drop=3): lambda row: str(sum(row.undefined.values())),
+        Column("failed", drop=4): lambda row: str(sum(row.failed.values())),
     }
 
 
-def _how(rows: Sequence[SummaryRow], intervals: Intervals) -> str:
-    """By which method the intervals were found, each method once."""
+def _interval_methods(rows: Sequence[SummaryRow], intervals: Intervals) -> str:
+    """Name the methods of the intervals, each once, and their settings."""
     found = dict.fromkeys(row.interval.method for row in rows if row.interval)
     words = [method.replace("_", " ") for method in found] or ["none, for want of records"]
     drawn = [f"{intervals.resamples:,} resamples", f"seed {intervals.seed}"]
@@ -295,7 +334,7 @@ def _span(low: float, high: float) -> str:
 
 
 def _notes(rows: Sequence[SummaryRow]) -> Iterator[str]:
-    """Why values are missing, each reason once for each metric; failures concern all metrics."""
+    """Yield the reasons of missing values by metric, the failures, and bounds of the means."""
     undefined: dict[str, Counter[str]] = {}
     failed: Counter[str] = Counter()
     for row in rows:
@@ -304,52 +343,56 @@ def _notes(rows: Sequence[SummaryRow]) -> Iterator[str]:
             failed.update(row.failed)
     for metric, reasons in undefined.items():
         if reasons:
-            yield f"undefined {metric}: {_reasons(reasons)}"
+            yield f"undefined {metric}: {reason_counts(reasons)}"
     if failed:
-        yield f"failed: {_reasons(failed)}"
+        yield f"failed: {reason_counts(failed)}"
     for group in dict.fromkeys(row.group for row in rows):
-        ends = [
+        bounds = [
             f"{row.metric.id} {_span(*row.bounds)}"
             for row in rows
             if row.group == group and row.bounds
         ]
-        if ends:
+        if bounds:
             where = "" if group is None else f"{group}: "
-            yield f"mean if the failed had values from 0 to 1: {where}{', '.join(ends)}"
+            yield f"mean if the failed had values from 0 to 1: {where}{', '.join(bounds)}"
 
 
-def _left_out(rows: Sequence[SummaryRow], metrics: Sequence[Metric]) -> Iterator[str]:
-    """Which profile would give the metrics that these labels lack the fields for."""
-    have = {row.metric.id for row in rows}
-    lacking = Counter(metric.profile.name for metric in metrics if metric.id not in have)
-    if lacking and have.intersection(metric.id for metric in metrics):
-        more = ", ".join(f"{count} with --profile {name}" for name, count in lacking.items())
+def _unavailable(rows: Sequence[SummaryRow], metrics: Sequence[Metric]) -> Iterator[str]:
+    """Yield a note that counts the metrics without their label fields, by profile."""
+    present = {row.metric.id for row in rows}
+    missing = Counter(metric.profile.name for metric in metrics if metric.id not in present)
+    if missing and present.intersection(metric.id for metric in metrics):
+        more = ", ".join(f"{count} with --profile {name}" for name, count in missing.items())
         yield f"metrics that need richer labels: {more} (labeler metrics --list)"
 
 
-def _decimal(value: float | None) -> str:
-    return "-" if value is None else f"{value:.4f}"
-
-
-def _reasons(counts: Mapping[str, int]) -> str:
-    return ", ".join(f"{count} {reason}" for reason, count in counts.items())
-
-
 def print_metrics(metrics: Sequence[Metric]) -> None:
-    """Print the catalog: id, direction, version, what gives it, formula, needs, source."""
+    """Print the catalog: id, version, profile or command, direction, formula, needs, source."""
+    from labeler.calculators.similarity import QUESTION_METRICS
+
+    rows = []
+    for metric in metrics:
+        source = (
+            "labeler similarity" if metric in QUESTION_METRICS else f"profile {metric.profile.name}"
+        )
+        rows.append(
+            (
+                f"{metric.id}\nv{metric.version}, {source}",
+                arrow(higher_is_better=metric.higher_is_better),
+                f"{metric.formula}\nneeds {', '.join(metric.needs)}\nsource: {metric.source}",
+            )
+        )
+    print_catalog(("metric", "", "formula, label fields, source"), rows)
+
+
+def print_catalog(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Print a framed table of names and descriptions; the last column is folded."""
     from rich.table import Table
 
     table = Table(show_lines=True)
-    table.add_column("metric", no_wrap=True)
-    table.add_column("")
-    table.add_column("formula, label fields, source", overflow="fold")
-    for metric in metrics:
-        asked = (
-            "labeler similarity" if metric in QUESTION_METRICS else f"profile {metric.profile.name}"
-        )
-        table.add_row(
-            f"{metric.id}\nv{metric.version}, {asked}",
-            _UP if metric.higher_is_better else _DOWN,
-            f"{metric.formula}\nneeds {', '.join(metric.needs)}\nsource: {metric.source}",
-        )
+    table.add_column(headings[0], no_wrap=True)
+    for heading in headings[1:]:
+        table.add_column(heading, overflow="fold")
+    for row in rows:
+        table.add_row(*row)
     console().print(table)

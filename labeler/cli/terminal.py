@@ -1,7 +1,7 @@
-"""What people see in a terminal: safe text, and how a run goes.
+"""Safe terminal output, and the progress of a run.
 
-Documents, answers and explanations are strangers' text. Nothing of them reaches the terminal
-unescaped: no control sequence, no direction override, no markup.
+Documents, answers and explanations are untrusted text. Control sequences, direction overrides and
+markup in them are escaped before they reach the terminal.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Self, TypeVar
 
 from labeler.sentences.characters import plain_json, visible
@@ -25,19 +25,19 @@ if TYPE_CHECKING:
 T = TypeVar("T", bound="AnyOutcome")
 
 PLAIN_WIDTH = 100
-"""Columns of output that goes to a file or a pipe."""
+"""Width of output to a file or pipe, in columns."""
 
 _SHOWN_FAILURES = 3
 _SHOWN_MODELS = 5
 
 
 def console(*, stderr: bool = False) -> Console:
-    """A console that neither reads markup nor guesses at emphasis or emoji."""
+    """Return a rich console without markup, highlighting or emoji codes."""
     from rich.console import Console
 
     class Piped(Console):
         def on_broken_pipe(self) -> None:
-            """Tell our caller: rich would end the program, with 1."""
+            """Raise the error again; rich would exit with code 1."""
             raise BrokenPipeError
 
     stream = sys.stderr if stderr else sys.stdout
@@ -45,25 +45,25 @@ def console(*, stderr: bool = False) -> Console:
     return Piped(file=stream, markup=False, highlight=False, emoji=False, width=width)
 
 
-class Sheet:
-    """Where lines stand as they are, however long; rich is loaded for a terminal alone.
+class LineWriter:
+    """Writes lines of any length unbroken; loads rich only for a terminal.
 
     Args:
-        stderr: it is standard error, not standard output.
+        stderr: True for standard error, False for standard output.
     """
 
     def __init__(self, *, stderr: bool = False) -> None:
         self._stream = sys.stderr if stderr else sys.stdout
         self._console = console(stderr=stderr) if self._stream.isatty() else None
         self.width = self._console.width if self._console else PLAIN_WIDTH
-        """Columns of a line that is not broken."""
+        """Width that tables should fit, in columns."""
 
     def write(self, text: str, *, bold: bool = False) -> None:
         """Write lines.
 
         Args:
-            text: of anybody; a line break after it is added.
-            bold: whether it is stressed, on a terminal.
+            text: untrusted text, without the final line break.
+            bold: True for bold print on a terminal.
         """
         if self._console is None:
             self._stream.write(visible(text) + "\n")
@@ -74,9 +74,9 @@ class Sheet:
 
 
 def print_lines(lines: Sequence[str]) -> None:
-    """Write lines on standard output as they are, however long; nothing where there are none."""
+    """Print lines of any length on standard output; print nothing if there are none."""
     if lines:
-        Sheet().write("\n".join(lines))
+        LineWriter().write("\n".join(lines))
 
 
 def print_json(value: object) -> None:
@@ -84,19 +84,30 @@ def print_json(value: object) -> None:
     sys.stdout.write(plain_json(json.dumps(value, ensure_ascii=False)) + "\n")
 
 
-def say(message: str) -> None:
-    """Write for people, on standard error."""
+def notify(message: str) -> None:
+    """Print a message on standard error."""
     sys.stderr.write(visible(message) + "\n")
 
 
+def plural(count: int, noun: str) -> str:
+    """Return a count and its noun, such as ``1 part`` or ``2 parts``."""
+    return f"{count} {noun}{'s' * (count != 1)}"
+
+
+def counted(counts: Mapping[str, int]) -> str:
+    """Return `` (refusal 2, contract 1)``, or an empty string if there are no counts."""
+    listed = ", ".join(f"{name} {count}" for name, count in counts.items())
+    return f" ({listed})" if listed else ""
+
+
 class Progress:
-    """Watches a run: counts outcomes, and draws a bar where standard error is a terminal.
+    """Listener of a run that counts outcomes, and draws a progress bar on a terminal.
 
     Use as a context manager.
 
     Args:
-        doing: what is being done.
-        price: what a judge's tokens cost, where it is known.
+        doing: name of the activity, such as ``labeling``.
+        price: price of the judge's tokens, if known.
     """
 
     def __init__(self, doing: str, price: Price | None = None) -> None:
@@ -110,7 +121,7 @@ class Progress:
         self.repairs: Counter[str] = Counter()
         self.broken: Counter[str] = Counter()
         self.models: Counter[str] = Counter()
-        """Labels by the model that their answer came from, as its server names it."""
+        """Number of labels by the model name that the server returned."""
         self._total: int | None = None
         self.requests = self.reasks = 0
         self.usage = Usage()
@@ -126,7 +137,7 @@ class Progress:
             progress.TimeRemainingColumn(),
             console=console(stderr=True),
             disable=not sys.stderr.isatty(),
-            # rich would send what we print to standard output to the bar's terminal instead.
+            # rich would redirect standard output to the bar's terminal.
             redirect_stdout=False,
             redirect_stderr=False,
         )
@@ -140,17 +151,17 @@ class Progress:
         self._bar.stop()
 
     def on_start(self, rows: int, repeated: int) -> None:
-        """Learn how many rows there are."""
+        """Set the number of rows, and report repeated ones."""
         self._total = rows
         self._bar.update(self._task, total=rows)
         if repeated:
             repeat = "row repeats" if repeated == 1 else "rows repeat"
-            say(f"{repeated} {repeat} an earlier one in every field and are left out")
+            notify(f"{repeated} {repeat} an earlier one in every field and are left out")
 
     def on_notice(self, text: str) -> None:
-        """Say what the run waits for, above the bar where there is one; from any thread."""
+        """Print a message above the bar; safe to call from any thread."""
         if self._bar.disable:
-            say(text)
+            notify(text)
         else:
             self._bar.console.print(visible(text))
 
@@ -172,7 +183,7 @@ class Progress:
         self._bar.update(self._task, advance=1, rate=rate, stored=stored, failed=self.failed)
 
     def on_judged(self, outcome: AnyOutcome) -> None:
-        """Count what a fresh outcome took to get."""
+        """Count the requests and tokens of a new outcome."""
         if outcome.kind == "failure":
             self.requests += outcome.attempts
             self.reasks += outcome.reasks
@@ -188,11 +199,11 @@ class Progress:
             self.usage += usage
 
     def on_finish(self, spent: Budget) -> None:
-        """Learn what all requests cost, those included that brought no label."""
+        """Set the cost of all requests, including those without a label."""
         self._spent = spent
 
     def watching(self, outcomes: Iterable[T]) -> Iterator[T]:
-        """Count outcomes that come straight from rows, while passing them on."""
+        """Yield outcomes that were made from rows without a judge, and count them."""
         for outcome in outcomes:
             self.on_result(outcome, "row")
             yield outcome
@@ -204,34 +215,34 @@ class Progress:
 
     @property
     def reached(self) -> int:
-        """Rows that have their outcome."""
+        """Rows with an outcome."""
         return self.origins.total() + self.failed
 
     def close(self, *counts: str, not_reached: str = "") -> None:
-        """Say how it went: counts, failures by reason, and the first few failures in full."""
-        parts = [*counts, f"{self.failed} failed{_counted(self.reasons)}"]
+        """Print the counts, failures by reason, cost, and the first failure messages."""
+        parts = [*counts, f"{self.failed} failed{_by_frequency(self.reasons)}"]
         if not_reached:
             parts.append(not_reached)
         if self.repairs:
-            parts.append(f"repaired or kept as stored{_counted(self.repairs)}")
-        say(", ".join(parts))
+            parts.append(f"repaired or kept as stored{_by_frequency(self.repairs)}")
+        notify(", ".join(parts))
         if self.usage.prompt_tokens:
-            say(self._spending())
+            notify(self._spending())
         if len(self.models) > 1:
-            say(self._answering())
+            notify(self._served_models())
         for message in self.failures:
-            say(f"  {message}")
+            notify(f"  {message}")
         if self.failed > len(self.failures):
-            say(
+            notify(
                 f"  … and {self.failed - len(self.failures)} more, each with its reason in its line"
             )
 
     def _spending(self) -> str:
-        """What the judge took: requests, what it broke, tokens and money."""
+        """Return requests, contract violations, tokens and cost."""
         usage, reasked = self.usage, f", {self.reasks} re-asked" if self.reasks else ""
         written = f", {usage.cache_write_tokens} written" if usage.cache_write_tokens else ""
         parts = [
-            f"{self.requests} requests{reasked}{_counted(self.broken)}",
+            f"{self.requests} requests{reasked}{_by_frequency(self.broken)}",
             f"{usage.prompt_tokens} prompt tokens ({usage.cached_tokens} cached{written})",
             f"{usage.completion_tokens} completion tokens",
             self._dollars(),
@@ -246,34 +257,32 @@ class Progress:
         return f"${self._spent.known:.4f}{more} by {self._price.source}"
 
     def break_off(self, *counts: str, left: str = "") -> None:
-        """Say how far a run came that does not come to its end, if it began, and what it spent.
+        """Print the progress and cost of a run that ended early.
 
         Args:
-            counts: those of :meth:`close`; without any, only what was spent is said.
-            left: what stands where the labels were to be written.
+            counts: as for :meth:`close`; if empty, only the cost is printed.
+            left: state of the output file.
         """
         self._bar.stop()
         if counts and self._total is not None:
             rest = f"{self._total - self.reached} of {self._total} rows not reached"
-            # Their requests and tokens were told to nobody; the budget saw what they cost.
+            # Requests and tokens of these rows were not reported; the budget has their cost.
             priced = " and counted in dollars alone" if self._price else ""
             self.close(*counts, not_reached=f"{rest}, what came for them is stored{priced}")
         elif self.usage.prompt_tokens:
-            say(self._spending())
+            notify(self._spending())
         if not self.usage.prompt_tokens and self._spent is not None and self._spent.spent:
-            say(f"spent: {self._dollars()}")
+            notify(f"spent: {self._dollars()}")
         if left and self._total is not None:
-            say(left)
+            notify(left)
 
-    def _answering(self) -> str:
-        """Which models answered: under one name a server may come to mean another model."""
+    def _served_models(self) -> str:
+        """List the models that answered; a server may change the model behind a name."""
         named = [f"{model} {n:,}" for model, n in self.models.most_common(_SHOWN_MODELS)]
         if len(self.models) > len(named):
             named.append(f"and {len(self.models) - len(named)} more")
         return f"answered by {len(self.models)} models: {', '.join(named)}"
 
 
-def _counted(counter: Counter[str]) -> str:
-    """`` (refusal 2, contract 1)``, or nothing."""
-    listed = ", ".join(f"{name} {count}" for name, count in counter.most_common())
-    return f" ({listed})" if listed else ""
+def _by_frequency(counter: Counter[str]) -> str:
+    return counted(dict(counter.most_common()))

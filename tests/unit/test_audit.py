@@ -478,7 +478,7 @@ def test_of_many_groups_the_largest_are_shown(
 ) -> None:
     """And how many there are is said."""
     file = tmp_path / "labels.jsonl"
-    parts = [*range(auditing.MOST_GROUPS + 3), 14]
+    parts = [*range(auditing.SHOWN_GROUPS + 3), 14]
     made = [named(ODD, f"r{n}", part=f"p{part:02}") for n, part in enumerate(parts)]
     file.write_text("".join(each.model_dump_json() + "\n" for each in made))
     auditing.audit(str(file), by="part")

@@ -11,7 +11,7 @@ import pytest
 
 from command import Command
 from labeler.cli import terminal
-from labeler.cli.tables import Column, Grid, given_up
+from labeler.cli.tables import Column, Grid, dropped_note
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "rows.jsonl"
 WIDTHS = pytest.mark.parametrize("width", [80, 100])
@@ -22,8 +22,8 @@ COLUMNS = [
     Column("metric", words=True),
     Column("mean"),
     Column("interval"),
-    Column("pooled", goes=2),
-    Column("defined\nhere", goes=1),
+    Column("pooled", drop=2),
+    Column("defined\nhere", drop=1),
 ]
 
 
@@ -52,7 +52,7 @@ def test_figures_stand_whole_at_any_width(width: int) -> None:
 @pytest.mark.parametrize("width", [40, 80, 100])
 def test_what_fits_is_no_wider_than_the_terminal(width: int) -> None:
     """Columns are given up and names folded until it is so; no letter of a name is lost."""
-    grid, _ = Grid(COLUMNS, [[LONG, *FIGURES]]).within(width)
+    grid, _ = Grid(COLUMNS, [[LONG, *FIGURES]]).fit(width)
     shown = rendered(grid, width)
     assert max(map(len, shown.splitlines())) <= width
     _, body = shown.split("─\n")
@@ -65,16 +65,16 @@ def test_what_fits_is_no_wider_than_the_terminal(width: int) -> None:
 )
 def test_columns_that_matter_least_go_first(width: int, names: list[str]) -> None:
     """No more than the width asks for, and what stays is what matters."""
-    grid, spared = Grid(COLUMNS, [[LONG, *FIGURES]]).within(width)
+    grid, spared = Grid(COLUMNS, [[LONG, *FIGURES]]).fit(width)
     assert spared == names
     assert [column.name for column in grid.columns[:3]] == ["metric", "mean", "interval"]
     notes = [f"left out, for want of width: {', '.join(names)} (--json has all)"] if names else []
-    assert list(given_up(spared)) == notes
+    assert list(dropped_note(spared)) == notes
 
 
 def test_parts_hold_every_column_once_and_the_names_in_each() -> None:
     """Nothing is given up where a table goes on below."""
-    parts = Grid(COLUMNS, [["a", *FIGURES]]).parted(30)
+    parts = Grid(COLUMNS, [["a", *FIGURES]]).split(30)
     assert [[column.name for column in part.columns] for part in parts] == [
         ["metric", "mean", "interval"],
         ["metric", "pooled", "defined here"],
