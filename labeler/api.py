@@ -284,16 +284,7 @@ def estimate(rows: RowSource, options: EstimateOptions) -> Estimate:
     judge = estimating.Unasked(hosted_spec(options)) if isinstance(given, str | None) else given
     task = label_tasks(judge, options, price=price)
     with _stored_labels(options) as labels:
-        return estimating.estimate(
-            opened,
-            task,
-            labels,
-            concurrency=options.concurrency,
-            price=price,
-            max_output_tokens=options.max_output_tokens,
-            latency=options.latency,
-            retry_failed=options.retry_failed,
-        )
+        return estimating.estimate(opened, task, labels, options, price=price)
 
 
 def _judges(

@@ -175,20 +175,13 @@ def check(
 
 
 def repeat_check(
-    name: str,
-    *,
-    severity: Severity,
-    title: str,
-    why: str,
-    version: int = 1,
-    weight: float | None = None,
+    name: str, *, severity: Severity, title: str, why: str
 ) -> Callable[[CompareFunction], CompareFunction]:
     """Register the decorated function as a check of repeated judgments of the same sentences."""
 
     def register(compare: CompareFunction) -> CompareFunction:
-        strength = WEIGHTS[severity] if weight is None else weight
-        facts = name, version, severity, title, why, strength
-        CHECKS.add(name, Check(*facts, compare=compare))
+        weight = WEIGHTS[severity]
+        CHECKS.add(name, Check(name, 1, severity, title, why, weight, compare=compare))
         return compare
 
     return register

@@ -13,7 +13,13 @@ from labeler.errors import FatalJudgeError, JudgeError, RunPaused, UnstorableRec
 from labeler.judges.judge import Judge, JudgeSpec, UnusableAnswer
 from labeler.judges.task import Task
 from labeler.judges.traffic.traffic import Stopped, current
-from labeler.labeling.failures import judge_bug, record_or_failure, task_failure, unstorable
+from labeler.labeling.failures import (
+    judge_bug,
+    record_or_failure,
+    task_failure,
+    unstorable,
+    unusable,
+)
 from labeler.labels.record import AnyOutcome, LabelFailure, ReplyFacts
 from labeler.store.protocol import LabelStore, Lease
 
@@ -108,16 +114,7 @@ class LabelCache:
             message = f"{task.example.id!r}: {error}"
             raise FatalJudgeError(message, reason=error.reason, attempts=error.attempts) from None
         except UnusableAnswer as error:
-            return task_failure(
-                task,
-                error.reason,
-                str(error),
-                attempts=error.attempts,
-                reasks=error.reasks,
-                usage=error.usage,
-                violations=error.violations,
-                lasting=error.lasting,
-            )
+            return unusable(task, error)
         except JudgeError as error:
             return task_failure(task, error.reason, str(error), attempts=error.attempts)
         except Exception as error:  # noqa: BLE001 - a judge's bug costs its record, not the run

@@ -24,6 +24,7 @@ from labeler.judges.tokens import (
     request_tokens,
     request_tokens_at_most,
 )
+from labeler.labeling.options import EstimateOptions
 from labeler.labeling.tasks import LabelTasks
 from labeler.labels.profiles import profile_of
 from labeler.labels.record import LabelFailure, LabelRecord, Usage
@@ -167,12 +168,9 @@ def estimate(
     rows: Rows,
     how: LabelTasks,
     store: LabelStore,
+    options: EstimateOptions,
     *,
-    concurrency: int,
     price: Price | None = None,
-    max_output_tokens: int | None = None,
-    latency: float | None = None,
-    retry_failed: bool = False,
     counter: TokenCounter | None = None,
 ) -> Estimate:
     """Estimate requests, cost and time of labeling. The rows are read once and not kept.
@@ -181,11 +179,9 @@ def estimate(
         rows: as for labeling.
         how: task factory; its judge may be an :class:`Unasked`.
         store: where labels are looked up.
-        concurrency: requests in flight at most.
+        options: of the run. Without ``max_output_tokens`` there is no upper bound; without
+            ``latency`` an answer takes the mean time of stored labels, if there are any.
         price: price of the model.
-        max_output_tokens: cap on an answer; without one there is no upper bound.
-        latency: seconds for one answer; by default the mean of stored labels, if there are any.
-        retry_failed: whether stored failures are repeated.
         counter: token counter; by default the best available one for the model.
 
     Raises:
@@ -194,12 +190,12 @@ def estimate(
     """
     model = how.judge.spec.model
     past = _past(store, how)
-    tally = _Tally(how, counter or counter_for(model), price, max_output_tokens, past)
+    tally = _Tally(how, counter or counter_for(model), price, options.max_output_tokens, past)
     read = _Counted(rows)
     for row in distinct(read):
         tally.rows += 1
-        _sort_in(row, how, store, tally, retry_failed=retry_failed)
-    return tally.result(read.count, concurrency, latency)
+        _sort_in(row, how, store, tally, retry_failed=options.retry_failed)
+    return tally.result(read.count, options.concurrency, options.latency)
 
 
 def _sort_in(

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from labeler.errors import BadRow, UnstorableRecord
+from labeler.judges.judge import UnusableAnswer
 from labeler.judges.task import JudgeReply, Task
 from labeler.labeling.tasks import MissingField
 from labeler.labeling.windows import Windowed
@@ -63,6 +64,20 @@ def task_failure(
         key=task.key,
         signature=task.signature,
         metadata=task.example.metadata,
+    )
+
+
+def unusable(task: Task[Any], error: UnusableAnswer) -> LabelFailure:
+    """Return the failure of a task that was paid for without a usable answer."""
+    return task_failure(
+        task,
+        error.reason,
+        str(error),
+        attempts=error.attempts,
+        reasks=error.reasks,
+        usage=error.usage,
+        violations=error.violations,
+        lasting=error.lasting,
     )
 
 

@@ -36,7 +36,7 @@ from labeler.judges.tokens import (
     answer_tokens,
 )
 from labeler.labeling.estimate import ENOUGH_LABELS, Estimate, Unasked, cacheable, estimate
-from labeler.labeling.options import LabelOptions
+from labeler.labeling.options import EstimateOptions, LabelOptions
 from labeler.labeling.tasks import LabelTasks, label_tasks
 from labeler.labels.profiles import PROFILES
 from labeler.labels.record import LabelFailure, LabelRecord, ReplyFacts, Usage, label_key
@@ -98,9 +98,9 @@ def reckon(
         RowSequence(rows),
         how,
         MemoryStore() if store is None else store,
+        EstimateOptions(**{"concurrency": 4, **options}),
         price=given_price(price) if isinstance(price, str) else price,
         counter=Flat(),
-        **{"concurrency": 4, **options},
     )
 
 

@@ -14,12 +14,12 @@ from openai.types.chat import ChatCompletion
 from pydantic import ValidationError
 
 from labeler.integrations.batch.request_files import BatchRequest, History
+from labeler.judges.judge import UnusableAnswer
 from labeler.judges.openai.address import host_of
 from labeler.judges.openai.attempts import ATTEMPT_LOG, AttemptLog, reader_of
 from labeler.judges.openai.client import public_names, text_of, usage_of
 from labeler.judges.openai.failures import RETRIED, ObservedError, RetryPolicy, explain, find_rule
 from labeler.judges.task import JudgeReply
-from labeler.labels.contract import Violation
 from labeler.labels.record import Usage
 from labeler.sentences.example import Frozen
 
@@ -41,16 +41,6 @@ class AnswerLine(NamedTuple):
 
 
 @dataclass(frozen=True)
-class NoLabel:
-    """A request that will not be sent again, and why it has no label."""
-
-    reason: str
-    message: str
-    lasting: bool
-    violations: tuple[Violation, ...] = ()
-
-
-@dataclass(frozen=True)
 class SendAgain:
     """A request that has to be sent again in a later round."""
 
@@ -62,7 +52,7 @@ class SendAgain:
 class AnswerResult:
     """The outcome of one line of an answer file."""
 
-    outcome: JudgeReply[Frozen] | NoLabel | SendAgain
+    outcome: JudgeReply[Frozen] | UnusableAnswer | SendAgain
     history: History
     """The record's history, including this answer."""
     usage: Usage | None = None
@@ -155,7 +145,7 @@ class _Reader:
         return self._result(again, usage)
 
     def _result(
-        self, outcome: JudgeReply[Frozen] | NoLabel | SendAgain, usage: Usage | None
+        self, outcome: JudgeReply[Frozen] | UnusableAnswer | SendAgain, usage: Usage | None
     ) -> AnswerResult:
         return AnswerResult(outcome, self._history(), usage)
 
@@ -165,14 +155,22 @@ class _Reader:
         facts = self._log.facts(self._host).model_copy(update=known)
         return JudgeReply(answer, facts, tokens=self._log.tokens)
 
-    def _no_label(self, observed: ObservedError, detail: str) -> NoLabel:
+    def _no_label(self, observed: ObservedError, detail: str) -> UnusableAnswer:
         rule, attempts = find_rule(observed), self._log.attempts
         message = (
             f"batch, model {self._request.task.signature.model!r} at {self._host}, after "
             f"{attempts} request{'s' * (attempts != 1)}: "
             f"{explain(observed, timeout=self._timeout, detail=detail)}"
         )
-        return NoLabel(rule.reason, message, rule.lasting, self._log.violations)
+        return UnusableAnswer(
+            message,
+            reason=rule.reason,
+            attempts=attempts,
+            violations=self._log.violations,
+            usage=self._log.usage,
+            reasks=self._request.history.reasks,
+            lasting=rule.lasting,
+        )
 
     def _history(self) -> History:
         """Return the history for a later round; the re-ask of an earlier one is repeated."""

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,6 @@ from labeler.integrations.batch.answers import (
     OK,
     AnswerLine,
     AnswerResult,
-    NoLabel,
     SendAgain,
     answer_lines,
     read_answer,
@@ -47,9 +46,10 @@ from labeler.integrations.batch.request_files import (
 from labeler.integrations.batch.runner import run
 from labeler.integrations.batch.status import require_batches
 from labeler.integrations.batch.submit import send
+from labeler.judges.judge import UnusableAnswer
 from labeler.judges.pricing import Price
 from labeler.judges.task import JudgeReply
-from labeler.labeling.failures import UNSTORABLE, record_or_failure, task_failure
+from labeler.labeling.failures import UNSTORABLE, record_or_failure, task_failure, unusable
 from labeler.labels.record import LabelFailure
 from labeler.sentences.example import Frozen
 from labeler.store.disk import DiskStore
@@ -134,34 +134,29 @@ def collect_batches(
         return run(collector.collect(waiting), client, store)
 
 
+@dataclass
 class _Collector:
     """One call of :func:`collect_batches`, over as many looks as it takes."""
 
-    def __init__(
-        self,
-        client: OpenAIBatches,
-        store: DiskStore,
-        name: str | None,
-        *,
-        limits: FileLimits,
-        price: Callable[[str], Price | None],
-        notice: Callable[[str], None],
-        resubmit: bool,
-    ) -> None:
-        self._client, self._store, self._name = client, store, name
-        self._limits, self._price = limits, price
-        self._notice, self._resubmit = notice, resubmit
-        self._open = self._stuck = 0
-        self._results: list[Results] = []
-        self._failures: list[LabelFailure] = []
-        self._notices: set[str] = set()
-        self._fatal: list[FatalJudgeError] = []
+    client: OpenAIBatches
+    store: DiskStore
+    name: str | None
+    limits: FileLimits
+    price: Callable[[str], Price | None]
+    notice: Callable[[str], None]
+    resubmit: bool
+    _open: int = 0
+    _stuck: int = 0
+    _results: list[Results] = field(default_factory=list)
+    _failures: list[LabelFailure] = field(default_factory=list)
+    _notices: set[str] = field(default_factory=set)
+    _fatal: list[FatalJudgeError] = field(default_factory=list)
 
     async def collect(self, waiting: Waiting | None) -> Collection:
         """Look once, or until every batch has ended."""
         words = ["--wait"] if waiting else []
         require_address(
-            self._store.directory, self._client.base_url, "collect", *words, name=self._name
+            self.store.directory, self.client.base_url, "collect", *words, name=self.name
         )
         pause = waiting.first if waiting else 0.0
         await self._look()
@@ -181,24 +176,24 @@ class _Collector:
     async def _look(self) -> None:
         """Look at every open part once."""
         self._open = self._stuck = 0
-        with locked(self._store.directory):
+        with locked(self.store.directory):
             for folder in self._folders():
                 await self._folder(folder)
         if self._fatal:
             raise self._fatal[0]
 
     def _folders(self) -> list[BatchFolder]:
-        found = batches(self._store.directory)
-        chosen = [folder for folder in found if self._name in {None, folder.name}]
-        if self._name and not chosen:
-            raise UsageError(f"{self._store.directory} has no batch {self._name!r}")
-        here = [folder for folder in chosen if folder.info.base_url == self._client.base_url]
+        found = batches(self.store.directory)
+        chosen = [folder for folder in found if self.name in {None, folder.name}]
+        if self.name and not chosen:
+            raise UsageError(f"{self.store.directory} has no batch {self.name!r}")
+        here = [folder for folder in chosen if folder.info.base_url == self.client.base_url]
         elsewhere = {f.info.base_url for f in chosen if f not in here and f.is_open}
         for address in sorted(elsewhere):
-            go_on = command("collect", store=self._store.directory, base_url=address)
+            go_on = command("collect", store=self.store.directory, base_url=address)
             self._report(
                 f"batches at {address} are left alone, for this key is for "
-                f"{self._client.base_url}: `{go_on}` collects them, or base_url in Python"
+                f"{self.client.base_url}: `{go_on}` collects them, or base_url in Python"
             )
         return here
 
@@ -220,12 +215,12 @@ class _Collector:
     async def _part(self, folder: BatchFolder, part: BatchPart) -> None:
         """Bring one part as far as possible now."""
         if part.batch_id is None:
-            await send(folder, self._client)
+            await send(folder, self.client)
             return
         remote = part.remote
         if part.state == "created" or remote is None or not remote.is_whole:
             with naming(folder, part):
-                remote = await self._client.retrieve(part.batch_id)
+                remote = await self.client.retrieve(part.batch_id)
             if remote.status not in ENDED:
                 return
             if not remote.is_whole:
@@ -246,11 +241,9 @@ class _Collector:
             folder.save(part)
         with naming(folder, part):
             files = await self._fetch(folder, part, remote)
-        collector = _PartCollector(
-            self._client, self._store, folder, part, self._price(folder.info.model)
-        )
+        collector = _PartCollector(self, folder, part, self.price(folder.info.model))
         try:
-            part = collector.collect(files, self._limits, resubmit=self._resubmit)
+            part = collector.collect(files)
         except JudgeError:
             # The next look may name other files, which are downloaded again.
             folder.save(part.model_copy(update={"state": "created"}))
@@ -259,7 +252,7 @@ class _Collector:
         self._results.append(collector.results)
         self._failures += collector.failures[: _SHOWN - len(self._failures)]
         self._report_part(folder, part, collector.results)
-        await send(folder, self._client)
+        await send(folder, self.client)
 
     def _report_part(self, folder: BatchFolder, part: BatchPart, results: Results) -> None:
         """Report anything unusual about a part."""
@@ -273,7 +266,7 @@ class _Collector:
         """Give a notice, once."""
         if message not in self._notices:
             self._notices.add(message)
-            self._notice(message)
+            self.notice(message)
 
     async def _fetch(self, folder: BatchFolder, part: BatchPart, remote: RemoteBatch) -> list[Path]:
         """Return the answer files, downloaded unless they already were."""
@@ -285,7 +278,7 @@ class _Collector:
             if file_id is not None:
                 path = folder.file(part.name, kind)
                 if not path.exists():
-                    await self._client.download(file_id, path)
+                    await self.client.download(file_id, path)
                 files.append(path)
         return files
 
@@ -314,42 +307,40 @@ def _is_crowded_out(folder: BatchFolder, part: BatchPart, remote: RemoteBatch) -
     return full and any(other.state == "created" for other in others)
 
 
+@dataclass
 class _PartCollector:
     """Stores the answers of one part."""
 
-    def __init__(
-        self,
-        client: OpenAIBatches,
-        store: DiskStore,
-        folder: BatchFolder,
-        part: BatchPart,
-        price: Price | None,
-    ) -> None:
-        self.failures: list[LabelFailure] = []
-        self.results = Results(cost=Decimal(0) if price else None)
-        self._client, self._store, self._folder, self._part = client, store, folder, part
-        self._price = price
-        self._completed = 0
-        """Answers of the kind that the provider counts as completed."""
-        self._saved: list[tuple[str, Future[bool]]] = []
-        """Queued labels, by key."""
-        self._failing: list[Future[bool]] = []
+    collector: _Collector
+    folder: BatchFolder
+    part: BatchPart
+    price: Price | None
+    failures: list[LabelFailure] = field(default_factory=list)
+    results: Results = field(init=False)
+    _completed: int = 0
+    """Answers of the kind that the provider counts as completed."""
+    _saved: list[tuple[str, Future[bool]]] = field(default_factory=list)
+    """Queued labels, by key."""
+    _failing: list[Future[bool]] = field(default_factory=list)
 
-    def collect(self, files: list[Path], limits: FileLimits, *, resubmit: bool) -> BatchPart:
+    def __post_init__(self) -> None:
+        self.results = Results(cost=Decimal(0) if self.price else None)
+
+    def collect(self, files: list[Path]) -> BatchPart:
         """Store every answer; return the new state of the part once all answers are durable."""
-        self._folder.remove_children(self._part)
+        self.folder.remove_children(self.part)
         writer = PartWriter(
-            self._folder.path,
-            self._client.line,
-            limits=limits,
+            self.folder.path,
+            self.collector.client.line,
+            limits=self.collector.limits,
             now=time.time(),
-            parent=self._part.name,
-            round_=self._part.round + 1,
+            parent=self.part.name,
+            round_=self.part.round + 1,
         )
-        stopped = self._part.remote is not None and self._part.remote.status in _STOPPED
-        may_ask = resubmit and not stopped and self._part.round < MOST_ROUNDS
+        stopped = self.part.remote is not None and self.part.remote.status in _STOPPED
+        may_ask = self.collector.resubmit and not stopped and self.part.round < MOST_ROUNDS
         again = writer if may_ask else None
-        with RequestFile(self._folder, self._part) as requests, writer:
+        with RequestFile(self.folder, self.part) as requests, writer:
             unanswered, unmentioned = dict.fromkeys(requests), set(requests)
             for line in answer_lines(files):
                 if line is None:
@@ -367,7 +358,7 @@ class _PartCollector:
                 self._without_answer(requests[key], again)
             self._await_saved(requests)
         self._require_all(files, unmentioned)
-        return self._part.model_copy(update={"state": "collected", "results": self.results})
+        return self.part.model_copy(update={"state": "collected", "results": self.results})
 
     def _require_all(self, files: list[Path], unmentioned: set[str]) -> None:
         """Reject files that lack paid answers: asking again would pay twice.
@@ -381,17 +372,17 @@ class _PartCollector:
         Raises:
             JudgeError: there are fewer than the provider counts; the files are moved aside.
         """
-        counted = self._part.remote.completed if self._part.remote else 0
-        counted = min(counted, self._part.lines)
+        counted = self.part.remote.completed if self.part.remote else 0
+        counted = min(counted, self.part.lines)
         if self._completed >= counted or not unmentioned:
             return
         for file in files:
             file.replace(file.with_suffix(".short"))
         raise JudgeError(
-            f"{self._folder.name}, part {self._part.name}: its files hold {self._completed} "
+            f"{self.folder.name}, part {self.part.name}: its files hold {self._completed} "
             f"answers, and the provider counts {counted}: those are stored; collect again later, "
             "to fetch the files again; nothing is asked again meanwhile. If they stay as they "
-            f"are: {_giving_up(self._folder)}",
+            f"are: {_giving_up(self.folder)}",
             reason="incomplete",
         )
 
@@ -400,16 +391,16 @@ class _PartCollector:
         result = read_answer(
             request,
             line,
-            self._client.base_url,
-            self._client.timeout,
+            self.collector.client.base_url,
+            self.collector.client.timeout,
             worked=self.results.labelled > 0,
         )
         self._meter(request, line, result)
         outcome = result.outcome
         if isinstance(outcome, JudgeReply):
             self._label(request, outcome)
-        elif isinstance(outcome, NoLabel):
-            self._give_up(request, result, outcome)
+        elif isinstance(outcome, UnusableAnswer):
+            self._fail(unusable(request.task, outcome))
         elif writer is None or not self._send_again(request, outcome, writer):
             self._release(request, outcome.reason)
 
@@ -419,8 +410,8 @@ class _PartCollector:
         # Every answer has a prompt: a count of 0 tokens is invalid.
         if result.usage is not None and result.usage.prompt_tokens:
             self.results.usage += result.usage
-            if self._price is not None and self.results.cost is not None:
-                self.results.cost += self._price.cost(result.usage)
+            if self.price is not None and self.results.cost is not None:
+                self.results.cost += self.price.cost(result.usage)
         elif line.status == OK:
             self.results.unmetered += 1
         before, after = request.history, result.history
@@ -454,34 +445,20 @@ class _PartCollector:
         outcome = record_or_failure(request.task, reply)
         if not isinstance(outcome, LabelFailure):
             self.results.labelled += 1
-            self._saved.append((outcome.key, self._store.put(outcome)))
+            self._saved.append((outcome.key, self.collector.store.put(outcome)))
         else:
             self._fail(outcome)
-
-    def _give_up(self, request: BatchRequest, result: AnswerResult, why: NoLabel) -> None:
-        self._fail(
-            task_failure(
-                request.task,
-                why.reason,
-                why.message,
-                attempts=result.history.attempts,
-                reasks=result.history.reasks,
-                usage=result.history.usage,
-                violations=why.violations,
-                lasting=why.lasting,
-            )
-        )
 
     def _fail(self, failure: LabelFailure) -> None:
         self.results.failed[failure.reason] += 1
         if len(self.failures) < _SHOWN:
             self.failures.append(failure)
         if failure.lasting:
-            self._failing.append(self._store.put_failure(failure))
+            self._failing.append(self.collector.store.put_failure(failure))
 
     def _without_answer(self, request: BatchRequest, writer: PartWriter | None) -> None:
         """Handle a request that expired or was not answered for another reason."""
-        status = self._part.remote.status if self._part.remote else "unknown"
+        status = self.part.remote.status if self.part.remote else "unknown"
         reason = "not_answered" if status == "completed" else status
         again = SendAgain(reason, request.history)
         if writer is None or not self._send_again(request, again, writer):
@@ -489,12 +466,12 @@ class _PartCollector:
 
     def _send_again(self, request: BatchRequest, again: SendAgain, writer: PartWriter) -> bool:
         """Send a request again in a further part, unless its label came from elsewhere."""
-        if self._store.get(request.task.key) is not None:
+        if self.collector.store.get(request.task.key) is not None:
             return True
         added = writer.add(BatchRequest(request.task, again.history, request.reasks))
         self.results.again[again.reason] += added
         return added
 
     def _release(self, request: BatchRequest, reason: str) -> None:
-        if self._store.get(request.task.key) is None:
+        if self.collector.store.get(request.task.key) is None:
             self.results.released[reason] += 1
