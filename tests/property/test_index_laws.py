@@ -31,13 +31,14 @@ from labeler.calculators.column_summary import ColumnCounts, Frame, SummaryReque
 from labeler.calculators.column_sums import _ExactTotal
 from labeler.calculators.columns import TallyColumns
 from labeler.calculators.index.frames import IndexFrame, RowBatch
-from labeler.calculators.index.rows import failure_row, label_row
+from labeler.calculators.index.rows import failure_row
 from labeler.calculators.index.segments import Header, Segment, SegmentWriter
 from labeler.labels.answers import SPECIAL_SUPPORT, Verdict
 from labeler.labels.profiles import PROFILES
 from labeler.labels.record import LabelFailure, LabelRecord, Outcome
 from labeler.sentences.keys import document_key, reference_key, response_key
 from labelled import claims_output, compared, expects, record, says
+from tallied import tallied_row
 
 ALL = select_metrics("all")
 LABELS = 3_400
@@ -75,9 +76,9 @@ def gathered(rows: Sequence[Outcome], first: int = 0) -> RowBatch:
     batch = RowBatch()
     for place, outcome in enumerate(rows, start=first):
         if isinstance(outcome, LabelRecord):
-            batch.add_label(place, label_row(outcome))
+            batch.add(place, tallied_row(outcome))
         else:
-            batch.add_failure(place, failure_row(outcome))
+            batch.add(place, failure_row(outcome))
     return batch
 
 

@@ -3,7 +3,8 @@
 It checks the same as :mod:`labeler.data.label_files`: the type of every field, no unknown fields,
 the key recomputed from sentences and signature, the profile, and that the label names only its own
 sentences. A line that fails a check is passed to the models of :mod:`labeler.labels.record`, which
-decide and report errors. So this module may reject too much, never too little.
+decide and report errors. So this module may reject too much, never too little. A valid record that
+it rejects is written as JSON and decoded once more.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from labeler.calculators.columns import (
     UNSUPPORTED,
     UTILIZED,
 )
-from labeler.calculators.index.rows import ClaimRow, LabelRow
+from labeler.calculators.index.rows import ClaimRow, IndexRow, Unindexable, metadata_text
 from labeler.calculators.index.structs import (
     NO_PROFILE_FIELDS,
     OBJECT,
@@ -40,7 +41,7 @@ from labeler.calculators.tally import GENERAL as GENERAL_SUPPORT
 from labeler.labels.answers import SPECIAL_SUPPORT
 from labeler.labels.non_answers import OVERRULED
 from labeler.labels.profiles import PROFILES
-from labeler.labels.record import shows_reference
+from labeler.labels.record import LabelRecord, shows_reference
 from labeler.labels.signature import Signature, canonical_json
 from labeler.sentences.keys import document_key, position, reference_key, response_key
 
@@ -54,7 +55,7 @@ class NeedsValidation(Exception):
     """A line that the pydantic models must validate."""
 
 
-def decode_label(content: bytes, key: str | None = None) -> LabelRow | None:
+def decode_label(content: bytes, key: str | None = None) -> IndexRow | None:
     """Decode the JSON of a label record.
 
     Args:
@@ -78,6 +79,26 @@ def decode_label(content: bytes, key: str | None = None) -> LabelRow | None:
     except (msgspec.MsgspecError, ValueError, KeyError, RecursionError) as error:
         raise NeedsValidation from error
     return row if signed.counts else None
+
+
+def label_row(record: LabelRecord) -> IndexRow:
+    """Return the index row of a valid label that enters numbers.
+
+    Raises:
+        Unindexable: a sentence has another key than that of its position, or the metadata is not
+            JSON.
+    """
+    metadata = metadata_text(record.example.metadata)
+    try:
+        row = decode_label(record.model_dump_json().encode())
+    except NeedsValidation as error:
+        raise Unindexable(
+            f"record {record.id!r}: its sentences have other keys than their places, or its "
+            "content is unusual"
+        ) from error
+    if row is None:
+        raise Unindexable(f"record {record.id!r} enters no number")
+    return row._replace(metadata=metadata)
 
 
 class _Signed(NamedTuple):
@@ -170,7 +191,7 @@ def _or(value: Any, default: Any) -> Any:  # noqa: ANN401 - whatever a field may
     return default if value is msgspec.UNSET else value
 
 
-def _row(record: Any, signed: _Signed, facts: bytes) -> LabelRow:  # noqa: ANN401 - as above
+def _row(record: Any, signed: _Signed, facts: bytes) -> IndexRow:  # noqa: ANN401 - as above
     example, label, verbatim = record.example, record.label, record.verbatim
     sentences = list(chain.from_iterable(example.documents))
     texts = [s.text for s in sentences]
@@ -202,10 +223,11 @@ def _row(record: Any, signed: _Signed, facts: bytes) -> LabelRow:  # noqa: ANN40
         if OVERRULED.isdisjoint(_or(record.normalised, ())):
             answer = verbatim
     metadata = b"{}" if example.metadata is msgspec.UNSET else bytes(example.metadata)
-    return LabelRow(
+    return IndexRow(
         id=example.id,
         key=record.key,
         label=signed.label,
+        failed=None,
         profile=profile,
         question=example.question,
         metadata=metadata.decode(),

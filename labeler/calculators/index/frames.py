@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from labeler.calculators.column_summary import Categorical, UnreadableFrame
 from labeler.calculators.columns import SUPPORTED, UNSUPPORTED, Ragged
-from labeler.calculators.index.decoding import NeedsValidation, decode_label
-from labeler.calculators.index.rows import ClaimRow, FailureRow, LabelRow, failure_row, label_row
+from labeler.calculators.index.decoding import NeedsValidation, decode_label, label_row
+from labeler.calculators.index.rows import ClaimRow, IndexRow, failure_row
 from labeler.calculators.ratio_column import Bools, Ints
 from labeler.labels.profiles import PROFILES
 from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord, is_canary, records_of
@@ -134,18 +134,19 @@ class RowBatch:
     """Index rows of one batch under construction."""
 
     def __init__(self) -> None:
-        self._texts: dict[str, list[str | None]] = {name: [] for name in ("key", *TEXTS)}
+        self._keys: list[str] = []
+        self._texts: dict[str, list[str | None]] = {name: [] for name in TEXTS}
         self._numbers = {name: array("q") for name in NUMBERS}
         self._lists = {
             name: _Lists(array("B" if name in MARKS else "I"), array("I")) for name in LISTS
         }
         self._columns: set[str] = set()
-        self._waiting: list[LabelRow] = []
+        self._waiting: list[IndexRow] = []
         self._places: list[int] = []
         self._sentences = 0
 
     def __len__(self) -> int:
-        return len(self._texts["id"]) + len(self._waiting)
+        return len(self._keys) + len(self._waiting)
 
     @property
     def full(self) -> bool:
@@ -167,12 +168,11 @@ class RowBatch:
         if name in NUMBERS:
             return (np.array(self._numbers[name]),)
         if name == "key":
-            keys = "".join(key or "0" * 2 * _KEY for key in self._texts[name])
-            return (np.frombuffer(bytes.fromhex(keys), np.uint8),)
+            return (np.frombuffer(bytes.fromhex("".join(self._keys)), np.uint8),)
         return encode_texts(self._texts[name])
 
-    def add_label(self, place: int, row: LabelRow) -> None:
-        """Add a label.
+    def add(self, place: int, row: IndexRow) -> None:
+        """Add a row.
 
         Args:
             place: position at which it is stored.
@@ -184,26 +184,14 @@ class RowBatch:
         if len(self._waiting) >= _TOGETHER:
             self._flush()
 
-    def add_failure(self, place: int, row: FailureRow) -> None:
-        """Add a row without a label; see :meth:`add_label`."""
-        self._flush()
-        texts = None, row.id, row.label, row.reason, row.profile, None, row.metadata
-        for column, text in zip(self._texts.values(), texts, strict=True):
-            column.append(text)
-        for numbers, number in zip(self._numbers.values(), (place, 0, 0, 0, 0), strict=True):
-            numbers.append(number)
-        self._columns.update(row.columns)
-        for lists in self._lists.values():
-            lists.add_empty(1)
-
     def _flush(self) -> None:
         """Append the waiting labels to the columns."""
         rows, places = self._waiting, self._places
         if not rows:
             return
         self._waiting, self._places = [], []
-        columns = dict(zip(LabelRow._fields, zip(*rows, strict=True), strict=True))
-        columns["failed"] = (None,) * len(rows)
+        columns = dict(zip(IndexRow._fields, zip(*rows, strict=True), strict=True))
+        self._keys.extend(columns["key"])
         for name, texts in self._texts.items():
             texts.extend(columns[name])
         numbers = (places, *zip(*columns["stored"], strict=True))
@@ -221,7 +209,7 @@ class RowBatch:
                 self._lists[name].add_empty(len(rows))
 
 
-def _claim_lists(row: LabelRow) -> Iterable[Sequence[int]]:
+def _claim_lists(row: IndexRow) -> Iterable[Sequence[int]]:
     """Return the lists of a label's claims, in the order of ``OF_CLAIMS``."""
     claims, reference = row.claims or _NO_CLAIMS, row.reference_claims or _NO_CLAIMS
     yield from (claims.marks, claims.sentences)
@@ -235,7 +223,7 @@ def _counted(parts: Sequence[Sequence[int]]) -> tuple[Sequence[int], Sequence[in
     return list(map(len, parts)), list(chain.from_iterable(parts))
 
 
-_NO_CLAIMS = ClaimRow(b"", (), (), ())
+_NO_CLAIMS = ClaimRow()
 
 
 class JoinedBatches:
@@ -424,7 +412,7 @@ def add_stored(
     except NeedsValidation:
         return _add(batch, place, read())
     if row is not None:
-        batch.add_label(place, row)
+        batch.add(place, row)
     return None
 
 
@@ -433,7 +421,7 @@ def _add(batch: RowBatch, place: int, outcome: AnyOutcome) -> AnyOutcome | None:
         return outcome
     if not is_canary(outcome):
         if isinstance(outcome, LabelRecord):
-            batch.add_label(place, label_row(outcome))
+            batch.add(place, label_row(outcome))
         elif isinstance(outcome, LabelFailure):
-            batch.add_failure(place, failure_row(outcome))
+            batch.add(place, failure_row(outcome))
     return None
