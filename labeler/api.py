@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from labeler.data.options import RowSource
     from labeler.data.rows import Rows
     from labeler.integrations.batch.submit import Submission
-    from labeler.integrations.embeddings.embedder import Embedder
     from labeler.integrations.embeddings.records import QuestionsOutcome
     from labeler.judges.judge import Judge
     from labeler.labeling.cache import CallTracer
@@ -173,26 +172,6 @@ def score(rows: RowSource, options: ScoreOptions) -> list[ScoreOutcome]:
     return list(iter_scores(rows, **vars(options)))
 
 
-def open_embedder(embedder: str | Embedder) -> Embedder:
-    """Return the embedder of a name, or the embedder itself.
-
-    Raises:
-        UnknownName: no embedder has that name.
-        UsageError: the embedder needs settings, or a package that is not installed.
-    """
-    from labeler.integrations.embeddings.embedder import EMBEDDERS
-
-    if not isinstance(embedder, str):
-        return embedder
-    kind: Callable[[], Embedder] = EMBEDDERS[embedder]
-    try:
-        return kind()
-    except TypeError as error:
-        raise UsageError(
-            f"embedder {embedder!r} needs settings: {error}; make one and pass it"
-        ) from error
-
-
 @keywords(SimilarityOptions)
 def iter_similarity(
     rows: RowSource, options: SimilarityOptions
@@ -216,6 +195,7 @@ def iter_similarity(
         StoreError: the store cannot be read or written.
     """
     from labeler.integrations.embeddings.cache import EmbeddingCache, EmbeddingWork
+    from labeler.integrations.embeddings.embedder import open_embedder
     from labeler.integrations.embeddings.questioning import QuestionsTasks
     from labeler.integrations.embeddings.similarity import compare_rows
     from labeler.integrations.embeddings.vector_store import DiskVectors
@@ -439,7 +419,6 @@ __all__ = [
     "label",
     "measure_outcomes",
     "metrics",
-    "open_embedder",
     "open_rows",
     "read_labels",
     "read_records",

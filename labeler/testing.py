@@ -1,4 +1,4 @@
-"""Metrics in tests of your own: import it where you assert, whatever runs the tests.
+"""Assertions on metrics for your own tests, with any test runner.
 
 For example::
 
@@ -42,24 +42,24 @@ def assert_metric(
     by: str | None = None,
     intervals: Intervals | None = None,
 ) -> None:
-    """Assert that the mean of a metric keeps to a threshold, or to two.
+    """Assert that the mean of a metric keeps to one or two thresholds.
 
     Args:
-        labels: a file of labels, scores or similarity, a store's folder, or outcomes such as
-            :func:`labeler.label` and :func:`labeler.score` return.
-        metric: the id of one metric, such as ``adherence``; of scores the criterion's name, such as
+        labels: a file of labels, scores or similarity, a store folder, or outcomes, as returned by
+            :func:`labeler.label` and :func:`labeler.score`.
+        metric: id of one metric, such as ``adherence``; for scores the criterion's name, such as
             ``rubric_faithfulness``, or ``rubric_faithfulness:pass``.
-        at_least: the mean must not be lower.
-        at_most: the mean must not be higher.
-        on: ``point`` for the mean, ``interval`` for the worse end of its interval.
-        by: name of a metadata column, each of whose values must pass.
-        intervals: how intervals are found; records of one question are drawn together with
-            ``labeler.calculators.Intervals(group="question")``.
+        at_least: lowest allowed mean.
+        at_most: highest allowed mean.
+        on: ``point`` tests the mean, ``interval`` the worse end of its interval.
+        by: name of a metadata column; the mean of each of its groups is tested.
+        intervals: settings of the intervals; ``labeler.calculators.Intervals(group="question")``
+            draws the records of a question together.
 
     Raises:
         AssertionError: a threshold is missed, or no record has a value; the message gives value,
             interval, counts, and the ids of the worst records.
-        UsageError: the labels cannot be read, there is no such metric, or no threshold is given.
+        UsageError: the labels cannot be read, the metric is unknown, or no threshold is given.
     """
     __tracebackhide__ = True  # pytest then shows the test's own line
     intervals = intervals or Intervals()

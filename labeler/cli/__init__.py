@@ -1,10 +1,17 @@
-"""The command line: it translates and nothing else.
+"""The command line.
 
-Rows go to standard output or to files, messages to standard error. Exit codes: 0 all well, 1 some
-rows failed or a gate was missed, 2 wrong use or a run that cannot go on, 4 the budget is used up,
-75 come back later: the server asks for it, or a batch is not answered yet, 130 and 143 interrupted,
-141 the reader of the labels left. A command's module is imported when the command is named, and
-everything heavy inside the command, so that short ones and ``--help`` answer at once.
+Rows go to standard output or to files, messages to standard error. Exit codes:
+
+- 0: success
+- 1: some rows failed, or a gate was missed
+- 2: a usage error, or a run that cannot continue
+- 4: the budget is used up
+- 75: try again later: the server asks to wait, or a batch is unfinished
+- 130 and 143: interrupted
+- 141: the reader closed the pipe before all labels were written
+
+A command's module is imported when the command runs, and heavy modules inside the command's
+function, which keeps small commands and ``--help`` fast.
 """
 
 from __future__ import annotations
@@ -33,49 +40,55 @@ T = TypeVar("T")
 
 WRONG_USE = 2
 TRY_LATER = 75
-"""What Unix calls a temporary failure."""
+"""``EX_TEMPFAIL`` of Unix."""
 
-_UNREAD = "the reader left before all was written"
+_PIPE_CLOSED = "the reader left before all was written"
 
 
-class _Home(NamedTuple):
-    """Location of a command.
+class _Command(NamedTuple):
+    """Location of a command's function.
 
     Attributes:
         module: a module of this package.
         function: the function of the command.
-        lacking: message if the reader leaves early; empty for commands whose output is a view.
+        pipe_closed: message if the reader closes the pipe; empty for commands that only show data.
     """
 
     module: str
     function: str
-    lacking: str = ""
+    pipe_closed: str = ""
 
 
 class _Commands(UserDict[str, Any]):
     """Commands by name, imported on first use."""
 
-    def __getitem__(self, name: str) -> Any:  # noqa: ANN401 - typer's own kind of command
+    def __getitem__(self, name: str) -> Any:  # noqa: ANN401 - a command of typer
         found = super().__getitem__(name)
-        if isinstance(found, _Home):
-            found = self.data[name] = _imported(name, found)
+        if isinstance(found, _Command):
+            found = self.data[name] = _load(name, found)
         return found
 
 
-def _imported(name: str, home: _Home) -> Any:  # noqa: ANN401 - typer's own kind of command
-    module = importlib.import_module(f"{__name__}.{home.module}")
-    alone = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
-    command = getattr(module, home.function)
-    if "labeler.data.options" in sys.modules:  # else no parameter of it is an options class
+def _load(name: str, location: _Command) -> Any:  # noqa: ANN401 - a command of typer
+    module = importlib.import_module(f"{__name__}.{location.module}")
+    single = _typer()
+    command = getattr(module, location.function)
+    if "labeler.data.options" in sys.modules:  # else no parameter is an options class
         from labeler.cli.options import expand_options
 
         command = expand_options(command)
-    alone.command(name)(_guarded(command, home.lacking))
-    return get_command(alone)
+    single.command(name)(_raise_closed_pipe(command, location.pipe_closed))
+    return get_command(single)
 
 
-def _guarded(command: Callable[P, T], lacking: str) -> Callable[P, T]:
-    """Catch a closed pipe before typer does, which would report a failure."""
+def _typer(**settings: Any) -> typer.Typer:  # noqa: ANN401 - those of typer
+    return typer.Typer(
+        add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False, **settings
+    )
+
+
+def _raise_closed_pipe(command: Callable[P, T], message: str) -> Callable[P, T]:
+    """Replace a closed pipe's error, which typer would report as a failure."""
 
     @functools.wraps(command)
     def run_command(*args: P.args, **kwargs: P.kwargs) -> T:
@@ -83,13 +96,13 @@ def _guarded(command: Callable[P, T], lacking: str) -> Callable[P, T]:
             result = command(*args, **kwargs)
             sys.stdout.flush()
         except BrokenPipeError:
-            raise ReaderGone(lacking) from None
+            raise ReaderGone(message) from None
         return result
 
     return run_command
 
 
-def _group(commands: dict[str, _Home], told: str) -> typer.Typer:
+def _group(commands: dict[str, _Command], description: str) -> typer.Typer:
     """Return a group of commands, which are imported on first use."""
 
     class Group(TyperGroup):
@@ -99,46 +112,39 @@ def _group(commands: dict[str, _Home], told: str) -> typer.Typer:
             super().__init__(**settings)
             self.commands = _Commands(commands | dict(self.commands))
 
-    return typer.Typer(
-        cls=Group,
-        help=told,
-        no_args_is_help=True,
-        add_completion=False,
-        rich_markup_mode=None,
-        pretty_exceptions_enable=False,
-    )
+    return _typer(cls=Group, help=description, no_args_is_help=True)
 
 
 app = _group(
     {
-        "label": _Home("labeling", "label", _UNREAD),
-        "estimate": _Home("estimating", "estimate"),
-        "score": _Home("scoring", "score"),
-        "length": _Home("scoring", "length"),
-        "metrics": _Home("reading", "metrics"),
-        "compare": _Home("comparing", "compare"),
-        "check": _Home("checking", "check"),
-        "agree": _Home("agreeing", "agree"),
-        "index": _Home("indexing", "index"),
-        "similarity": _Home("similarity", "similarity"),
-        "show": _Home("reading", "show"),
-        "audit": _Home("auditing", "audit"),
-        "report": _Home("reporting", "report"),
-        "review": _Home("reviewing", "review"),
-        "diff": _Home("diffing", "diff"),
-        "calibrate": _Home("reading", "calibrate"),
-        "export": _Home("labeling", "export", _UNREAD),
-        "schema": _Home("artifacts", "schema"),
-        "prompt": _Home("artifacts", "prompt"),
+        "label": _Command("labeling", "label", _PIPE_CLOSED),
+        "estimate": _Command("estimating", "estimate"),
+        "score": _Command("scoring", "score"),
+        "length": _Command("scoring", "length"),
+        "metrics": _Command("reading", "metrics"),
+        "compare": _Command("comparing", "compare"),
+        "check": _Command("checking", "check"),
+        "agree": _Command("agreeing", "agree"),
+        "index": _Command("indexing", "index"),
+        "similarity": _Command("similarity", "similarity"),
+        "show": _Command("reading", "show"),
+        "audit": _Command("auditing", "audit"),
+        "report": _Command("reporting", "report"),
+        "review": _Command("reviewing", "review"),
+        "diff": _Command("diffing", "diff"),
+        "calibrate": _Command("reading", "calibrate"),
+        "export": _Command("labeling", "export", _PIPE_CLOSED),
+        "schema": _Command("artifacts", "schema"),
+        "prompt": _Command("artifacts", "prompt"),
     },
     "Label RAG records with an LLM judge once, and compute metrics from the labels for ever.",
 )
 app.add_typer(
     _group(
         {
-            "apply": _Home("corrections", "apply"),
-            "export": _Home("corrections", "export"),
-            "import": _Home("corrections", "import_"),
+            "apply": _Command("corrections", "apply"),
+            "export": _Command("corrections", "export"),
+            "import": _Command("corrections", "import_"),
         },
         "Take what people said of a judge's labels to other tools and back, and into numbers.",
     ),
@@ -147,8 +153,8 @@ app.add_typer(
 app.add_typer(
     _group(
         {
-            "ragbench": _Home("labeling", "import_ragbench", _UNREAD),
-            "labels": _Home("labeling", "import_labels"),
+            "ragbench": _Command("labeling", "import_ragbench", _PIPE_CLOSED),
+            "labels": _Command("labeling", "import_labels"),
         },
         "Bring in labels that were made elsewhere.",
     ),
@@ -157,16 +163,16 @@ app.add_typer(
 app.add_typer(
     _group(
         {
-            "submit": _Home("batching", "submit"),
-            "status": _Home("batching", "status"),
-            "collect": _Home("batching", "collect"),
-            "cancel": _Home("batching", "cancel"),
+            "submit": _Command("batching", "submit"),
+            "status": _Command("batching", "status"),
+            "collect": _Command("batching", "collect"),
+            "cancel": _Command("batching", "cancel"),
         },
         "Have rows labelled within a day, for half the price.",
     ),
     name="batch",
 )
-app.add_typer(_group({"merge": _Home("stores", "merge")}, "Work on label stores."), name="store")
+app.add_typer(_group({"merge": _Command("stores", "merge")}, "Work on label stores."), name="store")
 
 
 def _print_version(wanted: bool) -> None:
@@ -187,7 +193,7 @@ def _root(
     pass
 
 
-def run() -> int:  # noqa: PLR0911 - one line for each way to end
+def run() -> int:  # noqa: PLR0911 - one line for each outcome
     """Run the command line and return its exit code."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper) and stream.encoding.lower() != "utf-8":
@@ -196,47 +202,47 @@ def run() -> int:  # noqa: PLR0911 - one line for each way to end
         with signals_raise():
             return int(app(prog_name="labeler", standalone_mode=False) or 0)
     except Interrupted as interrupt:
-        _complain("interrupted; run it again to go on: what is stored costs nothing")
+        _print_error("interrupted; run it again to go on: what is stored costs nothing")
         return interrupt.exit_code
     except typer.Exit as leaving:
         return leaving.exit_code
     except TyperException as error:
-        return _complain(f"{error.format_message()}\ntry '{_at(error)} --help'")
+        return _print_error(f"{error.format_message()}\ntry '{_command_path(error)} --help'")
     except RunPaused as error:
-        _complain(str(error))
+        _print_error(str(error))
         return TRY_LATER
     except LabelerError as error:
-        return _complain(str(error))
-    except ReaderGone as gone:
-        return _part(gone)
+        return _print_error(str(error))
+    except ReaderGone as error:
+        return _report_closed_pipe(error)
     except OSError as error:
-        # Errors of reading name their file; this one is about the output.
-        _let_go(sys.stdout)
-        return _complain(f"cannot write the output: {error.strerror or error}")
+        # Input errors are raised as UsageError; this one is about the output.
+        _discard(sys.stdout)
+        return _print_error(f"cannot write the output: {error.strerror or error}")
 
 
-def _part(gone: ReaderGone) -> int:
-    """Report what the reader missed, if standard error is still open."""
-    _let_go(sys.stdout)
-    if gone.exit_code:
+def _report_closed_pipe(error: ReaderGone) -> int:
+    """Print the message, if standard error is still open, and return the exit code."""
+    _discard(sys.stdout)
+    if error.exit_code:
         try:
-            _complain(str(gone))
-        except BrokenPipeError:  # it had both streams
-            _let_go(sys.stderr)
-    return gone.exit_code
+            _print_error(str(error))
+        except BrokenPipeError:  # the same reader had both streams
+            _discard(sys.stderr)
+    return error.exit_code
 
 
-def _let_go(stream: TextIO) -> None:
-    """Drop a stream's buffer: Python would try to write it again on exit."""
+def _discard(stream: TextIO) -> None:
+    """Discard a stream's buffer, which Python would write again on exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
-def _at(error: TyperException) -> str:
-    """Return the command that was used wrongly, as far as it was parsed."""
+def _command_path(error: TyperException) -> str:
+    """Return the misused command, as far as it was parsed."""
     context = getattr(error, "ctx", None)
     return context.command_path if context else "labeler"
 
 
-def _complain(message: str) -> int:
+def _print_error(message: str) -> int:
     sys.stderr.write(f"labeler: {visible(message)}\n")
     return WRONG_USE

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from labeler.calculators.rater_agreement import FieldAgreement
 from labeler.calculators.statistics.bias_correction import Corrected
@@ -65,19 +65,11 @@ def _print_fields(fields: Sequence[FieldAgreement]) -> list[str]:
     """Print a table for each group, all with the same columns; return the dropped columns."""
     means = (Column("mean A", drop=2), Column("mean B", drop=3))
     columns = [*_FIELD, Column("both", drop=4), Column("agree"), *means, *_COEFFICIENTS]
-    groups = dict.fromkeys(one.group for one in fields)
-    sections = [
-        (
-            group,
-            [
-                _field_row(one, one.raw, one.mean_a, one.mean_b)
-                for one in fields
-                if one.group == group
-            ],
-        )
-        for group in groups
-    ]
-    return print_groups(LineWriter(), columns, sections, _heading(groups))
+    groups: dict[str | None, list[list[str]]] = {}
+    for one in fields:
+        row = _field_row(one, one.raw, one.mean_a, one.mean_b)
+        groups.setdefault(one.group, []).append(row)
+    return print_groups(LineWriter(), columns, [*groups.items()], _heading(groups))
 
 
 def _field_row(found: FieldAgreement, *figures: float | None) -> list[str]:
@@ -85,7 +77,7 @@ def _field_row(found: FieldAgreement, *figures: float | None) -> list[str]:
     return [found.field, found.unit, str(found.units), *map(number, [*figures, *coefficients])]
 
 
-def _heading(groups: Collection[str | None]) -> Callable[[str | None], str | None]:
+def _heading(groups: Iterable[str | None]) -> Callable[[str | None], str | None]:
     """Return a function that names a group above its table, if there are groups."""
     if any(group is not None for group in groups):
         return lambda group: group or ALL
@@ -119,13 +111,18 @@ def _print_estimates(estimates: Sequence[Estimates]) -> list[str]:
 
 def _estimate_rows(found: Estimates) -> list[list[str]]:
     """Return a row for each estimate of a metric's mean; the first names the metric."""
-    ways = (found.people, found.plain, found.ppi, found.corrected)
-    rows = [
-        ["", _METHODS[way.method], str(way.labeled), str(way.unlabeled), *_estimate(way)]
-        for way in ways
-        if way is not None
+    estimates = filter(None, (found.people, found.plain, found.ppi, found.corrected))
+    return [
+        [
+            "" if index else found.metric,
+            _METHODS[one.method],
+            str(one.labeled),
+            str(one.unlabeled),
+            number(one.value),
+            f"{one.interval.low:.4f} {one.interval.high:.4f}" if one.interval else NONE,
+        ]
+        for index, one in enumerate(estimates)
     ]
-    return [[found.metric, *row[1:]] if row is rows[0] else row for row in rows]
 
 
 _METHODS = {
@@ -136,69 +133,61 @@ _METHODS = {
 }
 
 
-def _estimate(way: Corrected) -> list[str]:
-    interval = way.interval
-    return [
-        number(way.value),
-        NONE if interval is None else f"{interval.low:.4f} {interval.high:.4f}",
-    ]
-
-
 def _parameters(estimates: Sequence[Estimates]) -> Iterator[str]:
     """Yield the parameters of corrected means, or why a mean is undefined."""
-    undefined: dict[str, list[Place]] = {}
+    undefined: dict[str, list[NamedGroup]] = {}
     for metric in dict.fromkeys(found.metric for found in estimates):
-        figures: dict[str, list[str]] = {}
+        parameters: dict[str, list[str]] = {}
         for found in estimates:
-            for way in (found.ppi, found.corrected):
-                if way is None or found.metric != metric:
+            for one in filter(None, (found.ppi, found.corrected)):
+                if found.metric != metric:
                     continue
-                if way.value is None:
-                    why = f"{_METHODS[way.method]} undefined ({way.undefined})"
-                    undefined.setdefault(why, []).append((metric, found.group))
+                if one.value is None:
+                    reason = f"{_METHODS[one.method]} undefined ({one.undefined})"
+                    undefined.setdefault(reason, []).append((metric, found.group))
                 else:
                     group = "" if found.group is None else f" in {found.group}"
-                    kind, values = _parameter(way)
-                    figures.setdefault(kind, []).append(values + group)
-        for kind, facts in figures.items():
-            yield f"{metric}: {kind} {', '.join(facts)}"
-    for why, places in undefined.items():
-        yield f"{why}: {_named(places)}"
+                    name, values = _parameter(one)
+                    parameters.setdefault(name, []).append(values + group)
+        for name, listed in parameters.items():
+            yield f"{metric}: {name} {', '.join(listed)}"
+    for reason, names in undefined.items():
+        yield f"{reason}: {_list_names(names)}"
 
 
-def _parameter(way: Corrected) -> tuple[str, str]:
+def _parameter(estimate: Corrected) -> tuple[str, str]:
     """Return a name and the values of the parameters of a corrected mean."""
-    name = _METHODS[way.method]
-    if way.weight is not None:
-        return f"{name} trusts the judge by (lambda)", f"{way.weight:.4f}"
+    name = _METHODS[estimate.method]
+    if estimate.weight is not None:
+        return f"{name} trusts the judge by (lambda)", f"{estimate.weight:.4f}"
     return (
         f"{name} with sensitivity and specificity",
-        f"{way.sensitivity:.4f} and {way.specificity:.4f}",
+        f"{estimate.sensitivity:.4f} and {estimate.specificity:.4f}",
     )
 
 
-Place = tuple[str, str | None]
+NamedGroup = tuple[str, str | None]
 """A field or metric, and a group; ``None`` for all records together."""
 
 
-def _named(places: Sequence[Place]) -> str:
-    """List fields and groups, fields of the same groups together."""
-    groups: dict[str, dict[str | None, None]] = {}
-    for name, group in places:
-        groups.setdefault(name, {})[group] = None
-    alike: dict[tuple[str | None, ...], list[str]] = {}
-    for name, its in groups.items():
-        alike.setdefault(tuple(its), []).append(name)
+def _list_names(named: Sequence[NamedGroup]) -> str:
+    """List fields or metrics and their groups; names with the same groups together."""
+    groups_by_name: dict[str, dict[str | None, None]] = {}
+    for name, group in named:
+        groups_by_name.setdefault(name, {})[group] = None
+    names_by_groups: dict[tuple[str | None, ...], list[str]] = {}
+    for name, groups in groups_by_name.items():
+        names_by_groups.setdefault(tuple(groups), []).append(name)
     return "; ".join(
         ", ".join(names)
-        + ("" if its == (None,) else f" in {', '.join(group or ALL for group in its)}")
-        for its, names in alike.items()
+        + ("" if groups == (None,) else f" in {', '.join(group or ALL for group in groups)}")
+        for groups, names in names_by_groups.items()
     )
 
 
 def _undefined(fields: Sequence[FieldAgreement]) -> Iterator[str]:
     """Yield why coefficients are undefined and units left out, each reason once."""
-    missing: dict[tuple[str, str], list[Place]] = {}
+    missing: dict[tuple[str, str], list[NamedGroup]] = {}
     left_out: dict[str, list[str]] = {}
     for found in fields:
         reasons: dict[str, list[str]] = {}
@@ -214,8 +203,8 @@ def _undefined(fields: Sequence[FieldAgreement]) -> Iterator[str]:
         ):
             if count:
                 left_out.setdefault(why, []).append(f"{count} of {where}")
-    for (names_of, reason), places in missing.items():
-        yield f"undefined {names_of} of {_named(places)}: {reason}"
+    for (coefficients, reason), named in missing.items():
+        yield f"undefined {coefficients} of {_list_names(named)}: {reason}"
     for why, counts in left_out.items():
         yield f"left out, {why}: {', '.join(counts)}"
 
@@ -265,15 +254,13 @@ def _warnings(found: PeopleAgreement) -> Iterator[str]:
     """Yield each warning once, with the methods and metrics that it is about."""
     for warning in found.warnings:
         yield f"note: {warning}"
-    concerned: dict[str, list[tuple[Place, str]]] = {}
+    concerned: dict[str, list[tuple[NamedGroup, str]]] = {}
     for estimates in found.estimates:
-        place = (estimates.metric, estimates.group)
-        for way in (estimates.ppi, estimates.corrected):
-            if way is None:
-                continue
-            for warning in way.warnings:
-                concerned.setdefault(warning, []).append((place, _METHODS[way.method]))
-    for warning, alike in concerned.items():
-        places, methods = zip(*alike, strict=True)
-        named = " and ".join(dict.fromkeys(methods))
-        yield f"note on {named} of {_named(places)}: {warning}"
+        metric = (estimates.metric, estimates.group)
+        for one in filter(None, (estimates.ppi, estimates.corrected)):
+            for warning in one.warnings:
+                concerned.setdefault(warning, []).append((metric, _METHODS[one.method]))
+    for warning, pairs in concerned.items():
+        metrics, methods = zip(*pairs, strict=True)
+        listed = " and ".join(dict.fromkeys(methods))
+        yield f"note on {listed} of {_list_names(metrics)}: {warning}"

@@ -1,4 +1,4 @@
-"""Commands that apply what people said of labels, and exchange it with other tools."""
+"""Commands that apply corrections of labels, and exchange them with annotation tools."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 STDIO = "-"
 _SHOWN = 5
-"""Things that are listed at most."""
+"""Largest number of items listed."""
 _REASONS = {
     "no_label": "of labels that are not there",
     "unsure": "unsure",
@@ -58,17 +58,17 @@ def apply(
         raise UsageError("labels are read twice here, which standard input cannot be: name a file")
     path = corrections or str(corrections_path(labels))
     check_label_target([labels, path], output)
-    next(iter(api.read_labels(labels)), None)  # labels that cannot be read are told of first
+    next(iter(api.read_labels(labels)), None)  # report unreadable labels first
     if corrections is None and not Path(path).exists():
         raise _not_corrected(labels, path)
     read = read_corrections(path)
-    _tell_torn(read.torn)
+    _report_truncated(read.torn)
     if not read.events:
         raise _not_corrected(labels, path)
     applied, outcomes = apply_corrections(lambda: api.read_labels(labels), read.events)
     _check_used(applied, labels, path)
     written = api.write_labels(outcomes, output)
-    for line in _told(applied):
+    for line in _summary(applied):
         notify(line)
     where = "standard output" if output == STDIO else output
     notify(f"{plural(written, 'row')} written to {where}")
@@ -101,15 +101,15 @@ def export(
     if output == STDIO:
         raise UsageError("--output: name a file: the tool's settings are written beside it")
     chosen_tool = TOOLS[tool]
-    beside = settings_path(output, chosen_tool)
-    for path in (output, str(beside)):
+    settings_file = settings_path(output, chosen_tool)
+    for path in (output, str(settings_file)):
         refuse_loss([labels], path)
     chosen = choose(api.stored_outcomes(labels), top=top, sample=sample, seed=seed)
     written = _write_tasks(chosen, chosen_tool, Path(output), blind=blind, labels=labels)
-    with replaced(beside) as file:
+    with replaced(settings_file) as file:
         file.write(chosen_tool.settings())
     tasks = plural(written, "task")
-    notify(f"{tasks} written to {output}; {chosen_tool.name}'s settings to {beside}")
+    notify(f"{tasks} written to {output}; {chosen_tool.name}'s settings to {settings_file}")
 
 
 def import_(
@@ -145,7 +145,7 @@ def import_(
     file = CorrectionsFile(path)
     file.check_appendable()
     read = file.read()
-    _tell_torn(read.torn)
+    _report_truncated(read.torn)
     imported = import_answers(
         read_exported(exported),
         TOOLS[tool],
@@ -160,7 +160,7 @@ def import_(
             "the label file that was exported to the tool"
         )
     file.append(*imported.added)
-    for line in _told_of_import(imported):
+    for line in _import_summary(imported):
         notify(line)
     notify(f"{plural(len(imported.added), 'correction')} added to {path}")
 
@@ -173,10 +173,10 @@ def _not_corrected(labels: str, path: str) -> UsageError:
 
 
 def _check_used(applied: Applied, labels: str, path: str) -> None:
-    """See that not all corrections speak of other labels.
+    """Check that some correction belongs to the labels.
 
     Raises:
-        UsageError: they do.
+        UsageError: all corrections belong to other labels.
     """
     strange = [each for each in applied.ignored if each.why == "no_label"]
     if strange and len(strange) == len(applied.ignored) and not applied.used:
@@ -189,10 +189,10 @@ def _check_used(applied: Applied, labels: str, path: str) -> None:
 def _write_tasks(
     chosen: Iterable[Chosen], tool: Tool, path: Path, *, blind: bool, labels: str
 ) -> int:
-    """Write a JSON array, task by task; all of it is ASCII.
+    """Write tasks as a JSON array in ASCII, and return their number.
 
     Raises:
-        UsageError: there is no task; what stands at the path stays.
+        UsageError: there is no task; an existing file is kept.
     """
     from labeler.data.label_files import replaced
 
@@ -211,14 +211,13 @@ def _write_tasks(
     return written
 
 
-def _tell_torn(torn: Iterable[str]) -> None:
-
-    for where in torn:
+def _report_truncated(truncated: Iterable[str]) -> None:
+    for where in truncated:
         notify(f"{where}: cut off, as by a crash, and left out; what it said has to be said again")
 
 
-def _told(applied: Applied) -> Iterator[str]:
-    """What became of the corrections, in lines for people."""
+def _summary(applied: Applied) -> Iterator[str]:
+    """Yield lines about the applied and ignored corrections."""
     fields = ", ".join(f"{name} {count}" for name, count in applied.by_field.items() if count)
     yield (
         f"{applied.records} labels: {len(applied.changed)} changed"
@@ -226,19 +225,19 @@ def _told(applied: Applied) -> Iterator[str]:
     )
     for change in applied.changed[:_SHOWN]:
         counts = change.differences.counts().items()
-        what = ", ".join(f"{name} {count}" for name, count in counts if count)
-        yield f"  {change.id!r:.80}: {what}; by {', '.join(change.annotators)}"
+        fields = ", ".join(f"{name} {count}" for name, count in counts if count)
+        yield f"  {change.id!r:.80}: {fields}; by {', '.join(change.annotators)}"
     yield from _more(len(applied.changed))
     yield f"corrections that counted: {applied.used}; that did not: {len(applied.ignored)}"
     by_reason: dict[str, list[Ignored]] = {}
     for ignored in applied.ignored:
         by_reason.setdefault(ignored.why, []).append(ignored)
-    for why, those in by_reason.items():
-        yield f"  {len(those)} {_REASONS[why]}: {_named(those)}"
+    for reason, group in by_reason.items():
+        yield f"  {len(group)} {_REASONS[reason]}: {_list_ignored(group)}"
 
 
-def _named(ignored: list[Ignored]) -> str:
-    """Some of those that did not count, with what does not fit."""
+def _list_ignored(ignored: list[Ignored]) -> str:
+    """List the first ignored corrections, with details."""
     shown = [
         f"{each.correction.id!r:.80} by {each.correction.annotator}"
         f"{f' ({each.detail:.200})' if each.detail else ''}"
@@ -247,7 +246,7 @@ def _named(ignored: list[Ignored]) -> str:
     return ", ".join([*shown, *(["…"] if len(ignored) > _SHOWN else [])])
 
 
-def _told_of_import(imported: Imported) -> Iterator[str]:
+def _import_summary(imported: Imported) -> Iterator[str]:
     opinions = ", ".join(f"{count} {name}" for name, count in imported.opinions.most_common())
     yield (
         f"new answers: {len(imported.added)}{f' ({opinions})' if opinions else ''}; known already: "

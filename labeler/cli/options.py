@@ -1,4 +1,4 @@
-"""Parameters of commands: those that several share, and those derived from options classes."""
+"""Parameters of commands: shared ones, and those derived from options classes."""
 
 from __future__ import annotations
 
@@ -59,14 +59,14 @@ def _option(field: Field[Any]) -> OptionInfo:
 
 
 def _fields(kind: type) -> Iterator[Field[Any]]:
-    """The fields of an options class that the command line can set."""
+    """Yield the fields of an options class that the command line can set."""
     return (field for field in fields(kind) if option_of(field).cli)
 
 
 def expand_options(command: Callable[..., T]) -> Callable[..., T]:
-    """Replace each parameter that is an options class by options of the class's fields.
+    """Replace each parameter whose type is an options class by options for its fields.
 
-    The command is called with the options as one value.
+    The command still receives the options as one value.
     """
     hints = get_type_hints(command, include_extras=True)
     signature = inspect.signature(command)
@@ -79,9 +79,9 @@ def expand_options(command: Callable[..., T]) -> Callable[..., T]:
             parameters.append(one.replace(annotation=hints[one.name]))
 
     @functools.wraps(command)
-    def run(**values: Any) -> T:  # noqa: ANN401 - those of the command
-        made = {name: _made(kind, values) for name, kind in kinds.items()}
-        return command(**values, **made)
+    def run(**values: Any) -> T:  # noqa: ANN401 - the command's parameters
+        collected = {name: _collect(kind, values) for name, kind in kinds.items()}
+        return command(**values, **collected)
 
     del run.__wrapped__
     run.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
@@ -91,18 +91,18 @@ def expand_options(command: Callable[..., T]) -> Callable[..., T]:
 
 def _parameter(field: Field[Any]) -> inspect.Parameter:
     is_flag = option_of(field).flag is not None
-    taken = bool if is_flag else get_args(field.type)[0]
+    value_type = bool if is_flag else get_args(field.type)[0]
     default = field.default if field.default is not MISSING else inspect.Parameter.empty
     return inspect.Parameter(
         field.name,
         inspect.Parameter.KEYWORD_ONLY,
         default=False if is_flag else default,
-        annotation=Annotated[taken, _option(field)],
+        annotation=Annotated[value_type, _option(field)],
     )
 
 
-def _made(kind: type[T], values: dict[str, Any]) -> T:
-    """Take the options of a class out of a command's values."""
+def _collect(kind: type[T], values: dict[str, Any]) -> T:
+    """Move the fields of an options class from a command's values to an instance."""
     given = {}
     for field in _fields(kind):
         value, flag = values.pop(field.name), option_of(field).flag

@@ -1,4 +1,4 @@
-"""The command that opens the review app."""
+"""The ``review`` command: the review app in the browser."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import typer
 
 from labeler.cli.interrupt import Interrupted
 from labeler.cli.reading import Labels
-from labeler.cli.terminal import notify
+from labeler.cli.terminal import notify, plural
 from labeler.errors import UsageError
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ DEFAULT_METRICS = "relevance,utilization,completeness,adherence"
 
 
 class QueueName(enum.StrEnum):
-    """How records come before a person."""
+    """Order in which records are reviewed."""
 
     random = "random"
     doubtful = "doubtful"
@@ -125,7 +125,7 @@ def _session(
         raise UsageError(f"{path}: there is no such folder to keep corrections in; make it first")
     if settings.queue == "doubtful":
         notify("auditing all labels, to rank them")
-    snapshot = log.snapshot()  # a file that cannot be read is told of before the work
+    snapshot = log.snapshot()  # report an unreadable file before the audit
     label_set = LabelSet(
         api.read_labels(labels),
         metrics,
@@ -144,7 +144,7 @@ def _session(
 
 
 def _describe(session: ReviewSession, known: int) -> None:
-    """Say what is to be reviewed, and what to know of it."""
+    """Print the number and order of the labels to review, and warnings."""
     size, labels = len(session.places), len(session.labels)
     drawn = {"random": "drawn at random", "doubtful": "the most doubtful first"}
     how = drawn.get(session.settings.queue, "in the order of the file")
@@ -183,10 +183,9 @@ def _open(address: str) -> None:
 
 
 def _conclude(session: ReviewSession, labels: str) -> None:
-    """Say what was stored, and what to do with it."""
+    """Print the number of stored judgments, and the commands that use them."""
     path = session.log.file.path
-    count = "1 judgement" if session.saved == 1 else f"{session.saved} judgements"
-    notify(f"\n{count} stored in {path}")
+    notify(f"\n{plural(session.saved, 'judgement')} stored in {path}")
     if path.exists():
         of, by = shlex.quote(labels), shlex.quote(str(path))
         notify(f"correct the labels:       labeler corrections apply {of} {by} -o corrected.jsonl")

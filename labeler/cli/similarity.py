@@ -84,7 +84,7 @@ def _embedder(name: str, dimensions: int | None, url: str | None, price: str | N
     Raises:
         UsageError: an option is missing, or given to another embedder.
     """
-    from labeler.api import open_embedder
+    from labeler.integrations.embeddings.embedder import open_embedder
     from labeler.judges.opening import api_key
     from labeler.labeling.options import dollars
 

@@ -6,12 +6,12 @@ embedders cannot be compared: each is stored under its embedder's name.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from labeler.catalog import Catalog
-from labeler.errors import JudgeError
+from labeler.errors import JudgeError, UsageError
 from labeler.integrations.embeddings.vectors import EmbedderSpec, Vector
 from labeler.judges.pricing import Price
 from labeler.labels.record import ReplyFacts
@@ -65,3 +65,21 @@ EMBEDDERS: Catalog[type] = Catalog("embedder")
 EMBEDDERS.add("lexical", "labeler.integrations.embeddings.lexical:LexicalEmbedder")
 EMBEDDERS.add("openai", "labeler.integrations.embeddings.openai_embedder:OpenAIEmbedder")
 EMBEDDERS.add("wordllama", "labeler.integrations.embeddings.static:WordLlamaEmbedder")
+
+
+def open_embedder(embedder: str | Embedder) -> Embedder:
+    """Return the embedder of a name, or the embedder itself.
+
+    Raises:
+        UnknownName: no embedder has that name.
+        UsageError: the embedder needs settings, or a package that is not installed.
+    """
+    if not isinstance(embedder, str):
+        return embedder
+    kind: Callable[[], Embedder] = EMBEDDERS[embedder]
+    try:
+        return kind()
+    except TypeError as error:
+        raise UsageError(
+            f"embedder {embedder!r} needs settings: {error}; make one and pass it"
+        ) from error
