@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 
 from typing_extensions import TypedDict
 
@@ -39,6 +40,7 @@ class Ratio:
         return cls(numerator, denominator) if denominator else cls.missing(if_empty)
 
     @classmethod
+    @lru_cache(maxsize=1 << 10)
     def missing(cls, reason: str) -> Ratio:
         """Return an undefined ratio."""
         return cls(None, None, undefined=reason)

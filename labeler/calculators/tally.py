@@ -28,6 +28,8 @@ from labeler.sentences.keys import position
 
 GENERAL = "general"
 
+Countable: TypeAlias = Any
+"""Sentences or documents that are only counted: one record's, or many records'."""
 Subset: TypeAlias = Any
 """A set of sentences, documents or claims, with ``&`` and ``-``: one record's, or many records'."""
 Number: TypeAlias = Any
@@ -54,7 +56,7 @@ Q = TypeVar("Q", bound=Quotient)
 class BaseTally(ABC, Generic[Q]):
     """The sets and counts of one record or of many, and ratios of them."""
 
-    documents: Subset
+    documents: Countable
     """C: the documents, as the number of sentences in each."""
     sentences: Number
     """N: number of document sentences."""
@@ -66,7 +68,7 @@ class BaseTally(ABC, Generic[Q]):
     """Documents that hold a relevant sentence."""
     utilized_documents: Subset
     """Documents that hold a utilized sentence."""
-    response: Subset
+    response: Countable
     """A: all response sentences."""
     supported: Subset
     """Response sentences judged fully supported."""
@@ -112,7 +114,7 @@ class BaseTally(ABC, Generic[Q]):
     """Documents that entail a claim of the reference answer."""
 
     @abstractmethod
-    def count(self, members: Subset | Number) -> Number:
+    def count(self, members: Countable | Number) -> Number:
         """Return the size of a set; a number stays as it is."""
 
     @abstractmethod
@@ -131,8 +133,8 @@ class BaseTally(ABC, Generic[Q]):
     @abstractmethod
     def plain(
         self,
-        numerator: Subset | Number,
-        denominator: Subset | Number,
+        numerator: Countable | Number,
+        denominator: Countable | Number,
         *,
         parts: Number | None = None,
         convention: Number | None = None,
@@ -160,13 +162,13 @@ class BaseTally(ABC, Generic[Q]):
         return judged < self.count(self.response)
 
     def ratio(
-        self, numerator: Subset | Number, denominator: Subset | Number, *, if_empty: str
+        self, numerator: Countable | Number, denominator: Countable | Number, *, if_empty: str
     ) -> Q:
         """Return a ratio, undefined for the given reason if the denominator is 0."""
         ratio = self.plain(numerator, denominator)
         return ratio.unless(ratio.denominator == 0, if_empty)
 
-    def document_share(self, sentences: Subset | Number) -> Q:
+    def document_share(self, sentences: Countable | Number) -> Q:
         """Return the given document sentences over all document sentences."""
         return self.ratio(sentences, self.sentences, if_empty="no_document_sentences")
 
@@ -335,7 +337,7 @@ class Tally(BaseTally[Ratio]):
         """True if the label has claims of the reference answer, or says that it makes none."""
         return self.reference_claims is not None
 
-    @property
+    @cached_property
     def all_reference_claims(self) -> frozenset[int]:
         """Places of all claims of the reference answer."""
         return frozenset(range(len(self.reference_claims or ())))
@@ -363,7 +365,7 @@ class Tally(BaseTally[Ratio]):
 
     def count(self, members: Sized | int) -> int:
         """Return the size of a set; a number stays as it is."""
-        return int(members) if isinstance(members, int) else len(members)
+        return int(members) if isinstance(members, int) else len(members)  # a flag is 0 or 1
 
     def length(self, sentences: Iterable[str]) -> int:
         """Return the total number of characters of document sentences."""
@@ -382,12 +384,10 @@ class Tally(BaseTally[Ratio]):
         convention: float | None = None,
     ) -> Ratio:
         """Return a numerator over a denominator; see :meth:`BaseTally.plain`."""
-        count = self.count(numerator)
-        return Ratio(
-            count if parts is None else Fraction(count, max(parts, 1)),
-            self.count(denominator),
-            convention=None if convention is None else float(convention),
-        )
+        count, whole = self.count(numerator), self.count(denominator)
+        if parts is not None:
+            return Ratio(Fraction(count, max(parts, 1)), whole)
+        return Ratio(count, whole, None, None if convention is None else float(convention))
 
     def by_ranks(
         self, documents: frozenset[int], function: Callable[[tuple[bool, ...]], Ratio]
