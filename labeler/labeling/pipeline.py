@@ -6,7 +6,7 @@ A row that cannot be labeled becomes a failure in the same stream and never ends
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from labeler.data.rows import Row, Rows, count_rows
@@ -87,21 +87,24 @@ class _Submission:
     with_unreadable: bool
     _planted: deque[Pending] = field(default_factory=deque, init=False)
 
-    def submit(self, row: Row) -> list[Pending]:
-        """Submit the tasks of a row."""
+    def submit(self, row: Row) -> Iterator[Pending]:
+        """Submit the tasks of a row, and yield each before the next one is submitted."""
         if isinstance(row.content, LabelFailure):
-            return [settled(row.content, "row")] if self.with_unreadable else []
-        pending = [self._submit(row.where, row.content, factory) for factory in self.factories]
-        return [one for one in pending if one is not None]
+            if self.with_unreadable:
+                yield settled(row.content, "row")
+            return
+        for factory in self.factories:
+            yield from self._submit(row.where, row.content, factory)
 
-    def _submit(self, where: str, example: Example, factory: TaskFactory) -> Pending | None:
+    def _submit(self, where: str, example: Example, factory: TaskFactory) -> Iterator[Pending]:
         try:
             task = factory.task(example)
             pending = submit_task(self.run, factory, task, windows_of(self.run, factory, task))
         except BadRow as error:
-            if not self.with_unreadable and not isinstance(error, MissingField):
-                return None
-            return settled(bad_row(error, f"{where}: {error}", example), "row")
+            if self.with_unreadable or isinstance(error, MissingField):
+                yield settled(bad_row(error, f"{where}: {error}", example), "row")
+            return
+        yield pending
         planted = self.canaries.perturbed(task)
         if planted:
             try:
@@ -110,11 +113,14 @@ class _Submission:
             except BadRow as error:
                 failure = bad_row(error, str(error), planted.example)
                 self._planted.append(settled(failure, "row"))
-        return pending
 
     def collect_canaries(self, *, wait: bool) -> None:
-        """Collect the outcomes of canaries: all of them, or the first ones that are done."""
-        while self._planted and (wait or self._planted[0].done):
+        """Collect the outcomes of canaries: all of them, or the first ones that succeeded.
+
+        The error of a canary that failed reaches the run through the wait for a row's outcome: only
+        there are the outcomes before it passed on.
+        """
+        while self._planted and (wait or self._planted[0].succeeded):
             outcome = self._planted.popleft().settle().outcome
             if isinstance(outcome, LabelRecord | LabelFailure):  # canaries are labels
                 self.canaries.add(outcome)

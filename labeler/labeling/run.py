@@ -82,11 +82,6 @@ class Pending:
         """True if :attr:`settle` returns without waiting."""
         return all(map(succeeded, self.futures))
 
-    @property
-    def done(self) -> bool:
-        """True if no job is running."""
-        return all(future.done() for future in self.futures)
-
 
 def settled(outcome: AnyOutcome, origin: Origin) -> Pending:
     """Return an outcome that is known already."""

@@ -11,7 +11,7 @@ import labeler
 from fakes import CountingJudge
 from injection.gullible import label as label_honestly
 from labeler.data.rows import RowSequence
-from labeler.errors import UsageError
+from labeler.errors import FatalJudgeError, UsageError
 from labeler.judges.judge import UnusableAnswer
 from labeler.judges.task import JudgeReply, Task
 from labeler.judges.traffic.limits import Budget
@@ -389,6 +389,24 @@ def test_what_twins_cost_is_told(judged: Callable[[Task], JudgeReply]) -> None:
         again = Payer()
         run(CountingJudge(judged), Canaries(1), store, again)
         assert again.tokens == []
+
+
+def test_a_fatal_error_of_a_twin_keeps_the_rows_before_it() -> None:
+    """Their labels are paid for and passed on, although a twin met the error first."""
+
+    def expiring(task: Task) -> JudgeReply:
+        if task.example.id == "8 (canary)":
+            raise FatalJudgeError("the key is not valid", reason="auth")
+        return sober(task)
+
+    store, judge = labeler.MemoryStore(), CountingJudge(expiring, seconds=0.002)
+    seen: list[Outcome] = []
+    with pytest.raises(FatalJudgeError, match="not valid"):
+        seen.extend(
+            labeler.iter_labels(rows(), judge=judge, store=store, concurrency=1, canaries=1.0)
+        )
+    assert [outcome.id for outcome in seen] == [str(n) for n in range(9)]
+    assert len(store) == 9 + 8
 
 
 def test_rows_are_labelled_as_they_are_without_twins() -> None:
