@@ -41,6 +41,8 @@ def run_tasks(
         UsageError: the rows cannot be read, two share an id and differ (nothing was sent), or
             they changed during the run.
     """
+    for factory in factories:
+        run.traffic_for(factory.judge)  # closed at the end, even if nothing is asked
     total = count_rows(rows)
     if run.listener:
         run.listener.on_start(total.distinct * len(factories), total.repeated)
@@ -66,8 +68,6 @@ def submit_rows(
         canaries: records to judge once more with planted sentences.
         with_unreadable: whether to yield failures of rows that no judge can be asked about.
     """
-    for factory in factories:
-        run.traffic_for(factory.judge)  # closed at the end, even if all is stored
     submission = _Submission(run, factories, canaries or Canaries(0), with_unreadable)
     for outcome, origin in run.in_order(rows, submission.submit, expected=expected):
         submission.collect_canaries(wait=False)

@@ -63,6 +63,8 @@ def score_rows(run: Run, rows: Rows, plans: Sequence[Plan]) -> Generator[ScoreOu
         UsageError: there is no plan, two have one judge, one cannot keep to the budget, the rows
             cannot be read, two share an id and differ, or a judge gives labels alone.
     """
+    for plan in plans:
+        run.traffic_for(plan.judge)  # closed at the end, even if it is never asked
     _require_judges(plans)
     require_bounds([plan.judge for plan in plans], run.limits)
     ready = [_with_steps(plan, run) for plan in plans]

@@ -55,13 +55,14 @@ def vote_rows(
         UsageError: there are no voters, or two of them are one, or one could not keep to the
             budget; nothing was sent. Else as for :func:`labeler.labeling.pipeline.run_tasks`.
     """
+    for voter in voters:
+        run.traffic_for(voter.judge)  # closed at the end, even if it is never asked
     _require_voters(rows, voters)
     require_bounds([voter.judge for voter in voters], run.limits)
     total = count_rows(rows)
     if run.listener:
         run.listener.on_start(total.distinct, total.repeated)
     for number, voter in enumerate(voters, start=1):
-        run.traffic_for(voter.judge)
         if len(voters) > 1:
             run.notice(f"vote {number} of {len(voters)}: {voter.judge.spec}")
     poll = _Poll(run, voters, votes, load_schema(PROFILES["trace"].schema).artifact)

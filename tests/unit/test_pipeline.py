@@ -601,11 +601,11 @@ def test_a_program_ends_though_a_run_was_left(tmp_path: Path, end: str) -> None:
 
 
 def test_ids_are_checked_before_any_spend() -> None:
-    """A clash in the last row costs nothing."""
+    """A clash in the last row costs nothing; the judge is closed all the same."""
     judge = CountingJudge()
     with pytest.raises(UsageError, match="stands already at row 1"):
         labeler.label([*rows(50), row(0, response="Other.")], judge=judge, store=MemoryStore())
-    assert judge.asked == []
+    assert (judge.asked, judge.closed) == ([], 1)
 
 
 def test_spelling_is_repaired_at_the_door_and_kept_as_given() -> None:

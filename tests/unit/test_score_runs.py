@@ -277,6 +277,18 @@ def test_all_judges_write_their_steps_before_any_row() -> None:
     assert (first.asked, second.asked) == (["tone"], ["tone"])
 
 
+def test_judges_that_are_not_reached_are_closed_too() -> None:
+    """The first one ends the run at its first row."""
+
+    def expired(_: Task) -> JudgeReply[Frozen]:
+        raise FatalJudgeError("the key is not valid", reason="auth")
+
+    first, second = CountingJudge(expired, model="a"), CountingJudge(scoring(), model="b")
+    with pytest.raises(FatalJudgeError, match="not valid"):
+        scored([first, second])
+    assert (first.closed, second.closed, second.asked) == (1, 1, [])
+
+
 @pytest.mark.parametrize(
     ("judges", "message"),
     [([], "need a judge"), ([CountingJudge(), CountingJudge()], "named twice")],

@@ -261,7 +261,7 @@ def test_one_judge_has_one_vote() -> None:
     judge = CountingJudge()
     with pytest.raises(UsageError, match="fake/fake-1's again"):
         list(iter_labels(rows(3), judges=[judge, judge], store=MemoryStore()))
-    assert judge.asked == []
+    assert (judge.asked, judge.closed) == ([], 1)
 
 
 def test_a_voter_that_cannot_keep_the_budget_is_found_before_any_is_paid() -> None:
