@@ -146,9 +146,11 @@ class Run:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._engine.stop()
-        if self.listener:
-            self.listener.on_finish(self.budget)
+        try:
+            self._engine.stop()
+        finally:  # also if an interrupt ends the grace
+            if self.listener:
+                self.listener.on_finish(self.budget)
 
     @property
     def budget(self) -> Budget:

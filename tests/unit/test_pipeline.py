@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import json
+import signal
 import subprocess
 import sys
 import threading
@@ -74,6 +75,7 @@ class Watch:
         self.origins: list[Origin] = []
         self.notices: list[str] = []
         self.paid_for: list[str] = []
+        self.finished = 0
 
     def on_start(self, rows: int, repeated: int) -> None:
         """Remember the totals."""
@@ -89,7 +91,9 @@ class Watch:
         self.paid_for.append(outcome.id)
 
     def on_finish(self, spent: Budget) -> None:
-        """Nothing to learn."""
+        """Count the ends."""
+        del spent
+        self.finished += 1
 
     def on_notice(self, text: str) -> None:
         """Remember what was said."""
@@ -650,6 +654,27 @@ def test_the_watcher_knows_the_total_before_the_first_call() -> None:
     )
     assert len(list(run)) == 3
     assert (watch.total, watch.repeated) == (3, 1)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no signals between threads")
+def test_the_watcher_knows_the_cost_of_a_run_that_was_interrupted_twice() -> None:
+    """The second interrupt ends the grace; what was spent until then is told all the same."""
+
+    def interrupt() -> None:
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+
+    watch, judge = Watch(), CountingJudge(seconds=60)
+    interrupts = [threading.Timer(seconds, interrupt) for seconds in (0.3, 0.8)]
+    run = iter_labels(rows(3), judge=judge, store=MemoryStore(), listener=watch)
+    for timer in interrupts:
+        timer.start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            next(run)
+    finally:
+        for timer in interrupts:
+            timer.join()
+    assert (watch.finished, judge.closed) == (1, 1)
 
 
 def test_judges_by_name() -> None:
