@@ -274,7 +274,8 @@ class Run:
             return Settled(incomplete(windowed, outcomes), origin)
         record: AnyRecord = windowed.merged(records)
         try:
-            new = self._engine.wait(self.cache.store.put(record))
+            # Not a job: a job's error does not keep the store from saving what is paid for.
+            new = self.cache.store.put(record).result()
         except UnstorableRecord as error:
             return Settled(unstorable(windowed.task, record, error), origin)
         # Merged for another row, or by another run: the store keeps its first answer.

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import threading
+from concurrent.futures import Future
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -32,6 +34,7 @@ from labeler.labeling.window_merging import merge
 from labeler.labeling.windows import VERSION, ContextBudget, context_budget_in, cut
 from labeler.labels.answers import ClaimsLabelingOutput, GPTLabelingOutput, ResponseClaim
 from labeler.labels.record import (
+    AnyRecord,
     LabelFailure,
     LabelRecord,
     Outcome,
@@ -390,6 +393,34 @@ def test_a_run_that_ended_before_its_label_was_merged_asks_nothing() -> None:
             parts.put(record).result()
     assert only_record(label([long_row()], judge, parts)) == merged
     assert judge.asked == []
+
+
+class SlowMerges(MemoryStore):
+    """Takes a while to save merged labels."""
+
+    def put(self, value: AnyRecord) -> Future[bool]:
+        """Save at once, and say so later where it is a merged label."""
+        saved = super().put(value)
+        if value.signature.windows is None:
+            return saved
+        later: Future[bool] = Future()
+        threading.Timer(0.3, lambda: later.set_result(saved.result())).start()
+        return later
+
+
+def test_a_fatal_error_waits_for_a_label_that_is_being_merged() -> None:
+    """Its windows are paid for, and so is the row behind it: both are passed on."""
+
+    def expiring(asked: Task) -> JudgeReply[Frozen]:
+        if asked.example.id == "short-2":
+            raise FatalJudgeError("the key is not valid", reason="auth")
+        return agreeable(asked)
+
+    rows, seen = [long_row(), short_row(1), short_row(2)], []
+    options: dict[str, Any] = {"max_input_tokens": LIMIT, "concurrency": 1}
+    with pytest.raises(FatalJudgeError, match="not valid"):
+        seen.extend(iter_labels(rows, judge=CountingJudge(expiring), store=SlowMerges(), **options))
+    assert [outcome.id for outcome in seen] == ["long-0", "short-1"]
 
 
 # -- failures
