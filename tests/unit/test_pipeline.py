@@ -612,6 +612,13 @@ def test_ids_are_checked_before_any_spend() -> None:
     assert (judge.asked, judge.closed) == ([], 1)
 
 
+def test_a_limit_that_is_none_makes_no_store(tmp_path: Path) -> None:
+    """It is found before the folder is made and its files are opened."""
+    with pytest.raises(UsageError, match="budget must be a number above 0"):
+        labeler.label(rows(1), judge=CountingJudge(), store=tmp_path / "s", budget=-1)
+    assert not (tmp_path / "s").exists()
+
+
 def test_spelling_is_repaired_at_the_door_and_kept_as_given() -> None:
     """The label holds the key that was meant, the record holds what was said."""
 

@@ -416,7 +416,8 @@ def test_a_fatal_error_waits_for_a_label_that_is_being_merged() -> None:
             raise FatalJudgeError("the key is not valid", reason="auth")
         return agreeable(asked)
 
-    rows, seen = [long_row(), short_row(1), short_row(2)], []
+    rows = [long_row(), short_row(1), short_row(2)]
+    seen: list[Outcome] = []
     options: dict[str, Any] = {"max_input_tokens": LIMIT, "concurrency": 1}
     with pytest.raises(FatalJudgeError, match="not valid"):
         seen.extend(iter_labels(rows, judge=CountingJudge(expiring), store=SlowMerges(), **options))
