@@ -89,6 +89,7 @@ class ScoreKind(_CriterionKind[ScoreAnswer]):
     """Trials that make one score together."""
     name = "score"
     answer_type = ScoreAnswer
+    typical_tokens = _SCORE_TOKENS
 
     @property
     def rules(self) -> str:
@@ -104,11 +105,6 @@ class ScoreKind(_CriterionKind[ScoreAnswer]):
         if "logprobs" not in signature.sampling:
             return {}
         return {"logprobs": True, "top_logprobs": signature.sampling["logprobs"]}
-
-    def expected_tokens(self, example: KeyedExample) -> int:
-        """Return a typical length."""
-        del example
-        return _SCORE_TOKENS
 
     def check(self, answer: ScoreAnswer, example: KeyedExample) -> Check[ScoreAnswer]:
         """Check that the score is on the scale."""
@@ -157,17 +153,13 @@ class StepsKind(_CriterionKind[StepsAnswer]):
 
     name = "steps"
     answer_type = StepsAnswer
+    typical_tokens = _STEPS_TOKENS
     rules = f"There are one to {_MOST_STEPS} steps, and none is empty."
 
     def messages(self, prompt: Prompt, example: KeyedExample) -> tuple[Message, ...]:
         """Render the prompt, which contains no text of a row."""
         del example
         return chat(prompt.system, prompt.user)
-
-    def expected_tokens(self, example: KeyedExample) -> int:
-        """Return a typical length."""
-        del example
-        return _STEPS_TOKENS
 
     def check(self, answer: StepsAnswer, example: KeyedExample) -> Check[StepsAnswer]:
         """Check that there are steps and none is empty."""

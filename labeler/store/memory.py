@@ -2,53 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import Future
-from typing import Generic, TypeVar
 
 from labeler.errors import StoreError, UsageError
 from labeler.labels.record import AnyRecord, LabelFailure
-from labeler.store.checksums import Checked, failure_key, require_valid
+from labeler.store.checksums import failure_key, require_valid
 from labeler.store.leases import MemoryLeases
 from labeler.store.protocol import Closing, Lease
 
-_Value = TypeVar("_Value", bound=Checked)
 
-
-class MemoryFile(Closing, Generic[_Value]):
-    """Keeps values in a dictionary as long as the object lives.
+class MemoryStore(Closing):
+    """Keeps records and failures in dictionaries as long as the object lives.
 
     Usable from several threads: every step is one atomic dictionary operation. Every method raises
     a :class:`UsageError` once it is closed.
     """
 
-    _check: Callable[[_Value], object] = staticmethod(require_valid)
-    _noun = "label"
-
     def __init__(self) -> None:
-        self._values: dict[str, _Value] = {}
+        self._records: dict[str, AnyRecord] = {}
+        self._failures: dict[str, LabelFailure] = {}
         self._leases = MemoryLeases()
         self._closed = False
 
-    def get(self, key: str) -> _Value | None:
-        """Return the value of a key, or ``None``."""
+    def get(self, key: str) -> AnyRecord | None:
+        """Return the record of a key, or ``None``."""
         self._require_open()
-        return self._values.get(key)
+        return self._records.get(key)
 
-    def put(self, value: _Value) -> Future[bool]:
-        """Save a value; the future is done at once.
+    def put(self, record: AnyRecord) -> Future[bool]:
+        """Save a record; the future is done at once.
 
-        A key that is stored already keeps its first value. The future's exception is a
-        :class:`StoreError` if the value's key is not its own.
+        A key that is stored already keeps its first record. The future's exception is a
+        :class:`StoreError` if the record's key is not its own.
         """
         self._require_open()
         saved: Future[bool] = Future()
         try:
-            self._check(value)
+            require_valid(record)
         except StoreError as error:
             saved.set_exception(error)
         else:
-            saved.set_result(self._values.setdefault(value.key, value) is value)
+            saved.set_result(self._records.setdefault(record.key, record) is record)
         return saved
 
     def lease(self, key: str) -> Lease | None:
@@ -58,23 +53,11 @@ class MemoryFile(Closing, Generic[_Value]):
 
     def __len__(self) -> int:
         self._require_open()
-        return len(self._values)
+        return len(self._records)
 
     def close(self) -> None:
-        """Reject further use; the values are gone with the object."""
+        """Reject further use; the records are gone with the object."""
         self._closed = True
-
-    def _require_open(self) -> None:
-        if self._closed:
-            raise UsageError(f"the {self._noun} store is closed; make a new one")
-
-
-class MemoryStore(MemoryFile[AnyRecord]):
-    """Keeps records and failures in dictionaries as long as the object lives."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._failures: dict[str, LabelFailure] = {}
 
     def failure(self, key: str) -> LabelFailure | None:
         """Return the latest failure of a key, or ``None``."""
@@ -97,4 +80,8 @@ class MemoryStore(MemoryFile[AnyRecord]):
 
     def __iter__(self) -> Iterator[AnyRecord]:
         self._require_open()
-        return iter([record for _, record in sorted(self._values.items())])
+        return iter([record for _, record in sorted(self._records.items())])
+
+    def _require_open(self) -> None:
+        if self._closed:
+            raise UsageError("the label store is closed; make a new one")

@@ -29,8 +29,6 @@ from labeler.integrations.embeddings.prices import FREE
 from labeler.integrations.embeddings.vector_store import (
     FOLDER,
     DiskVectors,
-    MemoryVectors,
-    VectorStore,
 )
 from labeler.integrations.embeddings.vectors import EmbedderSpec, Vector, stored_vector, vector_key
 from labeler.judges.judge import UnusableAnswer
@@ -45,25 +43,24 @@ ONE = stored_vector("one", SPEC, (1.0, 2.0), served_model="t-1")
 TWO = stored_vector("two", SPEC, (3.0, 4.0))
 
 
-@pytest.fixture(params=["disk", "memory"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterable[VectorStore]:
-    """Each kind of store, closed in the end."""
-    made = DiskVectors(tmp_path) if request.param == "disk" else MemoryVectors()
-    yield made
-    made.close()
+@pytest.fixture
+def store(tmp_path: Path) -> Iterable[DiskVectors]:
+    """A store, closed in the end."""
+    with DiskVectors(tmp_path) as made:
+        yield made
 
 
 # One store
 
 
-def test_a_vector_comes_back_as_it_was_put(store: VectorStore) -> None:
+def test_a_vector_comes_back_as_it_was_put(store: DiskVectors) -> None:
     """Bit by bit, and a key without one has none."""
     assert store.put(ONE).result(10) is True
     assert store.get(ONE.key) == ONE
     assert store.get(TWO.key) is None
 
 
-def test_the_first_vector_of_a_key_stays(store: VectorStore) -> None:
+def test_the_first_vector_of_a_key_stays(store: DiskVectors) -> None:
     """A later one is told that it was not kept."""
     store.put(ONE).result(10)
     later = stored_vector("one", SPEC, (9.0, 9.0))
@@ -71,7 +68,7 @@ def test_the_first_vector_of_a_key_stays(store: VectorStore) -> None:
     assert store.get(ONE.key) == ONE
 
 
-def test_an_unsound_vector_is_not_stored(store: VectorStore) -> None:
+def test_an_unsound_vector_is_not_stored(store: DiskVectors) -> None:
     """One that is not of its text fails alone."""
     wrong, sound = ONE.model_copy(update={"text": "other"}), store.put(TWO)
     with pytest.raises(UnstorableRecord, match="its key is not that"):
@@ -80,7 +77,7 @@ def test_an_unsound_vector_is_not_stored(store: VectorStore) -> None:
     assert store.get(ONE.key) is None
 
 
-def test_a_lease_is_had_by_one_at_a_time(store: VectorStore) -> None:
+def test_a_lease_is_had_by_one_at_a_time(store: DiskVectors) -> None:
     """Until it is released."""
     lease = store.lease(ONE.key)
     assert lease is not None
@@ -91,7 +88,7 @@ def test_a_lease_is_had_by_one_at_a_time(store: VectorStore) -> None:
     again.release()
 
 
-def test_a_closed_store_says_so(store: VectorStore) -> None:
+def test_a_closed_store_says_so(store: DiskVectors) -> None:
     """In each of its methods."""
     store.close()
     uses: list[Callable[[], object]] = [
@@ -253,7 +250,7 @@ def fetch(shelf: EmbeddingCache, *texts: str) -> Found:
     return asyncio.run(shelf.vectors(texts))
 
 
-def test_a_text_is_embedded_once(store: VectorStore) -> None:
+def test_a_text_is_embedded_once(store: DiskVectors) -> None:
     """In a call and over calls; what is new is asked for together."""
     embedder = CountingEmbedder()
     first = fetch(EmbeddingCache(embedder, store), "one", "two", "one")
@@ -264,7 +261,7 @@ def test_a_text_is_embedded_once(store: VectorStore) -> None:
     assert (shelf.work.stored, shelf.work.embedded, shelf.work.tokens) == (2, 1, 1)
 
 
-def test_vectors_of_another_model_are_others(store: VectorStore) -> None:
+def test_vectors_of_another_model_are_others(store: DiskVectors) -> None:
     """Nothing that one made answers for the other."""
     one, other = CountingEmbedder("t"), CountingEmbedder("u")
     fetch(EmbeddingCache(one, store), "text")
@@ -274,7 +271,7 @@ def test_vectors_of_another_model_are_others(store: VectorStore) -> None:
     assert [stored.embedder.model for stored in made if stored] == ["t", "u"]
 
 
-def test_a_text_without_a_vector_is_not_stored(store: VectorStore) -> None:
+def test_a_text_without_a_vector_is_not_stored(store: DiskVectors) -> None:
     """It says why, the others are kept, and it is asked for again another time."""
     embedder = CountingEmbedder()
     shelf = EmbeddingCache(embedder, store)
@@ -286,7 +283,7 @@ def test_a_text_without_a_vector_is_not_stored(store: VectorStore) -> None:
     assert (shelf.work.failed, shelf.work.embedded, shelf.work.stored) == (2, 1, 1)
 
 
-def test_two_jobs_that_want_the_same_text_make_it_once(store: VectorStore) -> None:
+def test_two_jobs_that_want_the_same_text_make_it_once(store: DiskVectors) -> None:
     """The second waits for the first and takes what is stored."""
 
     async def both() -> tuple[list[list[str]], list[Found]]:
@@ -305,7 +302,7 @@ def test_two_jobs_that_want_the_same_text_make_it_once(store: VectorStore) -> No
     assert found[0]["two"] == found[1]["two"]
 
 
-def test_a_failed_job_lets_go_of_its_texts(store: VectorStore) -> None:
+def test_a_failed_job_lets_go_of_its_texts(store: DiskVectors) -> None:
     """Whoever comes next may have them made."""
 
     class Fatal(CountingEmbedder):
@@ -340,7 +337,7 @@ BROKEN: dict[str, Callable[[], Embedded]] = {
 
 @pytest.mark.parametrize("answer", BROKEN.values(), ids=BROKEN.keys())
 def test_an_embedders_bug_costs_its_texts_and_not_the_run(
-    store: VectorStore, answer: Callable[[], Embedded]
+    store: DiskVectors, answer: Callable[[], Embedded]
 ) -> None:
     """Nothing is stored, and its words are not repeated."""
 
@@ -387,7 +384,7 @@ class Portions(CountingEmbedder):
 NINE = ReplyFacts(attempts=1, usage=Usage(prompt_tokens=9), served_model="t-1")
 
 
-def test_one_bad_vector_spoils_no_other(store: VectorStore) -> None:
+def test_one_bad_vector_spoils_no_other(store: DiskVectors) -> None:
     """The text says why; the others are kept, and what all of them took is counted."""
     vectors = ((1.0, 0.0), (float("nan"), 1.0), (0.0, 1.0))
     shelf = EmbeddingCache(Portions([Embedded(("a", "b", "c"), vectors, NINE)]), store)
@@ -400,7 +397,7 @@ def test_one_bad_vector_spoils_no_other(store: VectorStore) -> None:
     assert (shelf.work.requests, shelf.work.tokens, shelf.work.models) == (1, 9, {"t-1"})
 
 
-def test_vectors_are_durable_before_the_next_request(store: VectorStore) -> None:
+def test_vectors_are_durable_before_the_next_request(store: DiskVectors) -> None:
     """Whoever asks for the next portion has saved the last."""
     kept: list[bool] = []
     given = [Embedded((text,), ((1.0,),), NINE) for text in ("one", "two")]
@@ -418,7 +415,7 @@ ENDS: dict[str, Exception] = {
 
 @pytest.mark.parametrize("end", ENDS.values(), ids=ENDS.keys())
 def test_what_came_before_a_run_ended_is_not_bought_again(
-    store: VectorStore, end: Exception
+    store: DiskVectors, end: Exception
 ) -> None:
     """Its vectors are stored and what it took is counted; the next run asks for the rest."""
     shelf = EmbeddingCache(Portions([Embedded(("one",), ((1.0,),), NINE)], end), store)
@@ -430,7 +427,7 @@ def test_what_came_before_a_run_ended_is_not_bought_again(
     assert later.given == [["two"]]
 
 
-def test_a_bug_after_some_vectors_costs_only_the_texts_that_are_left(store: VectorStore) -> None:
+def test_a_bug_after_some_vectors_costs_only_the_texts_that_are_left(store: DiskVectors) -> None:
     """What was given before it is kept."""
     shelf = EmbeddingCache(
         Portions([Embedded(("one",), ((1.0,),), NINE)], KeyError("sk-SENTINEL")), store
@@ -443,7 +440,7 @@ def test_a_bug_after_some_vectors_costs_only_the_texts_that_are_left(store: Vect
     assert "SENTINEL" not in str(fault)
 
 
-def test_a_portion_of_unclear_order_is_counted_and_not_taken(store: VectorStore) -> None:
+def test_a_portion_of_unclear_order_is_counted_and_not_taken(store: DiskVectors) -> None:
     """Two vectors for three texts: nobody knows whose they are."""
     shelf = EmbeddingCache(Portions([Embedded(("a", "b", "c"), ((1.0,), (2.0,)), NINE)]), store)
     found = fetch(shelf, "a", "b", "c")

@@ -11,7 +11,7 @@ from functools import partial
 
 from labeler.errors import JudgeError, LabelerError
 from labeler.integrations.embeddings.embedder import Embedded, Embedder
-from labeler.integrations.embeddings.vector_store import VectorStore
+from labeler.integrations.embeddings.vector_store import DiskVectors
 from labeler.integrations.embeddings.vectors import Vector, as_vector, stored_vector, vector_key
 from labeler.judges.traffic.limits import Budget
 from labeler.judges.traffic.traffic import Stopped, current
@@ -55,7 +55,7 @@ class EmbeddingCache:
     """Finds or makes vectors for the jobs of one run, all on one event loop."""
 
     embedder: Embedder
-    store: VectorStore
+    store: DiskVectors
     work: EmbeddingWork = field(default_factory=EmbeddingWork)
 
     async def vectors(self, texts: Iterable[str]) -> Found:

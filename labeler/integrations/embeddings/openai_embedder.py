@@ -13,13 +13,13 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from openai import AsyncOpenAI, Omit
+from openai.types import CreateEmbeddingResponse
 from pydantic import SecretStr, ValidationError
 
 from labeler.errors import FatalJudgeError, JudgeError, UsageError, describe_faults
 from labeler.integrations.embeddings.embedder import Embedded
-from labeler.integrations.embeddings.openai_answer import served_model_of, usage_of, vectors_of
 from labeler.integrations.embeddings.prices import embedding_price
-from labeler.integrations.embeddings.vectors import EmbedderSpec, Vector
+from labeler.integrations.embeddings.vectors import EmbedderSpec, Vector, as_vector, decoded
 from labeler.judges.judge import UnusableAnswer
 from labeler.judges.openai.address import OFFICIAL_URL, host_of, safe_url, usable_key
 from labeler.judges.openai.client import (
@@ -28,6 +28,7 @@ from labeler.judges.openai.client import (
     may_be_charged,
     observed_error,
     open_client,
+    text_of,
 )
 from labeler.judges.openai.failures import (
     MAX_REJECTED,
@@ -56,6 +57,8 @@ TEXTS_PER_REQUEST = 128
 """Below every provider's limit (OpenAI: 2,048); more would save no time."""
 TOKENS_PER_REQUEST = 100_000
 """Expected; OpenAI allows 300,000."""
+_MOST_TOKENS = 10**9
+_LONGEST_NAME = 200
 
 
 class OpenAIEmbedder:
@@ -237,7 +240,7 @@ class OpenAIEmbedder:
             report_quotas(sent, response.headers)
             self._bill(job, sent, answer)
             try:
-                return vectors_of(answer, len(texts), self.spec.dimensions)
+                return _vectors_of(answer, len(texts), self.spec.dimensions)
             except ValueError as error:
                 observed, charged, flaw = ObservedError("not_json"), True, str(error)
         raise report_failure(job.traffic, sent, observed, flaw, charged=charged)
@@ -250,8 +253,8 @@ class OpenAIEmbedder:
 
     def _bill(self, job: _Job, sent: SentRequest, answer: object) -> None:
         """Record the usage and cost of a response."""
-        usage = usage_of(answer)
-        job.served_model = served_model_of(answer) or job.served_model
+        usage = _usage_of(answer)
+        job.served_model = _served_model_of(answer) or job.served_model
         if usage is not None:
             job.usage = usage + (job.usage or Usage())
         report_usage(sent, usage, self._price)
@@ -316,3 +319,66 @@ def _spec(model: str, dimensions: int | None) -> EmbedderSpec:
     except ValidationError as error:
         fault = describe_faults(error)
     raise UsageError(f"embedder openai does not accept its {fault}")
+
+
+# The response, any part of which may be missing or wrong.
+
+
+def _vectors_of(answer: object, count: int, dimensions: int | None) -> tuple[Vector, ...]:
+    """Return the vectors of a response in the order of the texts.
+
+    Args:
+        answer: parsed response.
+        count: number of texts sent.
+        dimensions: requested size of the vectors, if any.
+
+    Raises:
+        ValueError: there is not one vector for each text, or their sizes differ.
+    """
+    found: dict[int, Vector] = {}
+    for item in _items(answer):
+        index = getattr(item, "index", None)
+        if not isinstance(index, int) or index in found:
+            raise ValueError("vectors without a number, or two of one number")
+        found[index] = _vector(getattr(item, "embedding", None))
+    if found.keys() != set(range(count)):
+        raise ValueError(f"{len(found)} vectors for {count} texts, or numbered otherwise")
+    sizes = {len(vector) for vector in found.values()}
+    if len(sizes) != 1 or (dimensions is not None and sizes != {dimensions}):
+        raise ValueError("vectors of another size than was asked for, or of several")
+    return tuple(found[index] for index in range(count))
+
+
+def _items(answer: object) -> list[object]:
+    items: object = answer.data if isinstance(answer, CreateEmbeddingResponse) else None
+    return items if isinstance(items, list) else []
+
+
+def _vector(value: object) -> Vector:
+    """Parse one vector; some servers send a list of numbers instead of base64."""
+    if isinstance(value, str):
+        return decoded(value)
+    if isinstance(value, list):
+        return as_vector(value)
+    raise ValueError("a vector that is neither base64 nor a list")
+
+
+def _tokens_of(answer: object) -> int | None:
+    """Return the charged tokens, if the server reports them."""
+    usage: object = getattr(answer, "usage", None)
+    count = getattr(usage, "prompt_tokens", None)
+    if isinstance(count, bool) or not isinstance(count, int):
+        return None
+    return count if 0 <= count <= _MOST_TOKENS else None
+
+
+def _usage_of(answer: object) -> Usage | None:
+    """Return the charged tokens as usage."""
+    tokens = _tokens_of(answer)
+    return None if tokens is None else Usage(prompt_tokens=tokens)
+
+
+def _served_model_of(answer: object) -> str | None:
+    """Return the name of the served model as storable text."""
+    name = text_of(getattr(answer, "model", None))
+    return name.encode("utf-8", "replace").decode()[:_LONGEST_NAME] or None

@@ -38,6 +38,7 @@ class QuestionsKind(TaskKind[QuestionsAnswer]):
 
     name = "questions"
     answer_type = QuestionsAnswer
+    typical_tokens = _ANSWER_TOKENS
     rules = "There are exactly three questions, and none is blank."
 
     def messages(self, prompt: Prompt, example: KeyedExample) -> tuple[Message, ...]:
@@ -46,16 +47,6 @@ class QuestionsKind(TaskKind[QuestionsAnswer]):
         # The marker depends on the response alone, as the key does.
         values = {"marker": digest({"fence": response})[:16], "response": response}
         return chat(prompt.system, fill(prompt.user, values))
-
-    def expected_tokens(self, example: KeyedExample) -> int:
-        """Return a typical length."""
-        del example
-        return _ANSWER_TOKENS
-
-    def check(self, answer: QuestionsAnswer, example: KeyedExample) -> Check[QuestionsAnswer]:
-        """Accept every answer: the schema contains all rules."""
-        del example
-        return Check(answer)
 
     def record(
         self,

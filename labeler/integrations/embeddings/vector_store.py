@@ -11,15 +11,12 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import closing
 from pathlib import Path
-from typing import Protocol
 
 from labeler.errors import StoreError
 from labeler.integrations.embeddings.vectors import StoredVector
-from labeler.store.checksums import DamagedRecord, decode, encode, register_kind
+from labeler.store.checksums import DamagedRecord, decode, register_kind
 from labeler.store.disk import DiskFile
-from labeler.store.memory import MemoryFile
 from labeler.store.merge import stores_in
-from labeler.store.protocol import Lease
 from labeler.store.reader import FILE, Database
 
 FOLDER = "vectors"
@@ -34,34 +31,6 @@ register_kind(StoredVector, b"LBV", "vector")
 
 def _decode_vector(key: str, data: bytes) -> StoredVector:
     return decode(StoredVector, key, data)
-
-
-class VectorStore(Protocol):
-    """Keeps vectors under their keys; nothing ever expires."""
-
-    def get(self, key: str) -> StoredVector | None:
-        """Return the vector of a key, or ``None``.
-
-        Raises:
-            StoreError: the stored bytes are damaged or were tampered with.
-        """
-        ...
-
-    def put(self, vector: StoredVector) -> Future[bool]:
-        """Save a vector; the future is done once it is durable.
-
-        A key that is stored already keeps its first vector; the result is true if that is this
-        one.
-        """
-        ...
-
-    def lease(self, key: str) -> Lease | None:
-        """Reserve a key so that nobody else pays for its vector; ``None`` if it is reserved."""
-        ...
-
-    def close(self) -> None:
-        """Make everything durable and release the files."""
-        ...
 
 
 class _VectorFile(Database):
@@ -112,17 +81,13 @@ class DiskVectors(DiskFile):
     def put(self, vector: StoredVector) -> Future[bool]:
         """Save a vector; the future is done once it is flushed to the disk.
 
+        A key that is stored already keeps its first vector; the result is true if that is this
+        one.
+
         Raises:
             UsageError: the store is closed.
         """
         return self._open_writer().put(vector)
-
-
-class MemoryVectors(MemoryFile[StoredVector]):
-    """Keeps vectors in a dictionary as long as the object lives."""
-
-    _check = staticmethod(encode)
-    _noun = "vector"
 
 
 def merge_vectors(sources: Sequence[str | Path], into: str | Path) -> tuple[int, list[StoreError]]:

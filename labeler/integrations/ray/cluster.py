@@ -15,13 +15,14 @@ import tempfile
 from collections import deque
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any, TypeVar, cast
 
 from labeler.calculators.column_summary import SummaryRequest
 from labeler.errors import FatalJudgeError, UsageError
 from labeler.integrations.ray.counting import CountReport, count_report
 from labeler.integrations.ray.parts import InputPart
-from labeler.integrations.ray.quotas import Allocation, QuotaServer, Spending
+from labeler.integrations.ray.quotas import Quotas, QuotaServer, Spending
 from labeler.integrations.ray.worker import PartReport, Work, Worker
 
 # Ray reads these when it is imported.
@@ -124,7 +125,7 @@ class _Actor:
     """A worker with Ray Data's interface."""
 
     def __init__(self, work: Work, workers: int, quotas: Any) -> None:  # noqa: ANN401 - a handle
-        self._worker = Worker(work, workers, _RemoteQuotas(quotas))
+        self._worker = Worker(work, workers, cast("Quotas", _RemoteQuotas(quotas)))
 
     def __call__(self, batch: dict[str, Any]) -> dict[str, list[str]]:
         """Label the parts of a batch."""
@@ -133,31 +134,13 @@ class _Actor:
 
 
 class _RemoteQuotas:
-    """A connection to a quota server that is an actor."""
+    """Calls a quota server that is an actor, and waits for its answers."""
 
     def __init__(self, server: Any) -> None:  # noqa: ANN401 - a handle
         self._server = server
 
-    def lease(self, holder: str, spending: Spending, worst: Any) -> Allocation:  # noqa: ANN401
-        """Ask for money."""
-        allocation: Allocation = _call(self._server.lease, holder, spending, worst)
-        return allocation
-
-    def settle(self, holder: str, spending: Spending) -> None:
-        """Return the rest."""
-        _call(self._server.settle, holder, spending)
-
-    def grant(self, name: str, amount: float) -> float:
-        """Take requests or tokens."""
-        return float(_call(self._server.grant, name, amount))
-
-    def give_back(self, name: str, amount: float) -> None:
-        """Return unused requests or tokens."""
-        _call(self._server.give_back, name, amount)
-
-    def begin(self, part: str) -> str:
-        """Ask to start a part."""
-        return str(_call(self._server.begin, part))
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - a method of the server
+        return partial(_call, getattr(self._server, name))
 
 
 def _call(method: Any, *arguments: object) -> Any:  # noqa: ANN401 - a method of a handle
