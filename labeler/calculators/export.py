@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from labeler.calculators import MetricsRow, SummaryRow
+from labeler.data.formats import require_pyarrow
 from labeler.data.label_files import replaced
 from labeler.errors import UsageError
 from labeler.sentences.characters import plain_json
@@ -209,6 +210,7 @@ def escape_formula(text: str) -> str:
 
 @contextmanager
 def _parquet_writer(path: Path, columns: Sequence[Column]) -> Iterator[_Write]:
+    require_pyarrow(str(path))
     import pyarrow as pa  # noqa: PLC0415 - slow to load
 
     from labeler.data.label_tables import parquet_writer  # noqa: PLC0415 - the same
@@ -261,6 +263,7 @@ def to_arrow(rows: Iterable[MetricsRow | SummaryRow]) -> Any:  # noqa: ANN401 - 
     Raises:
         UsageError: pyarrow is not installed, or the rows are of another kind.
     """
+    require_pyarrow("to_arrow")
     import pyarrow as pa  # noqa: PLC0415 - slow to load
 
     table = _table_of(rows)

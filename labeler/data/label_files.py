@@ -13,6 +13,7 @@ from typing import IO, TypeVar
 
 from pydantic import ValidationError
 
+from labeler.data.formats import require_pyarrow
 from labeler.data.lines import STDIO, Line, is_remote, parse_object, read_lines, replacing
 from labeler.errors import BadRow, UsageError, describe_faults, validation_faults
 from labeler.labels.record import AnyOutcome, LabelFailure, parse_outcome
@@ -80,6 +81,7 @@ def lines_of(name: str) -> Iterator[Line]:
     """Read the lines of a label file; rows of Parquet become lines of JSON."""
     if not is_table(name):
         return read_lines(name)
+    require_pyarrow(name)
     from labeler.data.label_tables import read_lines_of  # noqa: PLC0415 - loads pyarrow
 
     return read_lines_of(name)
@@ -99,11 +101,14 @@ def check_label_file(path: str | Path) -> None:
     """Reject a name for a label file that stands for another format or an address.
 
     Raises:
-        UsageError: the name is not that of a local JSON Lines or Parquet file.
+        UsageError: the name is not that of a local JSON Lines or Parquet file, or pyarrow is
+            needed and not installed.
     """
     name = str(path)
     if is_remote(name):
         raise UsageError(f"{name} is an address: write labels to a file, and copy it there")
+    if is_table(name):
+        require_pyarrow(name)
     found = _OTHER_FORMATS.search(name)
     if found:
         raise UsageError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import importlib
 import io
 import subprocess
 import sys
@@ -17,6 +18,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from command import Command
 from labeler.data.formats import parquet_files, read_file
 from labeler.data.formats.arrow_files import arrow_errors
 from labeler.data.formats.parquet_files import DictionarySizes, ParquetRows
@@ -329,3 +331,34 @@ def test_damaged_statistics_are_rejected_and_do_not_end_the_process(tmp_path: Pa
     ran = in_another_process(READING_ROWS, path)
     assert (ran.returncode, ran.stderr) == (0, "")
     assert ran.stdout.startswith(f"cannot read {path}: ")
+
+
+def test_without_pyarrow_it_says_what_to_install(
+    labeler_command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows, labels and numbers as Parquet: before anything is asked. All else does without."""
+    labels = tmp_path / "labels.jsonl"
+    pq.write_table(pa.table({"question": ["a"]}), tmp_path / "rows.parquet")
+    list(write_outcomes([sample_record(1)], labels))
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    for arguments in (
+        ("label", tmp_path / "rows.parquet", "--judge", "embedded"),
+        ("label", labels, "--judge", "embedded", "-o", tmp_path / "out.parquet"),
+        ("metrics", tmp_path / "rows.parquet"),
+        ("metrics", labels, "-o", tmp_path / "out.parquet"),
+    ):
+        code, _, err = labeler_command(*arguments)
+        assert code == 2
+        assert "pip install 'rag-labeler[parquet]'" in " ".join(err.split())
+    assert labeler_command("metrics", labels)[0] == 0
+    assert labeler_command("index", labels)[0] == 0
+    assert labeler_command("metrics", labels)[0] == 0
+
+
+def test_without_punkt_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only the splitter of RAGBench needs it."""
+    name = "labeler.sentences.splitting.ragbench"
+    monkeypatch.delitem(sys.modules, name, raising=False)
+    monkeypatch.setitem(sys.modules, "punkt", None)
+    with pytest.raises(UsageError, match=r"pip install 'rag-labeler\[ragbench\]'"):
+        importlib.import_module(name)

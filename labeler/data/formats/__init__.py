@@ -7,14 +7,16 @@ in ``READERS``, and map its file suffix in ``_BY_SUFFIX``. Readers do not interp
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from labeler.catalog import Catalog
 from labeler.data.lines import Line, is_remote, parse_object, read_lines
-from labeler.errors import BadRow
+from labeler.errors import BadRow, UsageError
 
+_NEED_PYARROW = frozenset({"parquet", "arrow", "dataset"})
 MOST_COLUMNS = 10_000
 """Largest number of columns of a table."""
 
@@ -97,7 +99,25 @@ def read_file(name: str) -> Iterator[Raw]:
     Raises:
         UsageError: the source cannot be read. A fault of a single row is yielded with that row.
     """
-    return READERS[format_of(name)](name)
+    known = format_of(name)
+    if known in _NEED_PYARROW:
+        require_pyarrow(name)
+    return READERS[known](name)
+
+
+def require_pyarrow(what: str) -> None:
+    """Require the optional package that reads and writes Parquet and Arrow.
+
+    Args:
+        what: file or function that needs it.
+
+    Raises:
+        UsageError: it is not installed.
+    """
+    if importlib.util.find_spec("pyarrow") is None:
+        raise UsageError(
+            f"{what} needs pyarrow, which is not installed: pip install 'rag-labeler[parquet]'"
+        )
 
 
 def read_source(name: str) -> Iterator[Raw]:

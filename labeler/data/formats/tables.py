@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from labeler.data.formats import require_pyarrow
 from labeler.data.formats.plain import plain_row
 from labeler.errors import UsageError
 
@@ -52,6 +53,7 @@ def table_of(rows: object) -> Table | None:
     if library == "datasets":
         return Table(lambda: map(plain_row, iter(given)))
     if hasattr(rows, "__arrow_c_stream__"):
+        require_pyarrow("an Arrow table")
         from labeler.data.formats.arrow_files import rereadable, table_rows  # noqa: PLC0415 - loads pyarrow
 
         kept = rereadable(rows)

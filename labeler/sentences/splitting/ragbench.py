@@ -19,11 +19,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import punkt
-from nltk.tokenize.punkt import PunktLanguageVars, PunktParameters, PunktSentenceTokenizer
-
+from labeler.errors import UsageError
 from labeler.sentences.example import Piece
 from labeler.sentences.splitting import Splitter
+
+try:
+    import punkt
+    from nltk.tokenize.punkt import PunktLanguageVars, PunktParameters, PunktSentenceTokenizer
+except ImportError as error:
+    raise UsageError(
+        "the splitter 'ragbench' needs nltk and its punkt, which are not installed: pip install "
+        "'rag-labeler[ragbench]'"
+    ) from error
 
 _FEWEST_WORDS = 3
 _ABBREVIATIONS = frozenset({"etc.", "e.g.", "i.e.", "al.", "et."})
