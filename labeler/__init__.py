@@ -1,6 +1,6 @@
-"""Label once, measure for ever: an LLM-judge labeling framework for RAG evaluation.
+"""Label once, measure forever: an LLM-judge labeling framework for RAG evaluation.
 
-Names are imported when they are first used, so that ``import labeler`` costs nothing.
+Names are imported on first use, which keeps ``import labeler`` fast.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Functions of the package's front door: they open what the options name, and forward."""
+"""Functions of the Python API: they open rows, judges and stores, and call the packages."""
 
 from __future__ import annotations
 
@@ -176,10 +176,10 @@ def score(rows: RowSource, options: ScoreOptions) -> list[ScoreOutcome]:
 def iter_similarity(
     rows: RowSource, options: SimilarityOptions
 ) -> Generator[QuestionsOutcome, None, None]:
-    """Compare rows' questions with those that their responses would answer, in input order.
+    """Compare each row's question with questions generated from its response, in input order.
 
-    The judge writes three questions for each response, without seeing the one that was asked; the
-    embedder measures how similar they are. :func:`metrics` computes numbers from the outcomes.
+    The judge writes three questions for each response without seeing the real one; the embedder
+    measures their similarity. :func:`metrics` computes numbers from the outcomes.
     Stored questions and vectors cost nothing.
 
     Args:
@@ -359,7 +359,7 @@ def _stored_labels(options: StoreOptions) -> Iterator[LabelStore]:
 
 
 def write_labels(outcomes: Iterable[AnyOutcome], path: str | Path) -> int:
-    """Write outcomes as JSON Lines; the file appears when it is whole. Returns their number."""
+    """Write outcomes as JSON Lines, and return their number; the file appears when complete."""
     return sum(1 for _ in write_outcomes(outcomes, path))
 
 
@@ -369,10 +369,9 @@ def metrics(
     """Compute metrics of stored labels: no judge, no network, no key.
 
     Args:
-        outcomes: labels, written questions and failures, or the file or store that has them.
-        ids: metric ids such as ``relevance`` or ``relevance:ragbench``, or ``all``; where left
-            out, each metric once, in its default dialect, that labels of the row's profile have
-            the fields for.
+        outcomes: labels, generated questions and failures, or the file or store with them.
+        ids: metric ids such as ``relevance`` or ``relevance:ragbench``, or ``all``; by default
+            each metric once, in its default definition, if the row's profile has its fields.
 
     Returns:
         One row an outcome; each metric is a :class:`~labeler.calculators.Ratio`.
@@ -388,18 +387,18 @@ def summary(
     by: str | None = None,
     intervals: Intervals | None = None,
 ) -> list[SummaryRow]:
-    """Summarise metrics over outcomes, or over each value of a metadata column.
+    """Summarize metrics over all outcomes, or over each group of a metadata column.
 
-    Labels that were made in different ways are never averaged: see
-    :func:`labeler.calculators.summarize`. A store holds judgements, not rows: summarise the label
+    Labels of different judge configurations are never averaged; see
+    :func:`labeler.calculators.summarize`. A store holds judgments, not rows: summarize the label
     file of a run for numbers over its rows.
 
     Args:
-        outcomes: labels, written questions and failures, or the file or store that has them.
+        outcomes: labels, generated questions and failures, or the file or store with them.
         ids: as for :func:`metrics`.
         by: name of a metadata column.
         intervals: ``Intervals()`` gives each mean a confidence interval;
-            ``Intervals(group="question")`` where several records share a question.
+            ``Intervals(group="question")`` if several records share a question.
     """
     from labeler.calculators import summarize
 

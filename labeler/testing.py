@@ -82,7 +82,7 @@ def assert_metric(
 
 
 def _lines(verdict: Verdict, rows: Sequence[MetricsRow], by: str | None) -> Iterator[str]:
-    """What was demanded, what was found, and where to look."""
+    """Yield the threshold, the mean and its interval, and the worst records."""
     row = verdict.row
     if row is None:
         yield f"{verdict.gate.demand}: {verdict.finding}"
@@ -96,7 +96,7 @@ def _lines(verdict: Verdict, rows: Sequence[MetricsRow], by: str | None) -> Iter
 
 
 def _worst(verdict: Verdict, rows: Sequence[MetricsRow], by: str | None) -> list[tuple[str, float]]:
-    """Ids and values of the records that miss the threshold themselves, worst first."""
+    """Return ids and values of records that miss the threshold, worst first."""
     gate, summary = verdict.gate, verdict.row
     found: list[tuple[str, float]] = []
     for row in rows:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -31,24 +31,6 @@ _PROGRESS_INTERVAL = 30.0
 _SHOWN = 3
 
 
-class PartsAsked(NamedTuple):
-    """Options for several machines only.
-
-    Attributes:
-        inputs: paths, patterns, folders or addresses.
-        output: folder or address of the partitions.
-        workers: number of workers.
-        part_rows: rows of a partition at most.
-        price: price of the judge's tokens, if known.
-    """
-
-    inputs: list[str]
-    output: str
-    workers: int | None
-    part_rows: int | None
-    price: Price | None
-
-
 def require_folder(output: str) -> None:
     """Reject an output that cannot be a folder of partitions.
 
@@ -62,15 +44,30 @@ def require_folder(output: str) -> None:
         )
 
 
-def label_in_parts(asked: PartsAsked, work: Work) -> int:
-    """Label with Ray, report the result, and return the exit code."""
+def label_in_parts(
+    work: Work,
+    inputs: list[str],
+    *,
+    workers: int | None,
+    part_rows: int | None,
+    price: Price | None,
+) -> int:
+    """Label with Ray, print the counts and cost, and return the exit code.
+
+    Args:
+        work: the work of each worker.
+        inputs: paths, patterns, folders or addresses.
+        workers: number of workers; by default one per processor.
+        part_rows: largest number of rows per partition.
+        price: price of the judge's tokens, if known.
+    """
     from labeler.integrations.ray.cluster import label_on_ray, processor_count
     from labeler.integrations.ray.parts import PART_ROWS
     from labeler.integrations.ray.run import Totals, plan, run
     from labeler.integrations.ray.shards import FOLDER
 
-    planned = plan(asked.inputs, work, asked.part_rows or PART_ROWS)
-    workers = asked.workers or processor_count()
+    planned = plan(inputs, work, part_rows or PART_ROWS)
+    workers = workers or processor_count()
     parts = plural(len(planned.parts) + planned.done, "part")
     notify(
         f"{plural(planned.rows, 'row')} in {parts}, "
@@ -90,7 +87,7 @@ def label_in_parts(asked: PartsAsked, work: Work) -> int:
         for report in _with_progress(run(planned, work, label_on_ray, workers), planned, totals):
             totals.add(report)
     finally:
-        _print_totals(totals, asked.price, work)
+        _print_totals(totals, price, work)
         _print_unfinished(planned, totals, work)
     if totals.left or totals.sum.reasons["budget"]:
         return BUDGET_REACHED

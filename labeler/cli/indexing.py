@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from labeler.calculators import Intervals, Metric, SummaryRow
     from labeler.calculators.column_summary import SummaryRequest
     from labeler.calculators.index.summaries import StoredSummary
-    from labeler.cli.running import Counters
+    from labeler.cli.running import Engine
     from labeler.labels.record import ScoreOutcome
 
 
@@ -82,7 +82,7 @@ def summarize_columns(
     metrics: Sequence[Metric],
     by: str | None,
     intervals: Intervals | None,
-    counters: Counters,
+    engine: Engine,
     *,
     fitting: bool,
     scores: list[ScoreOutcome],
@@ -93,13 +93,13 @@ def summarize_columns(
         labels: label files, folders of Parquet files and patterns, or one store.
         metrics: the metrics.
         by: name of a metadata column.
-        intervals: how intervals of the means are found.
-        counters: who counts: this process, or workers of Ray.
-        fitting: whether only those metrics count that labels have the fields for.
-        scores: a list to put the scores on that are stored besides.
+        intervals: settings of the intervals of means.
+        engine: this process, or workers of Ray.
+        fitting: True to skip metrics whose fields the labels lack.
+        scores: list to which the scores among the labels are appended.
 
     Returns:
-        ``None`` where the records must be read one by one.
+        Summaries and the number of rows; ``None`` if the records must be read one by one.
     """
     from labeler.calculators.column_summary import SummaryRequest
     from labeler.calculators.index.summaries import summarize_stored
@@ -108,10 +108,10 @@ def summarize_columns(
     single = [] if fitting else [metric for metric in metrics if not metric.vectorized]
     counted = [metric for metric in metrics if metric not in single] or metrics
     request = SummaryRequest(counted, by, fitting, intervals)
-    if counters.engine == "local":
+    if engine.name == "local":
         served = summarize_stored(labels, request, notify)
     else:
-        served = _on_ray(labels, request, counters.workers)
+        served = _on_ray(labels, request, engine.workers)
     if served is None:
         return None
     scores += records_of(served.others, "score")

@@ -26,8 +26,8 @@ from labeler.judges.options import JudgeOptions
 from labeler.labeling.options import LabelOptions
 
 if TYPE_CHECKING:
+    from labeler.integrations.ray.worker import Work
     from labeler.judges.judge import Judge
-    from labeler.judges.pricing import Price
     from labeler.labeling.canaries import Canaries
 
 
@@ -59,8 +59,10 @@ def label(
         judges = [open_judge(given, also=also, notice=notify)]
     if engine == "ray":
         inputs = [*(rows or ()), *([input] if input else ())]
-        several = (workers, part_rows, price_of_run(judges))
-        return _label_in_parts(given, inputs, output, several)
+        work, price = _ray_work(given, inputs, output), price_of_run(judges)
+        return distributing.label_in_parts(
+            work, inputs, workers=workers, part_rows=part_rows, price=price
+        )
     require_engine(engine, input=input, workers=workers, part_rows=part_rows)
     if not rows:
         raise UsageError("Missing argument 'ROWS...'.\ntry 'labeler label --help'")
@@ -92,13 +94,12 @@ def _label_here(rows: list[str], given: LabelOptions, judges: list[Judge], outpu
     return exit_code(progress)
 
 
-def _label_in_parts(
-    given: LabelOptions,
-    inputs: list[str],
-    output: str,
-    several: tuple[int | None, int | None, Price | None],
-) -> int:
-    """Label with Ray; several are the workers, the rows of a part and the judge's price."""
+def _ray_work(given: LabelOptions, inputs: list[str], output: str) -> Work:
+    """Return the work of Ray workers.
+
+    Raises:
+        UsageError: an option is for one machine only, or there are no inputs.
+    """
     require_engine("ray", canaries=given.canaries, judges=given.judges, repeat=given.repeat > 1)
     distributing.require_folder(output)
     if not inputs:
@@ -109,12 +110,11 @@ def _label_in_parts(
     # A worker on another machine has no file of prices.
     judging = {field.name: getattr(given, field.name) for field in fields(JudgeOptions)}
     judging |= {"price": given.find_price(), "prices": None}
-    work = Work(
+    return Work(
         output=output,
         judge=partial(open_judge, JudgeOptions(**judging), also=given.restrictions, notice=notify),
         options=given,
     )
-    return distributing.label_in_parts(distributing.PartsAsked(inputs, output, *several), work)
 
 
 def _counts(progress: Progress, judges: list[Judge], repeat: int) -> tuple[str, ...]:

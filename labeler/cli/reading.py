@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from labeler.cli.running import (
-    Counters,
+    Engine,
     EngineName,
     Workers,
     check_target,
-    counters_of,
     located,
     refuse_repeats,
+    require_engine,
 )
 from labeler.cli.terminal import notify, print_json
 from labeler.errors import UnknownName, UsageError
@@ -83,20 +83,20 @@ def metrics(
     if (rows and (as_json or by)) or (listing and (rows or as_json or by)):
         raise UsageError("--rows goes without --json and --by, --list without all three")
     _check_group(group, alone=rows or listing or not intervals)
-    counters = counters_of(engine, workers, alone=rows or listing or not index)
+    _check_engine(engine, workers, alone=rows or listing or not index)
     if listing:
         _list_metrics(ids)
         return
-    asked = _Asked(_sources(labels, output), ids, by)
+    request = _Request(_sources(labels, output), ids, by)
     drawn = Intervals(resamples, level, seed, group) if intervals else None
     if rows:
-        _put_rows(asked.rows(), output)
+        _write_rows(request.rows(), output)
         return
-    summary, scored = asked.summaries(drawn, counters if index else None)
+    summary, scored = request.summaries(drawn, Engine(engine, workers) if index else None)
     if as_json or output is not None:
-        _put_summaries((*summary, *scored), output)
+        _write_summaries((*summary, *scored), output)
     else:
-        _print_summaries(summary, scored, asked, drawn)
+        _print_summaries(summary, scored, request, drawn)
 
 
 def _list_metrics(ids: str | None) -> None:
@@ -110,7 +110,7 @@ def _list_metrics(ids: str | None) -> None:
     tables.print_metrics((*select_metrics(label_metric_ids(named)), *question_metrics(named)))
 
 
-class _Asked:
+class _Request:
     """Stored outcomes, and the metrics to compute from them.
 
     Args:
@@ -127,7 +127,7 @@ class _Asked:
         self.chosen, self._unknown = _known(label_metric_ids(ids))
         self._questions = question_metrics(ids)
         self.scores: list[ScoreOutcome] = []
-        """The scores among the outcomes that were read."""
+        """Scores among the outcomes read so far."""
         self._outcomes = split_scores(
             chain.from_iterable(map(stored_outcomes, sources)), self.scores
         )
@@ -137,34 +137,40 @@ class _Asked:
         return chain(self._measured(""), _score_rows(self.scores, self.ids))
 
     def summaries(
-        self, intervals: Intervals | None, counters: Counters | None
+        self, intervals: Intervals | None, engine: Engine | None
     ) -> tuple[list[SummaryRow], list[SummaryRow]]:
         """Return summaries of metrics of labels and questions, and those of scores.
 
         Args:
-            intervals: how intervals of the means are found.
-            counters: who counts columns; ``None`` reads record by record.
+            intervals: settings of the intervals of means.
+            engine: engine for columns; ``None`` reads record by record.
+
+        Raises:
+            UsageError: Ray cannot compute a metric, as of scores.
         """
         from labeler.calculators import summarize
 
         column = (intervals.group if intervals else None) or ""
         labelled, served = (*self.chosen, *self._questions), None
-        if self._unknown and counters:
-            counters.require_metrics(self._unknown.values())
-        elif counters:
-            served = self._from_columns(intervals, counters)
+        if self._unknown and engine and engine.name != "local":
+            raise UsageError(
+                f"{next(iter(self._unknown.values()))}; --engine {engine.name} counts metrics of "
+                "labels: leave it out for those of scores"
+            )
+        if engine and not self._unknown:
+            served = self._from_columns(intervals, engine)
         if served is None:
             measured = self._measured(column)
-            first = len(begin := list(islice(measured, 1)))
-            given = chain(begin, measured)
-            summary = summarize(given, labelled, self.by, intervals=intervals) if first else []
+            first = list(islice(measured, 1))
+            rows, count = chain(first, measured), len(first)
+            summary = summarize(rows, labelled, self.by, intervals=intervals) if first else []
         else:
-            summary, first = served
+            summary, count = served
         of_scores = _of_scores(self.scores, self.ids)
         scored = self._scored(of_scores, intervals) if self.scores else []
-        if not first:
-            lacking = not scored or _asked_besides(self.ids, labelled, of_scores)
-            summary = summarize((), labelled, self.by) if lacking else []
+        if not count:
+            missing = not scored or _asks_for_labels(self.ids, labelled, of_scores)
+            summary = summarize((), labelled, self.by) if missing else []
         return summary, scored
 
     def _scored(self, metrics: Sequence[Metric], intervals: Intervals | None) -> list[SummaryRow]:
@@ -177,18 +183,18 @@ class _Asked:
     def _measured(self, column: str) -> Iterator[MetricsRow]:
         from labeler.calculators.outcomes import measure_outcomes
 
-        if self._unknown:  # Which criteria have scores is known when all was read.
+        if self._unknown:  # criteria with scores are known once all outcomes are read
             self._outcomes = iter(list(self._outcomes))
             _check_criteria(self._unknown, self.scores, ", ".join(self.sources))
         asked = None if self.ids is None else self.chosen
         return measure_outcomes(self._outcomes, asked, questions=self._questions, column=column)
 
     def _from_columns(
-        self, intervals: Intervals | None, counters: Counters
+        self, intervals: Intervals | None, engine: Engine
     ) -> tuple[list[SummaryRow], int] | None:
         from labeler.calculators.index import is_worthwhile
 
-        if counters.engine == "local" and not is_worthwhile(self.sources):
+        if engine.name == "local" and not is_worthwhile(self.sources):
             return None
         from labeler.cli.indexing import summarize_columns
 
@@ -198,7 +204,7 @@ class _Asked:
             self.chosen,
             self.by,
             intervals,
-            counters,
+            engine,
             fitting=fitting,
             scores=self.scores,
         )
@@ -207,19 +213,19 @@ class _Asked:
 def _print_summaries(
     summary: Sequence[SummaryRow],
     scored: Sequence[SummaryRow],
-    asked: _Asked,
+    request: _Request,
     intervals: Intervals | None,
 ) -> None:
-    """Print summaries for people, and the agreement of raters if there are scores."""
+    """Print tables of summaries, and the agreement of raters if there are scores."""
     from labeler.cli import tables
 
-    tables.print_summary(summary, __version__, intervals, asked.chosen, by=asked.by)
-    tables.print_summary(scored, __version__, intervals, by=asked.by)
-    if asked.scores:
+    tables.print_summary(summary, __version__, intervals, request.chosen, by=request.by)
+    tables.print_summary(scored, __version__, intervals, by=request.by)
+    if request.scores:
         from labeler.calculators.score_agreement import compare_raters
         from labeler.cli.score_view import print_panels
 
-        kept = _scores_for(asked.scores, _of_scores(asked.scores, asked.ids))
+        kept = _scores_for(request.scores, _of_scores(request.scores, request.ids))
         print_panels(compare_raters(kept))
 
 
@@ -238,7 +244,14 @@ def _check_group(group: str | None, *, alone: bool) -> None:
         raise UsageError("--group is for intervals: it goes without --rows, --list, --no-intervals")
 
 
-def _put_rows(rows: Iterable[MetricsRow], output: str | None) -> None:
+def _check_engine(engine: str, workers: int | None, *, alone: bool) -> None:
+    if engine == "local":
+        require_engine(engine, workers=workers)
+    elif alone:
+        raise UsageError("--engine ray counts columns: it goes without --rows, --list, --no-index")
+
+
+def _write_rows(rows: Iterable[MetricsRow], output: str | None) -> None:
     """Write metric rows to a file, or print them as JSON Lines."""
     from labeler.calculators.export import write_metric_rows
 
@@ -249,7 +262,7 @@ def _put_rows(rows: Iterable[MetricsRow], output: str | None) -> None:
         print_json(row.as_json(__version__))
 
 
-def _put_summaries(rows: Sequence[SummaryRow], output: str | None) -> None:
+def _write_summaries(rows: Sequence[SummaryRow], output: str | None) -> None:
     """Write summaries to a file, or print them as JSON."""
     from labeler.calculators.export import write_summaries
 
@@ -259,10 +272,10 @@ def _put_summaries(rows: Sequence[SummaryRow], output: str | None) -> None:
         print_json([row.as_json(__version__) for row in rows])
 
 
-def _asked_besides(
+def _asks_for_labels(
     ids: str | None, labelled: Sequence[Metric], of_scores: Sequence[Metric]
 ) -> bool:
-    """Return True if the ids name a metric that is none of the present scores."""
+    """Return True if the ids name a metric of labels that no score has."""
     from labeler.calculators.registry import ALL
 
     named = ids is not None and ids.strip() != ALL
@@ -270,7 +283,7 @@ def _asked_besides(
 
 
 def _known(names: list[str] | None) -> tuple[tuple[Metric, ...], dict[str, UnknownName]]:
-    """Metrics of labels by their ids, and the errors of names that only criteria may have."""
+    """Return the metrics of labels with these ids, and the errors of names that may be criteria."""
     from labeler.calculators import select_metrics
 
     found: list[Metric] = []

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import enum
 import getpass
 import shlex
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -22,14 +21,6 @@ if TYPE_CHECKING:
 DEFAULT_METRICS = "relevance,utilization,completeness,adherence"
 
 
-class QueueName(enum.StrEnum):
-    """Order in which records are reviewed."""
-
-    random = "random"
-    doubtful = "doubtful"
-    order = "order"
-
-
 def review(
     labels: Labels,
     *,
@@ -38,12 +29,12 @@ def review(
         typer.Option(help="Who judges; by default your name on this system, to change there."),
     ] = None,
     queue: Annotated[
-        QueueName,
+        Literal["random", "doubtful", "order"],
         typer.Option(
             help="In which order records come: drawn at random, so that what is judged speaks for "
             "all of them; the most doubtful first; or that of the file."
         ),
-    ] = QueueName.random,
+    ] = "random",
     sample: Annotated[
         int | None, typer.Option(min=1, help="How many records come at most; by default all.")
     ] = None,
@@ -74,7 +65,7 @@ def review(
         name=labels,
         annotator=_name(annotator),
         fixed=annotator is not None or blind,
-        queue=queue.value,
+        queue=queue,
         blind=blind,
     )
     path = corrections_path(labels) if corrections is None else corrections
@@ -150,7 +141,8 @@ def _describe(session: ReviewSession, known: int) -> None:
     how = drawn.get(session.settings.queue, "in the order of the file")
     failed = f", {session.labels.failed} rows failed" if session.labels.failed else ""
     repeated = len(session.labels.rows) - labels
-    twice = f", {_rows(repeated)} the judgement of another" if repeated else ""
+    rows = "1 row repeats" if repeated == 1 else f"{repeated} rows repeat"
+    twice = f", {rows} the judgement of another" if repeated else ""
     notify(f"{size} of {labels} labels to review, {how}{twice}{failed}")
     if known:
         notify(f"{known} judgements are stored already in {session.log.file.path}")
@@ -160,26 +152,17 @@ def _describe(session: ReviewSession, known: int) -> None:
         notify("but that a record comes early tells that the audit found something in its label")
 
 
-def _rows(repeated: int) -> str:
-    return "1 row repeats" if repeated == 1 else f"{repeated} rows repeat"
-
-
 def _serve(session: ReviewSession, port: int, *, open_browser: bool) -> None:
+    import webbrowser
+
     from labeler.review.serving import listening, review_server
 
     with listening(port) as (taken, address):
         notify(f"open {address}")
         notify("this address is for you alone; Ctrl-C ends the desk")
-        if open_browser:
-            _open(str(address))
+        if open_browser and not webbrowser.open(str(address)):
+            notify("no browser could be opened: open the address yourself")
         review_server(session, address=address, on_error=notify).run(sockets=[taken])
-
-
-def _open(address: str) -> None:
-    import webbrowser
-
-    if not webbrowser.open(address):
-        notify("no browser could be opened: open the address yourself")
 
 
 def _conclude(session: ReviewSession, labels: str) -> None:

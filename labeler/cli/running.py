@@ -15,7 +15,7 @@ import typer
 from labeler.cli.interrupt import ReaderGone, announce
 from labeler.cli.terminal import Progress, console, plural
 from labeler.data.lines import STDIO, is_remote
-from labeler.errors import UnknownName, UsageError
+from labeler.errors import UsageError
 
 if TYPE_CHECKING:
     from labeler.labels.record import AnyOutcome
@@ -98,7 +98,7 @@ def _is_read(path: str, target: Path) -> bool:
 
 @contextmanager
 def watching(doing: str) -> Generator[Callable[[Iterable[U]], Iterator[U]]]:
-    """Show how many records a command has read, where standard error is a terminal.
+    """Show the number of records read, if standard error is a terminal.
 
     The counter stays while the records are processed and disappears at the end.
 
@@ -278,44 +278,13 @@ def require_engine(engine: str, **given: object) -> None:
             raise UsageError(f"{option} goes with --engine {other}, not with {engine}")
 
 
-class Counters(NamedTuple):
-    """The engine that computes numbers.
+class Engine(NamedTuple):
+    """The engine that computes summaries from columns.
 
     Attributes:
-        engine: ``local`` or ``ray``.
+        name: ``local`` or ``ray``.
         workers: number of Ray workers; by default one per processor.
     """
 
-    engine: str
+    name: str
     workers: int | None
-
-    def require_metrics(self, unknown: Iterable[UnknownName]) -> None:
-        """Reject, for workers, names that may be criteria: those need all scores.
-
-        Raises:
-            UsageError: there is one.
-        """
-        error = next(iter(unknown), None)
-        if error and self.engine != "local":
-            raise UsageError(
-                f"{error}; --engine {self.engine} counts metrics of labels: leave it out for those "
-                "of scores"
-            )
-
-
-def counters_of(engine: str, workers: int | None, *, alone: bool) -> Counters:
-    """Return the engine that computes numbers.
-
-    Args:
-        engine: its name.
-        workers: number of workers.
-        alone: True if the request needs a single machine.
-
-    Raises:
-        UsageError: the engine would ignore an option.
-    """
-    if engine == "local":
-        require_engine(engine, workers=workers)
-    elif alone:
-        raise UsageError("--engine ray counts columns: it goes without --rows, --list, --no-index")
-    return Counters(engine, workers)
