@@ -557,14 +557,16 @@ def test_requests_in_flight_may_still_free_enough() -> None:
 
 
 def test_prices_that_never_end_do_not_keep_a_run_waiting() -> None:
-    """A reservation left by rounding does not count as a request in flight."""
+    """A reservation left by rounding does not count as a request in flight, to any server."""
 
     async def work() -> Decimal:
         traffic = Traffic(1, Limits(budget=Decimal(1)), clock=now)
-        third = Decimal(1) / 3
-        for record in range(2):
-            async with traffic.request(record, Size(worst_cost=third)) as sent:
-                sent.answered(cost=third / 7)
+        other, third = traffic.for_server(), Decimal(1) / 3
+        async with traffic.request(1, Size(worst_cost=third / 70)) as sent:
+            async with other.request(2, Size(worst_cost=third)) as second:
+                second.answered(cost=third / 7)
+            sent.answered(cost=third / 7)
+        assert traffic.budget.reserved
         with pytest.raises(BudgetSpent):
             async with traffic.request(3, Size(worst_cost=Decimal(2))):
                 raise AssertionError

@@ -223,7 +223,7 @@ class SharedBudget(Budget):
         if self.closed or self._left < worst:
             return False
         self._left -= worst
-        self.reserved += worst
+        self._take(worst)
         return True
 
     def settle(self, reserved: Decimal, actual: Decimal | None) -> None:

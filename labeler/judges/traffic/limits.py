@@ -68,6 +68,9 @@ class Budget:
         self.doubtful = Decimal(0)
         """Dollars that requests without an answer may have cost at most."""
         self.reserved = Decimal(0)
+        """Dollars of requests in flight; rounding may leave a rest."""
+        self.reservations = 0
+        """Requests in flight, to all servers."""
         self.closed = False
         """True after a rejected request. Smaller requests are then rejected too: a run that goes
         on with short records only would be a biased sample."""
@@ -87,7 +90,7 @@ class Budget:
         """Reserve the worst case of a request; false if it does not fit."""
         if self.closed or (self.cap is not None and self.spent + self.reserved + worst > self.cap):
             return False
-        self.reserved += worst
+        self._take(worst)
         return True
 
     def settle(self, reserved: Decimal, actual: Decimal | None) -> None:
@@ -98,10 +101,15 @@ class Budget:
             actual: its cost; ``None`` if unknown, which counts as the worst case.
         """
         self.reserved -= reserved
+        self.reservations -= 1
         if actual is None:
             self.doubtful += reserved
         else:
             self.known += actual
+
+    def _take(self, worst: Decimal) -> None:
+        self.reserved += worst
+        self.reservations += 1
 
 
 class SharedLimits(Protocol):

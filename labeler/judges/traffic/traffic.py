@@ -303,8 +303,7 @@ class Traffic:
         budget = self.budget
         if budget.reserve(size.worst_cost):
             return True
-        in_flight = self._in_flight or budget.reserved
-        if not budget.closed and (in_flight or budget.retry_after < math.inf):
+        if not budget.closed and (budget.reservations or budget.retry_after < math.inf):
             return False
         budget.closed = True
         raise BudgetSpent(
