@@ -446,6 +446,25 @@ def test_patience_ends() -> None:
     assert served(work) == [True, True, False]
 
 
+def test_a_server_that_was_asked_nothing_was_not_away() -> None:
+    """An outage begins with a request without an answer, however long the judge had a rest."""
+
+    async def work() -> list[bool]:
+        traffic = Traffic(4, clock=now)
+        async with traffic.request(0, Size()) as sent:
+            sent.answered()
+        await asyncio.sleep(7200)
+        patient = []
+        for record in (1, 2):
+            async with traffic.request(record, Size()) as sent:
+                sent.failed(charged=False)
+            patient.append(traffic.waits_out_outages())
+            await asyncio.sleep(1801)
+        return patient
+
+    assert served(work) == [True, False]
+
+
 def test_a_cancelled_probe_lets_another_one_go() -> None:
     """A server that never answered is not waited for."""
 

@@ -136,6 +136,7 @@ class Traffic:
         self._closed_until = self._noticed_until = self._reduced_at = -math.inf
         self._noticed_own_limits = False
         self._last_answer: float | None = None
+        self._answer_missing = False
         self._in_flight = 0
         self._first_until = -math.inf
 
@@ -336,6 +337,7 @@ class Traffic:
         if self._breaker.open:
             self.notice("the server answers again")
         self._breaker.answered()
+        self._answer_missing = False
         self._last_answer = max(self._last_answer or -math.inf, self.clock())
 
     def _on_rate_limit(self, sent: SentRequest) -> None:
@@ -347,6 +349,10 @@ class Traffic:
             self._slots.reduce()
 
     def _on_failure(self, sent: SentRequest) -> None:
+        if self._last_answer is not None and not self._answer_missing:
+            # Not silent before: while others judged, this server may have been asked nothing.
+            self._last_answer = max(self._last_answer, sent.began)
+        self._answer_missing = True
         opened = self._breaker.failed(sent.record, probe=sent.probe, allowed=self._slots.limit)
         if opened:
             self.notice(
