@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable, Iterable
+from contextlib import closing
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -16,8 +17,15 @@ import labeler
 import labeler.calculators.index
 from command import Command
 from labeler import api
-from labeler.calculators.index import FOLDER, index_in_folder, sidecar_of
+from labeler.calculators.index import (
+    FOLDER,
+    index_in_folder,
+    indexes_of,
+    old_sidecar_of,
+    sidecar_of,
+)
 from labeler.calculators.index.frames import DamagedIndex
+from labeler.calculators.index.segments import Segment
 from labeler.calculators.index.sidecar import open_sidecar, write_sidecar
 from labeler.data.label_files import outcome_of
 from labeler.data.lines import Line
@@ -261,6 +269,18 @@ def test_a_folder_is_indexed_once(labeler_command: Command, partitions: Path) ->
     assert labeler_command("metrics", partitions)[2] == ""
 
 
+def test_a_damaged_index_of_a_folder_is_made_anew(
+    labeler_command: Command, partitions: Path
+) -> None:
+    """Whoever is told to index the folder again is rid of the damage."""
+    assert labeler_command("index", partitions)[0] == 0
+    flip(partitions / "day=1" / "a.parquet")
+    err = " ".join(labeler_command("metrics", partitions)[2].split())
+    assert "its column 'marks' does not match its checksum; labeler index" in err
+    assert labeler_command("index", partitions)[0] == 0
+    assert labeler_command("metrics", partitions)[2] == ""
+
+
 def test_the_indexes_of_a_folder_are_no_part_of_its_data(
     labeler_command: Command, partitions: Path
 ) -> None:
@@ -298,7 +318,23 @@ def test_of_two_indexes_of_a_file_the_true_one_is_used(
         sidecar_of(path).unlink()
 
 
-@pytest.mark.parametrize("change", [append, touch, swap, harm])
+def flip(path: Path) -> None:
+    """One bit of the index is another one."""
+    index = next(place for place in indexes_of(path) if place.exists())
+    with closing(Segment(index)) as segment:
+        place, _, _ = segment.header.batches[0].arrays["marks"][0]
+    content = bytearray(index.read_bytes())
+    content[place] ^= 1
+    index.write_bytes(content)
+
+
+def keep_old(path: Path) -> None:
+    """The sidecar is that of an earlier version, which made Parquet."""
+    sidecar_of(path).unlink()
+    old_sidecar_of(path).write_bytes(b"PAR1" + bytes(99) + b"PAR1")
+
+
+@pytest.mark.parametrize("change", [append, touch, swap, harm, flip, keep_old])
 def test_a_sidecar_that_is_not_of_the_file_is_left_aside(
     labeler_command: Command, tmp_path: Path, change: Callable[[Path], None]
 ) -> None:
@@ -312,6 +348,9 @@ def test_a_sidecar_that_is_not_of_the_file_is_left_aside(
     ]
     assert "is left aside" in err
     assert f"labeler index {path}" in err.replace("\n", " ")
+    assert labeler_command("index", path)[0] == 0
+    assert not old_sidecar_of(path).exists()
+    assert labeler_command("metrics", path, "--json", "--by", "half") == (code, out, "")
 
 
 def test_a_damaged_line_is_named_as_ever(labeler_command: Command, tmp_path: Path) -> None:

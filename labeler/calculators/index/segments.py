@@ -289,6 +289,16 @@ class Segment:
         for batch in self.batches():
             yield IndexFrame(batch, by_key=by_key, before=before)
 
+    def verify(self) -> None:
+        """Verify the checksums of all arrays.
+
+        Raises:
+            DamagedIndex: an array does not match its checksum.
+        """
+        for batch in self.batches():
+            for name in TYPES:
+                batch.read(name)
+
     def close(self) -> None:
         """Close the file."""
         self._file.close()

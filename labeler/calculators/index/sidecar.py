@@ -13,6 +13,7 @@ import hashlib
 import os
 import stat
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 
@@ -98,12 +99,13 @@ def _indexed_rows(labels: Path) -> int | None:
     """Return the number of rows of a file's index; ``None`` without a valid index."""
     try:
         segment = open_sidecar(labels)
+        if segment is None:
+            return None
+        with closing(segment):
+            segment.verify()
+            return segment.header.rows
     except DamagedIndex:
         return None
-    if segment is None:
-        return None
-    segment.close()
-    return segment.header.rows
 
 
 def open_sidecar(labels: Path) -> Segment | None:

@@ -29,30 +29,21 @@ def _struct_of(model: type[BaseModel], **changed: Any) -> type[msgspec.Struct]: 
         model: the model.
         changed: types that replace those of fields.
     """
-    fields: list[tuple[str, Any, Any]] = []
-    for name, field in model.model_fields.items():
-        needed = field.is_required() or name in changed
-        kind = changed.pop(name, None) or _field_type(field)
-        if needed and msgspec.UnsetType not in get_args(kind):
-            fields.append((name, kind, msgspec.NODEFAULT))
-        else:
-            fields.append((name, Union[kind, msgspec.UnsetType], msgspec.UNSET))  # noqa: UP007 - kind is a value
-    return _struct(model.__name__, fields, **changed)
+    fields = {
+        name: _field_type(field) if field.is_required() else _optional(_field_type(field))
+        for name, field in model.model_fields.items()
+        if name not in changed
+    }
+    return _struct(model.__name__, fields | changed)
 
 
-def _struct_of_dataclass(kind: type) -> type[msgspec.Struct]:
-    """Return a dataclass as a struct; no field may be missing."""
-    fields = [
-        (name, _type_of(each), msgspec.NODEFAULT)
-        for name, each in get_type_hints(kind, include_extras=True).items()
+def _struct(name: str, fields: dict[str, Any]) -> type[msgspec.Struct]:
+    """Return a struct; fields whose type has ``UnsetType`` may be missing."""
+    defined = [
+        (field, kind, msgspec.UNSET if msgspec.UnsetType in get_args(kind) else msgspec.NODEFAULT)
+        for field, kind in fields.items()
     ]
-    return _struct(kind.__name__, fields)
-
-
-def _struct(name: str, fields: list[tuple[str, Any, Any]], **more: Any) -> type[msgspec.Struct]:  # noqa: ANN401 - types
-    return msgspec.defstruct(
-        name, fields, forbid_unknown_fields=True, kw_only=True, gc=False, **more
-    )
+    return msgspec.defstruct(name, defined, forbid_unknown_fields=True, kw_only=True, gc=False)
 
 
 def _field_type(field: FieldInfo) -> Any:  # noqa: ANN401 - a type
@@ -89,7 +80,10 @@ def _type_of(annotation: Any) -> Any:  # noqa: ANN401 - types
 def _of_class(kind: type) -> type:
     if issubclass(kind, BaseModel):
         return _struct_of(kind)
-    return _struct_of_dataclass(kind) if dataclasses.is_dataclass(kind) else kind
+    if dataclasses.is_dataclass(kind):
+        hints = get_type_hints(kind, include_extras=True)
+        return _struct(kind.__name__, {name: _type_of(each) for name, each in hints.items()})
+    return kind
 
 
 def _optional(kind: Any) -> Any:  # noqa: ANN401 - types
