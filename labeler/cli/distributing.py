@@ -121,7 +121,7 @@ def _print_totals(totals: Totals, price: Price | None, work: Work) -> None:
         f"{total.reasons.total()} failed{f' ({reasons})' if reasons else ''}",
     ]
     notify(", ".join(counts))
-    if total.prompt_tokens or total.known or total.doubtful:
+    if total.usage.prompt_tokens or total.known or total.doubtful:
         notify(_spending(totals, price))
     for message in total.failures[:_SHOWN]:
         notify(f"  {message}")
@@ -156,7 +156,8 @@ def _spending(totals: Totals, price: Price | None) -> str:
     reasked = f", {total.reasks} re-asked" if total.reasks else ""
     doubtful = f" and up to ${total.doubtful:.4f} without an answer" if total.doubtful else ""
     cost = f"${total.known:.4f}{doubtful} by {price.source}" if price else "price unknown"
+    usage = total.usage
     return (
-        f"{plural(total.requests, 'request')}{reasked}; {total.prompt_tokens} prompt tokens "
-        f"({total.cached_tokens} cached); {total.completion_tokens} completion tokens; {cost}"
+        f"{plural(total.requests, 'request')}{reasked}; {usage.prompt_tokens} prompt tokens "
+        f"({usage.cached_tokens} cached); {usage.completion_tokens} completion tokens; {cost}"
     )

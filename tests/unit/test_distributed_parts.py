@@ -364,7 +364,7 @@ def test_parts_cover_each_row_once(tmp_path: Path) -> None:
     places = [part.before + at for part in parts for at in range(part.start, part.stop)]
     assert places == list(range(25))
     assert len({part.name for part in parts}) == len(parts)
-    assert [InputPart.from_json(part.to_json()) for part in parts] == parts
+    assert [InputPart.model_validate_json(part.model_dump_json()) for part in parts] == parts
 
 
 def test_two_files_of_one_name_and_content_are_refused(tmp_path: Path) -> None:
@@ -421,16 +421,16 @@ def test_rows_and_labels_may_be_at_an_address(tmp_path: Path) -> None:
 
 def test_a_report_crosses_to_another_machine_as_it_is() -> None:
     """As a text, with its money to the last digit."""
-    report = PartReport("p", rows=3, known=Decimal("0.0123"), failures=["a"])
+    report = PartReport(part="p", rows=3, known=Decimal("0.0123"), failures=("a",))
     report.origins["judge"] += 2
     report.reasons["refusal"] += 1
-    assert PartReport.from_json(report.to_json()) == report
+    assert PartReport.model_validate_json(report.model_dump_json()) == report
 
 
 @pytest.mark.parametrize("ending", ["StoreError", "UsageError", "FatalJudgeError", "LabelerError"])
 def test_what_ended_a_worker_ends_the_run_in_its_words(ending: str) -> None:
     """And as an error of its kind."""
-    report = PartReport("p", ending=ending, message="it is so")
+    report = PartReport(part="p", ending=ending, message="it is so")
     with pytest.raises(labeler.errors.LabelerError, match="it is so") as raised:
         report.raise_ending()
     assert type(raised.value).__name__ == ending
@@ -439,7 +439,7 @@ def test_what_ended_a_worker_ends_the_run_in_its_words(ending: str) -> None:
 def test_a_part_that_cannot_be_begun_is_left() -> None:
     """The budget is at its end: its rows are not failures, they wait for another run."""
     totals = Totals()
-    totals.add(PartReport("p", ending="budget"))
+    totals.add(PartReport(part="p", ending="budget"))
     assert (totals.parts, totals.left) == (0, 1)
 
 

@@ -70,7 +70,7 @@ def label_on_ray(
     """
     with _cluster(workers), _translated_errors():
         quotas = ray.remote(num_cpus=0)(QuotaServer).remote(work.limits, workers)
-        items = [{"part": part.to_json()} for part in parts]
+        items = [{"part": part.model_dump_json()} for part in parts]
         blocks = min(len(items), _MOST_BLOCKS)
         reports = ray.data.from_items(items, override_num_blocks=blocks).map_batches(
             _Actor,
@@ -81,13 +81,12 @@ def label_on_ray(
         )
         reported = Spending()
         for row in reports.iter_rows():
-            report = PartReport.from_json(row["report"])
+            report = PartReport.model_validate_json(row["report"])
             reported = Spending(reported.known + report.known, reported.doubtful + report.doubtful)
             yield report
         if work.limits.budget is not None:
             final: Spending = ray.get(quotas.final.remote())
             yield PartReport(
-                "",
                 known=final.known - reported.known,
                 doubtful=final.doubtful - reported.doubtful,
                 ending=_DEAD_WORKERS,
@@ -129,8 +128,8 @@ class _Actor:
 
     def __call__(self, batch: dict[str, Any]) -> dict[str, list[str]]:
         """Label the parts of a batch."""
-        parts = [InputPart.from_json(str(text)) for text in batch["part"]]
-        return {"report": [self._worker.label_part(part).to_json() for part in parts]}
+        parts = [InputPart.model_validate_json(str(text)) for text in batch["part"]]
+        return {"report": [self._worker.label_part(part).model_dump_json() for part in parts]}
 
 
 class _RemoteQuotas:

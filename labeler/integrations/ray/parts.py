@@ -9,11 +9,9 @@ from __future__ import annotations
 import glob
 import hashlib
 import itertools
-import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,6 +24,7 @@ from labeler.data.lines import is_remote, open_bytes
 from labeler.data.presets import preset_hint
 from labeler.errors import UsageError
 from labeler.integrations.ray.filesystem import glob_files
+from labeler.sentences.example import Frozen
 
 PART_ROWS = 5000
 """Most rows of a part, by default."""
@@ -41,44 +40,30 @@ _LABEL_COLUMNS = {"kind", "key", "signature", "label", "example"}
 """Columns of label files, which no file of rows has."""
 
 
-@dataclass(frozen=True)
-class InputPart:
-    """Consecutive rows of a Parquet file.
-
-    Attributes:
-        name: unique, and the same in every run.
-        file: path or address, as it was given.
-        absolute: the same, usable from any folder.
-        group: number of the row group.
-        start: the first row in it.
-        stop: the row after the last one.
-        before: rows of the file before its row group.
-        overlapping: names of other parts that had some of its rows; their stores are read too.
-    """
+class InputPart(Frozen):
+    """Consecutive rows of a Parquet file."""
 
     name: str
+    """Unique, and the same in every run."""
     file: str
+    """Path or address, as it was given."""
     absolute: str
+    """The same, usable from any folder."""
     group: int
+    """Number of the row group."""
     start: int
+    """The first row in it."""
     stop: int
+    """The row after the last one."""
     before: int
+    """Rows of the file before its row group."""
     overlapping: tuple[str, ...] = ()
+    """Names of other parts that had some of its rows; their stores are read too."""
 
     @property
     def rows(self) -> int:
         """The number of rows."""
         return self.stop - self.start
-
-    def to_json(self) -> str:
-        """Serialize the part."""
-        return json.dumps(asdict(self))
-
-    @classmethod
-    def from_json(cls, text: str) -> InputPart:
-        """Restore a part that :meth:`to_json` serialized."""
-        made = cls(**json.loads(text))
-        return replace(made, overlapping=tuple(made.overlapping))
 
 
 class PartName(NamedTuple):
@@ -160,13 +145,13 @@ def parts_of_file(
     befores = itertools.accumulate(counts, initial=0)
     return [
         InputPart(
-            f"{stem}-{digest}-g{group:05d}-r{start:07d}",
-            file,
-            absolute_name(file),
-            group,
-            start,
-            min(start + most, count),
-            before,
+            name=f"{stem}-{digest}-g{group:05d}-r{start:07d}",
+            file=file,
+            absolute=absolute_name(file),
+            group=group,
+            start=start,
+            stop=min(start + most, count),
+            before=before,
         )
         for group, (count, before) in enumerate(zip(counts, befores, strict=False))
         for start in range(0, count, most)

@@ -47,7 +47,7 @@ class Plan:
     done: int
     rows: int
     unread: int = 0
-    existing: PartReport = field(default_factory=lambda: PartReport(""))
+    existing: PartReport = field(default_factory=PartReport)
 
 
 @dataclass
@@ -60,7 +60,7 @@ class Totals:
         left: parts that the budget did not reach.
     """
 
-    sum: PartReport = field(default_factory=lambda: PartReport(""))
+    sum: PartReport = field(default_factory=PartReport)
     written: set[str] = field(default_factory=set)
     left: int = 0
 
@@ -77,11 +77,8 @@ class Totals:
             self.written.add(report.part)
         total.origins += report.origins
         total.reasons += report.reasons
-        total.failures = [*total.failures, *report.failures][:_SHOWN_FAILURES]
-        for name in (
-            *("rows", "requests", "reasks", "prompt_tokens", "completion_tokens"),
-            *("cached_tokens", "known", "doubtful"),
-        ):
+        total.failures = (*total.failures, *report.failures)[:_SHOWN_FAILURES]
+        for name in ("rows", "requests", "reasks", "usage", "known", "doubtful"):
             setattr(total, name, getattr(total, name) + getattr(report, name))
 
 

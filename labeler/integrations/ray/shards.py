@@ -10,7 +10,6 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack, suppress
-from dataclasses import replace
 from pathlib import Path
 
 from labeler.errors import LabelerError, StoreError, UsageError
@@ -136,7 +135,7 @@ def find_overlapping(
         starts = cut.get((named.digest, named.group), []) if named else []
         near = _overlapping(part, starts, sizes)
         unread += len(near[_MOST_OVERLAPPING:])
-        found.append(replace(part, overlapping=tuple(near[:_MOST_OVERLAPPING])))
+        found.append(part.model_copy(update={"overlapping": tuple(near[:_MOST_OVERLAPPING])}))
     return found, unread
 
 

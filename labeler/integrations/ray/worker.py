@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -14,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from pydantic import Field
 
 from labeler.data.columns import Columns
 from labeler.data.formats.arrow_files import BATCH, arrow_errors, raw_rows
@@ -36,6 +36,7 @@ from labeler.labeling.pipeline import run_tasks
 from labeler.labeling.run import Run
 from labeler.labeling.tasks import LabelTasks, label_tasks
 from labeler.labels.record import AnyOutcome, LabelFailure, Usage
+from labeler.sentences.example import Frozen
 from labeler.store.protocol import LabelStore
 
 WHOLE, FAILED, OPEN = ".parquet", ".failed.parquet", ".open.parquet"
@@ -79,55 +80,35 @@ class Work:
             object.__setattr__(self, name, value)
 
 
-@dataclass
-class PartReport:
-    """The outcome of labeling a part, in numbers and texts only.
+class PartReport(Frozen, frozen=False):
+    """The outcome of labeling a part, in numbers and texts only."""
 
-    Attributes:
-        part: its name.
-        rows: outcomes in its partition.
-        origins: labels by origin.
-        reasons: failures by reason.
-        failures: messages of the first few.
-        requests: requests sent to the judge.
-        reasks: those among them that asked for a corrected answer.
-        prompt_tokens: of new answers.
-        completion_tokens: the same.
-        cached_tokens: prompt tokens that the provider read from its cache.
-        known: dollars that answers cost.
-        doubtful: dollars that requests without an answer may have cost.
-        ending: empty if its partition was written; ``budget`` if it was left because the budget is
-            used up; ``lost`` if worker after worker died of it; ``dead`` for the spending of
-            workers that died; else the kind of error that ends the run.
-        message: of that error.
-    """
-
-    part: str
+    part: str = ""
+    """Its name."""
     rows: int = 0
-    origins: Counter[str] = field(default_factory=Counter)
-    reasons: Counter[str] = field(default_factory=Counter)
-    failures: list[str] = field(default_factory=list)
+    """Outcomes in its partition."""
+    origins: Counter[str] = Field(default_factory=Counter)
+    """Labels by origin."""
+    reasons: Counter[str] = Field(default_factory=Counter)
+    """Failures by reason."""
+    failures: tuple[str, ...] = ()
+    """Messages of the first few."""
     requests: int = 0
+    """Requests sent to the judge."""
     reasks: int = 0
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    cached_tokens: int = 0
+    """Those among them that asked for a corrected answer."""
+    usage: Usage = Usage()
+    """Tokens of new answers."""
     known: Decimal = Decimal(0)
+    """Dollars that answers cost."""
     doubtful: Decimal = Decimal(0)
+    """Dollars that requests without an answer may have cost."""
     ending: str = ""
+    """Empty if its partition was written; ``budget`` if it was left because the budget is used up;
+    ``lost`` if worker after worker died of it; ``dead`` for the spending of workers that died; else
+    the kind of error that ends the run."""
     message: str = ""
-
-    def to_json(self) -> str:
-        """Serialize the report."""
-        return json.dumps(vars(self), default=str)
-
-    @classmethod
-    def from_json(cls, text: str) -> PartReport:
-        """Restore a report that :meth:`to_json` serialized."""
-        made = cls(**json.loads(text))
-        made.origins, made.reasons = Counter(made.origins), Counter(made.reasons)
-        made.known, made.doubtful = Decimal(made.known), Decimal(made.doubtful)
-        return made
+    """Of that error."""
 
     def raise_ending(self) -> None:
         """Raise the error that ended the run, if any.
@@ -176,23 +157,16 @@ class _ReportListener:
             self.report.origins[origin] += 1
             return
         self.report.reasons[outcome.reason] += 1
-        if len(self.report.failures) < _SHOWN_FAILURES:
-            self.report.failures.append(outcome.message)
+        self.report.failures = (*self.report.failures, outcome.message)[:_SHOWN_FAILURES]
         self.lasting |= outcome.lasting
         self.retried |= origin != "row" and not outcome.lasting
 
     def on_judged(self, outcome: AnyOutcome) -> None:
         """Count the requests and tokens of an outcome."""
-        if isinstance(outcome, LabelFailure):
-            spent: Any = outcome
-        else:
-            spent = outcome.reply
-        report, usage = self.report, spent.usage or Usage()
-        report.requests += spent.attempts
-        report.reasks += spent.reasks
-        report.prompt_tokens += usage.prompt_tokens
-        report.completion_tokens += usage.completion_tokens
-        report.cached_tokens += usage.cached_tokens
+        spent: Any = outcome if isinstance(outcome, LabelFailure) else outcome.reply
+        self.report.requests += spent.attempts
+        self.report.reasks += spent.reasks
+        self.report.usage += spent.usage or Usage()
 
     def on_finish(self, spent: Budget) -> None:
         """Record the cost."""
@@ -262,7 +236,7 @@ class Worker:
 
     def label_part(self, part: InputPart) -> PartReport:
         """Label a part and write its partition; the report names an error that ends the run."""
-        report = PartReport(part.name)
+        report = PartReport(part=part.name)
         try:
             report.ending = self._quotas.begin(part.name)
             if not report.ending:
@@ -309,14 +283,14 @@ def count_existing(output: str, names: Sequence[str]) -> PartReport:
     Raises:
         UsageError: a partition cannot be read, or is not one.
     """
-    found = PartReport("")
+    found = PartReport()
     with ThreadPoolExecutor(_READERS) as readers:
         for table in readers.map(lambda name: _outcomes(f"{output.rstrip('/')}/{name}"), names):
             found.rows += table.num_rows
             failed = table.filter(pc.is_valid(table["reason"]))
             found.reasons += Counter(failed["reason"].to_pylist())
-            found.failures += failed["message"].to_pylist()[:_SHOWN_FAILURES]
-            del found.failures[_SHOWN_FAILURES:]
+            messages = (*found.failures, *failed["message"].to_pylist())
+            found.failures = messages[:_SHOWN_FAILURES]
     found.origins[BEFORE] = found.rows - found.reasons.total()
     return found
 
