@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from labeler.cli.options import Json
-from labeler.cli.running import outcomes_at, refuse_loss, watching
+from labeler.cli.running import outcomes_at, reject_overwrite, watching
 from labeler.cli.tables import (
     NONE,
     Column,
@@ -145,7 +145,7 @@ def _check_output(output: str | None, labels: str) -> None:
         return
     if Path(output).suffix not in (".jsonl", ".csv"):
         raise UsageError(f"-o {output!r}: name a file that ends in .jsonl or .csv")
-    refuse_loss([labels], output)
+    reject_overwrite([labels], output)
 
 
 def _write(path: Path, rows: Iterable[FindingRow]) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from labeler.cli.running import check_label_target, refuse_loss, refuse_own_input
+from labeler.cli.running import check_label_target, reject_overwrite, reject_own_input
 from labeler.cli.terminal import notify, plural
 from labeler.errors import UsageError
 
@@ -103,7 +103,7 @@ def export(
     chosen_tool = TOOLS[tool]
     settings_file = settings_path(output, chosen_tool)
     for path in (output, str(settings_file)):
-        refuse_loss([labels], path)
+        reject_overwrite([labels], path)
     chosen = choose(api.stored_outcomes(labels), top=top, sample=sample, seed=seed)
     written = _write_tasks(chosen, chosen_tool, Path(output), blind=blind, labels=labels)
     with replaced(settings_file) as file:
@@ -141,7 +141,7 @@ def import_(
     )
 
     path = Path(output) if output else corrections_path(labels)
-    refuse_own_input([labels, exported], str(path))
+    reject_own_input([labels, exported], str(path))
     file = CorrectionsFile(path)
     file.check_appendable()
     read = file.read()

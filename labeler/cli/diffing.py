@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from labeler.cli.options import Json, expand_options
-from labeler.cli.running import refuse_loss
+from labeler.cli.running import reject_overwrite
 from labeler.cli.sides import A, B, MetricIds, check_sides, side_lines
 from labeler.cli.tables import NONE, Column, Grid, arrow, number, print_grids, reason_counts
 from labeler.cli.terminal import LineWriter, notify, print_json, print_lines
@@ -61,7 +61,7 @@ def diff(
     if html is not None:
         if html == STDIO:
             raise UsageError("--html names a file: a page is looked at in a browser")
-        refuse_loss([a, b], html)
+        reject_overwrite([a, b], html)
     found = open_diff(
         api.stored_outcomes(a),
         api.stored_outcomes(b),

@@ -15,8 +15,8 @@ from labeler.cli.running import (
     EngineName,
     Workers,
     check_target,
-    located,
-    refuse_repeats,
+    expand_remote,
+    reject_repeats,
     require_engine,
 )
 from labeler.cli.terminal import notify, print_json
@@ -234,8 +234,8 @@ def _sources(labels: list[str] | None, output: str | None) -> list[str]:
     if not labels:
         raise UsageError("name a label file or a store folder; --list shows the metrics")
     check_target(labels, output)
-    sources = located(labels)
-    refuse_repeats(sources)
+    sources = expand_remote(labels)
+    reject_repeats(sources)
     return sources
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from rich.padding import Padding
 from rich.table import Table
@@ -20,6 +20,7 @@ from labeler.labels.answers import (
 )
 from labeler.labels.record import AnyOutcome, AnyRecord, LabelFailure, LabelRecord, ScoreRecord
 from labeler.sentences.characters import visible
+from labeler.sentences.example import Sentence
 
 _INDENT = 2
 _VERDICTS: dict[Verdict, str] = {"entailment": "✓", "neutral": "·", "contradiction": "✗"}
@@ -87,10 +88,7 @@ class _RecordView:
             if part == "question":
                 self._text(example.question)
                 continue
-            grid = _grid()
-            for sentence in sentences[part]:
-                _add(grid, "", sentence.key, sentence.text, "")
-            self._print(grid)
+            self._sentences(sentences[part])
         score = score_value(record)
         passed = "passes" if passes(score, record) else "does not pass"
         value = f"{answer.score} of {criterion.low} to {criterion.high}"
@@ -117,9 +115,8 @@ class _RecordView:
         self._heading("documents  (R relevant, U utilized)")
         grid = _grid()
         for sentence in record.example.document_sentences():
-            marks = ("R" if sentence.key in relevant else "·") + (
-                "U" if sentence.key in utilized else "·"
-            )
+            marks = "R" if sentence.key in relevant else "·"
+            marks += "U" if sentence.key in utilized else "·"
             style = "bold" if marks != "··" else "dim"
             _add(grid, marks, sentence.key, sentence.text, style)
         self._print(grid)
@@ -154,25 +151,22 @@ class _RecordView:
 
     def _reference(self, record: LabelRecord, label: ReferenceLabelingOutput) -> None:
         self._heading("reference answer")
-        grid = _grid()
-        for sentence in record.example.reference or ():
-            _add(grid, "", sentence.key, sentence.text, "")
-        self._print(grid)
+        self._sentences(record.example.reference or ())
         self._heading("claims of the reference  (response: ✓ entails, · neutral, ✗ contradicts)")
         grid = _grid()
         for claim in label.reference_claims:
-            verdict = claim.response_verdict
-            _add(
-                grid,
-                _VERDICTS[verdict],
-                claim.reference_sentence_key,
-                claim.claim,
-                _STYLES[verdict],
-            )
+            mark, style = _VERDICTS[claim.response_verdict], _STYLES[claim.response_verdict]
+            _add(grid, mark, claim.reference_sentence_key, claim.claim, style)
             stated = ", ".join(claim.supporting_sentence_keys) or "no document sentence"
             _add(grid, "", "", f"documents: {stated}", "")
         self._print(grid)
         self._without(label.reference_sentences_without_claims)
+
+    def _sentences(self, sentences: Iterable[Sentence]) -> None:
+        grid = _grid()
+        for sentence in sentences:
+            _add(grid, "", sentence.key, sentence.text, "")
+        self._print(grid)
 
     def _without(self, keys: Sequence[str]) -> None:
         if keys:

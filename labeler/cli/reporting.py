@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from labeler.cli.reading import Group, Labels, Level, Resamples, Seed
-from labeler.cli.running import outcomes_at, refuse_loss, watching
+from labeler.cli.running import outcomes_at, reject_overwrite, watching
 from labeler.cli.terminal import notify
 from labeler.errors import UsageError
 
@@ -48,7 +48,7 @@ def report(
     if output == STDIO:
         raise UsageError("a report may be several files: name a file, such as -o report.html")
     source, target = Path(labels), Path(output)
-    refuse_loss([labels], output)
+    reject_overwrite([labels], output)
     with watching("reporting") as watched:
         written = write_report(
             watched(outcomes_at(labels)),

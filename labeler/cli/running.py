@@ -37,7 +37,7 @@ Workers = Annotated[
 ]
 
 
-def refuse_own_input(rows: list[str], output: str) -> None:
+def reject_own_input(rows: list[str], output: str) -> None:
     """Reject an output that would overwrite an input.
 
     Raises:
@@ -49,7 +49,7 @@ def refuse_own_input(rows: list[str], output: str) -> None:
         raise UsageError(f"{output} is an input: write to another file")
 
 
-def refuse_loss(inputs: list[str], output: str) -> None:
+def reject_overwrite(inputs: list[str], output: str) -> None:
     """Reject an output that would overwrite an input or corrections of labels.
 
     Raises:
@@ -57,7 +57,7 @@ def refuse_loss(inputs: list[str], output: str) -> None:
     """
     from labeler.data.corrections.file import keep_corrections
 
-    refuse_own_input(inputs, output)
+    reject_own_input(inputs, output)
     if output != STDIO:
         keep_corrections(output)
 
@@ -66,12 +66,13 @@ def check_label_target(inputs: list[str], output: str) -> None:
     """Reject an output that labels cannot be written to, before any request.
 
     Raises:
-        UsageError: see :func:`labeler.data.label_files.check_label_file` and :func:`refuse_loss`.
+        UsageError: see :func:`labeler.data.label_files.check_label_file` and
+            :func:`reject_overwrite`.
     """
     from labeler.data.label_files import check_label_file
 
     check_label_file(output)
-    refuse_loss(inputs, output)
+    reject_overwrite(inputs, output)
 
 
 def _files(names: Iterable[str]) -> Iterator[str]:
@@ -138,7 +139,7 @@ def check_target(labels: list[str], output: str | None) -> None:
         from labeler.calculators.export import check_table
 
         check_table(output)
-        refuse_loss(labels, output)
+        reject_overwrite(labels, output)
 
 
 def write_run(
@@ -205,7 +206,7 @@ def _output_state(output: str) -> str:
     return f"{output} {'keeps its older content' if path.exists() else 'was not written'}"
 
 
-def located(names: Sequence[str]) -> list[str]:
+def expand_remote(names: Sequence[str]) -> list[str]:
     """Return names of labels, with remote folders and patterns expanded to their files.
 
     Raises:
@@ -224,7 +225,7 @@ def located(names: Sequence[str]) -> list[str]:
     return found
 
 
-def refuse_repeats(names: Sequence[str]) -> None:
+def reject_repeats(names: Sequence[str]) -> None:
     """Reject a file that is named twice, such as by its name and by a pattern.
 
     Raises:
@@ -254,7 +255,7 @@ def outcomes_at(labels: str) -> Iterator[AnyOutcome]:
     """
     from labeler.calculators.outcomes import stored_outcomes
 
-    for name in located([labels]):
+    for name in expand_remote([labels]):
         yield from stored_outcomes(name)
 
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from labeler.cli.running import SOME_FAILED
-from labeler.cli.terminal import notify
+from labeler.cli.terminal import notify, plural
 
 
 def merge(
@@ -24,7 +24,7 @@ def merge(
     copied, damaged_vectors = merge_vectors(sources, into)
     vectors = f", {copied} vectors" if copied else ""
     notify(
-        f"{into}: {merged.stores} store{'s' * (merged.stores != 1)} read, {merged.new} new, "
+        f"{into}: {plural(merged.stores, 'store')} read, {merged.new} new, "
         f"{merged.present} there already, "
         f"{merged.failures} failures{vectors}"
     )
@@ -41,7 +41,7 @@ def merge(
 
 
 def _corrections_of(sources: list[str]) -> list[Path]:
-    """The files of corrections in stores that were merged into another."""
+    """Return the corrections files of merged stores."""
     from labeler.data.corrections.file import corrections_path
     from labeler.store.merge import stores_in
 

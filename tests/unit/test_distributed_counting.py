@@ -18,7 +18,7 @@ from labeler.calculators import METRICS, Intervals, select_metrics
 from labeler.calculators.column_summary import SummaryRequest
 from labeler.calculators.index.sidecar import write_sidecar
 from labeler.calculators.index.summaries import summarize_stored
-from labeler.cli.running import located
+from labeler.cli.running import expand_remote
 from labeler.data.label_files import parts_of, write_outcomes
 from labeler.errors import UsageError
 from labeler.integrations.ray.counting import (
@@ -119,13 +119,13 @@ def test_folders_and_patterns_at_addresses_are_taken_apart(files: list[str], mem
         memory.put_file(file, f"/labels/{number}.parquet")
     memory.put_file(files[0], "/labels/0.parquet.index")
     every = [f"memory:///labels/{number}.parquet" for number in range(3)]
-    assert located(["memory://labels"]) == every
-    assert located(["memory://labels/[12].parquet", files[0]]) == [*every[1:], files[0]]
-    assert located(["memory://labels/a.jsonl.gz", "-"]) == ["memory://labels/a.jsonl.gz", "-"]
-    assert located(["labels", "-"]) == ["labels", "-"]
+    assert expand_remote(["memory://labels"]) == every
+    assert expand_remote(["memory://labels/[12].parquet", files[0]]) == [*every[1:], files[0]]
+    assert expand_remote(["memory://labels/a.jsonl.gz", "-"]) == ["memory://labels/a.jsonl.gz", "-"]
+    assert expand_remote(["labels", "-"]) == ["labels", "-"]
     with pytest.raises(UsageError, match="no Parquet file is at memory://none"):
-        located(["memory://none"])
-    found = summarize_stored(located(["memory://labels"]), SummaryRequest(ALL), print)
+        expand_remote(["memory://none"])
+    found = summarize_stored(expand_remote(["memory://labels"]), SummaryRequest(ALL), print)
     assert found == summarize_stored(files, SummaryRequest(ALL), print)
 
 
@@ -218,4 +218,4 @@ def test_labels_at_an_address_are_read_as_a_folder(
 )
 def test_a_remote_file_of_lines_is_no_folder(name: str) -> None:
     """Whatever its ending is written like, and whatever stands behind it."""
-    assert located([name]) == [name]
+    assert expand_remote([name]) == [name]
