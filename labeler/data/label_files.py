@@ -13,7 +13,6 @@ from typing import IO, TypeVar
 
 from pydantic import ValidationError
 
-from labeler.data.formats import require_pyarrow
 from labeler.data.lines import STDIO, Line, is_remote, parse_object, read_lines, replacing
 from labeler.errors import BadRow, UsageError, describe_faults, validation_faults
 from labeler.labels.record import AnyOutcome, LabelFailure, parse_outcome
@@ -81,6 +80,8 @@ def lines_of(name: str) -> Iterator[Line]:
     """Read the lines of a label file; rows of Parquet become lines of JSON."""
     if not is_table(name):
         return read_lines(name)
+    from labeler.data.formats import require_pyarrow  # noqa: PLC0415 - for tables
+
     require_pyarrow(name)
     from labeler.data.label_tables import read_lines_of  # noqa: PLC0415 - loads pyarrow
 
@@ -108,6 +109,8 @@ def check_label_file(path: str | Path) -> None:
     if is_remote(name):
         raise UsageError(f"{name} is an address: write labels to a file, and copy it there")
     if is_table(name):
+        from labeler.data.formats import require_pyarrow  # noqa: PLC0415 - for tables
+
         require_pyarrow(name)
     found = _OTHER_FORMATS.search(name)
     if found:
