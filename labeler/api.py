@@ -79,7 +79,7 @@ def iter_labels(rows: RowSource, options: LabelOptions) -> Generator[Outcome, No
     With several ``judges`` or a ``repeat`` above 1, every row is judged several times, and the
     label is the one that most judgments agree on. Each judgment is stored by itself. The majority
     is computed from them and has the profile ``trace``; see
-    :func:`labeler.labeling.voting.majority`.
+    :func:`labeler.labeling.majority.majority`.
 
     Args:
         rows: as for :func:`open_rows`.

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from labeler.audit import CHECKS
 from labeler.calculators import METRICS
-from labeler.judges.openai.failures import RULES, RetryPolicy, Rule
+from labeler.judges.openai.error_rules import RULES, RetryPolicy, Rule
 from labeler.judges.openai.spec import OpenAISpec
 from metric_terms import system_table
 

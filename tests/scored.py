@@ -8,7 +8,7 @@ from typing import Any
 from fakes import CountingJudge, scoring
 from labeler.judges.judge import Judge
 from labeler.judges.task import Task
-from labeler.labeling.scoring import ScoreTasks
+from labeler.labeling.score_tasks import ScoreTasks
 from labeler.labels.criteria import Criterion, ScoreAnswer
 from labeler.labels.record import ReplyFacts, ScoreRecord
 from labeler.sentences.example import Example

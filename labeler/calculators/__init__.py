@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 # The registry lists metrics in the order of these imports: TRACe first.
-from labeler.calculators import trace  # noqa: F401 - registers its metrics # isort: skip
+from labeler.calculators import trace_ratios  # noqa: F401 - registers its metrics # isort: skip
 from labeler.calculators import sentence_ratios  # noqa: F401 - registers its metrics # isort: skip
 from labeler.calculators import claim_ratios  # noqa: F401 - registers its metrics # isort: skip
 from labeler.calculators.metrics_row import MetricsRow, measure

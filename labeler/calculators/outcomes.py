@@ -19,7 +19,7 @@ from labeler.labels.record import (
     LabelRecord,
     Outcome,
     ScoreOutcome,
-    is_canary,
+    is_uncounted,
     records_of,
 )
 
@@ -92,7 +92,7 @@ def read_records(labels: str | Path) -> Iterator[LabelRecord]:
     return (
         outcome
         for outcome in read_labels(labels)
-        if isinstance(outcome, LabelRecord) and not is_canary(outcome)
+        if isinstance(outcome, LabelRecord) and not is_uncounted(outcome)
     )
 
 
@@ -154,7 +154,7 @@ def measure_outcomes(
             else (
                 measure(each, metrics)
                 for each in records_of([outcome], "label")
-                if not is_canary(each)
+                if not is_uncounted(each)
             )
         )
         for row in rows:

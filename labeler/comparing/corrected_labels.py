@@ -10,7 +10,7 @@ from labeler.comparing.pairs import Choice
 from labeler.data.corrections.applying import usable
 from labeler.data.corrections.correction import Correction, Judgement, Queue, decided
 from labeler.data.corrections.file import independent
-from labeler.labels.record import AnyOutcome, LabelRecord, is_canary
+from labeler.labels.record import AnyOutcome, LabelRecord, is_uncounted
 
 RANDOM: Queue = "random"
 
@@ -97,7 +97,7 @@ def _distinct(
     for outcome in outcomes:
         if (
             isinstance(outcome, LabelRecord)
-            and not is_canary(outcome)
+            and not is_uncounted(outcome)
             and outcome.key in wanted
             and outcome.key not in seen
             and choice.fits(outcome.signature)

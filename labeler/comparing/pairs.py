@@ -21,7 +21,7 @@ from labeler.labels.record import (
     AnyOutcome,
     LabelFailure,
     LabelRecord,
-    is_canary,
+    is_uncounted,
     records_of,
     shown,
 )
@@ -166,7 +166,7 @@ def read_side(
     columns: set[str] = set()
     contents = _Contents(choice)
     for outcome in records_of(contents.count(outcomes), "label"):
-        if is_canary(outcome) or not choice.fits(outcome.signature):
+        if is_uncounted(outcome) or not choice.fits(outcome.signature):
             continue
         if isinstance(outcome, LabelFailure):
             made_by = None if outcome.signature is None else str(outcome.signature)
@@ -228,7 +228,7 @@ class _Contents:
 
     def _count(self, outcome: AnyOutcome) -> AnyOutcome:
         if isinstance(outcome, LabelRecord):
-            if not is_canary(outcome):
+            if not is_uncounted(outcome):
                 self._signatures[str(outcome.signature)] += 1
                 self._trials.add(outcome.signature.trial)
         elif not isinstance(outcome, LabelFailure):

@@ -31,7 +31,7 @@ AnswerT = TypeVar("AnswerT", bound=Frozen, default=GPTLabelingOutput)
 Answer_co = TypeVar("Answer_co", bound=Frozen, default=GPTLabelingOutput, covariant=True)
 
 
-class Check(NamedTuple, Generic[AnswerT]):
+class CheckedAnswer(NamedTuple, Generic[AnswerT]):
     """A checked answer.
 
     Attributes:
@@ -88,14 +88,14 @@ class TaskKind(ABC, Generic[AnswerT]):
         del example
         return self.typical_tokens
 
-    def check(self, answer: AnswerT, example: KeyedExample) -> Check[AnswerT]:
-        """Check an answer against the rules that its schema does not contain."""
+    def check(self, answer: AnswerT, example: KeyedExample) -> CheckedAnswer[AnswerT]:
+        """CheckedAnswer an answer against the rules that its schema does not contain."""
         del example
-        return Check(answer)
+        return CheckedAnswer(answer)
 
     @abstractmethod
     def record(
-        self, task: Task[AnswerT], check: Check[AnswerT], reply: JudgeReply[AnswerT]
+        self, task: Task[AnswerT], check: CheckedAnswer[AnswerT], reply: JudgeReply[AnswerT]
     ) -> AnyRecord:
         """Build the record of a reply whose answer has no violations."""
 
@@ -124,7 +124,7 @@ class Task(Generic[AnswerT]):
     prompt: Prompt
     schema: ResponseSchema
     kind: TaskKind[AnswerT]
-    _checked: list[tuple[AnswerT, Check[AnswerT]]] = field(
+    _checked: list[tuple[AnswerT, CheckedAnswer[AnswerT]]] = field(
         default_factory=list, init=False, repr=False, compare=False
     )
 
@@ -174,8 +174,8 @@ class Task(Generic[AnswerT]):
         """Return a stored record of this task's key with this row's id and metadata."""
         return self.kind.renamed(self, record)
 
-    def _check(self, answer: Frozen) -> Check[AnswerT]:
-        """Check an answer once, although both the judge and the run ask for it."""
+    def _check(self, answer: Frozen) -> CheckedAnswer[AnswerT]:
+        """CheckedAnswer an answer once, although both the judge and the run ask for it."""
         for given, check in self._checked:
             if given is answer:
                 return check
@@ -213,12 +213,12 @@ class LabelKind(TaskKind[GPTLabelingOutput]):
         referenced = len(example.reference or ())
         return answer_tokens(len(example.response), self.name, referenced)
 
-    def check(self, answer: GPTLabelingOutput, example: KeyedExample) -> Check:
-        """Check a label against the contract."""
+    def check(self, answer: GPTLabelingOutput, example: KeyedExample) -> CheckedAnswer:
+        """CheckedAnswer a label against the contract."""
         checked = check_label(answer, example)
-        return Check(checked.label, checked.violations, checked.normalised)
+        return CheckedAnswer(checked.label, checked.violations, checked.normalised)
 
-    def record(self, task: Task, check: Check, reply: JudgeReply) -> LabelRecord:
+    def record(self, task: Task, check: CheckedAnswer, reply: JudgeReply) -> LabelRecord:
         """Build the label record; verdicts on non-answers are corrected and counted."""
         label, overruled = overrule(check.answer, task.example)
         return LabelRecord(
@@ -237,8 +237,8 @@ TASK_KINDS: Catalog[Any] = Catalog("task kind")
 """Labels by profile, as kinds; the others as classes, imported on demand."""
 for _profile in PROFILES.values():
     TASK_KINDS.add(_profile.name, LabelKind(_profile))
-TASK_KINDS.add("score", "labeler.labeling.scoring:ScoreKind")
-TASK_KINDS.add("steps", "labeler.labeling.scoring:StepsKind")
+TASK_KINDS.add("score", "labeler.labeling.score_tasks:ScoreKind")
+TASK_KINDS.add("steps", "labeler.labeling.score_tasks:StepsKind")
 TASK_KINDS.add("questions", "labeler.integrations.embeddings.questioning:QuestionsKind")
 
 LABEL_KINDS = frozenset(PROFILES)

@@ -10,7 +10,7 @@ from labeler.errors import FatalJudgeError, UsageError
 from labeler.judges.judge import Judge, require_answers
 from labeler.labeling.pipeline import submit_rows
 from labeler.labeling.run import Run
-from labeler.labeling.scoring import ScoreKind, ScoreTasks, steps_task
+from labeler.labeling.score_tasks import ScoreKind, ScoreTasks, steps_task
 from labeler.labeling.votes import require_bounds
 from labeler.labels.criteria import Criterion
 from labeler.labels.record import LabelFailure, ScoreOutcome, ScoreRecord, StepsRecord

@@ -18,10 +18,10 @@ from labeler.judges.task import Task
 from labeler.judges.traffic.limits import Limits
 from labeler.labeling.cache import Settled
 from labeler.labeling.failures import bad_row, task_failure
+from labeler.labeling.majority import electorate, majority
 from labeler.labeling.pipeline import submit_task, windows_of
 from labeler.labeling.run import Pending, Run, joined, settled
 from labeler.labeling.tasks import LabelTasks
-from labeler.labeling.voting import electorate, majority
 from labeler.labels.profiles import PROFILES
 from labeler.labels.record import LabelFailure, LabelRecord, Outcome
 from labeler.labels.schemas import load_schema

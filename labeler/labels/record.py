@@ -425,7 +425,7 @@ def shown(example: KeyedExample, *, reference: bool = False) -> dict[str, Any]:
     return value
 
 
-def is_canary(outcome: AnyOutcome) -> bool:
+def is_uncounted(outcome: AnyOutcome) -> bool:
     """Return whether an outcome belongs to a canary or to one window; neither enters a number."""
     signature = outcome.signature
     return signature is not None and not signature.counts

@@ -29,7 +29,7 @@ from labeler.labels.record import (
     LabelFailure,
     LabelRecord,
     Outcome,
-    is_canary,
+    is_uncounted,
     records_of,
 )
 from labeler.report.page import CHUNK_SIZE
@@ -187,7 +187,7 @@ class ReportData:
     def _added(self, outcomes: Iterable[AnyOutcome]) -> Iterator[Outcome]:
         """Add each outcome, then pass it on."""
         for outcome in records_of(outcomes, "label"):
-            if not is_canary(outcome):
+            if not is_uncounted(outcome):
                 self._add(outcome)
                 yield outcome
 

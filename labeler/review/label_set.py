@@ -9,7 +9,7 @@ from labeler.calculators import Metric, measure
 from labeler.comparing.human_labels import OVERALL
 from labeler.data.corrections.applying import corrected_signature
 from labeler.errors import UsageError
-from labeler.labels.record import LabelFailure, LabelRecord, Outcome, is_canary
+from labeler.labels.record import LabelFailure, LabelRecord, Outcome, is_uncounted
 
 _LEVEL = 1
 """The fastest compression level comes within a tenth of the smallest size here."""
@@ -58,7 +58,7 @@ class LabelSet:
         self.signatures: set[str] = set()
         self._compressed: list[bytes] = []
         for outcome in outcomes:
-            if not is_canary(outcome):
+            if not is_uncounted(outcome):
                 self._add(outcome)
         if not self.places:
             failed = f": all {self.failed} rows failed" if self.failed else ""

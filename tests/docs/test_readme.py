@@ -18,7 +18,7 @@ from labeler.cli import TRY_LATER, WRONG_USE, app
 from labeler.cli.running import BUDGET_REACHED, SOME_FAILED
 from labeler.data.criteria_files import choose_criteria
 from labeler.judges.judge import JUDGES
-from labeler.judges.openai.failures import MAX_GIVEN_UP, MAX_REJECTED, RULES
+from labeler.judges.openai.error_rules import MAX_GIVEN_UP, MAX_REJECTED, RULES
 from labeler.judges.openai.spec import OpenAISpec
 from labeler.judges.traffic.limits import Limits
 from labeler.labeling.run import GRACE_SECONDS

@@ -39,7 +39,7 @@ from labeler.labels.record import (
     Outcome,
     ReplyFacts,
     Usage,
-    is_canary,
+    is_uncounted,
     label_key,
     records_of,
 )
@@ -226,7 +226,7 @@ def rows(count: int = 20) -> list[dict[str, object]]:
 
 def stored_twins(store: LabelStore) -> list[LabelRecord]:
     """Stored labels of records with planted sentences."""
-    return [r for r in store if isinstance(r, LabelRecord) and is_canary(r)]
+    return [r for r in store if isinstance(r, LabelRecord) and is_uncounted(r)]
 
 
 def run(
@@ -345,8 +345,8 @@ def test_twins_are_stored_and_yielded_to_nobody() -> None:
     store, judge, first = labeler.MemoryStore(), CountingJudge(obedient), Canaries(1)
     outcomes = run(judge, first, store)
     assert [outcome.id for outcome in outcomes] == [str(n) for n in range(20)]
-    assert not any(map(is_canary, outcomes))
-    assert sum(map(is_canary, store)) == 20
+    assert not any(map(is_uncounted, outcomes))
+    assert sum(map(is_uncounted, store)) == 20
     assert all(record.fault() is None for record in store)
     assert len(judge.asked) == 40
     again = Canaries(1)

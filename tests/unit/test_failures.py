@@ -5,7 +5,7 @@ from typing import get_args
 
 import pytest
 
-from labeler.judges.openai.failures import (
+from labeler.judges.openai.error_rules import (
     RULES,
     ErrorKind,
     JudgeHealth,

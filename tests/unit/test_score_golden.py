@@ -9,7 +9,7 @@ import pytest
 from fakes import CountingJudge, scoring
 from labeler import api
 from labeler.calculators.scores import summarize_scores
-from labeler.labeling.scoring import steps_task
+from labeler.labeling.score_tasks import steps_task
 from labeler.labels.record import ScoreRecord, StepsRecord
 from labeler.labels.rubrics import CRITERIA
 from scored import ROW, criterion, request

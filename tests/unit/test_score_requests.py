@@ -12,7 +12,7 @@ from labeler.errors import UsageError
 from labeler.judges.embedded.judge import EmbeddedJudge
 from labeler.judges.judge import require_answers
 from labeler.judges.task import JudgeReply
-from labeler.labeling.scoring import steps_task
+from labeler.labeling.score_tasks import steps_task
 from labeler.labeling.tasks import MissingField
 from labeler.labels.contract import Violation
 from labeler.labels.criteria import Criterion, ScoreAnswer, StepsAnswer

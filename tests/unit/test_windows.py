@@ -40,7 +40,7 @@ from labeler.labels.record import (
     Outcome,
     SentenceScores,
     Usage,
-    is_canary,
+    is_uncounted,
 )
 from labeler.labels.signature import Windows
 from labeler.sentences.example import Frozen
@@ -207,9 +207,9 @@ def test_the_windows_of_a_record_are_stored_as_parts() -> None:
     for part in parts:
         assert part.signature.part == "1"
         assert str(part.signature).endswith("|part:1")
-        assert is_canary(part)
+        assert is_uncounted(part)
         assert part.fault() is None
-    assert not is_canary(merged)
+    assert not is_uncounted(merged)
 
 
 def test_the_metrics_of_a_store_count_the_record_and_not_its_windows(tmp_path: Path) -> None:
@@ -589,7 +589,7 @@ def test_canaries_may_be_windowed() -> None:
     canaries, store = Canaries(1.0), MemoryStore()
     label([long_row()], CountingJudge(), store, canaries=canaries)
     assert canaries.ordered.judged + canaries.plain.judged == 1
-    numbers = [each for each in store if not is_canary(each)]
+    numbers = [each for each in store if not is_uncounted(each)]
     assert [each.id for each in numbers] == ["long-0"]
 
 

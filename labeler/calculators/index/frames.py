@@ -17,7 +17,7 @@ from labeler.calculators.index.decoding import NeedsValidation, decode_label, la
 from labeler.calculators.index.rows import ClaimRow, IndexRow, failure_row
 from labeler.calculators.ratio_column import Bools, Ints
 from labeler.labels.profiles import PROFILES
-from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord, is_canary, records_of
+from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord, is_uncounted, records_of
 
 TEXTS = ("id", "label", "failed", "profile", "question", "metadata")
 NUMBERS = ("place", "stored_relevant", "stored_utilized", "stored_both", "stored_unsupported")
@@ -419,7 +419,7 @@ def add_stored(
 def _add(batch: RowBatch, place: int, outcome: AnyOutcome) -> AnyOutcome | None:
     if not any(True for _ in records_of([outcome], "label")):
         return outcome
-    if not is_canary(outcome):
+    if not is_uncounted(outcome):
         if isinstance(outcome, LabelRecord):
             batch.add(place, label_row(outcome))
         elif isinstance(outcome, LabelFailure):

@@ -18,7 +18,13 @@ from labeler.judges.judge import UnusableAnswer
 from labeler.judges.openai.address import host_of
 from labeler.judges.openai.attempts import ATTEMPT_LOG, AttemptLog, reader_of
 from labeler.judges.openai.client import public_names, text_of, usage_of
-from labeler.judges.openai.failures import RETRIED, ObservedError, RetryPolicy, explain, find_rule
+from labeler.judges.openai.error_rules import (
+    RETRIED,
+    ObservedError,
+    RetryPolicy,
+    explain,
+    find_rule,
+)
 from labeler.judges.task import JudgeReply
 from labeler.labels.record import Usage
 from labeler.sentences.example import Frozen

@@ -25,7 +25,7 @@ from labeler.integrations.batch.folder import RemoteBatch, RemoteStatus
 from labeler.integrations.batch.request_files import BatchRequest
 from labeler.judges.openai.address import OFFICIAL_URL, host_of, safe_url, usable_key
 from labeler.judges.openai.client import WIRE_ERRORS, observed_error, open_client, text_of
-from labeler.judges.openai.failures import (
+from labeler.judges.openai.error_rules import (
     RETRIED,
     AttemptFailed,
     ObservedError,

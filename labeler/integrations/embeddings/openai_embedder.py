@@ -30,7 +30,7 @@ from labeler.judges.openai.client import (
     open_client,
     text_of,
 )
-from labeler.judges.openai.failures import (
+from labeler.judges.openai.error_rules import (
     MAX_REJECTED,
     AttemptFailed,
     JudgeHealth,

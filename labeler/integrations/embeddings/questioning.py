@@ -19,7 +19,7 @@ from labeler.judges.prompting import (
     prompt_parts,
     sentence_lines,
 )
-from labeler.judges.task import Check, JudgeReply, Task, TaskKind
+from labeler.judges.task import CheckedAnswer, JudgeReply, Task, TaskKind
 from labeler.labels import resources
 from labeler.labels.schemas import load_schema
 from labeler.labels.signature import digest
@@ -51,7 +51,7 @@ class QuestionsKind(TaskKind[QuestionsAnswer]):
     def record(
         self,
         task: Task[QuestionsAnswer],
-        check: Check[QuestionsAnswer],
+        check: CheckedAnswer[QuestionsAnswer],
         reply: JudgeReply[QuestionsAnswer],
     ) -> QuestionsRecord:
         """Build the questions record."""

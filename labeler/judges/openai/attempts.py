@@ -16,7 +16,7 @@ from pydantic import AfterValidator, TypeAdapter, ValidationError
 
 from labeler.errors import validation_faults
 from labeler.judges.openai.client import answer_error, text_of, tokens_of, usage_of
-from labeler.judges.openai.failures import ErrorKind, ObservedError
+from labeler.judges.openai.error_rules import ErrorKind, ObservedError
 from labeler.judges.openai.reask import NO_ANSWER, NOT_A_LABEL, brief, complaint, rules_again
 from labeler.judges.task import Task
 from labeler.judges.traffic.traffic import Traffic, current

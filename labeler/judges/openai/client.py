@@ -31,7 +31,7 @@ from openai.types import CompletionUsage
 from openai.types.chat import ChatCompletion, ChatCompletionMessage
 from pydantic import ValidationError
 
-from labeler.judges.openai.failures import ErrorKind, ObservedError, retry_after
+from labeler.judges.openai.error_rules import ErrorKind, ObservedError, retry_after
 from labeler.judges.traffic.limits import Quota
 from labeler.labels.logprobs import Token
 from labeler.labels.record import Usage

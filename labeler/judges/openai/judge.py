@@ -36,7 +36,7 @@ from labeler.judges.openai.client import (
     send,
     usage_of,
 )
-from labeler.judges.openai.failures import (
+from labeler.judges.openai.error_rules import (
     AttemptFailed,
     JudgeHealth,
     ObservedError,

@@ -13,7 +13,7 @@ from datetime import UTC, date, datetime
 from openai import AsyncOpenAI
 
 from labeler.judges.openai.client import WIRE_ERRORS, observed_error, text_of
-from labeler.judges.openai.failures import ObservedError, RetryPolicy, find_rule
+from labeler.judges.openai.error_rules import ObservedError, RetryPolicy, find_rule
 
 _SOON_DAYS = 60
 _IN_TROUBLE = 500

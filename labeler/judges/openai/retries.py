@@ -17,7 +17,7 @@ from tenacity import AsyncRetrying, RetryCallState, retry_if_exception
 from tenacity.wait import wait_random_exponential
 
 from labeler.judges.openai.client import quota_of
-from labeler.judges.openai.failures import RETRIED, AttemptFailed, ObservedError, RetryPolicy
+from labeler.judges.openai.error_rules import RETRIED, AttemptFailed, ObservedError, RetryPolicy
 from labeler.judges.pricing import Price
 from labeler.judges.traffic.limits import Size
 from labeler.judges.traffic.traffic import BudgetSpent, SentRequest, Stopped, Traffic

@@ -22,7 +22,7 @@ from labeler.judges.prompting import (
     prompt_parts,
     sentence_lines,
 )
-from labeler.judges.task import AnswerT, Check, JudgeReply, Task, TaskKind
+from labeler.judges.task import AnswerT, CheckedAnswer, JudgeReply, Task, TaskKind
 from labeler.labeling.tasks import MissingField
 from labeler.labels import resources
 from labeler.labels.contract import Violation
@@ -106,18 +106,18 @@ class ScoreKind(_CriterionKind[ScoreAnswer]):
             return {}
         return {"logprobs": True, "top_logprobs": signature.sampling["logprobs"]}
 
-    def check(self, answer: ScoreAnswer, example: KeyedExample) -> Check[ScoreAnswer]:
-        """Check that the score is on the scale."""
+    def check(self, answer: ScoreAnswer, example: KeyedExample) -> CheckedAnswer[ScoreAnswer]:
+        """CheckedAnswer that the score is on the scale."""
         del example
         if answer.score in self.criterion.scale:
-            return Check(answer)
+            return CheckedAnswer(answer)
         outside = Violation(kind="score_outside_scale", field="score", keys=(str(answer.score),))
-        return Check(answer, (outside,))
+        return CheckedAnswer(answer, (outside,))
 
     def record(
         self,
         task: Task[ScoreAnswer],
-        check: Check[ScoreAnswer],
+        check: CheckedAnswer[ScoreAnswer],
         reply: JudgeReply[ScoreAnswer],
     ) -> ScoreRecord:
         """Build the score record, with a distribution if the reply has log-probabilities."""
@@ -161,18 +161,20 @@ class StepsKind(_CriterionKind[StepsAnswer]):
         del example
         return chat(prompt.system, prompt.user)
 
-    def check(self, answer: StepsAnswer, example: KeyedExample) -> Check[StepsAnswer]:
-        """Check that there are steps and none is empty."""
+    def check(self, answer: StepsAnswer, example: KeyedExample) -> CheckedAnswer[StepsAnswer]:
+        """CheckedAnswer that there are steps and none is empty."""
         del example
         steps = answer.steps
         if 0 < len(steps) <= _MOST_STEPS and all(step.strip() for step in steps):
-            return Check(answer)
-        return Check(answer, (Violation(kind="no_steps", field="steps", keys=(str(len(steps)),)),))
+            return CheckedAnswer(answer)
+        return CheckedAnswer(
+            answer, (Violation(kind="no_steps", field="steps", keys=(str(len(steps)),)),)
+        )
 
     def record(
         self,
         task: Task[StepsAnswer],
-        check: Check[StepsAnswer],
+        check: CheckedAnswer[StepsAnswer],
         reply: JudgeReply[StepsAnswer],
     ) -> StepsRecord:
         """Build the steps record."""
