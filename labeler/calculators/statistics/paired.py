@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from statistics import NormalDist
 from typing import Literal, NamedTuple
 
@@ -85,13 +86,16 @@ def paired_interval(
     level: float = LEVEL,
     seed: int = 0,
 ) -> Interval | Undefined:
-    """Return the bootstrap interval of the mean difference, over pairs or groups of pairs.
+    """Return the interval of the mean difference that agrees with the sign-flip test.
 
-    If fewer than 12 pairs or groups differ, resampling underestimates the variance. One pair of
-    each extreme, all better and all worse, is then added (the method ends in ``_adjusted``), or,
-    with groups, one group of each, of the mean size. For yes-or-no values of single pairs this is
-    the adjustment of Bonett and Price 2012. Without any difference the interval extends about
-    3 / pairs, or 3 / groups, to each side.
+    It holds 0 if and only if :func:`sign_flip_test` of the same arguments gives a p-value above
+    1 - level. Its ends are the means that the test does not reject, extended to those of
+    :func:`_resampled_interval` where that does not take in a rejected 0.
+
+    With signs s, a mean is as extreme as the observed one if it lies between the mean of the
+    differences with the sign + and the mean of those with the sign -. Both ends of the inverted
+    test are therefore quantiles of such pairs of means (Hartigan, Using Subsample Values as Typical
+    Values, JASA 1969).
 
     Args:
         differences: one per pair.
@@ -115,6 +119,81 @@ def paired_interval(
         raise UsageError(f"a difference is larger than the span {span}; give the largest possible")
     if reason := _too_few(units):
         return Undefined(reason)
+    found = _resampled_interval(units, span, resamples, level, seed, grouped=groups is not None)
+    p = sign_flip_test(differences, groups=groups, resamples=resamples, seed=seed)
+    if isinstance(p, Undefined):
+        return found
+    alpha, mean = error_rate(level), math.fsum(units.pairs)
+    lows, highs = _subset_means(units, resamples, seed)
+    # A rounding error more, so that a product that is a whole number stays one.
+    rank = math.floor(alpha * len(lows) + _TIE)
+    low = _end(np.sort(lows), rank, found.low, rejects_0=p.value <= alpha and mean > 0)
+    high = -_end(np.sort(-highs), rank, -found.high, rejects_0=p.value <= alpha and mean < 0)
+    if p.value > alpha:
+        low, high = min(low, 0.0), max(high, 0.0)
+    return Interval(max(low, -span), min(high, span), level, f"sign_flip+{found.method}")
+
+
+def _end(lows: Floats, rank: int, resampled: float, *, rejects_0: bool) -> float:
+    """Return the lower end of the interval.
+
+    Args:
+        lows: the lower means of :func:`_subset_means`, sorted.
+        rank: index of the least mean that the test does not reject.
+        resampled: the end by resampling.
+        rejects_0: True if the end must be above 0. The test may be exact where these means were
+            drawn, so that their quantile can be just below.
+    """
+    tested = float(lows[rank])
+    if rejects_0 and tested <= 0:
+        tested = float(lows[lows > 0][0])
+    if not math.isfinite(tested):
+        return resampled
+    return tested if rejects_0 and resampled <= 0 else min(tested, resampled)
+
+
+def error_rate(level: float) -> float:
+    """Return 1 - level in decimal arithmetic: 0.05 for 0.95, without a binary rounding error."""
+    return float(1 - Decimal(repr(level)))
+
+
+def _subset_means(units: _Units, resamples: int, seed: int) -> tuple[Floats, Floats]:
+    """Return the lower and the higher mean of both subsets, for every assignment of signs.
+
+    All assignments of units with a difference are enumerated if there are no more than resamples,
+    and drawn otherwise; the signs of other units are drawn. The last entry is the observed
+    assignment, with one subset empty, as is any other such one: every mean lies between.
+    """
+    moved = units.sums != 0
+    parts = [units.sums[moved], units.sizes[moved]]
+    count = len(parts[0])
+    if count <= MOST_ENUMERATED and 1 << count <= resamples:
+        sums, sizes = map(_signed_sums, parts)
+    else:
+        # Equal seeds: the same signs for sums and sizes.
+        sums, sizes = (np.concatenate(list(_drawn_sums(p, resamples, seed))) for p in parts)
+    if not moved.all():
+        rest = units.sizes[~moved]
+        sizes = sizes + np.concatenate(list(_drawn_sums(rest, len(sizes), seed + 1)))
+    total, pairs = math.fsum(units.pairs), len(units.pairs)
+    plus, minus = np.append(pairs + sizes, 0) / 2, np.append(pairs - sizes, 0) / 2
+    with np.errstate(divide="ignore", invalid="ignore"):
+        means = np.append(total + sums, 0) / 2 / plus, np.append(total - sums, 0) / 2 / minus
+    whole = (plus == 0) | (minus == 0)
+    return np.where(whole, -np.inf, np.minimum(*means)), np.where(whole, np.inf, np.maximum(*means))
+
+
+def _resampled_interval(
+    units: _Units, span: float, resamples: int, level: float, seed: int, *, grouped: bool
+) -> Interval:
+    """Return the bootstrap interval of the mean difference, over pairs or groups of pairs.
+
+    If fewer than 12 pairs or groups differ, resampling underestimates the variance. One pair of
+    each extreme, all better and all worse, is then added (the method ends in ``_adjusted``), or,
+    with groups, one group of each, of the mean size. For yes-or-no values of single pairs this is
+    the adjustment of Bonett and Price 2012. Without any difference the interval extends about
+    3 / pairs, or 3 / groups, to each side.
+    """
     # Scaled from (-span, span) to (0, 1), differences are bounded on both sides. Unscaled
     # differences that are all 0 or more would count as shares, whose intervals never go below 0.
     shares, place = (units.pairs / span + 1) / 2, units.place
@@ -128,13 +207,13 @@ def paired_interval(
     made = bootstrap_ratio(
         shares.tolist(),
         weights.tolist(),
-        groups=None if groups is None else place,
+        groups=place if grouped else None,
         resamples=resamples,
         level=level,
         seed=seed,
     )
     if made is None:
-        return Undefined("too_few_pairs")
+        raise AssertionError("two or more units have an interval")
     # The added pairs must not push the mean itself out of its interval.
     mean = math.fsum(units.pairs) / len(units.pairs)
     low, high = (span * (2 * end - 1) for end in (made.low, made.high))
