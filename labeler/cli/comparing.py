@@ -72,9 +72,9 @@ def _print_comparison(comparison: Comparison) -> None:
         part = [row for row in comparison.rows if row.group == group]
         if group is not None:
             print_lines(["", f"{comparison.by}: {group}"])
-        grids = _figures(part, comparison.level).split(out.width)
+        grids = _figures(part, comparison).split(out.width)
         print_grids(out, *grids)
-        print_lines([*_notes(part), *_movers(part)])
+        print_lines([*_notes(part), *_inconsistencies(part), *_movers(part)])
     print_lines(["", *_reading_aid(comparison)])
 
 
@@ -91,6 +91,11 @@ def _records(comparison: Comparison) -> Iterator[str]:
             f"{other_question} records ask another question in B than in A: not compared; "
             "are their ids the same rows?"
         )
+    if not comparison.same_judge:
+        yield (
+            "A and B were labelled by different judges, prompts or thresholds: B is higher or "
+            "lower, not better or worse; labeler diff shows where the labels differ"
+        )
     if comparison.same_sentences:
         yield (
             "A and B label the very same sentences: differences are between labels, and 'better' "
@@ -101,13 +106,14 @@ def _records(comparison: Comparison) -> Iterator[str]:
     yield f"{counts.same} of them are the very same sentences, {unlike}: there flips are not named"
 
 
-def _figures(rows: Sequence[MetricComparison], level: float) -> Grid:
+def _figures(rows: Sequence[MetricComparison], comparison: Comparison) -> Grid:
     """Return all figures, to be divided into as many tables as the width requires."""
-    heads = ["pairs", "A", "B", "B-A", f"{100 * level:g} % interval", "B is"]
+    heads = ["pairs", "A", "B", "B-A", f"{100 * comparison.level:g} % interval", "B is"]
     heads += ["p", "p Holm", "McNemar", "detectable", "undefined pairs"]
     columns = [Column("metric", words=True), *(Column(h, words=h == "B is") for h in heads)]
     longest = max(len(row.metric.id) for row in rows)
-    return Grid(columns, [[_directed(row, longest), *_cells(row)] for row in rows])
+    tests = comparison.tests
+    return Grid(columns, [[_directed(row, longest), *_cells(row, tests)] for row in rows])
 
 
 def _directed(row: MetricComparison, longest: int) -> str:
@@ -115,14 +121,17 @@ def _directed(row: MetricComparison, longest: int) -> str:
     return f"{row.metric.id:<{longest}} {arrow(higher_is_better=row.metric.higher_is_better)}"
 
 
-def _cells(row: MetricComparison) -> list[str]:
+def _cells(row: MetricComparison, tests: int) -> list[str]:
+    verdict = row.verdict
+    if verdict == "not significant after Holm":
+        verdict += f" ({tests} tests)"
     return [
         str(row.pairs),
         _decimal(row.mean_a),
         _decimal(row.mean_b),
         _signed(row.difference),
         _interval(row.interval),
-        row.verdict,
+        verdict,
         f"{_p(row.p)} {_method(row.p)}".rstrip(),
         _p(row.p_adjusted),
         _p(row.mcnemar),
@@ -137,10 +146,34 @@ def _notes(rows: Sequence[MetricComparison]) -> Iterator[str]:
         for letter, reasons in (("A", row.undefined_a), ("B", row.undefined_b)):
             if reasons:
                 yield f"undefined {row.metric.id} in {letter}: {reason_counts(reasons)}"
+        found = row.definedness
+        if found.differs:
+            yield (
+                f"{row.metric.id} has a value only in A for {found.only_a} pairs, only in B for "
+                f"{found.only_b}: p {_p(found.p)}, p Holm {_p(found.p_adjusted)}"
+            )
     if shared := {row.questions for row in rows if row.questions is not None}:
         yield (
             f"several pairs ask the same question: what is drawn is {max(shared)} questions, and "
             "McNemar's test, which takes pairs for independent, is left out"
+        )
+
+
+def _inconsistencies(rows: Sequence[MetricComparison]) -> Iterator[str]:
+    """Yield what metrics of retrieval show about the judge where both sides retrieved the same."""
+    for row in rows:
+        found = row.judge_inconsistency
+        if found is None:
+            continue
+        if found.flipped:
+            lean = "" if found.lean is None else f", lean to sentences used {found.lean:+.3f}"
+            flips = f", {found.flipped:.1%} of {found.sentences} sentences flipped{lean}"
+        else:
+            flips = ""
+        yield (
+            f"judge inconsistency of {row.metric.id}: {found.pairs} pairs with the same question "
+            f"and documents, no evidence about retrieval; mean absolute difference "
+            f"{found.mean_absolute_difference:.4f}{flips}"
         )
 
 
@@ -166,10 +199,10 @@ def _flips(record: Moved) -> str:
 
 
 def _reading_aid(comparison: Comparison) -> Iterator[str]:
-    tested = sum(isinstance(row.p_adjusted, float) for row in comparison.rows)
+    words = "better or worse" if comparison.same_judge else "higher or lower"
     yield (
-        f"B is better or worse where p Holm, over {tested} tests together, is at most "
-        f"{1 - comparison.level:.4g}; no evidence does not mean that A and B are alike: see "
+        f"B is {words} where p Holm, over {comparison.tests} tests together, is at most "
+        f"{1 - comparison.level:.4g}; intervals are those of p, before Holm; no evidence does not mean that A and B are alike: see "
         "detectable"
     )
     yield (

@@ -9,12 +9,13 @@ where several records ask the same one.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from decimal import Decimal
 from functools import partial
+from hashlib import sha256
 from typing import Any, Literal, NamedTuple
 
+import numpy as np
 from typing_extensions import Unpack
 
 from labeler.calculators import Metric, select_metrics, tally
@@ -27,6 +28,7 @@ from labeler.calculators.statistics.intervals import (
 )
 from labeler.calculators.statistics.paired import (
     PValue,
+    error_rate,
     holm,
     mcnemar,
     mean_difference,
@@ -36,6 +38,12 @@ from labeler.calculators.statistics.paired import (
 )
 from labeler.comparing.options import SideKeywords, SideOptions
 from labeler.comparing.pairs import Pair, PairCounts, Pairs, Side, read_pairs
+from labeler.comparing.retrieval import (
+    JudgeInconsistency,
+    Retrieved,
+    judge_inconsistency,
+    sees_equal_retrieval,
+)
 from labeler.errors import UsageError
 from labeler.labels.answers import in_order
 from labeler.labels.record import AnyOutcome, LabelRecord
@@ -44,8 +52,21 @@ POWER = 0.8
 """Probability of finding an effect as large as the minimum detectable effect."""
 TOP = 3
 """Records that are named for each metric."""
+_DIGITS = 12
+"""Decimal places at which values are the same."""
 
-Verdict = Literal["better", "worse", "no evidence", "no difference", "not tested"]
+Verdict = Literal[
+    "better",
+    "worse",
+    "higher",
+    "lower",
+    "not significant after Holm",
+    "no evidence",
+    "no difference",
+    "definedness differs",
+    "judge inconsistency",
+    "not tested",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +91,12 @@ class Measured:
     Attributes:
         values: each metric's value, or the reason why it is undefined, in the metrics' order.
         counted: by field, the keys of the sentences that the label counts.
+        retrieved: the documents.
     """
 
     values: tuple[float | str, ...]
     counted: tuple[tuple[str, frozenset[str]], ...]
+    retrieved: Retrieved
 
     @classmethod
     def of(cls, record: LabelRecord, metrics: Sequence[Metric]) -> Measured:
@@ -83,6 +106,7 @@ class Measured:
         return cls(
             tuple(r.undefined or "undefined" if r.value is None else r.value for r in ratios),
             tuple((name, getattr(counts, name)) for name in ("relevant", "utilized", "supported")),
+            Retrieved.of(record.example),
         )
 
     def flips(self, other: Measured) -> tuple[Flip, ...]:
@@ -114,8 +138,33 @@ class Moved:
 
 
 @dataclass(frozen=True)
+class Definedness:
+    """Whether a metric has a value, as an outcome of its own.
+
+    Attributes:
+        only_a: pairs with a value on side A only.
+        only_b: pairs with a value on side B only.
+        p: of the sign-flip permutation test that neither side has values more often.
+        p_adjusted: by Holm's method, with the other tests of the comparison.
+    """
+
+    only_a: int
+    only_b: int
+    p: PValue | Undefined
+    p_adjusted: float | Undefined
+
+    @property
+    def differs(self) -> bool:
+        """True if a pair has a value on one side only."""
+        return bool(self.only_a or self.only_b)
+
+
+@dataclass(frozen=True)
 class MetricComparison:
     """One metric over the pairs that have a value on both sides.
+
+    Metrics of retrieval are not tested on pairs with equal retrieval: their difference is
+    inconsistency of the judge. These pairs are left out, unless all pairs are such.
 
     Attributes:
         metric: the metric.
@@ -133,13 +182,19 @@ class MetricComparison:
             and the greatest value of both sides, if that is more.
         interval: bootstrap interval of the difference, within the span.
         p: of the sign-flip permutation test of no difference.
-        p_adjusted: p by Holm's method, over all metrics and groups of the comparison that have a
-            p value; metrics without differences are no tests.
+        p_adjusted: p by Holm's method, over all tests of the comparison. Metrics without
+            differences are no tests; those with equal values in all pairs are one.
         mcnemar: of McNemar's exact test; undefined where values are not all 0 or 1
             (``not_binary``) and where pairs are not independent (``shared_questions``).
         detectable: the least true difference that this many pairs show with 80 % power, before
             the adjustment.
-        verdict: ``better`` or ``worse`` in the metric's direction, by the adjusted p value; ``no
+        definedness: how often only one side has a value.
+        judge_inconsistency: of pairs with equal retrieval; ``None`` without such pairs, and for
+            metrics that are not about retrieval.
+        verdict: ``better`` or ``worse`` in the metric's direction, by the adjusted p value;
+            ``higher`` or ``lower`` where labels of both sides were made in different ways. With
+            any of these the interval does not hold 0. ``not significant after Holm``: only p
+            without the adjustment is low enough, and the interval does not hold 0 either. ``no
             evidence`` does not mean that both are equal.
         moved: the records whose values differ most, the largest difference first.
     """
@@ -160,6 +215,8 @@ class MetricComparison:
     p_adjusted: float | Undefined
     mcnemar: PValue | Undefined
     detectable: float | Undefined
+    definedness: Definedness
+    judge_inconsistency: JudgeInconsistency | None
     verdict: Verdict
     moved: tuple[Moved, ...]
 
@@ -174,12 +231,17 @@ class MetricComparison:
             "version": self.metric.version,
             "higher_is_better": self.metric.higher_is_better,
             "group": self.group,
-            "verdict": self.verdict,
+            "verdict": _INCONSISTENT if self.verdict == "judge inconsistency" else self.verdict,
             "pairs": self.pairs,
             "questions": self.questions,
             "undefined_pairs": self.undefined_pairs,
             "undefined_a": self.undefined_a,
             "undefined_b": self.undefined_b,
+            "definedness": {
+                name: _plain(getattr(self.definedness, name))
+                for name in ("only_a", "only_b", "p", "p_adjusted")
+            },
+            _INCONSISTENT: (inconsistency := self.judge_inconsistency) and asdict(inconsistency),
             "span": self.span,
             **{name: _plain(figure) for name, figure in figures.items()},
             "undefined": reasons,
@@ -187,6 +249,9 @@ class MetricComparison:
         }
 
 
+_INCONSISTENT = "judge_inconsistency"
+_UNTESTED = "equal_retrieval"
+"""Why nothing is tested where all pairs have equal retrieval."""
 _FIGURES = (
     "mean_a",
     "mean_b",
@@ -214,6 +279,7 @@ class Comparison:
         b: the labels that are compared with them.
         counts: the numbers of pairs and of other records.
         rows: one for each group and metric, groups sorted by name.
+        tests: number of tests that p values are adjusted for.
         by: name of the metadata column that pairs are grouped by, or ``None``.
         level: of the intervals; 1 - level is the family-wise error rate of the tests.
         resamples: samples and sign assignments drawn for each row.
@@ -224,6 +290,7 @@ class Comparison:
     b: Side[Measured]
     counts: PairCounts
     rows: tuple[MetricComparison, ...]
+    tests: int
     by: str | None
     level: float
     resamples: int
@@ -233,6 +300,11 @@ class Comparison:
     def same_sentences(self) -> bool:
         """True if A and B label the same sentences in every pair, so that only labels differ."""
         return self.counts.same == self.counts.pairs
+
+    @property
+    def same_judge(self) -> bool:
+        """True if judge, prompt and settings of both sides are the same."""
+        return _judges(self.a) == _judges(self.b)
 
     def as_json(self, version: str) -> dict[str, Any]:
         """Return the published form.
@@ -252,6 +324,8 @@ class Comparison:
                 "unlike": counts.unlike,
             },
             "same_sentences": self.same_sentences,
+            "same_judge": self.same_judge,
+            "tests": self.tests,
             "by": self.by,
             "level": self.level,
             "resamples": self.resamples,
@@ -271,6 +345,16 @@ def _side_json(side: Side[Measured]) -> dict[str, Any]:
     }
 
 
+def _judges(side: Side[Measured]) -> set[str]:
+    """Return the signatures of a side without trial and splitter."""
+    return {
+        "|".join(
+            part for part in signature.split("|") if not part.startswith(("trial:", "splitter:"))
+        )
+        for signature in side.signatures
+    }
+
+
 class _Options(NamedTuple):
     """Settings of the statistics."""
 
@@ -278,11 +362,6 @@ class _Options(NamedTuple):
     level: float
     seed: int
     top: int
-
-    @property
-    def alpha(self) -> float:
-        """1 - level in decimal arithmetic: 0.05 for 0.95, without a binary rounding error."""
-        return float(1 - Decimal(repr(self.level)))
 
 
 def compare(
@@ -329,15 +408,20 @@ def compare(
     )
     options = _Options(resamples, level, seed, top)
     asked = [_Asked(metric, n, _span(joined.pairs, n)) for n, metric in enumerate(chosen)]
-    rows = [
+    tested = [
         _compared(group, one, part, options)
         for group, part in _grouped(joined)
         for one in asked
         if metrics is not None or joined.have_fields_of(one.metric)
     ]
-    judged = tuple(_judged(rows, options.alpha))
-    return Comparison(
-        joined.a, joined.b, joined.counts, judged, sides.get("by"), level, resamples, seed
+    family = _adjusted(tested)
+    found = Comparison(
+        joined.a, joined.b, joined.counts, (), len(family), sides.get("by"), level, resamples, seed
+    )
+    alpha, same_judge = error_rate(level), found.same_judge
+    return replace(
+        found,
+        rows=tuple(_judged(one, family, alpha, same_judge=same_judge) for one in tested),
     )
 
 
@@ -387,12 +471,34 @@ def _span(pairs: Sequence[Pair[Measured]], place: int) -> float:
     return max(1.0, max(values) - min(values)) if values else 1.0
 
 
+class _Tested(NamedTuple):
+    """A row without its adjustment, and the quantities that it tests, as digests."""
+
+    row: MetricComparison
+    values: bytes
+    defined: bytes
+
+    @property
+    def tests(self) -> Iterable[tuple[bytes, PValue]]:
+        """The tests of values and of definedness, with the quantity of each."""
+        both = ((self.values, self.row.p), (self.defined, self.row.definedness.p))
+        return ((quantity, p) for quantity, p in both if isinstance(p, PValue))
+
+
 def _compared(
     group: str | None, asked: _Asked, pairs: Sequence[Pair[Measured]], options: _Options
-) -> MetricComparison:
+) -> _Tested:
     """Compare one metric, without the adjustment for the other metrics."""
+    equal = [sees_equal_retrieval(asked.metric, pair) for pair in pairs]
+    inconsistency = judge_inconsistency(
+        [pair for pair, same in zip(pairs, equal, strict=True) if same], asked.place
+    )
+    # Where retrieval is equal in all pairs nothing is tested, but figures are shown.
+    only_equal = inconsistency is not None and all(equal)
     found = [
-        (pair, pair.a.value.values[asked.place], pair.b.value.values[asked.place]) for pair in pairs
+        (pair, pair.a.value.values[asked.place], pair.b.value.values[asked.place])
+        for pair, same in zip(pairs, equal, strict=True)
+        if only_equal or not same
     ]
     valued = [
         _Valued(pair, a, b)
@@ -403,8 +509,9 @@ def _compared(
     questions = [one.pair.a.digests[0] for one in valued]
     shared = len(set(questions)) < len(questions)
     units = questions if shared else None
+    untested = Undefined(_UNTESTED)
     drawing: dict[str, Any] = {"resamples": options.resamples, "seed": options.seed}
-    return MetricComparison(
+    row = MetricComparison(
         metric=asked.metric,
         group=group,
         pairs=len(valued),
@@ -416,18 +523,58 @@ def _compared(
         mean_b=mean_difference([one.b for one in valued]),
         difference=mean_difference(differences),
         span=asked.span,
-        interval=paired_interval(
+        interval=untested
+        if only_equal
+        else paired_interval(
             differences, groups=units, span=asked.span, level=options.level, **drawing
         ),
-        p=sign_flip_test(differences, groups=units, **drawing),
+        p=untested if only_equal else sign_flip_test(differences, groups=units, **drawing),
         p_adjusted=Undefined("not_tested"),
-        mcnemar=_mcnemar(valued, shared=shared),
-        detectable=minimum_detectable_effect(
-            differences, groups=units, alpha=options.alpha, power=POWER
+        mcnemar=untested if only_equal else _mcnemar(valued, shared=shared),
+        detectable=untested
+        if only_equal
+        else minimum_detectable_effect(
+            differences, groups=units, alpha=error_rate(options.level), power=POWER
         ),
+        definedness=_definedness(found, drawing, tested=not only_equal),
+        judge_inconsistency=inconsistency,
         verdict="not tested",
         moved=_moved(valued, options.top),
     )
+    return _Tested(row, *_quantities(group, found))
+
+
+_Found = Sequence[tuple[Pair[Measured], float | str, float | str]]
+"""Pairs with their values, or the reasons why they have none."""
+
+
+def _definedness(found: _Found, drawing: dict[str, Any], *, tested: bool) -> Definedness:
+    changes = [float(isinstance(a, str)) - float(isinstance(b, str)) for _, a, b in found]
+    p: PValue | Undefined = Undefined(_UNTESTED)
+    if tested:
+        p = sign_flip_test(changes, groups=[pair.a.digests[0] for pair, _, _ in found], **drawing)
+    return Definedness(changes.count(-1.0), changes.count(1.0), p, Undefined("not_tested"))
+
+
+def _quantities(group: str | None, found: _Found) -> tuple[bytes, bytes]:
+    """Return digests of the values of all pairs and of their definedness.
+
+    Equal digests mean one quantity under several names. A value and its complement to 1 are one
+    quantity; undefined values are equal, whatever the reason.
+    """
+    values = np.array(
+        [[np.nan if isinstance(value, str) else value for value in both] for _, *both in found]
+    )
+    ids = "\n".join(pair.id for pair, _, _ in found)
+    forms = (np.round(form, _DIGITS) + 0.0 for form in (values, 1 - values))
+    return (
+        _digest(group, ids, min(form.tobytes() for form in forms)),
+        _digest(group, ids, np.isnan(values).tobytes()),
+    )
+
+
+def _digest(group: str | None, ids: str, content: bytes) -> bytes:
+    return sha256(repr((group, ids, content)).encode()).digest()
 
 
 def _mcnemar(valued: Sequence[_Valued], *, shared: bool) -> PValue | Undefined:
@@ -451,19 +598,41 @@ def _flips(pair: Pair[Measured]) -> tuple[Flip, ...] | None:
     return None if pair.differing else pair.a.value.flips(pair.b.value)
 
 
-def _judged(rows: Sequence[MetricComparison], alpha: float) -> Iterable[MetricComparison]:
-    """Adjust the p values of all rows together, and give each row its verdict."""
-    adjusted = iter(holm([row.p.value for row in rows if isinstance(row.p, PValue)]))
-    for row in rows:
-        if isinstance(row.p, Undefined):
-            alike: Verdict = "no difference" if row.pairs else "not tested"
-            yield replace(row, p_adjusted=row.p, verdict=alike)
-        else:
-            p = next(adjusted)
-            yield replace(row, p_adjusted=p, verdict=_verdict(row, p, alpha))
+def _adjusted(tested: Sequence[_Tested]) -> dict[bytes, float]:
+    """Adjust the p values of all quantities together."""
+    family = {quantity: p.value for one in tested for quantity, p in one.tests}
+    return dict(zip(family, holm(list(family.values())), strict=True))
 
 
-def _verdict(row: MetricComparison, p: float, alpha: float) -> Verdict:
-    if p > alpha or isinstance(row.difference, Undefined):
+def _judged(
+    tested: _Tested, family: Mapping[bytes, float], alpha: float, *, same_judge: bool
+) -> MetricComparison:
+    """Fill in the adjusted p values of a row, and its verdict."""
+    row, definedness = tested.row, tested.row.definedness
+    p = row.p if isinstance(row.p, Undefined) else family[tested.values]
+    if isinstance(definedness.p, Undefined):
+        definedness = replace(definedness, p_adjusted=definedness.p)
+    else:
+        definedness = replace(definedness, p_adjusted=family[tested.defined])
+    verdict = _verdict(row, p, alpha, same_judge=same_judge)
+    return replace(row, p_adjusted=p, definedness=definedness, verdict=verdict)
+
+
+def _verdict(
+    row: MetricComparison, p: float | Undefined, alpha: float, *, same_judge: bool
+) -> Verdict:
+    if isinstance(p, Undefined):
+        inconsistency = row.judge_inconsistency
+        if p.reason == _UNTESTED and inconsistency and inconsistency.mean_absolute_difference:
+            return "judge inconsistency"
+        if row.definedness.differs:
+            return "judge inconsistency" if p.reason == _UNTESTED else "definedness differs"
+        return "no difference" if row.pairs else "not tested"
+    if isinstance(row.p, Undefined) or row.p.value > alpha or isinstance(row.difference, Undefined):
         return "no evidence"
+    if p > alpha:
+        return "not significant after Holm"
+    if not same_judge:
+        return "higher" if row.difference > 0 else "lower"
     return "better" if (row.difference > 0) == row.metric.higher_is_better else "worse"
+

@@ -53,9 +53,9 @@ def row(
     )
 
 
-def of_keys(made: LabelRecord, keys: list[str]) -> LabelRecord:
-    """The same label, whose judge named these relevant sentences, some of them again and again."""
-    stored = made.label.model_copy(update={"all_relevant_sentence_keys": keys})
+def used(made: LabelRecord, keys: list[str]) -> LabelRecord:
+    """The same label, whose judge named these utilized sentences, some of them again and again."""
+    stored = made.label.model_copy(update={"all_utilized_sentence_keys": keys})
     return made.model_copy(update={"verbatim": stored})
 
 
@@ -100,10 +100,11 @@ def test_the_verdict_follows_the_direction_of_the_metric() -> None:
 def test_values_that_pass_1_are_compared_over_their_own_span() -> None:
     """A dialect that counts keys as stored may pass 1; the other metrics have their figures too."""
     a = [row(n, relevant=[]) for n in range(6)]
-    b = [of_keys(row(n), ["0a", "0b", "1a"] * (n + 1)) for n in range(6)]
-    rows = compare(a, b, "relevance:ragbench, adherence", resamples=100).rows
+    b = [used(row(n), ["0a", "0b", "1a"] * (n + 1)) for n in range(6)]
+    a = [used(one, []) for one in a]
+    rows = compare(a, b, "utilization:ragbench, adherence", resamples=100).rows
     assert [(found.metric.id, found.span) for found in rows] == [
-        ("relevance:ragbench", 6.0),
+        ("utilization:ragbench", 6.0),
         ("adherence", 1.0),
     ]
     counted, _ = rows
@@ -117,10 +118,11 @@ def test_groups_of_one_metric_share_its_span() -> None:
     """Two rows of one table are on one scale, whatever values happen to be in each."""
     a = [row(n, relevant=[], domain=domain) for n, domain in enumerate(["law", "law", "art"])]
     b = [
-        of_keys(row(n, domain=made.example.metadata["domain"]), ["0a"] * 3 * (4 - n))
+        used(row(n, domain=made.example.metadata["domain"]), ["0a"] * 3 * (4 - n))
         for n, made in enumerate(a)
     ]
-    found = compare(a, b, "relevance:ragbench", by="domain", resamples=100).rows
+    a = [used(one, []) for one in a]
+    found = compare(a, b, "utilization:ragbench", by="domain", resamples=100).rows
     assert [(one.group, one.mean_b, one.span) for one in found] == [
         ("art", 2.0, 4.0),
         ("law", 3.5, 4.0),
@@ -133,7 +135,7 @@ def test_few_pairs_are_no_evidence_and_alike_ones_no_difference() -> None:
     fraction, relevance = compare(a, b, "adherence_fraction,relevance", resamples=100).rows
     assert fraction.verdict == "no evidence"
     assert relevance.verdict == "no difference"
-    assert relevance.p == relevance.p_adjusted == Undefined("no_differences")
+    assert relevance.p == relevance.p_adjusted == Undefined("equal_retrieval")
 
 
 def test_a_yes_or_no_metric_has_mcnemars_test() -> None:
@@ -151,7 +153,7 @@ def test_p_values_are_adjusted_over_all_metrics_tested() -> None:
     b = [row(n, support=HALF) for n in range(6)]
     ids = "adherence,adherence_fraction,relevance"
     rows = compare(a, b, ids, resamples=100).rows
-    assert [found.p_adjusted for found in rows] == [4 / 64, 4 / 64, Undefined("no_differences")]
+    assert [found.p_adjusted for found in rows] == [4 / 64, 4 / 64, Undefined("equal_retrieval")]
 
 
 def test_every_record_is_counted_once() -> None:

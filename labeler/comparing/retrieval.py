@@ -1,0 +1,134 @@
+"""Pairs with equal retrieval: what a metric of retrieval says about them is about the judge."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol, Self
+
+from labeler.calculators import Metric
+from labeler.comparing.pairs import Kept, Pair
+from labeler.labels.signature import digest
+from labeler.sentences.example import KeyedExample
+
+_RETRIEVER = frozenset({"relevance", "document_relevance"})
+_PREFIX = "context_"
+_GENERATOR = frozenset({"context_utilization_claims"})
+"""Names with the prefix that measure the response."""
+_RANKED = frozenset({"context_precision", "context_utilization_precision"})
+"""Metrics that depend on the order of the documents."""
+
+
+@dataclass(frozen=True, slots=True)
+class Retrieved:
+    """The documents of a record.
+
+    Attributes:
+        texts: digest of the set of their texts.
+        sentences: number of their sentences.
+    """
+
+    texts: str
+    sentences: int
+
+    @classmethod
+    def of(cls, example: KeyedExample) -> Self:
+        """Return those of a record."""
+        texts = {" ".join(sentence.text for sentence in part) for part in example.documents}
+        return cls(digest(sorted(texts)), sum(map(len, example.documents)))
+
+
+class Judged(Protocol):
+    """What is read of a label."""
+
+    @property
+    def values(self) -> tuple[float | str, ...]:
+        """Value of each metric, or the reason why it is undefined."""
+        ...
+
+    @property
+    def counted(self) -> tuple[tuple[str, frozenset[str]], ...]:
+        """Keys of the sentences that the label counts, by field."""
+        ...
+
+    @property
+    def retrieved(self) -> Retrieved:
+        """The documents."""
+        ...
+
+
+@dataclass(frozen=True)
+class JudgeInconsistency:
+    """Differences of a retrieval metric between labels of equal retrieval.
+
+    Attributes:
+        pairs: pairs with the same question and the same set of document texts.
+        mean_absolute_difference: over those with a value on both sides; 0 without such pairs.
+        sentences: document sentences of the pairs whose documents are in the same order.
+        flipped: share of these that only one of the two labels calls relevant; ``None`` without
+            sentences.
+        lean: over flipped sentences that only one of the two responses uses: the share that is
+            relevant by the label of that response, minus the share by the other label, from -1 to
+            1. Above 0, the judge calls relevant what the response uses. ``None`` without such
+            sentences.
+    """
+
+    pairs: int
+    mean_absolute_difference: float
+    sentences: int
+    flipped: float | None
+    lean: float | None
+
+
+def sees_equal_retrieval(metric: Metric, pair: Pair[Judged]) -> bool:
+    """Return True if a metric is about retrieval, and both sides retrieved the same.
+
+    Metrics that depend on the order of documents compare rankings: for them the order must be the
+    same, too.
+    """
+    name = metric.name
+    if name in _GENERATOR or not (name in _RETRIEVER or name.startswith(_PREFIX)):
+        return False
+    if name in _RANKED:
+        return _same_documents(pair)
+    return pair.a.value.retrieved.texts == pair.b.value.retrieved.texts
+
+
+def judge_inconsistency(pairs: Sequence[Pair[Judged]], place: int) -> JudgeInconsistency | None:
+    """Describe the differences of pairs with equal retrieval; ``None`` without pairs.
+
+    Args:
+        pairs: the pairs.
+        place: index of the metric among the values.
+    """
+    if not pairs:
+        return None
+    values = [(pair.a.value.values[place], pair.b.value.values[place]) for pair in pairs]
+    apart = [
+        abs(b - a) for a, b in values if not isinstance(a, str) and not isinstance(b, str)
+    ]
+    sentences = flipped = same = other = 0
+    for pair in filter(_same_documents, pairs):
+        a, b = _counted(pair.a), _counted(pair.b)
+        only_a, only_b = a["relevant"] - b["relevant"], b["relevant"] - a["relevant"]
+        used_a, used_b = a["utilized"] - b["utilized"], b["utilized"] - a["utilized"]
+        sentences += pair.a.value.retrieved.sentences
+        flipped += len(only_a | only_b)
+        same += len(only_a & used_a) + len(only_b & used_b)
+        other += len(only_a & used_b) + len(only_b & used_a)
+    return JudgeInconsistency(
+        pairs=len(pairs),
+        mean_absolute_difference=math.fsum(apart) / len(apart) if apart else 0.0,
+        sentences=sentences,
+        flipped=flipped / sentences if sentences else None,
+        lean=(same - other) / (same + other) if same + other else None,
+    )
+
+
+def _same_documents(pair: Pair[Judged]) -> bool:
+    return pair.a.digests[1] == pair.b.digests[1]
+
+
+def _counted(kept: Kept[Judged]) -> Mapping[str, frozenset[str]]:
+    return dict(kept.value.counted)
