@@ -635,4 +635,3 @@ def _verdict(
     if not same_judge:
         return "higher" if row.difference > 0 else "lower"
     return "better" if (row.difference > 0) == row.metric.higher_is_better else "worse"
-

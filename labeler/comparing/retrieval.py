@@ -105,9 +105,7 @@ def judge_inconsistency(pairs: Sequence[Pair[Judged]], place: int) -> JudgeIncon
     if not pairs:
         return None
     values = [(pair.a.value.values[place], pair.b.value.values[place]) for pair in pairs]
-    apart = [
-        abs(b - a) for a, b in values if not isinstance(a, str) and not isinstance(b, str)
-    ]
+    apart = [abs(b - a) for a, b in values if not isinstance(a, str) and not isinstance(b, str)]
     sentences = flipped = same = other = 0
     for pair in filter(_same_documents, pairs):
         a, b = _counted(pair.a), _counted(pair.b)

@@ -6,6 +6,7 @@ import inspect
 import json
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,9 +18,11 @@ from labeler.calculators.statistics.paired import PValue
 from labeler.cli import comparing, run
 from labeler.cli.terminal import PLAIN_WIDTH
 from labeler.comparing.compare import Comparison, Flip, MetricComparison, compare
+from labeler.data.ragbench import read_ragbench
 from labeler.errors import UsageError
 from labeler.labels.record import LabelFailure, LabelRecord, Outcome, label_key
 from labelled import record, reference_output, right
+from real_data import needs_ragbench, ragbench_files
 from scored import record as score_record
 
 BOTH: Mapping[str, Sequence[str]] = {"a": ["0a"], "b": ["0b"]}
@@ -57,6 +60,12 @@ def used(made: LabelRecord, keys: list[str]) -> LabelRecord:
     """The same label, whose judge named these utilized sentences, some of them again and again."""
     stored = made.label.model_copy(update={"all_utilized_sentence_keys": keys})
     return made.model_copy(update={"verbatim": stored})
+
+
+def using(made: LabelRecord, *keys: str) -> LabelRecord:
+    """The same label with these utilized sentences."""
+    label = made.label.model_copy(update={"all_utilized_sentence_keys": keys})
+    return made.model_copy(update={"label": label})
 
 
 def failure(number: int, *, reason: str = "refusal", made_by: LabelRecord | None = None) -> Outcome:
@@ -154,6 +163,109 @@ def test_p_values_are_adjusted_over_all_metrics_tested() -> None:
     ids = "adherence,adherence_fraction,relevance"
     rows = compare(a, b, ids, resamples=100).rows
     assert [found.p_adjusted for found in rows] == [4 / 64, 4 / 64, Undefined("equal_retrieval")]
+
+
+def test_equal_quantities_are_one_test() -> None:
+    """Three names of one share of sentences, one of them turned around, count once."""
+    a, b = [row(n) for n in range(6)], [row(n, support=HALF) for n in range(6)]
+    found = compare(a, b, "adherence_fraction,faithfulness,hallucination_rate", resamples=100)
+    assert found.tests == 1
+    assert [one.p_adjusted for one in found.rows] == [2 / 64] * 3
+    assert {one.verdict for one in found.rows} == {"worse"}
+
+
+def test_what_only_p_before_holm_shows_is_not_significant_and_says_so() -> None:
+    """The interval, which is of p before Holm, does not hold 0."""
+    a = [row(n) for n in range(6)]
+    b = [using(row(n, support=HALF), "0a", "0b", "1a") for n in range(6)]
+    found = compare(a, b, "adherence,adherence_fraction,utilization", resamples=100)
+    assert found.tests == 3
+    assert {one.verdict for one in found.rows} == {"not significant after Holm"}
+    assert all(isinstance(one.interval, Interval) for one in found.rows)
+    assert all(one.interval.low * one.interval.high > 0 for one in found.rows)  # type: ignore[union-attr]
+
+
+def test_two_judges_are_higher_and_lower_not_better_and_worse() -> None:
+    """So are two prompts and thresholds; trials and splitters are no other judge."""
+    a = [row(n) for n in range(8)]
+    b = [row(n, support=HALF, model="test-2") for n in range(8)]
+    found = compare(a, b, "adherence,hallucination_rate", resamples=100)
+    assert not found.same_judge
+    assert [one.verdict for one in found.rows] == ["lower", "higher"]
+    again = [of_trial(row(n, support=HALF), 1) for n in range(8)]
+    assert compare(a, again, "adherence", resamples=100).rows[0].verdict == "worse"
+
+
+def test_definedness_is_an_outcome_of_its_own() -> None:
+    """Ten of twenty records lost their value: equal means say nothing about that."""
+    a = [row(n) for n in range(20)]
+    b = [row(n, relevant=() if n < 10 else ("0a",)) for n in range(20)]
+    found = compared(a, b, "completeness")
+    assert found.difference == 0
+    assert found.verdict == "definedness differs"
+    assert (found.definedness.only_a, found.definedness.only_b) == (10, 0)
+    assert found.definedness.p == PValue(2 / 1024, "exact", 2, 1024)
+    assert found.definedness.p_adjusted == 2 / 1024
+    assert found.as_json()["definedness"]["only_a"] == 10
+
+
+def test_equal_retrieval_is_about_the_judge() -> None:
+    """Another answer to the same documents cannot have found more that is relevant."""
+    a = [row(n, relevant=("0a",)) for n in range(12)]
+    b = [row(n, relevant=("0a", "0b"), support={"a": ["0b"]}) for n in range(12)]
+    b = [using(one, "0b") for one in b]
+    a = [using(one, "0a") for one in a]
+    found = compared(a, b, "relevance")
+    assert (found.verdict, found.p) == ("judge inconsistency", Undefined("equal_retrieval"))
+    assert found.as_json()["verdict"] == "judge_inconsistency"
+    inconsistency = found.judge_inconsistency
+    assert inconsistency is not None
+    assert inconsistency.pairs == 12
+    assert inconsistency.mean_absolute_difference == found.difference
+    assert (inconsistency.flipped, inconsistency.lean) == (12 / inconsistency.sentences, 1.0)
+    assert compared(a, b, "utilization").judge_inconsistency is None
+
+
+def test_only_pairs_with_equal_retrieval_are_left_out() -> None:
+    """In whatever order the documents stand, unless the metric is of their order."""
+
+    def turned(made: LabelRecord) -> LabelRecord:
+        first, second, *rest = made.example.documents
+        documents = tuple(
+            tuple(replace(one, key=f"{n}{one.key[1:]}") for one in document)
+            for n, document in enumerate((second, first, *rest))
+        )
+        example = made.example.model_copy(update={"documents": documents})
+        return made.model_copy(update={"example": example})
+
+    a = [row(n) for n in range(8)]
+    b = [turned(row(n)) if n < 6 else row(n) for n in range(8)]
+    relevance, precision = compare(a, b, "relevance,context_precision", resamples=100).rows
+    assert relevance.judge_inconsistency is not None
+    assert relevance.judge_inconsistency.pairs == 8
+    assert precision.judge_inconsistency is not None
+    assert (precision.pairs, precision.judge_inconsistency.pairs) == (6, 2)
+
+
+@needs_ragbench
+def test_two_generators_of_one_retrieval_differ_by_the_judge_alone() -> None:
+    """Published labels of 842 questions with two answers each give the longer one +.05."""
+    sides: dict[str, list[LabelRecord]] = {"gpt": [], "claude": []}
+    for made in read_ragbench(*ragbench_files()):
+        assert isinstance(made, LabelRecord)
+        name, _, generator = made.id.rpartition("/")
+        if generator != "gpt-3.5-turbo-1106":
+            example = made.example.model_copy(update={"id": name})
+            sides[generator.partition("-")[0]].append(made.model_copy(update={"example": example}))
+    found = compare(sides["gpt"], sides["claude"], "relevance,context_relevancy", resamples=100)
+    assert found.counts.pairs == 842
+    for one in found.rows:
+        assert isinstance(one.difference, float)
+        assert 0.05 < -one.difference < 0.06 or 0.05 < one.difference < 0.06
+        assert one.verdict == "judge inconsistency"
+        assert one.judge_inconsistency is not None
+        assert one.judge_inconsistency.lean is not None
+        assert one.judge_inconsistency.lean > 0.9
 
 
 def test_every_record_is_counted_once() -> None:

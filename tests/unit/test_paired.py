@@ -290,3 +290,22 @@ def test_the_exact_count_is_that_of_going_through_all_signs() -> None:
     ]
     extreme = sum(abs(total) >= abs(sum(differences)) for total in sums)
     assert sign_flip_test(differences) == PValue(extreme / 128, "exact", extreme, 128)
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+@pytest.mark.parametrize("size", [2, 5, 8, 13, 30, 200])
+def test_an_interval_holds_0_if_and_only_if_the_test_does_not_reject_it(
+    size: int, *, grouped: bool
+) -> None:
+    """Zero-inflated, tied and skewed differences, on the edge of significance."""
+    rng = np.random.default_rng(size)
+    for seed in range(40):
+        drawn = rng.choice([-0.5, 0.0, 0.5, 1.0], size, p=[0.15, 0.4, 0.35, 0.1])
+        differences = (drawn - rng.choice([0, 0.01]) * rng.random(size)).tolist()
+        groups = (np.arange(size) // 2).tolist() if grouped else None
+        p = sign_flip_test(differences, groups=groups, resamples=200, seed=seed)
+        interval = paired_interval(
+            differences, span=2, groups=groups, resamples=200, seed=seed, level=0.9
+        )
+        if isinstance(p, PValue) and isinstance(interval, Interval):
+            assert (interval.low <= 0 <= interval.high) == (p.value > 0.1)
