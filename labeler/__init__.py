@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from labeler.calculators.outcomes import read_labels, read_scores
     from labeler.calculators.rater_agreement import Votes
     from labeler.comparing.agreement import compare_labels
-    from labeler.comparing.compare import Comparison, compare
+    from labeler.comparing.compare import compare
+    from labeler.comparing.comparison import Comparison
     from labeler.comparing.diff import diff_labels
     from labeler.comparing.human_agreement import compare_with_people
     from labeler.comparing.human_labels import read_human_labels
@@ -75,7 +76,8 @@ _HOMES = {
     "labeler.audit": ("Finding", "Found", "Subject", "audit_labels", "check", "findings_of"),
     "labeler.calculators": ("Intervals", "Ratio", "metric"),
     "labeler.labeling.canaries": ("Canaries",),
-    "labeler.comparing.compare": ("Comparison", "compare"),
+    "labeler.comparing.compare": ("compare",),
+    "labeler.comparing.comparison": ("Comparison",),
     "labeler.data.corrections": ("CorrectionsFile", "apply_corrections"),
     "labeler.comparing.diff": ("diff_labels",),
     "labeler.calculators.rater_agreement": ("Votes",),

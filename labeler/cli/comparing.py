@@ -18,7 +18,7 @@ from labeler.version import __version__
 if TYPE_CHECKING:
     from labeler.calculators.statistics.intervals import Interval, Undefined
     from labeler.calculators.statistics.paired import PValue
-    from labeler.comparing.compare import Comparison, MetricComparison, Moved
+    from labeler.comparing.comparison import Comparison, MetricComparison, Moved
 
 _LEAST_SHOWN = 0.0001
 _METHODS = {"exact": "exact", "binomial": "exact", "monte_carlo": "drawn"}
@@ -122,7 +122,7 @@ def _directed(row: MetricComparison, longest: int) -> str:
 
 
 def _cells(row: MetricComparison, tests: int) -> list[str]:
-    verdict = row.verdict
+    verdict: str = row.verdict
     if verdict == "not significant after Holm":
         verdict += f" ({tests} tests)"
     return [
@@ -202,8 +202,8 @@ def _reading_aid(comparison: Comparison) -> Iterator[str]:
     words = "better or worse" if comparison.same_judge else "higher or lower"
     yield (
         f"B is {words} where p Holm, over {comparison.tests} tests together, is at most "
-        f"{1 - comparison.level:.4g}; intervals are those of p, before Holm; no evidence does not mean that A and B are alike: see "
-        "detectable"
+        f"{1 - comparison.level:.4g}; intervals are those of p, before Holm; no evidence "
+        "does not mean that A and B are alike: see detectable"
     )
     yield (
         "p: sign-flip permutation test; detectable: the true difference that so many pairs would "

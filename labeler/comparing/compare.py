@@ -10,19 +10,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from functools import partial
 from hashlib import sha256
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from typing_extensions import Unpack
 
-from labeler.calculators import Metric, select_metrics, tally
+from labeler.calculators import Metric, select_metrics
 from labeler.calculators.statistics.intervals import (
     LEVEL,
     RESAMPLES,
-    Interval,
     Undefined,
     check_options,
 )
@@ -36,323 +35,30 @@ from labeler.calculators.statistics.paired import (
     paired_interval,
     sign_flip_test,
 )
-from labeler.comparing.options import SideKeywords, SideOptions
-from labeler.comparing.pairs import Pair, PairCounts, Pairs, Side, read_pairs
-from labeler.comparing.retrieval import (
-    JudgeInconsistency,
-    Retrieved,
+from labeler.comparing.comparison import (
+    POWER,
+    UNTESTED,
+    Comparison,
+    Definedness,
+    MetricComparison,
+    Moved,
+    Verdict,
+)
+from labeler.comparing.measured import (
+    Flip,
+    Measured,
     judge_inconsistency,
     sees_equal_retrieval,
 )
+from labeler.comparing.options import SideKeywords, SideOptions
+from labeler.comparing.pairs import Pair, Pairs, read_pairs
 from labeler.errors import UsageError
-from labeler.labels.answers import in_order
-from labeler.labels.record import AnyOutcome, LabelRecord
+from labeler.labels.record import AnyOutcome
 
-POWER = 0.8
-"""Probability of finding an effect as large as the minimum detectable effect."""
 TOP = 3
 """Records that are named for each metric."""
 _DIGITS = 12
 """Decimal places at which values are the same."""
-
-Verdict = Literal[
-    "better",
-    "worse",
-    "higher",
-    "lower",
-    "not significant after Holm",
-    "no evidence",
-    "no difference",
-    "definedness differs",
-    "judge inconsistency",
-    "not tested",
-]
-
-
-@dataclass(frozen=True, slots=True)
-class Flip:
-    """Sentences that one label counts and the other does not.
-
-    Attributes:
-        field: ``relevant``, ``utilized`` or ``supported``.
-        gained: keys that only B's label counts, in reading order.
-        lost: keys that only A's label counts, in reading order.
-    """
-
-    field: str
-    gained: tuple[str, ...]
-    lost: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Measured:
-    """The kept facts of a label.
-
-    Attributes:
-        values: each metric's value, or the reason why it is undefined, in the metrics' order.
-        counted: by field, the keys of the sentences that the label counts.
-        retrieved: the documents.
-    """
-
-    values: tuple[float | str, ...]
-    counted: tuple[tuple[str, frozenset[str]], ...]
-    retrieved: Retrieved
-
-    @classmethod
-    def of(cls, record: LabelRecord, metrics: Sequence[Metric]) -> Measured:
-        """Measure a label."""
-        counts = tally(record)
-        ratios = [metric.compute(counts) for metric in metrics]
-        return cls(
-            tuple(r.undefined or "undefined" if r.value is None else r.value for r in ratios),
-            tuple((name, getattr(counts, name)) for name in ("relevant", "utilized", "supported")),
-            Retrieved.of(record.example),
-        )
-
-    def flips(self, other: Measured) -> tuple[Flip, ...]:
-        """Return how another label of the same sentences differs."""
-        both = zip(self.counted, other.counted, strict=True)
-        return tuple(
-            Flip(name, in_order(theirs - mine), in_order(mine - theirs))
-            for (name, mine), (_, theirs) in both
-            if mine != theirs
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Moved:
-    """A record whose value differs.
-
-    Attributes:
-        id: the record.
-        a: its value by A's label.
-        b: its value by B's label.
-        flips: sentences that B's label counts and A's does not, and the reverse; ``None`` where
-            the sentences are not the same.
-    """
-
-    id: str
-    a: float
-    b: float
-    flips: tuple[Flip, ...] | None
-
-
-@dataclass(frozen=True)
-class Definedness:
-    """Whether a metric has a value, as an outcome of its own.
-
-    Attributes:
-        only_a: pairs with a value on side A only.
-        only_b: pairs with a value on side B only.
-        p: of the sign-flip permutation test that neither side has values more often.
-        p_adjusted: by Holm's method, with the other tests of the comparison.
-    """
-
-    only_a: int
-    only_b: int
-    p: PValue | Undefined
-    p_adjusted: float | Undefined
-
-    @property
-    def differs(self) -> bool:
-        """True if a pair has a value on one side only."""
-        return bool(self.only_a or self.only_b)
-
-
-@dataclass(frozen=True)
-class MetricComparison:
-    """One metric over the pairs that have a value on both sides.
-
-    Metrics of retrieval are not tested on pairs with equal retrieval: their difference is
-    inconsistency of the judge. These pairs are left out, unless all pairs are such.
-
-    Attributes:
-        metric: the metric.
-        group: value of the grouping column; ``None`` where pairs are not grouped.
-        pairs: pairs with a value on both sides; all figures are about these.
-        questions: number of distinct questions where several pairs ask the same one: then
-            questions are resampled. ``None`` where each pair asks its own.
-        undefined_a: other pairs, by the reason why A has no value; a pair may lack both.
-        undefined_b: other pairs, by the reason why B has no value.
-        undefined_pairs: pairs that lack a value on either side.
-        mean_a: mean of A's values.
-        mean_b: mean of B's values.
-        difference: mean of B minus A.
-        span: the largest possible difference: 1, as of shares, or the distance between the least
-            and the greatest value of both sides, if that is more.
-        interval: bootstrap interval of the difference, within the span.
-        p: of the sign-flip permutation test of no difference.
-        p_adjusted: p by Holm's method, over all tests of the comparison. Metrics without
-            differences are no tests; those with equal values in all pairs are one.
-        mcnemar: of McNemar's exact test; undefined where values are not all 0 or 1
-            (``not_binary``) and where pairs are not independent (``shared_questions``).
-        detectable: the least true difference that this many pairs show with 80 % power, before
-            the adjustment.
-        definedness: how often only one side has a value.
-        judge_inconsistency: of pairs with equal retrieval; ``None`` without such pairs, and for
-            metrics that are not about retrieval.
-        verdict: ``better`` or ``worse`` in the metric's direction, by the adjusted p value;
-            ``higher`` or ``lower`` where labels of both sides were made in different ways. With
-            any of these the interval does not hold 0. ``not significant after Holm``: only p
-            without the adjustment is low enough, and the interval does not hold 0 either. ``no
-            evidence`` does not mean that both are equal.
-        moved: the records whose values differ most, the largest difference first.
-    """
-
-    metric: Metric
-    group: str | None
-    pairs: int
-    questions: int | None
-    undefined_a: dict[str, int]
-    undefined_b: dict[str, int]
-    undefined_pairs: int
-    mean_a: float | Undefined
-    mean_b: float | Undefined
-    difference: float | Undefined
-    span: float
-    interval: Interval | Undefined
-    p: PValue | Undefined
-    p_adjusted: float | Undefined
-    mcnemar: PValue | Undefined
-    detectable: float | Undefined
-    definedness: Definedness
-    judge_inconsistency: JudgeInconsistency | None
-    verdict: Verdict
-    moved: tuple[Moved, ...]
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the published form; an undefined figure is null, its reason in ``undefined``."""
-        figures: dict[str, object] = {name: getattr(self, name) for name in _FIGURES}
-        reasons = {
-            name: figure.reason for name, figure in figures.items() if isinstance(figure, Undefined)
-        }
-        return {
-            "metric": self.metric.id,
-            "version": self.metric.version,
-            "higher_is_better": self.metric.higher_is_better,
-            "group": self.group,
-            "verdict": _INCONSISTENT if self.verdict == "judge inconsistency" else self.verdict,
-            "pairs": self.pairs,
-            "questions": self.questions,
-            "undefined_pairs": self.undefined_pairs,
-            "undefined_a": self.undefined_a,
-            "undefined_b": self.undefined_b,
-            "definedness": {
-                name: _plain(getattr(self.definedness, name))
-                for name in ("only_a", "only_b", "p", "p_adjusted")
-            },
-            _INCONSISTENT: (inconsistency := self.judge_inconsistency) and asdict(inconsistency),
-            "span": self.span,
-            **{name: _plain(figure) for name, figure in figures.items()},
-            "undefined": reasons,
-            "moved": [asdict(record) for record in self.moved],
-        }
-
-
-_INCONSISTENT = "judge_inconsistency"
-_UNTESTED = "equal_retrieval"
-"""Why nothing is tested where all pairs have equal retrieval."""
-_FIGURES = (
-    "mean_a",
-    "mean_b",
-    "difference",
-    "interval",
-    "p",
-    "p_adjusted",
-    "mcnemar",
-    "detectable",
-)
-
-
-def _plain(figure: object) -> object:
-    if isinstance(figure, Interval | PValue):
-        return asdict(figure)
-    return None if isinstance(figure, Undefined) else figure
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """Two sets of labels over the records that both have.
-
-    Attributes:
-        a: the labels to start from.
-        b: the labels that are compared with them.
-        counts: the numbers of pairs and of other records.
-        rows: one for each group and metric, groups sorted by name.
-        tests: number of tests that p values are adjusted for.
-        by: name of the metadata column that pairs are grouped by, or ``None``.
-        level: of the intervals; 1 - level is the family-wise error rate of the tests.
-        resamples: samples and sign assignments drawn for each row.
-        seed: of the random numbers.
-    """
-
-    a: Side[Measured]
-    b: Side[Measured]
-    counts: PairCounts
-    rows: tuple[MetricComparison, ...]
-    tests: int
-    by: str | None
-    level: float
-    resamples: int
-    seed: int
-
-    @property
-    def same_sentences(self) -> bool:
-        """True if A and B label the same sentences in every pair, so that only labels differ."""
-        return self.counts.same == self.counts.pairs
-
-    @property
-    def same_judge(self) -> bool:
-        """True if judge, prompt and settings of both sides are the same."""
-        return _judges(self.a) == _judges(self.b)
-
-    def as_json(self, version: str) -> dict[str, Any]:
-        """Return the published form.
-
-        Args:
-            version: the program's version, part of every signature.
-        """
-        counts = self.counts
-        return {
-            "a": _side_json(self.a),
-            "b": _side_json(self.b),
-            "counts": {
-                "pairs": counts.pairs,
-                **counts.others_as_json(),
-                "other_question": sum(counts.left_out.values()),
-                "same": counts.same,
-                "unlike": counts.unlike,
-            },
-            "same_sentences": self.same_sentences,
-            "same_judge": self.same_judge,
-            "tests": self.tests,
-            "by": self.by,
-            "level": self.level,
-            "resamples": self.resamples,
-            "seed": self.seed,
-            "power": POWER,
-            "comparisons": [row.as_json() for row in self.rows],
-            "labeler": version,
-        }
-
-
-def _side_json(side: Side[Measured]) -> dict[str, Any]:
-    return {
-        "name": side.name,
-        "signatures": list(side.signatures),
-        "labelled": len(side.labels),
-        "failed": dict(Counter(side.failed.values())),
-    }
-
-
-def _judges(side: Side[Measured]) -> set[str]:
-    """Return the signatures of a side without trial and splitter."""
-    return {
-        "|".join(
-            part for part in signature.split("|") if not part.startswith(("trial:", "splitter:"))
-        )
-        for signature in side.signatures
-    }
 
 
 class _Options(NamedTuple):
@@ -509,7 +215,7 @@ def _compared(
     questions = [one.pair.a.digests[0] for one in valued]
     shared = len(set(questions)) < len(questions)
     units = questions if shared else None
-    untested = Undefined(_UNTESTED)
+    untested = Undefined(UNTESTED)
     drawing: dict[str, Any] = {"resamples": options.resamples, "seed": options.seed}
     row = MetricComparison(
         metric=asked.metric,
@@ -550,7 +256,7 @@ _Found = Sequence[tuple[Pair[Measured], float | str, float | str]]
 
 def _definedness(found: _Found, drawing: dict[str, Any], *, tested: bool) -> Definedness:
     changes = [float(isinstance(a, str)) - float(isinstance(b, str)) for _, a, b in found]
-    p: PValue | Undefined = Undefined(_UNTESTED)
+    p: PValue | Undefined = Undefined(UNTESTED)
     if tested:
         p = sign_flip_test(changes, groups=[pair.a.digests[0] for pair, _, _ in found], **drawing)
     return Definedness(changes.count(-1.0), changes.count(1.0), p, Undefined("not_tested"))
@@ -622,12 +328,7 @@ def _verdict(
     row: MetricComparison, p: float | Undefined, alpha: float, *, same_judge: bool
 ) -> Verdict:
     if isinstance(p, Undefined):
-        inconsistency = row.judge_inconsistency
-        if p.reason == _UNTESTED and inconsistency and inconsistency.mean_absolute_difference:
-            return "judge inconsistency"
-        if row.definedness.differs:
-            return "judge inconsistency" if p.reason == _UNTESTED else "definedness differs"
-        return "no difference" if row.pairs else "not tested"
+        return _untested_verdict(row, p.reason)
     if isinstance(row.p, Undefined) or row.p.value > alpha or isinstance(row.difference, Undefined):
         return "no evidence"
     if p > alpha:
@@ -635,3 +336,14 @@ def _verdict(
     if not same_judge:
         return "higher" if row.difference > 0 else "lower"
     return "better" if (row.difference > 0) == row.metric.higher_is_better else "worse"
+
+
+def _untested_verdict(row: MetricComparison, reason: str) -> Verdict:
+    inconsistency = row.judge_inconsistency
+    if reason == UNTESTED:
+        apart = inconsistency is not None and inconsistency.mean_absolute_difference > 0
+        if apart or row.definedness.differs:
+            return "judge inconsistency"
+    elif row.definedness.differs:
+        return "definedness differs"
+    return "no difference" if row.pairs else "not tested"

@@ -17,7 +17,9 @@ from labeler.calculators.statistics.intervals import Interval, Undefined
 from labeler.calculators.statistics.paired import PValue
 from labeler.cli import comparing, run
 from labeler.cli.terminal import PLAIN_WIDTH
-from labeler.comparing.compare import Comparison, Flip, MetricComparison, compare
+from labeler.comparing.compare import compare
+from labeler.comparing.comparison import Comparison, MetricComparison
+from labeler.comparing.measured import Flip
 from labeler.data.ragbench import read_ragbench
 from labeler.errors import UsageError
 from labeler.labels.record import LabelFailure, LabelRecord, Outcome, label_key

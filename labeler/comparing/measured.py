@@ -1,14 +1,19 @@
-"""Pairs with equal retrieval: what a metric of retrieval says about them is about the judge."""
+"""The measured facts of a label, and those of two labels of equal retrieval.
+
+What a metric of retrieval says about equal retrieval is about the judge.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, Self
+from typing import Self
 
-from labeler.calculators import Metric
+from labeler.calculators import Metric, tally
 from labeler.comparing.pairs import Kept, Pair
+from labeler.labels.answers import in_order
+from labeler.labels.record import LabelRecord
 from labeler.labels.signature import digest
 from labeler.sentences.example import KeyedExample
 
@@ -39,23 +44,54 @@ class Retrieved:
         return cls(digest(sorted(texts)), sum(map(len, example.documents)))
 
 
-class Judged(Protocol):
-    """What is read of a label."""
+@dataclass(frozen=True, slots=True)
+class Flip:
+    """Sentences that one label counts and the other does not.
 
-    @property
-    def values(self) -> tuple[float | str, ...]:
-        """Value of each metric, or the reason why it is undefined."""
-        ...
+    Attributes:
+        field: ``relevant``, ``utilized`` or ``supported``.
+        gained: keys that only B's label counts, in reading order.
+        lost: keys that only A's label counts, in reading order.
+    """
 
-    @property
-    def counted(self) -> tuple[tuple[str, frozenset[str]], ...]:
-        """Keys of the sentences that the label counts, by field."""
-        ...
+    field: str
+    gained: tuple[str, ...]
+    lost: tuple[str, ...]
 
-    @property
-    def retrieved(self) -> Retrieved:
-        """The documents."""
-        ...
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """The kept facts of a label.
+
+    Attributes:
+        values: each metric's value, or the reason why it is undefined, in the metrics' order.
+        counted: by field, the keys of the sentences that the label counts.
+        retrieved: the documents.
+    """
+
+    values: tuple[float | str, ...]
+    counted: tuple[tuple[str, frozenset[str]], ...]
+    retrieved: Retrieved
+
+    @classmethod
+    def of(cls, record: LabelRecord, metrics: Sequence[Metric]) -> Measured:
+        """Measure a label."""
+        counts = tally(record)
+        ratios = [metric.compute(counts) for metric in metrics]
+        return cls(
+            tuple(r.undefined or "undefined" if r.value is None else r.value for r in ratios),
+            tuple((name, getattr(counts, name)) for name in ("relevant", "utilized", "supported")),
+            Retrieved.of(record.example),
+        )
+
+    def flips(self, other: Measured) -> tuple[Flip, ...]:
+        """Return how another label of the same sentences differs."""
+        both = zip(self.counted, other.counted, strict=True)
+        return tuple(
+            Flip(name, in_order(theirs - mine), in_order(mine - theirs))
+            for (name, mine), (_, theirs) in both
+            if mine != theirs
+        )
 
 
 @dataclass(frozen=True)
@@ -81,7 +117,7 @@ class JudgeInconsistency:
     lean: float | None
 
 
-def sees_equal_retrieval(metric: Metric, pair: Pair[Judged]) -> bool:
+def sees_equal_retrieval(metric: Metric, pair: Pair[Measured]) -> bool:
     """Return True if a metric is about retrieval, and both sides retrieved the same.
 
     Metrics that depend on the order of documents compare rankings: for them the order must be the
@@ -95,7 +131,7 @@ def sees_equal_retrieval(metric: Metric, pair: Pair[Judged]) -> bool:
     return pair.a.value.retrieved.texts == pair.b.value.retrieved.texts
 
 
-def judge_inconsistency(pairs: Sequence[Pair[Judged]], place: int) -> JudgeInconsistency | None:
+def judge_inconsistency(pairs: Sequence[Pair[Measured]], place: int) -> JudgeInconsistency | None:
     """Describe the differences of pairs with equal retrieval; ``None`` without pairs.
 
     Args:
@@ -124,9 +160,9 @@ def judge_inconsistency(pairs: Sequence[Pair[Judged]], place: int) -> JudgeIncon
     )
 
 
-def _same_documents(pair: Pair[Judged]) -> bool:
+def _same_documents(pair: Pair[Measured]) -> bool:
     return pair.a.digests[1] == pair.b.digests[1]
 
 
-def _counted(kept: Kept[Judged]) -> Mapping[str, frozenset[str]]:
+def _counted(kept: Kept[Measured]) -> Mapping[str, frozenset[str]]:
     return dict(kept.value.counted)
