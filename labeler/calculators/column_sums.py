@@ -7,7 +7,6 @@ discarded once it is added, but for its distinct values.
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from hashlib import sha256
 
@@ -15,16 +14,10 @@ import numpy as np
 
 from labeler.calculators.ratio_column import Floats, Ints, RatioColumn
 from labeler.calculators.statistics.intervals import Interval
-from labeler.calculators.summary import Intervals, MetricSum
+from labeler.calculators.summary import Intervals, MetricSum, fixed_point
 
 _MERGE = 1 << 14
 """Distinct values that may wait to be merged, at least."""
-_HALF = 26
-"""Bits of the lower half of a mantissa."""
-_MANTISSA = 53
-"""Bits of the mantissa of a float."""
-_LEAST = -1073
-"""The exponent that ``frexp`` returns for the smallest float."""
 
 
 class ColumnSum(MetricSum):
@@ -40,7 +33,9 @@ class ColumnSum(MetricSum):
     ) -> None:
         super().__init__()
         self._intervals = intervals
-        self._values: _ValueCounts | _ExactTotal = _ValueCounts() if keep_values else _ExactTotal()
+        self._values = _ValueCounts() if keep_values else None
+        self._defined = 0
+        self._are_shares = True
         self._missing: Counter[str] = Counter()
         self._first: dict[str, int] = {}
         """Order of the first row with each reason."""
@@ -61,7 +56,12 @@ class ColumnSum(MetricSum):
             self._add_missing(column, np.flatnonzero(~defined), order)
         if units is not None:
             self._grouped.append((values[defined], units[defined]))
-        self._values.add(values[defined])
+        self._sum += sum(fixed_point(*one) for one in column.sums_by_denominator(defined))
+        values = values[defined]
+        self._defined += len(values)
+        self._are_shares &= bool(((values >= 0) & (values <= 1)).all())
+        if self._values:
+            self._values.add(*np.unique(values, return_counts=True))
         self._numerator += column.numerator_sum(defined)
         self._denominator += int(column.denominator[defined].sum())
 
@@ -72,7 +72,11 @@ class ColumnSum(MetricSum):
             other: the sum of rows after those of this one.
             numbers: the number here of each resampling unit of the other sum.
         """
-        self._values.add_all(other._values)
+        self._sum += other._sum
+        self._defined += other._defined
+        self._are_shares &= other._are_shares
+        if self._values and other._values:
+            self._values.add(*other._values.merged())
         self._missing.update(other._missing)
         for reason, first in other._first.items():
             self._first[reason] = min(first, self._first.get(reason, first))
@@ -99,17 +103,12 @@ class ColumnSum(MetricSum):
     @property
     def defined(self) -> int:
         """Rows with a value."""
-        return self._values.rows
-
-    @property
-    def total(self) -> float:
-        """Exact sum of the values, rounded once."""
-        return self._values.total
+        return self._defined
 
     @property
     def are_shares(self) -> bool:
         """True if all values lie from 0 to 1."""
-        return self._values.are_shares
+        return self._are_shares
 
     def interval(self, intervals: Intervals, *, bounded: bool) -> Interval | None:
         """Return the interval of the mean."""
@@ -119,7 +118,7 @@ class ColumnSum(MetricSum):
             return intervals.of_grouped(
                 np.concatenate(values), np.concatenate(units), bounded=bounded
             )
-        if isinstance(self._values, _ExactTotal):
+        if self._values is None:
             raise TypeError("an interval of values that were not kept")
         distinct, counts = self._values.merged()
         key = bounded, sha256(distinct.tobytes()).digest(), sha256(counts.tobytes()).digest()
@@ -139,15 +138,7 @@ class _ValueCounts:
         self._waiting: list[tuple[Floats, Ints]] = []
         self._size = 0
 
-    def add(self, values: Floats) -> None:
-        self._add_counted(*np.unique(values, return_counts=True))
-
-    def add_all(self, other: _ValueCounts | _ExactTotal) -> None:
-        if isinstance(other, _ExactTotal):
-            raise TypeError("values that were not kept cannot be counted")
-        self._add_counted(*other.merged())
-
-    def _add_counted(self, distinct: Floats, counts: Ints) -> None:
+    def add(self, distinct: Floats, counts: Ints) -> None:
         self._waiting.append((distinct, counts))
         self._size += len(distinct)
         if self._size > max(len(self._merged[0]), _MERGE):
@@ -158,18 +149,6 @@ class _ValueCounts:
         self._merge()
         return self._merged
 
-    @property
-    def rows(self) -> int:
-        return int(self.merged()[1].sum())
-
-    @property
-    def total(self) -> float:
-        return _exact_sum(*self.merged())
-
-    @property
-    def are_shares(self) -> bool:
-        return _are_shares(self.merged()[0])
-
     def _merge(self) -> None:
         if not self._waiting:
             return
@@ -179,60 +158,3 @@ class _ValueCounts:
         self._merged = found, totals.astype(np.int64)
         self._waiting, self._size = [], 0
 
-
-class _ExactTotal:
-    """The exact sum of values that are not kept, as an integer multiple of 2 ** -1126."""
-
-    def __init__(self) -> None:
-        self.rows = 0
-        self.are_shares = True
-        self.parts = 0
-
-    def add(self, values: Floats) -> None:
-        if not len(values):
-            return
-        self.rows += len(values)
-        self.are_shares &= _are_shares(values)
-        mantissas, exponents = np.frexp(values)
-        whole = np.ldexp(mantissas, _MANTISSA).astype(np.int64)
-        least = int(exponents.min())
-        # Halves, because a float holds their sums exactly.
-        for half, shift in ((whole >> _HALF, _HALF), (whole & ((1 << _HALF) - 1), 0)):
-            sums = np.bincount(exponents - least, half.astype(np.float64))
-            for place in np.flatnonzero(sums).tolist():
-                self.parts += int(sums[place]) << (place + least + shift - _LEAST)
-
-    def add_all(self, other: _ValueCounts | _ExactTotal) -> None:
-        if isinstance(other, _ValueCounts):
-            raise TypeError("values that were counted are added to others that are")
-        self.rows += other.rows
-        self.are_shares &= other.are_shares
-        self.parts += other.parts
-
-    @property
-    def total(self) -> float:
-        return self.parts / (1 << (_MANTISSA - _LEAST))
-
-
-def _are_shares(values: Floats) -> bool:
-    return bool(((values >= 0) & (values <= 1)).all())
-
-
-def _exact_sum(values: Floats, counts: Ints) -> float:
-    """Return ``math.fsum`` of the values, each repeated by its count."""
-    high = _upper_half(values)
-    many = (counts >> _HALF) << _HALF
-    products = [
-        part * number.astype(np.float64)
-        for part in (high, values - high)
-        for number in (many, counts - many)
-    ]
-    # Half a mantissa times a number of half as many bits is never rounded.
-    return math.fsum(np.concatenate(products).tolist())
-
-
-def _upper_half(values: Floats) -> Floats:
-    """Return the values without the lower 27 bits of their mantissas."""
-    mask = np.uint64(0xFFFF_FFFF_F800_0000)
-    found: Floats = (values.view(np.uint64) & mask).view(np.float64)
-    return found

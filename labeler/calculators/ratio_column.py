@@ -101,6 +101,21 @@ class RatioColumn:
             found[row] = np.nan if value is None else value
         return found
 
+    def sums_by_denominator(self, chosen: Bools) -> list[tuple[int, int]]:
+        """Return numerator and denominator of sums whose sum is that of the chosen values."""
+        bottom = self.denominator if self.parts is None else self.denominator * self.parts
+        apart = np.zeros(len(self), np.bool_)
+        apart[list(self.beyond)] = True
+        apart |= (self.denominator == 0) | (bottom > _EXACT)
+        found, places = np.unique(bottom[chosen & ~apart], return_inverse=True)
+        sums = np.zeros(len(found), np.int64)
+        np.add.at(sums, places, self.numerator[chosen & ~apart])
+        rest = [self[row].exact for row in np.flatnonzero(chosen & apart).tolist()]
+        return [
+            *zip(sums.tolist(), found.tolist(), strict=True),
+            *((exact.numerator, exact.denominator) for exact in rest),
+        ]
+
     def numerator_sum(self, chosen: Bools) -> int | Fraction:
         """Return the exact sum of the chosen numerators."""
         own = self.numerator[chosen]

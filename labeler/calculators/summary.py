@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, ItemsView, Iterable, Mapping, Sequence
@@ -202,12 +201,27 @@ def summarize(
     return groups.rows(by, intervals)
 
 
+_BITS = 256
+
+
+def fixed_point(numerator: int, denominator: int) -> int:
+    """Return a value as a multiple of 2^-256.
+
+    The common denominator of many values may have thousands of digits. The error of a sum of 2^60
+    values in this form is below 2^-190. It changes a rounded mean only if the exact one is nearer
+    than that to the middle between two floats, so that the order of rows does not matter.
+    """
+    return (numerator << _BITS) // denominator
+
+
 class MetricSum(ABC):
     """Running sums of one metric over one group of rows."""
 
     def __init__(self) -> None:
         self._numerator: int | Fraction = 0
         self._denominator = 0
+        self._sum = 0
+        """Sum of the exact values, by :func:`fixed_point`."""
 
     @property
     def pooled(self) -> float | None:
@@ -216,15 +230,19 @@ class MetricSum(ABC):
 
     @property
     def mean(self) -> float | None:
-        """Mean of the values; ``None`` without values."""
-        return self.total / self.defined if self.defined else None
+        """Mean of the exact values, rounded once; ``None`` without values."""
+        return self._mean(self.defined) if self.defined else None
 
     def bounds(self, failed: int) -> tuple[float, float] | None:
         """Return the means with 0, and with 1, for every failed row."""
         if not failed or not self.defined or not self.are_shares:
             return None
         rows = self.defined + failed
-        return self.total / rows, (self.total + failed) / rows
+        return self._mean(rows), self._mean(rows, failed)
+
+    def _mean(self, rows: int, ones: int = 0) -> float:
+        """Return the sum of values, and of more ones, over the number of rows."""
+        return (self._sum + fixed_point(ones, 1)) / fixed_point(rows, 1)
 
     @property
     @abstractmethod
@@ -235,11 +253,6 @@ class MetricSum(ABC):
     @abstractmethod
     def defined(self) -> int:
         """Rows with a value."""
-
-    @property
-    @abstractmethod
-    def total(self) -> float:
-        """Exact sum of the values, rounded once, so that the order of rows does not matter."""
 
     @property
     @abstractmethod
@@ -406,6 +419,8 @@ class RowSum(MetricSum):
             self._units.append(unit)
             self._numerator += ratio.numerator or 0
             self._denominator += ratio.denominator or 0
+            exact = ratio.exact
+            self._sum += fixed_point(exact.numerator, exact.denominator)
 
     @property
     def undefined(self) -> Mapping[str, int]:
@@ -416,11 +431,6 @@ class RowSum(MetricSum):
     def defined(self) -> int:
         """Rows with a value."""
         return len(self._values)
-
-    @property
-    def total(self) -> float:
-        """Exact sum of the values, rounded once."""
-        return math.fsum(self._values)
 
     @property
     def are_shares(self) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import pickle
 from collections.abc import Iterable, Sequence
 from copy import deepcopy
@@ -12,7 +11,6 @@ from random import Random
 from tempfile import TemporaryDirectory
 from typing import Any, get_args
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -28,7 +26,6 @@ from labeler.calculators import (
     tally,
 )
 from labeler.calculators.column_summary import ColumnCounts, Frame, SummaryRequest, compute_column
-from labeler.calculators.column_sums import _ExactTotal
 from labeler.calculators.columns import TallyColumns
 from labeler.calculators.index.frames import IndexFrame, RowBatch
 from labeler.calculators.index.rows import failure_row
@@ -219,21 +216,6 @@ def _metadata(row: Outcome) -> dict[str, object]:
 def test_every_metric_of_labels_is_vectorized() -> None:
     """What ships is served by the index."""
     assert [metric.id for metric in METRICS.values() if not metric.vectorized] == []
-
-
-@given(
-    st.lists(st.floats(allow_nan=False, allow_infinity=False, min_value=-1e290, max_value=1e290))
-)
-def test_a_sum_without_its_values_is_exact(values: list[float]) -> None:
-    """In any batches, and added up: what ``math.fsum`` makes of all of them, rounded once."""
-    first, second = _ExactTotal(), _ExactTotal()
-    for place, value in enumerate(values):
-        (first, second)[place % 2].add(np.array([value]))
-    second.add(np.array(values[::2]))
-    first.add_all(second)
-    assert first.total == math.fsum([*values, *values[::2]])
-    assert first.rows == len(values) + len(values[::2])
-    assert first.are_shares == all(0 <= value <= 1 for value in values)
 
 
 def test_what_is_kept_for_means_alone_does_not_grow() -> None:
