@@ -14,7 +14,7 @@ import numpy as np
 
 from labeler.calculators.ratio_column import Floats, Ints, RatioColumn
 from labeler.calculators.statistics.intervals import Interval
-from labeler.calculators.summary import Intervals, MetricSum, fixed_point
+from labeler.calculators.summary import Intervals, MetricSum, Range, fixed_point
 
 _MERGE = 1 << 14
 """Distinct values that may wait to be merged, at least."""
@@ -110,20 +110,18 @@ class ColumnSum(MetricSum):
         """True if all values lie from 0 to 1."""
         return self._are_shares
 
-    def interval(self, intervals: Intervals, *, bounded: bool) -> Interval | None:
+    def interval(self, intervals: Intervals, range_: Range) -> Interval | None:
         """Return the interval of the mean."""
         if intervals.group is not None:
             values = [values for values, _ in self._grouped] or [np.zeros(0)]
             units = [units for _, units in self._grouped] or [np.zeros(0, np.int64)]
-            return intervals.of_grouped(
-                np.concatenate(values), np.concatenate(units), bounded=bounded
-            )
+            return intervals.of_grouped(np.concatenate(values), np.concatenate(units), range_)
         if self._values is None:
             raise TypeError("an interval of values that were not kept")
         distinct, counts = self._values.merged()
-        key = bounded, sha256(distinct.tobytes()).digest(), sha256(counts.tobytes()).digest()
+        key = range_, sha256(distinct.tobytes()).digest(), sha256(counts.tobytes()).digest()
         if key not in self._intervals:
-            self._intervals[key] = intervals.of_counted(distinct, counts, bounded=bounded)
+            self._intervals[key] = intervals.of_counted(distinct, counts, range_)
         return self._intervals[key]
 
 
@@ -157,4 +155,3 @@ class _ValueCounts:
         totals = np.bincount(places, np.concatenate(counts), minlength=len(found))
         self._merged = found, totals.astype(np.int64)
         self._waiting, self._size = [], 0
-

@@ -36,6 +36,8 @@ class Metric:
         higher_is_better: the direction of improvement.
         bounded: True if every value lies from 0 to 1, as a share does. Only then is a sample of
             ones treated as a share of 1, and do failed records have bounds.
+        scale: the lowest and the highest value of a metric that is not ``bounded``; ``None`` where
+            unknown. Intervals are those of the values as shares of the scale.
         vectorized: True if the function takes :class:`~labeler.calculators.tally.BaseTally`, and
             so columns of many records; otherwise records are measured one by one.
     """
@@ -50,7 +52,13 @@ class Metric:
     version: int = 1
     higher_is_better: bool = True
     bounded: bool = True
+    scale: tuple[float, float] | None = None
     vectorized: bool = False
+
+    @property
+    def range(self) -> tuple[float, float] | None:
+        """The lowest and the highest value; ``None`` where unknown."""
+        return (0.0, 1.0) if self.bounded else self.scale
 
     @property
     def id(self) -> str:

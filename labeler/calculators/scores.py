@@ -86,15 +86,37 @@ class ScoreConfiguration:
         return f"{self.label}|repeat:{repeat}" if repeat else self.label
 
 
-def score_metrics(criterion: str) -> tuple[Metric, Metric]:
+Scale = tuple[int, int] | None
+"""The lowest and the highest score of a criterion; ``None`` where no record states them."""
+
+
+def criterion_scales(outcomes: Iterable[ScoreOutcome]) -> dict[str, Scale]:
+    """Return the scale of each criterion, in order of appearance.
+
+    Criteria of one name and several scales have the scale that holds all of them.
+    """
+    found: dict[str, Scale] = {}
+    for outcome in outcomes:
+        if outcome.signature is None:
+            continue
+        name = criterion_name(outcome.signature)
+        known = found.setdefault(name, None)
+        if isinstance(outcome, ScoreRecord):
+            low, high = outcome.criterion.low, outcome.criterion.high
+            found[name] = (min(low, known[0]), max(high, known[1])) if known else (low, high)
+    return found
+
+
+def score_metrics(criterion: str, scale: Scale = None) -> tuple[Metric, Metric]:
     """Return the two metrics of a criterion: its score, and ``NAME:pass``."""
+    reaches = "1 if the score reaches the threshold, else 0"
     return (
-        _metric(criterion, "score", "score by the criterion's scale", default=True),
-        _metric(criterion, PASS, "1 if the score reaches the threshold, else 0", default=False),
+        _metric(criterion, "score", "score by the criterion's scale", scale, default=True),
+        _metric(criterion, PASS, reaches, None, default=False),
     )
 
 
-def _metric(name: str, definition: str, formula: str, *, default: bool) -> Metric:
+def _metric(name: str, definition: str, formula: str, scale: Scale, *, default: bool) -> Metric:
     return Metric(
         name=name,
         definition=definition,
@@ -104,6 +126,7 @@ def _metric(name: str, definition: str, formula: str, *, default: bool) -> Metri
         compute=_needs_scores,
         default=default,
         bounded=definition == PASS,
+        scale=scale,
     )
 
 
@@ -140,10 +163,12 @@ def summarize_scores(
     Raises:
         UsageError: no row has the column.
     """
+    scores = list(outcomes)
+    scales = criterion_scales(scores)
     return [
         row
-        for name, rows in measure_scores(outcomes).items()
-        for row in summarize(rows, score_metrics(name), by, intervals=intervals)
+        for name, rows in measure_scores(scores).items()
+        for row in summarize(rows, score_metrics(name, scales[name]), by, intervals=intervals)
     ]
 
 

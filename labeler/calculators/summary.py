@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, ItemsView, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
@@ -59,6 +59,10 @@ class SummaryRowJSON(TypedDict):
     signature: str
 
 
+Range = tuple[float, float] | None
+"""The lowest and the highest value of a metric; ``None`` where unknown."""
+
+
 @dataclass(frozen=True)
 class Intervals:
     """Options of the confidence intervals of means.
@@ -89,23 +93,52 @@ class Intervals:
         return {"resamples": self.resamples, "level": self.level, "seed": self.seed}
 
     def of_mean(
-        self, values: Sequence[float], groups: Sequence[str | None], *, bounded: bool = True
+        self, values: Sequence[float], groups: Sequence[str | None], range_: Range
     ) -> Interval | None:
-        """Return the interval of a mean; groups are ignored unless a column is named."""
+        """Return the interval of a mean; groups are ignored unless a column is named.
+
+        Args:
+            values: of the records.
+            groups: of the records.
+            range_: the lowest and the highest value; ``None`` where unknown.
+        """
         drawn = None if self.group is None else groups
-        return mean_interval(values, groups=drawn, bounded=bounded, **self._options)
+        low, width = _scale(range_)
+        shares = values if (low, width) == (0, 1) else [(value - low) / width for value in values]
+        found = mean_interval(shares, groups=drawn, bounded=range_ is not None, **self._options)
+        return _on_scale(found, low, width)
 
     def of_counted(
-        self, values: NDArray[np.float64], counts: NDArray[np.int64], *, bounded: bool = True
+        self, values: NDArray[np.float64], counts: NDArray[np.int64], range_: Range
     ) -> Interval | None:
         """Return the interval of the mean of distinct sorted values with their counts."""
-        return counted_mean_interval(values, counts, bounded=bounded, **self._options)
+        low, width = _scale(range_)
+        found = counted_mean_interval(
+            (values - low) / width, counts, bounded=range_ is not None, **self._options
+        )
+        return _on_scale(found, low, width)
 
     def of_grouped(
-        self, values: NDArray[np.float64], groups: NDArray[np.int64], *, bounded: bool = True
+        self, values: NDArray[np.float64], groups: NDArray[np.int64], range_: Range
     ) -> Interval | None:
         """Return the interval of the mean of records whose groups are numbered."""
-        return grouped_mean_interval(values, groups, bounded=bounded, **self._options)
+        low, width = _scale(range_)
+        found = grouped_mean_interval(
+            (values - low) / width, groups, bounded=range_ is not None, **self._options
+        )
+        return _on_scale(found, low, width)
+
+
+def _scale(range_: Range) -> tuple[float, float]:
+    low, high = range_ or (0.0, 1.0)
+    return low, high - low
+
+
+def _on_scale(found: Interval | None, low: float, width: float) -> Interval | None:
+    """Return the interval of shares of a scale as one of values."""
+    if found is None or (low, width) == (0, 1):
+        return found
+    return replace(found, low=low + width * found.low, high=low + width * found.high)
 
 
 @dataclass(frozen=True)
@@ -260,7 +293,7 @@ class MetricSum(ABC):
         """True if all values lie from 0 to 1."""
 
     @abstractmethod
-    def interval(self, intervals: Intervals, *, bounded: bool) -> Interval | None:
+    def interval(self, intervals: Intervals, range_: Range) -> Interval | None:
         """Return the interval of the mean."""
 
 
@@ -393,7 +426,7 @@ class GroupSums(Generic[S]):
             failed=dict(failed),
             mean=found.mean,
             pooled=found.pooled,
-            interval=found.interval(intervals, bounded=metric.bounded) if intervals else None,
+            interval=found.interval(intervals, metric.range) if intervals else None,
             bounds=found.bounds(failed.total()) if metric.bounded else None,
             unsigned=dict(unsigned),
         )
@@ -437,6 +470,6 @@ class RowSum(MetricSum):
         """True if all values lie from 0 to 1."""
         return all(0 <= value <= 1 for value in self._values)
 
-    def interval(self, intervals: Intervals, *, bounded: bool) -> Interval | None:
+    def interval(self, intervals: Intervals, range_: Range) -> Interval | None:
         """Return the interval of the mean."""
-        return intervals.of_mean(self._values, self._units, bounded=bounded)
+        return intervals.of_mean(self._values, self._units, range_)

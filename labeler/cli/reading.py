@@ -315,10 +315,9 @@ def _of_scores(scores: Sequence[ScoreOutcome], ids: str | None) -> list[Metric]:
     if not scores:
         return []
     from labeler.calculators.registry import ALL
-    from labeler.calculators.scores import criterion_name, score_metrics
+    from labeler.calculators.scores import criterion_scales, score_metrics
 
-    signed = (outcome.signature for outcome in scores if outcome.signature)
-    every = [m for name in dict.fromkeys(map(criterion_name, signed)) for m in score_metrics(name)]
+    every = [m for one in criterion_scales(scores).items() for m in score_metrics(*one)]
     if ids is None:
         return every
     wanted = {name.strip() for name in ids.split(",")}

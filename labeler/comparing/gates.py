@@ -20,7 +20,8 @@ from labeler.calculators import (
 )
 from labeler.calculators.outcomes import measure_outcomes, split_scores
 from labeler.calculators.scores import (
-    criterion_name,
+    Scale,
+    criterion_scales,
     is_score_metric,
     measure_scores,
     score_metrics,
@@ -56,7 +57,12 @@ class Gate:
 
     @classmethod
     def of(
-        cls, metric: str, threshold: float, *, at_least: bool, criteria: Iterable[str] = ()
+        cls,
+        metric: str,
+        threshold: float,
+        *,
+        at_least: bool,
+        criteria: Mapping[str, Scale] | None = None,
     ) -> Gate:
         """Return the gate of a metric id.
 
@@ -65,14 +71,14 @@ class Gate:
                 ``answer_relevancy_similarity``; or of scores: a criterion's name, or ``NAME:pass``.
             threshold: the least or greatest mean that passes.
             at_least: whether the mean must not be lower; otherwise it must not be higher.
-            criteria: names of criteria in addition to the built-in ones. A name that is both a
-                criterion and a metric of labels means the criterion.
+            criteria: scales by name of criteria in addition to the built-in ones. A name that is
+                both a criterion and a metric of labels means the criterion.
 
         Raises:
             UnknownName: there is no such metric.
             UsageError: the id names several metrics, or the threshold is not finite.
         """
-        chosen = _named(metric, criteria)
+        chosen = _named(metric, criteria or {})
         if len(chosen) != 1:
             raise UsageError(f"a gate is on one metric: {metric!r} names {len(chosen)}")
         if not math.isfinite(threshold):
@@ -98,13 +104,16 @@ class Gate:
         return f"{self.demand}: {better} is better, so at {other} may be meant, not at {asked}"
 
 
-def _named(name: str, criteria: Iterable[str]) -> tuple[Metric, ...]:
+def _named(name: str, criteria: Mapping[str, Scale]) -> tuple[Metric, ...]:
     """Return the metrics of an id.
 
     Raises:
         UnknownName: there is none; the message suggests those of labels, questions and criteria.
     """
-    of_scores = [m for one in dict.fromkeys([*criteria, *CRITERIA]) for m in score_metrics(one)]
+    built_in = {one: (criterion.low, criterion.high) for one, criterion in CRITERIA.items()}
+    of_scores = [
+        m for one, scale in {**built_in, **criteria}.items() for m in score_metrics(one, scale)
+    ]
     others = (*QUESTION_METRICS, *of_scores)
     found = tuple(m for m in others if name in m.names)
     if found:
@@ -132,7 +141,7 @@ class Demand:
     threshold: float
     at_least: bool
 
-    def gate(self, criteria: Iterable[str]) -> Gate:
+    def gate(self, criteria: Mapping[str, Scale]) -> Gate:
         """Return the gate; see :meth:`Gate.of`."""
         return Gate.of(self.metric, self.threshold, at_least=self.at_least, criteria=criteria)
 
@@ -378,22 +387,16 @@ def measure_gates(
     # Outcomes are read one at a time unless a name can only be a criterion with scores further on.
     first: list[AnyOutcome] = list(islice(others, 1))
     try:
-        gates = [demand.gate(_criteria(scores)) for demand in demands]
+        gates = [demand.gate(criterion_scales(scores)) for demand in demands]
     except UnknownName:
         first += others
-        gates = [demand.gate(_criteria(scores)) for demand in demands]
+        gates = [demand.gate(criterion_scales(scores)) for demand in demands]
     asked = tuple(dict.fromkeys(gate.metric for gate in gates))
     of_scores = {metric.id for metric in asked if is_score_metric(metric)}
     written = tuple(metric for metric in asked if metric in QUESTION_METRICS)
     of_labels = tuple(m for m in asked if m not in written and m.id not in of_scores)
     rows = measure_outcomes(chain(first, others), of_labels, questions=written, column=column)
     return GateRows(gates, chain(rows, _measured_scores(scores, of_scores)))
-
-
-def _criteria(scores: Iterable[ScoreOutcome]) -> list[str]:
-    """Return the names of the criteria of scores and of failures to score."""
-    signed = (outcome.signature for outcome in scores if outcome.signature)
-    return list(dict.fromkeys(name for one in signed if (name := criterion_name(one))))
 
 
 def _measured_scores(scores: Sequence[ScoreOutcome], ids: set[str]) -> Iterator[MetricsRow]:

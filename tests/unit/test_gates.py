@@ -9,7 +9,8 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from labeler.calculators import Intervals, measure, select_metrics
+from labeler.calculators import Intervals, MetricsRow, measure, select_metrics
+from labeler.calculators.ratio import Ratio
 from labeler.cli import run
 from labeler.cli.gate_reports import junit, markdown
 from labeler.comparing.gates import Gate, Verdict, check_rows
@@ -545,16 +546,33 @@ def test_scores_are_gated_by_group_and_on_the_interval(check: Command) -> None:
     code, out, _ = check(faithful(5, 1, 5, 1), "--min", "rubric_faithfulness=3", "--by", "topic")
     assert (code, out.count("passed"), out.count("MISSED")) == (1, 1, 1)
     options = ("--on", "interval", "--group", "question")
-    code, out, _ = check(faithful(5, 1), "--min", "rubric_faithfulness=1", *options)
+    code, out, _ = check(faithful(5, 1), "--min", "rubric_faithfulness=1.5", *options)
     assert code == 1
-    assert "too few records for an interval (n 2," in out
+    assert "(n 2," in out
 
 
-def test_scores_of_1_do_not_pass_on_the_interval_of_a_share(check: Command) -> None:
-    """Nothing is known of how they vary."""
-    code, out, _ = check(faithful(1, 1, 1), "--max", "rubric_faithfulness=1.5", "--on", "interval")
+def test_the_interval_of_scores_is_that_of_their_shares_of_the_scale(check: Command) -> None:
+    """Forty of 5 say that few are worse; three of 1 say little, though 1 is a share of 1."""
+    options = ("--on", "interval")
+    code, out, _ = check(faithful(*[5] * 40), "--min", "rubric_faithfulness=4.5", *options)
+    assert code == 0
+    assert "95 % interval 4.6" in out
+    code, out, _ = check(faithful(1, 1, 1), "--max", "rubric_faithfulness=1.5", *options)
     assert code == 1
-    assert "too few records for an interval" in out
+
+
+def test_a_mean_of_exactly_its_threshold_passes() -> None:
+    """Sums of rounded values came out below 6 % of short decimals."""
+    metric = select_metrics(["adherence_fraction"])[0]
+    for hundredths in range(3, 98):
+        tops = [hundredths * 7 + step for step in (-20, 1, 6, 13)]
+        rows = [
+            MetricsRow(str(n), {metric.id: Ratio(top, 700)}, "judge", "")
+            for n, top in enumerate(tops)
+        ]
+        for lower in (True, False):
+            (verdict,) = check_rows(rows, [Gate(metric, hundredths / 100, lower)])
+            assert verdict.passed, (hundredths, verdict.value)
 
 
 def test_every_judge_must_pass(check: Command) -> None:
