@@ -16,7 +16,7 @@ from labeler.calculators.ratio import Ratio
 from labeler.calculators.registry import Metric
 from labeler.calculators.summary import Intervals, SummaryRow, summarize
 from labeler.calculators.tally import Tally
-from labeler.labels.logprobs import expected_score
+from labeler.labels.logprobs import expected_score, has_prefixes
 from labeler.labels.record import LabelFailure, ScoreOutcome, ScoreRecord
 from labeler.labels.signature import Signature
 
@@ -236,9 +236,19 @@ class _Case:
     records: list[ScoreRecord] = field(default_factory=list)
     failed: LabelFailure | None = None
 
-    def score(self, trials: int) -> Ratio:
-        if len(self.records) < trials:
+    def score(self, group: ScoreConfiguration) -> Ratio:
+        """Return the mean over the trials of one score.
+
+        Where other records of the configuration have distributions, one without, on a scale whose
+        scores begin like longer ones, has ``ambiguous_score_tokens``.
+        """
+        if len(self.records) < group.trials_per_score:
             return Ratio.missing("missing_samples")
+        if len(group.methods) > 1 and any(
+            record.method == "answer" and has_prefixes(record.criterion.scale)
+            for record in self.records
+        ):
+            return Ratio.missing("ambiguous_score_tokens")
         total = sum(map(score_value, self.records), Fraction(0))
         whole = total.numerator if total.denominator == 1 else total
         return Ratio(whole, len(self.records))
@@ -293,7 +303,7 @@ class _ScoreTable:
                 for repeat, cases in group.cases().items():
                     label = group.repeat_label(repeat)
                     for case in cases.values():
-                        yield _row(metrics, case, label, group.trials_per_score)
+                        yield _row(metrics, case, label, group)
         for failure in self._unread:
             yield failed_row(failure, metrics, None)
 
@@ -302,7 +312,7 @@ class _ScoreTable:
         for group in self._groups.values():
             for repeat, cases in group.cases().items():
                 scored = (
-                    (case.records[0], case.score(group.trials_per_score).value)
+                    (case.records[0], case.score(group).value)
                     for case in cases.values()
                     if not case.failed
                 )
@@ -310,11 +320,13 @@ class _ScoreTable:
                 yield _length_effect(group.name, group.repeat_label(repeat), points)
 
 
-def _row(metrics: tuple[Metric, Metric], case: _Case, label: str, trials: int) -> MetricsRow:
+def _row(
+    metrics: tuple[Metric, Metric], case: _Case, label: str, group: ScoreConfiguration
+) -> MetricsRow:
     if case.failed:
         return failed_row(case.failed, metrics, label)
     score, passed = metrics
-    value, record = case.score(trials), case.records[0]
+    value, record = case.score(group), case.records[0]
     flag = value if value.undefined else Ratio.flag(passes(value.exact, record))
     metadata: dict[str, Any] = {QUESTION: record.example.question, **record.example.metadata}
     ratios = {score.id: value, passed.id: flag}

@@ -15,16 +15,18 @@ from labeler.labels.signature import Artifact, Signature, digest
 
 JUDGE = "majority"
 """Kind of judge in the signature of a majority label."""
+_BY_SENTENCES = "No vote on the whole response says so: it follows from the votes on its sentences."
 
 
 def majority(votes: Sequence[LabelRecord], signature: Signature, voters: int) -> LabelRecord:
     """Return the label that most votes agree on, decision by decision.
 
     A sentence is relevant, utilized or supported if more than half of the voters say so; a tie is a
-    no. A sentence's supporting keys are those named by more than half of the voters who call it
-    supported, or else the most named ones. Each explanation is that of a vote on the winning side,
-    after the count: for a sentence, the vote whose supporting keys are nearest to the result; else
-    the first. The scores of the record are the shares of the votes.
+    no. The response is supported if all its sentences are. A sentence's supporting keys are those
+    named by more than half of the voters who call it supported, or else the most named ones. Each
+    explanation is that of a vote on the winning side, after the count: for a sentence, the vote
+    whose supporting keys are nearest to the result; else the first. The scores of the record are
+    the shares of the votes.
 
     Args:
         votes: labels of the very same sentences, more than half of ``voters``.
@@ -44,20 +46,19 @@ def majority(votes: Sequence[LabelRecord], signature: Signature, voters: int) ->
         for key in example.response_keys()
     }
     kept = _winners(relevant)
-    overall = 2 * sum(label.overall_supported for label in labels) > voters
+    sentences = tuple(_sentence(key, yes, labels, voters) for key, yes in supporters.items())
+    overall = all(entry.fully_supported for entry in sentences)
+    if not sentences:
+        overall = 2 * sum(label.overall_supported for label in labels) > voters
     closest = min(labels, key=lambda label: len(kept ^ set(label.all_relevant_sentence_keys)))
-    agreeing = next((x for x in labels if x.overall_supported == overall), labels[0])
-    count = sum(label.overall_supported == overall for label in labels)
+    agreeing = [label for label in labels if label.overall_supported == overall]
+    reason = agreeing[0].overall_supported_explanation if agreeing else _BY_SENTENCES
     label = GPTLabelingOutput(
         relevance_explanation=closest.relevance_explanation,
         all_relevant_sentence_keys=in_order(kept),
-        overall_supported_explanation=_counted(
-            count, voters, agreeing.overall_supported_explanation
-        ),
+        overall_supported_explanation=_counted(len(agreeing), voters, reason),
         overall_supported=overall,
-        sentence_support_information=tuple(
-            _sentence(key, yes, labels, voters) for key, yes in supporters.items()
-        ),
+        sentence_support_information=sentences,
         all_utilized_sentence_keys=in_order(_winners(utilized)),
     )
     return LabelRecord(

@@ -36,9 +36,9 @@ _TWO_DIGITS = 2
 def distribution_of(tokens: Sequence[Token], score: int, scale: range) -> dict[int, float] | None:
     """Return the probability of each score, as far as the tokens show it.
 
-    A score of two digits may be one token or two. If an alternative token is both a score and the
-    beginning of another (``1`` and ``10``), and the vocabulary has single digits, the score is
-    ambiguous and its probability is left out.
+    A score of two digits may be one token or two. If a token that was not chosen is the beginning
+    of a longer score (``1`` of ``10``), and no token with two digits is among those of its place,
+    it is unknown which score it would have become, and so is the distribution.
 
     Args:
         tokens: tokens of the whole answer, in order.
@@ -46,8 +46,8 @@ def distribution_of(tokens: Sequence[Token], score: int, scale: range) -> dict[i
         scale: valid scores.
 
     Returns:
-        Probabilities by score, which need not add up to 1; ``None`` unless the tokens contain this
-        score exactly once.
+        Probabilities by score, which need not add up to 1; ``None`` where the tokens do not hold
+        this score, once, or a score remains unknown.
     """
     text = b"".join(token.text for token in tokens)
     found = list(_SCORE.finditer(text))
@@ -55,10 +55,17 @@ def distribution_of(tokens: Sequence[Token], score: int, scale: range) -> dict[i
         return None
     known: dict[int, float] = {}
     for value, probability in _walk(list(_from(tokens, found[0].start(1))), scale):
-        if value in scale:
+        if value is None and probability:
+            return None
+        if value is not None and value in scale:
             known[value] = known.get(value, 0.0) + probability
     likely = {value: min(1.0, p) for value, p in sorted(known.items()) if p > 0}
     return likely or None
+
+
+def has_prefixes(scale: range) -> bool:
+    """Return True if a score of a scale is the beginning of another, as 1 is of 10."""
+    return any(_grows(str(score).encode(), scale) for score in scale)
 
 
 def expected_score(distribution: Mapping[int, float]) -> Fraction:
@@ -97,16 +104,17 @@ def _without(lead: bytes, text: bytes) -> bytes:
     return text if lead.strip() else text.lstrip()
 
 
-def _walk(places: list[_Place], scale: range) -> Iterator[tuple[int, float]]:
-    """Yield every possible score with its probability."""
+def _walk(places: list[_Place], scale: range) -> Iterator[tuple[int | None, float]]:
+    """Yield the scores that the answer might have had, ``None`` for unknown, and probabilities."""
     before, reached = b"", 1.0
     for place in places:
         texts = [place.chosen, *(text for text, _ in place.others)]
         merges = any(len(_digits(text)) >= _TWO_DIGITS for text in texts)
         for text, probability in place.others:
-            value = _value(before, text)
-            is_whole = merges or _ends(text) or not _grows(before + text, scale)
-            if value is not None and is_whole:
+            value, digits = _value(before, text), _digits(text)
+            if digits and not (merges or _ends(text)) and _grows(before + digits, scale):
+                yield None, reached * probability
+            elif value is not None:
                 yield value, reached * probability
         value = _value(before, place.chosen)
         before, reached = before + _digits(place.chosen), reached * place.probability

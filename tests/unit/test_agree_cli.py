@@ -301,7 +301,7 @@ def test_means_stand_side_by_side(agree: Run) -> None:
     assert means["ppi"]["weight"] > 0
     assert (means["ppi"]["labelled"], means["ppi"]["unlabelled"]) == (20, 80)
     assert means["ppi"]["warnings"] == [
-        "records with human labels: only 20; under 100 the intervals cannot be relied on"
+        "records with human labels: only 20; under 200 the intervals cannot be relied on"
     ]
     _, out, _ = agree(a, "--human", h)
     for words in ("people's own", "judge's own", "PPI++", "error-corrected", "drawn at random"):

@@ -85,9 +85,15 @@ def test_one_where_ten_was_possible() -> None:
     assert found(tokens, 1, TEN) == {1: 0.72, 9: 0.2, 10: 0.08}
 
 
-def test_a_digit_that_could_go_on_is_left_out() -> None:
-    """Nobody knows whether the 1 that was not chosen would have become 10."""
-    assert found(answer({"9": 0.6, "1": 0.3, "8": 0.1}), 9, TEN) == {8: 0.1, 9: 0.6}
+def test_a_digit_that_could_go_on_leaves_the_distribution_unknown() -> None:
+    """The 1 that was not chosen may have become 10; without its mass the mean would lean."""
+    assert distribution_of(answer({"9": 0.6, "1": 0.3, "8": 0.1}), 9, TEN) is None
+    assert distribution_of(answer({"1": 0.9, "-": 0.1}), 1, range(-2, 3)) is None
+    assert found(answer({"9": 0.6, "1": 0.3, "8": 0.1}), 9, range(1, 10)) == {
+        1: 0.3,
+        8: 0.1,
+        9: 0.6,
+    }
 
 
 def test_negative_scores_and_their_sign() -> None:

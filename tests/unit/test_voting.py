@@ -71,6 +71,20 @@ def test_each_sentence_is_decided_by_itself() -> None:
     assert record.scores.relevance == {"0a": 1.0, "0b": 2 / 3, "1a": 1 / 3}
 
 
+def test_the_whole_response_follows_from_its_sentences() -> None:
+    """Three voters find another sentence unsupported each: none of them is, by most votes."""
+    faults = [
+        output(support={"a": [], "b": ["0b"]}),
+        output(support={"a": ["0a"], "b": []}),
+        output(support={"a": ["0a"], "b": ["0b"]}),
+    ]
+    assert elect(*faults).label.overall_supported is True
+    opposed = [faults[0].model_copy(update={"overall_supported": True})] * 3
+    label = elect(*opposed).label
+    assert label.overall_supported is False
+    assert label.overall_supported_explanation.startswith("[0 of 3 votes] No vote on the whole")
+
+
 def test_a_tie_is_a_no() -> None:
     """Two voters who differ support nothing that they differ on."""
     record = elect(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from statistics import NormalDist
 from typing import NamedTuple
 
@@ -15,8 +16,9 @@ FEW = 12
 With fewer, resampling cannot show what other values exist (benchmarks/interval_coverage.py)."""
 SAME = 1e-12
 """Relative differences below this are rounding errors."""
-_CLOSED_FORM = 2
-"""Degrees of freedom up to which Student's quantile has a closed form; a series beyond."""
+_SUMMED = 100
+"""Degrees of freedom up to which Student's distribution is summed; a series beyond."""
+_HALVINGS = 60
 
 
 class Unit(NamedTuple):
@@ -78,25 +80,40 @@ def wilson_ends(share: float, trials: float, quantile: float) -> tuple[float, fl
     return max(0.0, min(share, middle - spread)), min(1.0, max(share, middle + spread))
 
 
+@lru_cache
 def student_quantile(probability: float, freedom: int) -> float:
     """Return the quantile of Student's t distribution.
 
-    Exact for 1 and 2 degrees of freedom. Beyond, the Cornish-Fisher series in powers of
-    1 / freedom; for probabilities from .005 to .995 its error is below 1 % with 3 degrees of
-    freedom and below 0.1 % from 5 on.
+    Up to 100 degrees of freedom the distribution function, a finite sum, is inverted by bisection;
+    beyond, the Cornish-Fisher series in powers of 1 / freedom. From .00005 to .99995 the relative
+    error is below 1e-7.
 
     Args:
         probability: above 0 and below 1.
         freedom: degrees of freedom, 1 or more.
 
-    Source: Abramowitz and Stegun, Handbook of Mathematical Functions, 26.7.5.
+    Source: Abramowitz and Stegun, Handbook of Mathematical Functions, 26.7.3 to 26.7.5.
     """
-    if freedom > _CLOSED_FORM:
+    if freedom > _SUMMED:
         return _student_series(NormalDist().inv_cdf(probability), freedom)
-    if freedom == 1:
-        return math.tan(math.pi * (probability - 0.5))
-    centered = 2 * probability - 1
-    return centered * math.sqrt(2 / (1 - centered * centered))
+    low, high = 0.0, math.pi / 2
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        inside = _student_inside(middle, freedom) < abs(2 * probability - 1)
+        low, high = (middle, high) if inside else (low, middle)
+    return math.copysign(math.sqrt(freedom) * math.tan(low), probability - 0.5)
+
+
+def _student_inside(angle: float, freedom: int) -> float:
+    """Return the probability that abs(t) is below sqrt(freedom) * tan(angle)."""
+    squared, odd = math.cos(angle) ** 2, freedom % 2
+    term = math.cos(angle) if odd else 1.0
+    total = 0.0
+    for power in range(2 + odd, freedom + 1, 2):
+        total += term
+        term *= squared * (power - 1) / power
+    total *= math.sin(angle)
+    return (angle + total) * 2 / math.pi if odd else total
 
 
 def _student_series(z: float, freedom: int) -> float:
