@@ -15,7 +15,7 @@ from labeler.calculators.registry import metric
 from labeler.calculators.tally import BaseTally, Q
 
 _VERDICT = ("response_claims.verdict",)
-_SUPPORTING = ("response_claims.supporting_sentence_keys",)
+_SUPPORTING = ("response_claims.supporting_sentence_keys", *_VERDICT)
 _CONTRADICTING = ("response_claims.contradicting_sentence_keys",)
 _ON_TOPIC = ("response_claims.relevant_to_question",)
 _CORRECT = ("response_claims.reference_verdict",)

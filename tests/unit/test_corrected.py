@@ -161,10 +161,11 @@ def test_errors_are_counted_from_verdicts() -> None:
 
 
 def test_a_sound_sample_brings_no_warning() -> None:
-    """A hundred records drawn at random, judged alike: nothing to say."""
-    people, judge = PEOPLE * 10, JUDGE * 10
+    """Two hundred records drawn at random, judged alike: nothing to say."""
+    people, judge = PEOPLE * 20, JUDGE * 20
     assert ppi_mean(people, judge, (1,) * 80 + (0,) * 20, random_sample=True).warnings == ()
-    assert corrected_proportion(800, 1000, ERRORS, random_sample=True).warnings == ()
+    errors = JudgeErrors.of(people, judge)
+    assert corrected_proportion(800, 1000, errors, random_sample=True).warnings == ()
 
 
 def test_an_unknown_way_of_sampling_is_said() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from labeler.calculators import METRICS, Ratio, measure, select_metrics, summarize, tally
+from labeler.calculators import METRICS, Metric, Ratio, measure, select_metrics, summarize, tally
 from labeler.labels.answers import ComparedClaim, ReferenceClaim
 from labeler.labels.record import LabelRecord
 from labeler.sentences.keys import document_key, reference_key, response_key
@@ -249,3 +249,38 @@ def test_the_fractions_behind_ragcheckers_figures(metric: str) -> None:
     """Numerator and denominator, which RAGChecker does not print."""
     labels = [as_label(result) for result in ragchecker()["results"]]
     assert tuple(ratio(label, metric) for label in labels) == WORKED[metric]
+
+
+ALTERNATIVES: Mapping[str, Sequence[object]] = {
+    "all_relevant_sentence_keys": [(), ("0a", "2b")],
+    "all_utilized_sentence_keys": [(), ("0b", "3a")],
+    "overall_supported": [True, False],
+    "sentence_support_information": [()],
+    "response_claims.verdict": ["entailment", "neutral", "contradiction"],
+    "response_claims.supporting_sentence_keys": [(), ("0a",), ("3b", "general")],
+    "response_claims.contradicting_sentence_keys": [(), ("2a",)],
+    "response_claims.relevant_to_question": [True, False],
+    "response_claims.reference_verdict": ["entailment", "neutral"],
+    "reference_claims.supporting_sentence_keys": [(), ("2a",)],
+    "reference_claims.response_verdict": ["entailment", "neutral"],
+}
+"""Other values of the fields of a label that a number may come from."""
+
+
+def mutated(made: LabelRecord, field: str, value: object) -> LabelRecord:
+    """The record with another value of a field, of all claims where it is theirs."""
+    outer, _, inner = field.partition(".")
+    new = value
+    if inner:
+        claims = getattr(made.label, outer)
+        new = tuple(claim.model_copy(update={inner: value}) for claim in claims)
+    return made.model_copy(update={"label": made.label.model_copy(update={outer: new})})
+
+
+@pytest.mark.parametrize("metric", METRICS.values(), ids=lambda metric: metric.id)
+def test_a_metric_reads_no_field_that_it_does_not_declare(metric: Metric) -> None:
+    """Whatever stands in the others, its value is the same."""
+    expected = ratio(NOISY, metric.id)
+    for field in ALTERNATIVES.keys() - set(metric.needs):
+        for value in ALTERNATIVES[field]:
+            assert ratio(mutated(NOISY, field, value), metric.id) == expected, field
