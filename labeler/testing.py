@@ -13,12 +13,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from labeler.calculators import Intervals, MetricsRow
-from labeler.calculators.outcomes import stored_outcomes
-from labeler.calculators.summary import group_name
+from labeler.calculators import Intervals
+from labeler.calculators.outcomes import QUESTION, as_outcomes
+from labeler.comparing.drops import check_drops
 from labeler.comparing.gates import (
     Demand,
     On,
+    RecordValue,
     Verdict,
     check_rows,
     counted,
@@ -26,6 +27,7 @@ from labeler.comparing.gates import (
     shown,
     shown_interval,
 )
+from labeler.errors import UsageError
 from labeler.labels.record import AnyOutcome
 from labeler.sentences.characters import visible
 
@@ -38,6 +40,8 @@ def assert_metric(
     *,
     at_least: float | None = None,
     at_most: float | None = None,
+    against: str | Path | Iterable[AnyOutcome] | None = None,
+    max_drop: float | None = None,
     on: On = "point",
     by: str | None = None,
     intervals: Intervals | None = None,
@@ -51,6 +55,9 @@ def assert_metric(
             ``rubric_faithfulness``, or ``rubric_faithfulness:pass``.
         at_least: lowest allowed mean.
         at_most: highest allowed mean.
+        against: the same of another run, such as that of the main branch. Records are paired by
+            id; those without a pair count as failed.
+        max_drop: the most by which the mean of the pairs may be worse than in ``against``.
         on: ``point`` tests the mean, ``interval`` the worse end of its interval.
         by: name of a metadata column; the mean of each of its groups is tested.
         intervals: settings of the intervals; ``labeler.calculators.Intervals(group="question")``
@@ -68,20 +75,33 @@ def assert_metric(
         for threshold, lower in ((at_least, True), (at_most, False))
         if threshold is not None
     ]
-    outcomes = stored_outcomes(labels) if isinstance(labels, str | Path) else labels
-    gates, measured = measure_gates(outcomes, demands, column=intervals.group or "")
-    rows = list(measured)
-    missed = [
-        verdict
-        for verdict in check_rows(rows, gates, on=on, by=by, intervals=intervals)
-        if not verdict.passed
-    ]
-    if missed:
-        text = "\n".join(line for verdict in missed for line in _lines(verdict, rows, by))
-        raise AssertionError(visible(text))
+    if (against is None) is not (max_drop is None):
+        raise UsageError("max_drop goes with against, which is what the mean may drop from")
+    outcomes = list(as_outcomes(labels))
+    lines: list[str] = []
+    if demands or max_drop is None:
+        gates, measured = measure_gates(outcomes, demands, column=intervals.group or "")
+        rows = list(measured)
+        for verdict in check_rows(rows, gates, on=on, by=by, intervals=intervals):
+            if not verdict.passed:
+                lines += _lines(verdict.with_records(rows, by), by)
+    if against is not None and max_drop is not None:
+        drop = [Demand(metric, max_drop, at_least=False)]
+        (gates, new), (_, base) = (
+            measure_gates(side, drop, column=intervals.group or QUESTION)
+            for side in (outcomes, as_outcomes(against))
+        )
+        limits = [(gates[0].metric, max_drop)]
+        for lost in check_drops(list(new), list(base), limits, on=on, by=by, intervals=intervals):
+            if not lost.passed:
+                where = "" if lost.group is None else f" in {by} {lost.group}"
+                lines.append(f"{lost.demand}{where}: {lost.finding}")
+                lines += _worst(lost.records)
+    if lines:
+        raise AssertionError(visible("\n".join(lines)))
 
 
-def _lines(verdict: Verdict, rows: Sequence[MetricsRow], by: str | None) -> Iterator[str]:
+def _lines(verdict: Verdict, by: str | None) -> Iterator[str]:
     """Yield the threshold, the mean and its interval, and the worst records."""
     row = verdict.row
     if row is None:
@@ -90,20 +110,11 @@ def _lines(verdict: Verdict, rows: Sequence[MetricsRow], by: str | None) -> Iter
     where = "" if row.group is None else f" in {by} {row.group}"
     yield f"{verdict.gate.demand}{where}: mean {shown(row.mean)}, {shown_interval(row)}"
     yield f"  {counted(row)} by {row.label or 'no label'}"
-    worst = _worst(verdict, rows, by)[:_SHOWN_RECORDS]
-    if worst:
-        yield "  worst: " + ", ".join(f"{name!r} {value:.4f}" for name, value in worst)
+    yield from _worst(verdict.records)
 
 
-def _worst(verdict: Verdict, rows: Sequence[MetricsRow], by: str | None) -> list[tuple[str, float]]:
-    """Return ids and values of records that miss the threshold, worst first."""
-    gate, summary = verdict.gate, verdict.row
-    found: list[tuple[str, float]] = []
-    for row in rows:
-        if summary is None or (row.label, group_name(row, by)) != (summary.label, summary.group):
-            continue
-        ratio = row.metrics.get(gate.metric.id)
-        value = ratio.value if ratio else None
-        if value is not None and not gate.kept_by(value):
-            found.append((row.id, value))
-    return sorted(found, key=lambda pair: pair[1], reverse=not gate.at_least)
+def _worst(records: Sequence[RecordValue]) -> Iterator[str]:
+    """Name the records that miss the threshold themselves, worst first."""
+    if missed := [one for one in records if one.missed]:
+        shown = ", ".join(f"{one.id!r} {one.shown}" for one in missed[:_SHOWN_RECORDS])
+        yield f"  worst: {shown}"

@@ -5,17 +5,22 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated, NamedTuple, cast
 
 import typer
 
 from labeler.cli.reading import Group, Labels, Level, Resamples, Seed
 from labeler.cli.terminal import notify
+from labeler.data.lines import STDIO
 from labeler.errors import UsageError
 from labeler.sentences.characters import visible
 
 if TYPE_CHECKING:
-    from labeler.comparing.gates import Demand, On
+    from collections.abc import Sequence
+
+    from labeler.calculators import Intervals
+    from labeler.comparing.drops import DropVerdict
+    from labeler.comparing.gates import Demand, On, Verdict
 
 GATE_MISSED = 1
 SUMMARY_VARIABLE = "GITHUB_STEP_SUMMARY"
@@ -33,6 +38,16 @@ def check(
         list[str] | None,
         typer.Option("--max", help="METRIC=MEAN that it must not exceed; may be repeated."),
     ] = None,
+    against: Annotated[
+        str | None, typer.Option(help="Labels to compare with, for --max-drop.")
+    ] = None,
+    max_drop: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="METRIC=DROP from --against, paired by id, that it must not exceed (a rise where "
+            "less is better); may be repeated."
+        ),
+    ] = None,
     on: Annotated[
         str, typer.Option(help="point: the mean; interval: the worse end of its interval.")
     ] = "point",
@@ -44,45 +59,90 @@ def check(
     seed: Seed = 0,
     group: Group = None,
     junit: Annotated[str | None, typer.Option(help="JUnit XML file to write.")] = None,
+    junit_per_record: Annotated[
+        bool, typer.Option("--junit-per-record", help="Each record is a test case of it, too.")
+    ] = False,
     github: Annotated[
         bool, typer.Option("--github", help=f"Add a summary to the file of {SUMMARY_VARIABLE}.")
     ] = False,
 ) -> int:
     """Fail (exit 1) where a metric of labels, scores or similarity misses a gate."""
     from labeler.calculators import Intervals
-    from labeler.calculators.outcomes import stored_outcomes
     from labeler.cli import gate_reports
-    from labeler.comparing.gates import check_rows, measure_gates
+    from labeler.comparing.gates import Demand
 
     demands = [
-        *(_demand("--min", text, at_least=True) for text in at_least or ()),
-        *(_demand("--max", text, at_least=False) for text in at_most or ()),
+        *(Demand(*_parts("--min", text), at_least=True) for text in at_least or ()),
+        *(Demand(*_parts("--max", text), at_least=False) for text in at_most or ()),
     ]
+    drops = [Demand(*_parts("--max-drop", text), at_least=False) for text in max_drop or ()]
+    if bool(drops) is not bool(against):
+        raise UsageError("--max-drop goes with --against, which names what it may drop from")
+    if labels == STDIO and against and (demands or against == STDIO):
+        raise UsageError("standard input (-) can be read once; give the labels as a file")
+    if junit_per_record and not junit:
+        raise UsageError("--junit-per-record is for --junit, which names the file")
     if group and on != "interval":
         raise UsageError("--group is for intervals: it goes with --on interval")
     step_summary = _step_summary() if github else None
-    gates, rows = measure_gates(stored_outcomes(labels), demands, column=group or "")
-    verdicts = check_rows(
-        rows,
-        gates,
-        on=cast("On", on),
-        by=by,
-        intervals=Intervals(resamples, level, seed, group) if on == "interval" else None,
-    )
-    for doubt in dict.fromkeys(gate.doubt for gate in gates if gate.doubt):
-        notify(doubt)
+    intervals = Intervals(resamples, level, seed, group) if on == "interval" else None
+    settings = _Settings(cast("On", on), by, intervals, named=bool(junit or step_summary))
+    verdicts = [
+        *(_held(labels, demands, settings) if demands or not drops else ()),
+        *(_dropped(labels, against, drops, settings) if against else ()),
+    ]
     for verdict in verdicts:
         _print(gate_reports.line(verdict))
     if junit:
-        _write(junit, gate_reports.junit(verdicts))
+        _write(junit, gate_reports.junit(verdicts, per_record=junit_per_record))
     if step_summary:
         _append(step_summary, gate_reports.markdown(verdicts))
     return 0 if all(verdict.passed for verdict in verdicts) else GATE_MISSED
 
 
-def _demand(option: str, text: str, *, at_least: bool) -> Demand:
-    from labeler.comparing.gates import Demand
+class _Settings(NamedTuple):
+    """How gates are checked."""
 
+    on: On
+    by: str | None
+    intervals: Intervals | None
+    named: bool
+    """True if the records of verdicts are needed."""
+
+
+def _held(labels: str, demands: Sequence[Demand], settings: _Settings) -> list[Verdict]:
+    """Check the means of one set of labels."""
+    from labeler.calculators.outcomes import stored_outcomes
+    from labeler.comparing.gates import check_rows, measure_gates
+
+    on, by, intervals, named = settings
+    column = (intervals.group if intervals else None) or ""
+    gates, measured = measure_gates(stored_outcomes(labels), demands, column=column)
+    rows = list(measured) if named else measured
+    found = check_rows(rows, gates, on=on, by=by, intervals=intervals)
+    for doubt in dict.fromkeys(gate.doubt for gate in gates if gate.doubt):
+        notify(doubt)
+    return [one.with_records(rows, by) for one in found] if named else found
+
+
+def _dropped(
+    labels: str, against: str, demands: Sequence[Demand], settings: _Settings
+) -> list[DropVerdict]:
+    """Check the differences from a base."""
+    from labeler.calculators.outcomes import QUESTION, stored_outcomes
+    from labeler.comparing.drops import check_drops
+    from labeler.comparing.gates import measure_gates
+
+    on, by, intervals, _ = settings
+    column = (intervals.group if intervals else None) or QUESTION
+    (gates, new), (_, base) = (
+        measure_gates(stored_outcomes(side), demands, column=column) for side in (labels, against)
+    )
+    limits = [(gate.metric, gate.threshold) for gate in gates]
+    return check_drops(list(new), list(base), limits, on=on, by=by, intervals=intervals)
+
+
+def _parts(option: str, text: str) -> tuple[str, float]:
     # The number follows the last "=": the id of a third-party metric may hold others.
     metric, equals, number = text.rpartition("=")
     try:
@@ -91,7 +151,7 @@ def _demand(option: str, text: str, *, at_least: bool) -> Demand:
         equals = ""
     if not equals:
         raise UsageError(f"{option} {text!r}: write METRIC=MEAN, such as adherence=0.9")
-    return Demand(metric.strip(), threshold, at_least)
+    return metric.strip(), threshold
 
 
 def _print(text: str) -> None:

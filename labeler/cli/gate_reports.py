@@ -9,6 +9,7 @@ import re
 from collections.abc import Sequence
 from xml.etree import ElementTree as ET
 
+from labeler.comparing.drops import DropVerdict
 from labeler.comparing.gates import Verdict
 from labeler.sentences.characters import visible
 
@@ -18,38 +19,74 @@ _PUNCTUATION = re.compile(r"([!-/:-@\[-`{-~])")
 """Characters that Markdown may interpret; a backslash escapes them."""
 
 
-def line(verdict: Verdict) -> str:
+AnyVerdict = Verdict | DropVerdict
+_WORST = 5
+"""Records that are named for a missed gate."""
+
+
+def line(verdict: AnyVerdict) -> str:
     """Return one verdict in words."""
     outcome = "passed" if verdict.passed else "MISSED"
     return f"{outcome}: {title(verdict)}: {verdict.finding}"
 
 
-def title(verdict: Verdict) -> str:
+def title(verdict: AnyVerdict) -> str:
     """Return the gate and the group."""
-    group = verdict.row.group if verdict.row else None
-    return verdict.gate.demand if group is None else f"{verdict.gate.demand} in {group}"
+    return verdict.demand if verdict.group is None else f"{verdict.demand} in {verdict.group}"
 
 
-def junit(verdicts: Sequence[Verdict]) -> str:
-    """Return a JUnit test suite with one test case a verdict; a missed gate is a failure."""
-    missed = sum(not verdict.passed for verdict in verdicts)
-    counts = {"tests": str(len(verdicts)), "failures": str(missed), "errors": "0"}
-    suites = ET.Element("testsuites", counts)
-    suite = ET.SubElement(suites, "testsuite", {"name": "labeler check", **counts})
+def worst(verdict: AnyVerdict) -> str:
+    """Return ids and values of the worst records of a missed gate, or an empty string."""
+    missed = [] if verdict.passed else [one for one in verdict.records if one.missed]
+    return ", ".join(f"{one.id!r} {one.shown}" for one in missed[:_WORST])
+
+
+def junit(verdicts: Sequence[AnyVerdict], *, per_record: bool = False) -> str:
+    """Return a JUnit test suite with one test case a verdict; a missed gate is a failure.
+
+    Args:
+        verdicts: the verdicts.
+        per_record: whether each record is a test case, too. One that misses the threshold itself
+            is a failure if the gate is missed; one without a value is skipped, unless it has no
+            pair.
+    """
+    suites = ET.Element("testsuites")
+    suite = ET.SubElement(suites, "testsuite", {"name": "labeler check"})
     for verdict in verdicts:
-        label = (verdict.row.label if verdict.row else None) or "no label"
-        names = {"classname": _xml(f"labeler.check.{label}"), "name": _xml(title(verdict))}
-        case = ET.SubElement(suite, "testcase", names)
-        finding = _xml(verdict.finding)
-        if verdict.passed:
-            ET.SubElement(case, "system-out").text = finding
-        else:
-            ET.SubElement(case, "failure", {"message": finding, "type": "gate"}).text = finding
+        label = verdict.label or "no label"
+        named = worst(verdict)
+        finding = f"{verdict.finding}\nworst: {named}" if named else verdict.finding
+        failure = None if verdict.passed else finding
+        _case(suite, f"labeler.check.{label}", title(verdict), finding, failure)
+        for one in verdict.records if per_record else ():
+            failure = one.shown if one.missed and not verdict.passed else None
+            name = f"{title(verdict)}: {one.id}"
+            case = _case(suite, f"labeler.check.record.{label}", name, one.shown, failure)
+            if one.value is None and failure is None:
+                ET.SubElement(case, "skipped", {"message": _xml(one.shown)})
+    failures = len(suites.findall(".//failure"))
+    counts = {"tests": str(len(suite)), "failures": str(failures), "errors": "0"}
+    suites.attrib.update(counts)
+    suite.attrib.update(counts)
     ET.indent(suites)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(suites, "unicode") + "\n"
 
 
-def markdown(verdicts: Sequence[Verdict]) -> str:
+def _case(
+    suite: ET.Element, class_name: str, name: str, output: str, failure: str | None
+) -> ET.Element:
+    names = {"classname": _xml(class_name), "name": _xml(name)}
+    case = ET.SubElement(suite, "testcase", names)
+    if failure is None:
+        ET.SubElement(case, "system-out").text = _xml(output)
+    else:
+        text = _xml(failure)
+        message = text.partition("\n")[0]
+        ET.SubElement(case, "failure", {"message": message, "type": "gate"}).text = text
+    return case
+
+
+def markdown(verdicts: Sequence[AnyVerdict]) -> str:
     """Return a Markdown table of verdicts, below the number of missed gates."""
     missed = sum(not verdict.passed for verdict in verdicts)
     lines = [
@@ -61,8 +98,9 @@ def markdown(verdicts: Sequence[Verdict]) -> str:
         "|---|---|---|---|",
     ]
     for verdict in verdicts:
-        label = (verdict.row.label if verdict.row else None) or "none"
-        cells = (title(verdict), verdict.finding, label)
+        named = worst(verdict)
+        finding = f"{verdict.finding}; worst: {named}" if named else verdict.finding
+        cells = (title(verdict), finding, verdict.label or "none")
         mark = "✅" if verdict.passed else "❌"
         lines.append(f"| {mark} | {' | '.join(map(_markdown, cells))} |")
     return "\n".join(lines) + "\n"

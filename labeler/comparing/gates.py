@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 from typing import Literal, NamedTuple, get_args
@@ -27,6 +27,7 @@ from labeler.calculators.scores import (
     score_metrics,
 )
 from labeler.calculators.similarity import QUESTION_METRICS
+from labeler.calculators.summary import group_name
 from labeler.catalog import Catalog
 from labeler.errors import UnknownName, UsageError
 from labeler.labels.record import AnyOutcome, ScoreOutcome
@@ -146,6 +147,22 @@ class Demand:
         return Gate.of(self.metric, self.threshold, at_least=self.at_least, criteria=criteria)
 
 
+class RecordValue(NamedTuple):
+    """A record's part in a verdict.
+
+    Attributes:
+        id: the record.
+        value: its value, or its drop; ``None`` without one.
+        shown: the value in words, or the reason why there is none.
+        missed: True if a mean of this value alone would miss the gate.
+    """
+
+    id: str
+    value: float | None
+    shown: str
+    missed: bool
+
+
 @dataclass(frozen=True)
 class Verdict:
     """The result of one gate for one judge configuration and group.
@@ -161,6 +178,8 @@ class Verdict:
         notes: remarks on the gate and the group, in one verdict of each.
         unlabelled_apart: whether failed rows without a signature are counted in a note of one
             verdict, not in each.
+        records: the records that were checked, the worst first; empty where they were not asked
+            for.
     """
 
     gate: Gate
@@ -171,6 +190,41 @@ class Verdict:
     way: str | None = None
     notes: tuple[str, ...] = ()
     unlabelled_apart: bool = False
+    records: tuple[RecordValue, ...] = ()
+
+    @property
+    def demand(self) -> str:
+        """The gate in words."""
+        return self.gate.demand
+
+    @property
+    def group(self) -> str | None:
+        """Value of the grouping column."""
+        return self.row.group if self.row else None
+
+    @property
+    def label(self) -> str | None:
+        """Printed signature of the labels."""
+        return self.row.label if self.row else None
+
+    def with_records(self, rows: Iterable[MetricsRow], by: str | None) -> Verdict:
+        """Return the verdict with the records that it is about."""
+        metric, found = self.gate.metric.id, []
+        for row in rows:
+            if metric not in row.metrics or (row.label or self.label) != self.label:
+                continue
+            if group_name(row, by) != self.group:
+                continue
+            ratio = row.metrics[metric]
+            if (value := ratio.value) is None:
+                shown = row.failed or ratio.undefined or "undefined"
+                found.append(RecordValue(row.id, None, shown, missed=False))
+            else:
+                missed = not self.gate.kept_by(value)
+                found.append(RecordValue(row.id, value, f"{value:.{_DIGITS}f}", missed=missed))
+        sign = 1 if self.gate.at_least else -1
+        found.sort(key=lambda one: (one.value is None, sign * (one.value or 0.0)))
+        return replace(self, records=tuple(found))
 
     @property
     def passed(self) -> bool:
@@ -187,7 +241,8 @@ class Verdict:
     def _found(self) -> str:
         if self.value is None or self.row is None:
             return self.missing or "no value"
-        digits, count = _decimal_places(self.gate, self.value), counted(self.row, apart=self._apart)
+        digits = decimal_places(self.value, self.gate.kept_by)
+        count = counted(self.row, apart=self._apart)
         if self.on == "point":
             return f"mean {self.value:.{digits}f} {count}"
         return f"{shown_interval(self.row, digits)}, mean {shown(self.row.mean)} {count}"
@@ -198,11 +253,11 @@ class Verdict:
         return sum(self.row.unsigned.values()) if self.row and self.unlabelled_apart else 0
 
 
-def _decimal_places(gate: Gate, value: float) -> int:
+def decimal_places(value: float, kept_by: Callable[[float], bool]) -> int:
     """Return the decimal places at which the rounded value passes or fails like the value."""
-    kept = gate.kept_by(value)
+    kept = kept_by(value)
     digits = range(_DIGITS, _MOST_DIGITS)
-    found = (each for each in digits if gate.kept_by(float(f"{value:.{each}f}")) == kept)
+    found = (each for each in digits if kept_by(float(f"{value:.{each}f}")) == kept)
     return next(found, _MOST_DIGITS)
 
 

@@ -1,0 +1,277 @@
+"""Gates on regressions: by how much a metric may be worse than in a base, record by record."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import NamedTuple
+
+from labeler.calculators import Intervals, Metric, MetricsRow
+from labeler.calculators.statistics.intervals import Interval, Undefined
+from labeler.calculators.statistics.paired import paired_interval
+from labeler.calculators.summary import fixed_point, group_name
+from labeler.comparing.gates import On, RecordValue, decimal_places
+from labeler.errors import UsageError
+
+_NOT_COUNTED = frozenset({"no_citations", "no_probabilities", "not_measured_by_judge"})
+_NEEDS = "needs_"
+"""Begins the reasons why a value was never asked for, which are not counted either."""
+
+
+class Allowed(NamedTuple):
+    """Shares of rows without a value up to which a gate can be passed."""
+
+    failed: float = 0.05
+    undefined: float = 0.05
+
+
+@dataclass(frozen=True)
+class DropVerdict:
+    """The result of one regression gate for one judge configuration and group.
+
+    Attributes:
+        metric: the metric.
+        most: the largest drop, or rise of a metric of which less is better, that passes.
+        on: the checked value.
+        group: value of the grouping column; ``None`` where rows are not grouped.
+        label: printed signature of the new labels.
+        base_label: printed signature of the labels of the base.
+        records: the pairs and the rows without a pair, the worst first.
+        drop: the mean drop; ``None`` without pairs that have values.
+        interval: of the mean drop.
+        undefined: pairs without a value on a side, by reason.
+        failed: rows without a pair of labels, by reason.
+        allowed: the shares of such rows that can be passed.
+    """
+
+    metric: Metric
+    most: float
+    on: On
+    group: str | None
+    label: str | None
+    base_label: str | None
+    records: tuple[RecordValue, ...]
+    drop: float | None
+    interval: Interval | None
+    undefined: Mapping[str, int]
+    failed: Mapping[str, int]
+    allowed: Allowed
+
+    @property
+    def demand(self) -> str:
+        """The gate in words."""
+        word = "drop" if self.metric.higher_is_better else "rise"
+        return f"{self.metric.id} {word} at most {self.most:.15g}"
+
+    @property
+    def value(self) -> float | None:
+        """The checked value: the mean drop, or the upper end of its interval."""
+        if self.on == "point":
+            return self.drop
+        return None if self.interval is None else self.interval.high
+
+    @property
+    def passed(self) -> bool:
+        """True if the value keeps the threshold, and not too many rows are without one."""
+        return not any(True for _ in self._reasons())
+
+    @property
+    def finding(self) -> str:
+        """The result in words."""
+        parts = [self._found, *self._reasons()]
+        if self.label != self.base_label:
+            parts.append(f"the base was labelled otherwise: {self.base_label or 'no label'}")
+        return "; ".join(parts)
+
+    @property
+    def _defined(self) -> int:
+        return len(self.records) - sum(self.undefined.values()) - sum(self.failed.values())
+
+    @property
+    def _found(self) -> str:
+        counts = f"(n {self._defined}, undefined {sum(self.undefined.values())}, "
+        counts += f"failed {sum(self.failed.values())})"
+        if self.drop is None:
+            return f"no pair has a value {counts}"
+        value = self.drop if self.value is None else self.value
+        digits = decimal_places(value, lambda shown: shown <= self.most)
+        found = self.interval
+        if self.on == "point" or found is None:
+            return f"mean {self.drop:+.{digits}f} {counts}"
+        ends = f"{found.low:+.{digits}f} to {found.high:+.{digits}f} ({found.method})"
+        return f"{100 * found.level:g} % interval {ends}, mean {self.drop:+.{digits}f} {counts}"
+
+    def _reasons(self) -> Iterator[str]:
+        """Yield why the gate is missed."""
+        rows = len(self.records)
+        if self.value is None:
+            yield "too few pairs for an interval" if self.drop is not None else "nothing to compare"
+        elif self.value > self.most:
+            yield f"more than {self.most:.15g}"
+        counted = {
+            reason: count
+            for reason, count in self.undefined.items()
+            if reason not in _NOT_COUNTED and not reason.startswith(_NEEDS)
+        }
+        for name, counts, most in (
+            ("failed", self.failed, self.allowed.failed),
+            ("undefined", counted, self.allowed.undefined),
+        ):
+            # A share as a quotient of integers is rounded once, as the threshold was.
+            if rows and sum(counts.values()) / rows > most:
+                listed = ", ".join(f"{count} {reason}" for reason, count in counts.items())
+                yield f"more than {most:.4g} of {rows} rows {name}: {listed}"
+
+
+class _Pair(NamedTuple):
+    id: str
+    new: MetricsRow | None
+    base: MetricsRow | None
+
+    @property
+    def row(self) -> MetricsRow | None:
+        return self.new or self.base
+
+
+_Side = Mapping[str, MetricsRow]
+
+
+def check_drops(
+    new: Sequence[MetricsRow],
+    base: Sequence[MetricsRow],
+    drops: Sequence[tuple[Metric, float]],
+    *,
+    on: On = "point",
+    by: str | None = None,
+    intervals: Intervals | None = None,
+    allowed: Allowed | None = None,
+) -> list[DropVerdict]:
+    """Check measured rows against those of a base, paired by id.
+
+    Args:
+        new: rows to check.
+        base: rows to start from.
+        drops: metrics, each with the largest drop that passes, or rise where less is better.
+        on: ``point`` for the mean drop, ``interval`` for the upper end of its interval.
+        by: name of a metadata column, each of whose values must pass.
+        intervals: settings of the intervals. Rows of one question, or of one value of the column
+            of the settings, are drawn together.
+        allowed: shares of rows without a value up to which a gate can be passed.
+
+    Returns:
+        A verdict for each gate, judge configuration and group.
+
+    Raises:
+        UsageError: judge configurations cannot be paired, or a row has two values.
+    """
+    settings, found = intervals or Intervals(), []
+    for metric, most in drops:
+        for label, base_label, pairs in _paired(metric, new, base):
+            groups: dict[str | None, list[_Pair]] = {}
+            for pair in pairs:
+                if pair.row is not None:
+                    groups.setdefault(group_name(pair.row, by), []).append(pair)
+            for group in sorted(groups, key=str) or [None]:
+                verdict = _verdict(metric, most, groups.get(group, []), settings, on)
+                named = replace(verdict, group=group, label=label, base_label=base_label)
+                found.append(replace(named, allowed=allowed or Allowed()))
+    return found
+
+
+def _paired(
+    metric: Metric, new: Sequence[MetricsRow], base: Sequence[MetricsRow]
+) -> Iterator[tuple[str | None, str | None, list[_Pair]]]:
+    """Yield the pairs of each judge configuration."""
+    sides = _by_label(metric, new), _by_label(metric, base)
+    labels = list(sides[0]), list(sides[1])
+    if len(labels[0]) == len(labels[1]) == 1:
+        matched = [(labels[0][0], labels[1][0])]
+    elif set(labels[0]) == set(labels[1]):
+        matched = [(label, label) for label in labels[0]]
+    else:
+        raise UsageError(
+            f"{metric.id}: {len(labels[0])} judge configurations are checked against "
+            f"{len(labels[1])} others; give files of one each, or of the same ones"
+        )
+    for one, other in matched:
+        a, b = sides[0][one], sides[1][other]
+        ids = dict.fromkeys([*a, *b])
+        yield one, other, [_Pair(name, a.get(name), b.get(name)) for name in ids]
+
+
+def _by_label(metric: Metric, rows: Iterable[MetricsRow]) -> dict[str | None, _Side]:
+    """Return the rows by judge configuration and id; a label goes before a failure."""
+    found: dict[str | None, dict[str, MetricsRow]] = {}
+    unsigned: dict[str, MetricsRow] = {}
+    for row in rows:
+        if metric.id not in row.metrics:
+            continue
+        side = unsigned if row.label is None else found.setdefault(row.label, {})
+        known = side.get(row.id)
+        if known is None or known.failed:
+            side[row.id] = row
+        elif not row.failed and row.metrics[metric.id] != known.metrics[metric.id]:
+            raise UsageError(f"record {row.id!r:.80} has two values of {metric.id} in one file")
+    return {label: {**unsigned, **side} for label, side in found.items()} or {None: unsigned}
+
+
+def _verdict(
+    metric: Metric, most: float, pairs: Sequence[_Pair], intervals: Intervals, on: On
+) -> DropVerdict:
+    failed, undefined = Counter[str](), Counter[str]()
+    records: list[RecordValue] = []
+    drops: list[Fraction] = []
+    units: list[Hashable] = []
+    for name, new, base in pairs:
+        if new is None or base is None or new.failed or base.failed:
+            reason = "only_in_base" if new is None else new.failed
+            reason = reason or ("only_in_new" if base is None else f"{base.failed}_in_base")
+            failed[reason] += 1
+            records.append(RecordValue(name, None, reason, missed=True))
+            continue
+        a, b = base.metrics[metric.id], new.metrics[metric.id]
+        if a.value is None or b.value is None:
+            reason = b.undefined or f"{a.undefined}_in_base"
+            undefined[reason] += 1
+            records.append(RecordValue(name, None, reason, missed=False))
+            continue
+        drop = a.exact - b.exact if metric.higher_is_better else b.exact - a.exact
+        drops.append(drop)
+        units.append(new.metadata.get(intervals.group or "question"))
+        shown = f"{a.value:.4f} → {b.value:.4f}"
+        records.append(RecordValue(name, float(drop), shown, missed=float(drop) > most))
+    total = sum(fixed_point(drop.numerator, drop.denominator) for drop in drops)
+    records.sort(key=lambda one: (one.value is not None, -(one.value or 0.0)))
+    return DropVerdict(
+        metric=metric,
+        most=most,
+        on=on,
+        group=None,
+        label=None,
+        base_label=None,
+        records=tuple(records),
+        drop=total / fixed_point(len(drops), 1) if drops else None,
+        interval=_interval(metric, drops, units, intervals) if on == "interval" else None,
+        undefined=undefined,
+        failed=failed,
+        allowed=Allowed(),
+    )
+
+
+def _interval(
+    metric: Metric, drops: Sequence[Fraction], units: Sequence[Hashable], intervals: Intervals
+) -> Interval | None:
+    known = [unit for unit in units if unit is not None]
+    low, high = metric.range or (0.0, 1.0)
+    values = [float(drop) for drop in drops]
+    found = paired_interval(
+        values,
+        groups=units if len(set(known)) < len(known) else None,
+        span=max([high - low, *map(abs, values)]),
+        resamples=intervals.resamples,
+        level=intervals.level,
+        seed=intervals.seed,
+    )
+    return None if isinstance(found, Undefined) else found

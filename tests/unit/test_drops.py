@@ -1,0 +1,190 @@
+"""Gates on regressions: paired by id, with what has no pair, on the mean and on the interval."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from labeler.calculators import measure, select_metrics
+from labeler.cli import run
+from labeler.comparing.drops import Allowed, DropVerdict, check_drops
+from labeler.comparing.gates import On
+from labeler.data.label_files import to_line
+from labeler.errors import UsageError
+from labeler.labels.record import LabelFailure, LabelRecord, Outcome, label_key
+from labeler.testing import assert_metric
+from labelled import record
+
+Command = Callable[..., tuple[int, str, str]]
+
+
+def run_of(yes: int, no: int = 0) -> list[LabelRecord]:
+    """Supported answers and then unsupported ones; each asks its own question."""
+    found = []
+    for n in range(yes + no):
+        made = record(id=f"r{n}", support={"a": ["0a"] if n < yes else []})
+        example = made.example.model_copy(update={"question": f"What is {n}?"})
+        key = label_key(example, made.signature)
+        found.append(made.model_copy(update={"example": example, "key": key}))
+    return found
+
+
+def checked(
+    new: Sequence[Outcome],
+    base: Sequence[Outcome],
+    most: float,
+    *,
+    metric: str = "adherence",
+    interval: bool = False,
+    allowed: Allowed | None = None,
+) -> DropVerdict:
+    """The verdict on one metric."""
+    metrics = select_metrics([metric])
+    rows = [[measure(outcome, metrics) for outcome in side] for side in (new, base)]
+    on: On = "interval" if interval else "point"
+    (found,) = check_drops(rows[0], rows[1], [(metrics[0], most)], on=on, allowed=allowed)
+    return found
+
+
+def test_the_mean_drop_of_the_pairs_must_not_exceed_the_threshold() -> None:
+    """Reaching it exactly is enough; a rise where more is better is no drop."""
+    new, base = run_of(49, 1), run_of(50)
+    assert checked(new, base, 0.02).drop == 0.02
+    assert checked(new, base, 0.02).passed
+    assert not checked(new, base, 0.019).passed
+    assert checked(base, new, 0).passed
+
+
+def test_less_is_better_means_a_rise() -> None:
+    """Of hallucinations."""
+    new, base = run_of(9, 1), run_of(10)
+    found = checked(new, base, 0.05, metric="hallucination_rate")
+    assert (found.drop, found.passed) == (0.1, False)
+    assert found.demand == "hallucination_rate rise at most 0.05"
+
+
+def test_on_the_interval_the_worse_end_counts() -> None:
+    """Two of fifty may be chance either way."""
+    new, base = run_of(48, 2), run_of(50)
+    assert checked(new, base, 0.05).passed
+    found = checked(new, base, 0.05, interval=True)
+    assert found.interval is not None
+    assert found.value == found.interval.high > 0.05
+    assert not found.passed
+    assert checked(new, base, 0.2, interval=True).passed
+
+
+def test_rows_without_a_pair_count_as_failed() -> None:
+    """New rows, lost ones, and failures; up to a share that is allowed."""
+    base = run_of(20)
+    lost = checked(base[:18], base, 0.02)
+    assert (lost.drop, lost.failed, lost.passed) == (0.0, {"only_in_base": 2}, False)
+    assert "more than 0.05 of 20 rows failed: 2 only_in_base" in lost.finding
+    failure = LabelFailure(id="r19", reason="refusal", message="No.")
+    assert checked([*base[:19], failure], base, 0.02).failed == {"refusal": 1}
+    assert checked([*base[:19], failure], base, 0.02).passed
+    assert checked(base[:18], base, 0.02, allowed=Allowed(failed=0.1)).passed
+    assert checked(base, base[:18], 0.02).failed == {"only_in_new": 2}
+    assert not checked([], base, 0.02).passed
+
+
+def test_values_that_got_lost_are_no_improvement() -> None:
+    """A record that no longer has a value drops out of the mean, and is counted."""
+    base = [record(id=f"r{n}") for n in range(10)]
+    new = [*base[:5], *(record(id=f"r{n}", relevant=()) for n in range(5, 10))]
+    found = checked(new, base, 0.02, metric="completeness")
+    assert (found.drop, found.undefined) == (0.0, {"no_relevant_sentences": 5})
+    assert not found.passed
+
+
+def test_several_judges_of_one_file_are_refused() -> None:
+    """Which of them should be paired?"""
+    base = run_of(1)
+    signature = base[0].signature.model_copy(update={"model": "x"})
+    other = base[0].model_copy(update={"signature": signature})
+    with pytest.raises(UsageError, match="2 judge configurations are checked against 1"):
+        checked([*base, other], base, 0.1)
+    assert "labelled otherwise" in checked([other], base, 0.1).finding
+
+
+@pytest.fixture
+def check(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> Command:
+    """``labeler check new.jsonl --against base.jsonl`` with more options."""
+    monkeypatch.chdir(tmp_path)
+
+    def command(
+        new: Sequence[Outcome], base: Sequence[Outcome], *options: str
+    ) -> tuple[int, str, str]:
+        for name, side in (("new.jsonl", new), ("base.jsonl", base)):
+            Path(name).write_text("".join(to_line(one) + "\n" for one in side), encoding="utf-8")
+        given = ["labeler", "check", "new.jsonl", "--against", "base.jsonl", *options]
+        monkeypatch.setattr(sys, "argv", given)
+        code = run()
+        out, err = capsys.readouterr()
+        return code, out, err
+
+    return command
+
+
+def test_the_command_fails_where_a_metric_drops(check: Command) -> None:
+    """Several metrics, next to plain gates, with the worst records in the reports."""
+    new, base = run_of(48, 2), run_of(50)
+    drops = ("--max-drop", "adherence=0.02", "--max-drop", "hallucination_rate=0.5")
+    code, out, _ = check(new, base, *drops, "--min", "adherence=0.9", "--junit", "j.xml")
+    assert code == 1
+    assert [line.partition(":")[0] for line in out.splitlines()] == ["passed", "MISSED", "passed"]
+    assert "adherence drop at most 0.02: mean +0.0400 (n 50, undefined 0, failed 0)" in out
+    suite = ET.parse("j.xml").getroot()[0]  # noqa: S314 - our own file
+    assert (suite.attrib["tests"], suite.attrib["failures"]) == ("3", "1")
+    failure = suite.find(".//failure")
+    assert failure is not None
+    assert "worst: 'r48' 1.0000 → 0.0000, 'r49' 1.0000 → 0.0000" in (failure.text or "")
+    assert check(new, base, "--max-drop", "adherence=0.04")[0] == 0
+
+
+def test_each_record_may_be_a_case_of_junit(check: Command) -> None:
+    """Failures are those that miss the threshold themselves, if the gate is missed."""
+    new, base = run_of(48, 2), run_of(50)
+    options = ("--junit", "j.xml", "--junit-per-record", "--max-drop")
+    check(new, base, *options, "adherence=0.02")
+    suite = ET.parse("j.xml").getroot()[0]  # noqa: S314
+    assert (suite.attrib["tests"], suite.attrib["failures"]) == ("51", "3")
+    check(new, base, *options, "adherence=0.04")
+    assert ET.parse("j.xml").getroot()[0].attrib["failures"] == "0"  # noqa: S314
+
+
+def test_the_summary_names_the_worst_records(
+    check: Command,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    """As Markdown, with ids as text."""
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "summary.md"))
+    check(run_of(48, 2), run_of(50), "--max-drop", "adherence=0.02", "--github")
+    assert "r48" in (tmp_path / "summary.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    "options", [("--max-drop", "adherence"), ("--min", "adherence=0.1"), ("--junit-per-record",)]
+)
+def test_wrong_use_of_the_command_is_no_missed_gate(check: Command, options: Sequence[str]) -> None:
+    """It exits by 2."""
+    assert check(run_of(1), run_of(1), *options)[0] == 2
+
+
+def test_an_assertion_compares_with_a_base() -> None:
+    """The same in a test, with the ids."""
+    new, base = run_of(48, 2), run_of(50)
+    assert_metric(new, "adherence", against=base, max_drop=0.04)
+    with pytest.raises(
+        AssertionError, match=r"drop at most 0.02: mean \+0.0400(.|\n)*'r48' 1.0000"
+    ):
+        assert_metric(new, "adherence", against=base, max_drop=0.02, at_least=0.9)
+    with pytest.raises(UsageError, match="max_drop goes with against"):
+        assert_metric(new, "adherence", max_drop=0.02)
