@@ -21,7 +21,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeler.calculators.statistics.intervals import Interval, bootstrap_mean, mean_interval
-from labeler.calculators.statistics.paired import paired_interval
+from labeler.calculators.statistics.paired import (
+    PValue,
+    holm,
+    paired_interval,
+    sign_flip_test,
+)
 
 DRAWS = 2_000
 SIZES = (100, 1_000)
@@ -32,6 +37,7 @@ TRUTH_FROM = 4_000_000
 GROUP_SIZE = 4
 QUESTION_COUNTS = (10, 30, 100)
 """Questions that differences are drawn for."""
+ALPHA = 0.05
 RECORDS_EACH = 20
 """Records that ask the same question, where differences are compared."""
 
@@ -213,6 +219,88 @@ def _line(what: str, found: Coverage) -> str:
     return f"| {what} | {found.inside:.1%} | {found.width:.4f} | {used} |"
 
 
+def sparse_changes(rng: Rng, size: int) -> Floats:
+    """Like faithfulness of two systems: most answers alike, the others better a little."""
+    changed = rng.random(size) < 0.3  # noqa: PLR2004 - a share
+    return np.where(
+        changed, _share_of(rng, rng.integers(2, 7, size), rng.beta(2, 1, size)) - 0.5, 0
+    )
+
+
+def skewed_changes(rng: Rng, size: int) -> Floats:
+    """Like relevance of two systems: many small losses, few large gains."""
+    return rng.beta(1, 9, size) - rng.beta(2, 18, size)
+
+
+def balanced_changes(rng: Rng, size: int) -> Floats:
+    """Like two systems that are as good."""
+    return rng.choice([-1.0, 0.0, 1.0], size, p=[0.1, 0.8, 0.1])
+
+
+COMPARED: tuple[Differences, ...] = (
+    Differences("5 % of the records better", rare_change(0.05), 0.05),
+    Differences("6 % of the records better, 3 % worse", rare_change_both_ways, 0.03),
+    Differences("10 % better, 10 % worse", balanced_changes, 0.0),
+    Differences("30 % changed, two thirds of them better", sparse_changes, 0.3 * (2 / 3 - 0.5)),
+    Differences("many small losses, few large gains", skewed_changes, 0.0),
+)
+COMPARED_SIZES = (5, 10, 30, 100, 300)
+TOGETHER = 4
+"""Metrics whose p values are adjusted together."""
+
+
+class Contradictions(NamedTuple):
+    """What came of simulated comparisons."""
+
+    coverage: float
+    """Share of the intervals that held the true mean difference."""
+    verdicts: Counter[str]
+    contradictions: int
+    """Verdicts of a difference beside an interval that holds 0, or of none beside another."""
+
+
+def contradictions(differences: Differences, size: int, *, comparisons: int) -> Contradictions:
+    """Compare two sides again and again, several metrics at a time; the same each time."""
+    rng = np.random.default_rng(size)
+    verdicts, wrong, inside, done = Counter[str](), 0, 0, 0
+    while done < comparisons:
+        tests: list[tuple[PValue, Interval]] = []
+        for seed in range(done, min(done + TOGETHER, comparisons)):
+            drawn = differences.draw(rng, size).tolist()
+            groups = [n // 2 for n in range(size)] if seed % 2 else None
+            p = sign_flip_test(drawn, groups=groups, resamples=RESAMPLES, seed=seed)
+            found = paired_interval(drawn, groups=groups, resamples=RESAMPLES, seed=seed)
+            done += 1
+            if isinstance(found, Interval):
+                inside += found.low <= differences.mean <= found.high
+                if isinstance(p, PValue):
+                    tests.append((p, found))
+                else:
+                    verdicts["no difference"] += 1
+                    wrong += not found.low <= 0 <= found.high
+        for (p, found), adjusted in zip(tests, holm([p.value for p, _ in tests]), strict=True):
+            verdict = "no evidence" if p.value > ALPHA else "not significant after Holm"
+            verdict = "better or worse" if adjusted <= ALPHA else verdict
+            verdicts[verdict] += 1
+            wrong += (verdict == "no evidence") != (found.low <= 0 <= found.high)
+    return Contradictions(inside / comparisons, verdicts, wrong)
+
+
+def contradiction_table(*, comparisons: int) -> Iterator[str]:
+    """Verdicts and intervals of simulated comparisons, as lines of a Markdown table."""
+    yield "| differences | n | coverage | verdicts | contradictions |"
+    yield "|---|--:|--:|---|--:|"
+    each = comparisons // (len(COMPARED) * len(COMPARED_SIZES))
+    for differences in COMPARED:
+        for size in COMPARED_SIZES:
+            found = contradictions(differences, size, comparisons=each)
+            said = ", ".join(f"{name} {n}" for name, n in found.verdicts.most_common())
+            yield (
+                f"| {differences.name} | {size} | {found.coverage:.1%} | {said} "
+                f"| {found.contradictions} |"
+            )
+
+
 def cost_table(*, records: int = 100_000, resamples: int = 10_000) -> Iterator[str]:
     """Processor time of one interval, and the process's peak memory after it."""
     rng = np.random.default_rng(0)
@@ -246,6 +334,13 @@ def report(*, draws: int = DRAWS) -> Iterator[str]:
     yield f"The same of mean differences, {RECORDS_EACH} records a question that differ alike:"
     yield ""
     yield from paired_table(draws=draws)
+    yield ""
+    yield (
+        f"{5 * draws:,} simulated comparisons, half of them of pairs that share a question, "
+        f"{TOGETHER} metrics at a time: does the verdict contradict the 95 % interval?"
+    )
+    yield ""
+    yield from contradiction_table(comparisons=5 * draws)
 
 
 INTRODUCTION = """# Intervals

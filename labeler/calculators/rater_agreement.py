@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,6 +19,7 @@ from labeler.calculators.statistics.agreement import (
     krippendorff_alpha,
     without_value,
 )
+from labeler.calculators.statistics.intervals import Interval
 from labeler.labels.record import LabelRecord
 
 RECORD = "record"
@@ -63,6 +65,7 @@ class FieldAgreement:
         ac1: Gwet's AC1.
         alpha: Krippendorff's alpha; nominal for yes or no, interval for numbers.
         tied: units among those left out on which as many people say yes as no.
+        intervals: 95 % intervals of the coefficients by name, where records were resampled.
     """
 
     field: str
@@ -77,6 +80,7 @@ class FieldAgreement:
     ac1: Agreement
     alpha: Agreement
     tied: int = 0
+    intervals: Mapping[str, Interval] = dataclasses.field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
         """Return the published form."""
@@ -91,7 +95,13 @@ class FieldAgreement:
             "mean_a": self.mean_a,
             "mean_b": self.mean_b,
             **{
-                name: {"value": found.value, "undefined": found.undefined}
+                name: {
+                    "value": found.value,
+                    "undefined": found.undefined,
+                    "interval": interval.as_json()
+                    if (interval := self.intervals.get(name))
+                    else None,
+                }
                 for name, found in self.by_name.items()
             },
         }
@@ -103,7 +113,11 @@ class FieldAgreement:
 
 
 def field_agreement(
-    field: str, unit: str, group: str | None, patterns: Counter[Pattern]
+    field: str,
+    unit: str,
+    group: str | None,
+    patterns: Counter[Pattern],
+    records: Sequence[Sequence[float]] = (),
 ) -> FieldAgreement:
     """Measure the agreement of two or more sides.
 
@@ -112,10 +126,21 @@ def field_agreement(
         unit: the unit that the field is about.
         group: value of the grouping column, or ``None``.
         patterns: number of units by ratings, one rating a side: yes or no, or numbers.
+        records: of two sides, the sums of each record for intervals; see
+            :func:`labeler.calculators.statistics.agreement_intervals.record_sums`.
     """
     ratings = Ratings(patterns)
     raw = ratings.raw
     kappa, ac1, alpha = coefficients(ratings)
+    values = {"kappa": kappa.value, "ac1": ac1.value, "alpha": alpha.value}
+    intervals: dict[str, Interval] = {}
+    if records:
+        from labeler.calculators.statistics import (  # noqa: PLC0415 - loads numpy
+            agreement_intervals,
+        )
+
+        drawn = agreement_intervals.agreement_intervals(records)
+        intervals = {name: one for name, one in drawn.items() if values[name] is not None}
     return FieldAgreement(
         field=field,
         unit=unit,
@@ -128,6 +153,7 @@ def field_agreement(
         kappa=kappa,
         ac1=ac1,
         alpha=alpha,
+        intervals=intervals,
     )
 
 

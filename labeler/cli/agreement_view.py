@@ -30,6 +30,7 @@ def print_labels(found: LabelAgreement) -> None:
     print_lines(
         [
             *dropped_note(dropped),
+            *_intervals(found.fields),
             *_undefined(found.fields),
             *_record_counts(found.counts),
             *(f"A: {signature}" for signature in found.signatures_a),
@@ -45,6 +46,7 @@ def print_people(found: PeopleAgreement) -> None:
     print_lines(
         [
             *dropped_note(dropped),
+            *_intervals(found.fields),
             *_undefined(found.fields),
             *_parameters(found.estimates),
             *_among(found),
@@ -82,6 +84,21 @@ def _heading(groups: Iterable[str | None]) -> Callable[[str | None], str | None]
     if any(group is not None for group in groups):
         return lambda group: group or ALL
     return lambda _: None
+
+
+_NAMES = {"kappa": "kappa", "ac1": "AC1", "alpha": "alpha"}
+
+
+def _intervals(fields: Sequence[FieldAgreement]) -> Iterator[str]:
+    """Yield the intervals of the coefficients of each field."""
+    for found in fields:
+        ends = [
+            f"{_NAMES[name]} {interval.low:.4f} to {interval.high:.4f}"
+            for name, interval in found.intervals.items()
+        ]
+        if ends:
+            where = found.field if found.group is None else f"{found.field} in {found.group}"
+            yield f"95 % intervals over records, {where}: {', '.join(ends)}"
 
 
 def print_voters(fields: Sequence[FieldAgreement]) -> None:

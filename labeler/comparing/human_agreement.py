@@ -17,6 +17,7 @@ from labeler.calculators.rater_agreement import (
     is_yes_or_no,
 )
 from labeler.calculators.statistics.agreement import Agreement, Pattern, Ratings
+from labeler.calculators.statistics.agreement_intervals import record_sums
 from labeler.calculators.statistics.bias_correction import (
     Corrected,
     JudgeErrors,
@@ -169,16 +170,20 @@ def _fields(people: People, side: Side[Judged]) -> Iterator[FieldAgreement]:
     """Compare the judge with people on every field, all records first, then each group."""
     counted: dict[tuple[str | None, str], Counter[Pattern]] = defaultdict(Counter)
     tied: Counter[tuple[str | None, str]] = Counter()
+    records: dict[tuple[str | None, str], dict[str, list[Pattern]]] = defaultdict(dict)
     for item, value in people.verdict.items():
         name, field, _ = item
         for group in {None, side.labels[name].group}:
-            counted[group, field][_judge_value(item, side), value] += 1
+            pattern = (_judge_value(item, side), value)
+            counted[group, field][pattern] += 1
+            records[group, field].setdefault(name, []).append(pattern)
             tied[group, field] += value is None
     for group in side.groups:
         for field in people.fields():
             if (group, field) in counted:
                 unit = UNITS.get(field, RECORD)
-                found = field_agreement(field, unit, group, counted[group, field])
+                sums = [record_sums(patterns) for patterns in records[group, field].values()]
+                found = field_agreement(field, unit, group, counted[group, field], sums)
                 yield replace(found, tied=tied[group, field])
 
 

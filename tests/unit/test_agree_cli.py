@@ -107,7 +107,7 @@ def test_a_field_of_one_class_has_a_reason_and_no_number(agree: Run) -> None:
     a = labels("a.jsonl", [record()])
     b = labels("b.jsonl", [record(relevant=["0b"])])
     supported = field(found(agree(a, b, "--json")), "supported")
-    nothing = {"value": None, "undefined": "one_class"}
+    nothing = {"value": None, "undefined": "one_class", "interval": None}
     assert [supported[name] for name in ("kappa", "ac1", "alpha")] == [nothing] * 3
     assert supported["raw"] == 1.0
     assert (

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Sequence
 
 import krippendorff
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -24,6 +25,11 @@ from labeler.calculators.statistics.agreement import (
     fleiss_kappa,
     gwet_ac1,
     krippendorff_alpha,
+)
+from labeler.calculators.statistics.agreement_intervals import (
+    _coefficients,
+    agreement_intervals,
+    record_sums,
 )
 from labeler.errors import UsageError
 
@@ -375,3 +381,45 @@ def test_only_alpha_loads_numpy() -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
     assert done.stdout.strip() == "[]"
+
+
+def test_intervals_of_agreement_are_those_of_resampled_records() -> None:
+    """Sentences of a record go together; by hand, the coefficients of the same samples."""
+    rng = np.random.default_rng(3)
+    records: list[list[Pattern]] = []
+    for _ in range(30):
+        truth = rng.random(4) < rng.random()
+        flips = rng.random(4) < 0.15
+        gap = rng.random() < 0.2
+        both = zip(truth.tolist(), (truth ^ flips).tolist(), strict=True)
+        records.append([(a, None if gap and n == 0 else b) for n, (a, b) in enumerate(both)])
+    found = agreement_intervals([record_sums(patterns) for patterns in records], seed=1)
+    drawn: dict[str, list[float]] = {"kappa": [], "ac1": [], "alpha": []}
+    for _ in range(500):
+        chosen = rng.integers(30, size=30)
+        ratings = Ratings.of([pattern for n in chosen.tolist() for pattern in records[n]])
+        values = (cohen_kappa(ratings), gwet_ac1(ratings), krippendorff_alpha(ratings))
+        for name, value in zip(drawn, values, strict=True):
+            assert value.value is not None
+            drawn[name].append(value.value)
+    for name, values_of in drawn.items():
+        low, high = np.quantile(values_of, [0.0187, 0.9813])
+        assert (found[name].low, found[name].high) == pytest.approx((low, high), abs=0.04)
+
+
+def test_the_sums_of_records_give_the_coefficients_themselves() -> None:
+    """Summed over all records, gaps included."""
+    counts: dict[Pattern, int] = {(1, 1): 40, (1, 0): 5, (0, 1): 10, (0, 0): 45, (1, None): 7}
+    patterns = [pattern for pattern, count in counts.items() for _ in range(count)]
+    ratings = Ratings.of(patterns)
+    found = _coefficients(np.array([record_sums(patterns)]))
+    for name, one in zip(
+        found, (cohen_kappa(ratings), gwet_ac1(ratings), krippendorff_alpha(ratings)), strict=True
+    ):
+        assert found[name][0] == pytest.approx(one.value)
+
+
+def test_perfect_agreement_and_few_records_have_no_interval() -> None:
+    """An interval without width would claim what no sample can know."""
+    assert agreement_intervals([record_sums([(1, 1), (0, 0)])] * 20) == {}
+    assert agreement_intervals([record_sums([(1, 0), (0, 0)])]) == {}
