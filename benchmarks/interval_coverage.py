@@ -20,6 +20,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from labeler.calculators.statistics.agreement_intervals import (
+    agreement_intervals,
+    coefficients,
+    record_sums,
+)
 from labeler.calculators.statistics.intervals import Interval, bootstrap_mean, mean_interval
 from labeler.calculators.statistics.paired import (
     PValue,
@@ -38,6 +43,9 @@ GROUP_SIZE = 4
 QUESTION_COUNTS = (10, 30, 100)
 """Questions that differences are drawn for."""
 ALPHA = 0.05
+RATED_TRUTH = 60_000
+"""Records that the true agreement is taken from."""
+RATED_SIZES = (10, 30, 100)
 RECORDS_EACH = 20
 """Records that ask the same question, where differences are compared."""
 
@@ -301,6 +309,32 @@ def contradiction_table(*, comparisons: int) -> Iterator[str]:
             )
 
 
+def rated(rng: Rng, records: int) -> list[tuple[float, ...]]:
+    """Draw records of 2 to 6 sentences that two raters judge, with errors that records share."""
+    found = []
+    for _ in range(records):
+        sentences = int(rng.integers(2, 7))
+        first = rng.random(sentences) < rng.beta(3, 1)
+        second = first ^ (rng.random(sentences) < rng.beta(1, 6))
+        found.append(record_sums(zip(first.tolist(), second.tolist(), strict=True)))
+    return found
+
+
+def agreement_table(*, draws: int) -> Iterator[str]:
+    """Coverage of intervals of agreement, as lines of a Markdown table."""
+    rng = np.random.default_rng(0)
+    whole = np.array(rated(rng, RATED_TRUTH)).sum(axis=0)
+    truth = {name: float(one[0]) for name, one in coefficients(whole[np.newaxis]).items()}
+    yield f"| records | {' | '.join(truth)} |"
+    yield f"|--:|{'--:|' * len(truth)}"
+    for size in RATED_SIZES:
+        inside = Counter[str]()
+        for seed in range(draws):
+            for name, one in agreement_intervals(rated(rng, size), seed=seed).items():
+                inside[name] += one.low <= truth[name] <= one.high
+        yield f"| {size} | {' | '.join(f'{inside[name] / draws:.1%}' for name in truth)} |"
+
+
 def cost_table(*, records: int = 100_000, resamples: int = 10_000) -> Iterator[str]:
     """Processor time of one interval, and the process's peak memory after it."""
     rng = np.random.default_rng(0)
@@ -341,6 +375,10 @@ def report(*, draws: int = DRAWS) -> Iterator[str]:
     )
     yield ""
     yield from contradiction_table(comparisons=5 * draws)
+    yield ""
+    yield f"95 % intervals of the agreement of two raters, {draws // 2:,} data sets each:"
+    yield ""
+    yield from agreement_table(draws=draws // 2)
 
 
 INTRODUCTION = """# Intervals
@@ -349,8 +387,8 @@ How often the intervals of this package hold the truth, by simulation: data sets
 populations whose mean is known, shaped like the metrics of RAG systems, and each gets its interval.
 95 % intervals should cover 95 %; where records come in groups, whole groups are drawn. With few
 groups the intervals of differences are wide on purpose: what was not seen may still be there.
-The interval of a difference is that of its sign-flip test, inverted, widened to the bootstrap interval
-but never across a rejected 0: it holds 0 if and only if p, before Holm, is above .05.
+The interval of a difference is that of its sign-flip test, inverted, widened to the bootstrap
+interval but never across a rejected 0: it holds 0 if and only if p, before Holm, is above .05.
 From 10,000 records with more than 256 distinct values on, samples are drawn by 256 narrow ranges of
 values and a normal term for what lies within them: ends then differ in the fourth digit at most.
 

@@ -27,8 +27,8 @@ from labeler.calculators.statistics.agreement import (
     krippendorff_alpha,
 )
 from labeler.calculators.statistics.agreement_intervals import (
-    _coefficients,
     agreement_intervals,
+    coefficients,
     record_sums,
 )
 from labeler.errors import UsageError
@@ -412,7 +412,7 @@ def test_the_sums_of_records_give_the_coefficients_themselves() -> None:
     counts: dict[Pattern, int] = {(1, 1): 40, (1, 0): 5, (0, 1): 10, (0, 0): 45, (1, None): 7}
     patterns = [pattern for pattern, count in counts.items() for _ in range(count)]
     ratings = Ratings.of(patterns)
-    found = _coefficients(np.array([record_sums(patterns)]))
+    found = coefficients(np.array([record_sums(patterns)]))
     for name, one in zip(
         found, (cohen_kappa(ratings), gwet_ac1(ratings), krippendorff_alpha(ratings)), strict=True
     ):

@@ -65,7 +65,7 @@ def agreement_intervals(
     wide = student_quantile((1 + level) / 2, count - 1) * math.sqrt(count / (count - 1))
     tail = NormalDist().cdf(-wide)
     found = {}
-    for name, values in _coefficients(drawn).items():
+    for name, values in coefficients(drawn).items():
         defined = values[np.isfinite(values)]
         if len(defined) < 0.95 * _RESAMPLES:
             continue
@@ -84,7 +84,8 @@ def _drawn(sums: Floats, rng: np.random.Generator) -> Iterable[Floats]:
         yield rng.multinomial(count, np.full(count, 1 / count), size=size) @ sums
 
 
-def _coefficients(sums: Floats) -> dict[str, Floats]:
+def coefficients(sums: Floats) -> dict[str, Floats]:
+    """Return the coefficients by name, one for each row of sums; undefined ones are not finite."""
     units, yes_a, yes_b, squared, squares, rated, mean = sums.T
     with np.errstate(divide="ignore", invalid="ignore"):
         apart = squared / units
