@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from labeler.calculators import Intervals
+    from labeler.cli.gate_reports import AnyVerdict
     from labeler.comparing.drops import DropVerdict
     from labeler.comparing.gates import Demand, On, Verdict
 
@@ -68,7 +69,6 @@ def check(
 ) -> int:
     """Fail (exit 1) where a metric of labels, scores or similarity misses a gate."""
     from labeler.calculators import Intervals
-    from labeler.cli import gate_reports
     from labeler.comparing.gates import Demand
 
     demands = [
@@ -76,28 +76,50 @@ def check(
         *(Demand(*_parts("--max", text), at_least=False) for text in at_most or ()),
     ]
     drops = [Demand(*_parts("--max-drop", text), at_least=False) for text in max_drop or ()]
-    if bool(drops) is not bool(against):
-        raise UsageError("--max-drop goes with --against, which names what it may drop from")
-    if labels == STDIO and against and (demands or against == STDIO):
-        raise UsageError("standard input (-) can be read once; give the labels as a file")
+    _check_sides(labels, against, demands, drops)
     if junit_per_record and not junit:
         raise UsageError("--junit-per-record is for --junit, which names the file")
     if group and on != "interval":
         raise UsageError("--group is for intervals: it goes with --on interval")
-    step_summary = _step_summary() if github else None
+    summary = _step_summary() if github else None
     intervals = Intervals(resamples, level, seed, group) if on == "interval" else None
-    settings = _Settings(cast("On", on), by, intervals, named=bool(junit or step_summary))
-    verdicts = [
-        *(_held(labels, demands, settings) if demands or not drops else ()),
-        *(_dropped(labels, against, drops, settings) if against else ()),
-    ]
+    settings = _Settings(cast("On", on), by, intervals, named=bool(junit or summary))
+    held = _held(labels, demands, settings) if demands or not drops else ()
+    verdicts = [*held, *(_dropped(labels, against, drops, settings) if against else ())]
+    _report(verdicts, junit, summary, per_record=junit_per_record)
+    return 0 if all(verdict.passed for verdict in verdicts) else GATE_MISSED
+
+
+def _check_sides(
+    labels: str, against: str | None, demands: Sequence[Demand], drops: Sequence[Demand]
+) -> None:
+    """Check that there is a base where one is needed, and that nothing is read twice.
+
+    Raises:
+        UsageError: one of both is not so.
+    """
+    if bool(drops) is not bool(against):
+        raise UsageError("--max-drop goes with --against, which names what it may drop from")
+    if labels == STDIO and against and (demands or against == STDIO):
+        raise UsageError("standard input (-) can be read once; give the labels as a file")
+
+
+def _report(
+    verdicts: Sequence[AnyVerdict],
+    junit: str | None,
+    step_summary: Path | None,
+    *,
+    per_record: bool,
+) -> None:
+    """Print the verdicts and write the files that were asked for."""
+    from labeler.cli import gate_reports
+
     for verdict in verdicts:
         _print(gate_reports.line(verdict))
     if junit:
-        _write(junit, gate_reports.junit(verdicts, per_record=junit_per_record))
+        _write(junit, gate_reports.junit(verdicts, per_record=per_record))
     if step_summary:
         _append(step_summary, gate_reports.markdown(verdicts))
-    return 0 if all(verdict.passed for verdict in verdicts) else GATE_MISSED
 
 
 class _Settings(NamedTuple):
