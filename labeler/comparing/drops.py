@@ -27,6 +27,9 @@ class Allowed(NamedTuple):
     undefined: float = 0.05
 
 
+DEFAULT_ALLOWED = Allowed()
+
+
 @dataclass(frozen=True)
 class DropVerdict:
     """The result of one regression gate for one judge configuration and group.
@@ -35,29 +38,29 @@ class DropVerdict:
         metric: the metric.
         most: the largest drop, or rise of a metric of which less is better, that passes.
         on: the checked value.
-        group: value of the grouping column; ``None`` where rows are not grouped.
-        label: printed signature of the new labels.
-        base_label: printed signature of the labels of the base.
         records: the pairs and the rows without a pair, the worst first.
         drop: the mean drop; ``None`` without pairs that have values.
         interval: of the mean drop.
         undefined: pairs without a value on a side, by reason.
         failed: rows without a pair of labels, by reason.
+        group: value of the grouping column; ``None`` where rows are not grouped.
+        label: printed signature of the new labels.
+        base_label: printed signature of the labels of the base.
         allowed: the shares of such rows that can be passed.
     """
 
     metric: Metric
     most: float
     on: On
-    group: str | None
-    label: str | None
-    base_label: str | None
     records: tuple[RecordValue, ...]
     drop: float | None
     interval: Interval | None
     undefined: Mapping[str, int]
     failed: Mapping[str, int]
-    allowed: Allowed
+    group: str | None = None
+    label: str | None = None
+    base_label: str | None = None
+    allowed: Allowed = DEFAULT_ALLOWED
 
     @property
     def demand(self) -> str:
@@ -175,8 +178,15 @@ def check_drops(
                     groups.setdefault(group_name(pair.row, by), []).append(pair)
             for group in sorted(groups, key=str) or [None]:
                 verdict = _verdict(metric, most, groups.get(group, []), settings, on)
-                named = replace(verdict, group=group, label=label, base_label=base_label)
-                found.append(replace(named, allowed=allowed or Allowed()))
+                found.append(
+                    replace(
+                        verdict,
+                        group=group,
+                        label=label,
+                        base_label=base_label,
+                        allowed=allowed or DEFAULT_ALLOWED,
+                    )
+                )
     return found
 
 
@@ -248,15 +258,11 @@ def _verdict(
         metric=metric,
         most=most,
         on=on,
-        group=None,
-        label=None,
-        base_label=None,
         records=tuple(records),
         drop=total / fixed_point(len(drops), 1) if drops else None,
         interval=_interval(metric, drops, units, intervals) if on == "interval" else None,
         undefined=undefined,
         failed=failed,
-        allowed=Allowed(),
     )
 
 

@@ -324,8 +324,7 @@ class JudgeHealth:
             The error to act on, and an addition to its message.
         """
         rule = find_rule(observed)
-        retried = rule.policy in {RetryPolicy.RETRY, RetryPolicy.RATE}
-        if retried and not (self.alive or self.worked):
+        if rule.policy in RETRIED and not (self.alive or self.worked):
             self.given_up += 1
             if self.given_up >= MAX_GIVEN_UP:
                 return replace(observed, kind="unreachable"), f"the latest: {rule.summary}"
