@@ -43,7 +43,7 @@ SCHEMAS: dict[str, type] = {
     "failure/v1": LabelFailure,
     "correction/v1": Correction,
     "metrics-row/v1": MetricsRowJSON,
-    "summary-row/v1": SummaryRowJSON,
+    "summary-row/v2": SummaryRowJSON,
 }
 
 

@@ -35,7 +35,7 @@ class ColumnSum(MetricSum):
         self._intervals = intervals
         self._values = _ValueCounts() if keep_values else None
         self._defined = 0
-        self._are_shares = True
+        self._extremes: Range = None
         self._missing: Counter[str] = Counter()
         self._first: dict[str, int] = {}
         """Order of the first row with each reason."""
@@ -59,7 +59,8 @@ class ColumnSum(MetricSum):
         self._sum += sum(fixed_point(*one) for one in column.sums_by_denominator(defined))
         values = values[defined]
         self._defined += len(values)
-        self._are_shares &= bool(((values >= 0) & (values <= 1)).all())
+        if len(values):
+            self._widen((float(values.min()), float(values.max())))
         if self._values:
             self._values.add(*np.unique(values, return_counts=True))
         self._numerator += column.numerator_sum(defined)
@@ -74,7 +75,7 @@ class ColumnSum(MetricSum):
         """
         self._sum += other._sum
         self._defined += other._defined
-        self._are_shares &= other._are_shares
+        self._widen(other._extremes)
         if self._values and other._values:
             self._values.add(*other._values.merged())
         self._missing.update(other._missing)
@@ -106,9 +107,14 @@ class ColumnSum(MetricSum):
         return self._defined
 
     @property
-    def are_shares(self) -> bool:
-        """True if all values lie from 0 to 1."""
-        return self._are_shares
+    def extremes(self) -> Range:
+        """The lowest and the highest value of a row; ``None`` without values."""
+        return self._extremes
+
+    def _widen(self, other: Range) -> None:
+        if other and self._extremes:
+            other = min(other[0], self._extremes[0]), max(other[1], self._extremes[1])
+        self._extremes = other or self._extremes
 
     def interval(self, intervals: Intervals, range_: Range) -> Interval | None:
         """Return the interval of the mean."""

@@ -39,18 +39,21 @@ _FRAME = (Column("id", "text"), Column("failed", "text"), Column("signature", "t
 _METADATA = Column("metadata", "text")
 _SUMMARY = (
     Column("metric", "text"),
+    Column("aliases", "text"),
     Column("group", "text"),
     Column("mean", "number"),
     Column("interval.low", "number"),
     Column("interval.high", "number"),
     Column("interval.level", "number"),
     Column("interval.method", "text"),
-    Column("bounds.low", "number"),
-    Column("bounds.high", "number"),
+    Column("bounds_low", "number"),
+    Column("bounds_high", "number"),
     Column("pooled", "number"),
     Column("defined", "count"),
     Column("undefined", "text"),
     Column("failed", "text"),
+    Column("duplicates", "count"),
+    Column("clusters", "count"),
     Column("higher_is_better", "flag"),
     Column("signature", "text"),
 )
@@ -93,14 +96,13 @@ def metric_record(row: MetricsRow) -> Record:
 
 
 def summary_record(row: SummaryRow) -> Record:
-    """Return a summary as a table row; ``undefined`` and ``failed`` are counts as JSON."""
+    """Return a summary as a table row; counts by reason are JSON, aliases a text with commas."""
     shown: Record = dict(row.as_json(__version__))
-    nested = {name: shown.pop(name) or {} for name in ("interval", "bounds")}
-    flat = {
-        f"{name}.{part}": value for name, inner in nested.items() for part, value in inner.items()
-    }
+    interval, bounds = shown.pop("interval") or {}, shown.pop("bounds") or {}
+    ends = {f"interval.{part}": value for part, value in interval.items()}
+    ends |= {f"bounds_{end}": value for end, value in bounds.items()}
     counts = {name: _json(shown[name]) if shown[name] else None for name in ("undefined", "failed")}
-    return {**shown, **flat, **counts}
+    return {**shown, **ends, **counts, "aliases": ", ".join(row.aliases) or None}
 
 
 def _json(value: object) -> str:

@@ -35,7 +35,7 @@ class Metric:
         version: increased when the value changes for any label.
         higher_is_better: the direction of improvement.
         bounded: True if every value lies from 0 to 1, as a share does. Only then is a sample of
-            ones treated as a share of 1, and do failed records have bounds.
+            ones treated as a share of 1.
         scale: the lowest and the highest value of a metric that is not ``bounded``; ``None`` where
             unknown. Intervals are those of the values as shares of the scale.
         vectorized: True if the function takes :class:`~labeler.calculators.tally.BaseTally`, and

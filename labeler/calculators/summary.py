@@ -33,28 +33,37 @@ if TYPE_CHECKING:
 
 
 class BoundsJSON(TypedDict):
-    """Between what the mean would lie, had no row failed."""
+    """The mean if every missing value were the lowest, or the highest, of the metric's range."""
 
     low: float
     high: float
 
 
 class SummaryRowJSON(TypedDict):
-    """One entry of ``labeler metrics --json``."""
+    """One entry of ``labeler metrics --json``: one metric over the rows of one configuration.
+
+    The number of rows is the sum of ``defined``, ``undefined`` and ``failed``.
+    """
 
     metric: str
+    aliases: list[str]
+    """Ids of other metrics that are the same quantity of these labels."""
     group: str | None
     mean: float | None
     interval: IntervalJSON | None
     """Confidence interval of the mean; ``null`` if not requested or not defined."""
     bounds: BoundsJSON | None
-    """Range of the mean if the failed rows had values; ``null`` if no row failed."""
+    """The mean with a value for every undefined and failed row; ``null`` without a range."""
     pooled: float | None
     defined: int
     undefined: dict[str, int]
     """Rows without a value, by reason."""
     failed: dict[str, int]
     """Rows without a label, by reason."""
+    duplicates: int
+    """Records left out because their id and label key repeat; not part of the rows."""
+    clusters: int | None
+    """Groups of rows with equal questions; ``null`` if all questions differ or are unknown."""
     higher_is_better: bool
     signature: str
 
@@ -156,10 +165,14 @@ class SummaryRow:
         pooled: sum of numerators over sum of denominators; ``None`` if that is 0.
         interval: confidence interval of the mean; ``None`` if not requested, or if there are too
             few records.
-        bounds: lowest and highest mean if every failed row had a value from 0 to 1; ``None`` if no
-            row failed, none has a value, or values may lie outside.
+        bounds: the mean if every undefined or failed row had the lowest, or the highest, value of
+            the metric's range; ``None`` if the range is unknown, a value lies outside, or there is
+            no row.
         unsigned: rows in ``failed`` that failed before a judge was chosen; they count in every
             configuration.
+        duplicates: records left out because their id and label key repeat.
+        clusters: groups of rows with equal questions; ``None`` if all differ or are unknown.
+        aliases: ids of other metrics that are the same quantity of these labels.
     """
 
     metric: Metric
@@ -173,6 +186,14 @@ class SummaryRow:
     interval: Interval | None = None
     bounds: tuple[float, float] | None = None
     unsigned: dict[str, int] = field(default_factory=dict)
+    duplicates: int = 0
+    clusters: int | None = None
+    aliases: tuple[str, ...] = ()
+
+    @property
+    def rows(self) -> int:
+        """Rows with a value, without one, and without a label; duplicates count once."""
+        return self.labeled + sum(self.failed.values())
 
     @property
     def labeled(self) -> int:
@@ -187,6 +208,7 @@ class SummaryRow:
         """Return the published form."""
         return {
             "metric": self.metric.id,
+            "aliases": list(self.aliases),
             "group": self.group,
             "mean": self.mean,
             "interval": self.interval.as_json() if self.interval else None,
@@ -195,6 +217,8 @@ class SummaryRow:
             "defined": self.defined,
             "undefined": self.undefined,
             "failed": self.failed,
+            "duplicates": self.duplicates,
+            "clusters": self.clusters,
             "higher_is_better": self.metric.higher_is_better,
             "signature": self.signature(version),
         }
@@ -264,18 +288,28 @@ class MetricSum(ABC):
     @property
     def mean(self) -> float | None:
         """Mean of the exact values, rounded once; ``None`` without values."""
-        return self._mean(self.defined) if self.defined else None
+        return self._mean() if self.defined else None
 
-    def bounds(self, failed: int) -> tuple[float, float] | None:
-        """Return the means with 0, and with 1, for every failed row."""
-        if not failed or not self.defined or not self.are_shares:
+    def bounds(self, failed: int, range_: Range) -> tuple[float, float] | None:
+        """Return the means with the lowest, and the highest, value for every missing one.
+
+        Args:
+            failed: number of failed rows.
+            range_: the lowest and the highest value; ``None`` where unknown.
+        """
+        missing = failed + sum(self.undefined.values())
+        if range_ is None or not self.defined + missing:
             return None
-        rows = self.defined + failed
-        return self._mean(rows), self._mean(rows, failed)
+        (low, high), (lowest, highest) = range_, self.extremes or range_
+        if lowest < low or highest > high:
+            return None
+        return self._mean(missing, low), self._mean(missing, high)
 
-    def _mean(self, rows: int, ones: int = 0) -> float:
-        """Return the sum of values, and of more ones, over the number of rows."""
-        return (self._sum + fixed_point(ones, 1)) / fixed_point(rows, 1)
+    def _mean(self, missing: int = 0, value: float = 0) -> float:
+        """Return the mean of the values and of some missing ones that are set to a value."""
+        numerator, denominator = value.as_integer_ratio()
+        added = fixed_point(missing * numerator, denominator)
+        return (self._sum + added) / fixed_point(self.defined + missing, 1)
 
     @property
     @abstractmethod
@@ -289,8 +323,8 @@ class MetricSum(ABC):
 
     @property
     @abstractmethod
-    def are_shares(self) -> bool:
-        """True if all values lie from 0 to 1."""
+    def extremes(self) -> Range:
+        """The lowest and the highest value of a row; ``None`` without values."""
 
     @abstractmethod
     def interval(self, intervals: Intervals, range_: Range) -> Interval | None:
@@ -427,7 +461,7 @@ class GroupSums(Generic[S]):
             mean=found.mean,
             pooled=found.pooled,
             interval=found.interval(intervals, metric.range) if intervals else None,
-            bounds=found.bounds(failed.total()) if metric.bounded else None,
+            bounds=found.bounds(failed.total(), metric.range),
             unsigned=dict(unsigned),
         )
 
@@ -466,9 +500,9 @@ class RowSum(MetricSum):
         return len(self._values)
 
     @property
-    def are_shares(self) -> bool:
-        """True if all values lie from 0 to 1."""
-        return all(0 <= value <= 1 for value in self._values)
+    def extremes(self) -> Range:
+        """The lowest and the highest value of a row; ``None`` without values."""
+        return (min(self._values), max(self._values)) if self._values else None
 
     def interval(self, intervals: Intervals, range_: Range) -> Interval | None:
         """Return the interval of the mean."""

@@ -350,11 +350,11 @@ def _notes(rows: Sequence[SummaryRow]) -> Iterator[str]:
         bounds = [
             f"{row.metric.id} {_span(*row.bounds)}"
             for row in rows
-            if row.group == group and row.bounds
+            if row.group == group and row.bounds and row.rows > row.defined
         ]
         if bounds:
             where = "" if group is None else f"{group}: "
-            yield f"mean if the failed had values from 0 to 1: {where}{', '.join(bounds)}"
+            yield f"mean with the lowest or highest missing values: {where}{', '.join(bounds)}"
 
 
 def _unavailable(rows: Sequence[SummaryRow], metrics: Sequence[Metric]) -> Iterator[str]:

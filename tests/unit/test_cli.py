@@ -149,7 +149,7 @@ def test_the_summary_is_a_table_or_json(labeler_command: Command, labels: Path) 
     _, table, _ = labeler_command("metrics", labels, "--metrics", "adherence")
     _, out, _ = labeler_command("metrics", labels, "--metrics", "adherence", "--json")
     (row,) = json.loads(out)
-    jsonschema.validate(row, json.loads(resources.read("schemas", "summary-row/v1", ".json")))
+    jsonschema.validate(row, json.loads(resources.read("schemas", "summary-row/v2", ".json")))
     assert row["metric"] == "adherence"
     assert row["defined"] == 14
     assert f"{row['mean']:.4f}" in table

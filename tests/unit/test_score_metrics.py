@@ -274,10 +274,10 @@ def test_weighted_scores_of_many_records_have_an_alpha() -> None:
 
 
 def test_scores_that_are_all_1_are_no_share() -> None:
-    """The interval is on the scale, and there are no bounds from 0 to 1; the passes have both."""
+    """Interval and bounds are on the scale from 1 to 5; those of the passes from 0 to 1."""
     outcomes: list[ScoreOutcome] = [*given(1, 1, 1), failed("bad")]
     score, passed = summarize_scores(outcomes, intervals=Intervals(resamples=200))
-    assert (score.mean, score.bounds) == (1.0, None)
+    assert (score.mean, score.bounds) == (1.0, (1.0, 2.0))
     assert score.interval is not None
     assert score.interval.low == 1 < score.interval.high < 5
     assert passed.interval is not None

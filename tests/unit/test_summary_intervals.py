@@ -127,23 +127,25 @@ def test_intervals_are_found_only_where_they_are_asked_for() -> None:
     assert row.bounds == (1 / 4, 3 / 4)
 
 
-def test_bounds_say_what_the_failed_rows_could_have_made_of_the_mean() -> None:
-    """Two of three right and one refused: between two and three of four."""
-    row = summary([*answers(GOOD, GOOD, BAD), *refused(1)], "adherence")
-    assert row.mean == 2 / 3
-    assert row.bounds == (2 / 4, 3 / 4)
+def test_bounds_give_failed_rows_the_worst_and_the_best_value() -> None:
+    """Ten perfect records do not hide ninety failures."""
+    row = summary([*answers(*[GOOD] * 10), *refused(90)], "adherence")
+    assert (row.mean, row.defined, row.rows, row.bounds) == (1.0, 10, 100, (0.1, 1.0))
 
 
-def test_nothing_failed_has_no_bounds() -> None:
-    """The mean is what it is; undefined rows have no value to guess at."""
+def test_bounds_give_undefined_rows_a_value_too() -> None:
+    """One of three is complete, one has nothing relevant, one failed."""
     unanswered = record(id="u", relevant=[])
-    assert summary([*answers(GOOD), unanswered], "completeness").bounds is None
+    row = summary([*answers(GOOD), unanswered, *refused(1)], "completeness")
+    assert (row.rows, row.bounds) == (3, (1 / 3, 1.0))
 
 
-def test_nothing_defined_has_neither_interval_nor_bounds() -> None:
-    """Nothing is known of the mean."""
+def test_bounds_without_missing_values_are_the_mean() -> None:
+    """And without any value the whole range; without rows there are none."""
+    assert summary(answers(GOOD, BAD), "adherence").bounds == (0.5, 0.5)
     row = summary(refused(3), "adherence", Intervals())
-    assert (row.mean, row.interval, row.bounds) == (None, None, None)
+    assert (row.mean, row.interval, row.bounds) == (None, None, (0.0, 1.0))
+    assert summary([], "adherence").bounds is None
 
 
 def stars(given: int, *, bounded: bool = True) -> Metric:
@@ -169,8 +171,8 @@ def starred(metric: Metric) -> SummaryRow:
     return row
 
 
-def test_a_metric_beyond_one_has_no_bounds() -> None:
-    """What the failed rows could have had is not known then."""
+def test_a_metric_beyond_its_range_has_no_bounds() -> None:
+    """What the missing rows could have had is not known then."""
     assert (starred(stars(4)).mean, starred(stars(4)).bounds) == (4.0, None)
 
 
@@ -217,7 +219,7 @@ def test_the_json_summary_has_interval_and_bounds(tmp_path: Path) -> None:
         tmp_path, "metrics", labels, "--metrics", "adherence", "--json", "--level", 0.9
     )
     (row,) = json.loads(out)
-    jsonschema.validate(row, json.loads(resources.read("schemas", "summary-row/v1", ".json")))
+    jsonschema.validate(row, json.loads(resources.read("schemas", "summary-row/v2", ".json")))
     assert code == 0
     assert row["interval"]["method"] == "wilson"
     assert row["interval"]["level"] == 0.9
@@ -235,7 +237,7 @@ def test_the_table_shows_both_means_interval_bounds_and_counts(tmp_path: Path) -
     cells = ["0.5000", f"{found.low:.3f}-{found.high:.3f}", "0.5000", "30", "0", "10"]
     assert line.split()[3:] == cells
     assert "95 % intervals of the mean: bca (10,000 resamples, seed 7)" in out
-    assert "mean if the failed had values from 0 to 1: faithfulness 0.375-0.625" in out
+    assert "mean with the lowest or highest missing values: faithfulness 0.375-0.625" in out
 
 
 def test_a_table_without_intervals_has_no_such_column(tmp_path: Path) -> None:
