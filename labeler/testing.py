@@ -27,6 +27,7 @@ from labeler.comparing.gates import (
     shown,
     shown_interval,
 )
+from labeler.comparing.missing import DEFAULT_ALLOWED, Allowed
 from labeler.errors import UsageError
 from labeler.labels.record import AnyOutcome
 from labeler.sentences.characters import visible
@@ -45,6 +46,8 @@ def assert_metric(
     on: On = "point",
     by: str | None = None,
     intervals: Intervals | None = None,
+    max_failed: float = DEFAULT_ALLOWED.failed,
+    max_undefined: float = DEFAULT_ALLOWED.undefined,
 ) -> None:
     """Assert that the mean of a metric keeps to one or two thresholds.
 
@@ -62,14 +65,18 @@ def assert_metric(
         by: name of a metadata column; the mean of each of its groups is tested.
         intervals: settings of the intervals; ``labeler.calculators.Intervals(group="question")``
             draws the records of a question together.
+        max_failed: largest allowed share of failed rows, from 0 to 1.
+        max_undefined: largest allowed share of rows that are undefined for a reason about the
+            record, from 0 to 1.
 
     Raises:
-        AssertionError: a threshold is missed, or no record has a value; the message gives value,
-            interval, counts, and the ids of the worst records.
-        UsageError: the labels cannot be read, the metric is unknown, or no threshold is given.
+        AssertionError: a threshold is missed, too many rows have no value, or none has one; the
+            message gives value, interval, counts, and the ids of the worst records.
+        UsageError: the labels cannot be read, the metric is unknown, no threshold is given, or a
+            share is out of range.
     """
     __tracebackhide__ = True  # pytest then shows the test's own line
-    intervals = intervals or Intervals()
+    intervals, allowed = intervals or Intervals(), Allowed(max_failed, max_undefined)
     demands = [
         Demand(metric, threshold, lower)
         for threshold, lower in ((at_least, True), (at_most, False))
@@ -82,7 +89,7 @@ def assert_metric(
     if demands or max_drop is None:
         gates, measured = measure_gates(outcomes, demands, column=intervals.group or "")
         rows = list(measured)
-        for verdict in check_rows(rows, gates, on=on, by=by, intervals=intervals):
+        for verdict in check_rows(rows, gates, on=on, by=by, intervals=intervals, allowed=allowed):
             if not verdict.passed:
                 lines += _lines(verdict.with_records(rows, by), by)
     if against is not None and max_drop is not None:
@@ -92,7 +99,9 @@ def assert_metric(
             for side in (outcomes, as_outcomes(against))
         )
         limits = [(gates[0].metric, max_drop)]
-        for lost in check_drops(list(new), list(base), limits, on=on, by=by, intervals=intervals):
+        for lost in check_drops(
+            list(new), list(base), limits, on=on, by=by, intervals=intervals, allowed=allowed
+        ):
             if not lost.passed:
                 where = "" if lost.group is None else f" in {by} {lost.group}"
                 lines.append(f"{lost.demand}{where}: {lost.finding}")
@@ -110,6 +119,7 @@ def _lines(verdict: Verdict, by: str | None) -> Iterator[str]:
     where = "" if row.group is None else f" in {by} {row.group}"
     yield f"{verdict.gate.demand}{where}: mean {shown(row.mean)}, {shown_interval(row)}"
     yield f"  {counted(row)} by {row.label or 'no label'}"
+    yield from (f"  {share}" for share in verdict.exceeded)
     yield from _worst(verdict.records)
 
 

@@ -8,6 +8,35 @@ from functools import lru_cache
 
 from typing_extensions import TypedDict
 
+UNDEFINED_REASONS: dict[str, bool] = {
+    "ambiguous_score_tokens": True,
+    "empty_response": True,
+    "missing_samples": True,
+    "no_claiming_sentences": True,
+    "no_claims": True,
+    "no_document_sentences": True,
+    "no_documents": True,
+    "no_questions": True,
+    "no_reference_claim_in_documents": True,
+    "no_reference_claims": True,
+    "no_relevant_sentences": True,
+    "no_utilized_sentences": True,
+    "no_vectors": True,
+    "undefined": True,
+    "unjudged_response_sentence": True,
+    "zero_vector": True,
+    "needs_claims": False,
+    "needs_label": False,
+    "needs_questions": False,
+    "needs_reference": False,
+    "needs_scores": False,
+    "no_citations": False,
+    "no_probabilities": False,
+    "not_measured_by_judge": False,
+}
+"""Reasons of undefined values. True: the value was asked for and the record has none; gates count
+the row. False: the value was never asked for; gates show the row without counting it."""
+
 
 class RatioJSON(TypedDict):
     """A ratio as it is published."""
@@ -80,6 +109,14 @@ class Ratio:
             "denominator": self.denominator,
             "undefined": self.undefined,
         }
+
+
+def counts_in_gates(reason: str) -> bool:
+    """Return True if gates count a row that is undefined for this reason.
+
+    An unknown reason, of a third party's metric, counts unless it begins with ``needs_``.
+    """
+    return UNDEFINED_REASONS.get(reason, not reason.startswith("needs_"))
 
 
 def _number(value: int | Fraction | None) -> int | float | None:

@@ -40,6 +40,8 @@ class Metric:
             unknown. Intervals are those of the values as shares of the scale.
         vectorized: True if the function takes :class:`~labeler.calculators.tally.BaseTally`, and
             so columns of many records; otherwise records are measured one by one.
+        conventions: the value that it prescribes where the default definition is undefined, as
+            pairs of reason and value.
     """
 
     name: str
@@ -54,6 +56,7 @@ class Metric:
     bounded: bool = True
     scale: tuple[float, float] | None = None
     vectorized: bool = False
+    conventions: tuple[tuple[str, float], ...] = ()
 
     @property
     def range(self) -> tuple[float, float] | None:
@@ -111,6 +114,7 @@ def metric(
     formula: str,
     bounded: bool = True,
     vectorized: bool = False,
+    conventions: tuple[tuple[str, float], ...] = (),
 ) -> Callable[[C], C]:
     """Register the decorated function as a metric; :class:`Metric` documents the arguments."""
 
@@ -127,6 +131,7 @@ def metric(
             higher_is_better=higher_is_better,
             bounded=bounded,
             vectorized=vectorized,
+            conventions=conventions,
         )
         METRICS.add(made.id, made)
         return compute

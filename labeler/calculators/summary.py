@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, ItemsView, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
@@ -168,8 +168,6 @@ class SummaryRow:
         bounds: the mean if every undefined or failed row had the lowest, or the highest, value of
             the metric's range; ``None`` if the range is unknown, a value lies outside, or there is
             no row.
-        unsigned: rows in ``failed`` that failed before a judge was chosen; they count in every
-            configuration.
         duplicates: records left out because their id and label key repeat.
         clusters: groups of rows with equal questions; ``None`` if all differ or are unknown.
         aliases: ids of other metrics that are the same quantity of these labels.
@@ -185,7 +183,6 @@ class SummaryRow:
     pooled: float | None
     interval: Interval | None = None
     bounds: tuple[float, float] | None = None
-    unsigned: dict[str, int] = field(default_factory=dict)
     duplicates: int = 0
     clusters: int | None = None
     aliases: tuple[str, ...] = ()
@@ -283,7 +280,7 @@ class MetricSum(ABC):
     @property
     def pooled(self) -> float | None:
         """Sum of numerators over sum of denominators."""
-        return Ratio.of(self._numerator, self._denominator, if_empty="empty").value
+        return Ratio(self._numerator, self._denominator).value
 
     @property
     def mean(self) -> float | None:
@@ -462,7 +459,6 @@ class GroupSums(Generic[S]):
             pooled=found.pooled,
             interval=found.interval(intervals, metric.range) if intervals else None,
             bounds=found.bounds(failed.total(), metric.range),
-            unsigned=dict(unsigned),
         )
 
 

@@ -117,7 +117,10 @@ def utilization_ragbench(tally: BaseTally[Q]) -> Q:
 
 
 @_as_published(
-    "completeness", needs=_BOTH, formula="|set(R)∩set(U)| / len(R as stored); 1 if R is empty"
+    "completeness",
+    needs=_BOTH,
+    formula="|set(R)∩set(U)| / len(R as stored); 1 if R is empty",
+    conventions=(("no_relevant_sentences", 1.0),),
 )
 def completeness_ragbench(tally: BaseTally[Q]) -> Q:
     """Published ``completeness_score``.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple, cast
 import typer
 
 from labeler.cli.reading import Group, Labels, Level, Resamples, Seed
-from labeler.cli.terminal import notify
+from labeler.cli.terminal import notify, print_json
 from labeler.data.lines import STDIO
 from labeler.errors import UsageError
 from labeler.sentences.characters import visible
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from labeler.cli.gate_reports import AnyVerdict
     from labeler.comparing.drops import DropVerdict
     from labeler.comparing.gates import Demand, On, Verdict
+    from labeler.comparing.missing import Allowed
 
 GATE_MISSED = 1
 SUMMARY_VARIABLE = "GITHUB_STEP_SUMMARY"
@@ -55,10 +56,18 @@ def check(
     by: Annotated[
         str | None, typer.Option(help="Each group of this metadata column must pass.")
     ] = None,
+    max_failed: Annotated[
+        float, typer.Option(help="Share of rows that may have failed, from 0 to 1.")
+    ] = 0.05,
+    max_undefined: Annotated[
+        float,
+        typer.Option(help="Share of rows that may lack a value because of the record, 0 to 1."),
+    ] = 0.05,
     resamples: Resamples = 10_000,
     level: Level = 0.95,
     seed: Seed = 0,
     group: Group = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the verdicts as JSON.")] = False,
     junit: Annotated[str | None, typer.Option(help="JUnit XML file to write.")] = None,
     junit_per_record: Annotated[
         bool, typer.Option("--junit-per-record", help="Each record is a test case of it, too.")
@@ -67,9 +76,13 @@ def check(
         bool, typer.Option("--github", help=f"Add a summary to the file of {SUMMARY_VARIABLE}.")
     ] = False,
 ) -> int:
-    """Fail (exit 1) where a metric of labels, scores or similarity misses a gate."""
+    """Fail (exit 1) where a metric of labels, scores or similarity misses a gate.
+
+    A gate is also missed where too many rows failed or are undefined.
+    """
     from labeler.calculators import Intervals
     from labeler.comparing.gates import Demand
+    from labeler.comparing.missing import Allowed
 
     demands = [
         *(Demand(*_parts("--min", text), at_least=True) for text in at_least or ()),
@@ -83,10 +96,11 @@ def check(
         raise UsageError("--group is for intervals: it goes with --on interval")
     summary = _step_summary() if github else None
     intervals = Intervals(resamples, level, seed, group) if on == "interval" else None
-    settings = _Settings(cast("On", on), by, intervals, named=bool(junit or summary))
+    allowed = Allowed(max_failed, max_undefined)
+    settings = _Settings(cast("On", on), by, intervals, allowed, named=bool(junit or summary))
     held = _held(labels, demands, settings) if demands or not drops else ()
     verdicts = [*held, *(_dropped(labels, against, drops, settings) if against else ())]
-    _report(verdicts, junit, summary, per_record=junit_per_record)
+    _report(verdicts, junit, summary, as_json=as_json, per_record=junit_per_record)
     return 0 if all(verdict.passed for verdict in verdicts) else GATE_MISSED
 
 
@@ -109,12 +123,15 @@ def _report(
     junit: str | None,
     step_summary: Path | None,
     *,
+    as_json: bool,
     per_record: bool,
 ) -> None:
     """Print the verdicts and write the files that were asked for."""
     from labeler.cli import gate_reports
 
-    for verdict in verdicts:
+    if as_json:
+        print_json([gate_reports.as_json(verdict) for verdict in verdicts])
+    for verdict in verdicts if not as_json else ():
         _print(gate_reports.line(verdict))
     if junit:
         _write(junit, gate_reports.junit(verdicts, per_record=per_record))
@@ -128,6 +145,7 @@ class _Settings(NamedTuple):
     on: On
     by: str | None
     intervals: Intervals | None
+    allowed: Allowed
     named: bool
     """True if the records of verdicts are needed."""
 
@@ -137,11 +155,11 @@ def _held(labels: str, demands: Sequence[Demand], settings: _Settings) -> list[V
     from labeler.calculators.outcomes import stored_outcomes
     from labeler.comparing.gates import check_rows, measure_gates
 
-    on, by, intervals, named = settings
+    on, by, intervals, allowed, named = settings
     column = (intervals.group if intervals else None) or ""
     gates, measured = measure_gates(stored_outcomes(labels), demands, column=column)
     rows = list(measured) if named else measured
-    found = check_rows(rows, gates, on=on, by=by, intervals=intervals)
+    found = check_rows(rows, gates, on=on, by=by, intervals=intervals, allowed=allowed)
     for doubt in dict.fromkeys(gate.doubt for gate in gates if gate.doubt):
         notify(doubt)
     return [one.with_records(rows, by) for one in found] if named else found
@@ -155,13 +173,15 @@ def _dropped(
     from labeler.comparing.drops import check_drops
     from labeler.comparing.gates import measure_gates
 
-    on, by, intervals, _ = settings
+    on, by, intervals, allowed, _ = settings
     column = (intervals.group if intervals else None) or QUESTION
     (gates, new), (_, base) = (
         measure_gates(stored_outcomes(side), demands, column=column) for side in (labels, against)
     )
     limits = [(gate.metric, gate.threshold) for gate in gates]
-    return check_drops(list(new), list(base), limits, on=on, by=by, intervals=intervals)
+    return check_drops(
+        list(new), list(base), limits, on=on, by=by, intervals=intervals, allowed=allowed
+    )
 
 
 def _parts(option: str, text: str) -> tuple[str, float]:

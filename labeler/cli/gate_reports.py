@@ -1,4 +1,4 @@
-"""Reports of gate verdicts as text, JUnit XML and Markdown.
+"""Reports of gate verdicts as text, JSON, JUnit XML and Markdown.
 
 Ids, groups and names of models are untrusted text, escaped in every report.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import Any
 from xml.etree import ElementTree as ET
 
 from labeler.comparing.drops import DropVerdict
@@ -39,6 +40,24 @@ def worst(verdict: AnyVerdict) -> str:
     """Return ids and values of the worst records of a missed gate, or an empty string."""
     missed = [] if verdict.passed else [one for one in verdict.records if one.missed]
     return ", ".join(f"{one.id!r} {one.shown}" for one in missed[:_WORST])
+
+
+def as_json(verdict: AnyVerdict) -> dict[str, Any]:
+    """Return the published form of a verdict."""
+    counts = verdict.row if isinstance(verdict, Verdict) else verdict
+    return {
+        "gate": verdict.demand,
+        "group": verdict.group,
+        "labels": verdict.label,
+        "passed": verdict.passed,
+        "value": verdict.value,
+        "finding": verdict.finding,
+        "rows": counts.rows if counts else 0,
+        "defined": counts.defined if counts else 0,
+        "undefined": dict(counts.undefined) if counts else {},
+        "failed": dict(counts.failed) if counts else {},
+        "exceeded": verdict.exceeded,
+    }
 
 
 def junit(verdicts: Sequence[AnyVerdict], *, per_record: bool = False) -> str:

@@ -9,25 +9,13 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from labeler.calculators import Intervals, Metric, MetricsRow
+from labeler.calculators.ratio import counts_in_gates
 from labeler.calculators.statistics.intervals import Interval, Undefined
 from labeler.calculators.statistics.paired import paired_interval
 from labeler.calculators.summary import fixed_point, group_name
 from labeler.comparing.gates import On, RecordValue, decimal_places
+from labeler.comparing.missing import DEFAULT_ALLOWED, IN_BASE, Allowed
 from labeler.errors import UsageError
-
-_NOT_COUNTED = frozenset({"no_citations", "no_probabilities", "not_measured_by_judge"})
-_NEEDS = "needs_"
-"""Begins the reasons why a value was never asked for, which are not counted either."""
-
-
-class Allowed(NamedTuple):
-    """Shares of rows without a value up to which a gate can be passed."""
-
-    failed: float = 0.05
-    undefined: float = 0.05
-
-
-DEFAULT_ALLOWED = Allowed()
 
 
 @dataclass(frozen=True)
@@ -46,7 +34,7 @@ class DropVerdict:
         group: value of the grouping column; ``None`` where rows are not grouped.
         label: printed signature of the new labels.
         base_label: printed signature of the labels of the base.
-        allowed: the shares of such rows that can be passed.
+        allowed: the shares of rows without a value that pass.
     """
 
     metric: Metric
@@ -89,12 +77,23 @@ class DropVerdict:
         return "; ".join(parts)
 
     @property
-    def _defined(self) -> int:
-        return len(self.records) - sum(self.undefined.values()) - sum(self.failed.values())
+    def rows(self) -> int:
+        """Pairs, and rows without a pair."""
+        return len(self.records)
+
+    @property
+    def defined(self) -> int:
+        """Pairs with a value on both sides."""
+        return self.rows - sum(self.undefined.values()) - sum(self.failed.values())
+
+    @property
+    def exceeded(self) -> tuple[str, ...]:
+        """The shares of rows without a value that are too large, in words."""
+        return tuple(self.allowed.exceeded(self.metric, self.rows, self.undefined, self.failed))
 
     @property
     def _found(self) -> str:
-        counts = f"(n {self._defined}, undefined {sum(self.undefined.values())}, "
+        counts = f"(n {self.defined}, undefined {sum(self.undefined.values())}, "
         counts += f"failed {sum(self.failed.values())})"
         if self.drop is None:
             return f"no pair has a value {counts}"
@@ -108,24 +107,11 @@ class DropVerdict:
 
     def _reasons(self) -> Iterator[str]:
         """Yield why the gate is missed."""
-        rows = len(self.records)
         if self.value is None:
             yield "too few pairs for an interval" if self.drop is not None else "nothing to compare"
         elif self.value > self.most:
             yield f"more than {self.most:.15g}"
-        counted = {
-            reason: count
-            for reason, count in self.undefined.items()
-            if reason not in _NOT_COUNTED and not reason.startswith(_NEEDS)
-        }
-        for name, counts, most in (
-            ("failed", self.failed, self.allowed.failed),
-            ("undefined", counted, self.allowed.undefined),
-        ):
-            # A share as a quotient of integers is rounded once, as the threshold was.
-            if rows and sum(counts.values()) / rows > most:
-                listed = ", ".join(f"{count} {reason}" for reason, count in counts.items())
-                yield f"more than {most:.4g} of {rows} rows {name}: {listed}"
+        yield from self.exceeded
 
 
 class _Pair(NamedTuple):
@@ -149,7 +135,7 @@ def check_drops(
     on: On = "point",
     by: str | None = None,
     intervals: Intervals | None = None,
-    allowed: Allowed | None = None,
+    allowed: Allowed = DEFAULT_ALLOWED,
 ) -> list[DropVerdict]:
     """Check measured rows against those of a base, paired by id.
 
@@ -161,7 +147,7 @@ def check_drops(
         by: name of a metadata column, each of whose values must pass.
         intervals: settings of the intervals. Rows of one question, or of one value of the column
             of the settings, are drawn together.
-        allowed: shares of rows without a value up to which a gate can be passed.
+        allowed: the largest shares of rows without a value that pass.
 
     Returns:
         A verdict for each gate, judge configuration and group.
@@ -184,7 +170,7 @@ def check_drops(
                         group=group,
                         label=label,
                         base_label=base_label,
-                        allowed=allowed or DEFAULT_ALLOWED,
+                        allowed=allowed,
                     )
                 )
     return found
@@ -237,15 +223,16 @@ def _verdict(
     for name, new, base in pairs:
         if new is None or base is None or new.failed or base.failed:
             reason = "only_in_base" if new is None else new.failed
-            reason = reason or ("only_in_new" if base is None else f"{base.failed}_in_base")
+            reason = reason or ("only_in_new" if base is None else f"{base.failed}{IN_BASE}")
             failed[reason] += 1
             records.append(RecordValue(name, None, reason, missed=True))
             continue
         a, b = base.metrics[metric.id], new.metrics[metric.id]
         if a.value is None or b.value is None:
-            reason = b.undefined or f"{a.undefined}_in_base"
+            reason = b.undefined or f"{a.undefined}{IN_BASE}"
             undefined[reason] += 1
-            records.append(RecordValue(name, None, reason, missed=False))
+            missed = counts_in_gates(reason.removesuffix(IN_BASE))
+            records.append(RecordValue(name, None, reason, missed=missed))
             continue
         drop = a.exact - b.exact if metric.higher_is_better else b.exact - a.exact
         drops.append(drop)

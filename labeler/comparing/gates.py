@@ -1,9 +1,8 @@
-"""Gates: thresholds that the mean of a metric must keep."""
+"""Gates: thresholds that the mean of a metric must keep, with few rows without a value."""
 
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice
@@ -19,6 +18,7 @@ from labeler.calculators import (
     summarize,
 )
 from labeler.calculators.outcomes import measure_outcomes, split_scores
+from labeler.calculators.ratio import counts_in_gates
 from labeler.calculators.scores import (
     Scale,
     criterion_scales,
@@ -29,14 +29,13 @@ from labeler.calculators.scores import (
 from labeler.calculators.similarity import QUESTION_METRICS
 from labeler.calculators.summary import group_name
 from labeler.catalog import Catalog
+from labeler.comparing.missing import DEFAULT_ALLOWED, Allowed, definitions_with_values, listed
 from labeler.errors import UnknownName, UsageError
 from labeler.labels.record import AnyOutcome, ScoreOutcome
 from labeler.labels.rubrics import CRITERIA
 
 On = Literal["point", "interval"]
 """The value that a gate checks: the mean, or the worse end of its interval."""
-_NO_FIELDS = frozenset({"needs_claims", "needs_reference"})
-"""Reasons why labels of a poorer profile have no value."""
 _DIGITS = 4
 """Decimal places shown, unless they would hide why a gate is missed."""
 _MOST_DIGITS = 17
@@ -154,7 +153,8 @@ class RecordValue(NamedTuple):
         id: the record.
         value: its value, or its drop; ``None`` without one.
         shown: the value in words, or the reason why there is none.
-        missed: True if a mean of this value alone would miss the gate.
+        missed: True if a mean of this value alone would miss the gate, or if there is no value
+            and gates count that.
     """
 
     id: str
@@ -176,8 +176,7 @@ class Verdict:
         way: the parts of the signature by which these labels differ from the others; ``None``
             where all labels have one signature.
         notes: remarks on the gate and the group, in one verdict of each.
-        unlabelled_apart: whether failed rows without a signature are counted in a note of one
-            verdict, not in each.
+        allowed: the shares of rows without a value that pass.
         records: the records that were checked, the worst first; empty where they were not asked
             for.
     """
@@ -189,7 +188,7 @@ class Verdict:
     missing: str | None
     way: str | None = None
     notes: tuple[str, ...] = ()
-    unlabelled_apart: bool = False
+    allowed: Allowed = DEFAULT_ALLOWED
     records: tuple[RecordValue, ...] = ()
 
     @property
@@ -217,40 +216,47 @@ class Verdict:
                 continue
             ratio = row.metrics[metric]
             if (value := ratio.value) is None:
-                shown = row.failed or ratio.undefined or "undefined"
-                found.append(RecordValue(row.id, None, shown, missed=False))
+                reason = ratio.undefined or "undefined"
+                missed = bool(row.failed) or counts_in_gates(reason)
+                found.append(RecordValue(row.id, None, row.failed or reason, missed=missed))
             else:
                 missed = not self.gate.kept_by(value)
                 found.append(RecordValue(row.id, value, f"{value:.{_DIGITS}f}", missed=missed))
         sign = 1 if self.gate.at_least else -1
-        found.sort(key=lambda one: (one.value is None, sign * (one.value or 0.0)))
+        # Where the value keeps the threshold, rows without one are why the gate is missed.
+        kept = self.value is not None and self.gate.kept_by(self.value)
+        found.sort(key=lambda one: ((one.value is None) is not kept, sign * (one.value or 0.0)))
         return replace(self, records=tuple(found))
 
     @property
     def passed(self) -> bool:
-        """True if there is a value and it keeps the threshold."""
-        return self.value is not None and self.gate.kept_by(self.value)
+        """True if there is a value, it keeps the threshold, and enough rows have one."""
+        return self.value is not None and self.gate.kept_by(self.value) and not self.exceeded
+
+    @property
+    def exceeded(self) -> tuple[str, ...]:
+        """The shares of rows without a value that are too large, in words."""
+        row = self.row
+        if row is None or row.mean is None:
+            return ()
+        found = self.allowed.exceeded(self.gate.metric, row.rows, row.undefined, row.failed)
+        return tuple(found)
 
     @property
     def finding(self) -> str:
         """The result in words, with the numbers of records."""
         by = "" if self.way is None else f" by {self.way}"
-        return "; ".join((f"{self._found}{by}", *self.notes))
+        return "; ".join((f"{self._found}{by}", *self.exceeded, *self.notes))
 
     @property
     def _found(self) -> str:
         if self.value is None or self.row is None:
             return self.missing or "no value"
         digits = decimal_places(self.value, self.gate.kept_by)
-        count = counted(self.row, apart=self._apart)
+        count = counted(self.row)
         if self.on == "point":
             return f"mean {self.value:.{digits}f} {count}"
         return f"{shown_interval(self.row, digits)}, mean {shown(self.row.mean)} {count}"
-
-    @property
-    def _apart(self) -> int:
-        """Failed rows that are counted in a note."""
-        return sum(self.row.unsigned.values()) if self.row and self.unlabelled_apart else 0
 
 
 def decimal_places(value: float, kept_by: Callable[[float], bool]) -> int:
@@ -261,15 +267,10 @@ def decimal_places(value: float, kept_by: Callable[[float], bool]) -> int:
     return next(found, _MOST_DIGITS)
 
 
-def counted(row: SummaryRow, *, apart: int = 0) -> str:
-    """Return the numbers of records of a summary: ``(n 90, undefined 2, failed 8)``.
-
-    Args:
-        row: the summary.
-        apart: failed rows that are counted elsewhere.
-    """
+def counted(row: SummaryRow) -> str:
+    """Return the numbers of records of a summary: ``(n 90, undefined 2, failed 8)``."""
     undefined, failed = (sum(reasons.values()) for reasons in (row.undefined, row.failed))
-    return f"(n {row.defined}, undefined {undefined}, failed {failed - apart})"
+    return f"(n {row.defined}, undefined {undefined}, failed {failed})"
 
 
 def shown(value: float | None) -> str:
@@ -293,11 +294,13 @@ def check_rows(
     on: On = "point",
     by: str | None = None,
     intervals: Intervals | None = None,
+    allowed: Allowed = DEFAULT_ALLOWED,
 ) -> list[Verdict]:
     """Check measured rows against gates.
 
-    Labels of each signature, and each group of a column, must pass. Where some labels of a group
-    have the fields for a metric, those of a poorer profile are not checked, and the verdict notes
+    Labels of each signature, and each group of a column, must pass. Rows that failed before a judge
+    was chosen count as failed with each signature. Where some labels of a group were asked for a
+    metric, those that were not, as of a poorer profile, are not checked, and the verdict notes
     them.
 
     Args:
@@ -307,6 +310,7 @@ def check_rows(
             alone seldom lets pass.
         by: name of a metadata column, each of whose values must pass.
         intervals: settings of the intervals; with ``on="interval"`` there is a default.
+        allowed: the largest shares of rows without a value that pass.
 
     Returns:
         A verdict for each gate, group, and signature that can have the metric.
@@ -322,48 +326,32 @@ def check_rows(
         intervals = Intervals()
     metrics = tuple(dict.fromkeys(gate.metric for gate in gates))
     summaries = summarize(rows, metrics, by, intervals=intervals)
-    several = len({row.label for row in summaries}) > 1
-    noted: set[str | None] = set()
     return [
-        verdict
+        replace(verdict, allowed=allowed)
         for gate in gates
-        for verdict in _verdicts(gate, summaries, on, noted if several else None)
+        for verdict in _verdicts(gate, summaries, on)
     ]
 
 
-def _verdicts(
-    gate: Gate, summaries: Sequence[SummaryRow], on: On, noted: set[str | None] | None
-) -> Iterator[Verdict]:
-    """Yield the verdicts on one gate.
-
-    Args:
-        gate: the gate.
-        summaries: of all metrics.
-        on: the value that is checked.
-        noted: groups whose rows without a signature are noted already; ``None`` where all labels
-            have one signature, and these rows are counted with them.
-    """
+def _verdicts(gate: Gate, summaries: Sequence[SummaryRow], on: On) -> Iterator[Verdict]:
+    """Yield the verdicts on one gate."""
     rows = [row for row in summaries if row.metric == gate.metric]
     if not rows:
         yield Verdict(gate, None, on, None, "there are no records")
-    ways, without_fields = _ways(rows), _without_fields(rows)
-    checked = {row.group for row in rows if row.label not in without_fields}
+    ways, unasked = _ways(rows), _unasked(rows)
+    checked = {row.group for row in rows if row.label not in unasked}
     notes: dict[str | None, list[str]] = {}
     for row in rows:
-        if row.label in without_fields and row.group in checked:
+        if row.label in unasked and row.group in checked:
             note = f"not gated: {_reasons(row)} by {ways[row.label]}"
             notes.setdefault(row.group, []).append(note)
-    apart = noted is not None
     for row in rows:
-        if row.label in without_fields and row.group in checked:
+        if row.label in unasked and row.group in checked:
             continue
         # With the first verdict of the group.
-        remarks = notes.pop(row.group, [])
-        if noted is not None and row.unsigned and row.group not in noted:
-            remarks.append(f"failed, and of no way of labelling: {_listed(row.unsigned)}")
-            noted.add(row.group)
-        value, missing = _checked_value(gate, row, on, apart=apart)
-        yield Verdict(gate, row, on, value, missing, ways[row.label], tuple(remarks), apart)
+        remarks = tuple(notes.pop(row.group, ()))
+        value, missing = _checked_value(gate, row, on)
+        yield Verdict(gate, row, on, value, missing, ways[row.label], remarks)
 
 
 def _ways(rows: Sequence[SummaryRow]) -> dict[str | None, str | None]:
@@ -379,39 +367,29 @@ def _ways(rows: Sequence[SummaryRow]) -> dict[str | None, str | None]:
     }
 
 
-def _without_fields(rows: Sequence[SummaryRow]) -> set[str | None]:
-    """Return the signatures whose labels lack the fields of the metric, in all groups."""
+def _unasked(rows: Sequence[SummaryRow]) -> set[str | None]:
+    """Return the signatures whose labels were not asked for the metric, in all groups."""
     undefined = {row.label for row in rows if row.undefined}
     return undefined - {
-        row.label for row in rows if row.defined or row.undefined.keys() - _NO_FIELDS
+        row.label for row in rows if row.defined or any(map(counts_in_gates, row.undefined))
     }
 
 
-def _checked_value(
-    gate: Gate, row: SummaryRow, on: On, *, apart: bool
-) -> tuple[float | None, str | None]:
+def _checked_value(gate: Gate, row: SummaryRow, on: On) -> tuple[float | None, str | None]:
     """Return the value that the gate checks, or the reason why there is none."""
     if row.mean is None:
-        return None, f"no record has a value: {_reasons(row, apart=apart)}"
+        others = definitions_with_values(gate.metric, row.undefined)
+        return None, "; ".join((f"no record has a value: {_reasons(row)}", *others))
     if on == "point":
         return row.mean, None
     if row.interval is None:
-        unlabelled = sum(row.unsigned.values()) if apart else 0
-        return None, f"too few records for an interval {counted(row, apart=unlabelled)}"
+        return None, f"too few records for an interval {counted(row)}"
     return (row.interval.low if gate.at_least else row.interval.high), None
 
 
-def _reasons(row: SummaryRow, *, apart: bool = True) -> str:
-    """List why rows have no value; with ``apart`` without the rows that have no signature."""
-    failed = Counter(row.failed)
-    if apart:
-        failed -= Counter(row.unsigned)
-    return _listed({**row.undefined, **failed})
-
-
-def _listed(reasons: Mapping[str, int]) -> str:
-    listed = ", ".join(f"{count} {reason}" for reason, count in reasons.items())
-    return listed or "there are no records"
+def _reasons(row: SummaryRow) -> str:
+    """List why rows have no value."""
+    return listed({**row.undefined, **row.failed})
 
 
 class GateRows(NamedTuple):

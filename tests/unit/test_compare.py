@@ -209,6 +209,13 @@ def test_definedness_is_an_outcome_of_its_own() -> None:
     assert found.definedness.p == PValue(2 / 1024, "exact", 2, 1024)
     assert found.definedness.p_adjusted == 2 / 1024
     assert found.as_json()["definedness"]["only_a"] == 10
+    early, late = (
+        [row(n, relevant=("0a",) if (n < 5) is first else ()) for n in range(10)]
+        for first in (True, False)
+    )
+    even = compared(early, late, "completeness")
+    assert (even.definedness.only_a, even.definedness.only_b, even.pairs) == (5, 5, 0)
+    assert even.verdict == "definedness differs"
 
 
 def test_equal_retrieval_is_about_the_judge() -> None:

@@ -11,8 +11,9 @@ import pytest
 
 from labeler.calculators import measure, select_metrics
 from labeler.cli import run
-from labeler.comparing.drops import Allowed, DropVerdict, check_drops
+from labeler.comparing.drops import DropVerdict, check_drops
 from labeler.comparing.gates import On
+from labeler.comparing.missing import DEFAULT_ALLOWED, Allowed
 from labeler.data.label_files import to_line
 from labeler.errors import UsageError
 from labeler.labels.record import LabelFailure, LabelRecord, Outcome, label_key
@@ -40,7 +41,7 @@ def checked(
     *,
     metric: str = "adherence",
     interval: bool = False,
-    allowed: Allowed | None = None,
+    allowed: Allowed = DEFAULT_ALLOWED,
 ) -> DropVerdict:
     """The verdict on one metric."""
     metrics = select_metrics([metric])
@@ -83,7 +84,7 @@ def test_rows_without_a_pair_count_as_failed() -> None:
     base = run_of(20)
     lost = checked(base[:18], base, 0.02)
     assert (lost.drop, lost.failed, lost.passed) == (0.0, {"only_in_base": 2}, False)
-    assert "more than 0.05 of 20 rows failed: 2 only_in_base" in lost.finding
+    assert "2 of 20 rows failed, more than 0.05 of them: 2 only_in_base" in lost.finding
     failure = LabelFailure(id="r19", reason="refusal", message="No.")
     assert checked([*base[:19], failure], base, 0.02).failed == {"refusal": 1}
     assert checked([*base[:19], failure], base, 0.02).passed
@@ -99,6 +100,10 @@ def test_values_that_got_lost_are_no_improvement() -> None:
     found = checked(new, base, 0.02, metric="completeness")
     assert (found.drop, found.undefined) == (0.0, {"no_relevant_sentences": 5})
     assert not found.passed
+    assert checked(new, base, 0.02, metric="completeness", allowed=Allowed(undefined=0.5)).passed
+    unmade = checked(base, new, 0.02, metric="completeness")
+    assert unmade.undefined == {"no_relevant_sentences_in_base": 5}
+    assert "completeness:ragbench counts no_relevant_sentences as 1" in unmade.finding
 
 
 def test_several_judges_of_one_file_are_refused() -> None:
@@ -186,5 +191,8 @@ def test_an_assertion_compares_with_a_base() -> None:
         AssertionError, match=r"drop at most 0.02: mean \+0.0400(.|\n)*'r48' 1.0000"
     ):
         assert_metric(new, "adherence", against=base, max_drop=0.02, at_least=0.9)
+    with pytest.raises(AssertionError, match="5 of 50 rows failed"):
+        assert_metric(base[:45], "adherence", against=base, max_drop=0)
+    assert_metric(base[:45], "adherence", against=base, max_drop=0, max_failed=0.1)
     with pytest.raises(UsageError, match="max_drop goes with against"):
         assert_metric(new, "adherence", max_drop=0.02)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,11 +11,13 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+import labeler
 from labeler.calculators import Intervals, MetricsRow, measure, select_metrics
-from labeler.calculators.ratio import Ratio
+from labeler.calculators.ratio import UNDEFINED_REASONS, Ratio
 from labeler.cli import run
 from labeler.cli.gate_reports import junit, markdown
-from labeler.comparing.gates import Gate, Verdict, check_rows
+from labeler.comparing.gates import Gate, On, Verdict, check_rows
+from labeler.comparing.missing import DEFAULT_ALLOWED, Allowed
 from labeler.data.label_files import to_line
 from labeler.errors import UnknownName, UsageError
 from labeler.integrations.embeddings.records import (
@@ -56,6 +60,7 @@ def verdicts(
     at_most: float | None = None,
     interval: bool = False,
     by: str | None = None,
+    allowed: Allowed = DEFAULT_ALLOWED,
 ) -> list[Verdict]:
     """The verdicts on one metric's gates."""
     gates = [
@@ -64,7 +69,8 @@ def verdicts(
         if threshold is not None
     ]
     rows = [measure(outcome, select_metrics([metric])) for outcome in found]
-    return check_rows(rows, gates, on="interval" if interval else "point", by=by)
+    on: On = "interval" if interval else "point"
+    return check_rows(rows, gates, on=on, by=by, allowed=allowed)
 
 
 class Command:
@@ -123,7 +129,7 @@ def test_on_the_interval_the_end_that_speaks_against_it_counts() -> None:
 def test_a_metric_without_a_value_misses_its_gate() -> None:
     """Nothing measured is nothing shown, and the reason is told."""
     failed = [LabelFailure(id="f", reason="refusal", message="no")]
-    (verdict,) = verdicts(failed, at_least=0.0)
+    (verdict,) = verdicts(failed, at_least=0.0, allowed=Allowed(1, 1))
     assert not verdict.passed
     assert verdict.finding == "no record has a value: 1 refusal"
     assert not verdicts([], at_least=0.0)[0].passed
@@ -200,15 +206,99 @@ def test_labels_that_all_lack_the_fields_miss_the_gate() -> None:
     assert {(v.row.group if v.row else None): v.passed for v in grouped} == {"x": True, "y": False}
 
 
-def test_rows_of_no_way_of_labelling_are_told_once() -> None:
-    """They are no more of the one way than of the other."""
+def test_unreadable_rows_count_as_failed_of_every_configuration() -> None:
+    """No judge was chosen for them, and each was to label them."""
     unread = LabelFailure(id="f", reason="missing_field", message="no")
-    found = [unread, *two_profiles()]
-    findings = [verdict.finding for verdict in verdicts(found, at_least=0.5, at_most=1)]
-    assert len(findings) == 4
-    assert [finding.count("missing_field") for finding in findings] == [1, 0, 0, 0]
-    assert findings[0].endswith("; failed, and of no way of labelling: 1 missing_field")
-    assert all("failed 0)" in finding for finding in findings)
+    found = verdicts([unread, *two_profiles()], at_least=0.5)
+    assert [one.row and one.row.failed for one in found] == [{"missing_field": 1}] * 2
+    assert not any(one.passed for one in found)
+    loose = verdicts([unread, *two_profiles()], at_least=0.5, allowed=Allowed(failed=0.5))
+    assert all(one.passed for one in loose)
+
+
+def test_failed_rows_miss_a_gate_that_the_labels_keep() -> None:
+    """Ten perfect labels say nothing of 90 failures."""
+    failed = [LabelFailure(id=f"f{n}", reason="refusal", message="no") for n in range(90)]
+    (verdict,) = verdicts([*outcomes(10, 0), *failed], at_least=0.95)
+    assert not verdict.passed
+    assert verdict.finding == (
+        "mean 1.0000 (n 10, undefined 0, failed 90); 90 of 100 rows failed, more than 0.05 of "
+        "them: 90 refusal; --max-failed allows more"
+    )
+
+
+def searches(found: int, nothing: int) -> list[Outcome]:
+    """Labels of questions with a relevant document, and of questions with none."""
+    return [
+        record(id=f"q{n}", relevant=["0a"] if n < found else []) for n in range(found + nothing)
+    ]
+
+
+def test_undefined_rows_miss_a_gate_that_the_others_keep() -> None:
+    """Where nothing relevant was found there is no precision, and that is the failure."""
+    (verdict,) = verdicts(searches(10, 90), "context_precision", at_least=0.95)
+    assert not verdict.passed
+    assert verdict.finding == (
+        "mean 1.0000 (n 10, undefined 90, failed 0); 90 of 100 rows undefined, more than 0.05 of "
+        "them: 90 no_relevant_sentences; --max-undefined allows more"
+    )
+    allowed = Allowed(undefined=0.9)
+    assert verdicts(searches(10, 90), "context_precision", at_least=0.95, allowed=allowed)[0].passed
+
+
+@pytest.mark.parametrize(
+    ("missing", "rows", "share"), [(1, 20, 0.05), (3, 10, 0.3), (7, 100, 0.07)]
+)
+def test_a_share_that_is_reached_exactly_is_allowed(missing: int, rows: int, share: float) -> None:
+    """Compared as decimals, of failed and of undefined rows."""
+    labels = searches(rows - missing, missing)
+    failures = [LabelFailure(id=one.id, reason="refusal", message="") for one in labels]
+    mixed = [*failures[:missing], *labels[missing:]]
+    for most, passes in ((share, True), (share - 0.001, False)):
+        failed, undefined = Allowed(most, 1), Allowed(1, most)
+        assert verdicts(mixed, "relevance", at_least=0, allowed=failed)[0].passed is passes
+        assert verdicts(labels, "completeness", at_least=0, allowed=undefined)[0].passed is passes
+
+
+def test_values_that_were_never_asked_for_are_shown_and_not_counted() -> None:
+    """A judge without probabilities has not failed."""
+    metric = select_metrics(["adherence"])[0]
+
+    def rows(reason: str) -> list[MetricsRow]:
+        values = [Ratio(1, 1), *[Ratio.missing(reason)] * 9]
+        return [MetricsRow(str(n), {metric.id: one}, "judge", "") for n, one in enumerate(values)]
+
+    gate = Gate(metric, 0.5, at_least=True)
+    for reason in ("no_probabilities", "no_citations", "not_measured_by_judge", "needs_anything"):
+        (verdict,) = check_rows(rows(reason), [gate])
+        assert (verdict.passed, "undefined 9" in verdict.finding) == (True, True)
+    for reason in ("empty_response", "a_reason_of_a_third_party"):
+        assert not check_rows(rows(reason), [gate])[0].passed
+
+
+def test_every_reason_of_the_package_is_classified() -> None:
+    """About the record, or never asked for: in one table."""
+    found: dict[str, str] = {}
+    for path in sorted(Path(labeler.__file__).parent.rglob("*.py")):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        names = {
+            target.id: node.value.value
+            for node in tree.body
+            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant)
+            for target in node.targets
+            if isinstance(target, ast.Name)
+        }
+        for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
+            given = [keyword.value for keyword in call.keywords if keyword.arg == "if_empty"]
+            place = {"missing": 0, "unless": 1}.get(getattr(call.func, "attr", ""))
+            given += [] if place is None else call.args[place : place + 1]
+            for value in given:
+                reason = names.get(value.id) if isinstance(value, ast.Name) else value
+                reason = reason.value if isinstance(reason, ast.Constant) else reason
+                if isinstance(reason, str):
+                    found[reason] = path.name
+    assert {"empty_response", "needs_questions", "no_claims", "zero_vector"} <= found.keys()
+    assert {reason: name for reason, name in found.items() if reason not in UNDEFINED_REASONS} == {}
 
 
 def test_what_misses_by_little_is_shown_with_more_digits() -> None:
@@ -288,12 +378,14 @@ def test_the_command_notes_a_doubtful_direction(check: Command) -> None:
         (("--min", "adherence=1", "--on", "mean"), "on 'mean'"),
         (("--min", "adherence=1", "--by", "nothing"), "no row has a column 'nothing'"),
         (("--min", "adherence=1", "--group", "topic"), "it goes with --on interval"),
+        (("--min", "adherence=1", "--max-failed", 1.5), "--max-failed 1.5: give a share"),
+        (("--min", "adherence=1", "--max-undefined", "nan"), "--max-undefined nan: give a share"),
         (("--min", "adherence=1", "--github"), "GITHUB_STEP_SUMMARY names no file"),
         (("--min", "adherence=1", "--junit", "no/such/file"), "cannot write no/such/file"),
     ],
 )
 def test_wrong_use_is_no_missed_gate(
-    check: Command, options: tuple[str, ...], message: str
+    check: Command, options: tuple[object, ...], message: str
 ) -> None:
     """Exit code 2, and what to do."""
     code, _, err = check(outcomes(1, 0), *options)
@@ -314,6 +406,22 @@ def test_the_junit_file_has_a_case_for_each_verdict(check: Command) -> None:
     missed = cases["adherence at least 0.5 in y"]
     assert missed is not None
     assert missed.get("message") == "mean 0.0000 (n 2, undefined 0, failed 0)"
+
+
+def test_reports_name_missing_rows_and_the_option(check: Command) -> None:
+    """JSON, and JUnit with each record."""
+    found = searches(10, 90)
+    code, out, _ = check(found, "--min", "context_precision=0.95", "--json")
+    (verdict,) = json.loads(out)
+    assert (code, verdict["passed"], verdict["rows"], verdict["defined"]) == (1, False, 100, 10)
+    assert verdict["undefined"] == {"no_relevant_sentences": 90}
+    assert "--max-undefined allows more" in verdict["exceeded"][0]
+    options = ("--max-undefined", 0.9, "--junit", "out.xml", "--junit-per-record")
+    assert check(found, "--min", "context_precision=0.95", *options)[0] == 0
+    assert check(found, "--min", "context_precision=0.95", *options[2:])[0] == 1
+    suite = ET.parse("out.xml").getroot()[0]  # noqa: S314 - written a moment ago
+    assert (suite.get("tests"), suite.get("failures")) == ("101", "91")
+    assert "worst: 'q10' no_relevant_sentences" in (suite[0][0].text or "")
 
 
 def test_junit_is_well_formed_whatever_a_group_is_called() -> None:
@@ -379,7 +487,22 @@ def test_an_assertion_that_fails_names_value_interval_counts_and_the_worst() -> 
         "adherence at least 0.9: mean 0.7500, 95 % interval 0.4677 to 0.9111"
     )
     assert lines[1].startswith("  (n 12, undefined 0, failed 1) by judge:test/test-1")
-    assert lines[2] == "  worst: 'g9' 0.0000, 'g10' 0.0000, 'g11' 0.0000"
+    assert lines[2].startswith("  1 of 13 rows failed, more than 0.05 of them: 1 refusal;")
+    assert lines[3] == "  worst: 'g9' 0.0000, 'g10' 0.0000, 'g11' 0.0000, 'f' refusal"
+
+
+def test_an_assertion_allows_shares_without_a_value() -> None:
+    """Named as the command names them."""
+    labels = searches(18, 2)
+    assert_metric(labels, "completeness", at_least=0, max_undefined=0.1)
+    with pytest.raises(AssertionError, match=r"2 of 20 rows undefined(.|\n)*worst: 'q18' no_rel"):
+        assert_metric(labels, "completeness", at_least=0)
+    failed = LabelFailure(id="f", reason="refusal", message="no")
+    assert_metric([*labels, failed], "relevance", at_least=0)
+    with pytest.raises(AssertionError, match="1 of 21 rows failed"):
+        assert_metric([*labels, failed], "relevance", at_least=0, max_failed=0.04)
+    with pytest.raises(UsageError, match="max-failed 5: give a share of rows from 0 to 1"):
+        assert_metric(labels, "relevance", at_least=0, max_failed=5)
 
 
 def test_an_assertion_looks_at_the_records_of_the_group_that_misses() -> None:
@@ -502,7 +625,8 @@ def test_one_file_may_hold_every_kind(check: Command) -> None:
     )
     found: list[AnyOutcome] = [*outcomes(1, 0), *faithful(4), refused, like(0.9)]
     gates = ("adherence=1", "rubric_faithfulness=4", "answer_relevancy_similarity=0.8")
-    code, out, _ = check(found, *(part for gate in gates for part in ("--min", gate)))
+    asked = [part for gate in gates for part in ("--min", gate)]
+    code, out, _ = check(found, *asked, "--max-failed", 0.5)
     assert code == 0
     assert [line.rpartition(" (")[2].partition(" by ")[0] for line in out.splitlines()] == [
         "n 1, undefined 0, failed 0)",
