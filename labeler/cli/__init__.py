@@ -7,7 +7,7 @@ Rows go to standard output or to files, messages to standard error. Exit codes:
 - 2: a usage error, or a run that cannot continue
 - 4: the budget is used up
 - 75: try again later: the server asks to wait, or a batch is unfinished
-- 130 and 143: interrupted
+- 129, 130 and 143: interrupted
 - 141: the reader closed the pipe before all labels were written
 
 A command's module is imported when the command runs, and heavy modules inside the command's

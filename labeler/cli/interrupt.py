@@ -1,4 +1,4 @@
-"""Interrupts: Ctrl-C, SIGTERM, and readers that close a pipe.
+"""Interrupts: Ctrl-C, SIGTERM, SIGHUP, and readers that close a pipe.
 
 The first signal stops new requests and lets paid ones finish; a second one exits at once.
 
@@ -12,6 +12,7 @@ from __future__ import annotations
 import _thread
 import os
 import signal
+import stat
 import sys
 import threading
 import time
@@ -20,8 +21,10 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
-_STDERR = 2
+_HANGUP = getattr(signal, "SIGHUP", None)
+"""The terminal was closed; Windows lacks it."""
+_SIGNALS = tuple(filter(None, (signal.SIGINT, signal.SIGTERM, _HANGUP)))
+_STDOUT, _STDERR = 1, 2
 _UNIX_EXIT = 128
 _RESEND_DELAY = 0.02
 """Seconds before a signal is sent again, when cleanup has most likely ended."""
@@ -67,7 +70,7 @@ def signals_raise() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    # Signals ignored by the parent process stay ignored; a shell does so for background jobs.
+    # Signals ignored by the parent process stay ignored, as those of background jobs and nohup.
     handled = [number for number in _SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
     previous = {number: signal.signal(number, _raise) for number in handled}
     hook = sys.unraisablehook
@@ -82,11 +85,21 @@ def signals_raise() -> Iterator[None]:
 
 
 def _raise(number: int, _frame: FrameType | None) -> None:
-    if _Notice.text:
-        # sys.stderr may be in the middle of a write.
-        os.write(_STDERR, f"\n{_Notice.text}\n".encode())
-        _Notice.text = ""
+    if _Notice.text or number == _HANGUP:
+        text, _Notice.text = _Notice.text, ""
+        try:
+            # sys.stderr may be in the middle of a write.
+            os.write(_STDERR, f"\n{text}\n".encode())
+        except OSError:
+            _leave_terminal()
     raise Interrupted(number)
+
+
+def _leave_terminal() -> None:
+    """Discard what is printed to a closed terminal: an error there must not end paid requests."""
+    for descriptor in (_STDOUT, _STDERR):
+        if stat.S_ISCHR(os.fstat(descriptor).st_mode):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
 
 
 def _resending(previous: Callable[[Any], object]) -> Callable[[Any], object]:

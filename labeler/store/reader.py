@@ -2,8 +2,9 @@
 
 diskcache trusts its file: it runs the file's settings as pragmas and constructor arguments, drops
 rows past their expiry, unpickles, and opens and deletes files that rows name. So diskcache opens a
-file only after :func:`require_store` and :meth:`Database.require_settings` have verified that it is
-exactly what this package writes, and it never reads a stored row.
+file only after :func:`require_store` and :meth:`Database.require_writable` have verified its
+tables, settings and triggers, and it never reads a stored row. Reading depends on a few columns
+only, so a file that a later diskcache has given another index or column stays readable.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import stat
 import threading
 from array import array
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -46,7 +47,7 @@ SETTINGS: dict[str, int | str] = {
     "disk_min_file_size": 2**62,
     "disk_pickle_protocol": 0,
 }
-"""Every setting of diskcache 5.6; none is left to its default."""
+"""Every setting of diskcache 5.6.3; none is left to its default."""
 
 FAILURE = "failure:"
 """Prefix of the names of failures; the name of a record is its key, which is hexadecimal."""
@@ -54,8 +55,21 @@ FAILURES = (FAILURE, "failure;")
 """Names of failures sort from the first to before the second."""
 
 _COUNTERS = frozenset({"count", "size", "hits", "misses"})
-_SCHEMA = "94a0aa613577db0dd25ca54a422aff6771371d7eb2a4002656250c985b813fdc"
-"""SHA-256 of the text of the tables, indexes and triggers that diskcache 5.6.3 makes."""
+_COLUMNS = {
+    "Cache": {
+        "rowid": "INTEGER",
+        "key": "BLOB",
+        "raw": "INTEGER",
+        "store_time": "REAL",
+        "mode": "INTEGER",
+        "filename": "TEXT",
+        "value": "BLOB",
+    },
+    "Settings": {"key": "TEXT", "value": ""},
+}
+"""Columns that this package reads, with their declared types, by table."""
+_TRIGGERS = "7d209ea6c989a77ea366dfabb930a4bfae5d8c5fd00613987a0f7b4e55c1fdbc"
+"""SHA-256 of the triggers that diskcache 5.6.3 makes: any other could remove labels."""
 
 # The beginning of a column as an SQL literal: the whole value may be too large to print.
 _QUOTED = "quote(CASE WHEN typeof({0}) IN ('blob', 'text') THEN substr({0}, 1, 39) ELSE {0} END)"
@@ -123,12 +137,17 @@ class Database:
             self.close()
             raise
 
-    def require_settings(self) -> None:
-        """Reject a file whose settings are not exactly this package's.
+    def require_writable(self) -> None:
+        """Reject a file whose settings and triggers are not exactly this package's.
 
         Raises:
-            StoreError: a setting is unknown or has another value.
+            StoreError: a setting is unknown or has another value, or a trigger was changed.
         """
+        if self._trigger_digest() != _TRIGGERS:
+            raise StoreError(
+                f"label store {self.directory}: its triggers are not those of a label store, and "
+                f"could remove labels; {rescue_remedy(self.directory)}"
+            )
         rows = self._all("SELECT key, typeof(value), value FROM Settings")
         stored = {_text(key): (kind, _text(value)) for key, kind, value in rows}
         for name in sorted(stored.keys() | SETTINGS.keys() | _COUNTERS, key=repr):
@@ -217,6 +236,10 @@ class Database:
         if connection is not None:
             connection.close()
 
+    def _trigger_digest(self) -> str:
+        declared = self._all("SELECT name, tbl_name, sql FROM sqlite_master WHERE type = 'trigger'")
+        return hashlib.sha256(repr(sorted(declared)).encode()).hexdigest()
+
     def _require_plain(self, row: Row) -> Row:
         if row.defect is not None:
             raise self.damaged(row.name, str(_text(row.defect)))
@@ -293,6 +316,15 @@ def wait_for_write_lock(directory: Path, lock_timeout: float) -> None:
         connection.execute("ROLLBACK")
 
 
+def checkpoint(directory: Path) -> None:
+    """Move the write-ahead log into the file, and empty the log if no reader needs it.
+
+    Does nothing if the file cannot be written now: what is in the log is durable already.
+    """
+    with suppress(sqlite3.Error), closing(_connect(directory / FILE, "rw", 0)) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+
 def write_header(file: Path) -> None:
     """Write the application id and the format version to a new file's header."""
     with closing(_connect(file, "rw", 0)) as connection:
@@ -318,17 +350,28 @@ def require_store(connection: sqlite3.Connection, directory: Path) -> None:
             f"label store {directory} has format {version}, this version of labeler reads format "
             f"{FORMAT}; use the version of labeler that wrote it, or a newer one"
         )
-    if schema_digest(connection) != _SCHEMA:
-        raise StoreError(
-            f"label store {directory}: its tables, indexes or triggers are not those of a label "
-            "store; restore it from a copy"
-        )
+    for table, columns in _COLUMNS.items():
+        _require_columns(connection, directory, table, columns)
 
 
-def schema_digest(connection: sqlite3.Connection) -> str:
-    """Return the SHA-256 of the file's schema: tables, views, indexes, triggers."""
-    declared = connection.execute("SELECT type, name, tbl_name, sql FROM sqlite_master").fetchall()
-    return hashlib.sha256(repr(sorted(declared, key=repr)).encode()).hexdigest()
+def _require_columns(
+    connection: sqlite3.Connection, directory: Path, table: str, needed: dict[str, str]
+) -> None:
+    """Reject a file without a table, or with one that lacks a column or is only a view."""
+    # Views and virtual tables have no pages.
+    stored = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ? AND rootpage > 0"
+    found = {}
+    if connection.execute(stored, (table,)).fetchone():
+        columns = connection.execute(f"PRAGMA table_info({table})").fetchall()
+        found = {_text(name): _text(declared) for _, name, declared, *_ in columns}
+    for name, declared in needed.items():
+        if found.get(name) != declared:
+            has = f"column {name!r} of type {found[name]!r}" if name in found else "no such column"
+            raise StoreError(
+                f"label store {directory}: its table {table!r} has {has}, a label store has "
+                f"{name!r} of type {declared!r}: something else changed the file; nothing was "
+                "written to it; restore the store from a copy"
+            )
 
 
 def require_private(directory: Path) -> None:

@@ -27,6 +27,7 @@ from labeler.store.reader import (
     FAILURE,
     SETTINGS,
     Database,
+    checkpoint,
     describe,
     is_locked,
     is_transient,
@@ -50,6 +51,8 @@ _SMALL_GROUP = 8
 """Larger groups do not wait."""
 _MOST_IMMEDIATE = 63
 """Most groups in a row that are written immediately after waiting brought nothing."""
+_CHECKPOINT = 5.0
+"""Seconds until written rows are moved from the log into the file."""
 _LOCK_WAIT = 1.0
 """Most seconds that SQLite waits for a lock at a time; a close is not noticed meanwhile."""
 _LOCK_PAUSE = 0.05
@@ -151,6 +154,29 @@ class _GroupDelay:
         self.skip = min(2 * self.skip + 1, _MOST_IMMEDIATE) if in_vain else 0
 
 
+class _Log:
+    """Checkpoints the write-ahead log every few seconds, so that the log stays short."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._due: float | None = None
+
+    def written(self) -> None:
+        """Note that the log holds rows that the file lacks."""
+        if self._due is None:
+            self._due = time.monotonic() + _CHECKPOINT
+
+    def seconds_left(self) -> float | None:
+        """Return the seconds until the next checkpoint; ``None`` if the log is empty."""
+        return None if self._due is None else max(0.0, self._due - time.monotonic())
+
+    def checkpoint_if_due(self) -> None:
+        """Empty the log if its rows have waited long enough."""
+        if self.seconds_left() == 0:
+            checkpoint(self._directory)
+            self._due = None
+
+
 class Writer:
     """Writes all rows on its own thread, so that callers do not wait for the disk.
 
@@ -180,6 +206,7 @@ class Writer:
         self._blocked = 0
         self._closed_at: float | None = None
         self._outage: _Outage | None = None
+        self._log = _Log(database.directory)
         self._opened: Future[None] = Future()
         # A daemon, so that an unclosed store cannot keep Python from exiting.
         self._thread = threading.Thread(target=self._run, name="label-store", daemon=True)
@@ -242,6 +269,8 @@ class Writer:
             if unsaved:
                 lost += rows
                 reason = unsaved
+            self._log.written()
+            self._log.checkpoint_if_due()
         if reason:
             self._give_up(lost, reason)
         # The writing connection closes last: SQLite then checkpoints its log into the file.
@@ -249,14 +278,14 @@ class Writer:
         _close_quietly(cache)
 
     def _open(self) -> _Cache:
-        self._database.require_settings()
+        self._database.require_writable()
         # diskcache would wait for a minute while it opens; this wait is the caller's.
         wait_for_write_lock(self._directory, self._lock_timeout)
         try:
             cache = open_cache(self._directory, self._lock_wait)
         except sqlite3.Error as error:
             raise store_error(self._directory, error) from error
-        self._database.require_settings()
+        self._database.require_writable()
         return cache
 
     @property
@@ -268,7 +297,10 @@ class Writer:
         delay = _GroupDelay()
         while True:
             with self._changed:
-                self._changed.wait_for(self._has_work)
+                working = self._changed.wait_for(self._has_work, self._log.seconds_left())
+            if not working:
+                self._log.checkpoint_if_due()
+                continue
             if self._closed_at is None:
                 delay.wait(self._queue)
             with self._changed:

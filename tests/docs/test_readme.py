@@ -180,7 +180,8 @@ def test_every_failure_of_a_judge_is_explained() -> None:
 
 def test_every_exit_code_is_explained() -> None:
     """Those of the code, and those that a signal makes."""
-    signals = [128 + number for number in (signal.SIGINT, signal.SIGPIPE, signal.SIGTERM)]
+    stops = (signal.SIGHUP, signal.SIGINT, signal.SIGPIPE, signal.SIGTERM)
+    signals = [128 + number for number in stops]
     codes = [0, SOME_FAILED, WRONG_USE, BUDGET_REACHED, TRY_LATER, *signals]
     assert re.findall(r"^\| (\d+) \|", FAILURE_PAGE, re.MULTILINE) == [str(n) for n in codes]
 

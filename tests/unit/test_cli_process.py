@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from labeler.store.disk import DiskStore
 from wire.provider import Provider, late
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "rows.jsonl"
@@ -53,10 +54,15 @@ def started(
     running = subprocess.Popen(
         command, cwd=folder, env=settings(), stderr=subprocess.PIPE, text=True
     )
+    wait_for_calls(provider, calls)
+    return running
+
+
+def wait_for_calls(provider: Provider, calls: int) -> None:
+    """Wait until the provider has been asked that often."""
     deadline = time.monotonic() + 60
     while len(provider.calls) < calls and time.monotonic() < deadline:
         time.sleep(0.02)
-    return running
 
 
 @pytest.fixture
@@ -66,7 +72,7 @@ def slow_provider() -> Iterator[Provider]:
         yield provider
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_lets_paid_requests_finish(
     tmp_path: Path, slow_provider: Provider, number: signal.Signals
 ) -> None:
@@ -93,6 +99,37 @@ def test_a_signal_lets_paid_requests_finish(
         check=True,
     )
     assert f"{60 - sent} labelled by openai/m, {sent} from the store, 0 failed" in done.stderr
+
+
+def test_a_closed_terminal_lets_paid_requests_finish(
+    tmp_path: Path, slow_provider: Provider
+) -> None:
+    """Messages have nowhere to go, and answers on their way are stored all the same."""
+    screen, terminal = pty.openpty()
+    running = subprocess.Popen(
+        asking(slow_provider, many_rows(tmp_path, 60)),
+        cwd=tmp_path,
+        env=settings(),
+        stdout=terminal,
+        stderr=terminal,
+    )
+    os.close(terminal)
+    wait_for_calls(slow_provider, 6)
+    os.close(screen)
+    running.send_signal(signal.SIGHUP)
+    assert running.wait(60) == 128 + signal.SIGHUP
+    with DiskStore(tmp_path / ".labeler", create=False) as store:
+        assert len(store) == len(slow_provider.calls) < 60
+
+
+def test_nohup_outlives_the_terminal(tmp_path: Path, slow_provider: Provider) -> None:
+    """A hangup that was ignored at the start stays ignored."""
+    running = started(
+        ["nohup", *asking(slow_provider, many_rows(tmp_path, 8))], tmp_path, slow_provider, 2
+    )
+    running.send_signal(signal.SIGHUP)
+    running.communicate(timeout=60)
+    assert running.returncode == 0
 
 
 def test_a_second_signal_leaves_at_once(tmp_path: Path) -> None:

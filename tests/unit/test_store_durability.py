@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import queue
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -177,6 +178,23 @@ def test_closing_while_the_disk_is_full_says_what_is_lost(tmp_path: Path) -> Non
     with DiskStore(tmp_path / "s", create=False) as store:
         assert saved <= {record.key for record in store}
         assert len(store) + len(errors) >= len(saved) + 4
+
+
+def test_the_log_is_moved_into_the_file_during_a_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After some seconds the file alone holds what was saved, though the store is open."""
+    monkeypatch.setattr(writing, "_CHECKPOINT", 0.2)
+    with DiskStore(tmp_path / "s") as store:
+        store.put(sample_record(1)).result(10)
+        log = tmp_path / "s" / "cache.db-wal"
+        deadline = time.monotonic() + 10
+        while log.stat().st_size and time.monotonic() < deadline:
+            time.sleep(0.02)
+        (tmp_path / "copy").mkdir(mode=0o700)
+        shutil.copy(tmp_path / "s" / "cache.db", tmp_path / "copy")
+        with DiskStore(tmp_path / "copy", create=False) as copy:
+            assert len(copy) == 1
 
 
 def test_a_short_lock_is_waited_for(tmp_path: Path) -> None:

@@ -384,24 +384,56 @@ def test_changed_settings_are_refused_before_diskcache_sees_them(
 
 
 SCHEMAS: dict[str, list[str]] = {
-    "a trigger that forgets": [
-        "CREATE TRIGGER t AFTER INSERT ON Cache BEGIN DELETE FROM Cache; END",
-    ],
     "a view for a table": ["ALTER TABLE Cache RENAME TO c", "CREATE VIEW Cache AS SELECT * FROM c"],
-    "an index less": ["DROP INDEX Cache_key_raw"],
-    "a table more": ["CREATE TABLE more (x)"],
+    "a column less": ["ALTER TABLE Cache DROP COLUMN store_time"],
+    "another type": [
+        "DROP INDEX Cache_key_raw",
+        "ALTER TABLE Cache DROP COLUMN raw",
+        "ALTER TABLE Cache ADD COLUMN raw TEXT",
+    ],
+    "a table less": ["DROP TABLE Settings"],
 }
 
 
 @pytest.mark.parametrize("statements", SCHEMAS.values(), ids=SCHEMAS.keys())
 @pytest.mark.parametrize("create", [True, False])
-def test_changed_tables_are_refused(tmp_path: Path, statements: list[str], create: bool) -> None:
-    """Tables, views, indexes and triggers must be exactly a label store's."""
+def test_a_file_that_lacks_a_needed_column_is_refused(
+    tmp_path: Path, statements: list[str], create: bool
+) -> None:
+    """The message names the column, and the file stays byte for byte as it is."""
     directory = make_store(tmp_path / "s")
     for statement in statements:
         change(directory, statement)
-    with pytest.raises(StoreError, match="tables, indexes or triggers"):
+    before = (directory / "cache.db").read_bytes()
+    with pytest.raises(StoreError, match=r"its table '(Cache|Settings)' has .* a label store has"):
         DiskStore(directory, create=create)
+    assert (directory / "cache.db").read_bytes() == before
+
+
+def test_a_trigger_is_refused_for_writing_only(tmp_path: Path) -> None:
+    """It could remove labels; they can still be read and copied out."""
+    directory = make_store(tmp_path / "s")
+    change(directory, "CREATE TRIGGER t AFTER INSERT ON Cache BEGIN DELETE FROM Cache; END")
+    with pytest.raises(StoreError, match=r"its triggers are not .*store merge"):
+        DiskStore(directory)
+    with DiskStore(directory, create=False) as store:
+        assert list(store) == RECORDS
+
+
+def test_what_a_later_diskcache_may_add_makes_no_label_unreadable(tmp_path: Path) -> None:
+    """Further indexes, columns and tables, and an index less, are neither read nor refused."""
+    directory = make_store(tmp_path / "s")
+    for statement in (
+        "CREATE INDEX later ON Cache (store_time)",
+        "ALTER TABLE Cache ADD COLUMN later BLOB",
+        "CREATE TABLE later_still (x)",
+        "DROP INDEX Cache_expire_time",
+    ):
+        change(directory, statement)
+    with DiskStore(directory) as store:
+        assert list(store) == RECORDS
+        store.put(sample_record(9)).result(10)
+        assert len(store) == len(RECORDS) + 1
 
 
 def test_a_plain_diskcache_is_refused(tmp_path: Path) -> None:

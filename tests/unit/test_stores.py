@@ -406,7 +406,7 @@ def test_diskcache_makes_the_tables_we_know(tmp_path: Path) -> None:
     """The installed diskcache makes the very tables that a store is checked against."""
     with DiskStore(tmp_path / "s") as store:
         assert store._writer is not None
-        store._database.require_settings()
+        store._database.require_writable()
         assert store._database._all("PRAGMA application_id") == [(database.APPLICATION_ID,)]
         assert store._database._all("PRAGMA journal_mode") == [(b"wal",)]
 
