@@ -34,6 +34,8 @@ def metric_table() -> str:
     for metric in METRICS.values():
         arrow = "↑" if metric.higher_is_better else "↓"
         formula = metric.formula.replace("|", "\\|")
+        if metric.aliases:
+            formula += f" (same as {', '.join(f'`{name}`' for name in metric.aliases)})"
         needs = ", ".join(f"`{name}`" for name in metric.needs)
         asked = f"{needs} | `{metric.profile.name}`"
         lines.append(f"| `{metric.id}` | {arrow} | {formula} | {asked} | {metric.source} |")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from random import Random
 from typing import get_args
 
 from hypothesis import strategies as st
@@ -132,3 +133,39 @@ def wide_labels(draw: st.DrawFn) -> LabelRecord:
 
 
 ANY_LABEL = st.one_of(trace_labels(), claims_labels(), reference_labels(), imported_labels())
+
+
+def random_label(random: Random, profile: str) -> LabelRecord:
+    """A label of a profile that keeps the contract, over at most four documents."""
+    sizes = [random.randint(0 if profile == "trace" else 1, 4) for _ in range(random.randint(1, 4))]
+    keys = [document_key(d, s) for d, size in enumerate(sizes) for s in range(size)]
+
+    def some(most: int = 3) -> list[str]:
+        return random.sample(keys, min(len(keys), random.randint(0, most)))
+
+    if profile == "trace":
+        size = random.randint(0, 4)
+        judged = [response_key(s) for s in range(size) if random.random() < 0.8]
+        support = {key: some() or [random.choice(SPECIAL_SUPPORT)] for key in judged}
+        return record(
+            documents=sizes,
+            relevant=some(9),
+            utilized=some(9),
+            support=support,
+            response=size,
+        )
+    number = random.randint(0, 5)
+    claims = [
+        says(response_key(random.randint(0, 2)), some(), some(), on_topic=random.random() < 0.5)
+        for _ in range(number)
+    ]
+    verdicts = [random.choice(get_args(Verdict)) for _ in claims]
+    reference = [
+        expects(some(), found=random.random() < 0.5, sentence=reference_key(place))
+        for place in range(random.randint(0, 4))
+    ]
+    if profile == "reference":
+        return with_claims(sizes, list(map(compared, claims, verdicts)), reference)
+    made = {claim.response_sentence_key for claim in claims}
+    silent = [key for key in map(response_key, range(3)) if key not in made]
+    return record(documents=sizes, answer=claims_output(claims, silent=silent))

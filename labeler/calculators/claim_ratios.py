@@ -68,6 +68,7 @@ def faithfulness_ragchecker(tally: BaseTally[Q]) -> Q:
     needs=_VERDICT,
     source="generator-metrics guide, hallucination",
     formula="claims that the documents do not entail / claims of the response",
+    same_as="1-faithfulness:claim",
 )
 def hallucination_rate_claim(tally: BaseTally[Q]) -> Q:
     """Share of the response's claims that the documents do not entail.

@@ -9,7 +9,7 @@ from typing import Any
 from typing_extensions import TypedDict
 
 from labeler.calculators.ratio import Ratio, RatioJSON
-from labeler.calculators.registry import Metric, select_metrics
+from labeler.calculators.registry import METRICS, Metric
 from labeler.calculators.tally import Tally, tally
 from labeler.errors import UsageError
 from labeler.labels.profiles import DEFAULT_PROFILE, PROFILES, Profile
@@ -67,15 +67,16 @@ def measure(outcome: Outcome, metrics: Sequence[Metric] | None = None) -> Metric
 
     Args:
         outcome: a label record or a failure.
-        metrics: by default each metric once, in its default definition, that labels of the row's
-            profile have the fields for.
+        metrics: by default every metric, aliases included, in its default definition, if labels of
+            the row's profile have its fields.
 
     Raises:
         UsageError: a third party's metric failed.
     """
     if metrics is None:
         output = outcome_profile(outcome).output
-        metrics = [m for m in select_metrics() if issubclass(output, m.profile.output)]
+        every = (metric for metric in METRICS.values() if metric.default)
+        metrics = [metric for metric in every if issubclass(output, metric.profile.output)]
     if isinstance(outcome, LabelFailure):
         signature = str(outcome.signature) if outcome.signature else None
         return failed_row(outcome, metrics, signature)

@@ -42,6 +42,9 @@ class Metric:
             so columns of many records; otherwise records are measured one by one.
         conventions: the value that it prescribes where the default definition is undefined, as
             pairs of reason and value.
+        same_as: id of the metric that this one equals on every label, or ``1-ID`` if the two add
+            up to 1; ``None`` for a quantity of its own. Default output has one row per quantity,
+            and tests of several metrics count quantities.
     """
 
     name: str
@@ -57,6 +60,7 @@ class Metric:
     scale: tuple[float, float] | None = None
     vectorized: bool = False
     conventions: tuple[tuple[str, float], ...] = ()
+    same_as: str | None = None
 
     @property
     def range(self) -> tuple[float, float] | None:
@@ -72,6 +76,27 @@ class Metric:
     def names(self) -> frozenset[str]:
         """The ids by which it can be selected; the default definition may be named too."""
         return frozenset((self.id, f"{self.name}:{self.definition}"))
+
+    @property
+    def quantity(self) -> str:
+        """Id of the metric that stands for all equal and complementary ones."""
+        return (self.same_as or self.id).removeprefix("1-")
+
+    @property
+    def aliases(self) -> tuple[str, ...]:
+        """Ids of the other registered metrics of its quantity; ``1-ID`` for its complements."""
+        if self not in METRICS.values():  # such as a criterion that has the name of a metric
+            return ()
+        return tuple(
+            metric.id if metric.is_complement == self.is_complement else f"1-{metric.id}"
+            for metric in METRICS.values()
+            if metric.quantity == self.quantity and metric.id != self.id
+        )
+
+    @property
+    def is_complement(self) -> bool:
+        """True if it and its quantity add up to 1."""
+        return self.quantity not in (self.id, self.same_as)
 
     @property
     def signature(self) -> str:
@@ -115,6 +140,7 @@ def metric(
     bounded: bool = True,
     vectorized: bool = False,
     conventions: tuple[tuple[str, float], ...] = (),
+    same_as: str | None = None,
 ) -> Callable[[C], C]:
     """Register the decorated function as a metric; :class:`Metric` documents the arguments."""
 
@@ -132,6 +158,7 @@ def metric(
             bounded=bounded,
             vectorized=vectorized,
             conventions=conventions,
+            same_as=same_as,
         )
         METRICS.add(made.id, made)
         return compute
@@ -140,9 +167,10 @@ def metric(
 
 
 def select_metrics(ids: str | Iterable[str] | None = None) -> tuple[Metric, ...]:
-    """Return the metrics with the given ids, in order; by default each in its default definition.
+    """Return the metrics with the given ids, in order; by default one per quantity.
 
-    :func:`labeler.calculators.measure` decides which of these a label has the fields for.
+    The default metrics are in their default definition; :attr:`Metric.aliases` has their other
+    names. :func:`labeler.calculators.measure` decides which of these a label has the fields for.
 
     Args:
         ids: each ``name``, ``name:definition``, or ``package.module:name`` for a third party's
@@ -153,7 +181,7 @@ def select_metrics(ids: str | Iterable[str] | None = None) -> tuple[Metric, ...]
         UnknownName: an id is not registered; the message names the nearest ones.
     """
     if ids is None:
-        return tuple(metric for metric in METRICS.values() if metric.default)
+        return tuple(one for one in METRICS.values() if one.default and one.same_as is None)
     wanted = split_ids(ids)
     if wanted == [ALL]:
         return tuple(METRICS.values())

@@ -23,6 +23,7 @@ _default = partial(_formula, default=True)
     needs=_SUPPORT,
     source="RAGAS and DeepEval faithfulness, with sentences for claims",
     formula="supported response sentences / |A|",
+    same_as="adherence_fraction",
 )
 def faithfulness(tally: BaseTally[Q]) -> Q:
     """Share of the response sentences that the documents support.
@@ -60,6 +61,7 @@ def faithfulness_without_general(tally: BaseTally[Q]) -> Q:
     needs=_SUPPORT,
     source="generator-metrics guide, with sentences for claims",
     formula="unsupported response sentences / |A|",
+    same_as="1-adherence_fraction",
 )
 def hallucination_rate(tally: BaseTally[Q]) -> Q:
     """Share of the response sentences that the documents do not support.
@@ -111,6 +113,7 @@ def context_utilization_precision(tally: BaseTally[Q]) -> Q:
     needs=_RELEVANT,
     source="DeepEval contextual relevancy, with sentences for statements",
     formula="|R| / N",
+    same_as="relevance",
 )
 def context_relevancy(tally: BaseTally[Q]) -> Q:
     """Share of the statements in the documents that are relevant to the question.

@@ -170,7 +170,6 @@ class SummaryRow:
             no row.
         duplicates: records left out because their id and label key repeat.
         clusters: groups of rows with equal questions; ``None`` if all differ or are unknown.
-        aliases: ids of other metrics that are the same quantity of these labels.
     """
 
     metric: Metric
@@ -185,7 +184,11 @@ class SummaryRow:
     bounds: tuple[float, float] | None = None
     duplicates: int = 0
     clusters: int | None = None
-    aliases: tuple[str, ...] = ()
+
+    @property
+    def aliases(self) -> tuple[str, ...]:
+        """Ids of the other metrics of this quantity; ``1-ID`` for its complements."""
+        return self.metric.aliases
 
     @property
     def rows(self) -> int:
@@ -235,8 +238,8 @@ def summarize(
 
     Args:
         rows: the rows; consumed once.
-        metrics: the metrics that the rows were measured with; a configuration omits those that
-            none of its rows has.
+        metrics: the metrics to summarize; a configuration omits those that none of its rows was
+            measured with.
         by: name of a metadata column; rows without it form the group ``(none)``.
         intervals: options of intervals; by default none are computed, which is faster.
 
@@ -440,8 +443,9 @@ class GroupSums(Generic[S]):
         elif row.failed:
             self.failed[row.failed] += 1
         else:
-            for name, ratio in row.metrics.items():
-                self.of[name].add(ratio, unit)
+            for name, own in self.of.items():
+                if name in row.metrics:
+                    own.add(row.metrics[name], unit)
 
     def row(self, metric: Metric, key: GroupKey, intervals: Intervals | None) -> SummaryRow:
         """Return the summary of one metric."""

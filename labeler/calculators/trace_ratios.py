@@ -178,7 +178,10 @@ def completeness_length(tally: BaseTally[Q]) -> Q:
 
 
 @_by_length(
-    "adherence", needs=_SUPPORT, formula="1 if every response sentence is fully supported, else 0"
+    "adherence",
+    needs=_SUPPORT,
+    formula="1 if every response sentence is fully supported, else 0",
+    same_as="adherence",
 )
 def adherence_length(tally: BaseTally[Q]) -> Q:
     """Same as the ``set`` definition: adherence involves no lengths.

@@ -10,7 +10,15 @@ import typer
 
 from labeler.cli.options import expand_options
 from labeler.cli.sides import A, B, MetricIds, check_sides, side_lines
-from labeler.cli.tables import NONE, Column, Grid, arrow, print_grids, reason_counts
+from labeler.cli.tables import (
+    NONE,
+    Column,
+    Grid,
+    alias_note,
+    arrow,
+    print_grids,
+    reason_counts,
+)
 from labeler.cli.terminal import LineWriter, print_json, print_lines
 from labeler.comparing.options import SideOptions
 from labeler.version import __version__
@@ -75,7 +83,8 @@ def _print_comparison(comparison: Comparison) -> None:
         grids = _figures(part, comparison).split(out.width)
         print_grids(out, *grids)
         print_lines([*_notes(part), *_inconsistencies(part), *_movers(part)])
-    print_lines(["", *_reading_aid(comparison)])
+    aliases = alias_note(row.metric for row in comparison.rows)
+    print_lines(["", *aliases, *_reading_aid(comparison)])
 
 
 def _records(comparison: Comparison) -> Iterator[str]:

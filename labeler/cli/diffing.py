@@ -12,7 +12,16 @@ import typer
 from labeler.cli.options import Json, expand_options
 from labeler.cli.running import reject_overwrite
 from labeler.cli.sides import A, B, MetricIds, check_sides, side_lines
-from labeler.cli.tables import NONE, Column, Grid, arrow, number, print_grids, reason_counts
+from labeler.cli.tables import (
+    NONE,
+    Column,
+    Grid,
+    alias_note,
+    arrow,
+    number,
+    print_grids,
+    reason_counts,
+)
 from labeler.cli.terminal import LineWriter, notify, print_json, print_lines
 from labeler.comparing.options import SideOptions
 from labeler.data.lines import STDIO
@@ -104,7 +113,8 @@ def _print_diff(found: LabelDiff) -> None:
             grids += _metric_grid(rows).split(out.width)
         print_grids(out, *grids)
         print_lines([*_notes(rows)])
-    print_lines([*_largest(found), "", *_reading_aid(found)])
+    aliases = alias_note(row.metric for row in found.metrics)
+    print_lines([*_largest(found), "", *aliases, *_reading_aid(found)])
 
 
 def _records(found: LabelDiff) -> Iterator[str]:

@@ -238,6 +238,14 @@ def dropped_note(names: Sequence[str]) -> Iterator[str]:
         yield f"left out, for want of width: {', '.join(names)} (--json has all)"
 
 
+def alias_note(metrics: Iterable[Metric]) -> Iterator[str]:
+    """Yield a note with the other names of metrics, once per quantity, if there are any."""
+    distinct = {metric.quantity: metric for metric in metrics if metric.aliases}
+    if distinct:
+        named = (" = ".join((metric.id, *metric.aliases)) for metric in distinct.values())
+        yield f"same quantity: {'; '.join(named)}"
+
+
 def number(value: float | Fraction | None, form: str = ".4f") -> str:
     """Return a number as a cell; a dash if it is undefined."""
     return NONE if value is None else format(float(value), form)
@@ -277,7 +285,8 @@ def print_summary(
         labelled = sum(row.labeled for row in part if row.metric is part[0].metric)
         made_by = f"{labelled} records by {label}" if label else "no record has a label"
         methods = [_interval_methods(part, intervals)] if intervals else []
-        notes = [*methods, *_notes(part), *dropped_note(dropped), *_unavailable(part, metrics)]
+        notes = [*methods, *alias_note(row.metric for row in part), *_notes(part)]
+        notes += [*dropped_note(dropped), *_unavailable(part, metrics)]
         notes.append(f"{made_by}|labeler:{version}")
         out.write("\n".join(notes))
 
@@ -375,11 +384,12 @@ def print_metrics(metrics: Sequence[Metric]) -> None:
         source = (
             "labeler similarity" if metric in QUESTION_METRICS else f"profile {metric.profile.name}"
         )
+        described = [metric.formula, f"needs {', '.join(metric.needs)}", f"source: {metric.source}"]
         rows.append(
             (
                 f"{metric.id}\nv{metric.version}, {source}",
                 arrow(higher_is_better=metric.higher_is_better),
-                f"{metric.formula}\nneeds {', '.join(metric.needs)}\nsource: {metric.source}",
+                "\n".join((*described, *alias_note([metric]))),
             )
         )
     print_catalog(("metric", "", "formula, label fields, source"), rows)

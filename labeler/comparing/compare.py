@@ -9,13 +9,11 @@ where several records ask the same one.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from hashlib import sha256
 from typing import Any, NamedTuple
 
-import numpy as np
 from typing_extensions import Unpack
 
 from labeler.calculators import Metric, select_metrics
@@ -57,8 +55,6 @@ from labeler.labels.record import AnyOutcome
 
 TOP = 3
 """Records that are named for each metric."""
-_DIGITS = 12
-"""Decimal places at which values are the same."""
 
 
 class _Options(NamedTuple):
@@ -178,17 +174,31 @@ def _span(pairs: Sequence[Pair[Measured]], place: int) -> float:
 
 
 class _Tested(NamedTuple):
-    """A row without its adjustment, and the quantities that it tests, as digests."""
+    """A row without its adjustment.
+
+    Attributes:
+        row: the row.
+        changed: ids of the pairs with a value on one side only, and which side lacks it.
+    """
 
     row: MetricComparison
-    values: bytes
-    defined: bytes
+    changed: frozenset[tuple[str, bool, bool]]
 
     @property
-    def tests(self) -> Iterable[tuple[bytes, PValue]]:
-        """The tests of values and of definedness, with the quantity of each."""
+    def values(self) -> Hashable:
+        """Key of the test of values: equal and complementary metrics share one."""
+        return self.row.group, self.row.metric.quantity
+
+    @property
+    def defined(self) -> Hashable:
+        """Key of the test of definedness: metrics whose definedness changes alike share one."""
+        return self.row.group, self.changed
+
+    @property
+    def tests(self) -> Iterable[tuple[Hashable, PValue]]:
+        """The tests of values and of definedness, with their keys."""
         both = ((self.values, self.row.p), (self.defined, self.row.definedness.p))
-        return ((quantity, p) for quantity, p in both if isinstance(p, PValue))
+        return ((key, p) for key, p in both if isinstance(p, PValue))
 
 
 def _compared(
@@ -247,7 +257,8 @@ def _compared(
         verdict="not tested",
         moved=_moved(valued, options.top),
     )
-    return _Tested(row, *_quantities(group, found))
+    lacks_a_value = ((pair.id, isinstance(a, str), isinstance(b, str)) for pair, a, b in found)
+    return _Tested(row, frozenset(one for one in lacks_a_value if one[1] != one[2]))
 
 
 _Found = Sequence[tuple[Pair[Measured], float | str, float | str]]
@@ -260,27 +271,6 @@ def _definedness(found: _Found, drawing: dict[str, Any], *, tested: bool) -> Def
     if tested:
         p = sign_flip_test(changes, groups=[pair.a.digests[0] for pair, _, _ in found], **drawing)
     return Definedness(changes.count(-1.0), changes.count(1.0), p, Undefined("not_tested"))
-
-
-def _quantities(group: str | None, found: _Found) -> tuple[bytes, bytes]:
-    """Return digests of the values of all pairs and of their definedness.
-
-    Equal digests mean one quantity under several names. A value and its complement to 1 are one
-    quantity; undefined values are equal, whatever the reason.
-    """
-    values = np.array(
-        [[np.nan if isinstance(value, str) else value for value in both] for _, *both in found]
-    )
-    ids = "\n".join(pair.id for pair, _, _ in found)
-    forms = (np.round(form, _DIGITS) + 0.0 for form in (values, 1 - values))
-    return (
-        _digest(group, ids, min(form.tobytes() for form in forms)),
-        _digest(group, ids, np.isnan(values).tobytes()),
-    )
-
-
-def _digest(group: str | None, ids: str, content: bytes) -> bytes:
-    return sha256(repr((group, ids, content)).encode()).digest()
 
 
 def _mcnemar(valued: Sequence[_Valued], *, shared: bool) -> PValue | Undefined:
@@ -304,14 +294,14 @@ def _flips(pair: Pair[Measured]) -> tuple[Flip, ...] | None:
     return None if pair.differing else pair.a.value.flips(pair.b.value)
 
 
-def _adjusted(tested: Sequence[_Tested]) -> dict[bytes, float]:
-    """Adjust the p values of all quantities together."""
-    family = {quantity: p.value for one in tested for quantity, p in one.tests}
+def _adjusted(tested: Sequence[_Tested]) -> dict[Hashable, float]:
+    """Adjust the p values of all tests together, each quantity once."""
+    family = {key: p.value for one in tested for key, p in one.tests}
     return dict(zip(family, holm(list(family.values())), strict=True))
 
 
 def _judged(
-    tested: _Tested, family: Mapping[bytes, float], alpha: float, *, same_judge: bool
+    tested: _Tested, family: Mapping[Hashable, float], alpha: float, *, same_judge: bool
 ) -> MetricComparison:
     """Fill in the adjusted p values of a row, and its verdict."""
     row, definedness = tested.row, tested.row.definedness

@@ -205,6 +205,7 @@ def _metric(row: MetricDiff) -> dict[str, Any]:
         parts.append(("other", row.other))
     return {
         "id": row.metric.id,
+        "aliases": row.metric.aliases,
         "better": "higher is better" if row.metric.higher_is_better else "lower is better",
         "a": _decimal(row.mean_a),
         "b": _decimal(row.mean_b),

@@ -82,8 +82,8 @@ class ReportData:
         outcomes: outcomes of any kind; only labels and their failures count, without canaries.
         file: empty temporary file that takes the texts of the records.
         by: name of the grouping column, a metadata column or ``question``.
-        metrics: by default the metrics that a row's label has the fields for, in their default
-            definitions, and the metrics of the patterns.
+        metrics: by default one per quantity that a row's label has the fields for, in its default
+            definition, and the metrics of the patterns.
         intervals: settings of the confidence intervals; ``None`` for none.
 
     Attributes:
@@ -115,6 +115,8 @@ class ReportData:
         self.made: tuple[str, str] | None = None
         self._file, self._metrics = file, metrics
         self._pattern_metrics = select_metrics(PATTERN_METRICS)
+        default = dict.fromkeys((*select_metrics(), *self._pattern_metrics))
+        self._shown = list(default) if metrics is None else metrics
         self._rows: list[MetricsRow] = []
         self._signatures: dict[str, int] = {}
         self._ratios: dict[Ratio, Ratio] = {}
@@ -126,9 +128,7 @@ class ReportData:
         self.signatures = tuple(self._signatures)
         self.groups = sorted({entry.group for entry in self.entries if entry.group is not None})
         measured = {name for row in self._rows for name in row.metrics}
-        if metrics is None:
-            metrics = [*dict.fromkeys((*select_metrics(), *self._pattern_metrics))]
-        self.metrics = [metric for metric in metrics if metric.id in measured]
+        self.metrics = [metric for metric in self._shown if metric.id in measured]
         self.overall = self._summarize(self._rows, None)
         self.grouped = [] if by is None else self._summarize(self._rows_of_shown_groups(), by)
 
@@ -195,8 +195,8 @@ class ReportData:
         row = measure(outcome, self._metrics)
         missing = [metric for metric in self._pattern_metrics if metric.id not in row.metrics]
         metrics = row.metrics | measure(outcome, missing).metrics
-        if self._metrics is None:
-            row = replace(row, metrics=metrics)
+        shown = {one.id: metrics[one.id] for one in self._shown if one.id in metrics}
+        row = replace(row, metrics=shown)
         if isinstance(outcome, LabelRecord):
             row = replace(row, metadata={QUESTION: outcome.example.question} | row.metadata)
         self._columns.update(row.metadata)

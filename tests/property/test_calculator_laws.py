@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from fractions import Fraction
+from random import Random
+
 from hypothesis import given
 from hypothesis import strategies as st
 
-from any_labels import trace_labels
+from any_labels import ANY_LABEL, random_label, trace_labels
 from labeler.calculators import METRICS, measure, select_metrics, summarize
+from labeler.labels.profiles import PROFILES
 from labeler.labels.record import LabelRecord
 
 
@@ -41,13 +46,28 @@ def test_a_record_survives_json(label: LabelRecord) -> None:
     assert LabelRecord.model_validate_json(label.model_dump_json()) == label
 
 
-@given(trace_labels())
-def test_faithfulness_and_hallucination_share_the_response(label: LabelRecord) -> None:
-    """Where both are defined they add up to the whole response."""
-    row = measure(label, (METRICS["faithfulness"], METRICS["hallucination_rate"])).metrics
-    good, bad = row["faithfulness"], row["hallucination_rate"]
-    if good.numerator is not None and bad.numerator is not None:
-        assert good.numerator + bad.numerator == good.denominator
+@given(ANY_LABEL)
+def test_metrics_of_one_quantity_are_equal_or_complementary(label: LabelRecord) -> None:
+    """On every label: numerator, denominator and reason."""
+    row = measure(label, select_metrics("all")).metrics
+    for metric in METRICS.values():
+        own, other = row[metric.id], row[metric.quantity]
+        if metric.is_complement and other.numerator is not None:
+            other = replace(other, numerator=(other.denominator or 0) - other.numerator)
+        assert own == other, metric.id
+
+
+def test_default_metrics_of_two_quantities_differ_on_some_label() -> None:
+    """Neither equal nor complementary on all random labels, undefined ones included."""
+    random = Random(7)  # noqa: S311 - labels, no secrets
+    labels = [random_label(random, profile) for profile in PROFILES for _ in range(200)]
+    rows = [measure(label, select_metrics()).metrics for label in labels]
+    seen: dict[tuple[Fraction | None, ...], str] = {}
+    for metric in select_metrics():
+        values = [None if (r := row[metric.id]).undefined else r.exact for row in rows]
+        turned = [None if value is None else 1 - value for value in values]
+        for form in {tuple(values), tuple(turned)}:
+            assert seen.setdefault(form, metric.id) == metric.id
 
 
 @given(st.lists(trace_labels(), max_size=6))

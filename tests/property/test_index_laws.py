@@ -9,13 +9,13 @@ from functools import partial
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from any_labels import ANY_LABEL, wide_labels, with_claims
+from any_labels import ANY_LABEL, random_label, wide_labels
 from labeler.calculators import (
     METRICS,
     Intervals,
@@ -30,15 +30,13 @@ from labeler.calculators.columns import TallyColumns
 from labeler.calculators.index.frames import IndexFrame, RowBatch
 from labeler.calculators.index.rows import failure_row
 from labeler.calculators.index.segments import Header, Segment, SegmentWriter
-from labeler.labels.answers import SPECIAL_SUPPORT, Verdict
 from labeler.labels.profiles import PROFILES
 from labeler.labels.record import LabelFailure, LabelRecord, Outcome
-from labeler.sentences.keys import document_key, reference_key, response_key
-from labelled import claims_output, compared, expects, record, says
+from labelled import record
 from tallied import tallied_row
 
 ALL = select_metrics("all")
-LABELS = 3_400
+LABELS = 10_000
 """Random labels of each profile."""
 METADATA: st.SearchStrategy[dict[str, Any]] = st.sampled_from(
     [{}, {"of": "x"}, {"of": None, "n": 1.5}, {"of": [1, {"é": None}]}]
@@ -111,45 +109,9 @@ def test_columns_give_the_ratios_of_the_records(labels: list[LabelRecord]) -> No
         segment.close()
 
 
-def random_label(random: Random, profile: str) -> LabelRecord:
-    """A label of a profile that keeps the contract, over at most four documents."""
-    sizes = [random.randint(0 if profile == "trace" else 1, 4) for _ in range(random.randint(1, 4))]
-    keys = [document_key(d, s) for d, size in enumerate(sizes) for s in range(size)]
-
-    def some(most: int = 3) -> list[str]:
-        return random.sample(keys, min(len(keys), random.randint(0, most)))
-
-    if profile == "trace":
-        size = random.randint(0, 4)
-        judged = [response_key(s) for s in range(size) if random.random() < 0.8]
-        support = {key: some() or [random.choice(SPECIAL_SUPPORT)] for key in judged}
-        return record(
-            documents=sizes,
-            relevant=some(9),
-            utilized=some(9),
-            support=support,
-            response=size,
-        )
-    number = random.randint(0, 5)
-    claims = [
-        says(response_key(random.randint(0, 2)), some(), some(), on_topic=random.random() < 0.5)
-        for _ in range(number)
-    ]
-    verdicts = [random.choice(get_args(Verdict)) for _ in claims]
-    reference = [
-        expects(some(), found=random.random() < 0.5, sentence=reference_key(place))
-        for place in range(random.randint(0, 4))
-    ]
-    if profile == "reference":
-        return with_claims(sizes, list(map(compared, claims, verdicts)), reference)
-    made = {claim.response_sentence_key for claim in claims}
-    silent = [key for key in map(response_key, range(3)) if key not in made]
-    return record(documents=sizes, answer=claims_output(claims, silent=silent))
-
-
 @pytest.mark.parametrize("profile", PROFILES)
 def test_one_record_has_the_ratios_of_the_batch(profile: str) -> None:
-    """Of 3,400 random labels of each profile, every metric: the two ways to count a formula."""
+    """Of 10,000 random labels of each profile, every metric: the two ways to count a formula."""
     random = Random(11)  # noqa: S311 - labels, no secrets
     labels = [random_label(random, profile) for _ in range(LABELS)]
     assert_same_ratios(IndexFrame(gathered(labels)), labels)

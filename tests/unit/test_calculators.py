@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
+import labeler
 from labeler.calculators import METRICS, Metric, Ratio, measure, select_metrics, summarize, tally
+from labeler.calculators.scores import score_metrics
 from labeler.errors import UnknownName, UsageError
 from labeler.labels.record import LabelFailure, LabelRecord, Outcome
 from labeler.sentences.keys import document_key
@@ -284,6 +286,26 @@ def test_ids_name_definitions() -> None:
     assert all(m.default for m in select_metrics())
     with pytest.raises(UnknownName, match="did you mean 'completeness"):
         select_metrics(["completness"])
+
+
+def test_default_output_has_one_row_per_quantity() -> None:
+    """A metric that is asked for by name keeps its name, and lists the others."""
+    whole = labeler.summary([record()])
+    assert {row.metric.id: row.aliases for row in whole if row.aliases} == {
+        "relevance": ("context_relevancy",),
+        "adherence_fraction": ("faithfulness", "1-hallucination_rate"),
+        "adherence": ("adherence:length",),
+    }
+    (named,) = labeler.summary([record()], "hallucination_rate")
+    assert named.metric.id == "hallucination_rate"
+    assert named.aliases == ("1-adherence_fraction", "1-faithfulness")
+    assert {"faithfulness", "hallucination_rate"} < measure(record()).metrics.keys()
+
+
+def test_a_criterion_with_the_name_of_a_metric_is_a_quantity_of_its_own() -> None:
+    """It lists no metric of labels as another name."""
+    for metric in score_metrics("adherence_fraction", (1, 5)):
+        assert (metric.quantity, metric.aliases) == (metric.id, ())
 
 
 THIRD_PARTY = """
