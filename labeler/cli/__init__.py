@@ -172,7 +172,13 @@ app.add_typer(
     ),
     name="batch",
 )
-app.add_typer(_group({"merge": _Command("stores", "merge")}, "Work on label stores."), name="store")
+app.add_typer(
+    _group(
+        {"merge": _Command("stores", "merge"), "verify": _Command("stores", "verify")},
+        "Work on label stores.",
+    ),
+    name="store",
+)
 
 
 def _print_version(wanted: bool) -> None:

@@ -9,6 +9,7 @@ import typer
 
 from labeler.cli.running import SOME_FAILED
 from labeler.cli.terminal import notify, plural
+from labeler.data.options import DEFAULT_STORE
 
 
 def merge(
@@ -28,6 +29,8 @@ def merge(
         f"{merged.present} there already, "
         f"{merged.failures} failures{vectors}"
     )
+    for error in merged.rescued:
+        notify(f"  copied under its own key: {error}")
     for id in merged.differing:  # noqa: A001 - the field's name
         notify(f"  {id!r} is there with another label, which was kept")
     damaged = merged.damaged + damaged_vectors
@@ -37,6 +40,32 @@ def merge(
         notify(
             f"  not copied: {kept} holds what people said; add its lines to {Path(into, kept.name)}"
         )
+    return SOME_FAILED if damaged else 0
+
+
+def verify(
+    store: Annotated[str, typer.Argument(help="A store, or a folder of stores.")] = DEFAULT_STORE,
+) -> int:
+    """Read every record and vector of a store, and report damaged ones."""
+    from labeler.integrations.embeddings.vector_store import check_vectors
+    from labeler.store.merge import stores_in, verify_store
+
+    damaged = False
+    for folder in stores_in(store):
+        found = verify_store(folder)
+        vectors, damaged_vectors = check_vectors(folder)
+        kinds = [f"{count} {kind}" for kind, count in sorted(found.sound.items())]
+        kinds += [f"{vectors} vector"] if vectors else []
+        notify(
+            f"{folder}: sound: {', '.join(kinds) or 'none'}; damaged keys: "
+            f"{len(found.damaged_keys)}; damaged: {len(found.damaged) + len(damaged_vectors)}; "
+            f"stored twice: {len(found.repeated)}"
+        )
+        for error in found.damaged_keys + found.damaged + damaged_vectors:
+            notify(f"  {error}")
+        for id in found.repeated:  # noqa: A001 - the field's name
+            notify(f"  {id!r} is stored twice: it was bought again after its key was damaged")
+        damaged |= bool(found.damaged_keys or found.damaged or damaged_vectors)
     return SOME_FAILED if damaged else 0
 
 

@@ -23,7 +23,7 @@ from typing import Any, Protocol, TypeVar, cast
 from pydantic import ValidationError
 
 from labeler.errors import UnstorableRecord, UsageError, describe_faults
-from labeler.labels.record import RECORDS, AnyRecord, LabelFailure, LabelRecord, Record
+from labeler.labels.record import RECORDS, AnyOutcome, AnyRecord, LabelFailure, LabelRecord, Record
 from labeler.sentences.example import Frozen
 
 VERSION = b"1"
@@ -142,14 +142,22 @@ def decode(model: type[_Value], key: str, data: bytes) -> _Value:
     Raises:
         DamagedRecord: the bytes are damaged, of another version, or of another key.
     """
-    value = _parse(model, _inflate(_body(model, data)))
-    stored = cast("Storable", value)
-    if stored.key != key:
-        raise DamagedRecord(f"it holds the {_noun(model)} of another key, {stored.key!r:.80}")
-    fault = _fault(stored)
-    if fault:
-        raise DamagedRecord(fault)
-    return value
+    return _sound(model, data, key)
+
+
+def decode_outcome(data: bytes) -> AnyOutcome:
+    """Decode a record or failure that is stored under any key.
+
+    Raises:
+        DamagedRecord: the bytes are damaged, or of another version.
+    """
+    model: Any = LabelFailure
+    if data[:4] != FAILURE_MAGIC:
+        model = RECORDS[_RECORDS.get(data[:4], "label")]
+    outcome: AnyOutcome = _sound(model, data)
+    if not _KEY.fullmatch(outcome.key or ""):
+        raise DamagedRecord(f"its own key is {outcome.key!r:.80}")
+    return outcome
 
 
 def label_json(data: bytes) -> bytes | None:
@@ -192,6 +200,18 @@ def failure_key(failure: LabelFailure) -> str:
             "64 hexadecimal digits (see label_key); failures without a key are not stored"
         )
     return str(failure.key)
+
+
+def _sound(model: type[_Value], data: bytes, key: str | None = None) -> _Value:
+    """Decode a value, of any key or of a given one."""
+    value = _parse(model, _inflate(_body(model, data)))
+    stored = cast("Storable", value)
+    if key is not None and stored.key != key:
+        raise DamagedRecord(f"it holds the {_noun(model)} of another key, {stored.key!r:.80}")
+    fault = _fault(stored)
+    if fault:
+        raise DamagedRecord(fault)
+    return value
 
 
 def _fault(value: Storable) -> str | None:

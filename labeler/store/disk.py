@@ -18,13 +18,20 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from labeler.errors import StoreError, UsageError
-from labeler.labels.record import AnyRecord, LabelFailure
-from labeler.store.checksums import DamagedRecord, decode_failure, decode_record, failure_key
+from labeler.labels.record import AnyOutcome, AnyRecord, LabelFailure
+from labeler.store.checksums import (
+    DamagedRecord,
+    decode_failure,
+    decode_outcome,
+    decode_record,
+    failure_key,
+)
 from labeler.store.leases import FileLeases
 from labeler.store.protocol import Closing, Lease
 from labeler.store.reader import (
@@ -86,6 +93,7 @@ class DiskFile(Closing):
                 self._database.close()
                 raise
         self._leases = FileLeases(self.directory)
+        self._keys_checked = False
         # A store that is garbage-collected or open at exit still writes everything queued.
         self._finalizer = weakref.finalize(self, _close, self._writer, self._leases, self._database)
 
@@ -96,11 +104,17 @@ class DiskFile(Closing):
         that forwards locks), in this process and others. Ends when it is released, when the store
         is closed, or when the process ends in any way.
 
+        The first call checks the stored keys, because a record whose key is damaged would seem to
+        be missing, and would be paid for again.
+
         Raises:
-            StoreError: the file system does not support locks.
+            StoreError: the file system does not support locks, or keys are damaged.
             UsageError: the store is closed, or was opened for reading only.
         """
         self._open_writer()
+        if not self._keys_checked:
+            self._database.require_possible_keys()
+            self._keys_checked = True
         return self._leases.acquire(key)
 
     def __len__(self) -> int:
@@ -132,6 +146,18 @@ class DiskFile(Closing):
             return decode(key, row.value)
         except DamagedRecord as error:
             raise self._database.damaged(row.name, str(error)) from error
+
+
+class StoredRow(NamedTuple):
+    """A stored row, sound or not.
+
+    Attributes:
+        outcome: its record or failure, also if only its key is damaged; ``None`` if it is damaged.
+        fault: what is damaged; ``None`` for a sound row.
+    """
+
+    outcome: AnyOutcome | None
+    fault: StoreError | None
 
 
 class DiskStore(DiskFile):
@@ -212,6 +238,34 @@ class DiskStore(DiskFile):
             return self._decoded(row, row.name, decode_record)
 
         return self._each(read, self._database.rowids())
+
+    def inspect(self) -> Iterator[StoredRow]:
+        """Yield every row, sound or damaged: records by key, then failures.
+
+        A record proves its own key, so a row whose key is damaged keeps its record.
+        """
+        for rowid in chain(self._database.rowids(), self._database.rowids(failures=True)):
+            try:
+                row = self._database.row(rowid, any_key=True)
+                if row is not None:
+                    yield self._inspected(row)
+            except StoreError as error:
+                yield StoredRow(None, error)
+
+    def _inspected(self, row: Row) -> StoredRow:
+        try:
+            outcome = decode_outcome(row.value)
+        except DamagedRecord as error:
+            return StoredRow(None, self._database.damaged(row.name, str(error)))
+        own = FAILURE * isinstance(outcome, LabelFailure) + str(outcome.key)
+        if row.key_defect is None and row.key == own.encode():
+            return StoredRow(outcome, None)
+        reason = f"it holds the {outcome.kind} {outcome.id!r:.80} of key {own}"
+        return StoredRow(outcome, self._database.damaged(row.name, reason))
+
+    def integrity(self) -> list[str]:
+        """Return the defects that SQLite finds in the file; empty for a sound one."""
+        return self._database.integrity()
 
     def _each(
         self, read: Callable[[Row], _Value], rowids: Iterable[int]

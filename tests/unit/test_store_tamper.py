@@ -16,11 +16,12 @@ from pathlib import Path
 import diskcache
 import pytest
 
+from command import Command
 from labeler.errors import StoreError
 from labeler.labels.record import LabelRecord
 from labeler.store.checksums import FAILURE_MAGIC, LARGEST, MAGIC, encode
 from labeler.store.disk import DiskStore
-from labeler.store.merge import merge_stores
+from labeler.store.merge import merge_stores, verify_store
 from labeler.store.writer import BytesDisk
 from records import keyed_example, sample_failure, sample_record
 
@@ -188,7 +189,7 @@ def test_a_label_under_a_failures_name_is_no_label(tmp_path: Path) -> None:
         assert list(store) == [record for record in RECORDS if record is not OTHER]
         with pytest.raises(StoreError, match="sealed failure"):
             store.failure(OTHER.key)
-    (error,) = merge_stores([directory], tmp_path / "new").damaged
+    (error,) = merge_stores([directory], tmp_path / "new").rescued
     assert OTHER.key in str(error)
 
 
@@ -324,6 +325,76 @@ def test_planted_rows_are_refused(
             list(store)
         assert sum(isinstance(row, LabelRecord) for row in store.rows()) >= len(RECORDS) - 1
     assert (tmp_path / "outside.txt").read_text() == "mine"
+
+
+KEYS: dict[str, str] = {
+    "another byte": "CAST(replace(key, substr(key, 7, 1), 'g') AS TEXT)",
+    "a byte that is no text": "CAST(x'ff' || substr(key, 2) AS TEXT)",
+    "a byte less": "substr(key, 2)",
+    "bytes": "CAST(key AS BLOB)",
+    "a number": "rowid",
+    "null": "NULL",
+}
+
+
+@pytest.mark.parametrize("key", KEYS.values(), ids=KEYS.keys())
+def test_a_damaged_key_buys_nothing_and_costs_no_label(tmp_path: Path, key: str) -> None:
+    """Nothing can be asked for; the row is named; a merge copies its record under its own key."""
+    directory = make_failed_store(tmp_path / "s")
+    change(directory, f"UPDATE Cache SET key = {key} WHERE key = ?", VICTIM.key)  # noqa: S608
+    change(directory, f"UPDATE Cache SET key = {key} WHERE key = ?", FAILED_NAME)  # noqa: S608
+    with DiskStore(directory) as store:
+        assert store.get(VICTIM.key) is None
+        with pytest.raises(StoreError, match=r"of 2 rows.*bought again.*store verify.*store merge"):
+            store.lease(VICTIM.key)
+    found = verify_store(directory)
+    assert found.sound == {"label": 4, "failure": 1}
+    assert (len(found.damaged_keys), found.damaged) == (2, [])
+    assert f"holds the label {VICTIM.id!r} of key {VICTIM.key}" in str(found.damaged_keys)
+    merged = merge_stores([directory], tmp_path / "new")
+    assert (merged.new, merged.failures, merged.damaged) == (5, 2, [])
+    assert len(merged.rescued) == 2
+    with DiskStore(tmp_path / "new") as rescued:
+        assert list(rescued) == RECORDS
+        assert rescued.failure(str(FAILED.key)) == FAILED
+
+
+def test_a_key_changed_into_another_is_found_by_reading_its_record(tmp_path: Path) -> None:
+    """No check of keys alone can tell; what was bought again meanwhile is named."""
+    directory = make_store(tmp_path / "s")
+    change(directory, "UPDATE Cache SET key = ? WHERE key = ?", "0" * 64, VICTIM.key)
+    with DiskStore(directory) as store:
+        store.put(VICTIM).result(10)
+    found = verify_store(directory)
+    assert found.repeated == [VICTIM.id]
+    assert len(found.damaged_keys) == 1
+    assert found.sound == {"label": 5}
+
+
+def test_verify_names_what_is_damaged(tmp_path: Path, labeler_command: Command) -> None:
+    """The command counts sound rows by kind, and fails where a row or a page is damaged."""
+    directory = make_failed_store(tmp_path / "s")
+    code, _, err = labeler_command("store", "verify", directory)
+    assert code == 0
+    assert "sound: 2 failure, 5 label; damaged keys: 0; damaged: 0; stored twice: 0" in err
+    set_value(directory, flipped())
+    code, _, err = labeler_command("store", "verify", directory)
+    assert code == 1
+    assert "4 label; damaged keys: 0; damaged: 1;" in err
+    assert VICTIM.key in err
+
+
+def test_verify_names_broken_pages(tmp_path: Path) -> None:
+    """An index that lacks a row hides its record from every look-up."""
+    directory = make_store(tmp_path / "s")
+    file = directory / "cache.db"
+    content = file.read_bytes()
+    # The index of keys holds the key a second time; change that one only.
+    at = content.rindex(VICTIM.key.encode())
+    assert content.index(VICTIM.key.encode()) != at
+    file.write_bytes(content[:at] + b"0" * 64 + content[at + 64 :])
+    found = verify_store(directory)
+    assert "SQLite reports" in str(found.damaged)
 
 
 def test_a_key_stored_twice_is_refused(tmp_path: Path) -> None:
@@ -582,7 +653,10 @@ def use(directory):
         store.put(sample_record(1)).result()
         store.put(sample_record(int(sys.argv[2]))).result()
         for n in (1, int(sys.argv[2])):
-            store.lease(sample_record(n).key).release()
+            try:
+                store.lease(sample_record(n).key).release()
+            except StoreError as error:
+                str(error)
             store.put_failure(sample_failure(n)).exception()
         for n in range(8):
             try:

@@ -120,6 +120,14 @@ def merge_vectors(sources: Sequence[str | Path], into: str | Path) -> tuple[int,
     return saved, damaged
 
 
+def check_vectors(store: Path) -> tuple[int, list[StoreError]]:
+    """Count the sound vectors of a label store, and return an error for each damaged one."""
+    damaged: list[StoreError] = []
+    folder = store / FOLDER
+    stored = (folder / FILE).exists()
+    return sum(1 for _ in _vectors_of(folder, damaged)) if stored else 0, damaged
+
+
 def _vectors_of(folder: Path, damaged: list[StoreError]) -> Iterator[StoredVector]:
     with closing(Database(folder, _LOCK_TIMEOUT)) as database:
         last = -1
