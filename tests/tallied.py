@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from labeler.calculators.columns import (
     CITING,
     COMPARED,
+    CONTRADICTED,
     COUNTERPART,
     ENTAILED,
     GENERAL,
@@ -82,4 +83,5 @@ def _mark_of(claim: ClaimTally) -> int:
         | ON_TOPIC * bool(claim.relevant)
         | COMPARED * (claim.counterpart is not None)
         | COUNTERPART * bool(claim.counterpart)
+        | CONTRADICTED * claim.contradicted
     )

@@ -18,9 +18,9 @@ RELEVANT, UTILIZED = 1, 2
 """Marks of a document sentence."""
 SUPPORTED, UNSUPPORTED, GENERAL, CITING = 1, 2, 4, 8
 """Marks of a response sentence."""
-ENTAILED, ON_TOPIC, COMPARED, COUNTERPART = 1, 2, 4, 8
+ENTAILED, ON_TOPIC, COMPARED, COUNTERPART, CONTRADICTED = 1, 2, 4, 8, 16
 """Marks of a claim: entailed by the documents; relevant to the question; compared with the other
-text; entailed by the other text."""
+text; entailed by the other text; contradicted by the documents."""
 
 _WORD = 64
 """Documents that fit into one bit pattern of hits."""
@@ -205,6 +205,11 @@ class TallyColumns(BaseTally[RatioColumn]):
     def entailed_claims(self) -> Selection:
         """Claims of the response that the documents entail."""
         return self.response_claims.having(ENTAILED)
+
+    @property
+    def contradicted_claims(self) -> Selection:
+        """Claims of the response that the documents contradict."""
+        return self.response_claims.having(CONTRADICTED)
 
     @cached_property
     def on_topic_claims(self) -> Selection:

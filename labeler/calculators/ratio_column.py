@@ -131,7 +131,7 @@ class RatioColumn:
 
 
 def from_ratios(distinct: Sequence[Ratio], codes: Ints) -> RatioColumn:
-    """Return a column of few distinct ratios without conventions.
+    """Return a column of few distinct ratios, all with a convention or all without.
 
     Args:
         distinct: the ratios.
@@ -149,5 +149,8 @@ def from_ratios(distinct: Sequence[Ratio], codes: Ints) -> RatioColumn:
         np.array(undefined, np.uint8)[codes],
         reasons,
         parts=np.array([n.denominator for n in small], np.int64)[codes],
+        convention=None
+        if any(ratio.convention is None for ratio in distinct)
+        else np.array([ratio.convention for ratio in distinct], np.float64)[codes],
         beyond={row: distinct[codes[row]] for row in rows},
     )

@@ -40,8 +40,8 @@ class Metric:
             unknown. Intervals are those of the values as shares of the scale.
         vectorized: True if the function takes :class:`~labeler.calculators.tally.BaseTally`, and
             so columns of many records; otherwise records are measured one by one.
-        conventions: the value that it prescribes where the default definition is undefined, as
-            pairs of reason and value.
+        conventions: the value that it prescribes where the default definition is undefined, for
+            labels that keep the contract, as pairs of reason and value.
         same_as: id of the metric that this one equals on every label, or ``1-ID`` if the two add
             up to 1; ``None`` for a quantity of its own. Default output has one row per quantity,
             and tests of several metrics count quantities.

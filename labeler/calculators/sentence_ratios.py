@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache, partial
 
@@ -15,6 +16,13 @@ _SUPPORT = ("sentence_support_information",)
 
 _formula = partial(metric, vectorized=True)
 _default = partial(_formula, default=True)
+_of_peers = partial(
+    _formula,
+    "context_precision",
+    needs=_RELEVANT,
+    formula="as context_precision; 0 if no document is relevant",
+    conventions=(("no_relevant_sentences", 0.0),),
+)
 
 
 @_default(
@@ -88,6 +96,32 @@ def context_precision(tally: BaseTally[Q]) -> Q:
     """
     precision = tally.by_ranks(tally.relevant_documents, _average_precision)
     return precision.unless(precision.denominator == 0, "no_relevant_sentences")
+
+
+@_of_peers(definition="ragas", source="RAGAS 0.4 context precision, without its 1e-10")
+def context_precision_ragas(tally: BaseTally[Q]) -> Q:
+    """Average precision of the ranking of documents; 0 where none is relevant, as in RAGAS.
+
+    RAGAS adds 1e-10 to the number of relevant documents, so its values are lower by as little.
+
+    Counts: as ``context_precision``.
+    Undefined when: never; 0 by convention if no document is relevant.
+    """
+    return tally.by_ranks(tally.relevant_documents, _average_precision_or_0)
+
+
+@_of_peers(
+    definition="deepeval",
+    source="DeepEval 4.3 contextual precision",
+    same_as="context_precision:ragas",
+)
+def context_precision_deepeval(tally: BaseTally[Q]) -> Q:
+    """Average precision of the ranking of documents; 0 where none is relevant, as in DeepEval.
+
+    Counts: as ``context_precision``.
+    Undefined when: never; 0 by convention if no document is relevant.
+    """
+    return context_precision_ragas(tally)
 
 
 @_default(
@@ -166,3 +200,8 @@ def _average_precision(hits: tuple[bool, ...]) -> Ratio:
             found += 1
             total += Fraction(found, rank)
     return Ratio(total, found)
+
+
+def _average_precision_or_0(hits: tuple[bool, ...]) -> Ratio:
+    """Return the average precision of a ranked list; 0 by convention without a hit."""
+    return replace(_average_precision(hits), convention=0.0)

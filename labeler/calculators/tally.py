@@ -94,6 +94,8 @@ class BaseTally(ABC, Generic[Q]):
     """Claims of the response that the documents entail."""
     supported_claims: Subset
     """Claims of the response that a document sentence supports."""
+    contradicted_claims: Subset
+    """Claims of the response that the documents contradict."""
     on_topic_claims: Subset
     """Claims of the response that help to answer the question."""
     correct_claims: Subset
@@ -222,6 +224,8 @@ class ClaimTally:
     counterpart: bool | None = None
     """True if the other text entails it: the reference answer a claim of the response, the
     response a claim of the reference answer; ``None`` if that was not judged."""
+    contradicted: bool = False
+    """True if the documents contradict it."""
 
 
 @dataclass(frozen=True)
@@ -311,6 +315,11 @@ class Tally(BaseTally[Ratio]):
     def supported_claims(self) -> frozenset[int]:
         """Claims of the response that a document sentence supports."""
         return _places(self.claims, lambda claim: claim.supporting)
+
+    @property
+    def contradicted_claims(self) -> frozenset[int]:
+        """Claims of the response that the documents contradict."""
+        return _places(self.claims, lambda claim: claim.contradicted)
 
     @property
     def on_topic_claims(self) -> frozenset[int]:
@@ -446,6 +455,7 @@ def _claims(label: GPTLabelingOutput) -> tuple[ClaimTally, ...] | None:
                 if isinstance(claim, ComparedClaim)
                 else None
             ),
+            contradicted=claim.verdict == "contradiction",
         )
         for claim in label.response_claims
     )

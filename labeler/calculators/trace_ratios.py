@@ -230,6 +230,7 @@ def completeness_capstone(tally: BaseTally[Q]) -> Q:
     "adherence",
     needs=_SUPPORT,
     formula="1 if every response sentence is fully supported or there is none, else 0",
+    conventions=(("empty_response", 1.0),),
 )
 def adherence_capstone(tally: BaseTally[Q]) -> Q:
     """Return 1 if the documents support the whole response; an empty one counts as supported.

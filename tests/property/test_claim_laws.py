@@ -8,7 +8,7 @@ from fractions import Fraction
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from any_labels import reference_labels, with_claims
+from any_labels import ANY_LABEL, reference_labels, with_claims
 from labeler.calculators import METRICS, Ratio, measure, select_metrics, tally
 from labeler.labels.answers import ComparedClaim, ReferenceClaim, ReferenceLabelingOutput
 from labeler.labels.record import LabelRecord
@@ -54,6 +54,22 @@ def test_every_value_is_a_share_or_undefined(label: LabelRecord) -> None:
     for ratio in measure(label, select_metrics("all")).metrics.values():
         assert (ratio.value is None) == (ratio.undefined is not None)
         assert ratio.value is None or 0 <= ratio.value <= 1
+
+
+@given(st.one_of(reference_labels(), ANY_LABEL))
+def test_a_definition_has_its_value_where_the_default_is_undefined(label: LabelRecord) -> None:
+    """As it declares, of labels that keep the contract; the same formula is equal elsewhere."""
+    assume(not label.violations)
+    found = measure(label, select_metrics("all")).metrics
+    for metric in METRICS.values():
+        for other in METRICS.values():
+            if other.name != metric.name or not metric.conventions:
+                continue
+            reason, conventions = found[other.id].undefined, dict(metric.conventions)
+            if reason in conventions:
+                assert found[metric.id].value == conventions[reason], (metric.id, reason)
+            elif reason is None and other.default and metric.formula.startswith(other.formula):
+                assert found[metric.id].value == found[other.id].value, metric.id
 
 
 @given(reference_labels(), st.randoms(use_true_random=False))

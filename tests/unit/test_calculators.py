@@ -276,6 +276,18 @@ def test_every_metric_documents_itself(metric: Metric) -> None:
     assert metric.needs
 
 
+@pytest.mark.parametrize("peer", ["ragas", "deepeval"])
+def test_peers_count_a_search_that_found_nothing_as_0(peer: str) -> None:
+    """By rank 0, 1, 1, 0, 0 they agree with the default: (1/2 + 2/3) / 2."""
+    nothing = record(documents=[1, 1], relevant=[], utilized=[])
+    assert ratio(nothing, "context_precision") == Ratio.missing("no_relevant_sentences")
+    assert value(nothing, f"context_precision:{peer}") == 0
+    ranked = record(documents=[1] * 5, relevant=["1a", "2a"], utilized=[])
+    assert (
+        value(ranked, f"context_precision:{peer}") == value(ranked, "context_precision") == 7 / 12
+    )
+
+
 def test_ids_name_definitions() -> None:
     """A name alone is the default definition, which may be named too."""
     assert [m.id for m in select_metrics(["relevance:set", "relevance", "adherence:ragbench"])] == [

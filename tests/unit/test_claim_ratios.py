@@ -45,7 +45,9 @@ MIXED = claimed(
     ("metric", "expected"),
     [
         ("faithfulness:claim", Ratio(3, 5)),
-        ("faithfulness:ragchecker", Ratio(2, 5)),
+        ("faithfulness:ragchecker", Ratio(2, 5, convention=0.0)),
+        ("faithfulness:deepeval", Ratio(4, 5, convention=1.0)),
+        ("hallucination:deepeval", Ratio(2, 3, convention=1.0)),
         ("hallucination_rate:claim", Ratio(2, 5)),
         ("hallucination_contexts", Ratio(1, 3)),
         ("answer_relevancy", Ratio(4, 5)),
@@ -61,19 +63,21 @@ def test_special_support_is_faithful_and_no_document() -> None:
     """A well-known fact is entailed, and cannot be traced to a document."""
     known = claimed(says("a", ["well_known_fact"]))
     assert ratio(known, "faithfulness:claim") == Ratio(1, 1)
-    assert ratio(known, "faithfulness:ragchecker") == Ratio(0, 1)
+    assert ratio(known, "faithfulness:ragchecker") == Ratio(0, 1, convention=0.0)
 
 
 def test_keys_of_a_claim_that_is_not_entailed_support_a_part_of_it_at_most() -> None:
     """The verdict decides: no document entails what the judge calls neutral."""
     partly = says("a", ["0a"]).model_copy(update={"verdict": "neutral"})
-    assert ratio(record(answer=claims_output([partly])), "faithfulness:ragchecker") == Ratio(0, 1)
+    made = record(answer=claims_output([partly]))
+    assert ratio(made, "faithfulness:ragchecker") == Ratio(0, 1, convention=0.0)
 
 
 def test_a_document_may_contradict_what_another_entails() -> None:
     """Documents that disagree: the claim is faithful, and one context is contradicted."""
     disputed = claimed(says("a", ["0a"], ["1a", "1b"]), documents=2)
     assert ratio(disputed, "faithfulness:claim") == Ratio(1, 1)
+    assert ratio(disputed, "faithfulness:deepeval").value == 1
     assert ratio(disputed, "hallucination_contexts") == Ratio(1, 2)
 
 
@@ -87,7 +91,10 @@ SILENT = record(documents=[1, 1], answer=claims_output([], silent=["a"]))
 """A response that claims nothing."""
 
 
-@pytest.mark.parametrize("metric", [m for m in CLAIM_METRICS if m != "hallucination_contexts"])
+OF_CLAIMS = [m for m in CLAIM_METRICS if not m.startswith("hallucination") or "rate" in m]
+
+
+@pytest.mark.parametrize("metric", [m for m in OF_CLAIMS if not METRICS[m].conventions])
 def test_a_response_without_claims_has_no_share_of_them(metric: str) -> None:
     """Nothing was claimed, so nothing was faithful or not."""
     assert ratio(SILENT, metric) == Ratio.missing("no_claims")
@@ -98,6 +105,13 @@ def test_a_response_without_claims_contradicts_no_document() -> None:
     assert ratio(SILENT, "hallucination_contexts") == Ratio(0, 2)
     bare = record(documents=[], answer=claims_output([], silent=["a"]))
     assert ratio(bare, "hallucination_contexts") == Ratio.missing("no_documents")
+    assert ratio(bare, "hallucination:deepeval").value == 1
+
+
+def test_peers_give_a_response_without_claims_a_value() -> None:
+    """DeepEval takes silence for faithful, RAGChecker does not."""
+    assert ratio(SILENT, "faithfulness:deepeval").value == 1
+    assert ratio(SILENT, "faithfulness:ragchecker").value == 0
 
 
 def test_a_reference_label_gives_the_metrics_of_claims_too() -> None:

@@ -240,7 +240,8 @@ def test_undefined_rows_miss_a_gate_that_the_others_keep() -> None:
     assert not verdict.passed
     assert verdict.finding == (
         "mean 1.0000 (n 10, undefined 90, failed 0); 90 of 100 rows undefined, more than 0.05 of "
-        "them: 90 no_relevant_sentences; --max-undefined allows more"
+        "them: 90 no_relevant_sentences; --max-undefined allows more; "
+        "context_precision:ragas counts no_relevant_sentences as 0"
     )
     allowed = Allowed(undefined=0.9)
     assert verdicts(searches(10, 90), "context_precision", at_least=0.95, allowed=allowed)[0].passed

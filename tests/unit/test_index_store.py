@@ -20,7 +20,7 @@ from labeler.calculators import Intervals, measure, select_metrics, summarize
 from labeler.calculators.column_summary import SummaryRequest
 from labeler.calculators.index import FOLDER, frames, store_index
 from labeler.calculators.index.frames import RowBatch, add_stored
-from labeler.calculators.index.segments import _START, Segment
+from labeler.calculators.index.segments import _START, FORMAT, Segment
 from labeler.calculators.index.store_index import try_update_index, update_index
 from labeler.calculators.index.summaries import summarize_stored
 from labeler.errors import StoreError
@@ -289,7 +289,7 @@ def header(path: Path, old: bytes, new: bytes) -> None:
         (nothing, "was not made by labeler"),
         (link, "it is a link"),
         (parquet, "it is Parquet, by an earlier version"),
-        (other_format, "it is of format 4"),
+        (other_format, f"it is of format {FORMAT + 1}"),
         (other_program, "was made by labeler '0.0.9'"),
         (other_count, "another number of rows"),
         (odd_header, "its header holds other things"),

@@ -92,7 +92,7 @@ def test_a_label_without_a_reference_says_that_it_needs_one(metric: str) -> None
         assert ratio(lean, metric) == Ratio.missing("needs_reference")
 
 
-@pytest.mark.parametrize("metric", REFERENCE_METRICS)
+@pytest.mark.parametrize("metric", [m for m in REFERENCE_METRICS if METRICS[m].default])
 def test_a_reference_without_claims_decides_nothing(metric: str) -> None:
     """Nothing can be right or wrong, found or missed, by an answer that says nothing."""
     assert ratio(held([wrong("a", ["0a"])], []), metric) == Ratio.missing("no_reference_claims")
@@ -108,6 +108,38 @@ OF_THE_RESPONSE = [
 def test_a_response_without_claims_has_no_share_of_them(metric: str) -> None:
     """The denominator would be 0."""
     assert ratio(held([], [expects(["0a"])]), metric) == Ratio.missing("no_claims")
+
+
+def test_ragcheckers_definitions_are_0_where_a_side_makes_no_claim() -> None:
+    """Its precision and hallucination still compare the response's claims with the reference."""
+    nothing = held([], [expects(["0a"], found=True)])
+    unasked = held([wrong("a", ["0a"]), wrong("b"), right("c")], [])
+    values = {
+        "claim_precision": (0, 1 / 3),
+        "claim_recall": (1, 0),
+        "claim_f1": (0, 0),
+        "context_recall": (1, 0),
+        "context_precision_claims": (1 / 4, 0),
+        "context_utilization_claims": (1, 0),
+        "noise_sensitivity_relevant": (0, 0),
+        "noise_sensitivity_irrelevant": (0, 0),
+        "hallucination_incorrect": (0, 1 / 3),
+        "self_knowledge": (0, 1 / 3),
+    }
+    assert {f"{name}:ragchecker" for name in values} == {
+        metric for metric in REFERENCE_METRICS if not METRICS[metric].default
+    }
+    for name, expected in values.items():
+        found = (ratio(made, f"{name}:ragchecker").value for made in (nothing, unasked))
+        assert tuple(found) == expected, name
+
+
+@pytest.mark.parametrize("name", ["hallucination_incorrect", "self_knowledge"])
+def test_ragchecker_finds_no_hallucination_without_documents(name: str) -> None:
+    """Nothing was retrieved; here every claim is unsupported then."""
+    bare = held([wrong("a"), right("b")], [expects(found=True)], documents=0)
+    assert ratio(bare, name) == Ratio(1, 2)
+    assert ratio(bare, f"{name}:ragchecker").value == 0
 
 
 def test_the_reference_can_be_missed_by_a_response_that_claims_nothing() -> None:
@@ -238,7 +270,10 @@ WORKED = {
     "noise_sensitivity_irrelevant": (Ratio(0, 11), Ratio(0, 5)),
     "hallucination_incorrect": (Ratio(1, 11), Ratio(0, 5)),
     "self_knowledge": (Ratio(6, 11), Ratio(0, 5)),
-    "faithfulness:ragchecker": (Ratio(4, 11), Ratio(5, 5)),
+    "faithfulness:ragchecker": (
+        Ratio(4, 11, convention=0.0),
+        Ratio(5, 5, convention=0.0),
+    ),
 }
 """The same figures as counts: they are worked out from the lists."""
 

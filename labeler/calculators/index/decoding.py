@@ -20,6 +20,7 @@ import msgspec
 from labeler.calculators.columns import (
     CITING,
     COMPARED,
+    CONTRADICTED,
     COUNTERPART,
     ENTAILED,
     GENERAL,
@@ -46,7 +47,7 @@ from labeler.labels.signature import Signature, canonical_json
 from labeler.sentences.keys import document_key, position, reference_key, response_key
 
 _SPECIAL = frozenset(SPECIAL_SUPPORT)
-_ENTAILMENT = "entailment"
+_ENTAILMENT, _CONTRADICTION = "entailment", "contradiction"
 _DEEPEST = 64
 """Deepest nesting of metadata that is decoded here; the models have their own limit."""
 
@@ -455,6 +456,7 @@ def _mark_of(claim: Any) -> int:  # noqa: ANN401 - as above
         | ON_TOPIC * claim.relevant_to_question
         | COMPARED * compared
         | COUNTERPART * (compared and claim.reference_verdict == _ENTAILMENT)
+        | CONTRADICTED * (claim.verdict == _CONTRADICTION)
     )
     return mark
 

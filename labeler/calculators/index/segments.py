@@ -39,7 +39,7 @@ from labeler.calculators.index.frames import (
 )
 from labeler.version import __version__
 
-FORMAT = 3
+FORMAT = 4
 """Increased when the content of segments, or its meaning, changes."""
 MAGIC = b"LBLINDEX"
 _START = struct.Struct("<8sIIQQ")
