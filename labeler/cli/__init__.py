@@ -174,7 +174,11 @@ app.add_typer(
 )
 app.add_typer(
     _group(
-        {"merge": _Command("stores", "merge"), "verify": _Command("stores", "verify")},
+        {
+            "merge": _Command("stores", "merge"),
+            "verify": _Command("stores", "verify"),
+            "delete": _Command("deleting", "delete"),
+        },
         "Work on label stores.",
     ),
     name="store",

@@ -9,6 +9,8 @@ import contextlib
 import gzip
 import json
 import os
+import re
+import shutil
 import sys
 import zlib
 from collections.abc import Iterator
@@ -123,10 +125,49 @@ def is_gzipped(path: str | Path) -> bool:
         return file.read(len(_GZIP)) == _GZIP
 
 
+_HOST = os.environ.get("COMPUTERNAME", "") if sys.platform == "win32" else os.uname().nodename
+_MACHINE = f"{zlib.crc32(_HOST.encode()):08x}"
+_LEFTOVER = re.compile(rf"\..+\.{_MACHINE}-(\d+)\.partial", re.ASCII)
+
+
+def partial_suffix() -> str:
+    """Return the end of names of temporary files and folders of this process."""
+    return f".{_MACHINE}-{os.getpid()}.partial"
+
+
+def clear_leftovers(folder: Path) -> None:
+    """Remove temporary files and folders whose process, on this machine, has ended."""
+    with contextlib.suppress(OSError):  # leftovers that cannot be removed harm nobody
+        for path in folder.iterdir():
+            name = _LEFTOVER.fullmatch(path.name)
+            if name is None or _is_alive(int(name[1])):
+                continue
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink(missing_ok=True)
+
+
+def _is_alive(process: int) -> bool:
+    if os.name != "posix":
+        return True  # asking Windows would end the process
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except (OSError, OverflowError):
+        pass
+    return True
+
+
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Yield a temporary path beside a file; it replaces the file only if all went well."""
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    """Yield a temporary path beside a file; it replaces the file only if all went well.
+
+    Removes those that killed processes of this machine left in its folder.
+    """
+    clear_leftovers(path.parent)
+    partial = path.with_name(f".{path.name}{partial_suffix()}")
     try:
         yield partial
         partial.replace(path)

@@ -23,6 +23,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple, TypeVar
 
+from labeler.data.lines import clear_leftovers, partial_suffix
 from labeler.errors import StoreError, UsageError
 from labeler.labels.record import AnyOutcome, AnyRecord, LabelFailure
 from labeler.store.checksums import (
@@ -152,10 +153,12 @@ class StoredRow(NamedTuple):
     """A stored row, sound or not.
 
     Attributes:
+        rowid: its number.
         outcome: its record or failure, also if only its key is damaged; ``None`` if it is damaged.
         fault: what is damaged; ``None`` for a sound row.
     """
 
+    rowid: int
     outcome: AnyOutcome | None
     fault: StoreError | None
 
@@ -240,28 +243,8 @@ class DiskStore(DiskFile):
         return self._each(read, self._database.rowids())
 
     def inspect(self) -> Iterator[StoredRow]:
-        """Yield every row, sound or damaged: records by key, then failures.
-
-        A record proves its own key, so a row whose key is damaged keeps its record.
-        """
-        for rowid in chain(self._database.rowids(), self._database.rowids(failures=True)):
-            try:
-                row = self._database.row(rowid, any_key=True)
-                if row is not None:
-                    yield self._inspected(row)
-            except StoreError as error:
-                yield StoredRow(None, error)
-
-    def _inspected(self, row: Row) -> StoredRow:
-        try:
-            outcome = decode_outcome(row.value)
-        except DamagedRecord as error:
-            return StoredRow(None, self._database.damaged(row.name, str(error)))
-        own = FAILURE * isinstance(outcome, LabelFailure) + str(outcome.key)
-        if row.key_defect is None and row.key == own.encode():
-            return StoredRow(outcome, None)
-        reason = f"it holds the {outcome.kind} {outcome.id!r:.80} of key {own}"
-        return StoredRow(outcome, self._database.damaged(row.name, reason))
+        """Yield every row, sound or damaged; see :func:`inspect_rows`."""
+        return inspect_rows(self._database)
 
     def integrity(self) -> list[str]:
         """Return the defects that SQLite finds in the file; empty for a sound one."""
@@ -277,6 +260,32 @@ class DiskStore(DiskFile):
                     yield read(row)
             except StoreError as error:
                 yield error
+
+
+def inspect_rows(database: Database) -> Iterator[StoredRow]:
+    """Yield every row, sound or damaged: records by key, then failures.
+
+    A record proves its own key, so a row whose key is damaged keeps its record.
+    """
+    for rowid in chain(database.rowids(), database.rowids(failures=True)):
+        try:
+            row = database.row(rowid, any_key=True)
+            if row is not None:
+                yield StoredRow(rowid, *_inspected(database, row))
+        except StoreError as error:
+            yield StoredRow(rowid, None, error)
+
+
+def _inspected(database: Database, row: Row) -> tuple[AnyOutcome | None, StoreError | None]:
+    try:
+        outcome = decode_outcome(row.value)
+    except DamagedRecord as error:
+        return None, database.damaged(row.name, str(error))
+    own = FAILURE * isinstance(outcome, LabelFailure) + str(outcome.key)
+    if row.key_defect is None and row.key == own.encode():
+        return outcome, None
+    reason = f"it holds the {outcome.kind} {outcome.id!r:.80} of key {own}"
+    return outcome, database.damaged(row.name, reason)
 
 
 def _close(writer: Writer | None, leases: FileLeases, database: Database) -> None:
@@ -309,6 +318,7 @@ def _create_file(directory: Path) -> None:
     try:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         require_private(directory)
+        clear_leftovers(directory)
         if not (directory / FILE).exists():
             _place_new_file(directory)
     except FileExistsError as error:
@@ -320,7 +330,7 @@ def _create_file(directory: Path) -> None:
 
 
 def _place_new_file(directory: Path) -> None:
-    with TemporaryDirectory(prefix=".new-", dir=directory) as temporary:
+    with TemporaryDirectory(prefix=".new-", suffix=partial_suffix(), dir=directory) as temporary:
         open_cache(Path(temporary), 0).close()
         created = Path(temporary, FILE)
         write_header(created)

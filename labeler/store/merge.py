@@ -89,7 +89,7 @@ def merge_stores(sources: Sequence[str | Path], into: str | Path) -> MergeResult
 
 def _copy(rows: Iterable[StoredRow], store: DiskStore, result: MergeResult) -> None:
     queued: deque[tuple[AnyRecord, Future[bool]]] = deque()
-    for outcome, fault in rows:
+    for _, outcome, fault in rows:
         if fault is not None:
             (result.damaged if outcome is None else result.rescued).append(fault)
         if isinstance(outcome, LabelFailure):
@@ -159,7 +159,7 @@ def verify_store(store: str | Path) -> StoreCheck:
     with DiskStore(store, create=False) as opened:
         for defect in opened.integrity():
             found.damaged.append(StoreError(f"label store {store}: SQLite reports: {defect}"))
-        for outcome, fault in opened.inspect():
+        for _, outcome, fault in opened.inspect():
             if outcome is None:
                 found.damaged += [fault] if fault else []
                 continue

@@ -136,13 +136,17 @@ class Database:
         self._lock = threading.Lock()
         self._connection: sqlite3.Connection | None = None
         with translated_errors(directory):
-            self._connection = _connect(directory / FILE, _reading_mode(directory), lock_timeout)
+            self._connection = self._connected(lock_timeout)
         try:
             with translated_errors(directory):
                 require_store(self._connection, directory)
         except BaseException:
             self.close()
             raise
+
+    def _connected(self, lock_timeout: float) -> sqlite3.Connection:
+        directory = self.directory
+        return open_connection(directory / FILE, _reading_mode(directory), lock_timeout)
 
     def require_writable(self) -> None:
         """Reject a file whose settings and triggers are not exactly this package's.
@@ -349,7 +353,7 @@ def wait_for_write_lock(directory: Path, lock_timeout: float) -> None:
     """
     with (
         translated_errors(directory),
-        closing(_connect(directory / FILE, "rw", lock_timeout)) as connection,
+        closing(open_connection(directory / FILE, "rw", lock_timeout)) as connection,
     ):
         connection.execute("BEGIN IMMEDIATE")
         connection.execute("ROLLBACK")
@@ -360,13 +364,13 @@ def checkpoint(directory: Path) -> None:
 
     Does nothing if the file cannot be written now: what is in the log is durable already.
     """
-    with suppress(sqlite3.Error), closing(_connect(directory / FILE, "rw", 0)) as connection:
+    with suppress(sqlite3.Error), closing(open_connection(directory / FILE, "rw", 0)) as connection:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
 def write_header(file: Path) -> None:
     """Write the application id and the format version to a new file's header."""
-    with closing(_connect(file, "rw", 0)) as connection:
+    with closing(open_connection(file, "rw", 0)) as connection:
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {FORMAT}")
 
@@ -464,7 +468,8 @@ def _reading_mode(directory: Path) -> str:
     return "ro&immutable=1"
 
 
-def _connect(file: Path, mode: str, lock_timeout: float) -> sqlite3.Connection:
+def open_connection(file: Path, mode: str, lock_timeout: float) -> sqlite3.Connection:
+    """Connect to a file whose schema and texts are not trusted."""
     connection = sqlite3.connect(
         f"{file.as_uri()}?mode={mode}",
         uri=True,

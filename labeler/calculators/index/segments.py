@@ -37,6 +37,7 @@ from labeler.calculators.index.frames import (
     IndexFrame,
     JoinedBatches,
 )
+from labeler.data.lines import clear_leftovers, partial_suffix
 from labeler.version import __version__
 
 FORMAT = 4
@@ -104,7 +105,8 @@ class SegmentWriter:
     """
 
     def __init__(self, folder: Path) -> None:
-        self._partial = folder / f".{uuid4()}.partial"
+        clear_leftovers(folder)
+        self._partial = folder / f".{uuid4()}{partial_suffix()}"
         self._columns: set[str] = set()
         self._batches: list[BatchHeader] = []
         self.rows = 0

@@ -170,6 +170,17 @@ def try_update_index(directory: Path, notice: Callable[[str], object]) -> None:
         index.close()
 
 
+def drop_index(directory: Path) -> bool:
+    """Remove the index of a store; return true if there was one. The next reader makes it anew."""
+    if not (directory / FOLDER).is_dir():
+        return False
+    folder = _folder(directory)
+    with _locked(folder, wait=True):
+        found = any(path.name != "lock" for path in folder.iterdir())
+        _clear(folder)
+    return found
+
+
 def read_others(directory: Path, places: list[int]) -> Iterator[AnyRecord]:
     """Yield records by their row numbers.
 

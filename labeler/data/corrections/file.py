@@ -10,7 +10,7 @@ import contextlib
 import os
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -160,6 +160,11 @@ class CorrectionsFile:
         """
         return read_corrections(self.path) if self.path.exists() else Corrections()
 
+    def rewrite(self, change: Callable[[Path], None]) -> None:
+        """Have a function replace the file, while nobody else appends to it."""
+        with self._opened():
+            change(self.path)
+
     def current(self) -> tuple[Correction, ...]:
         """Return the latest corrections; see :func:`current`."""
         return current(self.read().events)
@@ -172,6 +177,8 @@ class CorrectionsFile:
         descriptor = os.open(self.path, flags, _MODE)
         try:
             _lock(descriptor, self.path)
+            if not os.path.samestat(os.fstat(descriptor), self.path.stat()):
+                raise OSError("it was replaced meanwhile")
             if is_new:
                 _flush_folder(self.path.parent)
             yield descriptor

@@ -7,7 +7,7 @@ them without touching any label.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import closing
 from pathlib import Path
@@ -15,6 +15,7 @@ from pathlib import Path
 from labeler.errors import StoreError
 from labeler.integrations.embeddings.vectors import StoredVector
 from labeler.store.checksums import DamagedRecord, decode, register_kind
+from labeler.store.deleting import ExclusiveFile
 from labeler.store.disk import DiskFile
 from labeler.store.merge import stores_in
 from labeler.store.reader import FILE, Database
@@ -128,12 +129,35 @@ def check_vectors(store: Path) -> tuple[int, list[StoreError]]:
     return sum(1 for _ in _vectors_of(folder, damaged)) if stored else 0, damaged
 
 
+def delete_vectors(store: Path, texts: Container[str], *, dry_run: bool) -> int:
+    """Delete the vectors of texts from a label store; return their number.
+
+    Raises:
+        StoreError: someone else has the vectors open, or a row is damaged.
+    """
+    folder = store / FOLDER
+    if not (folder / FILE).exists():
+        return 0
+    with closing(ExclusiveFile(folder)) as file:
+        found = [rowid for rowid, vector in _numbered(file, []) if vector.text in texts]
+        if not dry_run:
+            file.delete(found)
+            file.wipe()
+    return len(found)
+
+
 def _vectors_of(folder: Path, damaged: list[StoreError]) -> Iterator[StoredVector]:
     with closing(Database(folder, _LOCK_TIMEOUT)) as database:
-        last = -1
-        while rows := database.rows_after(last, _READ):
-            for last, row in rows:  # noqa: B007 - the next read starts there
-                try:
-                    yield _decode_vector(row.name, row.value)
-                except DamagedRecord as error:
-                    damaged.append(StoreError(f"vector store {folder}: key {row.name}: {error}"))
+        for _, vector in _numbered(database, damaged):
+            yield vector
+
+
+def _numbered(database: Database, damaged: list[StoreError]) -> Iterator[tuple[int, StoredVector]]:
+    last = -1
+    while rows := database.rows_after(last, _READ):
+        for last, row in rows:
+            try:
+                yield last, _decode_vector(row.name, row.value)
+            except DamagedRecord as error:
+                where = f"vector store {database.directory}"
+                damaged.append(StoreError(f"{where}: key {row.name}: {error}"))

@@ -1,0 +1,125 @@
+"""The command that deletes labels, the only one that does."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from contextlib import ExitStack, closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from labeler.cli.running import SOME_FAILED
+from labeler.cli.terminal import notify
+from labeler.errors import UsageError
+
+if TYPE_CHECKING:
+    from labeler.store.deleting import ExclusiveFile, Found, Selection
+
+Stores = list[tuple[Path, "ExclusiveFile", "Found"]]
+
+
+def delete(
+    store: Annotated[str, typer.Argument(help="Folder of the label store.")],
+    *,
+    ids: Annotated[
+        list[str] | None, typer.Option("--id", help="Id of a row; may be given several times.")
+    ] = None,
+    where: Annotated[
+        list[str] | None,
+        typer.Option(help="FIELD=VALUE of the metadata; given several times, all must hold."),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Count, delete nothing.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
+) -> int:
+    """Delete rows from a store for good: labels, scores, failures and all traces of their text."""
+    from labeler.store.deleting import ExclusiveFile, Selection
+
+    selection = Selection(frozenset(ids or ()), dict(map(_condition, where or ())))
+    if not selection.ids and not selection.where:
+        raise UsageError("name rows to delete: --id ID or --where FIELD=VALUE")
+    with ExitStack() as opened:
+        stores: Stores = []
+        for folder in _stores(Path(store)):
+            file = opened.enter_context(closing(ExclusiveFile(folder)))
+            stores.append((folder, file, file.find(selection)))
+        counts = _delete_traces(stores, selection, dry_run=True)
+        notify(f"{store}: {', '.join(f'{n} {kind}' for kind, n in counts.items()) or 'no match'}")
+        unreadable = sum(found.unreadable for _, _, found in stores)
+        if unreadable:
+            notify(f"  damaged rows, which may be of these ids: {unreadable}; see store verify")
+        if not dry_run:
+            if counts and not yes and not _confirmed():
+                notify("nothing was deleted")
+                return 0
+            _delete_traces(stores, selection, dry_run=False)
+            for _, file, found in stores:
+                file.delete(found.rowids)
+                file.wipe()
+            if counts:
+                notify("deleted")
+    return SOME_FAILED if unreadable else 0
+
+
+def _confirmed() -> bool:
+    if not sys.stdin.isatty():
+        raise UsageError("nobody can confirm the deletion here: add --yes; nothing was deleted")
+    try:
+        return typer.confirm("Delete them for good?", err=True)
+    except typer.Abort:
+        return False
+
+
+def _condition(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not name or not equals:
+        raise UsageError(f"--where {text!r}: write FIELD=VALUE, such as --where user=42")
+    return name, value
+
+
+def _stores(store: Path) -> list[Path]:
+    """Return the store and those of its parts."""
+    from labeler.data.label_files import is_store
+    from labeler.integrations.ray.shards import FOLDER
+
+    inside = sorted((store / FOLDER).iterdir()) if (store / FOLDER).is_dir() else []
+    found = [folder for folder in (store, *inside) if is_store(folder)]
+    if not found:
+        raise UsageError(f"there is no label store in {store}; name the folder of one")
+    return found
+
+
+def _delete_traces(stores: Stores, selection: Selection, *, dry_run: bool) -> Counter[str]:
+    """Delete everything of the selected rows but the rows, which name the rest; return counts.
+
+    An interrupted deletion can thus be repeated.
+    """
+    from labeler.calculators.index.store_index import drop_index
+    from labeler.data.corrections.file import CorrectionsFile, corrections_path
+    from labeler.integrations.batch.deleting import delete_requests
+    from labeler.integrations.embeddings.vector_store import delete_vectors
+    from labeler.store.deleting import rewrite_without
+
+    counts = Counter[str]()
+    for folder, _, found in stores:
+        counts.update(found.kinds)
+        counts["batch request"] += delete_requests(folder, selection, found.keys, dry_run=dry_run)
+        counts["vector"] += delete_vectors(folder, found.texts, dry_run=dry_run)
+        corrections = CorrectionsFile(corrections_path(folder))
+        said = [
+            event
+            for event in corrections.read().events
+            if event.key in found.keys or selection.selects(event.id, {})
+        ]
+        counts["correction"] += len(said)
+        if said and not dry_run:
+            keys = {event.key.encode() for event in said}
+            corrections.rewrite(
+                lambda path, keys=keys: rewrite_without(  # type: ignore[misc]
+                    path, lambda line: any(key in line for key in keys)
+                )
+            )
+        if not dry_run:
+            drop_index(folder)
+    return +counts

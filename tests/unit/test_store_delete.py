@@ -1,0 +1,268 @@
+"""Deleted rows leave nothing in a store's folder; everything else stays."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from command import Command
+from labeler.calculators.index.store_index import update_index
+from labeler.data.corrections.correction import Correction
+from labeler.data.corrections.file import CorrectionsFile
+from labeler.integrations.batch.folder import batches
+from labeler.integrations.embeddings.vector_store import DiskVectors
+from labeler.integrations.embeddings.vectors import EmbedderSpec, StoredVector, stored_vector
+from labeler.labels.record import LabelRecord
+from labeler.store.checksums import encode
+from labeler.store.disk import DiskStore
+from records import keyed_example, sample_failure, sample_record
+from unit.test_batches_disk import prepared
+
+PRIVATE = "Xq7-unmistakable-person"
+
+
+def personal(n: int) -> LabelRecord:
+    """A record with a text that occurs nowhere else."""
+    filler = f" {PRIVATE} {n} " * 200
+    metadata = {"user": f"user-{n}", "age": 40 + n}
+    return sample_record(example=keyed_example(n, filler=filler, metadata=metadata))
+
+
+VICTIM = personal(1)
+KEPT = [personal(2), personal(3)]
+
+
+def vector(text: str) -> StoredVector:
+    """A stored vector of a text."""
+    return stored_vector(text, EmbedderSpec(embedder="words", model="m-1"), (0.5, 1.0))
+
+
+def correction(record: LabelRecord) -> Correction:
+    """What somebody said of a record."""
+    return Correction(
+        key=record.key,
+        id=record.id,
+        annotator="ann",
+        at="2026-11-22T10:45:00Z",
+        opinion="agree",
+        comment=f"{PRIVATE} says {record.id}",
+    )
+
+
+def filled(folder: Path) -> Path:
+    """A store with every kind of trace of three rows."""
+    with DiskStore(folder) as store:
+        for record in (VICTIM, *KEPT):
+            store.put(record).result(10)
+        failed = sample_failure(7, message=f"{PRIVATE} failed")
+        store.put_failure(failed.model_copy(update={"id": VICTIM.id})).result(10)
+        store.put_failure(sample_failure(8)).result(10)
+    with DiskVectors(folder) as vectors:
+        for record in (VICTIM, *KEPT):
+            vectors.put(vector(record.example.question)).result(10)
+    CorrectionsFile(folder / "corrections.jsonl").append(*map(correction, (VICTIM, *KEPT)))
+    index = update_index(folder, lambda _: None)
+    assert index is not None
+    index.close()
+    return folder
+
+
+def with_batch(folder: Path, state: str) -> Path:
+    """The store with a batch that asked for the rows r0, r1 and r2."""
+    batch = prepared(folder)
+    (part,) = batch.parts()
+    batch.save(part.model_copy(update={"state": state}))
+    output = batch.file(part.name, "output.jsonl")
+    output.write_text("".join(f'{{"custom_id": "{key}"}}\n' for key in batch.keys(part)))
+    return folder
+
+
+def bytes_in(folder: Path) -> bytes:
+    """All bytes of all files in a folder."""
+    return b"\n".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
+
+
+def content_of(folder: Path) -> dict[Path, bytes]:
+    """The content of each file that holds any."""
+    files = (path for path in folder.rglob("*") if path.is_file() and path.stat().st_size)
+    return {path: path.read_bytes() for path in files if not path.name.endswith("-shm")}
+
+
+def traces(content: bytes, record: LabelRecord) -> list[str]:
+    """The traces of a record in bytes, packed or plain."""
+    packed = encode(record)
+    found = [f"bytes {n}" for n in range(40, len(packed) - 24, 24) if packed[n : n + 24] in content]
+    words = (record.key, record.id, str(record.example.metadata.get("user", record.id)))
+    return found + [word for word in words if word.encode() in content]
+
+
+def test_nothing_of_a_deleted_row_is_left(tmp_path: Path, labeler_command: Command) -> None:
+    """Neither its texts, packed or not, nor its id and key; other rows lose nothing."""
+    folder = filled(tmp_path / "s")
+    assert traces(bytes_in(folder), VICTIM)
+    code, _, err = labeler_command("store", "delete", folder, "--id", VICTIM.id, "--yes")
+    assert code == 0
+    assert "1 label, 1 failure, 1 vector, 1 correction" in err
+    assert traces(bytes_in(folder), VICTIM) == []
+    with DiskStore(folder) as store, DiskVectors(folder) as vectors:
+        assert list(store) == sorted(KEPT, key=lambda record: record.key)
+        assert len(list(store.failures())) == 1
+        assert vectors.get(vector(VICTIM.example.question).key) is None
+        assert vectors.get(vector(KEPT[0].example.question).key) is not None
+    events = CorrectionsFile(folder / "corrections.jsonl").read().events
+    assert [event.id for event in events] == [record.id for record in KEPT]
+    assert labeler_command("store", "verify", folder)[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "left"),
+    [
+        (["--where", "user=user-1"], {2, 3}),
+        (["--where", "age=42"], {1, 3}),
+        (["--where", "age=42", "--where", "user=user-1"], {1, 2, 3}),
+        (["--id", "row-1", "--id", "row-3"], {2}),
+        (["--id", "row-1", "--where", "user=user-2"], {3}),
+        (["--where", "name=user-1"], {1, 2, 3}),
+    ],
+)
+def test_rows_are_selected_by_id_or_metadata(
+    tmp_path: Path, labeler_command: Command, options: list[str], left: set[int]
+) -> None:
+    """Any id, or all conditions."""
+    folder = filled(tmp_path / "s")
+    assert labeler_command("store", "delete", folder, *options, "--yes")[0] == 0
+    with DiskStore(folder) as store:
+        assert {record.id for record in store} == {f"row-{n}" for n in left}
+
+
+def test_a_dry_run_and_an_unconfirmed_one_delete_nothing(
+    tmp_path: Path, labeler_command: Command
+) -> None:
+    """The counts are those of the deletion; without a terminal --yes is needed."""
+    folder = filled(tmp_path / "s")
+    before = content_of(folder)
+    code, _, err = labeler_command("store", "delete", folder, "--id", VICTIM.id, "--dry-run")
+    assert (code, "1 label, 1 failure, 1 vector, 1 correction" in err) == (0, True)
+    code, _, err = labeler_command("store", "delete", folder, "--id", VICTIM.id)
+    assert (code, "add --yes" in err) == (2, True)
+    assert content_of(folder) == before
+    assert labeler_command("store", "delete", folder, "--yes")[0] == 2
+
+
+@pytest.mark.parametrize("create", [True, False])
+def test_a_store_in_use_is_refused(tmp_path: Path, labeler_command: Command, create: bool) -> None:
+    """Not even a reader may have it open."""
+    folder = filled(tmp_path / "s")
+    with DiskStore(folder, create=create) as store:
+        code, _, err = labeler_command("store", "delete", folder, "--id", VICTIM.id, "--yes")
+        assert (code, "is in use by a run" in err) == (2, True)
+        assert store.get(VICTIM.key) == VICTIM
+
+
+def test_requests_of_closed_batches_are_deleted(tmp_path: Path, labeler_command: Command) -> None:
+    """By the row's id, though no record of it is stored."""
+    folder = with_batch(filled(tmp_path / "s"), "collected")
+    (batch,) = batches(folder)
+    (part,) = batch.parts()
+    gone, *kept = batch.keys(part)
+    code, _, err = labeler_command("store", "delete", folder, "--id", "r0", "--yes")
+    assert (code, "1 batch request" in err) == (0, True)
+    content = bytes_in(folder)
+    assert gone.encode() not in content
+    assert b'"r0"' not in content
+    assert all(content.count(key.encode()) == 4 for key in kept)
+
+
+def test_a_row_that_a_batch_may_still_answer_is_not_deleted(
+    tmp_path: Path, labeler_command: Command
+) -> None:
+    """Its answer would bring it back."""
+    folder = with_batch(filled(tmp_path / "s"), "created")
+    code, _, err = labeler_command("store", "delete", folder, "--id", "r0", "--yes")
+    assert (code, "batch collect" in err) == (2, True)
+
+
+def test_stores_of_parts_are_searched_too(tmp_path: Path, labeler_command: Command) -> None:
+    """Those of several machines."""
+    filled(tmp_path / "s" / "shards" / "part-1")
+    code, _, err = labeler_command("store", "delete", tmp_path / "s", "--id", VICTIM.id, "--yes")
+    assert (code, "1 label" in err) == (0, True)
+    assert traces(bytes_in(tmp_path), VICTIM) == []
+
+
+KILLED = """
+import os, signal, sys
+from labeler.store import deleting
+from labeler.cli import run
+
+steps, last = 0, int(sys.argv[1])
+def stop(name):
+    real = getattr(deleting.ExclusiveFile, name)
+    def counted(*arguments):
+        global steps
+        for late in (False, True):
+            if late:
+                real(*arguments)
+            steps += 1
+            if steps == last:
+                os.kill(os.getpid(), signal.SIGKILL)
+    setattr(deleting.ExclusiveFile, name, counted)
+stop("delete")
+stop("wipe")
+sys.argv = ["labeler", "store", "delete", sys.argv[2], "--id", sys.argv[3], "--yes"]
+run()
+"""
+
+
+@pytest.mark.parametrize("step", range(1, 9))
+def test_a_killed_deletion_is_repeated_to_its_end(
+    tmp_path: Path, labeler_command: Command, step: int
+) -> None:
+    """Killed before or after any step: the store is sound, and the same command finishes."""
+    folder = filled(tmp_path / "s")
+    killed = subprocess.run(
+        [sys.executable, "-c", KILLED, str(step), str(folder), VICTIM.id],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        capture_output=True,
+        check=False,
+    )
+    assert killed.returncode == -signal.SIGKILL
+    with closing(sqlite3.connect(folder / "cache.db")) as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+    with DiskStore(folder) as store:
+        assert all(store.get(record.key) == record for record in KEPT)
+    assert labeler_command("store", "delete", folder, "--id", VICTIM.id, "--yes")[0] == 0
+    assert traces(bytes_in(folder), VICTIM) == []
+    assert labeler_command("store", "verify", folder)[0] == 0
+
+
+def test_what_killed_processes_left_is_cleared(
+    tmp_path: Path, labeler_command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Temporary files of ended processes of this machine, and of nobody else."""
+    from labeler.data import lines
+
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    own = lines.partial_suffix()
+    name: Callable[[object], str] = lambda pid: own.replace(str(os.getpid()), str(pid))  # noqa: E731
+    kept = {f".x{own}", f".x{name(1)}", ".x.partial", f".x.00000000-{ended.pid}.partial"}
+    folder = filled(tmp_path / "s")
+    for leftover in {f".labels.jsonl{name(ended.pid)}", *kept}:
+        (folder / leftover).write_text(PRIVATE)
+        (tmp_path / leftover).write_text(PRIVATE)
+    (folder / f".new-x{name(ended.pid)}").mkdir()
+    monkeypatch.chdir(tmp_path)
+    with DiskStore(folder):
+        pass
+    assert labeler_command("export", "--store", folder, "-o", "labels.jsonl")[0] == 0
+    for where in (folder, tmp_path):
+        assert {path.name for path in where.glob(".*")} - {".labels"} == kept
