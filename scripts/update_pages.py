@@ -59,7 +59,8 @@ def failure_table() -> str:
     """Every failure of a judge: reason, what it is, how it shows, what follows, what to do."""
     seen: dict[tuple[str, ...], list[Rule]] = {}
     for rule in RULES:
-        words = {"option": "*the option*", "timeout": _default("timeout")}
+        seconds = OpenAISpec.model_fields["timeout"].default
+        words = {"option": "*the option*", "timeout": seconds, "longer": 2 * seconds}
         what, remedy = (text.format_map(words) for text in (rule.summary, rule.remedy))
         kept = _KEPT if rule.lasting else _COURSES[rule.policy][1]
         facts = (f"`{rule.reason}`", what, _COURSES[rule.policy][0], kept, remedy)
@@ -77,16 +78,11 @@ _KEPT = "on `--retry-failed`"
 _NEXT = "by the next run"
 _COURSES = {
     RetryPolicy.RETRY: ("pauses and asks again", _NEXT),
-    RetryPolicy.RATE: ("lets all records wait, and asks again", _NEXT),
+    RetryPolicy.RATE: ("pauses and asks again, more slowly", _NEXT),
     RetryPolicy.RECORD: ("gives the row up", _NEXT),
-    RetryPolicy.SUSPECT: ("stops the run, or `rejected`", f"{_NEXT}; as `rejected` {_KEPT}"),
     RetryPolicy.FATAL: ("stops the run", _NEXT),
 }
 """What a course means to the user: what happens to the row, and when it is asked again."""
-
-
-def _default(setting: str) -> object:
-    return OpenAISpec.model_fields[setting].default
 
 
 def _shown(rules: Iterable[Rule]) -> str:

@@ -12,6 +12,7 @@ from typing import Any, Literal, NamedTuple
 from labeler.errors import FatalJudgeError, JudgeError, RunPaused, UnstorableRecord, UsageError
 from labeler.judges.judge import Judge, JudgeSpec, UnusableAnswer
 from labeler.judges.task import Task
+from labeler.judges.traffic.health import Health
 from labeler.judges.traffic.traffic import Stopped, current
 from labeler.labeling.failures import (
     judge_bug,
@@ -67,6 +68,9 @@ class LabelCache:
     _waited: bool = field(default=False, init=False)
     _failed: set[str] = field(default_factory=set, init=False)
     """Keys with a new lasting failure: ``retry_failed`` repeats a task once in a run."""
+    _undecided: dict[str, tuple[Health, int]] = field(default_factory=dict, init=False)
+    """Failures that last if their judge is well: its health, and its labels before the failure.
+    They are kept in memory: a kill costs asking again."""
 
     def find(self, task: Task[Any]) -> AnyOutcome | None:
         """Return the stored outcome of a task, or a failure if the task is in a batch."""
@@ -88,6 +92,8 @@ class LabelCache:
             # in flight, and nothing is bought while nothing can be saved.
             async with current().slot():
                 outcome = await self._ask(judge, task)
+                if not isinstance(outcome, LabelFailure):
+                    current().labeled()
                 return Settled(await self._save(task, outcome, saving), "judge")
 
     def _in_batch(self, task: Task[Any]) -> LabelFailure | None:
@@ -123,21 +129,45 @@ class LabelCache:
     async def _save(
         self, task: Task[Any], outcome: AnyOutcome, saving: list[Future[bool]]
     ) -> AnyOutcome:
-        """Save a record or a lasting failure; return the outcome that the store holds."""
+        """Save a record; return the outcome that the store holds. A failure is saved later."""
+        if isinstance(outcome, LabelFailure):
+            if outcome.lasting:
+                health = current().health
+                self._undecided[task.key] = (health, health.labels)
+            return outcome
         try:
-            if not isinstance(outcome, LabelFailure):
-                new = await self._durable(self.store.put(outcome), saving)
-            elif outcome.lasting:
-                new = await self._durable(self.store.put_failure(outcome), saving)
-                self._failed.add(task.key)
-            else:
-                return outcome
+            new = await self._durable(self.store.put(outcome), saving)
         except UnstorableRecord as error:
-            if isinstance(outcome, LabelFailure):
-                return outcome.model_copy(update={"lasting": False})
             return await self._save(task, unstorable(task, outcome, error), saving)
         # A record that was imported meanwhile stays: the store keeps its first answer.
         return outcome if new else self.store.get(task.key) or outcome
+
+    def is_decided(self, key: str) -> bool:
+        """Return whether it is known if a key's failure lasts: its judge gave a label after it."""
+        health, labels = self._undecided.get(key, (None, 0))
+        return health is None or health.labels > labels
+
+    def decided(self, outcome: AnyOutcome, *, stopped: bool) -> AnyOutcome:
+        """Save a lasting failure if its judge gave a label in this run; else it does not last.
+
+        Args:
+            outcome: an outcome of :meth:`judge`.
+            stopped: true if the run has failed meanwhile, perhaps for the same reason.
+        """
+        if not isinstance(outcome, LabelFailure) or not outcome.lasting or outcome.key is None:
+            return outcome
+        certain = self.is_decided(outcome.key)
+        health, _ = self._undecided.pop(outcome.key, (None, 0))
+        if health is not None and health.labels and (certain or not stopped):
+            try:
+                new = self.store.put_failure(outcome).result()
+            except UnstorableRecord:
+                new = False
+            else:
+                self._failed.add(outcome.key)
+                return outcome if new else self.store.get(outcome.key) or outcome
+        lasts = outcome.key in self._failed
+        return outcome if lasts else outcome.model_copy(update={"lasting": False})
 
     async def _durable(self, future: Future[bool], saving: list[Future[bool]]) -> bool:
         """Wait until a value is saved.

@@ -9,7 +9,7 @@ import asyncio
 import atexit
 import contextlib
 import threading
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from typing import Any, NoReturn, TypeVar
 
@@ -90,6 +90,19 @@ class Engine:
         if not succeeded(future):
             self._raise_failure()
         return future.result()
+
+    @property
+    def failed(self) -> bool:
+        """True if a job raised, which stopped all jobs."""
+        return self._failed.done()
+
+    def wait_for_any(self, futures: Iterable[Future[Any]]) -> bool:
+        """Wait until one more of several jobs is done; return False if that is not to come."""
+        unfinished = [future for future in futures if not future.done()]
+        if self.failed or not unfinished:
+            return False
+        wait([*unfinished, self._failed], return_when=FIRST_COMPLETED)
+        return True
 
     def stop(self) -> None:
         """Start no more jobs, let running ones finish, then end the thread. Idempotent.

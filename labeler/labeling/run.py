@@ -72,15 +72,17 @@ class Pending:
     Attributes:
         futures: jobs that the outcome depends on.
         settle: waits for the jobs and returns the outcome. Call it once.
+        decided: returns whether it is known if a failure lasts, after the jobs.
     """
 
     futures: tuple[Future[Any], ...]
     settle: Callable[[], Settled]
+    decided: Callable[[], bool] = lambda: True
 
     @property
     def succeeded(self) -> bool:
         """True if :attr:`settle` returns without waiting."""
-        return all(map(succeeded, self.futures))
+        return all(map(succeeded, self.futures)) and self.decided()
 
 
 def settled(outcome: AnyOutcome, origin: Origin) -> Pending:
@@ -91,7 +93,11 @@ def settled(outcome: AnyOutcome, origin: Origin) -> Pending:
 def joined(parts: Sequence[Pending], join: Callable[[list[Settled]], Settled]) -> Pending:
     """Return the one outcome of several parts."""
     futures = tuple(future for part in parts for future in part.futures)
-    return Pending(futures, lambda: join([part.settle() for part in parts]))
+    return Pending(
+        futures,
+        lambda: join([part.settle() for part in parts]),
+        lambda: all(part.decided() for part in parts),
+    )
 
 
 class Run:
@@ -180,13 +186,13 @@ class Run:
         traffic = self.traffic_for(judge)
         asked = self._asked.get(task.key)
         if asked is not None:  # by a row with the same sentences
-            return Pending((asked,), lambda: self._settle(asked, task, is_first=False))
+            return self._pending(asked, task, is_first=False)
         known = self.cache.find(task)
         if known is not None:
             return settled(_named(known, "store", task), "store")
         future = self._engine.submit(lambda: self.cache.judge(judge, task), traffic)
         self._asked[task.key] = future
-        return Pending((future,), lambda: self._settle(future, task, is_first=True))
+        return self._pending(future, task, is_first=True)
 
     def submit_windows(self, judge: Judge, windowed: Windowed) -> Pending:
         """Submit a record's windows, whose labels become one, unless that is stored."""
@@ -253,9 +259,17 @@ class Run:
                 f"{read}; run it again, what was labelled is stored"
             )
 
+    def _pending(self, future: Future[Settled], task: Task[Any], *, is_first: bool) -> Pending:
+        return Pending(
+            (future,),
+            lambda: self._settle(future, task, is_first=is_first),
+            lambda: self._engine.failed or self.cache.is_decided(task.key),
+        )
+
     def _settle(self, future: Future[Settled], task: Task[Any], *, is_first: bool) -> Settled:
         """Wait for an outcome and give it the row's id."""
         outcome, origin = self._engine.wait(future)
+        outcome = self._decided(outcome)
         if not is_first:
             return Settled(_named(outcome, "store", task), "store")
         if self._asked.get(task.key) is future:
@@ -264,6 +278,15 @@ class Run:
         if origin == "judge" and self.listener:
             self.listener.on_judged(outcome)
         return Settled(_named(outcome, origin, task), origin)
+
+    def _decided(self, outcome: AnyOutcome) -> AnyOutcome:
+        """Wait until it is known whether a failure lasts, or nothing is left that could show it."""
+        if not isinstance(outcome, LabelFailure) or outcome.key is None:
+            return outcome
+        going_on = True
+        while going_on and not self.cache.is_decided(outcome.key):
+            going_on = self._engine.wait_for_any(self._asked.values())
+        return self.cache.decided(outcome, stopped=self._engine.failed)
 
     def _merge(self, windowed: Windowed, parts: list[Settled]) -> Settled:
         """Merge and store the labels of a record's windows."""

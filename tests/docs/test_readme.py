@@ -18,8 +18,9 @@ from labeler.cli import TRY_LATER, WRONG_USE, app
 from labeler.cli.running import BUDGET_REACHED, SOME_FAILED
 from labeler.data.criteria_files import choose_criteria
 from labeler.judges.judge import JUDGES
-from labeler.judges.openai.error_rules import MAX_GIVEN_UP, MAX_REJECTED, RULES
+from labeler.judges.openai.error_rules import RULES
 from labeler.judges.openai.spec import OpenAISpec
+from labeler.judges.traffic.health import FIRST_ROWS, ROWS_BETWEEN_LABELS, ROWS_OF_THEIR_OWN
 from labeler.judges.traffic.limits import Limits
 from labeler.labeling.run import GRACE_SECONDS
 from labeler.labels.profiles import PROFILES
@@ -194,8 +195,9 @@ def test_the_numbers_of_the_failure_page_are_those_of_the_code() -> None:
         f"asked up to {settings['max_attempts'].default} times",
         f"After {Limits().max_outage / 60:.0f} minutes without an answer",
         f"finish for up to {GRACE_SECONDS:.0f} s",
-        f"unless {MAX_REJECTED} in a row end so",
-        f"given up after {MAX_GIVEN_UP} rows",
+        f"After {FIRST_ROWS} rows that ended alike",
+        f"after {ROWS_OF_THEIR_OWN} rows of such errors",
+        f"after {ROWS_BETWEEN_LABELS} such rows with no label between",
     ):
         assert text in said, text
 

@@ -533,10 +533,17 @@ def refused_for_good(_: Task) -> JudgeReply:
     raise UnusableAnswer("refused", reason="refusal", attempts=1, usage=usage, lasting=True)
 
 
+def first_refused(request: Task) -> JudgeReply:
+    """One row in vain; others show that the judge is well."""
+    return refused_for_good(request) if request.example.id == "r0" else agreeable(request)
+
+
 def test_a_lasting_failure_is_kept_and_asked_again_only_on_request() -> None:
     """It is told again in the name of the row that asks, at no cost."""
     store, mended = MemoryStore(), CountingJudge()
-    labeler.label(rows(1), judge=CountingJudge(refused_for_good), store=store)
+    failure, _ = labeler.label(rows(2), judge=CountingJudge(first_refused), store=store)
+    assert isinstance(failure, LabelFailure)
+    assert failure.lasting
     (again,) = labeler.label([row(0, id="other")], judge=mended, store=store)
     assert isinstance(again, LabelFailure)
     assert (again.id, again.reason, again.attempts, again.usage) == ("other", "refusal", 0, None)
@@ -550,13 +557,26 @@ def test_a_lasting_failure_is_kept_and_asked_again_only_on_request() -> None:
     assert labeler.label(rows(1), judge=CountingJudge(refused_for_good), store=store) == retried
 
 
+def test_a_judge_without_any_label_leaves_no_lasting_failure() -> None:
+    """It may be at fault, not the rows; another run asks for them."""
+    store, mended = MemoryStore(), CountingJudge()
+    outcomes = labeler.label(rows(5), judge=CountingJudge(refused_for_good), store=store)
+    assert reasons(outcomes) == ["refusal"] * 5
+    assert not any(o.lasting for o in outcomes if isinstance(o, LabelFailure))
+    assert reasons(labeler.label(rows(5), judge=mended, store=store)) == ["label"] * 5
+
+
 def test_who_retries_failures_does_so_once_a_run() -> None:
     """Further rows with the same sentences are told what came of it."""
-    store, judge = MemoryStore(), CountingJudge(refused_for_good)
-    labeler.label(rows(1), judge=CountingJudge(refused_for_good), store=store)
+
+    def answer(request: Task) -> JudgeReply:
+        return agreeable(request) if request.example.id == "r1" else refused_for_good(request)
+
+    store, judge = MemoryStore(), CountingJudge(answer)
+    labeler.label([row(0), row(99)], judge=CountingJudge(first_refused), store=store)
     many = [row(0, id="first"), *(row(n) for n in range(1, 30)), row(0, id="later")]
     outcomes = labeler.label(many, judge=judge, store=store, retry_failed=True, concurrency=1)
-    assert reasons(outcomes) == ["refusal"] * 31
+    assert reasons(outcomes) == ["refusal", "label", *["refusal"] * 29]
     assert len(judge.asked) == 30
 
 

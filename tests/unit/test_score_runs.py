@@ -142,7 +142,11 @@ def test_a_row_that_cannot_be_read_fails_once() -> None:
 def test_a_score_off_the_scale_is_a_lasting_failure() -> None:
     """As any broken contract: asked again on request."""
     store = MemoryStore()
-    (failure,) = scored(CountingJudge(scoring(9)), rows=ROWS[:1], store=store)
+
+    def answer(request: Task[Any]) -> JudgeReply[Any]:
+        return scoring(9 if request.example.id == "r0" else 4)(request)
+
+    failure, _ = scored(CountingJudge(answer), rows=ROWS[:2], store=store)
     assert isinstance(failure, LabelFailure)
     assert (failure.reason, failure.lasting) == ("contract", True)
     assert failure.violations[0].kind == "score_outside_scale"

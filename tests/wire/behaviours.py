@@ -200,11 +200,11 @@ async def hang(_: Call, wire: Wire) -> None:
     await wire.gone()
 
 
-def body(content: bytes) -> Behaviour:
-    """A 200 that says it is JSON, with any body."""
+def body(content: bytes, status: int = 200) -> Behaviour:
+    """A response that says it is JSON, with any body."""
 
     async def behave(_: Call, wire: Wire) -> None:
-        await wire.respond(200, content)
+        await wire.respond(status, content)
 
     return behave
 

@@ -23,7 +23,7 @@ import labeler
 from labeler.api import open_rows
 from labeler.errors import FatalJudgeError, JudgeError, StoreError, UsageError
 from labeler.integrations.batch import collect as collecting
-from labeler.integrations.batch.answers import AnswerResult
+from labeler.integrations.batch.answers import AnswerResult, read_answer
 from labeler.integrations.batch.client import OpenAIBatches
 from labeler.integrations.batch.collect import Collection, Waiting
 from labeler.integrations.batch.folder import BatchFolder, BatchPart, RemoteBatch, pending_keys
@@ -151,9 +151,10 @@ def test_what_costs_nothing_is_left_out(tmp_path: Path) -> None:
 
 def test_what_failed_for_good_is_asked_again_on_request(tmp_path: Path) -> None:
     """A stored failure is bought again with retry_failed, and its label counts."""
-    with Provider(["refusal"]) as provider:
+    with Provider(lambda call: "refusal" if "item 0?" in call.raw.decode() else None) as provider:
         online = OpenAIJudge("model-1", api_key=KEY, base_url=provider.url)
-        labeler.label(rows(1), judge=online, store=tmp_path)
+        labeler.label(rows(2), judge=online, store=tmp_path)
+    with Provider() as provider:
         assert submit(provider, tmp_path, rows(1)).left_out == {"failed before": 1}
         assert submit(provider, tmp_path, rows(1), retry_failed=True).lines == 1
         assert collect(provider, tmp_path).results.labelled == 1
@@ -276,7 +277,7 @@ def test_an_answer_that_breaks_the_contract_fails_as_online(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The failure of a reply that breaks the contract is the one that the online path makes."""
-    given = [{**rows(1)[0], "domain": "lamps"}]
+    given = [{**row, "domain": "lamps"} for row in rows(2)]
     with Provider() as provider:
         good = labeler.label(given, judge=how(provider).judge, store=tmp_path / "online")[0]
         assert isinstance(good, LabelRecord)
@@ -284,7 +285,13 @@ def test_an_answer_that_breaks_the_contract_fails_as_online(
         facts = ReplyFacts(attempts=2, reasks=1, usage=Usage(prompt_tokens=7))
 
         unchecked = AnswerResult(JudgeReply(answer, facts), History(attempts=2, reasks=1))
-        monkeypatch.setattr(collecting, "read_answer", lambda *_, **__: unchecked)
+        monkeypatch.setattr(
+            collecting,
+            "read_answer",
+            lambda asked, *rest: (
+                unchecked if asked.task.example.id == "r0" else read_answer(asked, *rest)
+            ),
+        )
         submit(provider, tmp_path / "batch", given)
         collect(provider, tmp_path / "batch")
         example = next(iter(open_rows(given))).content
@@ -329,11 +336,11 @@ def test_a_line_that_is_everyones_fault_is_no_lasting_failure(
     assert pending_keys(tmp_path) == {}
 
 
-def test_a_forbidden_record_among_labelled_ones_is_rejected_alone(tmp_path: Path) -> None:
+def test_a_forbidden_record_among_labelled_ones_lasts(tmp_path: Path) -> None:
     """A server that has answered others most likely means the record."""
     with Provider(["ok", "403"]) as provider:
         submit(provider, tmp_path, rows(2))
-        assert collect(provider, tmp_path).results.failed == {"rejected": 1}
+        assert collect(provider, tmp_path).results.failed == {"permission": 1}
     assert [failure.lasting for failure in stored(tmp_path)[1]] == [True]
 
 

@@ -55,7 +55,7 @@ def every_third(behaviour: Behaviour) -> Script:
 
 def on_budget(provider: Provider, **options: Any) -> list[Outcome]:
     """Label more rows than the budget is good for."""
-    settings = {**BOUNDED, "timeout": 0.5, **options.pop("judge", {})}
+    settings = {**BOUNDED, "timeout": 2.0, **options.pop("judge", {})}
     return run(provider, rows(60), judge=settings, budget=BUDGET, **options)
 
 

@@ -275,25 +275,28 @@ def test_a_filter_that_dislikes_one_text_costs_that_text_alone() -> None:
 
     with Provider(at={ROUTE: step}) as provider:
         found = embed(embedder_of(provider, texts_per_request=3), "a", "b", "c", "d", "ODD", "f")
-    assert reasons(found) == ["vector"] * 4 + ["rejected", "vector"]
+    assert reasons(found) == ["vector"] * 4 + ["permission", "vector"]
 
 
 def test_a_server_that_takes_no_text_ends_the_run() -> None:
-    """After ten in a row, where it has never taken one."""
+    """After eight, where it has never taken one."""
     refusal = error(400, "strange_code", "no")
     with Provider(at={ROUTE: lambda _: refusal}) as provider:
         with pytest.raises(FatalJudgeError, match="strange_code"):
             embed(embedder_of(provider), *map(str, range(100)))
-        assert len([texts for texts in sent(provider) if len(texts) == 1]) == 10
+        assert len([texts for texts in sent(provider) if len(texts) == 1]) == 8
 
 
 FATAL: dict[str, tuple[Behaviour, str]] = {
     "key": (error(401, "invalid_api_key", f"Incorrect key {KEY}"), "authentication"),
     "credit": (error(429, "insufficient_quota"), "quota"),
     "model": (error(404, "model_not_found", param="model"), "not_found"),
+}
+LATER_FATAL: dict[str, tuple[Behaviour, str]] = {
     "dimensions": (error(400, "unsupported_parameter", param="dimensions"), "parameter"),
     "elsewhere": (error(307, headers={"location": "http://127.0.0.1:9/"}), "redirect"),
     "not allowed": (error(403, "forbidden"), "permission"),
+    "away": (error(500), "transport"),
 }
 
 
@@ -320,14 +323,14 @@ def test_an_unknown_model_ends_the_run() -> None:
         embed(embedder_of(provider), "one")
 
 
-def test_a_server_that_is_away_from_the_beginning_ends_the_run() -> None:
-    """After three requests that ran out of attempts, not after a hundred thousand."""
-    with Provider(at={ROUTE: lambda _: "500"}) as provider:
-        embedder = embedder_of(provider, max_attempts=1)
-        assert reasons(embed(embedder, "one")) == ["transport"]
-        assert reasons(embed(embedder, "two")) == ["transport"]
-        with pytest.raises(FatalJudgeError, match="answers no record"):
-            embed(embedder, "three")
+@pytest.mark.parametrize(("behaviour", "reason"), LATER_FATAL.values(), ids=LATER_FATAL.keys())
+def test_eight_texts_alike_end_the_run(behaviour: Behaviour, reason: str) -> None:
+    """One text could be at fault, eight are not, where no text has a vector."""
+    with Provider(at={ROUTE: lambda _: behaviour}) as provider:
+        embedder = embedder_of(provider, max_attempts=1, texts_per_request=1)
+        with pytest.raises(FatalJudgeError, match="8 ended alike") as caught:
+            embed(embedder, *map(str, range(100)))
+    assert caught.value.reason == reason
 
 
 def test_a_server_that_asks_to_wait_too_long_pauses_the_run() -> None:

@@ -409,12 +409,10 @@ def test_a_failed_request_does_not_use_up_the_reask() -> None:
     [
         ("401", "authentication"),
         ("402", "quota"),
-        ("403", "permission"),
         ("404", "not_found"),
         ("429-quota", "quota"),
         ("400-parameter", "parameter"),
         ("400-schema", "parameter"),
-        ("redirect", "redirect"),
     ],
 )
 def test_what_no_record_survives_stops_the_run(behaviour: str, reason: str) -> None:
@@ -457,54 +455,21 @@ def as_outcomes(judge: OpenAIJudge, count: int) -> list[str]:
     return outcomes
 
 
-SUSPECT = {
-    "403": BEHAVIOURS["403"],
-    "404": error(404, "not_found"),
-    "405": error(405),
-    "400 in words": error(400, message="the model said in your text does not exist"),
-    "403 in words": error(403, message="blocked: insufficient_quota"),
-    "422 by code": error(422, "unsupported_parameter"),
+ALSO_OF_ONE_RECORD = {
+    "permission": BEHAVIOURS["403"],
+    "not_found": error(404, "not_found"),
+    "bad_request": error(422, message="Extra inputs are not permitted"),
+    "parameter": error(422, "unsupported_parameter"),
     "redirect": BEHAVIOURS["redirect"],
 }
 
 
-@pytest.mark.parametrize("name", SUSPECT)
-def test_one_hostile_document_does_not_stop_a_run(name: str) -> None:
-    """What stops a judge that never worked costs one that has only this record."""
-    hostile = SUSPECT[name]
-    assert isinstance(failure_of([hostile])[0], FatalJudgeError)
-    with Provider(["ok", hostile, "ok"]) as provider:
-        assert as_outcomes(judge_of(provider), 3) == ["ok", "rejected", "ok"]
+@pytest.mark.parametrize("reason", ALSO_OF_ONE_RECORD)
+def test_one_hostile_document_does_not_stop_a_run(reason: str) -> None:
+    """A filter may answer one document with any status; many alike are the run's to judge."""
+    with Provider(["ok", ALSO_OF_ONE_RECORD[reason], "ok"]) as provider:
+        assert as_outcomes(judge_of(provider), 3) == ["ok", reason, "ok"]
     assert len(provider.calls) == 3
-
-
-def test_a_rejected_record_is_told_from_a_wrong_key() -> None:
-    """The message is about the record, and keeps the provider's codes."""
-
-    async def ask_twice(judge: OpenAIJudge) -> None:
-        await judge.label(samples.request())
-        await ask(judge, samples.request())
-
-    with Provider(["ok", "403"]) as provider, pytest.raises(UnusableAnswer) as caught:
-        asyncio.run(ask_twice(judge_of(provider)))
-    assert str(caught.value).endswith(
-        "after 1 request: the server rejected this record, though it has answered others "
-        "(status 403, code model_forbidden); read the record: a filter on the way may object to "
-        "it; another provider may label it"
-    )
-
-
-def test_ten_rejections_in_a_row_stop_the_run_after_all() -> None:
-    """An answer between them starts the count anew; other failures do not."""
-    script = ["ok", *["403"] * 9, "ok", *["403"] * 8, "refusal", *["403"] * 2]
-    with Provider(script) as provider:
-        judge = judge_of(provider)
-        outcomes = as_outcomes(judge, len(script) - 1)
-        with pytest.raises(FatalJudgeError, match="10 records in a row failed so") as caught:
-            asyncio.run(ask(judge, samples.request()))
-    rejected = ["rejected"]
-    assert outcomes == ["ok", *rejected * 9, "ok", *rejected * 8, "refusal", *rejected]
-    assert caught.value.reason == "permission"
 
 
 @pytest.mark.parametrize("behaviour", ["401", "402", "404", "429-quota", "400-parameter"])
@@ -520,7 +485,7 @@ def test_a_cap_doubled_beyond_what_the_model_allows_costs_one_record() -> None:
     too_high = error(400, "invalid_value", param="max_completion_tokens")
     with Provider(["ok", "truncated", too_high, "ok"]) as provider:
         judge = judge_of(provider, max_output_tokens=50)
-        assert as_outcomes(judge, 3) == ["ok", "rejected", "ok"]
+        assert as_outcomes(judge, 3) == ["ok", "parameter", "ok"]
 
 
 TRANSIENT = [

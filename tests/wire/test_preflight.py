@@ -1,4 +1,4 @@
-"""The look-up before the first record, and what the first record alone can tell."""
+"""The look-up before the first record, and what the first records can tell."""
 
 from __future__ import annotations
 
@@ -45,33 +45,34 @@ def test_a_bad_key_costs_one_request_in_all(tmp_path: Path, kind: str) -> None:
     assert not (tmp_path / "labels.jsonl").exists()
 
 
-def test_a_key_that_is_refused_for_completions_alone_costs_one_completion() -> None:
-    """The first record goes alone, so that nobody repeats what it finds out."""
+def test_a_key_that_is_refused_for_completions_alone_costs_few_completions() -> None:
+    """Eight records go first; the others wait for a label."""
     with (
         Provider(lambda _: "401", at={LOOK_UP: lambda _: "404"}) as provider,
         pytest.raises(FatalJudgeError, match="API key was not accepted"),
     ):
         run(provider, rows(10_000))
-    assert provider.routes == {LOOK_UP: 1, COMPLETION: 1}
+    assert provider.routes[COMPLETION] <= 8
 
 
-def test_an_unknown_model_costs_one_completion() -> None:
-    """The look-up of a model that it has not concludes nothing; the first record does."""
+def test_an_unknown_model_costs_few_completions() -> None:
+    """The look-up of a model that it has not concludes nothing; the first records do."""
     with (
         Provider(models=[ModelCard("other")]) as provider,
         pytest.raises(FatalJudgeError, match="check the model's name"),
     ):
         run(provider, rows(300))
-    assert provider.routes == {LOOK_UP: 1, COMPLETION: 1}
+    assert provider.routes[COMPLETION] <= 8
 
 
-def test_an_option_that_the_model_refuses_is_named_after_one_completion(tmp_path: Path) -> None:
+def test_an_option_that_the_model_refuses_is_named_after_few_completions(tmp_path: Path) -> None:
     """Exit code 2, and the message says which option to drop."""
     models = [ModelCard("m", refuses=frozenset({"temperature"}))]
     with Provider(models=models) as provider:
         rows_path = row_file(tmp_path, rows(300))
         done = ended(command(provider, rows_path, "--temperature", "0"), tmp_path)
-    assert (done.code, provider.routes[COMPLETION]) == (2, 1)
+    assert done.code == 2
+    assert provider.routes[COMPLETION] <= 8
     assert "the model does not accept temperature" in done.err
     assert "drop or change temperature" in done.err
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar
 
 from openai import BaseModel
 from openai.types.chat import ChatCompletion
@@ -17,11 +17,10 @@ from labeler.integrations.batch.request_files import BatchRequest, History
 from labeler.judges.judge import UnusableAnswer
 from labeler.judges.openai.address import host_of
 from labeler.judges.openai.attempts import ATTEMPT_LOG, AttemptLog, reader_of
-from labeler.judges.openai.client import public_names, text_of, usage_of
+from labeler.judges.openai.client import public_names, stated_error, text_of, usage_of
 from labeler.judges.openai.error_rules import (
     RETRIED,
     ObservedError,
-    RetryPolicy,
     explain,
     find_rule,
 )
@@ -75,7 +74,7 @@ def answer_lines(files: list[Path]) -> Iterator[AnswerLine | None]:
 
 
 def read_answer(
-    request: BatchRequest, line: AnswerLine, base_url: str, timeout: float, *, worked: bool
+    request: BatchRequest, line: AnswerLine, base_url: str, timeout: float
 ) -> AnswerResult:
     """Judge the answer to one request as the same answer would be judged online.
 
@@ -84,10 +83,8 @@ def read_answer(
         line: its answer.
         base_url: the address that answered.
         timeout: seconds for one request, for messages.
-        worked: true if the same batch brought a usable answer: then an error that could have been
-            everyone's is this record's.
     """
-    return _Reader(request, base_url, timeout).read(line.status, line.body, worked=worked)
+    return _Reader(request, base_url, timeout).read(line.status, line.body)
 
 
 class _Reader:
@@ -107,17 +104,14 @@ class _Reader:
             cap_raised=before.lengthened,
         )
 
-    def read(self, status: int, body: Mapping[str, Any] | None, *, worked: bool) -> AnswerResult:
+    def read(self, status: int, body: Mapping[str, Any] | None) -> AnswerResult:
         if status != OK:
-            observed = _symptom_of(status, body)
-            if worked and find_rule(observed).policy is RetryPolicy.SUSPECT:
-                observed = replace(observed, kind="rejected")
-            return self._without_answer(observed, None)
+            return self._without_answer(stated_error(body, status), None)
         completion = None if body is None else construct(ChatCompletion, body)
         usage = usage_of(completion) if completion else None
         flaw = self._log.record_completion(completion)
         if completion is None or flaw is not None:
-            return self._without_answer(ObservedError(flaw or "not_json"), usage)
+            return self._without_answer(flaw or ObservedError("not_json"), usage)
         return self._answer(completion, usage)
 
     def _without_answer(self, observed: ObservedError, usage: Usage | None) -> AnswerResult:
@@ -198,18 +192,6 @@ class _Reader:
 def construct(model: type[Model], body: Mapping[str, Any]) -> Model:
     """Build the object that the client library makes of a body, without validation."""
     return model.construct(None, **json.loads(json.dumps(body), object_hook=public_names))
-
-
-def _symptom_of(status: int, body: Mapping[str, Any] | None) -> ObservedError:
-    found: object = (body or {}).get("error")
-    error = cast("Mapping[str, object]", found) if isinstance(found, Mapping) else {}
-    return ObservedError(
-        "status",
-        status=status,
-        code=text_of(error.get("code")) or text_of(error.get("type")),
-        param=text_of(error.get("param")),
-        message=text_of(error.get("message")),
-    )
 
 
 def _parse_line(content: bytes) -> AnswerLine | None:

@@ -321,7 +321,8 @@ class _PartCollector:
     """Answers of the kind that the provider counts as completed."""
     _saved: list[tuple[str, Future[bool]]] = field(default_factory=list)
     """Queued labels, by key."""
-    _failing: list[Future[bool]] = field(default_factory=list)
+    _lasting: list[LabelFailure] = field(default_factory=list)
+    """Failures that are stored if the part brings a label."""
 
     def __post_init__(self) -> None:
         self.results = Results(cost=Decimal(0) if self.price else None)
@@ -388,13 +389,8 @@ class _PartCollector:
 
     def _settle(self, request: BatchRequest, line: AnswerLine, writer: PartWriter | None) -> None:
         """Store the outcome of one answer."""
-        result = read_answer(
-            request,
-            line,
-            self.collector.client.base_url,
-            self.collector.client.timeout,
-            worked=self.results.labelled > 0,
-        )
+        client = self.collector.client
+        result = read_answer(request, line, client.base_url, client.timeout)
         self._meter(request, line, result)
         outcome = result.outcome
         if isinstance(outcome, JudgeReply):
@@ -437,7 +433,9 @@ class _PartCollector:
                         lasting=True,
                     )
                 )
-        for written in self._failing:
+        if not self.results.labelled and self.part.round == 1:
+            return  # the batch may be at fault, rather than its rows
+        for written in [self.collector.store.put_failure(failure) for failure in self._lasting]:
             with suppress(UnstorableRecord):
                 written.result()
 
@@ -454,7 +452,7 @@ class _PartCollector:
         if len(self.failures) < _SHOWN:
             self.failures.append(failure)
         if failure.lasting:
-            self._failing.append(self.collector.store.put_failure(failure))
+            self._lasting.append(failure)
 
     def _without_answer(self, request: BatchRequest, writer: PartWriter | None) -> None:
         """Handle a request that expired or was not answered for another reason."""

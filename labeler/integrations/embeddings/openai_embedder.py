@@ -31,13 +31,9 @@ from labeler.judges.openai.client import (
     text_of,
 )
 from labeler.judges.openai.error_rules import (
-    MAX_REJECTED,
     AttemptFailed,
-    JudgeHealth,
     ObservedError,
-    RetryPolicy,
     explain,
-    find_rule,
 )
 from labeler.judges.openai.retries import (
     Retries,
@@ -45,6 +41,7 @@ from labeler.judges.openai.retries import (
     report_failure,
     report_quotas,
     report_usage,
+    settle_end,
 )
 from labeler.judges.pricing import Price
 from labeler.judges.tokens import Approximation
@@ -115,8 +112,6 @@ class OpenAIEmbedder:
         self._price = price or embedding_price(model, self._base_url)
         self._retries = Retries(max_attempts, sleep)
         self._counter = Approximation()
-        self._health = JudgeHealth()
-        self._refused = 0
         self._clients: dict[asyncio.AbstractEventLoop, AsyncOpenAI] = {}
 
     @property
@@ -194,22 +189,17 @@ class OpenAIEmbedder:
         except AttemptFailed as failed:
             cause = failed
         else:
-            self._health.record_success()
-            self._refused = 0
+            job.traffic.labeled()
             return vectors
         # Continued outside the handler: the cause may hold the key or the texts.
-        if len(texts) > 1 and self._may_be_one_text(cause):
+        if len(texts) > 1 and cause.rule.lasting:
             return None
-        self._refused += cause.rule.lasting
+        if cause.observed.kind != "timeout":  # counted by attempt
+            settle_end(job.traffic, tuple(texts), cause)
         error = self._failure(cause, job.attempts - before)
         if isinstance(error, FatalJudgeError):
             raise error
         return (error,) * len(texts)
-
-    def _may_be_one_text(self, failed: AttemptFailed) -> bool:
-        """Return whether one of several texts may be at fault, rather than the whole request."""
-        suspect = failed.rule.policy is RetryPolicy.SUSPECT
-        return failed.rule.lasting or (suspect and self._health.worked)
 
     async def _request(self, job: _Job, texts: list[str]) -> tuple[Vector, ...]:
         """Embed texts in one request, with retries."""
@@ -261,16 +251,13 @@ class OpenAIEmbedder:
 
     def _failure(self, failed: AttemptFailed, sent: int) -> JudgeError:
         """Build the error for texts without vectors."""
-        observed, history = self._health.assess(failed.observed)
-        rule = find_rule(observed)
+        rule = failed.rule
         message = (
             f"embedder {self.spec} at {host_of(self._base_url)}, after {sent} "
             f"request{'s' * (sent != 1)}: "
-            f"{explain(observed, timeout=self._timeout, detail=history or failed.detail)}"
+            f"{explain(failed.observed, timeout=self._timeout, detail=failed.detail)}"
         )
-        # A server that rejects every text is not asked about all of them.
-        none_taken = self._refused >= MAX_REJECTED and not self._health.worked
-        if none_taken or rule.policy in {RetryPolicy.FATAL, RetryPolicy.SUSPECT}:
+        if failed.stops:
             return FatalJudgeError(message, reason=rule.reason, attempts=sent)
         return UnusableAnswer(message, reason=rule.reason, attempts=sent, lasting=rule.lasting)
 

@@ -16,7 +16,7 @@ from pydantic import AfterValidator, TypeAdapter, ValidationError
 
 from labeler.errors import validation_faults
 from labeler.judges.openai.client import answer_error, text_of, tokens_of, usage_of
-from labeler.judges.openai.error_rules import ErrorKind, ObservedError
+from labeler.judges.openai.error_rules import ObservedError
 from labeler.judges.openai.reask import NO_ANSWER, NOT_A_LABEL, brief, complaint, rules_again
 from labeler.judges.task import Task
 from labeler.judges.traffic.traffic import Traffic, current
@@ -61,7 +61,7 @@ class AttemptLog:
         """Answers that were sent back for correction."""
         return max(0, self.answers - 1)
 
-    def record_completion(self, completion: object) -> ErrorKind | None:
+    def record_completion(self, completion: object) -> ObservedError | None:
         """Store a completion's facts before instructor alters it; return its error, if any."""
         if isinstance(completion, ChatCompletion):
             self.served_model = _fact(completion.model)

@@ -120,15 +120,7 @@ def public_names(fields: dict[str, Any]) -> dict[str, Any]:
 def observed_error(error: Exception) -> ObservedError:
     """Describe one of :data:`WIRE_ERRORS` without the parts of the request that it holds."""
     if isinstance(error, APIStatusError):
-        body = error.body if isinstance(error.body, Mapping) else {}
-        return ObservedError(
-            "status",
-            status=error.status_code,
-            code=text_of(error.code) or text_of(error.type),
-            param=text_of(error.param),
-            message=text_of(body.get("message")),
-            retry_after=retry_after(error.response.headers),
-        )
+        return stated_error(error.body, error.status_code, retry_after(error.response.headers))
     kind: ErrorKind = "not_json"
     if isinstance(error, TimeoutError | APITimeoutError):
         kind = "timeout"
@@ -137,25 +129,75 @@ def observed_error(error: Exception) -> ObservedError:
     return ObservedError(kind)
 
 
-def answer_error(completion: object) -> ErrorKind | None:
+def stated_error(
+    body: object, status: int | None = None, wait: float | None = None
+) -> ObservedError:
+    """Describe the error in a response's body.
+
+    Args:
+        body: the error, or a list that holds it.
+        status: HTTP status; ``None`` for a 200, whose body states the status or a code.
+        wait: seconds to wait, as the headers ask.
+    """
+    if isinstance(body, list) and body:  # as Gemini sends it
+        body = body[0]
+    fields: Mapping[str, object] = body if isinstance(body, Mapping) else {}
+    inner = fields.get("error")
+    fields = inner if isinstance(inner, Mapping) else fields
+    code = fields.get("code")
+    if status is None:
+        stated = _number(str(code)) or 0.0
+        status = int(stated) if stated in _ERROR_STATUSES else _UNKNOWN_STATUS
+    words = text_of(fields.get("message")) or text_of(fields.get("detail"))
+    return ObservedError(
+        "status",
+        status=status,
+        code=text_of(code) or text_of(fields.get("type")) or text_of(fields.get("status")),
+        param=text_of(fields.get("param")),
+        message=without_keys(words or (str(body)[:_LONGEST_MESSAGE] if body else "")),
+        retry_after=wait if wait is not None else _stated_delay(fields.get("details")),
+    )
+
+
+_ERROR_STATUSES = range(300, 1000)
+_UNKNOWN_STATUS = 500
+_LONGEST_MESSAGE = 1000
+
+
+def _stated_delay(details: object) -> float | None:
+    """Return the seconds in Google's ``RetryInfo``."""
+    listed = details if isinstance(details, list) else []
+    delays = (text_of(one.get("retryDelay")) for one in listed if isinstance(one, Mapping))
+    return next((_seconds(delay) for delay in delays if delay), None)
+
+
+def answer_error(completion: object) -> ObservedError | None:
     """Return why a completion holds no answer; ``None`` if it holds one.
 
     The library does not validate responses: any part of a completion may be missing or of another
     type, here and below.
     """
     if not isinstance(completion, ChatCompletion):
-        return "not_json"
-    choices: object = completion.choices
+        return ObservedError("not_json")
+    choices: object = getattr(completion, "choices", None)
     choice = choices[0] if isinstance(choices, list) and choices else None
+    stated: object = getattr(completion, "error", None) or getattr(choice, "error", None)
+    if stated:
+        return stated_error(stated)
     message = getattr(choice, "message", None)
     if not isinstance(message, ChatCompletionMessage):
-        return "no_choices"
+        return ObservedError("no_choices")
     if message.refusal:
-        return "refusal"
-    return _UNFINISHED.get(text_of(getattr(choice, "finish_reason", None)))
+        return ObservedError("refusal")
+    kind = _UNFINISHED.get(text_of(getattr(choice, "finish_reason", None)))
+    return ObservedError(kind) if kind else None
 
 
-_UNFINISHED: dict[str, ErrorKind] = {"length": "truncated", "content_filter": "content_filter"}
+_UNFINISHED: dict[str, ErrorKind] = {
+    "length": "truncated",
+    "content_filter": "content_filter",
+    "error": "no_choices",
+}
 
 
 def usage_of(completion: ChatCompletion) -> Usage | None:
@@ -283,6 +325,13 @@ def _count(value: object) -> int:
     return value if isinstance(value, int) and 0 < value <= _MOST_TOKENS else 0
 
 
+def without_keys(text: str) -> str:
+    """Return a text without the API keys of this process."""
+    for key in _KEYS:
+        text = text.replace(key, "[key]")
+    return text
+
+
 class _WithoutBodies(logging.Filter):
     """Keeps documents out of the logs: at DEBUG the library logs request bodies."""
 
@@ -297,9 +346,8 @@ class _WithoutKeys(logging.Filter):
     """Keeps keys out of the logs: the libraries log headers and errors from the server."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        message = text = record.getMessage()
-        for key in _KEYS:
-            text = text.replace(key, "[key]")
+        message = record.getMessage()
+        text = without_keys(message)
         if text != message:
             record.msg, record.args = text, None
         error = record.exc_info[1] if record.exc_info else None

@@ -3,8 +3,9 @@
 The table knows no client library. A judge describes an error as an :class:`ObservedError`;
 :func:`find_rule` returns the first rule that matches. To handle a new error, add a rule.
 
-A provider's messages are matched but never shown, because they may quote the request. Only its
-short codes are shown, and only if they look like codes.
+A provider's messages are matched and not shown for a record, because they may quote the request.
+Only its short codes are shown, if they look like codes. The message of a run that stops quotes the
+server once.
 """
 
 from __future__ import annotations
@@ -12,13 +13,14 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Container, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from enum import Enum
 from typing import Literal
 
 from labeler.judges.options import ModelOptions, is_in_key
+from labeler.sentences.characters import visible
 
 ErrorKind = Literal[
     "status",  # an HTTP status other than 2xx
@@ -31,8 +33,7 @@ ErrorKind = Literal[
     "truncated",
     "malformed",  # an answer that does not match the schema
     "contract",  # an answer that matches the schema and breaks the label contract
-    "rejected",  # a suspect error for one record, from a server that has answered others
-    "unreachable",  # the server has answered no request, from the start or for too long
+    "unreachable",  # the server has answered no request for too long
     "interrupted",  # the run is stopping; nothing more is sent
     "budget",  # the request might cost more than the rest of the budget
 ]
@@ -44,7 +45,6 @@ class RetryPolicy(Enum):
     RETRY = "retry after a pause; fail the record when attempts run out"
     RATE = "like RETRY, but all records wait and it does not count as this record's attempt"
     RECORD = "fail this record; the run goes on"
-    SUSPECT = "fatal unless the judge has worked before; then this record may be at fault"
     FATAL = "stop the run: no record can succeed"
 
 
@@ -63,13 +63,17 @@ class ObservedError:
     param: str = ""
     """Request parameter that the provider complains about."""
     message: str = ""
-    """The provider's message; matched, never shown."""
+    """The provider's message: matched, and quoted if it stops a run."""
     retry_after: float | None = None
     """Seconds to wait, as the provider asks."""
 
 
 _PASSING: frozenset[ErrorKind] = frozenset({"interrupted", "budget"})
 """Errors of the run itself: they never last."""
+
+
+_OF_ROW = frozenset({"context_length", "content_filter", "refusal", "contract"})
+"""Reasons that lie in a record rather than in the server."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +84,7 @@ class Rule:
     """Reason code of the record's failure."""
     policy: RetryPolicy
     summary: str
-    """Description for people; ``{option}`` and ``{timeout}`` are filled in."""
+    """Description for people; ``{option}``, ``{timeout}`` and ``{longer}`` are filled in."""
     remedy: str
     """Advice for the user."""
     kind: ErrorKind = "status"
@@ -91,6 +95,11 @@ class Rule:
     """Matches the provider's code only; a document cannot influence it."""
     marks: re.Pattern[str] | None = None
     """Matches the provider's code or message; a message may quote a document."""
+
+    @property
+    def of_row(self) -> bool:
+        """True if the error speaks about the record."""
+        return self.reason in _OF_ROW
 
     @property
     def lasting(self) -> bool:
@@ -123,8 +132,8 @@ def _any_of(*texts: str) -> re.Pattern[str]:
     return re.compile("|".join(texts), re.IGNORECASE)
 
 
-# No mere "billing": the message of an ordinary rate limit links to the account's billing page.
-_QUOTA = _any_of("insufficient_quota", "billing_(hard_limit|not_active)", "your current quota")
+_QUOTA = _any_of("insufficient_quota", "billing_(hard_limit|not_active)")
+_NOT_GENERATED = _any_of("json_validate_failed")
 _BURST = _any_of("request too large")
 _TOO_LONG = _any_of("context_length", "string_above_max_length", "maximum context length")
 _FILTERED = _any_of("content_filter", "content_policy", "invalid_prompt", "ResponsibleAI")
@@ -142,14 +151,14 @@ _LONG_RECORD = (
 )
 _WRONG_MODEL = ("no such model", "check the model's name")
 _REFUSED_OPTION = ("the model does not accept {option}", "drop or change {option}")
+_STRICT = "use a provider that enforces strict schemas"
 _LATER = "run again later; stored labels are kept"
 
 RULES: tuple[Rule, ...] = (
     # Ambiguous statuses: the provider's code or message decides. A rule is fatal only if the error
     # certainly concerns every record, because a filter may answer one document with any status.
-    Rule("quota", _P.FATAL, *_NO_CREDIT, status={403}, codes=_QUOTA),
-    Rule("quota", _P.SUSPECT, *_NO_CREDIT, status={403}, marks=_QUOTA),
-    Rule("quota", _P.FATAL, *_NO_CREDIT, status={429}, marks=_QUOTA),
+    # Codes alone say that an account is empty: ordinary rate limits use the same words.
+    Rule("quota", _P.FATAL, *_NO_CREDIT, status={400, 403, 429, 500}, codes=_QUOTA),
     Rule("context_length", _P.RECORD, *_LONG_RECORD, status={400, 422}, marks=_TOO_LONG),
     Rule(
         "context_length", _P.RECORD, "the record alone exceeds the limit of tokens per minute",
@@ -159,22 +168,26 @@ RULES: tuple[Rule, ...] = (
         "content_filter", _P.RECORD, "the provider's filter blocked the request",
         "read the record; another provider may label it", status={400, 403}, marks=_FILTERED,
     ),
+    Rule(
+        "malformed", _P.RETRY, "the model wrote no valid JSON", _STRICT,
+        status={400}, codes=_NOT_GENERATED,
+    ),
     Rule("not_found", _P.FATAL, *_WRONG_MODEL, status={400, 404}, codes=_NO_MODEL),
     Rule("not_found", _P.FATAL, *_WRONG_MODEL, status={404}, params={"model"}),
-    Rule("not_found", _P.SUSPECT, *_WRONG_MODEL, status={400}, marks=_NO_MODEL),
+    Rule("not_found", _P.RECORD, *_WRONG_MODEL, status={400}, marks=_NO_MODEL),
     Rule(
         # A doubled cap, after a truncated answer, may exceed the model's limit for this record.
-        "parameter", _P.SUSPECT, *_REFUSED_OPTION,
+        "parameter", _P.RECORD, *_REFUSED_OPTION,
         status={400, 422}, params={"max_completion_tokens"},
     ),
     Rule("parameter", _P.FATAL, *_REFUSED_OPTION, status={400, 422}, params=OPTION_OF_PARAMETER),
     Rule(
-        "parameter", _P.SUSPECT, "the model does not accept a parameter of the request",
+        "parameter", _P.RECORD, "the model does not accept a parameter of the request",
         "send fewer options, or use another model", status={400, 422}, marks=_PARAMETER,
     ),
     # Unambiguous statuses.
     Rule(
-        "redirect", _P.SUSPECT, "the server redirects elsewhere, and documents are not sent on",
+        "redirect", _P.RECORD, "the server redirects elsewhere, and documents are not sent on",
         "set base_url to the final address if you trust it", status=range(300, 400),
     ),
     Rule(
@@ -183,11 +196,11 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule("quota", _P.FATAL, *_NO_CREDIT, status={402}),
     Rule(
-        "permission", _P.SUSPECT, "the API key may not use this model",
+        "permission", _P.RECORD, "the API key may not use this model",
         "use a key with access, or another model", status={403},
     ),
     Rule(
-        "not_found", _P.SUSPECT, "no such model or address",
+        "not_found", _P.RECORD, "no such model or address",
         "check the model's name and base_url (it usually ends in /v1)", status={404, 405},
     ),
     Rule("context_length", _P.RECORD, *_LONG_RECORD, status={413}),
@@ -211,7 +224,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "timeout", _P.RETRY, "no complete answer within {timeout:g} s",
-        "raise timeout, or lower max_output_tokens", kind="timeout",
+        "raise timeout, such as to {longer:g}, or lower max_output_tokens", kind="timeout",
     ),
     Rule(
         "transport", _P.RETRY, "the server answered with something that is no completion",
@@ -235,18 +248,13 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "malformed", _P.RECORD, "the answer does not fit the label's schema",
-        "use a provider that enforces strict schemas", kind="malformed",
+        _STRICT, kind="malformed",
     ),
     Rule(
         "contract", _P.RECORD, "the answer broke the label contract",
         "use a more capable model if this is frequent", kind="contract",
     ),
     # Conclusions of the judge.
-    Rule(
-        "rejected", _P.RECORD, "the server rejected this record, though it has answered others",
-        "read the record: a filter on the way may object to it; another provider may label it",
-        kind="rejected",
-    ),
     Rule(
         "unreachable", _P.FATAL, "the server answers no record",
         "see that the address is right and the server is up; then run it again to go on",
@@ -277,6 +285,7 @@ class AttemptFailed(Exception):
         rule: the rule that matches it.
         detail: additional information for the message.
         counts: False if the error concerns all records and costs none of them an attempt.
+        stops: True if the run must stop: no record can succeed.
     """
 
     def __init__(self, observed: ObservedError, detail: str = "") -> None:
@@ -284,59 +293,8 @@ class AttemptFailed(Exception):
         self.rule = find_rule(observed)
         self.detail = detail
         self.counts = True
+        self.stops = self.rule.policy is RetryPolicy.FATAL
         super().__init__(self.rule.reason)
-
-
-MAX_REJECTED = 10
-"""Suspect errors in a row that stop a run even if the judge has worked before."""
-
-MAX_GIVEN_UP = 3
-"""Records that may run out of attempts before the first answer: a server that is down is not asked
-about a hundred thousand more."""
-
-
-@dataclass
-class JudgeHealth:
-    """Recent outcomes of a judge, used to tell a bad record from a broken server.
-
-    A 403 may mean that a key is not good for a model, or that a filter dislikes one document. From
-    a server that has labeled records with the same key, model and address it most likely means the
-    document.
-    """
-
-    worked: bool = False
-    """True after the first usable answer."""
-    rejected: int = 0
-    """Suspect errors since the latest usable answer."""
-    alive: bool = False
-    """True if the server answered the look-up before the first record."""
-    given_up: int = 0
-    """Records that ran out of attempts before any sign of life."""
-
-    def record_success(self) -> None:
-        """Record a usable answer."""
-        self.worked, self.rejected = True, 0
-
-    def assess(self, observed: ObservedError) -> tuple[ObservedError, str]:
-        """Record a failed record's error and interpret it in the light of earlier outcomes.
-
-        Returns:
-            The error to act on, and an addition to its message.
-        """
-        rule = find_rule(observed)
-        if rule.policy in RETRIED and not (self.alive or self.worked):
-            self.given_up += 1
-            if self.given_up >= MAX_GIVEN_UP:
-                return replace(observed, kind="unreachable"), f"the latest: {rule.summary}"
-        if rule.policy is not RetryPolicy.SUSPECT or not self.worked:
-            return observed, ""
-        self.rejected += 1
-        if self.rejected < MAX_REJECTED:
-            return replace(observed, kind="rejected"), ""
-        return (
-            observed,
-            f"{self.rejected} records in a row failed so, and none was labelled between",
-        )
 
 
 def explain(observed: ObservedError, *, timeout: float, detail: str = "") -> str:
@@ -351,6 +309,7 @@ def explain(observed: ObservedError, *, timeout: float, detail: str = "") -> str
     values = {
         "option": OPTION_OF_PARAMETER.get(_root(observed.param), "a parameter"),
         "timeout": timeout,
+        "longer": 2 * timeout,
     }
     codes = [f"status {observed.status}"] if observed.status else []
     codes += [f"code {plain_code(observed.code)}"] if plain_code(observed.code) else []
@@ -358,6 +317,15 @@ def explain(observed: ObservedError, *, timeout: float, detail: str = "") -> str
     seen = f" ({', '.join(codes)})" if codes else ""
     more = f": {detail}" if detail else ""
     return f"{rule.summary.format_map(values)}{seen}{more}; {rule.remedy.format_map(values)}"
+
+
+def quote(text: str) -> str:
+    """Return a server's words in one line, safe to show and cut; "" if there are none."""
+    line = visible(" ".join(text.split()))
+    return f"{line[:_LONGEST_QUOTE]}…" if len(line) > _LONGEST_QUOTE else line
+
+
+_LONGEST_QUOTE = 200
 
 
 def plain_code(text: str) -> str:

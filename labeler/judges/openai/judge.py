@@ -38,11 +38,8 @@ from labeler.judges.openai.client import (
 )
 from labeler.judges.openai.error_rules import (
     AttemptFailed,
-    JudgeHealth,
     ObservedError,
-    RetryPolicy,
     explain,
-    find_rule,
 )
 from labeler.judges.openai.preflight import preflight
 from labeler.judges.openai.request import request_body
@@ -52,6 +49,7 @@ from labeler.judges.openai.retries import (
     report_failure,
     report_quotas,
     report_usage,
+    settle_end,
 )
 from labeler.judges.openai.spec import spec_of
 from labeler.judges.pricing import PRICE_FORM, Price, price_of
@@ -100,7 +98,6 @@ class OpenAIJudge:
         self._retries = Retries(self.spec.max_attempts, sleep)
         self.price = price or price_of(model, self.spec.base_url)
         self._counter = Approximation()
-        self._health = JudgeHealth()
         self._pools: dict[asyncio.AbstractEventLoop, _ClientPool] = {}
         # JSON_SCHEMA mode reads answers as needed. No mode of instructor requests a strict schema,
         # so _complete ignores its request and writes its own.
@@ -128,7 +125,6 @@ class OpenAIJudge:
             answer = await self._ask(log)
         finally:
             ATTEMPT_LOG.reset(token)
-        self._health.record_success()
         return JudgeReply(answer, log.facts(self._host), tokens=log.tokens)
 
     async def aclose(self) -> None:
@@ -151,7 +147,6 @@ class OpenAIJudge:
                     except Stopped:
                         interrupted = AttemptFailed(ObservedError("interrupted"))
                         raise self._failure(log, interrupted) from None
-                self._health.alive |= found.alive
                 if found.failure is not None:
                     raise self._failure(log, AttemptFailed(found.failure), sent=1)
                 if found.warning:
@@ -219,12 +214,13 @@ class OpenAIJudge:
             report_quotas(sent, headers_of(error))
         else:
             report_quotas(sent, response.headers)
-            kind = log.record_completion(completion)
-            if completion is not None:
-                report_usage(sent, usage_of(completion), self.price)
-                if kind is None:
+            flaw = log.record_completion(completion)
+            usage = usage_of(completion) if completion is not None else None
+            if completion is not None and (flaw is None or usage or not flaw.status):
+                report_usage(sent, usage, self.price)
+                if flaw is None:
                     return completion
-            observed, charged = ObservedError(kind or "not_json"), True
+            observed, charged = flaw or ObservedError("not_json"), True
         raise report_failure(log.traffic, sent, observed, charged=charged)
 
     def _size(self, log: AttemptLog, messages: Sequence[Mapping[str, Any]]) -> Size:
@@ -259,20 +255,19 @@ class OpenAIJudge:
     ) -> BaseException:
         """Return the error to raise for a failed record; unexpected ones are unchanged."""
         sent = log.attempts if sent is None else sent
-        if isinstance(cause, AttemptFailed):
-            observed, history = self._health.assess(cause.observed)
-            detail = history or cause.detail
-        elif isinstance(cause, ValidationError):
-            observed, detail = log.rejection(cause)
-        else:
+        if isinstance(cause, ValidationError):
+            cause = AttemptFailed(*log.rejection(cause))
+        if not isinstance(cause, AttemptFailed):
             return cause
-        rule = find_rule(observed)
+        if cause.observed.kind != "timeout":  # counted by attempt
+            settle_end(log.traffic, log.task.key, cause)
+        rule = cause.rule
         message = (
             f"judge openai, model {self.spec.model!r} at {self._host}, after "
             f"{sent} request{'s' * (sent != 1)}: "
-            f"{explain(observed, timeout=self.spec.timeout, detail=detail)}"
+            f"{explain(cause.observed, timeout=self.spec.timeout, detail=cause.detail)}"
         )
-        if rule.policy in {RetryPolicy.FATAL, RetryPolicy.SUSPECT}:
+        if cause.stops:
             return FatalJudgeError(message, reason=rule.reason, attempts=sent)
         return UnusableAnswer(
             message,

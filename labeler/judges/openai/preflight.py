@@ -1,7 +1,7 @@
 """One look-up before the first record: is the key accepted, and is the model about to be retired?
 
 Many servers lack this endpoint, and some keys may not use it. So only a rejected key and an empty
-account are conclusive; the first record, which is sent alone, settles the rest.
+account are conclusive; the first records settle the rest.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from labeler.judges.openai.client import WIRE_ERRORS, observed_error, text_of
 from labeler.judges.openai.error_rules import ObservedError, RetryPolicy, find_rule
 
 _SOON_DAYS = 60
-_IN_TROUBLE = 500
 _CONCLUSIVE = frozenset({"authentication", "quota"})
 
 
@@ -28,8 +27,6 @@ class Preflight:
     """Error that makes labeling impossible."""
     warning: str = ""
     """Warning for the user."""
-    alive: bool = False
-    """True if a server answered with a status below 500."""
 
 
 async def preflight(
@@ -50,11 +47,10 @@ async def preflight(
         observed = observed_error(error)
         rule = find_rule(observed)
         certain = rule.policy is RetryPolicy.FATAL and rule.reason in _CONCLUSIVE
-        alive = observed.kind == "status" and observed.status < _IN_TROUBLE
-        return Preflight(failure=observed if certain else None, alive=alive)
+        return Preflight(failure=observed if certain else None)
     shutdown = text_of(getattr(found, "shutdown_date", None))
     warning = _retirement_warning(model, shutdown, today or datetime.now(UTC).date())
-    return Preflight(warning=warning, alive=True)
+    return Preflight(warning=warning)
 
 
 def _retirement_warning(model: str, shutdown: str, today: date) -> str:

@@ -17,7 +17,14 @@ from tenacity import AsyncRetrying, RetryCallState, retry_if_exception
 from tenacity.wait import wait_random_exponential
 
 from labeler.judges.openai.client import quota_of
-from labeler.judges.openai.error_rules import RETRIED, AttemptFailed, ObservedError, RetryPolicy
+from labeler.judges.openai.error_rules import (
+    RETRIED,
+    AttemptFailed,
+    ObservedError,
+    RetryPolicy,
+    plain_code,
+    quote,
+)
 from labeler.judges.pricing import Price
 from labeler.judges.traffic.limits import Size
 from labeler.judges.traffic.traffic import BudgetSpent, SentRequest, Stopped, Traffic
@@ -117,10 +124,13 @@ def report_failure(
     """
     failed = AttemptFailed(observed, detail)
     policy = failed.rule.policy
+    if observed.kind == "timeout":  # each attempt counts: a time-out takes long
+        settle_end(traffic, sent, failed)
     if policy is RetryPolicy.RATE:
         sent.limited()
     elif policy is RetryPolicy.RETRY:
-        sent.failed(charged=charged)
+        wrote = failed.rule.reason == "malformed"  # the model has worked, though for nothing
+        sent.failed(charged=charged or wrote)
     elif sent.end is None:
         sent.answered(tokens=0, cost=Decimal(0))  # rejected, so nothing was charged
     wait = observed.retry_after or (sent.refill if policy is RetryPolicy.RATE else 0.0)
@@ -135,6 +145,21 @@ def report_failure(
     return failed
 
 
+def settle_end(traffic: Traffic, row: Hashable, failed: AttemptFailed) -> None:
+    """Report that a row got no label; mark the error if it shows that no row will get one."""
+    observed, rule = failed.observed, failed.rule
+    if failed.stops or observed.kind in {"interrupted", "budget"}:
+        return
+    ending = (observed.status, plain_code(observed.code), rule.reason)
+    alike = traffic.health.failed(row, ending, of_row=rule.of_row, passing=rule.policy in RETRIED)
+    if alike:
+        failed.stops = True
+        words = quote(observed.message)
+        said = f'; the server: "{words}"' if words else ""
+        detail = f"{failed.detail}; " if failed.detail else ""
+        failed.detail = f"{detail}{alike} ended alike, and none was labeled meanwhile{said}"
+
+
 def error_of(state: RetryCallState) -> AttemptFailed | None:
     """Return the error of the latest attempt."""
     error = state.outcome.exception() if state.outcome else None
@@ -144,7 +169,7 @@ def error_of(state: RetryCallState) -> AttemptFailed | None:
 def is_retried(error: BaseException) -> bool:
     """Return true if another attempt may succeed."""
     # tenacity passes every BaseException; Ctrl-C and cancellation are no AttemptFailed.
-    return isinstance(error, AttemptFailed) and error.rule.policy in RETRIED
+    return isinstance(error, AttemptFailed) and not error.stops and error.rule.policy in RETRIED
 
 
 def _pause(state: RetryCallState) -> float:

@@ -24,6 +24,7 @@ from typing import Any, Literal, TypeVar
 
 from labeler.errors import RunPaused, UsageError
 from labeler.judges.traffic.breaker import Breaker
+from labeler.judges.traffic.health import Health
 from labeler.judges.traffic.limits import MINUTE, Bucket, Budget, Limits, Quota, Size
 from labeler.judges.traffic.slots import SlotPool, Slots
 
@@ -31,9 +32,6 @@ T = TypeVar("T")
 
 _NEGLIGIBLE = 1e-4
 """Seconds below which a wait counts as none: clocks do not resolve it."""
-_FIRST_REQUEST_SECONDS = 5.0
-"""Time for the first request to show that key, model and address work, before others follow. It is
-short, so that a slow server does not get one record at a time."""
 _MIN_NOTICE = 10.0
 """Shortest wait in seconds that is reported to the user."""
 
@@ -128,6 +126,8 @@ class Traffic:
         self.budget = shared.budget() if shared else Budget(self.limits.budget)
         self._pool = SlotPool(concurrency)
         self._slots = Slots(concurrency, clock, self._pool)
+        self.health = Health()
+        """How the rows of the run ended at this server."""
         self._breaker = Breaker(clock)
         self._gate = asyncio.Lock()
         self._changed = asyncio.Event()
@@ -138,7 +138,6 @@ class Traffic:
         self._last_answer: float | None = None
         self._answer_missing = False
         self._in_flight = 0
-        self._first_until = -math.inf
 
     def for_server(self, concurrency: int | None = None, budget: Budget | None = None) -> Traffic:
         """Return traffic control for another server of the same run.
@@ -205,6 +204,11 @@ class Traffic:
             yield sent
         finally:
             self._settle(sent)
+
+    def labeled(self) -> None:
+        """Report a usable answer: the first one opens all slots."""
+        self.health.labeled()
+        self._changed.set()
 
     def pause(self, seconds: float) -> None:
         """Send nothing for as long as the server asks.
@@ -280,20 +284,13 @@ class Traffic:
                 for bucket, amount in _amounts(buckets, size):
                     bucket.take(amount)
             self._in_flight += 1
-            if self._last_answer is None:
-                self._first_until = self.clock() + _FIRST_REQUEST_SECONDS
             return self._breaker.send()
 
     def _shared_wait(self) -> float:
         """Return the seconds that any request has to wait, whatever its size."""
-        now = self.clock()
-        first = self._last_answer is None and self._in_flight
-        return max(
-            self._closed_until - now,
-            self._breaker.wait(),
-            self._first_until - now if first else 0.0,
-            0.0,
-        )
+        if self._in_flight >= self.health.most_in_flight:
+            return math.inf
+        return max(self._closed_until - self.clock(), self._breaker.wait(), 0.0)
 
     def _reserve(self, size: Size) -> bool:
         """Reserve a request's worst case; false while requests in flight may still free enough.

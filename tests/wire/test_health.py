@@ -1,0 +1,104 @@
+"""Runs against a server that no row pleases: they stop soon, say why, and keep nothing of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from labeler.errors import FatalJudgeError
+from labeler.labels.record import LabelFailure
+from labeler.store.memory import MemoryStore
+from wire.connections import Wire
+from wire.provider import Call, Provider, Step, body, error
+from wire.runs import reasons, rows, run
+
+COMPLETION = "POST /v1/chat/completions"
+FEW = 8
+
+UNIFORM: dict[str, Step] = {
+    "no response_format": error(400, message="response_format is not supported\x1b[2J"),
+    "a key that is a 400": error(400, "INVALID_ARGUMENT", "API key not valid."),
+    "an unknown field": body(b'{"detail": [{"msg": "Extra inputs"}]}', status=422),
+    "a wrong address": error(404),
+    "forbidden": error(403),
+    "credit in a body": body(b'{"error": {"code": 402, "message": "no credits"}}'),
+}
+
+
+@pytest.mark.parametrize("kind", UNIFORM)
+def test_uniform_refusals_cost_few_requests_and_nothing_later(kind: str) -> None:
+    """Of 2,000 rows; once the server is mended, every row gets its label."""
+    store = MemoryStore()
+    with Provider(lambda _: UNIFORM[kind]) as provider, pytest.raises(FatalJudgeError):
+        run(provider, rows(2000), store=store)
+    assert provider.routes[COMPLETION] <= FEW
+    with Provider() as provider:
+        assert reasons(run(provider, rows(20), store=store)) == ["label"] * 20
+
+
+def test_the_message_of_a_stop_quotes_the_server() -> None:
+    """Its words are what tells the cause; they are made safe for a terminal."""
+    refused = UNIFORM["no response_format"]
+    with (
+        Provider(lambda _: refused) as provider,
+        pytest.raises(FatalJudgeError, match="8 ended alike, and none was labeled") as caught,
+    ):
+        run(provider, rows(50))
+    assert 'the server: "response_format is not supported<U+001B>[2J"' in str(caught.value)
+
+
+def test_a_timeout_below_the_latency_stops_after_eight_requests() -> None:
+    """The message gives the value, and twice as much as a remedy."""
+    with (
+        Provider(latency=9.0) as provider,
+        pytest.raises(FatalJudgeError, match=r"within 0\.4 s.*such as to 0\.8"),
+    ):
+        run(provider, rows(50), judge={"timeout": 0.4})
+    assert provider.routes[COMPLETION] <= FEW
+
+
+def test_refusals_speak_about_rows_and_stop_later() -> None:
+    """A hundred of them with no label; one label before, and none stops the run."""
+    with Provider(lambda _: "refusal") as provider, pytest.raises(FatalJudgeError):
+        run(provider, rows(300))
+    assert 100 <= provider.routes[COMPLETION] <= 100 + FEW
+    with Provider(lambda call: "refusal" if call.number > 9 else None) as provider:
+        outcomes = run(provider, rows(120))
+    assert reasons(outcomes).count("refusal") == 112
+
+
+def test_a_server_that_changes_its_mind_stops_the_run_and_lasts_nowhere() -> None:
+    """Fifty rows alike with no label between: what it refused is asked again."""
+    store = MemoryStore()
+    with (
+        Provider(lambda call: error(403) if call.number > 20 else None) as provider,
+        pytest.raises(FatalJudgeError, match="50 ended alike"),
+    ):
+        run(provider, rows(300), store=store, concurrency=1)
+    with Provider() as provider:
+        assert reasons(run(provider, rows(300), store=store)) == ["label"] * 300
+
+
+def test_few_requests_go_before_the_first_label() -> None:
+    """All places open with it."""
+    most = [0, 0]
+
+    async def slow(call: Call, wire: Wire) -> None:
+        most[0] = max(most[0], provider.in_flight)
+        await wire.pause(0.3)
+        await error(500)(call, wire)
+
+    with Provider(lambda call: slow if call.number <= FEW else None, latency=0.05) as provider:
+        assert reasons(run(provider, rows(60), concurrency=32)) == ["label"] * 60
+    assert most[0] == FEW
+    assert provider.most_in_flight > FEW
+
+
+def test_a_failure_before_the_first_label_lasts_like_one_after_it() -> None:
+    """The run waits for a label before it says so."""
+    store = MemoryStore()
+    with Provider(lambda call: "refusal" if "item 0?" in call.raw.decode() else None) as provider:
+        first, *_ = run(provider, rows(30), store=store, concurrency=1)
+        assert isinstance(first, LabelFailure)
+        assert first.lasting
+        assert run(provider, rows(1), store=store)[0].lasting  # type: ignore[union-attr]
+        assert provider.routes[COMPLETION] == 30
