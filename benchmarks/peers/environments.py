@@ -18,7 +18,7 @@ _NEEDED_BYTES = 2 * 10**9
 """Free space to begin with: most take less than 1 GB, pip's own files beside it."""
 _LARGE = {"ragchecker": 14 * 10**9}
 """Free space for those that take more."""
-_DISTRIBUTIONS = {"trulens": "trulens-core"}
+_DISTRIBUTIONS = {"trulens": "trulens-core", "ragchecker_formulas": "ragchecker"}
 """Where the package that is named for a tool is not its core."""
 _TOOLS = ("pip", "setuptools", "_distutils_hack", "pkg_resources")
 """What every environment has of its own."""

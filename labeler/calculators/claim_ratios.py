@@ -129,7 +129,7 @@ def hallucination_contexts(tally: BaseTally[Q]) -> Q:
     "hallucination",
     definition="deepeval",
     needs=_CONTRADICTING,
-    source="DeepEval 4.3 hallucination, where 1 is a pass since the score changed direction",
+    source="DeepEval 4.3 hallucination, which scores 1 as a pass, unlike earlier versions",
     formula="documents that contradict no claim of the response / C; 1 without documents",
 )
 def hallucination_deepeval(tally: BaseTally[Q]) -> Q:

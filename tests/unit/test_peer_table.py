@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
+from labeler.calculators import METRICS, tally
 from labeler.judges.tokens import Approximation
-from peers import environments
+from peers import environments, undefined
 from peers.counting import RESPONSES, answers, as_chat, marks_of, spent, times_sent
 from peers.measuring import Bench, Turn
 from peers.records import made_up, sentences, with_references
@@ -257,3 +258,21 @@ def test_an_environment_is_measured_without_its_tools(tmp_path: Path) -> None:
         (packages / name / "file.py").write_bytes(b"x" * 1_000)
     (packages / "one" / "file.pyc").write_bytes(b"x" * 1_000)
     assert environments.size(tmp_path / "bin" / "python") == (0.002, 1)
+
+
+def test_the_table_of_undefined_values_is_that_of_the_definitions() -> None:
+    """Each row is undefined here, and a definition named in a cell has the value of the cell."""
+    page = undefined.PAGE.read_text(encoding="utf-8")
+    lines = [line.split(" | ") for line in page.splitlines()]
+    rows = [cells for cells in lines if len(cells) > 2 and cells[1] in undefined.CASES]
+    assert [(cells[0].strip("|` "), cells[1]) for cells in rows] == list(undefined.ROWS)
+    named = 0
+    for metric, case, *cells in rows:
+        counted = tally(undefined.CASES[case].label)
+        assert METRICS[metric.strip("|` ")].compute(counted).undefined
+        for cell in cells:
+            value, parenthesis, id_ = cell.partition(" (`")
+            if parenthesis:
+                named += 1
+                assert METRICS[id_.strip("`)| ")].compute(counted).value == float(value), id_
+    assert named > len(undefined.ROWS) // 2
