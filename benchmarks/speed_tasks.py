@@ -53,16 +53,35 @@ def index(path: str) -> int:
 
 def multiply(path: str, copies: str, target: str) -> int:
     """Write the first batch of an index so many times over."""
+    import numpy as np  # noqa: PLC0415 - as above
+
+    from labeler.calculators.index.frames import Arrays  # noqa: PLC0415 - as above
     from labeler.calculators.index.segments import (  # noqa: PLC0415 - as above
         Header,
         Segment,
         SegmentWriter,
+        StoredBatch,
     )
+
+    class Copy:
+        """A batch as one of other rows and questions, none of which are counted as repeated."""
+
+        def __init__(self, batch: StoredBatch, number: int) -> None:
+            self._batch, self._number, self.columns = batch, number, batch.columns
+
+        def __len__(self) -> int:
+            return len(self._batch)
+
+        def read(self, name: str) -> Arrays:
+            found = self._batch.read(name)
+            if name in {"identity", "asked"}:
+                return (found[0] + np.uint64(self._number),)
+            return found
 
     writer = SegmentWriter(Path(target).parent)
     with closing(Segment(Path(path))) as segment:
-        for _ in range(int(copies)):
-            writer.add(next(segment.batches()))
+        for number in range(int(copies)):
+            writer.add(Copy(next(segment.batches()), number))
     writer.finish(Path(target), Header("copies", 0, 1, writer.rows))
     return writer.rows
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from labeler.calculators import MetricsRow, select_metrics
+from labeler.calculators.metrics_row import DistinctRows
 from labeler.calculators.outcomes import (
     as_outcomes,
     measure_outcomes,
@@ -374,10 +375,15 @@ def metrics(
             each metric once, in its default definition, if the row's profile has its fields.
 
     Returns:
-        One row an outcome; each metric is a :class:`~labeler.calculators.Ratio`.
+        One row an outcome, in their order; each metric is a :class:`~labeler.calculators.Ratio`.
+        Labels that repeat an id and label key, failures that repeat an id and signature, and
+        failures of rows that have a label by that signature have no row.
     """
     chosen = None if ids is None else select_metrics(label_metric_ids(ids))
-    return list(measure_outcomes(as_outcomes(outcomes), chosen, questions=question_metrics(ids)))
+    questions = question_metrics(ids)
+    rows = list(measure_outcomes(as_outcomes(outcomes), chosen, questions=questions))
+    distinct = set(map(id, DistinctRows(rows)))
+    return [row for row in rows if id(row) in distinct]
 
 
 def summary(
@@ -397,8 +403,8 @@ def summary(
         outcomes: labels, generated questions and failures, or the file or store with them.
         ids: as for :func:`metrics`.
         by: name of a metadata column.
-        intervals: ``Intervals()`` gives each mean a confidence interval;
-            ``Intervals(group="question")`` if several records share a question.
+        intervals: ``Intervals()`` gives each mean a confidence interval, which resamples records
+            of equal questions together; ``Intervals(group="topic")`` those of a metadata column.
     """
     from labeler.calculators import summarize
 

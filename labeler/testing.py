@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from labeler.calculators import Intervals
-from labeler.calculators.outcomes import QUESTION, as_outcomes
+from labeler.calculators.outcomes import as_outcomes
 from labeler.comparing.drops import check_drops
 from labeler.comparing.gates import (
     Demand,
@@ -95,7 +95,7 @@ def assert_metric(
     if against is not None and max_drop is not None:
         drop = [Demand(metric, max_drop, at_least=False)]
         (gates, new), (_, base) = (
-            measure_gates(side, drop, column=intervals.group or QUESTION)
+            measure_gates(side, drop, column=intervals.group or "")
             for side in (outcomes, as_outcomes(against))
         )
         limits = [(gates[0].metric, max_drop)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 
 from labeler.calculators.column_summary import SummaryRequest
-from labeler.integrations.ray.counting import CountReport, count_report
+from labeler.integrations.ray.counting import CountReport, FileTask, count_report
 from labeler.integrations.ray.parts import InputPart
 from labeler.integrations.ray.quotas import QuotaServer
 from labeler.integrations.ray.worker import PartReport, Work, Worker
@@ -21,7 +21,7 @@ def label_in_loop(
 
 
 def count_in_loop(
-    asked: SummaryRequest, files: Sequence[str], workers: int
+    asked: SummaryRequest, files: Sequence[FileTask], workers: int
 ) -> Generator[CountReport, None, None]:
     """Count files one after the other, whatever the number of workers."""
     del workers

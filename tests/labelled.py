@@ -274,6 +274,13 @@ def record(
     )
 
 
+def with_question(label: LabelRecord, question: str) -> LabelRecord:
+    """The same label as of another question."""
+    example = label.example.model_copy(update={"question": question})
+    key = label_key(example, label.signature)
+    return label.model_copy(update={"example": example, "key": key})
+
+
 def _reference_size(answer: ReferenceLabelingOutput) -> int:
     """How many sentences a reference answer has at least, by the keys that name them."""
     claiming = {claim.reference_sentence_key for claim in answer.reference_claims}

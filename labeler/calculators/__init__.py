@@ -14,7 +14,8 @@ from labeler.calculators.registry import METRICS, Metric, metric, select_metrics
 from labeler.calculators.tally import Tally, tally
 
 if TYPE_CHECKING:
-    from labeler.calculators.summary import Intervals, SummaryRow, summarize
+    from labeler.calculators.statistics.intervals import Intervals
+    from labeler.calculators.summary import SummaryRow, summarize
 
 __all__ = [
     "METRICS",

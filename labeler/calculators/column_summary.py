@@ -13,19 +13,21 @@ from labeler.calculators.column_sums import ColumnSum
 from labeler.calculators.columns import Reader, TallyColumns
 from labeler.calculators.ratio_column import Ints, RatioColumn
 from labeler.calculators.registry import Metric
+from labeler.calculators.selection import COUNTED, REPEATED, Digests, Labeled, Selection
+from labeler.calculators.statistics.intervals import Intervals
 from labeler.calculators.summary import (
     GroupedSums,
     GroupKey,
     GroupSums,
-    Intervals,
     SummaryRow,
     group_label,
-    resampling_unit,
+    unit_name,
 )
 from labeler.errors import UsageError
 from labeler.labels.profiles import PROFILES
 
 _QUESTION = "question"
+_EVERY = Selection()
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,10 @@ class Frame(Reader, Protocol):
             column: its name.
             question: True if labels have their question in this column by default.
         """
+        ...
+
+    def questions(self) -> Digests:
+        """Return the digest of each row's question; 0 for none."""
         ...
 
     def order(self) -> Ints:
@@ -139,19 +145,32 @@ class ColumnCounts:
         self.unsigned = False
         """True if a row failed before a judge was chosen."""
 
-    def add(self, frame: Frame) -> None:
-        """Add the rows of a frame."""
+    def add(self, frame: Frame, selection: Selection = _EVERY) -> None:
+        """Add the rows of a frame.
+
+        Args:
+            frame: the rows.
+            selection: those that are counted; by default all, with questions that all differ.
+        """
         self.rows += frame.rows
         self.unsigned |= bool((frame.coded("label").codes < 0).any())
         self._sums.columns |= frame.columns
         if self._request.unit == _QUESTION and bool((frame.coded("failed").codes < 0).any()):
             self._sums.columns.add(_QUESTION)
         labels, failed = frame.coded("label"), frame.coded("failed")
-        order, units = frame.order(), self._unit_numbers(frame)
+        order, questions = frame.order(), frame.questions() if selection.clustered else None
+        units = self._unit_numbers(frame, questions, order)
         tallies = TallyColumns(frame)
         ratios: dict[str, RatioColumn] = {}
-        for label, group, rows in _partition(labels, self._groups(frame)):
+        for label, group, every in _partition(labels, self._groups(frame)):
             sums = self._sums.of(label, group)
+            rows = every
+            if selection.left_out is not None:
+                left_out = selection.left_out[every]
+                sums.duplicates += int((left_out == REPEATED).sum())
+                rows = every[left_out == COUNTED]
+            if questions is not None:
+                sums.questions.frombytes(questions[rows[failed.codes[rows] < 0]].tobytes())
             fits = self._fitting(frame, rows)
             sums.measured.update(metric.id for metric in fits)
             _add_failed(frame, sums, failed, rows[failed.codes[rows] >= 0], unsigned=label is None)
@@ -175,22 +194,29 @@ class ColumnCounts:
         self.rows += counted.rows
         self.unsigned |= counted.unsigned
         self._sums.columns |= counted.columns
-        numbers = np.array([self._number(name) for name in counted.units], np.int64)
+        numbers = None
+        if self._request.unit is not None:
+            numbers = np.array([self._number(name) for name in counted.units], np.int64)
         for key, sums in counted.sums.items():
             own = self._sums.of(key.label, key.group)
             own.unsigned |= sums.unsigned
             own.measured |= sums.measured
             own.failed.update(sums.failed)
+            own.duplicates += sums.duplicates
+            own.questions += sums.questions
             for name, column in sums.of.items():
                 own.of[name].add_sum(column, numbers)
 
-    def summary(self) -> list[SummaryRow]:
+    def summary(self, labeled: Labeled = lambda _: set()) -> list[SummaryRow]:
         """Return the summaries after all rows were added.
+
+        Args:
+            labeled: returns those of some digests of rows that have a label.
 
         Raises:
             UsageError: no row has a column that is named.
         """
-        return self._sums.rows(self._request.by, self._request.intervals)
+        return self._sums.rows(self._request.by, self._request.intervals, labeled)
 
     def _column(self, frame: Frame, column: str) -> list[object]:
         question = column == _QUESTION == self._request.unit
@@ -204,13 +230,15 @@ class ColumnCounts:
         codes = [numbers.setdefault(name, len(numbers)) for name in names]
         return Categorical(np.array(codes, np.int64), list(numbers))
 
-    def _unit_numbers(self, frame: Frame) -> Ints | None:
+    def _unit_numbers(self, frame: Frame, questions: Digests | None, order: Ints) -> Ints | None:
         """Return the number of each row's resampling unit; ``None`` if rows are resampled alone."""
         column = self._request.unit
         if column is None:
-            return None
+            # A row without a question is a unit of its own.
+            known = None if questions is None else questions.view(np.int64)
+            return None if known is None else np.where(known == 0, order, known)
         values = self._column(frame, column)
-        return np.array([self._number(resampling_unit(value)) for value in values], np.int64)
+        return np.array([self._number(unit_name(value)) for value in values], np.int64)
 
     def _number(self, name: str | None) -> int:
         """Return the number of a unit; a new one for a row that is resampled alone."""
@@ -286,6 +314,6 @@ def _add_failed(
         return
     reasons = [failed.names[code] for code in failed.codes[rows].tolist()]
     if unsigned:
-        sums.unsigned |= dict.fromkeys(zip(frame.ids(rows.tolist()), reasons, strict=True))
+        sums.unsigned |= zip(frame.ids(rows.tolist()), reasons, strict=True)
     else:
         sums.failed.update(reasons)

@@ -13,8 +13,8 @@ from hashlib import sha256
 import numpy as np
 
 from labeler.calculators.ratio_column import Floats, Ints, RatioColumn
-from labeler.calculators.statistics.intervals import Interval
-from labeler.calculators.summary import Intervals, MetricSum, Range, fixed_point
+from labeler.calculators.statistics.intervals import Interval, Intervals, Range
+from labeler.calculators.summary import MetricSum, fixed_point
 
 _MERGE = 1 << 14
 """Distinct values that may wait to be merged, at least."""
@@ -40,7 +40,7 @@ class ColumnSum(MetricSum):
         self._first: dict[str, int] = {}
         """Order of the first row with each reason."""
         self._grouped: list[tuple[Floats, Ints]] = []
-        """Values and the numbers of their resampling units."""
+        """Values, NaN where undefined, and the numbers of their resampling units."""
 
     def add(self, column: RatioColumn, order: Ints, units: Ints | None) -> None:
         """Add ratios.
@@ -54,8 +54,8 @@ class ColumnSum(MetricSum):
         defined = ~np.isnan(values)
         if not defined.all():
             self._add_missing(column, np.flatnonzero(~defined), order)
-        if units is not None:
-            self._grouped.append((values[defined], units[defined]))
+        if units is not None and self._values:
+            self._grouped.append((values, units))
         self._sum += sum(fixed_point(*one) for one in column.sums_by_denominator(defined))
         values = values[defined]
         self._defined += len(values)
@@ -66,12 +66,13 @@ class ColumnSum(MetricSum):
         self._numerator += column.numerator_sum(defined)
         self._denominator += int(column.denominator[defined].sum())
 
-    def add_sum(self, other: ColumnSum, numbers: Ints) -> None:
+    def add_sum(self, other: ColumnSum, numbers: Ints | None) -> None:
         """Add another sum.
 
         Args:
             other: the sum of rows after those of this one.
-            numbers: the number here of each resampling unit of the other sum.
+            numbers: the number here of each resampling unit of the other sum; ``None`` for equal
+                numbers.
         """
         self._sum += other._sum
         self._defined += other._defined
@@ -83,7 +84,10 @@ class ColumnSum(MetricSum):
             self._first[reason] = min(first, self._first.get(reason, first))
         self._numerator += other._numerator
         self._denominator += other._denominator
-        self._grouped += [(values, numbers[units]) for values, units in other._grouped]
+        self._grouped += [
+            (values, units if numbers is None else numbers[units])
+            for values, units in other._grouped
+        ]
 
     def _add_missing(self, column: RatioColumn, rows: Ints, order: Ints) -> None:
         codes = column.undefined[rows]
@@ -116,12 +120,13 @@ class ColumnSum(MetricSum):
             other = min(other[0], self._extremes[0]), max(other[1], self._extremes[1])
         self._extremes = other or self._extremes
 
-    def interval(self, intervals: Intervals, range_: Range) -> Interval | None:
+    def interval(self, intervals: Intervals, range_: Range, *, grouped: bool) -> Interval | None:
         """Return the interval of the mean."""
-        if intervals.group is not None:
-            values = [values for values, _ in self._grouped] or [np.zeros(0)]
-            units = [units for _, units in self._grouped] or [np.zeros(0, np.int64)]
-            return intervals.of_grouped(np.concatenate(values), np.concatenate(units), range_)
+        if grouped:
+            values = np.concatenate([np.zeros(0), *(values for values, _ in self._grouped)])
+            units = np.concatenate([np.zeros(0, np.int64), *(units for _, units in self._grouped)])
+            defined = ~np.isnan(values)
+            return intervals.of_grouped(values[defined], units[defined], range_)
         if self._values is None:
             raise TypeError("an interval of values that were not kept")
         distinct, counts = self._values.merged()

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from array import array
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from functools import lru_cache
+from hashlib import blake2b
+from typing import Any, NamedTuple
 
 from typing_extensions import TypedDict
 
@@ -28,6 +31,38 @@ class MetricsRowJSON(TypedDict):
     """Metrics with their versions, label signature, and program version."""
 
 
+class Identity(NamedTuple):
+    """Digests of 64 bits of what makes two records the same.
+
+    Attributes:
+        row: of the row's id and the printed signature.
+        key: of the label key; 0 for a failure.
+    """
+
+    row: int
+    key: int
+
+    @classmethod
+    def of(cls, id_: str, label: str | None, key: str | None) -> Identity:
+        """Return the identity of a record, or of a failure, which has no key."""
+        return cls(row_digest(id_, label), 0 if key is None else _digest(key))
+
+
+def row_digest(id_: str, label: str | None) -> int:
+    """Return the digest of a row's id and the printed signature of its label."""
+    return _digest(f"{len(id_)}:{id_}{label or ''}")
+
+
+def question_digest(question: str | None) -> int:
+    """Return the digest of a question; 0 for none and for a blank one."""
+    return _digest(question) if question and not question.isspace() else 0
+
+
+def _digest(text: str) -> int:
+    found = blake2b(text.encode(errors="surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(found, "little")
+
+
 @dataclass(frozen=True)
 class MetricsRow:
     """All selected metrics of one row.
@@ -39,6 +74,8 @@ class MetricsRow:
         versions: printed names and versions of the metrics.
         failed: the failure's reason code; ``None`` for a labeled row.
         metadata: the row's other columns, for grouping.
+        identity: digests by which repeated rows are found; ``None`` for a row that is unlike all.
+        question: digest of the question, see :func:`question_digest`.
     """
 
     id: str
@@ -47,6 +84,8 @@ class MetricsRow:
     versions: str
     failed: str | None = None
     metadata: dict[str, Any] = field(default_factory=dict, repr=False)
+    identity: Identity | None = field(default=None, repr=False)
+    question: int = field(default=0, repr=False)
 
     def as_json(self, version: str) -> MetricsRowJSON:
         """Return the published form.
@@ -87,6 +126,8 @@ def measure(outcome: Outcome, metrics: Sequence[Metric] | None = None) -> Metric
         str(outcome.signature),
         printed_versions(metrics),
         metadata=outcome.example.metadata,
+        identity=Identity.of(outcome.id, str(outcome.signature), outcome.key),
+        question=question_digest(outcome.example.question),
     )
 
 
@@ -98,15 +139,21 @@ def failed_row(failure: LabelFailure, metrics: Sequence[Metric], label: str | No
         metrics: the selected metrics.
         label: printed signature of the records that the failure counts with.
     """
-    missing = Ratio.missing(f"failed:{failure.reason}")
     return MetricsRow(
         failure.id,
-        {metric.id: missing for metric in metrics},
+        _all_missing(tuple(metrics), failure.reason),
         label,
         printed_versions(metrics),
         failed=failure.reason,
         metadata=failure.metadata,
+        identity=Identity.of(failure.id, label, None),
     )
+
+
+@lru_cache(maxsize=256)
+def _all_missing(metrics: tuple[Metric, ...], reason: str) -> dict[str, Ratio]:
+    """Return the values of a failed row; rows share them, as all rows of a run may fail."""
+    return dict.fromkeys((metric.id for metric in metrics), Ratio.missing(f"failed:{reason}"))
 
 
 def outcome_profile(outcome: Outcome) -> Profile:
@@ -140,3 +187,74 @@ def _compute(metric: Metric, counted: Tally, row: str) -> Ratio:
             "a Ratio, such as Ratio.of(numerator, denominator, if_empty=…)"
         )
     return ratio
+
+
+REPEATED = "{} records repeat an id and label key; each is counted once"
+"""The notice of repeated records."""
+
+
+class Identities:
+    """A set of identities of labels, in 24 to 48 bytes each: a table with open addressing."""
+
+    def __init__(self) -> None:
+        self._slots = array("Q", bytes(16 * 64))
+        self._size = 0
+
+    def add(self, identity: Identity) -> bool:
+        """Add an identity; return False if it is there already."""
+        if 3 * self._size >= len(self._slots):
+            self._grow()
+        place = self._place(identity)
+        if self._slots[place + 1]:
+            return False
+        self._slots[place], self._slots[place + 1] = identity
+        self._size += 1
+        return True
+
+    def labeled(self, rows: Collection[int]) -> set[int]:
+        """Return those of some digests of rows that have a label."""
+        return set(rows).intersection(self._slots[::2]) if rows else set()
+
+    def _place(self, identity: Identity) -> int:
+        """Return the place of an identity, or the empty one where it belongs."""
+        (row, key), slots = identity, self._slots
+        mask = len(slots) - 2
+        place = (row ^ key) << 1 & mask
+        while slots[place + 1] and (slots[place] != row or slots[place + 1] != key):
+            place = (place + 2) & mask
+        return place
+
+    def _grow(self) -> None:
+        old, self._slots = self._slots, array("Q", bytes(16 * len(self._slots)))
+        for row, key in zip(old[::2], old[1::2], strict=True):
+            if key:
+                place = self._place(Identity(row, key))
+                self._slots[place], self._slots[place + 1] = row, key
+
+
+class DistinctRows:
+    """Measured rows without repetitions: each label once, each failure once and without a label.
+
+    Labels keep their order; failures come after them, because a row may be labeled later.
+
+    Args:
+        rows: the rows; consumed once.
+    """
+
+    def __init__(self, rows: Iterable[MetricsRow]) -> None:
+        self._rows = rows
+        self.repeated = 0
+        """Number of labels that were left out so far."""
+
+    def __iter__(self) -> Iterator[MetricsRow]:
+        """Yield the rows."""
+        known, failures = Identities(), dict[int, MetricsRow]()
+        for row in self._rows:
+            if row.failed and row.identity:
+                failures.setdefault(row.identity.row, row)
+            elif row.identity is None or known.add(row.identity):
+                yield row
+            else:
+                self.repeated += 1
+        labeled = known.labeled(failures.keys())
+        yield from (row for digest, row in failures.items() if digest not in labeled)

@@ -11,10 +11,16 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, TypedDict
 
-from labeler.calculators.metrics_row import MetricsRow, failed_row, printed_versions
+from labeler.calculators.metrics_row import (
+    MetricsRow,
+    failed_row,
+    printed_versions,
+    question_digest,
+)
 from labeler.calculators.ratio import Ratio
 from labeler.calculators.registry import Metric
-from labeler.calculators.summary import Intervals, SummaryRow, summarize
+from labeler.calculators.statistics.intervals import Intervals
+from labeler.calculators.summary import SummaryRow, summarize
 from labeler.calculators.tally import Tally
 from labeler.labels.logprobs import expected_score, has_prefixes
 from labeler.labels.record import LabelFailure, ScoreOutcome, ScoreRecord
@@ -234,7 +240,14 @@ class _Case:
     """One record under one criterion, in one repeat."""
 
     records: list[ScoreRecord] = field(default_factory=list)
-    failed: LabelFailure | None = None
+    failures: dict[int, LabelFailure] = field(default_factory=dict)
+    """By trial."""
+
+    @property
+    def failed(self) -> LabelFailure | None:
+        """The first failure of a trial without a score."""
+        scored = {record.signature.trial for record in self.records}
+        return next((f for trial, f in self.failures.items() if trial not in scored), None)
 
     def score(self, group: ScoreConfiguration) -> Ratio:
         """Return the mean over the trials of one score.
@@ -268,8 +281,8 @@ class _ScoreGroup(ScoreConfiguration):
             repeat = found.setdefault(trial // trials, {})
             case = repeat.setdefault(outcome.id, _Case())
             if isinstance(outcome, LabelFailure):
-                case.failed = case.failed or outcome
-            else:
+                case.failures.setdefault(trial, outcome)
+            elif all(record.key != outcome.key for record in case.records):
                 case.records.append(outcome)
         return dict(sorted(found.items()))
 
@@ -330,7 +343,14 @@ def _row(
     flag = value if value.undefined else Ratio.flag(passes(value.exact, record))
     metadata: dict[str, Any] = {QUESTION: record.example.question, **record.example.metadata}
     ratios = {score.id: value, passed.id: flag}
-    return MetricsRow(record.id, ratios, label, printed_versions(metrics), metadata=metadata)
+    return MetricsRow(
+        record.id,
+        ratios,
+        label,
+        printed_versions(metrics),
+        metadata=metadata,
+        question=question_digest(record.example.question),
+    )
 
 
 def _length(record: ScoreRecord) -> float:

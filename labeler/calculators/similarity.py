@@ -11,7 +11,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from labeler.calculators.metrics_row import MetricsRow, failed_row, printed_versions
+from labeler.calculators.metrics_row import (
+    Identity,
+    MetricsRow,
+    failed_row,
+    printed_versions,
+    question_digest,
+)
 from labeler.calculators.ratio import Ratio
 from labeler.calculators.registry import ALL, Metric, split_ids
 from labeler.calculators.tally import Tally
@@ -191,6 +197,8 @@ def measure_questions(
         similarity_label(outcome),
         printed_versions(chosen),
         metadata=outcome.example.metadata,
+        identity=Identity.of(outcome.id, similarity_label(outcome), outcome.key),
+        question=question_digest(outcome.example.question),
     )
 
 

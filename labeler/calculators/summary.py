@@ -3,33 +3,26 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from array import array
 from collections import Counter
-from collections.abc import Callable, ItemsView, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Hashable, ItemsView, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
+from functools import cached_property
+from typing import Generic, NamedTuple, TypeVar
 
 from typing_extensions import TypedDict
 
-from labeler.calculators.metrics_row import MetricsRow
+from labeler.calculators.metrics_row import Identities, MetricsRow, row_digest
 from labeler.calculators.ratio import Ratio
 from labeler.calculators.registry import Metric
 from labeler.calculators.statistics.intervals import (
-    LEVEL,
-    RESAMPLES,
-    BootstrapOptions,
     Interval,
     IntervalJSON,
-    check_options,
-    counted_mean_interval,
-    grouped_mean_interval,
-    mean_interval,
+    Intervals,
+    Range,
 )
 from labeler.errors import UsageError
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 
 class BoundsJSON(TypedDict):
@@ -63,91 +56,9 @@ class SummaryRowJSON(TypedDict):
     duplicates: int
     """Records left out because their id and label key repeat; not part of the rows."""
     clusters: int | None
-    """Groups of rows with equal questions; ``null`` if all questions differ or are unknown."""
+    """Groups of rows with equal questions; ``null`` if all differ, are one, or are unknown."""
     higher_is_better: bool
     signature: str
-
-
-Range = tuple[float, float] | None
-"""The lowest and the highest value of a metric; ``None`` where unknown."""
-
-
-@dataclass(frozen=True)
-class Intervals:
-    """Options of the confidence intervals of means.
-
-    See :func:`labeler.calculators.statistics.intervals.mean_interval`.
-
-    Attributes:
-        resamples: number of bootstrap samples, 100 or more.
-        level: confidence level, above 0 and at most 0.9999.
-        seed: the same seed gives the same intervals.
-        group: name of a metadata column; records that share its value are resampled together,
-            records without a value each alone. ``None`` resamples single records.
-
-    Raises:
-        UsageError: a number is out of range.
-    """
-
-    resamples: int = RESAMPLES
-    level: float = LEVEL
-    seed: int = 0
-    group: str | None = None
-
-    def __post_init__(self) -> None:
-        check_options(**self._options)
-
-    @property
-    def _options(self) -> BootstrapOptions:
-        return {"resamples": self.resamples, "level": self.level, "seed": self.seed}
-
-    def of_mean(
-        self, values: Sequence[float], groups: Sequence[str | None], range_: Range
-    ) -> Interval | None:
-        """Return the interval of a mean; groups are ignored unless a column is named.
-
-        Args:
-            values: of the records.
-            groups: of the records.
-            range_: the lowest and the highest value; ``None`` where unknown.
-        """
-        drawn = None if self.group is None else groups
-        low, width = _scale(range_)
-        shares = values if (low, width) == (0, 1) else [(value - low) / width for value in values]
-        found = mean_interval(shares, groups=drawn, bounded=range_ is not None, **self._options)
-        return _on_scale(found, low, width)
-
-    def of_counted(
-        self, values: NDArray[np.float64], counts: NDArray[np.int64], range_: Range
-    ) -> Interval | None:
-        """Return the interval of the mean of distinct sorted values with their counts."""
-        low, width = _scale(range_)
-        found = counted_mean_interval(
-            (values - low) / width, counts, bounded=range_ is not None, **self._options
-        )
-        return _on_scale(found, low, width)
-
-    def of_grouped(
-        self, values: NDArray[np.float64], groups: NDArray[np.int64], range_: Range
-    ) -> Interval | None:
-        """Return the interval of the mean of records whose groups are numbered."""
-        low, width = _scale(range_)
-        found = grouped_mean_interval(
-            (values - low) / width, groups, bounded=range_ is not None, **self._options
-        )
-        return _on_scale(found, low, width)
-
-
-def _scale(range_: Range) -> tuple[float, float]:
-    low, high = range_ or (0.0, 1.0)
-    return low, high - low
-
-
-def _on_scale(found: Interval | None, low: float, width: float) -> Interval | None:
-    """Return the interval of shares of a scale as one of values."""
-    if found is None or (low, width) == (0, 1):
-        return found
-    return replace(found, low=low + width * found.low, high=low + width * found.high)
 
 
 @dataclass(frozen=True)
@@ -169,7 +80,8 @@ class SummaryRow:
             the metric's range; ``None`` if the range is unknown, a value lies outside, or there is
             no row.
         duplicates: records left out because their id and label key repeat.
-        clusters: groups of rows with equal questions; ``None`` if all differ or are unknown.
+        clusters: groups of rows with equal questions; ``None`` if all differ or are unknown, and
+            if all are one, such as a fixed instruction.
     """
 
     metric: Metric
@@ -236,6 +148,10 @@ def summarize(
     Labels of different judge configurations are never averaged: each configuration has its own
     summaries. Rows that failed before a judge was chosen count in all of them.
 
+    A label counts once, however often its id and label key repeat; a failure counts once by id and
+    signature, and not at all if its row has a label by that signature. Unless the intervals name a
+    column, records of equal questions are resampled together.
+
     Args:
         rows: the rows; consumed once.
         metrics: the metrics to summarize; a configuration omits those that none of its rows was
@@ -251,11 +167,22 @@ def summarize(
     """
     column = intervals.group if intervals else None
     groups: GroupedSums[RowSum] = GroupedSums(metrics, RowSum)
+    failures: dict[int, tuple[GroupSums[RowSum], MetricsRow]] = {}
+    known = Identities()
     for row in rows:
         groups.columns.update(row.metadata)
         sums = groups.of(row.label, group_name(row, by))
-        sums.add(row, None if column is None else resampling_unit(row.metadata.get(column)))
-    return groups.rows(by, intervals)
+        if row.failed:
+            failures.setdefault(row.identity.row if row.identity else -len(failures), (sums, row))
+        elif row.identity is None or known.add(row.identity):
+            sums.add(row, resampling_unit(row, column))
+        else:
+            sums.duplicates += 1
+    labeled = known.labeled(failures.keys())
+    for digest, (sums, row) in failures.items():
+        if digest not in labeled:
+            sums.add_failed(row)
+    return groups.rows(by, intervals, known.labeled)
 
 
 _BITS = 256
@@ -327,8 +254,14 @@ class MetricSum(ABC):
         """The lowest and the highest value of a row; ``None`` without values."""
 
     @abstractmethod
-    def interval(self, intervals: Intervals, range_: Range) -> Interval | None:
-        """Return the interval of the mean."""
+    def interval(self, intervals: Intervals, range_: Range, *, grouped: bool) -> Interval | None:
+        """Return the interval of the mean.
+
+        Args:
+            intervals: its options.
+            range_: the lowest and the highest value; ``None`` where unknown.
+            grouped: True if the resampling units of the rows are to be used.
+        """
 
 
 S = TypeVar("S", bound=MetricSum)
@@ -367,8 +300,18 @@ class GroupedSums(Generic[S]):
         """Return the groups and their sums."""
         return self._groups.items()
 
-    def rows(self, by: str | None, intervals: Intervals | None) -> list[SummaryRow]:
+    def rows(
+        self,
+        by: str | None,
+        intervals: Intervals | None,
+        labeled: Callable[[Collection[int]], set[int]],
+    ) -> list[SummaryRow]:
         """Return the summaries after all rows were added.
+
+        Args:
+            by: name of the metadata column that rows are grouped by.
+            intervals: options of intervals; ``None`` for none.
+            labeled: returns those of some digests of rows that have a label.
 
         Raises:
             UsageError: no row has a column that is named.
@@ -378,7 +321,7 @@ class GroupedSums(Generic[S]):
             _check_column(
                 intervals.group if intervals else None, self.columns, "to draw records by"
             )
-        self._share_unsigned()
+        self._share_unsigned(labeled)
         if not self._groups and by is None:
             self.of(None, None)
         measured: dict[str | None, set[str]] = {}
@@ -391,13 +334,17 @@ class GroupedSums(Generic[S]):
             if metric.id in measured[key.label] or not measured[key.label]
         ]
 
-    def _share_unsigned(self) -> None:
-        """Count rows that failed without a signature in every configuration."""
+    def _share_unsigned(self, labeled: Callable[[Collection[int]], set[int]]) -> None:
+        """Count rows that failed without a signature in every configuration without their label."""
         labels = dict.fromkeys(key.label for key in self._groups if key.label is not None)
         for key in [key for key in self._groups if key.label is None and labels]:
-            sums = self._groups.pop(key)
+            unsigned = self._groups.pop(key).unsigned
             for label in labels:
-                self.of(label, key.group).unsigned |= sums.unsigned
+                digests = {name: row_digest(name, label) for name in unsigned}
+                known = labeled(digests.values())
+                self.of(label, key.group).unsigned |= {
+                    name: reason for name, reason in unsigned.items() if digests[name] not in known
+                }
 
 
 def _check_column(name: str | None, columns: set[str], purpose: str) -> None:
@@ -406,8 +353,18 @@ def _check_column(name: str | None, columns: set[str], purpose: str) -> None:
         raise UsageError(f"no row has a column {name!r} {purpose}; columns: {have}")
 
 
-def resampling_unit(value: object) -> str | None:
-    """Return the unit that a row is resampled with; a row without a value is one of its own."""
+def resampling_unit(row: MetricsRow, column: str | None) -> str | int | None:
+    """Return the unit that a row is resampled with; ``None`` for a unit of its own.
+
+    Args:
+        row: the row.
+        column: name of a metadata column; by default rows of equal questions are one unit.
+    """
+    return row.question or None if column is None else unit_name(row.metadata.get(column))
+
+
+def unit_name(value: object) -> str | None:
+    """Return the unit of rows with a value in the column of units."""
     return None if value is None else str(value)
 
 
@@ -425,9 +382,13 @@ class GroupSums(Generic[S]):
     """Running sums of every metric over one group of rows."""
 
     def __init__(self, metrics: Sequence[Metric], new_sum: Callable[[], S]) -> None:
-        self.unsigned: dict[tuple[str, str], None] = {}
-        """Id and reason of rows that failed without a signature, in order of appearance; each
+        self.unsigned: dict[str, str] = {}
+        """Reason of rows that failed without a signature, by id, in order of appearance; each
         counts once even if several runs over the same rows share a file."""
+        self.duplicates = 0
+        """Labels that are left out because they repeat."""
+        self.questions = array("Q")
+        """Digests of the questions of labels; 0 for none."""
         self.measured: set[str] = set()
         """Ids of the metrics that some row has."""
         self.failed: Counter[str] = Counter()
@@ -435,23 +396,32 @@ class GroupSums(Generic[S]):
         self.of = {metric.id: new_sum() for metric in metrics}
         """The sum of each metric, by its id."""
 
-    def add(self: GroupSums[RowSum], row: MetricsRow, unit: str | None) -> None:
-        """Add one row."""
+    def add(self: GroupSums[RowSum], row: MetricsRow, unit: Hashable) -> None:
+        """Add the row of a label."""
         self.measured.update(row.metrics)
-        if row.failed and row.label is None:
-            self.unsigned[row.id, row.failed] = None
-        elif row.failed:
-            self.failed[row.failed] += 1
+        self.questions.append(row.question)
+        for name, own in self.of.items():
+            if name in row.metrics:
+                own.add(row.metrics[name], unit)
+
+    def add_failed(self, row: MetricsRow) -> None:
+        """Add a failed row."""
+        self.measured.update(row.metrics)
+        if row.label is None:
+            self.unsigned[row.id] = row.failed or ""
         else:
-            for name, own in self.of.items():
-                if name in row.metrics:
-                    own.add(row.metrics[name], unit)
+            self.failed[row.failed or ""] += 1
+
+    @cached_property
+    def clusters(self) -> int | None:
+        """Groups of labels with equal questions; ``None`` if all differ, are one or are unknown."""
+        different = len(set(self.questions)) + max(self.questions.count(0) - 1, 0)
+        return different if 1 < different < len(self.questions) else None
 
     def row(self, metric: Metric, key: GroupKey, intervals: Intervals | None) -> SummaryRow:
         """Return the summary of one metric."""
         found = self.of[metric.id]
-        unsigned = Counter(reason for _, reason in self.unsigned)
-        failed = self.failed + unsigned
+        failed = self.failed + Counter(self.unsigned.values())
         return SummaryRow(
             metric=metric,
             group=key.group,
@@ -461,8 +431,16 @@ class GroupSums(Generic[S]):
             failed=dict(failed),
             mean=found.mean,
             pooled=found.pooled,
-            interval=found.interval(intervals, metric.range) if intervals else None,
+            interval=found.interval(
+                intervals,
+                metric.range,
+                grouped=intervals.group is not None or self.clusters is not None,
+            )
+            if intervals
+            else None,
             bounds=found.bounds(failed.total(), metric.range),
+            duplicates=self.duplicates,
+            clusters=self.clusters,
         )
 
 
@@ -472,11 +450,11 @@ class RowSum(MetricSum):
     def __init__(self) -> None:
         super().__init__()
         self._values: list[float] = []
-        self._units: list[str | None] = []
+        self._units: list[Hashable] = []
         """The unit that the row of each value is resampled with."""
         self._undefined: Counter[str] = Counter()
 
-    def add(self, ratio: Ratio, unit: str | None) -> None:
+    def add(self, ratio: Ratio, unit: Hashable) -> None:
         """Add the ratio of one row."""
         value = ratio.value
         if value is None:
@@ -504,6 +482,6 @@ class RowSum(MetricSum):
         """The lowest and the highest value of a row; ``None`` without values."""
         return (min(self._values), max(self._values)) if self._values else None
 
-    def interval(self, intervals: Intervals, range_: Range) -> Interval | None:
+    def interval(self, intervals: Intervals, range_: Range, *, grouped: bool) -> Interval | None:
         """Return the interval of the mean."""
-        return intervals.of_mean(self._values, self._units, range_)
+        return intervals.of_mean(self._values, self._units if grouped else None, range_)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple, cast
 
 import typer
 
 from labeler.cli.reading import Group, Labels, Level, Resamples, Seed
-from labeler.cli.terminal import notify, print_json
+from labeler.cli.terminal import notify, notify_repeated, print_json
 from labeler.data.lines import STDIO
 from labeler.errors import UsageError
 from labeler.sentences.characters import visible
@@ -160,8 +161,11 @@ def _held(labels: str, demands: Sequence[Demand], settings: _Settings) -> list[V
     gates, measured = measure_gates(stored_outcomes(labels), demands, column=column)
     rows = list(measured) if named else measured
     found = check_rows(rows, gates, on=on, by=by, intervals=intervals, allowed=allowed)
+    notify_repeated(measured.repeated)
     for doubt in dict.fromkeys(gate.doubt for gate in gates if gate.doubt):
         notify(doubt)
+    if intervals and intervals.group is None:
+        _notify_clusters(one.row.clusters for one in found if one.row)
     return [one.with_records(rows, by) for one in found] if named else found
 
 
@@ -169,19 +173,29 @@ def _dropped(
     labels: str, against: str, demands: Sequence[Demand], settings: _Settings
 ) -> list[DropVerdict]:
     """Check the differences from a base."""
-    from labeler.calculators.outcomes import QUESTION, stored_outcomes
+    from labeler.calculators.outcomes import stored_outcomes
     from labeler.comparing.drops import check_drops
     from labeler.comparing.gates import measure_gates
 
     on, by, intervals, allowed, _ = settings
-    column = (intervals.group if intervals else None) or QUESTION
+    column = (intervals.group if intervals else None) or ""
     (gates, new), (_, base) = (
         measure_gates(stored_outcomes(side), demands, column=column) for side in (labels, against)
     )
     limits = [(gate.metric, gate.threshold) for gate in gates]
-    return check_drops(
+    found = check_drops(
         list(new), list(base), limits, on=on, by=by, intervals=intervals, allowed=allowed
     )
+    notify_repeated(new.repeated + base.repeated)
+    if intervals and intervals.group is None:
+        _notify_clusters(one.clusters for one in found)
+    return found
+
+
+def _notify_clusters(counts: Iterable[int | None]) -> None:
+    """Report that intervals draw records of equal questions together."""
+    for clusters in dict.fromkeys(count for count in counts if count is not None):
+        notify(f"grouped by question ({clusters} groups)")
 
 
 def _parts(option: str, text: str) -> tuple[str, float]:

@@ -19,7 +19,7 @@ from labeler.cli.running import (
     reject_repeats,
     require_engine,
 )
-from labeler.cli.terminal import notify, print_json
+from labeler.cli.terminal import notify, notify_repeated, print_json
 from labeler.errors import UnknownName, UsageError
 from labeler.sentences.characters import plain_json
 from labeler.version import __version__
@@ -34,7 +34,7 @@ Level = Annotated[float, typer.Option(help="Level of the intervals, between 0 an
 Seed = Annotated[int, typer.Option(help="The same seed gives the same intervals.")]
 Group = Annotated[
     str | None,
-    typer.Option(help="Draw records that share this column together, such as question."),
+    typer.Option(help="Draw records that share this column together; by default, a question."),
 ]
 
 
@@ -79,6 +79,7 @@ def metrics(
 ) -> None:
     """Compute metrics from stored labels."""
     from labeler.calculators import Intervals
+    from labeler.calculators.metrics_row import DistinctRows
 
     if (rows and (as_json or by)) or (listing and (rows or as_json or by)):
         raise UsageError("--rows goes without --json and --by, --list without all three")
@@ -90,13 +91,21 @@ def metrics(
     request = _Request(_sources(labels, output), ids, by)
     drawn = Intervals(resamples, level, seed, group) if intervals else None
     if rows:
-        _write_rows(request.rows(), output)
+        measured = DistinctRows(request.rows())
+        _write_rows(measured, output)
+        notify_repeated(measured.repeated)
         return
     summary, scored = request.summaries(drawn, Engine(engine, workers) if index else None)
+    notify_repeated(_repeated((*summary, *scored)))
     if as_json or output is not None:
         _write_summaries((*summary, *scored), output)
     else:
         _print_summaries(summary, scored, request, drawn)
+
+
+def _repeated(rows: Iterable[SummaryRow]) -> int:
+    """Return the number of records that were left out; each row of a group has the same."""
+    return sum({(row.label, row.group): row.duplicates for row in rows}.values())
 
 
 def _list_metrics(ids: str | None) -> None:

@@ -284,7 +284,9 @@ def print_summary(
         dropped = _print_groups(out, part, intervals, by)
         labelled = sum(row.labeled for row in part if row.metric is part[0].metric)
         made_by = f"{labelled} records by {label}" if label else "no record has a label"
-        methods = [_interval_methods(part, intervals)] if intervals else []
+        methods = (
+            [_interval_methods(part, intervals), *_clusters(part, intervals)] if intervals else []
+        )
         notes = [*methods, *alias_note(row.metric for row in part), *_notes(part)]
         notes += [*dropped_note(dropped), *_unavailable(part, metrics)]
         notes.append(f"{made_by}|labeler:{version}")
@@ -325,6 +327,15 @@ def _cells(intervals: Intervals | None) -> dict[Column, Callable[[SummaryRow], s
         Column("undefined", drop=3): lambda row: str(sum(row.undefined.values())),
         Column("failed", drop=4): lambda row: str(sum(row.failed.values())),
     }
+
+
+def _clusters(rows: Sequence[SummaryRow], intervals: Intervals) -> Iterator[str]:
+    """Yield the number of groups of equal questions, for each group of rows that has such."""
+    if intervals.group is None:
+        for group, clusters in dict.fromkeys((row.group, row.clusters) for row in rows):
+            if clusters is not None:
+                where = "" if group is None else f"{group}: "
+                yield f"{where}grouped by question ({clusters} groups)"
 
 
 def _interval_methods(rows: Sequence[SummaryRow], intervals: Intervals) -> str:

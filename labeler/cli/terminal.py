@@ -89,6 +89,14 @@ def notify(message: str) -> None:
     sys.stderr.write(visible(message) + "\n")
 
 
+def notify_repeated(records: int) -> None:
+    """Report the number of records that were left out because they repeat, if there are any."""
+    if records:
+        from labeler.calculators.metrics_row import REPEATED
+
+        notify(REPEATED.format(records))
+
+
 def plural(count: int, noun: str) -> str:
     """Return a count and its noun, such as ``1 part`` or ``2 parts``."""
     return f"{count} {noun}{'s' * (count != 1)}"

@@ -12,7 +12,7 @@ from labeler.calculators import Intervals, Metric, MetricsRow
 from labeler.calculators.ratio import counts_in_gates
 from labeler.calculators.statistics.intervals import Interval, Undefined
 from labeler.calculators.statistics.paired import paired_interval
-from labeler.calculators.summary import fixed_point, group_name
+from labeler.calculators.summary import fixed_point, group_name, resampling_unit
 from labeler.comparing.gates import On, RecordValue, decimal_places
 from labeler.comparing.missing import DEFAULT_ALLOWED, IN_BASE, Allowed
 from labeler.errors import UsageError
@@ -35,6 +35,8 @@ class DropVerdict:
         label: printed signature of the new labels.
         base_label: printed signature of the labels of the base.
         allowed: the shares of rows without a value that pass.
+        clusters: groups of pairs that are drawn together, such as those of equal questions;
+            ``None`` if each pair is drawn alone.
     """
 
     metric: Metric
@@ -49,6 +51,7 @@ class DropVerdict:
     label: str | None = None
     base_label: str | None = None
     allowed: Allowed = DEFAULT_ALLOWED
+    clusters: int | None = None
 
     @property
     def demand(self) -> str:
@@ -236,9 +239,11 @@ def _verdict(
             continue
         drop = a.exact - b.exact if metric.higher_is_better else b.exact - a.exact
         drops.append(drop)
-        units.append(new.metadata.get(intervals.group or "question"))
+        units.append(resampling_unit(new, intervals.group))
         shown = f"{a.value:.4f} → {b.value:.4f}"
         records.append(RecordValue(name, float(drop), shown, missed=float(drop) > most))
+    known = [unit for unit in units if unit is not None]
+    shared = 1 < len(set(known)) < len(known)
     total = sum(fixed_point(drop.numerator, drop.denominator) for drop in drops)
     records.sort(key=lambda one: (one.value is not None, -(one.value or 0.0)))
     return DropVerdict(
@@ -247,21 +252,26 @@ def _verdict(
         on=on,
         records=tuple(records),
         drop=total / fixed_point(len(drops), 1) if drops else None,
-        interval=_interval(metric, drops, units, intervals) if on == "interval" else None,
+        interval=_interval(metric, drops, units if shared else None, intervals)
+        if on == "interval"
+        else None,
         undefined=undefined,
         failed=failed,
+        clusters=len(set(known)) + len(units) - len(known) if shared else None,
     )
 
 
 def _interval(
-    metric: Metric, drops: Sequence[Fraction], units: Sequence[Hashable], intervals: Intervals
+    metric: Metric,
+    drops: Sequence[Fraction],
+    groups: Sequence[Hashable] | None,
+    intervals: Intervals,
 ) -> Interval | None:
-    known = [unit for unit in units if unit is not None]
     low, high = metric.range or (0.0, 1.0)
     values = [float(drop) for drop in drops]
     found = paired_interval(
         values,
-        groups=units if len(set(known)) < len(known) else None,
+        groups=groups,
         span=max([high - low, *map(abs, values)]),
         resamples=intervals.resamples,
         level=intervals.level,

@@ -17,6 +17,7 @@ from labeler.calculators import (
     select_metrics,
     summarize,
 )
+from labeler.calculators.metrics_row import DistinctRows
 from labeler.calculators.outcomes import measure_outcomes, split_scores
 from labeler.calculators.ratio import counts_in_gates
 from labeler.calculators.scores import (
@@ -396,7 +397,7 @@ class GateRows(NamedTuple):
     """Gates and the rows that they are evaluated on."""
 
     gates: list[Gate]
-    rows: Iterator[MetricsRow]
+    rows: DistinctRows
     """Rows with the metrics of the gates, measured one by one."""
 
 
@@ -429,7 +430,7 @@ def measure_gates(
     written = tuple(metric for metric in asked if metric in QUESTION_METRICS)
     of_labels = tuple(m for m in asked if m not in written and m.id not in of_scores)
     rows = measure_outcomes(chain(first, others), of_labels, questions=written, column=column)
-    return GateRows(gates, chain(rows, _measured_scores(scores, of_scores)))
+    return GateRows(gates, DistinctRows(chain(rows, _measured_scores(scores, of_scores))))
 
 
 def _measured_scores(scores: Sequence[ScoreOutcome], ids: set[str]) -> Iterator[MetricsRow]:

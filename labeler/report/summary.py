@@ -324,11 +324,15 @@ def _interval_methods(rows: Iterable[SummaryRow], intervals: Intervals | None) -
     """Name the methods by which the intervals of summaries were computed."""
     if intervals is None:
         return ""
-    found = dict.fromkeys(row.interval.method for row in rows if row.interval)
+    listed = list(rows)
+    clusters = listed[0].clusters if listed else None
+    found = dict.fromkeys(row.interval.method for row in listed if row.interval)
     words = ", ".join(method.replace("_", " ") for method in found) or "none, for want of records"
     bootstrap = any(method.startswith("bca") for method in found)
     drawn = f", {intervals.resamples:,} resamples, seed {intervals.seed}" if bootstrap else ""
     together = f", records drawn by {intervals.group}" if intervals.group else ""
+    if clusters and not intervals.group:
+        together = f", grouped by question ({clusters} groups)"
     return f"{intervals.level * 100:g} % intervals of the mean: {words}{drawn}{together}."
 
 

@@ -30,6 +30,7 @@ from labeler.calculators.columns import TallyColumns
 from labeler.calculators.index.frames import IndexFrame, RowBatch
 from labeler.calculators.index.rows import failure_row
 from labeler.calculators.index.segments import Header, Segment, SegmentWriter
+from labeler.calculators.selection import RowDigests, select
 from labeler.labels.profiles import PROFILES
 from labeler.labels.record import LabelFailure, LabelRecord, Outcome
 from labelled import record
@@ -45,11 +46,14 @@ METADATA: st.SearchStrategy[dict[str, Any]] = st.sampled_from(
 
 @st.composite
 def outcomes(draw: st.DrawFn) -> list[Outcome]:
-    """Labels of all profiles and failures, with metadata and by two judges."""
+    """Labels and failures, some of them again, of few questions and by two judges."""
     found: list[Outcome] = []
     for number, made in enumerate(draw(st.lists(ANY_LABEL, max_size=8))):
         metadata = draw(METADATA)
-        example = made.example.model_copy(update={"id": f"r{number}", "metadata": metadata})
+        name = f"r{draw(st.integers(0, number))}"
+        asked = draw(st.sampled_from(["", "One?", "Two?", f"{number}?"]))
+        row = {"id": name, "metadata": metadata, "question": asked}
+        example = made.example.model_copy(update=row)
         judge = draw(st.sampled_from(["test", "other"]))
         signature = made.signature.model_copy(update={"judge": judge})
         changes = {"example": example, "signature": signature}
@@ -60,10 +64,11 @@ def outcomes(draw: st.DrawFn) -> list[Outcome]:
             reason = draw(st.sampled_from(["refusal", "contract"]))
             found.append(
                 LabelFailure(
-                    id=f"r{number}", reason=reason, message="", signature=signed, metadata=metadata
+                    id=name, reason=reason, message="", signature=signed, metadata=metadata
                 )
             )
-    return found
+    again = draw(st.lists(st.sampled_from(found), max_size=4)) if found else []
+    return draw(st.permutations([*found, *again]))
 
 
 def gathered(rows: Sequence[Outcome], first: int = 0) -> RowBatch:
@@ -117,12 +122,14 @@ def test_one_record_has_the_ratios_of_the_batch(profile: str) -> None:
     assert_same_ratios(IndexFrame(gathered(labels)), labels)
 
 
-def summarized(frames: Iterable[Frame], request: SummaryRequest) -> list[SummaryRow]:
+def summarized(frames: Iterable[IndexFrame], request: SummaryRequest) -> list[SummaryRow]:
     """The summary of the rows of frames."""
+    listed = list(frames)
+    digests = [RowDigests.of([frame]) for frame in listed]
     counts = ColumnCounts(request)
-    for frame in frames:
-        counts.add(frame)
-    return counts.summary()
+    for frame, selection in zip(listed, select(digests), strict=True):
+        counts.add(frame, selection)
+    return counts.summary(RowDigests.joined(digests).labeled)
 
 
 @given(outcomes(), st.integers(0, 8), st.sampled_from([None, "of"]), st.booleans(), st.booleans())

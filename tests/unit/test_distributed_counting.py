@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -14,24 +15,25 @@ import pytest
 import labeler
 from command import Command
 from engines import count_in_loop, label_in_loop
-from labeler.calculators import METRICS, Intervals, select_metrics
+from labeler.calculators import METRICS, Intervals, measure, select_metrics, summarize
 from labeler.calculators.column_summary import SummaryRequest
 from labeler.calculators.index.sidecar import write_sidecar
 from labeler.calculators.index.summaries import summarize_stored
 from labeler.cli.running import expand_remote
-from labeler.data.label_files import parts_of, write_outcomes
+from labeler.data.label_files import parts_of, read_outcomes, write_outcomes
 from labeler.errors import UsageError
 from labeler.integrations.ray.counting import (
     CountEngine,
     CountReport,
+    FileTask,
     summarize_files,
 )
 from labeler.integrations.ray.run import plan, run
 from labeler.integrations.ray.worker import Work
 from labeler.judges.embedded.judge import EmbeddedJudge
 from labeler.labeling.options import LabelOptions
-from labeler.labels.record import label_key
-from labelled import output, record
+from labeler.labels.record import LabelFailure, label_key, records_of
+from labelled import output, record, with_question
 from parquet_rows import write_rows
 
 ALL = select_metrics("all")
@@ -56,7 +58,7 @@ def files(tmp_path: Path) -> list[str]:
 
 
 def backwards(
-    asked: SummaryRequest, files: Sequence[str], workers: int
+    asked: SummaryRequest, files: Sequence[FileTask], workers: int
 ) -> Generator[CountReport, None, None]:
     """Workers that end in another order than they began."""
     reports = list(count_in_loop(asked, files[::-1], workers))
@@ -73,6 +75,24 @@ def test_what_workers_count_adds_up_to_the_numbers_of_one_machine(
     assert found == summarize_stored(files, asked, print)
     assert found is not None
     assert found.rows == 15
+
+
+def test_workers_count_what_files_share_once(files: list[str], tmp_path: Path) -> None:
+    """Labels, questions, and a failure whose row another file has a label of."""
+    again = [record(id=f"r{n}", documents=(n % 3, 1)) for n in range(4)]
+    asking = [with_question(one, f"{n % 2}?") for n, one in enumerate(again)]
+    failure = LabelFailure(id="r1", reason="refusal", message="", signature=again[0].signature)
+    names = [*files, str(tmp_path / "more.jsonl"), str(tmp_path / "again.jsonl")]
+    labeler.write_labels([failure, *asking], names[3])
+    labeler.write_labels([*asking, *read_outcomes(files[1])], names[4])
+    asked = SummaryRequest(ALL, intervals=Intervals(resamples=100))
+    found = summarize_files(names, asked, count_in_loop, 2, print)
+    assert found is not None
+    outcomes = chain.from_iterable(map(read_outcomes, names))
+    rows = [measure(one, ALL) for one in records_of(outcomes, "label")]
+    assert found.summary == summarize(rows, ALL, intervals=asked.intervals)
+    row = found.summary[0]
+    assert (row.rows, row.failed, row.duplicates, row.clusters) == (19, {}, 9, 3)
 
 
 def test_what_is_said_of_a_file_is_passed_on(files: list[str]) -> None:

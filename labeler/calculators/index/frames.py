@@ -15,7 +15,9 @@ from labeler.calculators.column_summary import Categorical, UnreadableFrame
 from labeler.calculators.columns import SUPPORTED, UNSUPPORTED, Ragged
 from labeler.calculators.index.decoding import NeedsValidation, decode_label, label_row
 from labeler.calculators.index.rows import ClaimRow, IndexRow, failure_row
+from labeler.calculators.metrics_row import Identity, question_digest
 from labeler.calculators.ratio_column import Bools, Ints
+from labeler.calculators.selection import Digests
 from labeler.labels.profiles import PROFILES
 from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord, is_uncounted, records_of
 
@@ -36,11 +38,14 @@ TYPES = {
     **dict.fromkeys(LISTS, ("<u4", "<u4")),
     **dict.fromkeys(MARKS, ("|u1", "<u4")),
     "key": ("|u1",),
+    "identity": ("<u8",),
+    "asked": ("<u8",),
 }
 """Types of the arrays of each column.
 
 A text column has a code per row (-1 for none), the bytes of each distinct text, and these texts in
-UTF-8. A list column has all numbers, and the length of each list. Keys are 32 bytes each.
+UTF-8. A list column has all numbers, and the length of each list. Keys are 32 bytes each. An
+identity is two numbers, and ``asked`` is the digest of the question.
 """
 BATCH = 1 << 15
 """Rows per batch: about a million sentences, and 8 MB per number column."""
@@ -135,6 +140,7 @@ class RowBatch:
 
     def __init__(self) -> None:
         self._keys: list[str] = []
+        self._identities, self._asked = array("Q"), array("Q")
         self._texts: dict[str, list[str | None]] = {name: [] for name in TEXTS}
         self._numbers = {name: array("q") for name in NUMBERS}
         self._lists = {
@@ -169,6 +175,8 @@ class RowBatch:
             return (np.array(self._numbers[name]),)
         if name == "key":
             return (np.frombuffer(bytes.fromhex("".join(self._keys)), np.uint8),)
+        if name in {"identity", "asked"}:
+            return (np.array(self._identities if name == "identity" else self._asked),)
         return encode_texts(self._texts[name])
 
     def add(self, place: int, row: IndexRow) -> None:
@@ -192,6 +200,9 @@ class RowBatch:
         self._waiting, self._places = [], []
         columns = dict(zip(IndexRow._fields, zip(*rows, strict=True), strict=True))
         self._keys.extend(columns["key"])
+        for row in rows:
+            self._identities.extend(Identity.of(row.id, row.label, None if row.failed else row.key))
+        self._asked.extend(map(question_digest, columns["question"]))
         for name, texts in self._texts.items():
             texts.extend(columns[name])
         numbers = (places, *zip(*columns["stored"], strict=True))
@@ -322,6 +333,18 @@ class IndexFrame:
         asked = self.coded("question")
         others = map([*asked.names, None].__getitem__, asked.codes.tolist())
         return [b if a is _ABSENT else a for a, b in zip(found, others, strict=True)]
+
+    def identities(self) -> Digests:
+        """Return the identity of each row: two numbers."""
+        found: Digests = self._batch.read("identity")[0].astype(np.uint64, copy=False)
+        require(len(found) == 2 * self.rows, "identity")
+        return found.reshape(-1, 2)
+
+    def questions(self) -> Digests:
+        """Return the digest of each row's question; 0 for none."""
+        found: Digests = self._batch.read("asked")[0].astype(np.uint64, copy=False)
+        require(len(found) == self.rows, "asked")
+        return found
 
     def order(self) -> Ints:
         """Return positions, or leading digits of keys if labels are read in the order of keys."""

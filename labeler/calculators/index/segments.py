@@ -37,10 +37,11 @@ from labeler.calculators.index.frames import (
     IndexFrame,
     JoinedBatches,
 )
+from labeler.calculators.selection import RowDigests, select
 from labeler.data.lines import clear_leftovers, partial_suffix
 from labeler.version import __version__
 
-FORMAT = 4
+FORMAT = 5
 """Increased when the content of segments, or its meaning, changes."""
 MAGIC = b"LBLINDEX"
 _START = struct.Struct("<8sIIQQ")
@@ -78,6 +79,8 @@ class Header(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         others: positions of outcomes that are neither labels nor canaries, such as scores.
         samples: positions and fingerprints of some labels, which identify the store.
         batches: the header of each batch.
+        distinct: True if every row is counted: no identity repeats, and no row failed unsigned.
+        clustered: True if labels share questions.
         program: version of the program that wrote it.
     """
 
@@ -89,6 +92,8 @@ class Header(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     others: Sequence[_Count] = ()
     samples: Sequence[tuple[_Count, str]] = ()
     batches: Sequence[BatchHeader] = ()
+    distinct: bool = False
+    clustered: bool = True
     program: str = __version__
 
     @property
@@ -109,6 +114,8 @@ class SegmentWriter:
         self._partial = folder / f".{uuid4()}{partial_suffix()}"
         self._columns: set[str] = set()
         self._batches: list[BatchHeader] = []
+        self._digests: list[RowDigests] = []
+        self._unsigned = False
         self.rows = 0
         """Number of rows written."""
         options = os.O_WRONLY | os.O_CREAT | os.O_EXCL
@@ -126,6 +133,8 @@ class SegmentWriter:
                 read[1] = read[1][:0]  # Many rows have no claims.
             pairs = zip(read, types, strict=True)
             arrays[name] = [self._write(array.astype(kind, copy=False)) for array, kind in pairs]
+        self._digests.append(RowDigests.of([IndexFrame(batch)]))
+        self._unsigned |= bool((batch.read("label")[0] < 0).any())
         self._batches.append(BatchHeader(len(batch), arrays))
         self._columns.update(batch.columns)
         self.rows += len(batch)
@@ -152,10 +161,17 @@ class SegmentWriter:
 
         Args:
             path: path of the segment.
-            header: its header, without columns and batches.
+            header: its header, without the facts about its rows.
         """
         columns = tuple(sorted(self._columns))
-        header = msgspec.structs.replace(header, columns=columns, batches=self._batches)
+        [selection] = select([RowDigests.joined(self._digests)])
+        header = msgspec.structs.replace(
+            header,
+            columns=columns,
+            batches=self._batches,
+            distinct=selection.left_out is None and not self._unsigned,
+            clustered=selection.clustered,
+        )
         place, data = self._file.tell(), msgspec.json.encode(header)
         self._file.write(data)
         self._file.seek(0)
@@ -290,6 +306,10 @@ class Segment:
         """Yield the batches as columns; see :class:`IndexFrame`."""
         for batch in self.batches():
             yield IndexFrame(batch, by_key=by_key, before=before)
+
+    def digests(self) -> RowDigests:
+        """Return the digests of all rows."""
+        return RowDigests.of(self.frames())
 
     def verify(self) -> None:
         """Verify the checksums of all arrays.

@@ -33,6 +33,7 @@ from labeler.calculators.index.frames import (
 )
 from labeler.calculators.index.rows import Unindexable
 from labeler.calculators.index.segments import Header, Segment, SegmentWriter
+from labeler.calculators.selection import RowDigests, Selection, select
 from labeler.errors import LabelerError, StoreError
 from labeler.labels.record import AnyOutcome, AnyRecord
 from labeler.store.checksums import DamagedRecord, decode_record, label_json
@@ -96,6 +97,15 @@ class StoreIndex:
     def others(self) -> list[int]:
         """Numbers of the store's rows that hold other records, such as scores."""
         return [place for segment in self._segments for place in segment.header.others]
+
+    @property
+    def selection(self) -> Selection:
+        """All labels, because a store has one of each key; they may share questions."""
+        clustered = any(segment.header.clustered for segment in self._segments)
+        if len(self._segments) > 1 and not clustered:
+            [found] = select([RowDigests.of(self.frames())])
+            clustered = found.clustered
+        return Selection(None, clustered)
 
     def frames(self) -> Iterator[IndexFrame]:
         """Yield the batches."""

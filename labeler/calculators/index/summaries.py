@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
+from itertools import repeat
 from pathlib import Path
 from typing import NamedTuple
 
 from labeler.calculators.column_summary import ColumnCounts, CountedRows, Frame, SummaryRequest
 from labeler.calculators.index import files_of, old_sidecar_of, sidecar_of
-from labeler.calculators.index.frames import DamagedIndex
+from labeler.calculators.index.frames import DamagedIndex, IndexFrame
 from labeler.calculators.index.rows import Unindexable
 from labeler.calculators.index.sidecar import open_sidecar, stream
 from labeler.calculators.index.store_index import read_others, update_index
+from labeler.calculators.selection import RowDigests, Selection, select
 from labeler.calculators.summary import SummaryRow
 from labeler.data.label_files import is_store
 from labeler.data.lines import is_remote
-from labeler.errors import StoreError
+from labeler.errors import StoreError, UsageError
 from labeler.labels.record import AnyOutcome, records_of
 
 _PLACES = 1 << 40
@@ -43,10 +45,14 @@ class FileCounts(NamedTuple):
     Attributes:
         counted: sums over its labels and failures.
         others: outcomes of other kinds, such as scores.
+        digests: of its rows; ``None`` if all are counted and nothing else was read.
+        selection: the rows that were counted; ``None`` if all were, unchecked.
     """
 
     counted: CountedRows
     others: list[AnyOutcome]
+    digests: RowDigests | None
+    selection: Selection | None
 
 
 def summarize_stored(
@@ -77,8 +83,17 @@ def summarize_stored(
         if len(names) == 1 and is_store(Path(names[0])):
             return _of_store(Path(names[0]), request, notice)
         files = files_of(names)
-        each = (count_file(file, request, number, notice) for number, file in enumerate(files))
-        return combine_counts(each, request) if files else None
+        if not files:
+            return None
+
+        def count(selections: Selections) -> Iterable[FileCounts]:
+            # Files that are read again have had their notices.
+            heard = notice if selections is None else _silent
+            for number, (file, selection) in enumerate(zip_selections(files, selections)):
+                alone = len(files) == 1
+                yield count_file(file, request, number, heard, selection=selection, alone=alone)
+
+        return combine_counts(count, request)
     except Unindexable as error:
         notice(f"{error}; the records are read one by one")
         return None
@@ -100,11 +115,12 @@ def _of_store(
         with closing(index):
             counts = ColumnCounts(request)
             try:
-                _add_all(counts, index.frames())
+                _add_all(counts, index.frames(), index.selection)
             except DamagedIndex as error:
                 notice(f"the index of {path} is damaged: {error}; it is made anew")
                 continue
-            return _unless_mixed(counts, list(read_others(path, index.others)))
+            others: list[AnyOutcome] = list(read_others(path, index.others))
+            return _unless_mixed(counts, others, RowDigests.joined([]))
     return None
 
 
@@ -113,6 +129,9 @@ def count_file(
     request: SummaryRequest,
     number: int = 0,
     notice: Callable[[str], object] = lambda _: None,
+    *,
+    selection: Selection | None = None,
+    alone: bool = False,
 ) -> FileCounts:
     """Count the rows of a label file, from its index if that is valid.
 
@@ -121,24 +140,44 @@ def count_file(
         request: the summary to compute.
         number: number of files before it.
         notice: called with the reason why an index is ignored.
+        selection: the rows to count; by default all.
+        alone: True if there is no other file. The index of such a file may know which rows to
+            count.
 
     Raises:
         UsageError: it cannot be read.
         Unindexable: a label can only be read as a record.
     """
-    counted = _from_index(file, request, number, notice)
-    if counted is not None:
-        return FileCounts(counted, [])
-    counts, others = ColumnCounts(request), list[AnyOutcome]()
-    _add_all(counts, stream(file, others.append, before=number * _PLACES))
-    return FileCounts(counts.counted(), others)
+    found = _from_index(file, request, number, notice, selection, alone=alone)
+    if found is not None:
+        return found
+    counts, others, digests = ColumnCounts(request), list[AnyOutcome](), list[RowDigests]()
+    frames = _noted(stream(file, others.append, before=number * _PLACES), digests)
+    _add_all(counts, frames, selection)
+    return FileCounts(counts.counted(), others, RowDigests.joined(digests), selection)
 
 
-def combine_counts(each: Iterable[FileCounts], request: SummaryRequest) -> StoredSummary | None:
-    """Return the summary of label files that were counted one by one.
+Selections = Sequence[Selection] | None
+"""The rows to count of each file; ``None`` for all."""
+
+
+def zip_selections(
+    files: Sequence[str], selections: Selections
+) -> Iterable[tuple[str, Selection | None]]:
+    """Return each file with the rows to count."""
+    return zip(files, selections or repeat(None, len(files)), strict=True)
+
+
+def combine_counts(
+    count: Callable[[Selections], Iterable[FileCounts]], request: SummaryRequest
+) -> StoredSummary | None:
+    """Return the summary of label files that are counted one by one.
+
+    Rows repeat and questions are shared across files, too. Both are known once all files are read;
+    files are counted again if there are such.
 
     Args:
-        each: their counts, in order; consumed once.
+        count: counts the files, in order; called with the rows to count.
         request: the summary to compute.
 
     Returns:
@@ -147,16 +186,28 @@ def combine_counts(each: Iterable[FileCounts], request: SummaryRequest) -> Store
     Raises:
         UsageError: no row has a column that is named.
     """
+    each = list(count(None))
+    digests = [one.digests for one in each if one.digests is not None]
+    if len(each) > 1 or each[0].selection is None:
+        selections = select(digests)
+        if any(one.clustered or one.left_out is not None for one in selections):
+            each = list(count(selections))
     counts, others = ColumnCounts(request), list[AnyOutcome]()
     for one in each:
         counts.add_counted(one.counted)
         others += one.others
-    return _unless_mixed(counts, others)
+    return _unless_mixed(counts, others, RowDigests.joined(digests))
 
 
 def _from_index(
-    file: str, request: SummaryRequest, number: int, notice: Callable[[str], object]
-) -> CountedRows | None:
+    file: str,
+    request: SummaryRequest,
+    number: int,
+    notice: Callable[[str], object],
+    selection: Selection | None,
+    *,
+    alone: bool,
+) -> FileCounts | None:
     """Count the rows of a file from its index, if that is valid."""
     try:
         segment = None if is_remote(file) else open_sidecar(Path(file))
@@ -165,9 +216,14 @@ def _from_index(
         with closing(segment):
             if segment.header.others:
                 return None
-            counts = ColumnCounts(request)
-            _add_all(counts, segment.frames(before=number * _PLACES))
-            return counts.counted()
+            header, counts, digests = segment.header, ColumnCounts(request), None
+            if selection is None and not (alone and header.distinct):
+                digests = segment.digests()
+            if alone:
+                found = Selection() if digests is None else select([digests])[0]
+                selection = found._replace(clustered=header.clustered)
+            _add_all(counts, segment.frames(before=number * _PLACES), selection)
+            return FileCounts(counts.counted(), [], digests, selection)
     except DamagedIndex as error:
         path = Path(file)
         beside = sidecar_of(path).exists() or old_sidecar_of(path).exists()
@@ -176,13 +232,34 @@ def _from_index(
         return None
 
 
-def _add_all(counts: ColumnCounts, frames: Iterable[Frame]) -> None:
+def _add_all(counts: ColumnCounts, frames: Iterable[Frame], selection: Selection | None) -> None:
+    """Add the rows of frames that are selected."""
+    left_out, clustered = selection or Selection()
+    begin = 0
     for frame in frames:
-        counts.add(frame)
+        end = begin + frame.rows
+        own = None if left_out is None else left_out[begin:end]
+        if own is not None and len(own) < frame.rows:
+            raise UsageError("a label file changed while it was counted; count it again")
+        counts.add(frame, Selection(own, clustered))
+        begin = end
 
 
-def _unless_mixed(counts: ColumnCounts, others: list[AnyOutcome]) -> StoredSummary | None:
+def _noted(frames: Iterable[IndexFrame], digests: list[RowDigests]) -> Iterator[IndexFrame]:
+    """Yield frames, and append their digests to a list."""
+    for frame in frames:
+        digests.append(RowDigests.of([frame]))
+        yield frame
+
+
+def _silent(_: str) -> None:
+    """Drop a notice."""
+
+
+def _unless_mixed(
+    counts: ColumnCounts, others: list[AnyOutcome], digests: RowDigests
+) -> StoredSummary | None:
     """Return the summary; ``None`` if the kind of an unreadable row depends on earlier rows."""
     if others and (counts.unsigned or any(True for _ in records_of(others, "questions"))):
         return None
-    return StoredSummary(counts.summary(), counts.rows, others)
+    return StoredSummary(counts.summary(digests.labeled), counts.rows, others)

@@ -109,11 +109,12 @@ def group_numbers(groups: Sequence[Hashable]) -> NDArray[np.int64]:
 
 def _group_sums(top: Floats, bottom: Floats, codes: NDArray[np.int64]) -> tuple[Floats, Floats]:
     """Sum each group's records in sorted order, so that sums do not depend on the rows' order."""
-    if not len(codes):
-        return top, bottom
     order = np.lexsort((bottom, top, codes))
-    starts = np.flatnonzero(np.diff(codes[order], prepend=-1))
-    return np.add.reduceat(top[order], starts), np.add.reduceat(bottom[order], starts)
+    codes = codes[order]
+    places = np.cumsum(np.append(False, codes[1:] != codes[:-1]))[: len(codes)]
+    # bincount adds one by one, as the sums without numpy do.
+    sums = (np.bincount(places, part[order]).astype(np.float64) for part in (top, bottom))
+    return next(sums), next(sums)
 
 
 def interval_of(

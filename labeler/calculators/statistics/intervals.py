@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
 from statistics import NormalDist
 from typing import TYPE_CHECKING
 
@@ -226,19 +227,34 @@ def bootstrap_ratio(
     """
     _check(numerators, denominators, groups)
     check_options(resamples=resamples, level=level, seed=seed)
-    if bounded and groups is None and len(numerators) <= _PLAIN:
-        counts = Counter(pair for pair in zip(numerators, denominators, strict=True) if pair[1])
+    suffix = "" if groups is None else _GROUPED
+    if bounded and len(numerators) <= _PLAIN:
+        pairs = zip(numerators, denominators, strict=True)
+        counts = Counter(pair for pair in _group_sums(pairs, groups) if pair[1])
         if counts.total() < 2:  # noqa: PLR2004 - one record does not vary
             return None
         ends = effective_wilson([Unit(*pair, count) for pair, count in counts.items()], level)
         if ends:
-            return Interval(*ends, level, EFFECTIVE)
+            return Interval(*ends, level, f"{EFFECTIVE}{suffix}")
     # numpy loads as slowly as everything else together: import it only for resampling.
     from labeler.calculators.statistics import bootstrap  # noqa: PLC0415
 
     units = bootstrap.units_of(numerators, denominators, groups)
-    suffix = "" if groups is None else _GROUPED
     return _drawn(units, suffix, resamples, level, seed, bounded=bounded)
+
+
+def _group_sums(
+    pairs: Iterable[tuple[float, float]], groups: Sequence[Hashable] | None
+) -> Iterable[tuple[float, float]]:
+    """Return the sums of each group's sorted pairs, or without groups the pairs themselves."""
+    if groups is None:
+        return pairs
+    members: dict[object, list[tuple[float, float]]] = {}
+    for pair, group in zip(pairs, groups, strict=True):
+        members.setdefault(object() if group is None else group, []).append(pair)
+    return [
+        reduce(lambda a, b: (a[0] + b[0], a[1] + b[1]), sorted(some)) for some in members.values()
+    ]
 
 
 _GROUPED = "_groups"
@@ -309,3 +325,85 @@ def _check(
         raise UsageError("a value is no finite number: leave out what is undefined")
     if any(part < 0 for part in denominators):
         raise UsageError("a denominator is below 0")
+
+
+Range = tuple[float, float] | None
+"""The lowest and the highest value of a metric; ``None`` where unknown."""
+
+
+@dataclass(frozen=True)
+class Intervals:
+    """Options of the confidence intervals of means.
+
+    See :func:`mean_interval`.
+
+    Attributes:
+        resamples: number of bootstrap samples, 100 or more.
+        level: confidence level, above 0 and at most 0.9999.
+        seed: the same seed gives the same intervals.
+        group: name of a metadata column; records that share its value are resampled together,
+            records without a value each alone. ``None`` resamples records of equal questions
+            together, or single records if all questions differ.
+
+    Raises:
+        UsageError: a number is out of range.
+    """
+
+    resamples: int = RESAMPLES
+    level: float = LEVEL
+    seed: int = 0
+    group: str | None = None
+
+    def __post_init__(self) -> None:
+        check_options(**self._options)
+
+    @property
+    def _options(self) -> BootstrapOptions:
+        return {"resamples": self.resamples, "level": self.level, "seed": self.seed}
+
+    def of_mean(
+        self, values: Sequence[float], groups: Sequence[Hashable] | None, range_: Range
+    ) -> Interval | None:
+        """Return the interval of a mean.
+
+        Args:
+            values: of the records.
+            groups: of the records, which are resampled together; ``None`` for single records.
+            range_: the lowest and the highest value; ``None`` where unknown.
+        """
+        low, width = _scale(range_)
+        shares = values if (low, width) == (0, 1) else [(value - low) / width for value in values]
+        found = mean_interval(shares, groups=groups, bounded=range_ is not None, **self._options)
+        return _on_scale(found, low, width)
+
+    def of_counted(
+        self, values: NDArray[np.float64], counts: NDArray[np.int64], range_: Range
+    ) -> Interval | None:
+        """Return the interval of the mean of distinct sorted values with their counts."""
+        low, width = _scale(range_)
+        found = counted_mean_interval(
+            (values - low) / width, counts, bounded=range_ is not None, **self._options
+        )
+        return _on_scale(found, low, width)
+
+    def of_grouped(
+        self, values: NDArray[np.float64], groups: NDArray[np.int64], range_: Range
+    ) -> Interval | None:
+        """Return the interval of the mean of records whose groups are numbered."""
+        low, width = _scale(range_)
+        found = grouped_mean_interval(
+            (values - low) / width, groups, bounded=range_ is not None, **self._options
+        )
+        return _on_scale(found, low, width)
+
+
+def _scale(range_: Range) -> tuple[float, float]:
+    low, high = range_ or (0.0, 1.0)
+    return low, high - low
+
+
+def _on_scale(found: Interval | None, low: float, width: float) -> Interval | None:
+    """Return the interval of shares of a scale as one of values."""
+    if found is None or (low, width) == (0, 1):
+        return found
+    return replace(found, low=low + width * found.low, high=low + width * found.high)

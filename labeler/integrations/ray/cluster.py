@@ -20,7 +20,7 @@ from typing import Any, TypeVar, cast
 
 from labeler.calculators.column_summary import SummaryRequest
 from labeler.errors import FatalJudgeError, UsageError
-from labeler.integrations.ray.counting import CountReport, count_report
+from labeler.integrations.ray.counting import CountReport, FileTask, count_report
 from labeler.integrations.ray.parts import InputPart
 from labeler.integrations.ray.quotas import Quotas, QuotaServer, Spending
 from labeler.integrations.ray.worker import PartReport, Work, Worker
@@ -94,7 +94,7 @@ def label_on_ray(
 
 
 def count_on_ray(
-    asked: SummaryRequest, files: Sequence[str], workers: int
+    asked: SummaryRequest, files: Sequence[FileTask], workers: int
 ) -> Generator[CountReport, None, None]:
     """Count label files with Ray tasks; see :data:`~labeler.integrations.ray.counting.CountEngine`.
 

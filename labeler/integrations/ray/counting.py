@@ -15,10 +15,13 @@ from labeler.calculators.column_summary import SummaryRequest
 from labeler.calculators.index.rows import Unindexable
 from labeler.calculators.index.summaries import (
     FileCounts,
+    Selections,
     StoredSummary,
     combine_counts,
     count_file,
+    zip_selections,
 )
+from labeler.calculators.selection import Selection
 from labeler.errors import UsageError
 from labeler.integrations.ray.parts import absolute_name
 
@@ -35,21 +38,27 @@ class CountReport(NamedTuple):
     notices: list[str]
 
 
-CountEngine = Callable[[SummaryRequest, Sequence[str], int], Generator[CountReport, None, None]]
+FileTask = tuple[str, Selection | None]
+"""A label file's path or address, and the rows to count; ``None`` for all."""
+CountEngine = Callable[
+    [SummaryRequest, Sequence[FileTask], int], Generator[CountReport, None, None]
+]
 """Counts files with a number of workers; yields a report of each, in the order of the files."""
 
 
-def count_report(file: str, asked: SummaryRequest, number: int) -> CountReport:
+def count_report(task: FileTask, asked: SummaryRequest, number: int) -> CountReport:
     """Count a label file.
 
     Args:
-        file: path or address.
+        task: the file.
         asked: the requested summary.
         number: how many files come before it.
     """
     notices: list[str] = []
+    file, selection = task
     try:
-        return CountReport(count_file(file, asked, number, notices.append), notices)
+        counts = count_file(file, asked, number, notices.append, selection=selection)
+        return CountReport(counts, notices)
     except (UsageError, Unindexable) as error:
         return CountReport(error, notices)
 
@@ -79,9 +88,15 @@ def summarize_files(
     """
     if not asked.is_vectorized(notice):
         return None
+    names = [absolute_name(file) for file in files]
+
+    def count(selections: Selections) -> Iterator[FileCounts]:
+        with closing(engine(asked, list(zip_selections(names, selections)), workers)) as reports:
+            # Files that are counted again have had their notices.
+            yield from _counts(reports, notice if selections is None else lambda _: None)
+
     try:
-        with closing(engine(asked, [absolute_name(file) for file in files], workers)) as reports:
-            return combine_counts(_counts(reports, notice), asked)
+        return combine_counts(count, asked)
     except Unindexable as error:
         notice(f"{error}; the records are read one by one")
         return None

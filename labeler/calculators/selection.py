@@ -1,0 +1,110 @@
+"""Repeated rows and shared questions among the rows of indexes and files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labeler.calculators.ratio_column import Bools
+
+Digests = NDArray[np.uint64]
+
+COUNTED, REPEATED, FAILED = 0, 1, 2
+"""A row that is counted, a label that repeats, and a failure that repeats or was labeled later."""
+
+
+class Digested(Protocol):
+    """A batch of rows with their digests."""
+
+    def identities(self) -> Digests:
+        """Return the :class:`~labeler.calculators.metrics_row.Identity` of each row."""
+        ...
+
+    def questions(self) -> Digests:
+        """Return the digest of each row's question; 0 for none."""
+        ...
+
+
+class RowDigests(NamedTuple):
+    """Digests of consecutive rows.
+
+    Attributes:
+        identities: two numbers a row, see :class:`~labeler.calculators.metrics_row.Identity`.
+        questions: one number a row; 0 for none.
+    """
+
+    identities: Digests
+    questions: Digests
+
+    @classmethod
+    def of(cls, batches: Iterable[Digested]) -> RowDigests:
+        """Return the digests of the rows of batches."""
+        found = [(batch.identities(), batch.questions()) for batch in batches]
+        return cls.joined([cls(*pair) for pair in found])
+
+    @classmethod
+    def joined(cls, parts: Sequence[RowDigests]) -> RowDigests:
+        """Return the digests of the rows of all parts, in order."""
+        identities = [np.zeros((0, 2), np.uint64), *(part.identities for part in parts)]
+        questions = [np.zeros(0, np.uint64), *(part.questions for part in parts)]
+        return cls(np.concatenate(identities), np.concatenate(questions))
+
+    def labeled(self, rows: Collection[int]) -> set[int]:
+        """Return those of some digests of rows that have a label."""
+        if not rows:
+            return set()
+        asked = np.fromiter(rows, np.uint64, len(rows))
+        labels = self.identities[self.identities[:, 1] != 0, 0]
+        found: list[int] = asked[np.isin(asked, labels)].tolist()
+        return set(found)
+
+
+class Selection(NamedTuple):
+    """The rows that are counted.
+
+    Attributes:
+        left_out: ``COUNTED``, ``REPEATED`` or ``FAILED`` for each row; ``None`` if all are counted.
+        clustered: True if labels may share questions.
+    """
+
+    left_out: NDArray[np.int8] | None = None
+    clustered: bool = False
+
+
+def select(digests: Sequence[RowDigests]) -> list[Selection]:
+    """Return the rows to be counted of several parts, such as files, read one after the other."""
+    every = RowDigests.joined(digests)
+    left_out, clustered = _left_out(every.identities), _are_shared(every.questions)
+    if left_out is None:
+        return [Selection(None, clustered)] * len(digests)
+    ends = np.cumsum([len(part.questions) for part in digests])
+    return [Selection(part, clustered) for part in np.split(left_out, ends[:-1])]
+
+
+def _are_shared(questions: Digests) -> bool:
+    asked = questions[questions != 0]
+    return len(np.unique(asked)) < len(asked)
+
+
+def _left_out(identities: Digests) -> NDArray[np.int8] | None:
+    rows = identities[:, 0]
+    if len(np.unique(rows)) == len(rows):
+        return None
+    order = np.lexsort((identities[:, 1], rows))  # stable: the first of equal rows stays first
+    rows, keys = identities[order].T
+    begins: Bools = np.append(True, rows[1:] != rows[:-1])
+    starts = np.flatnonzero(begins)
+    sizes = np.diff(starts, append=len(rows))
+    labeled = np.repeat(keys[starts + sizes - 1] != 0, sizes)  # a failure has the lowest key: 0
+    repeated = ~begins & np.append(False, keys[1:] == keys[:-1])
+    failed = (keys == 0) & (labeled | repeated)
+    found = np.zeros(len(rows), np.int8)
+    found[order] = np.where(failed, FAILED, np.where(repeated, REPEATED, COUNTED))
+    return found if found.any() else None
+
+
+Labeled = Callable[[Collection[int]], set[int]]
+"""Returns those of some digests of rows that have a label."""

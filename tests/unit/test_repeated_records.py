@@ -1,0 +1,185 @@
+"""Records that repeat, rows that failed before, and questions that several records share."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import labeler
+from command import Command
+from labeler.calculators import Intervals
+from labeler.calculators.metrics_row import REPEATED, Identities, Identity
+from labeler.calculators.statistics.intervals import bootstrap_mean
+from labeler.comparing.pairs import read_side
+from labeler.data.label_files import to_line
+from labeler.labels.record import LabelFailure, LabelRecord, Outcome
+from labelled import record, with_question
+
+QUESTIONS, EACH = 10, 4
+
+
+def labels() -> list[LabelRecord]:
+    """Four answers to each question, all right or all wrong, and all wrong for one in five."""
+    return [
+        with_question(
+            record(id=f"{question}-{n}", support={"a": ["0a"] if question % 5 else []}),
+            f"What is {question}?",
+        )
+        for question in range(QUESTIONS)
+        for n in range(EACH)
+    ]
+
+
+def lonely() -> list[LabelRecord]:
+    """The first answer to each question."""
+    return labels()[::EACH]
+
+
+def failure(name: str, *, signed: bool = True) -> LabelFailure:
+    """A row that failed by the judge of the labels, or before a judge was chosen."""
+    signature = labels()[0].signature if signed else None
+    return LabelFailure(id=name, reason="refusal", message="no", signature=signature)
+
+
+def written(path: Path, outcomes: Sequence[Outcome]) -> Path:
+    """A label file."""
+    path.write_text("".join(to_line(one) + "\n" for one in outcomes), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(params=["records", "columns", "index", "files"])
+def summarized(request: pytest.FixtureRequest, labeler_command: Command, tmp_path: Path) -> Any:
+    """The summaries of outcomes: by each way to count, with what is said of them."""
+
+    def summarize(outcomes: Sequence[Outcome], *options: str) -> tuple[list[Any], str]:
+        names = [written(tmp_path / "labels.jsonl", outcomes)]
+        if request.param == "files":
+            half = len(outcomes) // 2
+            names = [
+                written(tmp_path / "a.jsonl", outcomes[:half]),
+                written(tmp_path / "b.jsonl", outcomes[half:]),
+            ]
+        if request.param != "records":
+            monkeypatch.setattr("labeler.calculators.index.SMALL", 0)
+        if request.param == "index":
+            assert labeler_command("index", names[0])[0] == 0
+        code, out, err = labeler_command("metrics", *names, "--json", *options)
+        assert code == 0
+        return json.loads(out), err
+
+    monkeypatch: pytest.MonkeyPatch = request.getfixturevalue("monkeypatch")
+    return summarize
+
+
+def test_a_file_three_times_is_counted_once(summarized: Any) -> None:
+    """Rows and intervals stay, and one notice gives the number."""
+    failures = [failure("f"), failure("u", signed=False)]
+    once, quiet = summarized([*lonely(), *failures])
+    thrice, notice = summarized([*lonely(), *failures] * 3)
+    assert [row.pop("duplicates") for row in thrice] == [2 * QUESTIONS] * len(once)
+    assert [row.pop("duplicates") for row in once] == [0] * len(once)
+    assert thrice == once
+    assert once[0]["clusters"] is None
+    assert (quiet, notice) == ("", REPEATED.format(2 * QUESTIONS) + "\n")
+
+
+@pytest.mark.parametrize("signed", [True, False])
+def test_a_failure_counts_unless_its_row_has_a_label(summarized: Any, signed: bool) -> None:
+    """The label may come before or after it, and another row still fails."""
+    first, last = lonely()[0].id, lonely()[-1].id
+    before, after = failure(last, signed=signed), failure(first, signed=signed)
+    rows, err = summarized([before, *lonely(), after, failure("other", signed=signed)])
+    assert {json.dumps(row["failed"]) for row in rows} == {'{"refusal": 1}'}
+    assert (rows[0]["duplicates"], err) == (0, "")
+
+
+def test_records_of_one_question_are_drawn_together(summarized: Any) -> None:
+    """Without an option; four equal answers are no four observations."""
+    (row,), _ = summarized(labels(), "--metrics", "adherence")
+    values = [float(n // EACH % 5 > 0) for n in range(QUESTIONS * EACH)]
+    groups = [n // EACH for n in range(QUESTIONS * EACH)]
+    expected = bootstrap_mean(values, groups=groups)
+    assert expected is not None
+    assert (row["interval"], row["clusters"]) == (expected.as_json(), QUESTIONS)
+    assert expected.method == "wilson_effective_groups"
+
+
+def test_each_judge_has_its_own_questions(summarized: Any) -> None:
+    """Two judges of the same rows share no observations."""
+    other = [
+        one.model_copy(update={"signature": one.signature.model_copy(update={"trial": 1})})
+        for one in lonely()
+    ]
+    outcomes = [*lonely(), *(one.model_copy(update={"key": one.compute_key()}) for one in other)]
+    rows, _ = summarized(outcomes, "--metrics", "adherence")
+    assert [(row["defined"], row["clusters"]) for row in rows] == [(QUESTIONS, None)] * 2
+
+
+def test_the_table_names_the_groups(labeler_command: Command, tmp_path: Path) -> None:
+    """Unless a column was named."""
+    path = written(tmp_path / "labels.jsonl", labels())
+    note = f"grouped by question ({QUESTIONS} groups)"
+    assert note in labeler_command("metrics", path)[1]
+    assert note not in labeler_command("metrics", path, "--group", "question")[1]
+
+
+def test_rows_leave_out_what_repeats(labeler_command: Command, tmp_path: Path) -> None:
+    """Labels in their order, then the failures that stay."""
+    first = lonely()[0].id
+    outcomes: list[Outcome] = [failure("f"), failure(first), *lonely(), *lonely(), failure("f")]
+    path = written(tmp_path / "labels.jsonl", outcomes)
+    code, out, err = labeler_command("metrics", path, "--rows")
+    ids = [json.loads(line)["id"] for line in out.splitlines()]
+    assert (code, ids) == (0, [*(one.id for one in lonely()), "f"])
+    assert err == REPEATED.format(QUESTIONS) + "\n"
+    assert [row.id for row in labeler.metrics(outcomes)] == ["f", *ids[:-1]]
+
+
+@pytest.mark.parametrize("options", [("--on", "interval"), ("--junit", "j.xml")])
+def test_a_gate_is_not_passed_by_copies(
+    labeler_command: Command, tmp_path: Path, options: tuple[str, ...]
+) -> None:
+    """Eight of ten right, three times over: neither more certain nor more rows."""
+    once = written(tmp_path / "once.jsonl", lonely())
+    thrice = written(tmp_path / "thrice.jsonl", lonely() * 3)
+    gate = ("--min", "adherence=0.6", *options)
+    code, out, _ = labeler_command("check", once, *gate)
+    again = labeler_command("check", thrice, *gate)
+    assert again == (code, out, REPEATED.format(2 * QUESTIONS) + "\n")
+
+
+def test_gates_on_intervals_group_questions(labeler_command: Command, tmp_path: Path) -> None:
+    """Forty answers to ten questions: of the mean, and of the drop from a base."""
+    path = written(tmp_path / "labels.jsonl", labels())
+    note = f"grouped by question ({QUESTIONS} groups)\n"
+    options = ("--on", "interval", "--min", "adherence=0.1")
+    assert labeler_command("check", path, *options)[2] == note
+    base = written(tmp_path / "base.jsonl", labels())
+    drop = ("--against", base, "--on", "interval", "--max-drop", "adherence=1")
+    assert labeler_command("check", path, *drop)[2] == note
+
+
+def test_a_record_has_one_label_on_a_side() -> None:
+    """Copies are no second opinion."""
+    side = read_side(lonely() * 3, lambda one: one.id)
+    assert len(side.labels) == QUESTIONS
+
+
+def test_many_identities_are_told_apart() -> None:
+    """The table grows; equal ids with other keys are other records."""
+    known = Identities()
+    made = [Identity.of(f"r{n % 500}", "judge", f"key {n}") for n in range(2_000)]
+    assert all(map(known.add, made))
+    assert not any(map(known.add, made))
+    failed = {Identity.of(name, "judge", None).row for name in ("r1", "r500")}
+    assert known.labeled(failed) == {Identity.of("r1", "judge", None).row}
+
+
+def test_summaries_in_python_count_once() -> None:
+    """As the command does."""
+    (row,) = labeler.summary(labels() * 2, "adherence", intervals=Intervals())
+    assert (row.rows, row.duplicates, row.clusters) == (40, 40, QUESTIONS)
