@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import resource
 import shutil
 import statistics
 import subprocess
@@ -19,6 +20,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from speed_labels import STATED, ragbench_shapes, write_labels
@@ -201,15 +203,15 @@ def _measure_start(figures: Figures, folder: Path, path: Path) -> None:
         ],
         FEW: [*labeler, "metrics", str(few)],
     }
-    for name, command in commands.items():
-        figures.measure(name, lambda command=command: _timed(command))  # type: ignore[misc]
+    figures.measure_in_turn({name: partial(_timed, own) for name, own in commands.items()})
 
 
 def _timed(command: Sequence[str]) -> Run:
-    begin = time.perf_counter()
+    begin, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
     _process(command)
-    seconds = time.perf_counter() - begin
-    return Run(seconds, seconds, 0, 0)
+    seconds, after = time.perf_counter() - begin, resource.getrusage(resource.RUSAGE_CHILDREN)
+    used = after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
+    return Run(seconds, used, 0, 0)
 
 
 if __name__ == "__main__":
