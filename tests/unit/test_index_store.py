@@ -534,3 +534,15 @@ def test_an_index_that_is_open_survives_being_made_anew(store: Path) -> None:
     assert sum(frame.rows for frame in index.frames()) == 10
     assert [len(frame.coded("label").codes) for frame in index.frames()] == [10]
     index.close()
+
+
+def test_a_label_that_is_no_longer_found_is_reported(store: Path) -> None:
+    """A key that became another possible one: its label would be bought again."""
+    notices: list[str] = []
+    try_update_index(store, notices.append)
+    with closing(sqlite3.connect(store / FILE, isolation_level=None)) as connection:
+        changed = "UPDATE Cache SET key = ? WHERE rowid = (SELECT MIN(rowid) FROM Cache)"
+        connection.execute(changed, ("0" * 64,))
+    assert notices == []
+    try_update_index(store, notices.append)
+    assert "no longer found under their keys: 1; run `labeler store verify" in notices[0]

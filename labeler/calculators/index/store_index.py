@@ -12,12 +12,14 @@ the two continued; there the last label of a segment differs or is missing.
 from __future__ import annotations
 
 import hashlib
+import json
 import os
+import shlex
 import shutil
 import stat
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -66,6 +68,13 @@ class StoreFile(Database):
         )
         return hashlib.sha256(repr(found).encode()).hexdigest()
 
+    def missing(self, keys: list[str]) -> int:
+        """Count the keys that no row has."""
+        query = "SELECT 1 FROM Cache WHERE key = wanted.value"
+        query = f"SELECT COUNT(*) FROM json_each(?) AS wanted WHERE NOT EXISTS ({query})"  # noqa: S608 - no value in it
+        ((count,),) = self._all(query, json.dumps(keys))
+        return int(count)
+
     def holds_labels(self, after: int, upto: int) -> bool:
         """Return True if a range of rows holds anything but failures."""
         query = "SELECT key FROM Cache WHERE rowid > ? AND rowid <= ?"
@@ -111,6 +120,13 @@ class StoreIndex:
         """Yield the batches."""
         for segment in self._segments:
             yield from segment.frames(by_key=True)
+
+    def keys(self) -> Iterator[list[str]]:
+        """Yield the keys of the labels of each batch."""
+        for segment in self._segments:
+            for batch in segment.batches():
+                digits = batch.read("key")[0].tobytes().hex()
+                yield [digits[start : start + 64] for start in range(0, len(digits), 64)]
 
     def close(self) -> None:
         """Close the files."""
@@ -169,15 +185,23 @@ def try_update_index(directory: Path, notice: Callable[[str], object]) -> None:
 
     Args:
         directory: folder of the store.
-        notice: called with the reason of a failure.
+        notice: called with the reason of a failure, and with the number of indexed labels that are
+            no longer found under their keys.
     """
     try:
         index = update_index(directory, notice, wait=False)
+        if index is None:
+            return
+        with closing(index), closing(StoreFile(directory.absolute(), 30.0)) as database:
+            missing = sum(map(database.missing, index.keys()))
     except (LabelerError, Unindexable, DamagedIndex, OSError) as error:
         notice(f"the index of {directory} was not brought up to date: {error}")
         return
-    if index is not None:
-        index.close()
+    if missing:
+        notice(
+            f"label store {directory}: labels no longer found under their keys: {missing}; run "
+            f"`labeler store verify {shlex.quote(str(directory))}`"
+        )
 
 
 def drop_index(directory: Path) -> bool:
