@@ -190,6 +190,20 @@ def test_a_row_that_a_batch_may_still_answer_is_not_deleted(
     assert (code, "batch collect" in err) == (2, True)
 
 
+def test_a_damaged_file_of_requests_stops_the_deletion(
+    tmp_path: Path, labeler_command: Command
+) -> None:
+    """It may hold the row; the message names file and line."""
+    folder = with_batch(filled(tmp_path / "s"), "collected")
+    (batch,) = batches(folder)
+    with batch.file("0001", "asked.jsonl").open("a") as file:
+        file.write("{}\n")
+    code, _, err = labeler_command("store", "delete", folder, "--id", VICTIM.id, "--yes")
+    assert (code, "asked.jsonl:4: not a saved request" in err) == (2, True)
+    with DiskStore(folder) as store:
+        assert store.get(VICTIM.key) == VICTIM
+
+
 def test_stores_of_parts_are_searched_too(tmp_path: Path, labeler_command: Command) -> None:
     """Those of several machines."""
     filled(tmp_path / "s" / "shards" / "part-1")

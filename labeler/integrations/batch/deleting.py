@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from labeler.errors import UsageError
+from labeler.errors import StoreError, UsageError
 from labeler.integrations.batch.folder import (
     CLOSED,
     FOLDER,
@@ -70,8 +70,15 @@ def _keys(
     if not path.exists():
         return
     with path.open("rb") as lines:
-        for line in lines:
-            saved = json.loads(line)
-            example = saved["example"]
-            if saved["key"] in keys or selection.selects(example["id"], example["metadata"]):
-                yield saved["key"].encode()
+        for number, line in enumerate(lines, 1):
+            try:
+                saved = json.loads(line)
+                key, example = str(saved["key"]), saved["example"]
+                selected = selection.selects(example["id"], example["metadata"])
+            except (ValueError, LookupError, TypeError, AttributeError) as error:
+                raise StoreError(
+                    f"{path}:{number}: not a saved request ({type(error).__name__}); remove the "
+                    f"folder {folder.path} if its answers are collected; nothing was deleted"
+                ) from error
+            if selected or key in keys:
+                yield key.encode()
