@@ -1,8 +1,10 @@
-"""Measure the speed of every sentence splitter, and its agreement with RAGBench.
+"""Measure every sentence splitter: its speed, and its agreement with RAGBench and with people.
 
 Run it as ``python benchmarks/splitters.py``. It takes the real rows where they are at hand (see
-``ragbench_data.py``), else a text of its own. Processor speed cancels out in the last column:
-how many times longer splitting takes than decoding the same bytes.
+``ragbench_data.py``), else a text of its own. Processor speed cancels out in the third column:
+how many times longer splitting takes than decoding the same bytes. Then it prints the agreement
+with hand-made boundaries (``boundaries.py``) and every error; ``pysbd`` and nltk's punkt are
+compared if they are installed.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
+from boundaries import print_report
 from labeler.sentences.splitting import SPLITTERS, Splitter
 from ragbench_data import ragbench_rows
 
@@ -39,7 +42,7 @@ class Corpus(NamedTuple):
 
 
 def main() -> None:
-    """Print one table line a splitter."""
+    """Print one table line a splitter, then the agreement with hand-made boundaries."""
     corpus = _ragbench() or Corpus("own text", [Labelled(OWN_TEXT * 4, [])] * 2000, [])
     texts = [labelled.text for labelled in corpus.documents + corpus.responses]
     encoded = [text.encode() for text in texts]
@@ -53,6 +56,7 @@ def main() -> None:
         counts = [_reproduced(splitter, part) for part in (corpus.documents, corpus.responses)]
         speed = f"{megabytes / seconds:.1f} | {seconds / reading:,.0f}"
         print(f"| {splitter} | {speed} | {counts[0]} | {counts[1]} |")
+    print_report()
 
 
 def _ragbench() -> Corpus | None:

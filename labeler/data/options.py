@@ -191,4 +191,4 @@ def _parsed(pairs: Sequence[str] | None) -> dict[str, str]:
 class ExampleOptions(RowsOptions):
     """How rows are read and split into sentences."""
 
-    splitter: Annotated[str, Option("general, ragbench, given.")] = "general"
+    splitter: Annotated[str, Option("general, general/2, ragbench, given.")] = "general"

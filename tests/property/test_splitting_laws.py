@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from labeler.errors import BadRow
 from labeler.sentences.example import Piece
-from labeler.sentences.splitting import SPLITTERS
+from labeler.sentences.splitting import SPLITTERS, general2
 from labeler.sentences.splitting.general import LONGEST
 from labeler.sentences.splitting.given import align
 
@@ -60,6 +60,26 @@ _FRAGMENTS = (
         "👍🏽",
     ),
     *("\u200d", "\u200b", "\ufeff", "\u00a0", "\u3000", "\u2028", "\u2029", "\x85", "\x1c", "\0"),
+    *(
+        "<p>",
+        "</li>\n<li>",
+        "<br/>",
+        "<td",
+        "<sup>3</sup>",
+        ".¹ ",
+        ".12 Next",
+        "“我去过。”他说。",
+        " 1. A 2. B",
+    ),
+    *(
+        "a,b,c\n",
+        "a\tb\n",
+        "Anna: yes. ",
+        "[00:12] ",
+        "2026-01-01 10:00:00 x\n",
+        "EE. UU. ",
+        "am 3. Mai ",
+    ),
     *("\n", "\r\n", "\r", "\n\n", " ", "   ", "\t", "a" * 300, "word " * 100, "\n---\n", "\n> "),
 )
 _UNICODE = st.text(st.characters(exclude_categories=["Cs"]), max_size=300)
@@ -119,13 +139,16 @@ def test_splitting_twice_is_the_same(name: str, text: str) -> None:
     assert SPLITTERS[name].split(text) == SPLITTERS[name].split(text)
 
 
+@pytest.mark.parametrize(
+    ("name", "longest"), [("general", LONGEST), ("general/2", general2.LONGEST)]
+)
 @unhurried
 @given(text=TEXTS)
-def test_a_general_piece_is_its_span(text: str) -> None:
-    """The default splitter shows the judge the source as it stands, without outer space."""
-    for piece in SPLITTERS["general"].split(text):
+def test_a_general_piece_is_its_span(name: str, longest: int, text: str) -> None:
+    """The general splitter shows the judge the source as it stands, without outer space."""
+    for piece in SPLITTERS[name].split(text):
         assert piece.text == text[piece.start : piece.end] == piece.text.strip()
-        assert len(piece.text) <= LONGEST
+        assert len(piece.text) <= longest
 
 
 @unhurried

@@ -72,6 +72,21 @@ UNITS = {
     "short Chinese sentences": "你好。",
     "Cyrillic shortenings": "г. ",
     "Greek questions": "τι; ",
+    "tags": "<p>",
+    "closing tags": "</b></p>",
+    "half a tag": "<p ",
+    "rows": "a,b,c\n",
+    "tabs and words": "a\tb\n",
+    "quoted cells": '"a",',
+    "speakers": "Anna: yes. ",
+    "lines of speakers": "Anna: yes.\n",
+    "clock times": "[00:12] ",
+    "bare numbers behind stops": "text.12 ",
+    "spaced numbers behind stops": ". 3 The ",
+    "list numbers": "1. A 2. B ",
+    "brackets and numbers": "[1]",
+    "references": "Aa, B. ",
+    "superscripts": ".¹",
     "addresses": "https://a.example/b?c=d.E",
 }
 # Most patterns fail only at the end of what they have matched.
@@ -127,11 +142,12 @@ def test_general_reads_a_megabyte_on_one_line(unit: str, shown: list[int]) -> No
     assert sum(shown) <= len(text) * WINDOW // (LONGEST // 2)
 
 
+@pytest.mark.parametrize("name", ["general/2", "ragbench"])
 @pytest.mark.parametrize(("unit", "tail"), SHAPES)
-def test_ragbench_reads_100_kilobytes(unit: str, tail: str) -> None:
-    """Nothing is lost, and no shape keeps punkt or the joining busy for long."""
+def test_the_others_read_100_kilobytes(unit: str, tail: str, name: str) -> None:
+    """Nothing is lost, and no shape keeps a splitter busy for long."""
     text = shape(unit, tail, 100_000)
-    pieces = SPLITTERS["ragbench"].split(text)
+    pieces = SPLITTERS[name].split(text)
     assert visible("".join(piece.text for piece in pieces)) == visible(text)
 
 

@@ -3,8 +3,10 @@ from __future__ import annotations
 
 import pytest
 
-from labeler.sentences.splitting.boundaries import flatten
+from labeler.sentences.splitting import Splitter
 from labeler.sentences.splitting.general import GENERAL, LONGEST
+from labeler.sentences.splitting.general2 import GENERAL_2
+from labeler.sentences.splitting.spans import flatten
 
 # Known weak spots, none of which loses text:
 # - an unbalanced straight quote (an inch mark) keeps the sentences up to the next one together;
@@ -55,7 +57,6 @@ PROSE = {
     "NUL": "It is.\0¦So it is. ¦Yes\0No.",
     "hard and wide spaces": "It is.\u00a0¦So it is.\u3000¦Bye.",
     "accents": "Cafe\u0301. ¦Ou\u0300 est-il? ¦La\u0300.",
-    "beyond the basic plane": "𝒳 is a set. ¦So is 𝒴. ¦Done.",
     "JSON": '{"a": "b. C", "d": [1, 2]}',
 }
 MISSING_SPACE = {
@@ -106,7 +107,6 @@ LINES = {
 LANGUAGES = {
     "Chinese": "你好。¦今天天气很好！¦真的吗？¦是的。",
     "Chinese, ASCII stops": "真的吗?¦是的!¦好。",
-    "Japanese": "これはペンです。¦本当?¦はい!¦「そうか。」¦と言った。",
     "Korean": "안녕하세요. ¦반갑습니다. ¦정말요?",
     "Hindi": "मैं घर गया। ¦क्या तुम ठीक हो? ¦हाँ!",
     "Arabic": "ما اسمك؟ ¦اسمي علي. ¦شكرا!",
@@ -118,14 +118,23 @@ LANGUAGES = {
     "Spanish": "Él vino. ¦¿Qué? ¦¡Sí! ¦Vale.",
     "Greek letters in English": "Let α be small. ¦Then β; so it is.",
 }
+# A letter is an initial and a quotation goes on in version 2.
+OTHERWISE_IN_2 = {
+    "beyond the basic plane": "𝒳 is a set. ¦So is 𝒴. ¦Done.",
+    "Japanese": "これはペンです。¦本当?¦はい!¦「そうか。」¦と言った。",
+}
 TABLE = PROSE | MISSING_SPACE | LINES | LANGUAGES
+CASES = [
+    *(pytest.param(GENERAL, marked, id=name) for name, marked in (TABLE | OTHERWISE_IN_2).items()),
+    *(pytest.param(GENERAL_2, marked, id=f"{name}, version 2") for name, marked in TABLE.items()),
+]
 
 
-@pytest.mark.parametrize("marked", TABLE.values(), ids=TABLE)
-def test_sentences(marked: str) -> None:
+@pytest.mark.parametrize(("splitter", "marked"), CASES)
+def test_sentences(splitter: Splitter, marked: str) -> None:
     """Sentences end where the table says, and each is its span of the source."""
     text = marked.replace(CUT, "")
-    pieces = GENERAL.split(text)
+    pieces = splitter.split(text)
     assert [piece.text for piece in pieces] == [part.strip() for part in marked.split(CUT)]
     assert [text[piece.start : piece.end] for piece in pieces] == [piece.text for piece in pieces]
 

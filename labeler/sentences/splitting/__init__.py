@@ -3,6 +3,8 @@
 Pieces are in reading order and cover all text except white space exactly once. The name and version
 of a splitter enter every label's key, so a released version never changes its output.
 
+A plain name is its first version; later versions stand next to it as ``name/version``.
+
 To add a splitter, write a ``split`` function in a new module here and register a :class:`Splitter`
 in ``SPLITTERS``.
 """
@@ -54,6 +56,7 @@ rejects rows without given sentences."""
 
 SPLITTERS: Catalog[Splitter] = Catalog("splitter")
 SPLITTERS.add("general", "labeler.sentences.splitting.general:GENERAL")
+SPLITTERS.add("general/2", "labeler.sentences.splitting.general2:GENERAL_2")
 SPLITTERS.add("ragbench", "labeler.sentences.splitting.ragbench:RAGBENCH")
 SPLITTERS.add("given", GIVEN)
 

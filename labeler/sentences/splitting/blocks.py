@@ -56,7 +56,9 @@ _STRUCTURE = re.compile(
 _RUNNING = frozenset({"item", "field", "plain"})
 
 
-class _Line(NamedTuple):
+class Line(NamedTuple):
+    """A line: its kind, and its span with the marker in front of its body."""
+
     kind: str
     start: int
     body: int
@@ -66,7 +68,7 @@ class _Line(NamedTuple):
 def blocks(text: str) -> Iterator[Block]:
     """Yield the blocks of a text in reading order; a blank text has none."""
     first = last = None
-    for line in _lines(text):
+    for line in lines(text):
         if first and last and _continues(first.kind, line.kind):
             last = line
             continue
@@ -77,7 +79,7 @@ def blocks(text: str) -> Iterator[Block]:
         yield _block(first, last)
 
 
-def _block(first: _Line, last: _Line) -> Block:
+def _block(first: Line, last: Line) -> Block:
     return Block(first.start, first.body, last.end, first.kind in {"fence", "row"})
 
 
@@ -86,22 +88,22 @@ def _continues(block: str, line: str) -> bool:
     return line == "code" or (line == "plain" and block in _RUNNING)
 
 
-def _lines(text: str) -> Iterator[_Line]:
+def lines(text: str) -> Iterator[Line]:
     """Yield every line with its kind: a group of ``_STRUCTURE``, or blank, plain or code."""
-    lines = text.splitlines(keepends=True)
+    found = text.splitlines(keepends=True)
     # A retrieved chunk may hold half a fence. Only a fence that is closed further down hides the
     # structure of its lines; the last mark of each kind shows that without searching ahead.
-    last_fence = {mark: number for number, line in enumerate(lines) if (mark := _fence(line))}
+    last_fence = {mark: number for number, line in enumerate(found) if (mark := _fence(line))}
     fence = ""
     start = 0
-    for number, line in enumerate(lines):
+    for number, line in enumerate(found):
         kind, body = ("code", 0) if fence else _kind(line)
         if fence and _fence(line) == fence:
             fence = ""
         elif kind == "fence":
             fence = _fence(line) if last_fence[_fence(line)] > number else ""
             kind = kind if fence else "rule"
-        yield _Line(kind, start, start + body, start + len(line))
+        yield Line(kind, start, start + body, start + len(line))
         start += len(line)
 
 

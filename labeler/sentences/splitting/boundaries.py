@@ -1,4 +1,4 @@
-# ruff: noqa: RUF001, RUF003  # quotation marks of many scripts are what this is about
+# ruff: noqa: RUF001  # quotation marks of many scripts are what this is about
 """Sentence boundaries from the engine ``sentencex``.
 
 The engine's output is checked: its sentences must concatenate to the input, else they are ignored.
@@ -15,13 +15,6 @@ from itertools import accumulate
 
 import sentencex
 
-# All white space becomes a plain space: line breaks inside a block mean nothing, and the engine
-# crashed on wide spaces. Control characters and zero-width spaces hide a stop from it, and lone
-# surrogates make it reject the text. Listed in full, because ``[^\S ]`` is much slower.
-_FOREIGN = re.compile(
-    "[\x00-\x1f\x7f\x85\xa0\u1680\u2000-\u200b\u200e\u200f"
-    "\u2028\u2029\u202f\u205f\u2060\u3000\ufeff\ud800-\udfff]"
-)
 # The engine's time is quadratic in the number of quotation marks, so text with more of them than
 # prose has is not split.
 _QUOTE = re.compile(r"[“”„«»‹›「《`']")
@@ -34,13 +27,6 @@ _SAMPLE = 400
 
 _RUST = "pyo3_runtime"
 """Module of the ``BaseException`` that PyO3 raises after a panic in Rust."""
-
-
-def flatten(text: str) -> str:
-    """Replace characters that the engine cannot handle; offsets stay the same."""
-    # An opening single quote is often an apostrophe (‘n Go, ‘90s). The engine would look for its
-    # partner and join all sentences up to there, so it gets the closing quote instead.
-    return _FOREIGN.sub(" ", text).replace("‘", "’")
 
 
 def engine_cuts(window: str) -> list[int]:

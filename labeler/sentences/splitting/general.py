@@ -9,29 +9,31 @@ the text (:mod:`labeler.sentences.splitting.blocks`), a sentence engine inside e
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Iterator
 
 from labeler.sentences.example import Piece
 from labeler.sentences.splitting import Splitter
 from labeler.sentences.splitting.blocks import Block, blocks
-from labeler.sentences.splitting.boundaries import engine_cuts, flatten
+from labeler.sentences.splitting.boundaries import engine_cuts
+from labeler.sentences.splitting.spans import (
+    EMOJI,
+    MARKER,
+    Span,
+    are_two_sentences,
+    bounded,
+    flatten,
+    joined,
+    nice_cut,
+    trimmed,
+)
 
 # Longest sentence in characters. The engine fails on longer ones, mostly at unbalanced quotes.
 LONGEST = 2000
 # The engine is not linear, so it reads a long block in windows that hold the longest sentence.
 WINDOW = 2 * LONGEST
 
-Span = tuple[int, int]
-
-_WORD = re.compile(r"[^\W_]")
 _LONGEST_WORD = 80
-# The number of an inline list, as in "… here. 2. Next …".
-_MARKER = re.compile(r" *\(?(?:\d{1,2}|[a-z])[.)] *")
-# Emoji after a sentence's stop, and citations that touch the stop, belong to the sentence.
-_EMOJI = re.compile(
-    r"(?:[\u2600-\u26ff\u2705\u2728\u274c\u2764\u2b50\U0001f1e6-\U0001faff][\ufe0f\u200d]*\ *)+"
-)
+# Citations that touch the stop belong to the sentence.
 _CITATION = re.compile(r"(?:\[\ ?\d[\d,;\ –-]{0,40}\])+\ *")
 _OPENING = re.compile(r"[“«‹(\[{¿¡]+")
 # Abbreviations before a number that the engine mistakes for a sentence's end.
@@ -40,16 +42,6 @@ _BEFORE_A_NUMBER = frozenset(
 )
 # Only scripts with capitals, all below this character, put a space after every stop.
 _FIRST_WITHOUT_CASE = "\u0590"
-# A stop with no space after it ends a sentence only between plain words: in "… the end.The next"
-# and "… in 1999.The next", but not in np.array, a.b.Com, St.Paul, x/y.Z or f().Then.
-_LAST_WORD = re.compile(
-    r"[“\"'(]*(?:[^\W\d_][^\W\d_'’-]{2,}|\d{4}|[^\W\d_]{2}(?=[!?]))[.!?…]+[”’\"')\]]*"
-)
-_FIRST_WORD = re.compile(r"[“\"'(]?([^\W\d_]+)(?:['’][^\W\d_]+)?[,;:]?")
-_NAME_ENDING = re.compile(
-    r"(?i:com|net|org|edu|gov|io|js|json|py|java|md|txt|pdf|html?|xml|csv|exe|ya?ml)"
-)
-
 # Where to cut a long sentence, best first. Each cut is after the match.
 _NICE_IN_PROSE = (
     re.compile(r"[.!?…][\"'”’)\]]*\s+|[。！？．।॥؟۔]+"),
@@ -71,34 +63,8 @@ def split(text: str) -> list[Piece]:
         found = [(block.start, block.end)] if block.verbatim else _sentences(flat, block)
         nice = _NICE_IN_CODE if block.verbatim else _NICE_IN_PROSE
         for start, end in found:
-            spans.extend(_bounded(text, start, end, nice))
-    return [_trimmed(text, start, end) for start, end in _joined(text, spans)]
-
-
-def _trimmed(text: str, start: int, end: int) -> Piece:
-    """Return the piece of a span that is not blank."""
-    inner = text[start:end].rstrip()
-    visible = inner.lstrip()
-    start += len(inner) - len(visible)
-    return Piece(text=visible, start=start, end=start + len(visible))
-
-
-def _joined(text: str, spans: list[Span]) -> Iterator[Span]:
-    """Join every span without letter or digit to a neighbor, and drop blank ones."""
-    held: Span | None = None
-    held_is_joined = False
-    for start, end in spans:
-        is_joined = _WORD.search(text, start, end) is not None
-        if not is_joined and not text[start:end].strip():
-            continue
-        if held and not (is_joined and held_is_joined) and end - held[0] <= LONGEST:
-            held, held_is_joined = (held[0], end), is_joined or held_is_joined
-            continue
-        if held:
-            yield held
-        held, held_is_joined = (start, end), is_joined
-    if held:
-        yield held
+            spans.extend(bounded(text, start, end, nice, LONGEST))
+    return [trimmed(text, start, end) for start, end in joined(text, spans, LONGEST)]
 
 
 def _sentences(flat: str, block: Block) -> Iterator[Span]:
@@ -109,7 +75,7 @@ def _sentences(flat: str, block: Block) -> Iterator[Span]:
         if cuts[-1] < block.end:
             cuts = _without_last_cut(flat, seen, cuts)
         for seen in cuts:
-            if seen == block.end or not _MARKER.fullmatch(flat, start, seen):
+            if seen == block.end or not MARKER.fullmatch(flat, start, seen):
                 yield start, seen
                 start = seen
 
@@ -119,7 +85,7 @@ def _without_last_cut(flat: str, start: int, cuts: list[int]) -> list[int]:
     *cuts, _ = cuts
     begin = cuts[-1] if cuts else start
     if begin < start + WINDOW - LONGEST:
-        cuts.append(_nice_cut(flat, begin, _NICE_IN_PROSE))
+        cuts.append(nice_cut(flat, begin, _NICE_IN_PROSE, LONGEST))
     return cuts
 
 
@@ -133,7 +99,7 @@ def _adjusted(flat: str, cut: int, end: int) -> int:
     """Adjust a cut of the engine; a cut at the window's end means none."""
     if cut >= end:
         return end
-    emoji = _EMOJI.match(flat, cut, end)
+    emoji = EMOJI.match(flat, cut, end)
     if emoji:
         return emoji.end()
     if " " in flat[cut - 1 : cut + 1]:
@@ -151,51 +117,12 @@ def _adjusted_without_space(flat: str, cut: int, end: int) -> int:
     if _OPENING.fullmatch(before):
         return cut - len(before)
     after = flat[cut : min(end, cut + _LONGEST_WORD)].split(" ", 1)[0]
-    return cut if _are_two_sentences(before, after) else end
+    return cut if are_two_sentences(before, after) else end
 
 
 def _word_before(flat: str, cut: int) -> str:
     """Return the text between the last space before a cut and the cut."""
     return flat[max(0, cut - _LONGEST_WORD) : cut].rstrip(" ").rsplit(" ", 1)[-1]
-
-
-def _are_two_sentences(before: str, after: str) -> bool:
-    """Return True if a stop between two adjacent words ends a sentence."""
-    first = _FIRST_WORD.fullmatch(after)
-    if first is None or not _LAST_WORD.fullmatch(before):
-        return False
-    word = first[1]
-    is_capitalized = word[0].isupper() and (len(word) == 1 or word[1:].islower())
-    return is_capitalized and not _NAME_ENDING.fullmatch(word)
-
-
-def _bounded(text: str, start: int, end: int, nice: tuple[re.Pattern[str], ...]) -> Iterator[Span]:
-    """Yield a span, in parts if it is longer than the longest."""
-    while end - start > LONGEST:
-        cut = _nice_cut(text, start, nice)
-        yield start, cut
-        start = cut
-    yield start, end
-
-
-def _nice_cut(text: str, start: int, nice: tuple[re.Pattern[str], ...]) -> int:
-    """Find the best cut in the second half of the longest span that starts at an offset.
-
-    The first half is not searched, so that total time stays linear.
-    """
-    middle, end = start + LONGEST // 2, start + LONGEST
-    for pattern in nice:
-        cuts = [match.end() for match in pattern.finditer(text, middle, end)]
-        if cuts:
-            return cuts[-1]
-    while end > middle and _clings(text[end]):
-        end -= 1
-    return end
-
-
-def _clings(char: str) -> bool:
-    """Return True if a character modifies the one before it: accents, joiners, skin tones."""
-    return unicodedata.category(char) in {"Mn", "Me", "Mc", "Cf", "Sk"}
 
 
 GENERAL = Splitter("general", 1, split)
