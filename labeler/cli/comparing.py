@@ -182,7 +182,8 @@ def _inconsistencies(rows: Sequence[MetricComparison]) -> Iterator[str]:
         yield (
             f"judge inconsistency of {row.metric.id}: {found.pairs} pairs with the same question "
             f"and documents, no evidence about retrieval; mean absolute difference "
-            f"{found.mean_absolute_difference:.4f}{flips}"
+            f"{found.mean_absolute_difference:.4f}, {found.one_sided} with a value on one side only"
+            f"{flips}"
         )
 
 

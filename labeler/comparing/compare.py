@@ -329,11 +329,9 @@ def _verdict(
 
 
 def _untested_verdict(row: MetricComparison, reason: str) -> Verdict:
-    inconsistency = row.judge_inconsistency
-    if reason == UNTESTED:
-        apart = inconsistency is not None and inconsistency.mean_absolute_difference > 0
-        if apart or row.definedness.differs:
-            return "judge inconsistency"
-    elif row.definedness.differs:
+    if reason != UNTESTED and row.definedness.differs:
         return "definedness differs"
+    # Where only pairs with equal retrieval differ, the judge does.
+    if row.judge_inconsistency is not None and row.judge_inconsistency.differs:
+        return "judge inconsistency"
     return "no difference" if row.pairs else "not tested"

@@ -100,6 +100,7 @@ class JudgeInconsistency:
 
     Attributes:
         pairs: pairs with the same question and the same set of document texts.
+        one_sided: those with a value on one side only.
         mean_absolute_difference: over those with a value on both sides; 0 without such pairs.
         sentences: document sentences of the pairs whose documents are in the same order.
         flipped: share of these that only one of the two labels calls relevant; ``None`` without
@@ -111,10 +112,16 @@ class JudgeInconsistency:
     """
 
     pairs: int
+    one_sided: int
     mean_absolute_difference: float
     sentences: int
     flipped: float | None
     lean: float | None
+
+    @property
+    def differs(self) -> bool:
+        """True if a value differs, or is on one side only."""
+        return self.mean_absolute_difference > 0 or self.one_sided > 0
 
 
 def sees_equal_retrieval(metric: Metric, pair: Pair[Measured]) -> bool:
@@ -153,6 +160,7 @@ def judge_inconsistency(pairs: Sequence[Pair[Measured]], place: int) -> JudgeInc
         other += len(only_a & used_b) + len(only_b & used_a)
     return JudgeInconsistency(
         pairs=len(pairs),
+        one_sided=sum(isinstance(a, str) != isinstance(b, str) for a, b in values),
         mean_absolute_difference=math.fsum(apart) / len(apart) if apart else 0.0,
         sentences=sentences,
         flipped=flipped / sentences if sentences else None,

@@ -39,9 +39,10 @@ def row(
     question: str | None = None,
     domain: str | None = "law",
     model: str = "test-1",
+    documents: Sequence[int] = (2, 1),
 ) -> LabelRecord:
     """A label of a row that asks its own question, by some model."""
-    made = record(id=f"row-{number}", support=support, relevant=relevant)
+    made = record(id=f"row-{number}", support=support, relevant=relevant, documents=documents)
     example = made.example.model_copy(
         update={
             "question": question or f"How high is tower {number}?",
@@ -216,6 +217,17 @@ def test_definedness_is_an_outcome_of_its_own() -> None:
     even = compared(early, late, "completeness")
     assert (even.definedness.only_a, even.definedness.only_b, even.pairs) == (5, 5, 0)
     assert even.verdict == "definedness differs"
+
+
+def test_lost_values_of_equal_retrieval_are_no_missing_difference() -> None:
+    """Pairs with other documents are alike; of the others, half have a value in A alone."""
+    a = [row(n, documents=[2, 2 + n % 2]) for n in range(8)]
+    b = [row(n, documents=[2, 2], relevant=("0a",) if n % 4 else ()) for n in range(8)]
+    found = compared(a, b, "context_precision")
+    assert (found.pairs, found.definedness.differs) == (4, False)
+    assert found.judge_inconsistency is not None
+    assert (found.judge_inconsistency.pairs, found.judge_inconsistency.one_sided) == (4, 2)
+    assert found.verdict == "judge inconsistency"
 
 
 def test_equal_retrieval_is_about_the_judge() -> None:
