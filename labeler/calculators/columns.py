@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -120,12 +120,32 @@ class Reader(Protocol):
         ...
 
 
+def _having(lists: str, mark: int) -> Any:  # noqa: ANN401 - a property of the tally
+    """Return a property: the members of some lists of the tally that have a mark."""
+    return cached_property(lambda tally: getattr(tally, lists).having(mark))
+
+
 class TallyColumns(BaseTally[RatioColumn]):
     """Columns of tallies, which formulas are computed of.
 
     Args:
         reader: columns of a batch of records.
     """
+
+    relevant = _having("_marks", RELEVANT)
+    utilized = _having("_marks", UTILIZED)
+    relevant_documents = _having("_document_marks", RELEVANT)
+    utilized_documents = _having("_document_marks", UTILIZED)
+    supported = _having("response", SUPPORTED)
+    unsupported = _having("response", UNSUPPORTED)
+    general = _having("response", GENERAL)
+    citing = _having("response", CITING)
+    entailed_claims = _having("response_claims", ENTAILED)
+    contradicted_claims = _having("response_claims", CONTRADICTED)
+    on_topic_claims = _having("response_claims", ON_TOPIC)
+    correct_claims = _having("response_claims", COUNTERPART)
+    retrieved_claims = _having("all_reference_claims", ENTAILED)
+    recalled_claims = _having("all_reference_claims", COUNTERPART)
 
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
@@ -147,49 +167,9 @@ class TallyColumns(BaseTally[RatioColumn]):
         return self._marks.sizes
 
     @cached_property
-    def relevant(self) -> Selection:
-        """R: relevant document sentences."""
-        return self._marks.having(RELEVANT)
-
-    @cached_property
-    def utilized(self) -> Selection:
-        """U: utilized document sentences."""
-        return self._marks.having(UTILIZED)
-
-    @cached_property
-    def relevant_documents(self) -> Selection:
-        """Documents that hold a relevant sentence."""
-        return self._document_marks.having(RELEVANT)
-
-    @cached_property
-    def utilized_documents(self) -> Selection:
-        """Documents that hold a utilized sentence."""
-        return self._document_marks.having(UTILIZED)
-
-    @cached_property
     def response(self) -> Ragged:
         """Marks of the response sentences."""
         return self._reader.lists("response")
-
-    @cached_property
-    def supported(self) -> Selection:
-        """Supported response sentences."""
-        return self.response.having(SUPPORTED)
-
-    @cached_property
-    def unsupported(self) -> Selection:
-        """Unsupported response sentences."""
-        return self.response.having(UNSUPPORTED)
-
-    @cached_property
-    def general(self) -> Selection:
-        """Supported response sentences whose only support is ``general``."""
-        return self.response.having(GENERAL)
-
-    @cached_property
-    def citing(self) -> Selection:
-        """Response sentences whose support names a document sentence."""
-        return self.response.having(CITING)
 
     @cached_property
     def has_claims(self) -> Bools:
@@ -200,26 +180,6 @@ class TallyColumns(BaseTally[RatioColumn]):
     def response_claims(self) -> Ragged:
         """Marks of the claims of the response."""
         return self._reader.lists("claims")
-
-    @cached_property
-    def entailed_claims(self) -> Selection:
-        """Claims of the response that the documents entail."""
-        return self.response_claims.having(ENTAILED)
-
-    @property
-    def contradicted_claims(self) -> Selection:
-        """Claims of the response that the documents contradict."""
-        return self.response_claims.having(CONTRADICTED)
-
-    @cached_property
-    def on_topic_claims(self) -> Selection:
-        """Claims of the response that help to answer the question."""
-        return self.response_claims.having(ON_TOPIC)
-
-    @cached_property
-    def correct_claims(self) -> Selection:
-        """Claims of the response that the reference answer entails."""
-        return self.response_claims.having(COUNTERPART)
 
     @cached_property
     def supported_claims(self) -> Selection:
@@ -248,16 +208,6 @@ class TallyColumns(BaseTally[RatioColumn]):
     def all_reference_claims(self) -> Ragged:
         """Marks of the claims of the reference answer."""
         return self._reader.lists("reference_claims")
-
-    @cached_property
-    def retrieved_claims(self) -> Selection:
-        """Claims of the reference answer that the documents entail."""
-        return self.all_reference_claims.having(ENTAILED)
-
-    @cached_property
-    def recalled_claims(self) -> Selection:
-        """Claims of the reference answer that the response entails."""
-        return self.all_reference_claims.having(COUNTERPART)
 
     @cached_property
     def relevant_chunks(self) -> Selection:

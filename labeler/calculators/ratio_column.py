@@ -1,12 +1,12 @@
 """Ratios of many records as columns, equal to the ratios of single records.
 
-Numbers are exact: integers of 64 bits and fractions of such integers.
+Numbers are exact: integers of 64 bits where these suffice, and fractions of such integers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 
@@ -23,7 +23,7 @@ Codes = NDArray[np.uint8]
 _EXACT = 2**53
 """Integers up to here are exact as floats, so that dividing two of them rounds once."""
 _LARGEST = 2**53 // 64
-"""Fractions of larger numbers are kept apart: their products with a denominator are inexact."""
+"""Products of larger numbers with a denominator are inexact, and sums of them exceed 64 bits."""
 
 
 @dataclass(frozen=True)
@@ -36,8 +36,8 @@ class RatioColumn:
         undefined: 0 for a defined ratio, else the position of its reason in ``reasons``, from 1.
         reasons: reason codes of undefined ratios.
         parts: denominators of the numerators: 3 with parts 4 is 3/4. ``None`` if all are whole.
+            Where they exceed 64 bits, all three are Python's integers in arrays of objects.
         convention: the value for the denominator 0, as of :class:`Ratio`.
-        beyond: ratios by record that exceed 64 bits; they replace the other fields there.
     """
 
     numerator: Ints
@@ -46,14 +46,11 @@ class RatioColumn:
     reasons: tuple[str, ...] = ()
     parts: Ints | None = None
     convention: Floats | None = None
-    beyond: Mapping[int, Ratio] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.numerator)
 
     def __getitem__(self, row: int) -> Ratio:
-        if row in self.beyond and not self.undefined[row]:
-            return self.beyond[row]
         if self.undefined[row]:
             return Ratio.missing(self.reasons[self.undefined[row] - 1])
         numerator: int | Fraction = int(self.numerator[row])
@@ -73,9 +70,6 @@ class RatioColumn:
 
     def take(self, rows: Ints) -> RatioColumn:
         """Return the ratios of some records, in order."""
-        beyond = {}
-        if self.beyond:
-            beyond = {i: self.beyond[r] for i, r in enumerate(rows.tolist()) if r in self.beyond}
         return RatioColumn(
             self.numerator[rows],
             self.denominator[rows],
@@ -83,20 +77,18 @@ class RatioColumn:
             self.reasons,
             None if self.parts is None else self.parts[rows],
             None if self.convention is None else self.convention[rows],
-            beyond,
         )
 
     @cached_property
     def values(self) -> Floats:
         """Values, correctly rounded once as :attr:`Ratio.value` is; NaN if undefined."""
         bottom = self.denominator if self.parts is None else self.denominator * self.parts
-        with np.errstate(divide="ignore", invalid="ignore"):
-            found: Floats = self.numerator / bottom
         empty = self.denominator == 0
+        found: Floats = (self.numerator / np.where(empty, 1, bottom)).astype(np.float64)
         found[empty] = np.nan if self.convention is None else self.convention[empty]
         found[self.undefined != 0] = np.nan
         inexact = (np.abs(self.numerator) > _EXACT) | (bottom > _EXACT)
-        for row in {*np.flatnonzero(inexact).tolist(), *self.beyond}:
+        for row in np.flatnonzero(inexact).tolist():
             value = self[row].value
             found[row] = np.nan if value is None else value
         return found
@@ -104,11 +96,9 @@ class RatioColumn:
     def sums_by_denominator(self, chosen: Bools) -> list[tuple[int, int]]:
         """Return numerator and denominator of sums whose sum is that of the chosen values."""
         bottom = self.denominator if self.parts is None else self.denominator * self.parts
-        apart = np.zeros(len(self), np.bool_)
-        apart[list(self.beyond)] = True
-        apart |= (self.denominator == 0) | (bottom > _EXACT)
+        apart = (self.denominator == 0) | (bottom > _EXACT)
         found, places = np.unique(bottom[chosen & ~apart], return_inverse=True)
-        sums = np.zeros(len(found), np.int64)
+        sums = np.zeros(len(found), self.numerator.dtype)
         np.add.at(sums, places, self.numerator[chosen & ~apart])
         rest = [self[row].exact for row in np.flatnonzero(chosen & apart).tolist()]
         return [
@@ -122,12 +112,10 @@ class RatioColumn:
         if self.parts is None:
             return int(own.sum())
         parts, places = np.unique(self.parts[chosen], return_inverse=True)
-        sums = np.zeros(len(parts), np.int64)
+        sums = np.zeros(len(parts), own.dtype)
         np.add.at(sums, places, own)
         pairs = zip(sums.tolist(), parts.tolist(), strict=True)
-        whole = sum((Fraction(top, bottom) for top, bottom in pairs), Fraction())
-        beyond = (Fraction(r.numerator or 0) for row, r in self.beyond.items() if chosen[row])
-        return whole + sum(beyond, Fraction())
+        return sum((Fraction(top, bottom) for top, bottom in pairs), Fraction())
 
 
 def from_ratios(distinct: Sequence[Ratio], codes: Ints) -> RatioColumn:
@@ -139,18 +127,16 @@ def from_ratios(distinct: Sequence[Ratio], codes: Ints) -> RatioColumn:
     """
     reasons = tuple(dict.fromkeys(r.undefined for r in distinct if r.undefined))
     numerators = [Fraction(ratio.numerator or 0) for ratio in distinct]
-    large = [max(n.numerator, n.denominator) > _LARGEST for n in numerators]
-    small = [Fraction() if beyond else n for n, beyond in zip(numerators, large, strict=True)]
+    large = any(max(n.numerator, n.denominator) > _LARGEST for n in numerators)
+    kind: type = object if large else np.int64
     undefined = [reasons.index(r.undefined) + 1 if r.undefined else 0 for r in distinct]
-    rows = np.flatnonzero(np.array(large, np.bool_)[codes]).tolist()
     return RatioColumn(
-        np.array([n.numerator for n in small], np.int64)[codes],
-        np.array([ratio.denominator or 0 for ratio in distinct], np.int64)[codes],
+        np.array([n.numerator for n in numerators], kind)[codes],
+        np.array([ratio.denominator or 0 for ratio in distinct], kind)[codes],
         np.array(undefined, np.uint8)[codes],
         reasons,
-        parts=np.array([n.denominator for n in small], np.int64)[codes],
+        parts=np.array([n.denominator for n in numerators], kind)[codes],
         convention=None
         if any(ratio.convention is None for ratio in distinct)
         else np.array([ratio.convention for ratio in distinct], np.float64)[codes],
-        beyond={row: distinct[codes[row]] for row in rows},
     )
