@@ -12,8 +12,8 @@ DIGEST = "99abd8788a1573fc5cf78499b5d868f0e7f674080641ab3354af22a7ef8f8f93"
 
 # Known weak spots, none of which loses text:
 # - an unknown abbreviation before a small letter or a number ends a sentence ("Schillerstr. 8");
-# - a single letter before a capital is an initial ("in hepatitis B. Patients"), unless the next
-#   word is one that begins sentences;
+# - a single letter or "Inc." before a capital ends none ("for X. Sales rose"), unless the next word
+#   is one that begins sentences;
 # - "!" before a small letter ends nothing, so lower-case chat may stay together.
 
 # ¦ stands where a sentence is to end; it is not in the text. More are in ``benchmarks/splitting``.

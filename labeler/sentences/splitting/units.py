@@ -13,7 +13,6 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from itertools import groupby
-from typing import NamedTuple
 
 from labeler.sentences.splitting.abbreviations import GERMAN_ORDINAL, STARTERS
 from labeler.sentences.splitting.blocks import Block, Line, lines
@@ -85,20 +84,13 @@ def units(text: str) -> Iterator[Block]:
     labels = Counter(label for line in found if (label := _label(text, line)))
     for is_blank, paragraph in groupby(found, key=lambda line: line.kind == "blank"):
         if not is_blank:
-            for block in _paragraph(_Paragraph(text, list(paragraph), labels)):
+            for block in _paragraph(text, list(paragraph), labels):
                 yield from _between_tags(text, block)
 
 
-class _Paragraph(NamedTuple):
-    text: str
-    lines: list[Line]
-    labels: Counter[str]
-
-
-def _paragraph(paragraph: _Paragraph) -> Iterator[Block]:
+def _paragraph(text: str, found: list[Line], labels: Counter[str]) -> Iterator[Block]:
     """Yield the blocks of adjacent lines that are not blank."""
-    text, _, _ = paragraph
-    refined = _refined(paragraph)
+    refined = _refined(text, found, labels)
     width = max(_width(_content(text, line)) for line in refined)
     first = last = refined[0]
     for line in refined[1:]:
@@ -118,9 +110,8 @@ _VERBATIM = frozenset({"fence", "row", "log", "reference"})
 _RUNNING = frozenset({"item", "field", "plain", "turn", "log", "reference"})
 
 
-def _refined(paragraph: _Paragraph) -> list[Line]:
+def _refined(text: str, found: list[Line], labels: Counter[str]) -> list[Line]:
     """Replace the kinds of lines by those that their neighbors show."""
-    text, found, labels = paragraph
     rows = _is_row(text, found)
     named = [_label(text, line) for line in found]
     refined = []
