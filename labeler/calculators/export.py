@@ -46,6 +46,7 @@ _SUMMARY = (
     Column("interval.high", "number"),
     Column("interval.level", "number"),
     Column("interval.method", "text"),
+    Column("interval.small_sample", "flag"),
     Column("bounds_low", "number"),
     Column("bounds_high", "number"),
     Column("pooled", "number"),

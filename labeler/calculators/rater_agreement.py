@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+from array import array
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,6 +22,7 @@ from labeler.calculators.statistics.agreement import (
 )
 from labeler.calculators.statistics.intervals import Interval
 from labeler.labels.record import LabelRecord
+from labeler.labels.signature import digest
 
 RECORD = "record"
 
@@ -66,6 +68,8 @@ class FieldAgreement:
         alpha: Krippendorff's alpha; nominal for yes or no, interval for numbers.
         tied: units among those left out on which as many people say yes as no.
         intervals: 95 % intervals of the coefficients by name, where records were resampled.
+        questions: number of questions that were resampled instead, where several records ask the
+            same one; ``None`` where records were.
     """
 
     field: str
@@ -81,6 +85,7 @@ class FieldAgreement:
     alpha: Agreement
     tied: int = 0
     intervals: Mapping[str, Interval] = dataclasses.field(default_factory=dict)
+    questions: int | None = None
 
     def as_json(self) -> dict[str, Any]:
         """Return the published form."""
@@ -94,6 +99,7 @@ class FieldAgreement:
             "raw": self.raw,
             "mean_a": self.mean_a,
             "mean_b": self.mean_b,
+            "questions": self.questions,
             **{
                 name: {
                     "value": found.value,
@@ -112,12 +118,65 @@ class FieldAgreement:
         return {"kappa": self.kappa, "ac1": self.ac1, "alpha": self.alpha}
 
 
+@dataclass
+class Resampling:
+    """The records of one field that intervals are drawn from, with their questions.
+
+    Attributes:
+        sums: of each record; see
+            :func:`labeler.calculators.statistics.agreement_intervals.record_sums`.
+        questions: of each record; equal ones are resampled together.
+    """
+
+    sums: list[Sequence[float]] = field(default_factory=list)
+    questions: list[Hashable] = field(default_factory=list)
+
+    def add(self, patterns: Iterable[Pattern], question: Hashable) -> None:
+        """Add the ratings of a record's units; a record without a rating does not count."""
+        from labeler.calculators.statistics import (  # noqa: PLC0415 - loads numpy
+            agreement_intervals,
+        )
+
+        sums = agreement_intervals.record_sums(patterns)
+        if any(sums):
+            self.sums.append(array("d", sums))
+            self.questions.append(question)
+
+    @property
+    def shared(self) -> int | None:
+        """Number of questions if some are shared; ``None`` if all differ, or all are one.
+
+        One question of all records, such as a fixed instruction, groups nothing.
+        """
+        count = len(set(self.questions))
+        return count if 1 < count < len(self.questions) else None
+
+    def intervals(self, coefficients: Mapping[str, Agreement], raters: int) -> dict[str, Interval]:
+        """Return the intervals of the coefficients that are defined, by name."""
+        if not self.sums:
+            return {}
+        from labeler.calculators.statistics import (  # noqa: PLC0415 - loads numpy
+            agreement_intervals,
+        )
+
+        drawn = agreement_intervals.agreement_intervals(
+            self.sums,
+            pair=raters <= PAIR,
+            groups=None if self.shared is None else self.questions,
+        )
+        return {
+            name: drawn[name]
+            for name, found in coefficients.items()
+            if name in drawn and found.value is not None
+        }
+
+
 def field_agreement(
     field: str,
     unit: str,
     group: str | None,
     patterns: Counter[Pattern],
-    records: Sequence[Sequence[float]] = (),
+    records: Resampling | None = None,
 ) -> FieldAgreement:
     """Measure the agreement of two or more sides.
 
@@ -126,21 +185,12 @@ def field_agreement(
         unit: the unit that the field is about.
         group: value of the grouping column, or ``None``.
         patterns: number of units by ratings, one rating a side: yes or no, or numbers.
-        records: of two sides, the sums of each record for intervals; see
-            :func:`labeler.calculators.statistics.agreement_intervals.record_sums`.
+        records: the records for intervals, if there are to be any.
     """
     ratings = Ratings(patterns)
     raw = ratings.raw
     kappa, ac1, alpha = coefficients(ratings)
-    values = {"kappa": kappa.value, "ac1": ac1.value, "alpha": alpha.value}
-    intervals: dict[str, Interval] = {}
-    if records:
-        from labeler.calculators.statistics import (  # noqa: PLC0415 - loads numpy
-            agreement_intervals,
-        )
-
-        drawn = agreement_intervals.agreement_intervals(records)
-        intervals = {name: one for name, one in drawn.items() if values[name] is not None}
+    by_name = {"kappa": kappa, "ac1": ac1, "alpha": alpha}
     return FieldAgreement(
         field=field,
         unit=unit,
@@ -153,7 +203,8 @@ def field_agreement(
         kappa=kappa,
         ac1=ac1,
         alpha=alpha,
-        intervals=intervals,
+        intervals=records.intervals(by_name, ratings.raters) if records else {},
+        questions=records.shared if records else None,
     )
 
 
@@ -202,28 +253,45 @@ def verdicts_of(record: LabelRecord) -> dict[str, tuple[bool | None, ...]]:
     }
 
 
+_MOST_RECORDS = 100_000
+"""Records of votes up to which there are intervals; their sums are kept in memory."""
+
+
 @dataclass
 class Votes:
     """The verdicts of several voters, counted.
 
     Attributes:
         fields: number of units by pattern of verdicts, by field of the label.
+        records: the records for intervals, by field; none beyond 100,000 records.
     """
 
     fields: dict[str, Counter[Pattern]] = field(default_factory=dict)
+    records: dict[str, Resampling] = field(default_factory=dict, repr=False)
 
     def agreement(self) -> list[FieldAgreement]:
         """Return the agreement of the voters, field by field, over all counted records."""
         return [
-            field_agreement(name, UNITS[name], None, patterns)
+            field_agreement(name, UNITS[name], None, patterns, self._drawn(name))
             for name, patterns in self.fields.items()
         ]
+
+    def _drawn(self, name: str) -> Resampling | None:
+        """Return the records for intervals, if they are few enough to have been kept."""
+        drawn = self.records.get(name)
+        return drawn if drawn and len(drawn.questions) <= _MOST_RECORDS else None
 
     def count(self, votes: Sequence[LabelRecord | None]) -> None:
         """Count the votes on one record; ``None`` stands for a voter without a label."""
         verdicts = [verdicts_of(vote) if vote else None for vote in votes]
         shape = next((fields for fields in verdicts if fields), {})
+        key = digest(next((vote.example.question for vote in votes if vote), ""))
         for name, units in shape.items():
-            patterns = self.fields.setdefault(name, Counter())
-            for place in range(len(units)):
-                patterns[tuple(one[name][place] if one else None for one in verdicts)] += 1
+            patterns: list[Pattern] = [
+                tuple(one[name][place] if one else None for one in verdicts)
+                for place in range(len(units))
+            ]
+            self.fields.setdefault(name, Counter()).update(patterns)
+            drawn = self.records.setdefault(name, Resampling())
+            if len(drawn.questions) <= _MOST_RECORDS:
+                drawn.add(patterns, key)

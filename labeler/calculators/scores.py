@@ -186,6 +186,7 @@ class LengthEffectJSON(TypedDict):
     slope: float | None
     low: float | None
     high: float | None
+    small_sample: bool
     undefined: str | None
     signature: str
 
@@ -202,6 +203,7 @@ class LengthEffect:
         low: lower end of the slope's interval; ``None`` if it has none.
         high: upper end.
         undefined: reason of a missing slope or interval; else ``None``.
+        small_sample: True if the interval is one of a small sample.
     """
 
     criterion: str
@@ -211,6 +213,7 @@ class LengthEffect:
     low: float | None = None
     high: float | None = None
     undefined: str | None = None
+    small_sample: bool = False
 
     def as_json(self, version: str) -> LengthEffectJSON:
         """Return the published form."""
@@ -220,6 +223,7 @@ class LengthEffect:
             "slope": self.slope,
             "low": self.low,
             "high": self.high,
+            "small_sample": self.small_sample,
             "undefined": self.undefined,
             "signature": f"{self.label}|labeler:{version}",
         }
@@ -368,5 +372,13 @@ def _length_effect(name: str, label: str, points: Sequence[tuple[float, float]])
     if isinstance(line.interval, Undefined):
         reason = line.interval.reason
         return LengthEffect(name, label, len(points), line.slope, undefined=reason)
-    ends = line.interval.low, line.interval.high
-    return LengthEffect(name, label, len(points), line.slope, *ends)
+    found = line.interval
+    return LengthEffect(
+        name,
+        label,
+        len(points),
+        line.slope,
+        found.low,
+        found.high,
+        small_sample=found.small_sample,
+    )

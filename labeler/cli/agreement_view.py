@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 
 from labeler.calculators.rater_agreement import FieldAgreement
 from labeler.calculators.statistics.bias_correction import Corrected
+from labeler.calculators.statistics.intervals import Interval
 from labeler.cli.tables import (
     NONE,
     Column,
@@ -14,10 +16,11 @@ from labeler.cli.tables import (
     number,
     print_grids,
     print_groups,
+    small_sample_note,
 )
 from labeler.cli.terminal import LineWriter, notify, print_lines
 from labeler.comparing.agreement import LabelAgreement
-from labeler.comparing.human_agreement import Estimates, PeopleAgreement
+from labeler.comparing.human_agreement import Among, Estimates, PeopleAgreement
 from labeler.comparing.pairs import PairCounts
 
 ALL = "all"
@@ -31,6 +34,7 @@ def print_labels(found: LabelAgreement) -> None:
         [
             *dropped_note(dropped),
             *_intervals(found.fields),
+            *_small_samples(found.fields),
             *_undefined(found.fields),
             *_record_counts(found.counts),
             *(f"A: {signature}" for signature in found.signatures_a),
@@ -47,6 +51,7 @@ def print_people(found: PeopleAgreement) -> None:
         [
             *dropped_note(dropped),
             *_intervals(found.fields),
+            *_small_samples(found.fields, found.among, found.estimates),
             *_undefined(found.fields),
             *_parameters(found.estimates),
             *_among(found),
@@ -92,13 +97,33 @@ _NAMES = {"kappa": "kappa", "ac1": "AC1", "alpha": "alpha"}
 def _intervals(fields: Sequence[FieldAgreement]) -> Iterator[str]:
     """Yield the intervals of the coefficients of each field."""
     for found in fields:
+        where = found.field if found.group is None else f"{found.field} in {found.group}"
+        yield from _listed_intervals(where, found.intervals, found.questions)
+
+
+def _listed_intervals(
+    where: str, intervals: Mapping[str, Interval], questions: int | None
+) -> Iterator[str]:
+    """Yield a line of intervals, if there are any, with the units that were resampled."""
+    if intervals:
+        over = "over records" if questions is None else f"grouped by question ({questions} groups)"
         ends = [
-            f"{_NAMES[name]} {interval.low:.4f} to {interval.high:.4f}"
-            for name, interval in found.intervals.items()
+            f"{_NAMES[name]} {found.low:.4f} to {found.high:.4f}{found.mark}"
+            for name, found in intervals.items()
         ]
-        if ends:
-            where = found.field if found.group is None else f"{found.field} in {found.group}"
-            yield f"95 % intervals over records, {where}: {', '.join(ends)}"
+        yield f"95 % intervals {over}, {where}: {', '.join(ends)}"
+
+
+def _small_samples(
+    fields: Sequence[FieldAgreement],
+    among: Sequence[Among] = (),
+    estimates: Sequence[Estimates] = (),
+) -> Iterator[str]:
+    """Yield what the mark of small samples means, if an interval has it."""
+    coefficients = [one.intervals.values() for one in fields]
+    drawn = chain(*coefficients, *(one.intervals.values() for one in among))
+    corrected = (one.interval for found in estimates for one in found.all)
+    return small_sample_note(chain(drawn, corrected))
 
 
 def print_voters(fields: Sequence[FieldAgreement]) -> None:
@@ -107,7 +132,7 @@ def print_voters(fields: Sequence[FieldAgreement]) -> None:
     rows = [_field_row(one, one.raw) for one in fields]
     out = LineWriter(stderr=True)
     print_grids(out, *Grid(columns, rows).split(out.width))
-    for line in _undefined(fields):
+    for line in (*_intervals(fields), *_small_samples(fields), *_undefined(fields)):
         notify(line)
 
 
@@ -128,7 +153,6 @@ def _print_estimates(estimates: Sequence[Estimates]) -> list[str]:
 
 def _estimate_rows(found: Estimates) -> list[list[str]]:
     """Return a row for each estimate of a metric's mean; the first names the metric."""
-    estimates = filter(None, (found.people, found.plain, found.ppi, found.corrected))
     return [
         [
             "" if index else found.metric,
@@ -136,9 +160,11 @@ def _estimate_rows(found: Estimates) -> list[list[str]]:
             str(one.labeled),
             str(one.unlabeled),
             number(one.value),
-            f"{one.interval.low:.4f} {one.interval.high:.4f}" if one.interval else NONE,
+            f"{one.interval.low:.4f} {one.interval.high:.4f}{one.interval.mark}"
+            if one.interval
+            else NONE,
         ]
-        for index, one in enumerate(estimates)
+        for index, one in enumerate(found.all)
     ]
 
 
@@ -252,6 +278,8 @@ def _among(found: PeopleAgreement) -> Iterator[str]:
             f"people among themselves on {among.field}: {', '.join(values)}, agree "
             f"{number(among.alpha.raw)} over {among.alpha.units}"
         )
+        where = f"people on {among.field}"
+        yield from _listed_intervals(where, among.intervals, among.questions)
 
 
 def _matched(found: PeopleAgreement) -> Iterator[str]:

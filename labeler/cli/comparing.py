@@ -18,6 +18,7 @@ from labeler.cli.tables import (
     arrow,
     print_grids,
     reason_counts,
+    small_sample_note,
 )
 from labeler.cli.terminal import LineWriter, print_json, print_lines
 from labeler.comparing.options import SideOptions
@@ -209,6 +210,10 @@ def _flips(record: Moved) -> str:
 
 
 def _reading_aid(comparison: Comparison) -> Iterator[str]:
+    from labeler.calculators.statistics.intervals import Interval
+
+    found = (row.interval for row in comparison.rows)
+    yield from small_sample_note(one for one in found if isinstance(one, Interval))
     words = "better or worse" if comparison.same_judge else "higher or lower"
     yield (
         f"B is {words} where p Holm, over {comparison.tests} tests together, is at most "
@@ -235,7 +240,7 @@ def _interval(figure: Interval | Undefined) -> str:
 
     if not isinstance(figure, Interval):
         return NONE
-    return f"{figure.low:+.4f} {figure.high:+.4f}"
+    return f"{figure.low:+.4f} {figure.high:+.4f}{figure.mark}"
 
 
 def _p(figure: PValue | float | Undefined) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from labeler.calculators.score_agreement import Panel
 from labeler.calculators.scores import LengthEffect
+from labeler.calculators.statistics.intervals import MARK_NOTE
 from labeler.cli.tables import NONE, Column, Grid, number, print_grids
 from labeler.cli.terminal import LineWriter
 
@@ -75,12 +76,13 @@ def print_length(found: Sequence[LengthEffect], version: str) -> None:
     for one in found:
         interval = one.undefined or NONE
         if one.low is not None and one.high is not None:
-            interval = f"{one.low:+.3f} to {one.high:+.3f}"
+            interval = f"{one.low:+.3f} to {one.high:+.3f}{'*' if one.small_sample else ''}"
         rows.append([one.criterion, str(one.records), number(one.slope, "+.3f"), interval])
     _print(
         Grid(columns, rows),
         "slope: change of the score for 1,000 more characters of response; an interval (95 %, "
         "robust) that leaves 0 out shows that score and length go together, not why",
+        *([MARK_NOTE] if any(one.small_sample for one in found) else []),
         *(f"{one.criterion}: {one.label}|labeler:{version}" for one in found),
     )
 

@@ -15,6 +15,7 @@ from labeler.sentences.characters import visible
 
 if TYPE_CHECKING:
     from labeler.calculators import Intervals, Metric, SummaryRow
+    from labeler.calculators.statistics.intervals import Interval
 
 Group = TypeVar("Group")
 
@@ -287,7 +288,8 @@ def print_summary(
         methods = (
             [_interval_methods(part, intervals), *_clusters(part, intervals)] if intervals else []
         )
-        notes = [*methods, *alias_note(row.metric for row in part), *_notes(part)]
+        small = small_sample_note(row.interval for row in part)
+        notes = [*methods, *small, *alias_note(row.metric for row in part), *_notes(part)]
         notes += [*dropped_note(dropped), *_unavailable(part, metrics)]
         notes.append(f"{made_by}|labeler:{version}")
         out.write("\n".join(notes))
@@ -319,7 +321,7 @@ def _cells(intervals: Intervals | None) -> dict[Column, Callable[[SummaryRow], s
     }
     if intervals:
         cells[Column("interval")] = lambda row: (
-            _span(row.interval.low, row.interval.high) if row.interval else NONE
+            _span(row.interval.low, row.interval.high) + row.interval.mark if row.interval else NONE
         )
     return cells | {
         Column("pooled", drop=2): lambda row: number(row.pooled),
@@ -351,6 +353,14 @@ def _interval_methods(rows: Sequence[SummaryRow], intervals: Intervals) -> str:
 
 def _span(low: float, high: float) -> str:
     return f"{low:.3f}-{high:.3f}"
+
+
+def small_sample_note(intervals: Iterable[Interval | None]) -> Iterator[str]:
+    """Yield what the mark of small samples means, if an interval has it."""
+    from labeler.calculators.statistics.intervals import MARK_NOTE
+
+    if any(found is not None and found.small_sample for found in intervals):
+        yield MARK_NOTE
 
 
 def _notes(rows: Sequence[SummaryRow]) -> Iterator[str]:

@@ -6,15 +6,20 @@ Records are paired by id, and only where question, documents and response are th
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from typing_extensions import Unpack
 
-from labeler.calculators.rater_agreement import UNITS, FieldAgreement, field_agreement, verdicts_of
+from labeler.calculators.rater_agreement import (
+    UNITS,
+    FieldAgreement,
+    Resampling,
+    field_agreement,
+    verdicts_of,
+)
 from labeler.calculators.statistics.agreement import Pattern
-from labeler.calculators.statistics.agreement_intervals import record_sums
 from labeler.comparing.options import SideKeywords, SideOptions
 from labeler.comparing.pairs import PairCounts, Pairs, read_pairs
 from labeler.labels.record import AnyOutcome
@@ -78,17 +83,16 @@ def compare_labels(
 
 def _fields(pairs: Pairs[dict[str, tuple[bool | None, ...]]]) -> tuple[FieldAgreement, ...]:
     counted: dict[tuple[str | None, str], Counter[Pattern]] = defaultdict(Counter)
-    records: dict[tuple[str | None, str], list[Sequence[float]]] = defaultdict(list)
+    records: dict[tuple[str | None, str], Resampling] = defaultdict(Resampling)
     groups: set[str] = set()
     for pair in pairs:
         if pair.group is not None:
             groups.add(pair.group)
         for field in UNITS:
             both = list(zip(pair.a.value[field], pair.b.value[field], strict=True))
-            sums = record_sums(both)
             for group in {None, pair.group}:
                 counted[group, field].update(both)
-                records[group, field].append(sums)
+                records[group, field].add(both, pair.a.digests[0])
     return tuple(
         field_agreement(field, unit, group, counted[group, field], records[group, field])
         for group in [None, *sorted(groups)]

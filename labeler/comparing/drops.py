@@ -105,7 +105,7 @@ class DropVerdict:
         found = self.interval
         if self.on == "point" or found is None:
             return f"mean {self.drop:+.{digits}f} {counts}"
-        ends = f"{found.low:+.{digits}f} to {found.high:+.{digits}f} ({found.method})"
+        ends = f"{found.low:+.{digits}f} to {found.high:+.{digits}f} ({found.described})"
         return f"{100 * found.level:g} % interval {ends}, mean {self.drop:+.{digits}f} {counts}"
 
     def _reasons(self) -> Iterator[str]:

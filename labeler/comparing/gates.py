@@ -285,7 +285,7 @@ def shown_interval(row: SummaryRow, digits: int = _DIGITS) -> str:
     if found is None:
         return "no interval"
     ends = f"{found.low:.{digits}f} to {found.high:.{digits}f}"
-    return f"{found.level * 100:g} % interval {ends} ({found.method})"
+    return f"{found.level * 100:g} % interval {ends} ({found.described})"
 
 
 def check_rows(

@@ -12,12 +12,12 @@ from labeler.calculators.rater_agreement import (
     RECORD,
     UNITS,
     FieldAgreement,
+    Resampling,
     coefficients,
     field_agreement,
     is_yes_or_no,
 )
 from labeler.calculators.statistics.agreement import Agreement, Pattern, Ratings
-from labeler.calculators.statistics.agreement_intervals import record_sums
 from labeler.calculators.statistics.bias_correction import (
     Corrected,
     JudgeErrors,
@@ -25,6 +25,7 @@ from labeler.calculators.statistics.bias_correction import (
     plain_mean,
     ppi_mean,
 )
+from labeler.calculators.statistics.intervals import Interval
 from labeler.comparing.human_labels import OVERALL, HumanLabels
 from labeler.comparing.human_matching import TIE, Item, Judged, Matched, People, record_fields
 from labeler.comparing.pairs import Choice, Side, check_column, read_side
@@ -40,6 +41,8 @@ class Among:
     field: str
     alpha: Agreement
     ac1: Agreement
+    intervals: Mapping[str, Interval]
+    questions: int | None
 
     def as_json(self) -> dict[str, Any]:
         """Return the published form."""
@@ -47,9 +50,23 @@ class Among:
             "field": self.field,
             "units": self.alpha.units,
             "raw": self.alpha.raw,
-            "alpha": {"value": self.alpha.value, "undefined": self.alpha.undefined},
-            "ac1": {"value": self.ac1.value, "undefined": self.ac1.undefined},
+            "questions": self.questions,
+            **{
+                name: {
+                    "value": found.value,
+                    "undefined": found.undefined,
+                    "interval": interval.as_json()
+                    if (interval := self.intervals.get(name))
+                    else None,
+                }
+                for name, found in self.by_name.items()
+            },
         }
+
+    @property
+    def by_name(self) -> dict[str, Agreement]:
+        """Alpha and AC1 by name."""
+        return {"alpha": self.alpha, "ac1": self.ac1}
 
 
 @dataclass(frozen=True)
@@ -71,6 +88,11 @@ class Estimates:
     ppi: Corrected
     corrected: Corrected | None
     people: Corrected
+
+    @property
+    def all(self) -> list[Corrected]:
+        """The estimates, in the order in which they are shown."""
+        return [*filter(None, (self.people, self.plain, self.ppi, self.corrected))]
 
     def as_json(self) -> dict[str, Any]:
         """Return the published form."""
@@ -160,7 +182,7 @@ def compare_with_people(
         signatures=side.signatures,
         matched=people.matched,
         fields=tuple(_fields(people, side)),
-        among=tuple(_among(people)),
+        among=tuple(_among(people, side)),
         estimates=tuple(_estimates(people, side, metrics, random_sample=random_sample)),
         warnings=tuple(_warnings(people, side)),
     )
@@ -182,9 +204,17 @@ def _fields(people: People, side: Side[Judged]) -> Iterator[FieldAgreement]:
         for field in people.fields():
             if (group, field) in counted:
                 unit = UNITS.get(field, RECORD)
-                sums = [record_sums(patterns) for patterns in records[group, field].values()]
-                found = field_agreement(field, unit, group, counted[group, field], sums)
+                drawn = _resampling(records[group, field], side)
+                found = field_agreement(field, unit, group, counted[group, field], drawn)
                 yield replace(found, tied=tied[group, field])
+
+
+def _resampling(records: Mapping[str, Sequence[Pattern]], side: Side[Judged]) -> Resampling:
+    """Return what intervals are drawn from, with the judge's questions."""
+    drawn = Resampling()
+    for name, patterns in records.items():
+        drawn.add(patterns, side.labels[name].digests[0])
+    return drawn
 
 
 def _judge_value(item: Item, side: Side[Judged]) -> float | None:
@@ -196,17 +226,22 @@ def _judge_value(item: Item, side: Side[Judged]) -> float | None:
     return None if verdict is None else float(verdict)
 
 
-def _among(people: People) -> Iterator[Among]:
+def _among(people: People, side: Side[Judged]) -> Iterator[Among]:
     """Compare people with each other, on items that two or more of them judged."""
-    by_field: dict[str, list[dict[str, float]]] = defaultdict(list)
-    for (_, field, _), by_annotator in people.values.items():
-        by_field[field].append(by_annotator)
+    by_field: dict[str, list[tuple[str, dict[str, float]]]] = defaultdict(list)
+    for (name, field, _), by_annotator in people.values.items():
+        by_field[field].append((name, by_annotator))
     for field, units in by_field.items():
-        annotators = sorted({annotator for unit in units for annotator in unit})
-        ratings = Ratings.of([[unit.get(a) for a in annotators] for unit in units])
+        annotators = sorted({annotator for _, unit in units for annotator in unit})
+        records: dict[str, list[Pattern]] = defaultdict(list)
+        for name, unit in units:
+            records[name].append(tuple(unit.get(a) for a in annotators))
+        ratings = Ratings.of(pattern for patterns in records.values() for pattern in patterns)
         if ratings.units:
             _, ac1, alpha = coefficients(ratings)
-            yield Among(field, alpha, ac1)
+            drawn = _resampling(records, side)
+            intervals = drawn.intervals({"alpha": alpha, "ac1": ac1}, ratings.raters)
+            yield Among(field, alpha, ac1, intervals, drawn.shared)
 
 
 def _estimates(
@@ -282,6 +317,7 @@ def _ppi(
         [values[name] for name in both],
         [value for name, value in values.items() if name not in verdicts],
         bounds=(0, 1) if is_share else None,
+        ends="student",
         random_sample=random_sample,
     )
     if mean.interval is None or mean.interval.low < mean.interval.high:

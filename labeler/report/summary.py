@@ -12,6 +12,7 @@ from markupsafe import Markup
 
 from labeler.audit import Check
 from labeler.calculators import Intervals, Metric, SummaryRow
+from labeler.calculators.statistics.intervals import SMALL_SAMPLE
 from labeler.report import charts
 from labeler.report.charts import filter_text
 from labeler.report.patterns import COMPLETENESS, PATTERNS, RELEVANCE, UTILIZATION, Pattern
@@ -63,6 +64,12 @@ class SummaryLine(NamedTuple):
     def interval(self) -> tuple[float, float] | None:
         """Ends of the mean's confidence interval."""
         return _ends(self.row)
+
+    @property
+    def mark(self) -> str:
+        """``small sample`` where the interval is one of it, else an empty string."""
+        found = self.row.interval
+        return SMALL_SAMPLE if found is not None and found.small_sample else ""
 
 
 class Plot(NamedTuple):

@@ -504,7 +504,7 @@ def test_a_warning_is_printed_once_with_its_methods_and_places(agree: Run) -> No
 
 
 def test_a_note_names_the_metrics_that_it_is_true_of(agree: Run) -> None:
-    """One with another value in it is another note; no interval without width is printed."""
+    """One with another value in it is another note; three people do not prove their value."""
     a = labels("a.jsonl", [record(id=f"r{n}", documents=["X."]) for n in range(5)])
     lines = [f"r{n},{metric},{value}" for n in range(3) for metric, value in SAME.items()]
     h = people("h.csv", "id,field,value", *lines)
@@ -514,9 +514,12 @@ def test_a_note_names_the_metrics_that_it_is_true_of(agree: Run) -> None:
         "note on PPI++ of utilization: people gave 0 to all 3",
         "note on PPI++ of relevance, adherence: people gave 1 to all 3",
     ]
-    assert "note on PPI++ of utilization, relevance, adherence: there is no interval" in out
+    assert "\n* small sample: " in out
     for one in found(agree(a, "--human", h, "--json"))["estimates"]:
-        assert (one["ppi"]["value"], one["ppi"]["interval"]) == (SAME[one["metric"]], None)
+        low, high = one["ppi"]["interval"]
+        assert one["ppi"]["value"] == SAME[one["metric"]]
+        assert high - low > 0.5
+        assert one["ppi"]["small_sample"] is True
 
 
 SAME = {"utilization": 0.0, "relevance": 1.0, "adherence": 1.0}
@@ -616,3 +619,31 @@ def test_labels_made_in_several_ways_are_said(agree: Run) -> None:
     value = found(agree(a, "--human", h, "--json"))
     assert any("made in 2 ways" in warning for warning in value["warnings"])
     assert field(value, "overall_supported")["raw"] == 0.5
+
+
+def asking(question: str, made: LabelRecord) -> LabelRecord:
+    """The label of the same texts under another question."""
+    example = made.example.model_copy(update={"question": question})
+    return made.model_copy(update={"example": example, "key": label_key(example, made.signature)})
+
+
+def test_records_of_one_question_count_as_one_observation(agree: Run) -> None:
+    """Intervals are grouped by question where several records ask the same one."""
+    a, b = (
+        [
+            asking(
+                f"Q{n // 3}?",
+                record(id=f"r{n}", documents=[3], utilized=["0b" if n in odd else "0a"]),
+            )
+            for n in range(12)
+        ]
+        for odd in ((), (0, 4, 5))
+    )
+    _, out, _ = agree(labels("a.jsonl", a), labels("b.jsonl", b))
+    assert "95 % intervals grouped by question (4 groups), utilized: kappa " in out
+    utilized = field(found(agree("a.jsonl", "b.jsonl", "--json")), "utilized")
+    assert utilized["questions"] == 4
+    assert utilized["kappa"]["interval"]["method"] == "bca_groups"
+    assert utilized["kappa"]["interval"]["small_sample"] is True
+    _, out, _ = agree(labels("c.jsonl", a[::3]), "b.jsonl")
+    assert "grouped by question" not in out

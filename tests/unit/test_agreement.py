@@ -419,6 +419,34 @@ def test_the_sums_of_records_give_the_coefficients_themselves() -> None:
         assert found[name][0] == pytest.approx(one.value)
 
 
+def test_the_sums_of_records_give_the_coefficients_of_more_raters() -> None:
+    """Fleiss' kappa, and with gaps the others."""
+    full: list[Pattern] = [(1, 1, 0), (1, 1, 1), (0, 0, 0), (0, 1, 0), (1, 1, 1), (0, 0, 0)]
+    found = coefficients(np.array([record_sums(full)]), pair=False)
+    assert found["kappa"][0] == pytest.approx(fleiss_kappa(Ratings.of(full)).value)
+    gaps: list[Pattern] = [*full, (1, None, 0), (None, 1, 1), (None, None, 1)]
+    found, ratings = coefficients(np.array([record_sums(gaps)]), pair=False), Ratings.of(gaps)
+    assert found["ac1"][0] == pytest.approx(gwet_ac1(ratings).value)
+    assert found["alpha"][0] == pytest.approx(krippendorff_alpha(ratings).value)
+
+
+def test_records_of_one_question_are_resampled_together() -> None:
+    """Ten copies of each record are no more than the ten records: equal ends."""
+    rng = np.random.default_rng(5)
+    rows = [
+        record_sums(
+            [(bool(a), bool(a ^ e)) for a, e in zip(*rng.integers(0, 2, (2, 4)), strict=True)]
+        )
+        for _ in range(12)
+    ]
+    alone = agreement_intervals(rows)
+    copies = agreement_intervals(rows * 10, groups=[*range(12)] * 10)
+    for name, one in alone.items():
+        if name != "alpha":  # which depends on the number of ratings
+            assert (copies[name].low, copies[name].high) == pytest.approx((one.low, one.high))
+        assert copies[name].method == "bca_groups"
+
+
 def test_perfect_agreement_and_few_records_have_no_interval() -> None:
     """An interval without width would claim what no sample can know."""
     assert agreement_intervals([record_sums([(1, 1), (0, 0)])] * 20) == {}

@@ -17,6 +17,7 @@ from labeler.calculators.statistics.bias_correction import (
     plain_mean,
     ppi_mean,
 )
+from labeler.calculators.statistics.small_samples import wilson_ends
 from labeler.errors import UsageError
 
 PEOPLE = (1, 0, 1, 1, 0, 1, 1, 0, 1, 1)
@@ -197,10 +198,21 @@ def test_people_who_say_one_thing_are_said() -> None:
 
 
 def test_a_plain_mean_has_the_interval_of_summaries() -> None:
-    """Yes or no: Wilson's interval of 8 in 10."""
+    """Yes or no: Wilson's interval of 8 in 10, with Student's quantile."""
     found = plain_mean([1.0] * 8 + [0.0] * 2)
     assert found.value == 0.8
-    assert ends(found) == pytest.approx((0.4901625, 0.9433178), abs=5e-8)
+    assert ends(found) == pytest.approx((0.4445295, 0.9523653), abs=5e-8)
+
+
+def test_few_human_labels_get_wilsons_interval_of_as_much_information() -> None:
+    """Of the same mean; the published one of ten claims too much."""
+    found = ppi_mean(PEOPLE, JUDGE, ALONE, weight=0, bounds=(0, 1), ends="student")
+    assert found.value == 0.7
+    # .21 / (.21 / 9) = 9 effective records, Student's quantile 2.2621572 of 9 degrees of freedom
+    assert ends(found) == pytest.approx(wilson_ends(0.7, 9, 2.2621572), abs=1e-7)
+    assert found.as_json()["small_sample"] is True
+    same = ppi_mean((1,) * 10, (1,) * 10, ALONE, weight=0, bounds=(0, 1), ends="student")
+    assert ends(same) == pytest.approx(wilson_ends(1, 10, 2.2621572), abs=1e-7)
 
 
 def test_no_values_have_no_mean() -> None:

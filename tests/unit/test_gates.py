@@ -485,7 +485,7 @@ def test_an_assertion_that_fails_names_value_interval_counts_and_the_worst() -> 
         assert_metric(found, "adherence", at_least=0.9)
     lines = str(caught.value).splitlines()
     assert lines[0].startswith(
-        "adherence at least 0.9: mean 0.7500, 95 % interval 0.4677 to 0.9111"
+        "adherence at least 0.9: mean 0.7500, 95 % interval 0.4350 to 0.9212 (wilson_t)"
     )
     assert lines[1].startswith("  (n 12, undefined 0, failed 1) by judge:test/test-1")
     assert lines[2].startswith("  1 of 13 rows failed, more than 0.05 of them: 1 refusal;")

@@ -6,6 +6,7 @@ import math
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from statistics import NormalDist
 
 import numpy as np
 import pytest
@@ -20,7 +21,12 @@ from labeler.calculators.statistics.intervals import (
     mean_interval,
     wilson,
 )
-from labeler.calculators.statistics.small_samples import student_quantile
+from labeler.calculators.statistics.paired import paired_interval
+from labeler.calculators.statistics.small_samples import (
+    skewed_ends,
+    student_quantile,
+    wilson_ends,
+)
 from labeler.errors import UsageError
 
 SPREAD = [index / 40 for index in range(41)]
@@ -46,13 +52,15 @@ def test_wilson_gives_the_published_ends(
     successes: int, trials: int, low: float, high: float
 ) -> None:
     """The worked examples of R. Newcombe, Statistics in Medicine 17, 1998, to their 4 digits."""
-    assert ends(wilson(successes, trials)) == pytest.approx((low, high), abs=5e-5)
+    found = wilson_ends(successes / trials, trials, NormalDist().inv_cdf(0.975))
+    assert found == pytest.approx((low, high), abs=5e-5)
 
 
 def test_wilson_holds_the_share_and_stays_within_its_range() -> None:
     """All of a few right is no proof of always."""
     low, high = ends(wilson(20, 20))
-    assert low == pytest.approx(0.8388747)
+    # 20 / (20 + t²), with t = 2.0930241 for 19 degrees of freedom
+    assert low == pytest.approx(0.8203193)
     assert high == 1.0
 
 
@@ -184,8 +192,52 @@ def test_few_flaws_among_many_ones_get_wilsons_interval_of_as_much_information()
     found = mean_interval(values)
     assert found is not None
     assert found.method == "wilson_effective"
-    # .985 * .015 / (.0073485 / 100): the variance of 201 yes-or-no records is that of these 100.
-    assert ends(found) == pytest.approx(ends(wilson(0.985 * 201.06, 201.06)), abs=1e-3)
+    # .985 * .015 / (.0073485 / 100): the variance of 201.06 yes-or-no records is that of these 100.
+    # Of the distances .5, .5, .5 and a quarter of 1, (1.5 + .25) / (.75 + .25) / 2 is left of it.
+    trials, quantile = 201.06 * 1.75 / 2, student_quantile(0.975, 99)
+    assert ends(found) == pytest.approx(wilson_ends(0.985, trials, quantile), abs=1e-5)
+
+
+def test_a_small_sample_is_marked() -> None:
+    """By one rule: 10 yes-or-no records, 30 others or groups, more where values are skewed."""
+    flags, even = [0.0, 1.0] * 50, [n / 100 for n in range(100)]
+    skewed = [(n / 100) ** 16 for n in range(100)]
+    pairs = [n // 2 for n in range(100)]
+    for made, small in (
+        (mean_interval(flags[:9]), True),
+        (mean_interval(flags[:10]), False),
+        (mean_interval(even[:29]), True),
+        (mean_interval(even[:30]), False),
+        (mean_interval(skewed), True),
+        (mean_interval(flags, groups=pairs), False),
+        (mean_interval(flags[:58], groups=pairs[:58]), True),
+        # Two thirds of the records are one group: there are effectively two.
+        (mean_interval(even, groups=[max(n, 66) for n in range(100)]), True),
+        (paired_interval([0.1, -0.2, 0.3] * 3), True),
+        (paired_interval([0.1, -0.2, 0.3, 0.1] * 3), False),
+    ):
+        assert isinstance(made, Interval)
+        assert made.small_sample is small
+        assert made.as_json()["small_sample"] is small
+        assert ("small sample" in made.described) is small
+
+
+def test_halls_interval_of_symmetric_values_is_students() -> None:
+    """And a longer tail moves both ends towards it, the far one more."""
+    assert skewed_ends(0.5, 0.1, 0.0, 30, 2.0) == pytest.approx((0.3, 0.7))
+    low, high = skewed_ends(0.5, 0.1, 1.0, 30, 2.0)
+    # (1 + s (z / √n - s / 6n))^(1/3) - 1) √n / (s / 3), z = ±2: 1.771681 and -2.350674
+    assert (low, high) == pytest.approx((0.5 - 0.1771681, 0.5 + 0.2350674), abs=1e-6)
+
+
+def test_unequal_groups_widen_an_interval() -> None:
+    """As many records in as many groups: those of one large group are fewer observations."""
+    values = [n % 7 / 6 for n in range(80)]
+    equal = mean_interval(values, groups=[n // 2 for n in range(80)])
+    unequal = mean_interval(values, groups=[max(n - 40, 0) for n in range(80)])
+    assert equal is not None
+    assert unequal is not None
+    assert unequal.high - unequal.low > equal.high - equal.low
 
 
 def test_values_that_are_all_alike_still_have_a_width() -> None:

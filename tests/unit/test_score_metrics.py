@@ -281,7 +281,7 @@ def test_scores_that_are_all_1_are_no_share() -> None:
     assert score.interval is not None
     assert score.interval.low == 1 < score.interval.high < 5
     assert passed.interval is not None
-    assert (passed.interval.method, passed.bounds) == ("wilson", (0.0, 0.25))
+    assert (passed.interval.method, passed.bounds) == ("wilson_t", (0.0, 0.25))
 
 
 def of_length(*points: tuple[int, int]) -> list[ScoreOutcome]:

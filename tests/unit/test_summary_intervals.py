@@ -221,7 +221,7 @@ def test_the_json_summary_has_interval_and_bounds(tmp_path: Path) -> None:
     (row,) = json.loads(out)
     jsonschema.validate(row, json.loads(resources.read("schemas", "summary-row/v2", ".json")))
     assert code == 0
-    assert row["interval"]["method"] == "wilson"
+    assert row["interval"]["method"] == "wilson_t"
     assert row["interval"]["level"] == 0.9
     assert row["interval"]["low"] < row["mean"] < row["interval"]["high"]
     assert row["bounds"] == {"low": 0.5, "high": 0.75}

@@ -111,7 +111,9 @@ def test_all_means_of_metrics_stand_whole(
         )
         assert found
         interval = row["interval"]
-        assert found[1] == f"{interval['low']:.3f}-{interval['high']:.3f}"
+        mark = "*" if interval["small_sample"] else ""
+        assert found[1] == f"{interval['low']:.3f}-{interval['high']:.3f}{mark}"
+    assert "\n* small sample: " in shown
     assert "…" not in shown
     assert ("left out, for want of width: v, pooled" in shown) is (width == 80)
 

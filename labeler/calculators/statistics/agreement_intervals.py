@@ -1,21 +1,21 @@
-"""Bootstrap intervals of agreement between two raters; records are resampled, not sentences."""
+"""Bootstrap intervals of agreement; records or their questions are resampled, not sentences."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from statistics import NormalDist
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from labeler.calculators.statistics.agreement import Pattern
+from labeler.calculators.statistics.agreement import PAIR, Pattern
+from labeler.calculators.statistics.bootstrap import BCA, corrected_percentiles, group_numbers
 from labeler.calculators.statistics.intervals import LEVEL, Interval
-from labeler.calculators.statistics.small_samples import student_quantile
+from labeler.calculators.statistics.small_samples import is_small, quantile_of
 
 Floats = NDArray[np.float64]
 
-METHOD = "percentile"
 _RESAMPLES = 2_000
 _CELLS = 1 << 21
 """Numbers in memory at once: 16 MB."""
@@ -25,54 +25,113 @@ def record_sums(patterns: Iterable[Pattern]) -> tuple[float, ...]:
     """Return the sums over a record's units from which the coefficients follow.
 
     Args:
-        patterns: two ratings of each unit: 0 or 1, or other numbers; ``None`` for a gap.
+        patterns: the ratings of each unit: 0 or 1, or other numbers; ``None`` for a gap.
     """
-    sums = [0.0] * 7
+    sums = [0.0] * _SUMS
     for pattern in patterns:
         given = [float(rating) for rating in pattern if rating is not None]
-        if len(given) > 1:
-            a, b = given
-            of_pair = (1.0, a, b, (a - b) ** 2, a * a + b * b)
-            sums[:5] = [total + part for total, part in zip(sums, of_pair, strict=False)]
+        total, squares = sum(given), sum(rating * rating for rating in given)
+        parts = [0.0] * _PAIRED
+        if len(given) >= PAIR:
+            apart = (len(given) * squares - total * total) / (len(given) - 1)
+            parts = [1.0, apart, 2 * apart / len(given), len(given), total, squares, *given[:PAIR]]
         if given:
-            sums[5] += 1
-            sums[6] += sum(given) / len(given)
+            parts += [1.0, total / len(given)]
+            sums = [before + part for before, part in zip(sums, parts, strict=True)]
     return tuple(sums)
 
 
-def agreement_intervals(
-    records: Sequence[Sequence[float]], *, level: float = LEVEL, seed: int = 0
-) -> Mapping[str, Interval]:
-    """Return percentile intervals of ``kappa``, ``ac1`` and ``alpha``, expanded for few records.
+_PAIRED = 8
+"""Sums over the units with two ratings or more."""
+_SUMS = _PAIRED + 2
 
-    Kappa is Cohen's, AC1 is Gwet's, alpha is Krippendorff's for differences, which for yes-or-no
-    ratings equals the nominal one. Kappa and AC1 are meant for ratings of 0 and 1 only.
+
+def agreement_intervals(
+    records: Sequence[Sequence[float]],
+    *,
+    pair: bool = True,
+    groups: Sequence[Hashable] | None = None,
+    level: float = LEVEL,
+    seed: int = 0,
+) -> Mapping[str, Interval]:
+    """Return bootstrap intervals of ``kappa``, ``ac1`` and ``alpha``.
+
+    Kappa is Cohen's, or Fleiss' of more raters. AC1 is Gwet's. Alpha is Krippendorff's for
+    differences, which for yes-or-no ratings equals the nominal one. Kappa and AC1 are meant for
+    ratings of 0 and 1 only.
 
     Args:
         records: :func:`record_sums` of each record.
+        pair: True for two raters.
+        groups: group of each record, such as its question; whole groups are resampled.
         level: confidence level.
         seed: the same seed gives the same intervals.
 
     Returns:
-        The intervals by name; none for a coefficient that is undefined in a sample in twenty, and
+        The intervals by name; see :func:`resampled` for those that are left out.
+    """
+    return resampled(
+        records, partial(coefficients, pair=pair), groups=groups, level=level, seed=seed
+    )
+
+
+def resampled(
+    records: Sequence[Sequence[float]],
+    statistics: Callable[[Floats], Mapping[str, Floats]],
+    *,
+    groups: Sequence[Hashable] | None = None,
+    level: float = LEVEL,
+    seed: int = 0,
+) -> Mapping[str, Interval]:
+    """Return bootstrap intervals of statistics of sums over records.
+
+    The percentiles are corrected for bias and acceleration, which follows from the jackknife, and
+    expanded for few records.
+
+    Args:
+        records: sums of each record, all of one length; records of zeros are ignored.
+        statistics: returns statistics by name, one for each row of sums.
+        groups: group of each record; whole groups are resampled.
+        level: confidence level.
+        seed: the same seed gives the same intervals.
+
+    Returns:
+        The intervals by name; none for a statistic that is undefined in a sample in twenty, and
         none without width, as for perfect agreement: it would claim what no sample can know.
     """
-    sums = np.array([one for one in records if any(one)], dtype=np.float64)
+    sums = np.array(records, dtype=np.float64)
+    if groups is not None and len(sums):
+        numbers = group_numbers(groups)
+        grouped = np.zeros((int(numbers.max()) + 1, sums.shape[1]))
+        np.add.at(grouped, numbers, sums)
+        sums = grouped
+    sums = sums[sums.any(axis=1)] if len(sums) else sums
     count = len(sums)
     if count < 2:  # noqa: PLR2004 - one record does not vary
         return {}
     drawn = np.concatenate(list(_drawn(sums, np.random.default_rng(seed))))
-    wide = student_quantile((1 + level) / 2, count - 1) * math.sqrt(count / (count - 1))
-    tail = NormalDist().cdf(-wide)
+    whole = sums.sum(axis=0)
+    observed, without = statistics(whole[np.newaxis]), statistics(whole - sums)
+    wide = quantile_of(level, count) * math.sqrt(count / (count - 1))
+    method = BCA if groups is None else f"{BCA}_groups"
     found = {}
-    for name, values in coefficients(drawn).items():
-        defined = values[np.isfinite(values)]
-        if len(defined) < 0.95 * _RESAMPLES:
+    for name, values in statistics(drawn).items():
+        defined = np.sort(values[np.isfinite(values)])
+        if len(defined) < 0.95 * _RESAMPLES or not np.isfinite(observed[name][0]):
             continue
-        low, high = np.quantile(defined, [tail, 1 - tail]).tolist()
+        bend = _acceleration(without[name])
+        low, high = corrected_percentiles(defined, float(observed[name][0]), bend, wide)
         if low < high:
-            found[name] = Interval(low, high, level, METHOD)
+            found[name] = Interval(low, high, level, method, is_small(count, counted=True))
     return found
+
+
+def _acceleration(without: Floats) -> float:
+    """Return the acceleration from the statistics without one record each."""
+    defined = without[np.isfinite(without)]
+    influences = defined.mean() - defined if len(defined) else defined
+    squares = float((influences**2).sum())
+    return float((influences**3).sum()) / (6 * squares**1.5) if squares > 0 else 0.0
 
 
 def _drawn(sums: Floats, rng: np.random.Generator) -> Iterable[Floats]:
@@ -84,16 +143,20 @@ def _drawn(sums: Floats, rng: np.random.Generator) -> Iterable[Floats]:
         yield rng.multinomial(count, np.full(count, 1 / count), size=size) @ sums
 
 
-def coefficients(sums: Floats) -> dict[str, Floats]:
-    """Return the coefficients by name, one for each row of sums; undefined ones are not finite."""
-    units, yes_a, yes_b, squared, squares, rated, mean = sums.T
+def coefficients(sums: Floats, *, pair: bool = True) -> dict[str, Floats]:
+    """Return the coefficients by name, one for each row of sums; undefined ones are not finite.
+
+    Args:
+        sums: :func:`record_sums`, added up over records.
+        pair: True for Cohen's kappa of two raters, else Fleiss'.
+    """
+    units, apart, differing, ratings, total, squares, a, b, rated, mean = sums.T
     with np.errstate(divide="ignore", invalid="ignore"):
-        apart = squared / units
-        a, b, share = yes_a / units, yes_b / units, mean / rated
-        by_chance = a * (1 - b) + b * (1 - a)
-        differences = 2 * units * squares - (yes_a + yes_b) ** 2
+        observed, share, yes = differing / units, mean / rated, total / ratings
+        first, second = (a / units, b / units) if pair else (yes, yes)
+        by_chance = first * (1 - second) + second * (1 - first)
         return {
-            "kappa": 1 - apart / by_chance,
-            "ac1": 1 - apart / (1 - 2 * share * (1 - share)),
-            "alpha": 1 - squared * (2 * units - 1) / differences,
+            "kappa": 1 - observed / by_chance,
+            "ac1": 1 - observed / (1 - 2 * share * (1 - share)),
+            "alpha": 1 - apart * (ratings - 1) / (ratings * squares - total**2),
         }

@@ -16,9 +16,10 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist, fmean
-from typing import Any
+from typing import Any, Literal
 
 from labeler.calculators.statistics.intervals import LEVEL, Interval, mean_interval
+from labeler.calculators.statistics.small_samples import is_small, quantile_of, wilson_ends
 from labeler.errors import UsageError
 
 FEWEST_LABELS = 200
@@ -76,6 +77,7 @@ class Corrected:
             "value": self.value,
             "interval": None if interval is None else [interval.low, interval.high],
             "level": None if interval is None else interval.level,
+            "small_sample": interval is not None and interval.small_sample,
             "undefined": self.undefined,
             "labelled": self.labeled,
             "unlabelled": self.unlabeled,
@@ -106,6 +108,7 @@ def ppi_mean(
     *,
     weight: float | None = None,
     bounds: tuple[float, float] | None = None,
+    ends: Literal["normal", "student"] = "normal",
     level: float = LEVEL,
     random_sample: bool = False,
 ) -> Corrected:
@@ -118,6 +121,8 @@ def ppi_mean(
         weight: weight of the judge, 0 to 1; by default the one with the shortest interval.
         bounds: lowest and highest possible mean, such as 0 and 1 for shares; value and interval
             are clipped to them.
+        ends: ``normal`` for the published interval; ``student`` for one that also holds for few
+            human labels: with Student's quantile and, between bounds, Wilson's form.
         level: confidence level, between 0 and 1.
         random_sample: True if the sample is known to be random.
 
@@ -140,21 +145,46 @@ def ppi_mean(
     if not judge_alone:
         trust = 0.0  # no records to extrapolate to
     errors = [mine - trust * theirs for mine, theirs in zip(people, judge, strict=True)]
-    mean, variance = fmean(errors), _variance(errors) / len(errors)
+    mean, variance = fmean(errors), _variance(errors) / (len(errors) - (ends == "student"))
     if judge_alone:
         mean += trust * fmean(judge_alone)
         variance += trust**2 * _variance(judge_alone) / len(judge_alone)
-    half = _quantile(level) * math.sqrt(variance)
+    if ends == "student":
+        interval = _student_interval(mean, variance, len(people), bounds, level)
+    else:
+        half = _quantile(level) * math.sqrt(variance)
+        interval = Interval(_cut(mean - half, bounds), _cut(mean + half, bounds), level, "ppi++")
     return Corrected(
         method="ppi++",
         value=_cut(mean, bounds),
-        interval=Interval(_cut(mean - half, bounds), _cut(mean + half, bounds), level, "ppi++"),
+        interval=interval,
         undefined=None,
         labeled=len(people),
         unlabeled=len(judge_alone),
         warnings=(*_mean_warnings(people, judge, judge_alone, random_sample=random_sample),),
         weight=trust,
     )
+
+
+def _student_interval(
+    mean: float, variance: float, people: int, bounds: tuple[float, float] | None, level: float
+) -> Interval:
+    """Return an interval of a PPI++ mean that holds for few human labels.
+
+    Between bounds it is Wilson's for the effective number of yes-or-no records, as for other
+    means: near a bound the estimate is skewed. Without an observed spread it is that of as many
+    yes-or-no records as there are human labels.
+    """
+    quantile, small = quantile_of(level, people), is_small(people)
+    if bounds is None:
+        half = quantile * math.sqrt(variance)
+        return Interval(mean - half, mean + half, level, "ppi++_t", small)
+    low, width = bounds[0], bounds[1] - bounds[0]
+    share = (_cut(mean, bounds) - low) / width
+    spread = share * (1 - share)
+    trials = max(1.0, spread * width**2 / variance) if spread and variance else float(people)
+    begin, end = wilson_ends(share, trials, quantile)
+    return Interval(low + width * begin, low + width * end, level, "ppi++_wilson", small)
 
 
 def _best_weight(
@@ -282,13 +312,13 @@ def _interval_of_proportion(
     The judge's share gets z²/2 yeses in z² additional records, sensitivity and specificity one in
     two; the midpoint is shifted by the second-order bias of the quotient.
     """
-    z = _quantile(level)
+    z, small = _quantile(level), is_small(errors.human_yes + errors.human_no)
     n, yes, no = judged + z**2, errors.human_yes + 2, errors.human_no + 2
     share = (judged_yes + z**2 / 2) / n
     q1, q0 = (errors.both_yes + 1) / yes, (errors.both_no + 1) / no
     gain = q0 + q1 - 1
     if gain <= 0:  # the adjusted counts leave no information
-        return Interval(0.0, 1.0, level, "error-corrected")
+        return Interval(0.0, 1.0, level, "error-corrected", small)
     middle = (share + q0 - 1) / gain
     on_no = (1 - middle) * q0 * (1 - q0) / no
     on_yes = middle * q1 * (1 - q1) / yes
@@ -296,7 +326,7 @@ def _interval_of_proportion(
     spread = share * (1 - share) / n + (1 - middle) * on_no + middle * on_yes
     half = z * math.sqrt(spread) / gain
     low, high = middle + shift - half, middle + shift + half
-    return Interval(_cut(low, (0, 1)), _cut(high, (0, 1)), level, "error-corrected")
+    return Interval(_cut(low, (0, 1)), _cut(high, (0, 1)), level, "error-corrected", small)
 
 
 def _sample_warnings(labeled: int, *, random_sample: bool) -> Iterator[str]:

@@ -19,12 +19,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeler.calculators.statistics.small_samples import (
+    DIGITS,
     EFFECTIVE,
     FEW,
     SAME,
+    Ends,
     Unit,
+    effective_count,
     effective_wilson,
-    student_quantile,
+    is_skewed,
+    is_small,
+    jackknife_variance,
+    quantile_of,
+    skewed_ends,
 )
 
 Floats = NDArray[np.float64]
@@ -64,6 +71,13 @@ class Units:
         """Sum of numerators over sum of denominators."""
         top = math.fsum(self.counts * self.numerators)
         return top / math.fsum(self.counts * self.denominators)
+
+    @property
+    def most_alike(self) -> int:
+        """Number of units whose ratio is the most common one."""
+        shares = (self.numerators / self.denominators).round(DIGITS)
+        _, place = np.unique(shares, return_inverse=True)
+        return int(np.bincount(place, self.counts).max())
 
     def listed(self) -> list[Unit]:
         """Return the distinct units as a list."""
@@ -119,7 +133,7 @@ def _group_sums(top: Floats, bottom: Floats, codes: NDArray[np.int64]) -> tuple[
 
 def interval_of(
     units: Units, *, resamples: int, level: float, seed: int, bounded: bool = True
-) -> tuple[float, float, str] | None:
+) -> tuple[Ends, str] | None:
     """Return both ends of an interval of the ratio and its method, or ``None``.
 
     Args:
@@ -133,33 +147,62 @@ def interval_of(
         return None
     deviations = units.numerators - units.ratio * units.denominators
     varies = bool(np.abs(deviations).max() > SAME * np.abs(units.numerators).max())
-    scarce = (
-        not varies or len(units.counts) <= FEW
-    )  # with more, at least FEW differ from the commonest
+    scarce = not varies or units.total - units.most_alike < FEW
     ends = effective_wilson(units.listed(), level) if bounded and scarce else None
     if ends:
-        return *ends, EFFECTIVE
+        return ends, EFFECTIVE
     if not varies:
         return None
-    quantile = student_quantile((1 + level) / 2, units.total - 1)
     drawn = np.sort(np.concatenate(list(_drawn(units, resamples, seed))))
-    low, high = _bca(units, deviations, drawn, quantile)
-    return low, high, BCA
+    shares = units.numerators / units.denominators
+    limits = (float(shares.min()), float(shares.max()))
+    if bounded and limits[0] >= 0 and limits[1] <= 1:
+        limits = (0.0, 1.0)
+    return _bca(units, deviations, drawn, level, limits), BCA
 
 
-def _bca(units: Units, deviations: Floats, drawn: Floats, quantile: float) -> tuple[float, float]:
+def _bca(
+    units: Units, deviations: Floats, drawn: Floats, level: float, limits: tuple[float, float]
+) -> Ends:
     """Return bias-corrected and accelerated percentiles, with Student's quantile.
 
     Source: B. Efron, Better Bootstrap Confidence Intervals, JASA 1987. The percentiles are expanded
     (T. Hesterberg, What Teachers Should Know About the Bootstrap, 2015), since the spread of a
-    sample is slightly too small. For a ratio of sums the jackknife's acceleration is that of the
-    deviations.
+    sample is slightly too small, most of all with unequal groups. For a ratio of sums the
+    jackknife's acceleration is that of the deviations. If units are too few for their skewness,
+    the ends of :func:`~labeler.calculators.statistics.small_samples.skewed_ends` are taken in,
+    within the limits of the mean.
+    """
+    total = units.total
+    whole, sizes = (float(units.counts @ units.denominators**power) for power in (1, 2))
+    cubes, squares = (float(units.counts @ deviations**power) for power in (3, 2))
+    alone = deviations / (1 - units.denominators / whole)
+    error = math.sqrt(jackknife_variance(float(units.counts @ alone**2), total, whole))
+    count = effective_count(whole, sizes)
+    quantile = quantile_of(level, count)
+    wide = quantile * error * whole / math.sqrt(squares)
+    acceleration = cubes / (6 * squares**1.5)
+    low, high = corrected_percentiles(drawn, units.ratio, acceleration, wide)
+    skewness = cubes / squares**1.5 * math.sqrt(total)
+    if is_skewed(skewness, total):
+        ends = skewed_ends(units.ratio, error, skewness, total, quantile)
+        low, high = min(low, max(ends[0], limits[0])), max(high, min(ends[1], limits[1]))
+    return Ends(low, high, is_small(count, skewness=skewness))
+
+
+def corrected_percentiles(
+    drawn: Floats, observed: float, acceleration: float, wide: float
+) -> tuple[float, float]:
+    """Return percentiles of sorted draws, corrected for bias and acceleration.
+
+    Args:
+        drawn: the statistic of each sample, sorted.
+        observed: the statistic of the data.
+        acceleration: sum of the cubed influences over 6 times their sum of squares to the 1.5.
+        wide: half-width in standard errors, before the correction.
     """
     normal = NormalDist()
-    wide = quantile * math.sqrt(units.total / (units.total - 1))
-    cubes, squares = (float(units.counts @ deviations**power) for power in (3, 2))
-    acceleration = cubes / (6 * squares**1.5)
-    bias = normal.inv_cdf(_share_below(drawn, units.ratio))
+    bias = normal.inv_cdf(_share_below(drawn, observed))
 
     def percentile(z: float) -> float:
         stretch = 1 - acceleration * (bias + z)
@@ -167,8 +210,8 @@ def _bca(units: Units, deviations: Floats, drawn: Floats, quantile: float) -> tu
             return float(z > 0)
         return normal.cdf(bias + (bias + z) / stretch)
 
-    low, high = np.quantile(drawn, [percentile(-wide), percentile(wide)])
-    return float(low), float(high)
+    low, high = np.quantile(drawn, [percentile(-wide), percentile(wide)]).tolist()
+    return low, high
 
 
 def _share_below(drawn: Floats, ratio: float) -> float:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from statistics import NormalDist
 from typing import Literal, NamedTuple
@@ -26,6 +26,7 @@ from labeler.calculators.statistics.intervals import (
     bootstrap_ratio,
     check_options,
 )
+from labeler.calculators.statistics.small_samples import effective_count, is_small
 from labeler.errors import UsageError
 
 Floats = NDArray[np.float64]
@@ -131,7 +132,9 @@ def paired_interval(
     high = -_end(np.sort(-highs), rank, -found.high, rejects_0=p.value <= alpha and mean < 0)
     if p.value > alpha:
         low, high = min(low, 0.0), max(high, 0.0)
-    return Interval(max(low, -span), min(high, span), level, f"sign_flip+{found.method}")
+    return replace(
+        found, low=max(low, -span), high=min(high, span), method=f"sign_flip+{found.method}"
+    )
 
 
 def _end(lows: Floats, rank: int, resampled: float, *, rejects_0: bool) -> float:
@@ -218,7 +221,8 @@ def _resampled_interval(
     mean = math.fsum(units.pairs) / len(units.pairs)
     low, high = (span * (2 * end - 1) for end in (made.low, made.high))
     method = f"{made.method}_adjusted" if few else made.method
-    return Interval(min(low, mean), max(high, mean), level, method)
+    small = is_small(effective_count(len(units.pairs), float((units.sizes**2).sum())), counted=True)
+    return Interval(min(low, mean), max(high, mean), level, method, small)
 
 
 def sign_flip_test(

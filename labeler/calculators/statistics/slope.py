@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeler.calculators.statistics.intervals import LEVEL, Interval, Undefined, check_options
-from labeler.calculators.statistics.small_samples import student_quantile
+from labeler.calculators.statistics.small_samples import is_small, student_quantile
 from labeler.errors import UsageError
 
 Floats = NDArray[np.float64]
@@ -90,7 +90,8 @@ def _fit(x: Floats, y: Floats, level: float) -> Slope | Undefined:
     reach = student_quantile((1 + level) / 2, len(x) - 2) * spread / scale
     if not math.isfinite(reach):
         return Slope(slope, intercept, len(x), Undefined("out_of_range"))
-    interval = Interval(slope - reach, slope + reach, level, METHOD)
+    small = is_small(len(x))
+    interval = Interval(slope - reach, slope + reach, level, METHOD, small)
     return Slope(slope, intercept, len(x), interval)
 
 
