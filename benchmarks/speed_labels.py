@@ -122,7 +122,7 @@ class Labels:
 
     def _label(self, number: int) -> dict[str, Any]:
         shape = self._rng.choice(self.shapes)
-        question = self._words(shape.question)
+        question = f"{number} {self._words(shape.question)}"  # as in most data sets, all differ
         documents = [
             [self._sentence(document_key(d, s), size) for s, size in enumerate(sizes)]
             for d, sizes in enumerate(shape.documents)

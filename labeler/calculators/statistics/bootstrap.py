@@ -35,6 +35,7 @@ from labeler.calculators.statistics.small_samples import (
 )
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 BCA = "bca"
 
@@ -226,10 +227,11 @@ def _drawn(units: Units, resamples: int, seed: int) -> Iterator[Floats]:
     """Yield the ratios of samples in portions that bound memory."""
     total = units.total
     rng = np.random.default_rng(seed)
-    alike = bool((units.denominators == units.denominators[0]).all())
-    if alike and total >= _MANY and len(units.counts) > _RANGES:
-        yield from _by_ranges(units, resamples, rng)
-        return
+    if total >= _MANY and len(units.counts) > _RANGES:
+        sizes, size_of = np.unique(units.denominators, return_inverse=True)
+        if len(sizes) <= _RANGES:
+            yield from _by_ranges(units, sizes, size_of, resamples, rng)
+            return
     counted = len(units.counts) * _DISTINCT_SHARE <= total
     draw = _by_counts if counted else _one_by_one
     portion = max(1, _CELLS // (len(units.counts) if counted else total))
@@ -245,22 +247,39 @@ def _by_counts(units: Units, samples: int, rng: np.random.Generator) -> tuple[Fl
     return weights @ units.numerators, weights @ units.denominators
 
 
-def _by_ranges(units: Units, resamples: int, rng: np.random.Generator) -> Iterator[Floats]:
-    """Draw counts by narrow ranges of records with equal denominators."""
-    lowest, highest = units.numerators[[0, -1]]
-    places = (units.numerators - lowest) / (highest - lowest) * _RANGES
-    ranges = np.minimum(places.astype(np.int64), _RANGES - 1)
-    counts = np.bincount(ranges, units.counts, _RANGES)
+def _by_ranges(
+    units: Units, sizes: Floats, size_of: Ints, resamples: int, rng: np.random.Generator
+) -> Iterator[Floats]:
+    """Draw counts by narrow ranges of units with equal denominators.
+
+    Args:
+        units: the units.
+        sizes: the distinct denominators.
+        size_of: place of each unit's denominator among them.
+        resamples: number of samples.
+        rng: the random generator.
+    """
+    lowest, highest = np.full((2, len(sizes)), [[np.inf], [-np.inf]])
+    np.minimum.at(lowest, size_of, units.numerators)
+    np.maximum.at(highest, size_of, units.numerators)
+    widths = np.where(highest > lowest, highest - lowest, 1.0)
+    share = np.bincount(size_of, units.counts) / units.total
+    numbers = np.rint(share * _RANGES).astype(np.int64).clip(min=1)
+    places = (units.numerators - lowest[size_of]) / widths[size_of] * numbers[size_of]
+    ranges = np.minimum(places.astype(np.int64), numbers[size_of] - 1)
+    ranges += (np.cumsum(numbers) - numbers)[size_of]
+    every = int(numbers.sum())
+    counts = np.bincount(ranges, units.counts, every)
     some = counts.clip(min=1)
-    means = np.bincount(ranges, units.counts * units.numerators, _RANGES) / some
+    means = np.bincount(ranges, units.counts * units.numerators, every) / some
     squares = units.counts * (units.numerators - means[ranges]) ** 2
-    variances = np.bincount(ranges, squares, _RANGES) / some
-    total = units.total
-    for start in range(0, resamples, _CELLS // _RANGES):
-        samples = min(_CELLS // _RANGES, resamples - start)
-        drawn = rng.multinomial(total, counts / total, size=samples).astype(np.float64)
+    variances = np.bincount(ranges, squares, every) / some
+    bottoms = np.repeat(sizes, numbers)
+    for start in range(0, resamples, _CELLS // every):
+        samples = min(_CELLS // every, resamples - start)
+        drawn = rng.multinomial(units.total, counts / units.total, size=samples).astype(np.float64)
         within = rng.standard_normal(samples) * np.sqrt(drawn @ variances)
-        yield (drawn @ means + within) / (total * units.denominators[0])
+        yield (drawn @ means + within) / (drawn @ bottoms)
 
 
 def _one_by_one(units: Units, samples: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
