@@ -163,6 +163,15 @@ def test_gates_on_intervals_group_questions(labeler_command: Command, tmp_path: 
     assert labeler_command("check", path, *drop)[2] == note
 
 
+def test_the_report_says_what_it_counts_once(labeler_command: Command, tmp_path: Path) -> None:
+    """Next to the means, with the groups of the intervals."""
+    path = written(tmp_path / "labels.jsonl", labels() * 2)
+    assert labeler_command("report", path, "-o", tmp_path / "report.html")[0] == 0
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert REPEATED.format(QUESTIONS * EACH) in page
+    assert f"grouped by question ({QUESTIONS} groups)" in page
+
+
 def test_a_record_has_one_label_on_a_side() -> None:
     """Copies are no second opinion."""
     side = read_side(lonely() * 3, lambda one: one.id)
