@@ -17,7 +17,7 @@ from labeler.judges.traffic.traffic import TRAFFIC, Stopped, Traffic
 
 T = TypeVar("T")
 
-_AHEAD = 4
+_AHEAD = 16
 """Unfinished jobs for each request in flight: no place idles while some jobs pause or wait."""
 
 

@@ -37,7 +37,7 @@ _LONGEST_PAUSE = 60.0
 _LONGEST_RATE_PAUSE = 8.0
 """The same after a rate limit: traffic control slows the whole run down as well."""
 _SHORT_PAUSE = 2.0
-"""Longest server-named wait, in seconds, that holds back only its own record. Servers round waits
+"""Longest server-named wait, in seconds, that never holds back other records. Servers round waits
 up to a second, in which the whole run could send much of its quota."""
 
 BACK_OFF = wait_random_exponential(multiplier=1, max=_LONGEST_PAUSE)
@@ -135,7 +135,7 @@ def report_failure(
         sent.answered(tokens=0, cost=Decimal(0))  # rejected, so nothing was charged
     wait = observed.retry_after or (sent.refill if policy is RetryPolicy.RATE else 0.0)
     if policy in RETRIED and wait > _SHORT_PAUSE:
-        traffic.pause(wait)
+        traffic.hold(wait)
     if traffic.waits_out_outages():
         failed.counts = policy is not RetryPolicy.RATE and not sent.probe
     elif sent.probe:
@@ -173,10 +173,10 @@ def is_retried(error: BaseException) -> bool:
 
 
 def _pause(state: RetryCallState) -> float:
-    """Return the back-off in seconds; the whole run waits out long server-named times."""
+    """Return the back-off in seconds, up to a minute of a wait that the server names."""
     pause, error = float(BACK_OFF(state)), error_of(state)
     if error is None:
         return pause
     if error.rule.policy is RetryPolicy.RATE:
         pause = min(pause, _LONGEST_RATE_PAUSE)
-    return max(pause, min(error.observed.retry_after or 0.0, _SHORT_PAUSE))
+    return max(pause, min(error.observed.retry_after or 0.0, _LONGEST_PAUSE))

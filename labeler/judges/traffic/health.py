@@ -1,4 +1,4 @@
-"""Health of a server: how the rows of one run that were sent to one judge ended."""
+"""Health of a server: how the requests and rows of one run that one judge was sent ended."""
 
 from __future__ import annotations
 
@@ -15,8 +15,22 @@ ROWS_BETWEEN_LABELS = 50
 """Rows that may end alike with no label between, in a run that has labels."""
 
 
+_MEMORY = 500
+"""Requests of which the usual share of rate limit errors is an average."""
+_DOUBT = 100
+"""Requests without such errors that it starts with."""
+_WATCH = 60
+"""Requests after a rate limit error in which others make an excess."""
+_EXCESS = 2
+"""Further rate limit errors that are an excess where none are usual."""
+_TIMES_USUAL = 3.0
+"""Multiple of the usual share that is no excess."""
+_LARGEST_SHARE = 0.25
+"""Share of rate limit errors that is always an excess."""
+
+
 class Health:
-    """Tells a bad row from a server that no row can please.
+    """Tells a bad row from a server that no row can please, and a busy server from our own load.
 
     Attributes:
         labels: usable answers of this run.
@@ -26,11 +40,43 @@ class Health:
         self.labels = 0
         self._alike: defaultdict[Hashable, set[Hashable]] = defaultdict(set)
         self._most = 0
+        self._counted = 0
+        self._usual = 0.0
+        self._watched: int | None = None
+        self._limited = 0
 
     @property
     def most_in_flight(self) -> float:
         """Requests that may be in flight: all after the first label, few before it."""
         return math.inf if self.labels else max(1, FIRST_ROWS - self._most)
+
+    def count(self, *, limited: bool, safe: bool) -> bool:
+        """Record a request that the server answered or whose rate it limited.
+
+        Some rate limit errors come at any load, as where others share the quota. An excess is a
+        share far above the usual one of the last few hundred requests.
+
+        Args:
+            limited: true if the server limited the rate.
+            safe: true if the requests in flight are far too few to be the cause of an error.
+
+        Returns:
+            True at an excess.
+        """
+        if safe:
+            self._usual += (limited - self._usual) / min(_MEMORY, self._counted + _DOUBT)
+            self._counted += 1
+        if self._watched is None:
+            if limited:
+                self._watched, self._limited = 0, 0
+            return False
+        self._watched += 1
+        self._limited += limited
+        usual = min(_LARGEST_SHARE, _TIMES_USUAL * self._usual) * self._watched
+        excess = limited and self._limited >= _EXCESS + usual
+        if excess or self._watched >= _WATCH:
+            self._watched = None
+        return excess
 
     def labeled(self) -> None:
         """Record a usable answer."""

@@ -1,9 +1,10 @@
 """Adaptive concurrency: find how many requests a server accepts at once, as TCP finds capacity.
 
-The limit starts low and doubles with every clean round until the first rate limit error. It doubles
-at most once a second, because many servers allow a burst of a second. After that, each episode of
-rate limiting takes a fifth away, and each clean round adds a little, less near the limit at which
-the previous episode began.
+The limit starts low and doubles with every clean round until the server limits the rate; at most
+once a second, because many servers allow a burst of a second. After that, each excess of rate limit
+errors takes a fifth away or more, and each clean round adds a little, less near the limit at which
+the previous excess began. Rate limit errors that come at any load, as from a shared quota, are no
+excess (:meth:`~labeler.judges.traffic.health.Health.count`).
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ _DOUBLING_SECONDS = 1.0
 """Shortest time between two doublings."""
 _REDUCTION = 0.8
 _GROWTH = 1.05
-_CAREFUL_GROWTH = 1.01
-_CAREFUL_FROM = 0.9
-"""Share of the limit at the previous episode from which growth is careful."""
+_CAREFUL_GROWTH = 1.001
+_CAREFUL_FROM, _CAREFUL_TO = 0.9, 1.1
+"""Shares of the limit at the previous excess between which growth is careful."""
 
 
 class SlotPool:
@@ -67,9 +68,19 @@ class Slots:
         self._waiting: deque[asyncio.Future[None]] = deque()
 
     @property
+    def is_full(self) -> bool:
+        """True if the limit is the maximum."""
+        return self._limit >= self._maximum
+
+    @property
     def limit(self) -> int:
         """Slots that exist now."""
         return max(1, int(self._limit))
+
+    @property
+    def is_safe(self) -> bool:
+        """True if the limit is well below the one at which the previous excess began."""
+        return self._ceiling is None or self._limit < _CAREFUL_FROM * self._ceiling
 
     async def acquire(self, *, first: bool = False) -> None:
         """Wait for a slot.
@@ -104,7 +115,7 @@ class Slots:
         self._pool.assign()
 
     def reduce(self) -> None:
-        """Lower the limit as an episode of rate limiting begins: by half the first time."""
+        """Lower the limit at an excess of rate limit errors: by half the first time."""
         self._clean = 0
         factor = _REDUCTION if self._ceiling else 0.5
         self._ceiling = self._limit
@@ -125,8 +136,8 @@ class Slots:
             self._doubled_at = self._clock()
             factor = 2.0
         else:
-            careful = self._limit >= _CAREFUL_FROM * self._ceiling
-            factor = _CAREFUL_GROWTH if careful else _GROWTH
+            near = _CAREFUL_FROM <= self._limit / self._ceiling <= _CAREFUL_TO
+            factor = _CAREFUL_GROWTH if near else _GROWTH
         self._limit = min(self._maximum, self._limit * factor)
 
     def _is_free(self) -> bool:

@@ -32,6 +32,8 @@ T = TypeVar("T")
 
 _NEGLIGIBLE = 1e-4
 """Seconds below which a wait counts as none: clocks do not resolve it."""
+_MANY_REFUSED = 8
+"""Requests refused in a row from which a wait that the server names holds for all records."""
 _MIN_NOTICE = 10.0
 """Shortest wait in seconds that is reported to the user."""
 
@@ -135,6 +137,9 @@ class Traffic:
         self._server_buckets: dict[str, Bucket] = {}
         self._closed_until = self._noticed_until = self._reduced_at = -math.inf
         self._noticed_own_limits = False
+        self._refused = 0
+        self._reported_level = 0
+        self._reported_level_at = -math.inf
         self._last_answer: float | None = None
         self._answer_missing = False
         self._in_flight = 0
@@ -219,6 +224,17 @@ class Traffic:
         self._notice_server_wait(seconds)
         self._closed_until = max(self._closed_until, self.clock() + seconds)
         self._last_answer = max(self._last_answer or -math.inf, self._closed_until)
+
+    def hold(self, seconds: float) -> None:
+        """Pause for a wait that a server names to one record, if it has answered nobody lately.
+
+        Called before the record's request is settled.
+
+        Raises:
+            RunPaused: the wait is longer than the run may wait.
+        """
+        if self._refused + 1 >= min(_MANY_REFUSED, self._slots.limit):
+            self.pause(seconds)
 
     def waits_out_outages(self) -> bool:
         """Return true while an outage may pass without counting as attempts of its records.
@@ -316,10 +332,12 @@ class Traffic:
         if slot is not None and sent.end in {"limited", "failed"}:
             slot.clean = False
         if sent.end == "answered":
-            self._on_answer()
+            self._on_answer(sent)
         elif sent.end == "limited":
+            self._refused += 1
             self._on_rate_limit(sent)
         elif sent.end == "failed":
+            self._refused += 1
             self._on_failure(sent)
         else:
             self._breaker.dropped(probe=sent.probe)
@@ -330,9 +348,14 @@ class Traffic:
                     buckets["tokens"].take(sent.tokens - sent.size.tokens)
         self._changed.set()
 
-    def _on_answer(self) -> None:
+    def _on_answer(self, sent: SentRequest) -> None:
         if self._breaker.open:
             self.notice("the server answers again")
+        self._refused = 0
+        if self._reported_level and self._slots.is_full:
+            self._notice_level()
+        if sent.began >= self._reduced_at:
+            self.health.count(limited=False, safe=self._slots.is_safe)
         self._breaker.answered()
         self._answer_missing = False
         self._last_answer = max(self._last_answer or -math.inf, self.clock())
@@ -341,9 +364,12 @@ class Traffic:
         self._breaker.answered()  # the server is up, only busy
         if self._last_answer is None:
             self._last_answer = self.clock()
-        if sent.began >= self._reduced_at:  # requests in flight together are one episode
+        if sent.began < self._reduced_at:  # requests in flight together are one excess
+            return
+        if self.health.count(limited=True, safe=self._slots.is_safe):
             self._reduced_at = self.clock()
             self._slots.reduce()
+            self._notice_level()
 
     def _on_failure(self, sent: SentRequest) -> None:
         if self._last_answer is not None and not self._answer_missing:
@@ -383,6 +409,15 @@ class Traffic:
                 f"the server asks to wait {seconds:.0f} s: going on at {_local_time(seconds)}; "
                 "leaving now and running it again then loses nothing"
             )
+
+    def _notice_level(self) -> None:
+        """Report the requests in flight after a change, at most once a minute."""
+        limit, full = self._slots.limit, self._slots.is_full
+        if self.clock() - self._reported_level_at < MINUTE:
+            return
+        self._reported_level, self._reported_level_at = 0 if full else limit, self.clock()
+        why = "limits the rate less" if full else "limits the rate"
+        self.notice(f"the server {why}: going on with {limit} requests in flight")
 
     def _notice_own_limits(self, seconds: float) -> None:
         """Report once per run that the user's own limits slow it down."""
