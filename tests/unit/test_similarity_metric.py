@@ -193,9 +193,10 @@ def test_outcomes_of_both_kinds_are_measured_each_with_its_own_metrics() -> None
 def test_a_row_that_could_not_be_read_is_about_what_its_file_is_about() -> None:
     """Also where it comes first."""
     broken = LabelFailure(id="f", reason="empty_response", message="m")
-    written = api.metrics([broken, questions_record(0.9, 0.9, 0.9), broken])
+    last = broken.model_copy(update={"id": "g"})
+    written = api.metrics([broken, questions_record(0.9, 0.9, 0.9), last])
     assert [set(row.metrics) for row in written] == [{MEAN, FLAG}] * 3
-    assert [row.id for row in written] == ["f", "r", "f"]
+    assert [row.id for row in written] == ["f", "r", "g"]
     assert "relevance" in api.metrics([broken, sample_record(1)])[0].metrics
     assert "relevance" in api.metrics([broken])[0].metrics
 
