@@ -51,7 +51,8 @@ if TYPE_CHECKING:
         ReferenceLabelingOutput,
     )
     from labeler.labels.criteria import Criterion
-    from labeler.labels.record import LabelFailure, LabelRecord, ScoreRecord
+    from labeler.labels.record import LabelFailure, LabelRecord
+    from labeler.labels.score_record import ScoreRecord
     from labeler.report import write_report
     from labeler.sentences.example import Example
     from labeler.store.disk import DiskStore
@@ -95,7 +96,8 @@ _HOMES = {
         "ReferenceLabelingOutput",
     ),
     "labeler.calculators.export": ("to_arrow", "to_frame"),
-    "labeler.labels.record": ("LabelFailure", "LabelRecord", "ScoreRecord"),
+    "labeler.labels.record": ("LabelFailure", "LabelRecord"),
+    "labeler.labels.score_record": ("ScoreRecord",),
     "labeler.report": ("write_report",),
     "labeler.labels.criteria": ("Criterion",),
     "labeler.store.disk": ("DiskStore",),

@@ -33,11 +33,8 @@ from labeler.labeling.options import (
     SimilarityOptions,
     StoreOptions,
 )
-from labeler.labels.record import (
-    AnyOutcome,
-    Outcome,
-    ScoreOutcome,
-)
+from labeler.labels.record import AnyOutcome, Outcome
+from labeler.labels.score_record import ScoreOutcome
 from labeler.store.memory import MemoryStore
 
 if TYPE_CHECKING:

@@ -56,6 +56,10 @@ class Catalog(Mapping[str, T], Generic[T]):
     def __contains__(self, name: object) -> bool:
         return name in self._entries
 
+    def loaded(self) -> tuple[str, ...]:
+        """Return the names whose entries need no import any more."""
+        return tuple(name for name, entry in self._entries.items() if not isinstance(entry, str))
+
     def _unknown(self, name: str) -> str:
         near = difflib.get_close_matches(name, self._entries, n=3)
         hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""

@@ -16,7 +16,8 @@ from labeler.data.corrections.correction import Correction
 from labeler.integrations.embeddings.records import QuestionsAnswer
 from labeler.labels.criteria import ScoreAnswer, StepsAnswer
 from labeler.labels.profiles import PROFILES
-from labeler.labels.record import LabelFailure, LabelRecord, ScoreRecord, StepsRecord
+from labeler.labels.record import LabelFailure, LabelRecord
+from labeler.labels.score_record import ScoreRecord, StepsRecord
 
 
 class FivePointAnswer(ScoreAnswer):

@@ -17,8 +17,9 @@ from labeler.calculators.scores import passes
 from labeler.calculators.similarity import mean_cosine
 from labeler.integrations.embeddings.vectors import Vector, cosine
 from labeler.labels.criteria import ScoreAnswer
-from labeler.labels.record import LabelRecord, ScoreRecord
+from labeler.labels.record import LabelRecord
 from labeler.labels.rubrics import CRITERIA
+from labeler.labels.score_record import ScoreRecord
 from labeler.sentences.keys import document_key
 from labelled import claims_output, expects, record, reference_output, right, says, wrong
 from samples import keyed_example, signature

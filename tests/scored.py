@@ -10,7 +10,8 @@ from labeler.judges.judge import Judge
 from labeler.judges.task import Task
 from labeler.labeling.score_tasks import ScoreTasks
 from labeler.labels.criteria import Criterion, ScoreAnswer
-from labeler.labels.record import ReplyFacts, ScoreRecord
+from labeler.labels.record import ReplyFacts
+from labeler.labels.score_record import ScoreRecord
 from labeler.sentences.example import Example
 from labeler.sentences.splitting import SPLITTERS
 

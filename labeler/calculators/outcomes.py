@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pydantic import BaseModel
 
@@ -18,10 +19,12 @@ from labeler.labels.record import (
     LabelFailure,
     LabelRecord,
     Outcome,
-    ScoreOutcome,
     is_uncounted,
     records_of,
 )
+
+if TYPE_CHECKING:
+    from labeler.labels.score_record import ScoreOutcome
 
 
 def stored_outcomes(outcomes: str | Path) -> Iterator[AnyOutcome]:

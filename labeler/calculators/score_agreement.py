@@ -22,7 +22,8 @@ from labeler.calculators.statistics.agreement import (
     krippendorff_alpha,
 )
 from labeler.labels.criteria import Criterion
-from labeler.labels.record import LabelFailure, ScoreOutcome, ScoreRecord
+from labeler.labels.record import LabelFailure
+from labeler.labels.score_record import ScoreOutcome, ScoreRecord
 from labeler.labels.signature import canonical_json
 
 Among = Literal["repeats", "judges"]

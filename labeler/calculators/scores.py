@@ -23,7 +23,8 @@ from labeler.calculators.statistics.intervals import Intervals
 from labeler.calculators.summary import SummaryRow, summarize
 from labeler.calculators.tally import Tally
 from labeler.labels.logprobs import expected_score, has_prefixes
-from labeler.labels.record import LabelFailure, ScoreOutcome, ScoreRecord
+from labeler.labels.record import LabelFailure
+from labeler.labels.score_record import ScoreOutcome, ScoreRecord
 from labeler.labels.signature import Signature
 
 PASS = "pass"  # noqa: S105 - the definition of a yes-or-no value

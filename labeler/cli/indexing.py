@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from labeler.calculators.column_summary import SummaryRequest
     from labeler.calculators.index.summaries import StoredSummary
     from labeler.cli.running import Engine
-    from labeler.labels.record import ScoreOutcome
+    from labeler.labels.score_record import ScoreOutcome
 
 
 def index(

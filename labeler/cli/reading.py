@@ -26,7 +26,8 @@ from labeler.version import __version__
 
 if TYPE_CHECKING:
     from labeler.calculators import Intervals, Metric, MetricsRow, SummaryRow
-    from labeler.labels.record import AnyOutcome, ScoreOutcome
+    from labeler.labels.record import AnyOutcome
+    from labeler.labels.score_record import ScoreOutcome
 
 Labels = Annotated[str, typer.Argument(help="Label file, store folder, or - for standard input.")]
 Resamples = Annotated[int, typer.Option(help="Samples that a bootstrap draws.")]

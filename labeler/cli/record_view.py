@@ -18,7 +18,8 @@ from labeler.labels.answers import (
     SentenceSupport,
     Verdict,
 )
-from labeler.labels.record import AnyOutcome, AnyRecord, LabelFailure, LabelRecord, ScoreRecord
+from labeler.labels.record import AnyOutcome, AnyRecord, LabelFailure, LabelRecord
+from labeler.labels.score_record import ScoreRecord
 from labeler.sentences.characters import visible
 from labeler.sentences.example import Sentence
 

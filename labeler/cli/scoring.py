@@ -25,7 +25,7 @@ from labeler.version import __version__
 
 if TYPE_CHECKING:
     from labeler.judges.judge import Judge
-    from labeler.labels.record import ScoreOutcome
+    from labeler.labels.score_record import ScoreOutcome
 
 
 def score(rows: options.Rows, *, given: ScoreOptions, output: options.Output = "-") -> int:

@@ -32,8 +32,9 @@ from labeler.calculators.summary import group_name
 from labeler.catalog import Catalog
 from labeler.comparing.missing import DEFAULT_ALLOWED, Allowed, definitions_with_values, listed
 from labeler.errors import UnknownName, UsageError
-from labeler.labels.record import AnyOutcome, ScoreOutcome
+from labeler.labels.record import AnyOutcome
 from labeler.labels.rubrics import CRITERIA
+from labeler.labels.score_record import ScoreOutcome
 
 On = Literal["point", "interval"]
 """The value that a gate checks: the mean, or the worse end of its interval."""

@@ -28,8 +28,9 @@ from labeler.labels import resources
 from labeler.labels.contract import Violation
 from labeler.labels.criteria import Criterion, Part, ScoreAnswer, StepsAnswer
 from labeler.labels.logprobs import distribution_of
-from labeler.labels.record import AnyRecord, ScoreRecord, StepsRecord, score_key, steps_key
+from labeler.labels.record import AnyRecord
 from labeler.labels.schemas import ResponseSchema, load_schema
+from labeler.labels.score_record import ScoreRecord, StepsRecord, score_key, steps_key
 from labeler.labels.signature import Signature, digest
 from labeler.sentences.example import Example, KeyedExample
 from labeler.sentences.splitting import Splitter, key_example

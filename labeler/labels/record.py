@@ -24,7 +24,6 @@ from labeler.catalog import Catalog
 from labeler.errors import UsageError
 from labeler.labels.answers import Label, Verbatim
 from labeler.labels.contract import Violation, check_label
-from labeler.labels.criteria import Criterion, ScoreAnswer, ScoreMethod, StepsAnswer
 from labeler.labels.profiles import PROFILES
 from labeler.labels.signature import Signature, digest
 from labeler.sentences.example import Frozen, KeyedExample
@@ -170,67 +169,6 @@ class LabelRecord(Record[Label]):
         return None
 
 
-class ScoreRecord(Record[ScoreAnswer]):
-    """A score with everything that is needed to read, recompute and audit it again."""
-
-    keyed_by: ClassVar[str] = "sentences, criterion and signature (see score_key)"
-
-    kind: Literal["score"] = "score"
-    example: KeyedExample
-    """The whole row, including parts that the criterion does not show."""
-    criterion: Criterion
-    answer: ScoreAnswer
-    distribution: dict[int, FiniteFloat] | None = None
-    """Probability of each score by the log-probabilities; ``None`` without them."""
-    method: ScoreMethod = "answer"
-    """Source of the score: the answer alone, or the distribution."""
-    samples: int = Field(default=1, ge=1)
-    """Trials that the run combined into one score."""
-    signature: Signature
-    reply: ReplyFacts = ReplyFacts()
-
-    @property
-    def id(self) -> str:
-        """The row's id."""
-        return self.example.id
-
-    def compute_key(self) -> str:
-        """Compute the key from the shown parts, the criterion and the signature."""
-        return score_key(self.example, self.criterion, self.signature)
-
-    def _content_fault(self) -> str | None:
-        if self.answer.score not in self.criterion.scale:
-            return "its score is not on the scale of its criterion"
-        if (self.method == "logprobs") is not bool(self.distribution):
-            return "its method does not fit its distribution"
-        known = self.distribution or {}
-        if not all(score in self.criterion.scale and 0 < p <= 1 for score, p in known.items()):
-            return "its distribution holds a score off the scale, or what is no probability"
-        return None
-
-
-class StepsRecord(Record[StepsAnswer]):
-    """Evaluation steps that a judge wrote for a criterion, once."""
-
-    keyed_by: ClassVar[str] = "criterion and signature (see steps_key)"
-
-    kind: Literal["steps"] = "steps"
-    criterion: Criterion
-    """Without the steps."""
-    answer: StepsAnswer
-    signature: Signature
-    reply: ReplyFacts = ReplyFacts()
-
-    @property
-    def id(self) -> str:
-        """The criterion's name."""
-        return self.criterion.name
-
-    def compute_key(self) -> str:
-        """Compute the key from the criterion and the signature."""
-        return steps_key(self.criterion, self.signature)
-
-
 class LabelFailure(Frozen):
     """A row that has no label or score, and why; it stands in the stream where that would."""
 
@@ -262,12 +200,13 @@ class LabelFailure(Frozen):
 RECORDS: Catalog[type[Record[Any]]] = Catalog("kind of record")
 """Record classes by kind, imported on first use."""
 RECORDS.add("label", LabelRecord)
-RECORDS.add("score", ScoreRecord)
-RECORDS.add("steps", StepsRecord)
+RECORDS.add("score", "labeler.labels.score_record:ScoreRecord")
+RECORDS.add("steps", "labeler.labels.score_record:StepsRecord")
 RECORDS.add("questions", "labeler.integrations.embeddings.records:QuestionsRecord")
 
 if TYPE_CHECKING:
     from labeler.integrations.embeddings.records import QuestionsRecord
+    from labeler.labels.score_record import ScoreRecord, StepsRecord
 
     AnyRecord: TypeAlias = LabelRecord | ScoreRecord | StepsRecord | QuestionsRecord
 else:
@@ -275,16 +214,13 @@ else:
 """A record of any kind: what a store keeps."""
 Outcome = LabelRecord | LabelFailure
 """The outcome of labeling a row."""
-ScoreOutcome = ScoreRecord | LabelFailure
-"""The outcome of scoring a row."""
 AnyOutcome: TypeAlias = AnyRecord | LabelFailure
 
 
 @lru_cache
-def outcome_adapter(*, every: bool = True) -> TypeAdapter[AnyOutcome]:
-    """Return the adapter that reads an outcome of any kind, or of the kinds in this module."""
-    kinds = RECORDS.values() if every else (LabelRecord, ScoreRecord, StepsRecord)
-    union: Any = Union[(*kinds, LabelFailure)]
+def outcome_adapter(*kinds: str) -> TypeAdapter[AnyOutcome]:
+    """Return the adapter that reads a failure or a record of these kinds, by default of any."""
+    union: Any = Union[(*(RECORDS[kind] for kind in kinds or RECORDS), LabelFailure)]
     adapter: Any = TypeAdapter(Annotated[union, Field(discriminator="kind")])
     return cast("TypeAdapter[AnyOutcome]", adapter)
 
@@ -296,7 +232,7 @@ def parse_outcome(content: str | bytes) -> AnyOutcome:
         ValidationError: the content is no outcome.
     """
     try:
-        return outcome_adapter(every=False).validate_json(content)
+        return outcome_adapter(*RECORDS.loaded()).validate_json(content)
     except ValidationError as error:
         if all(fault["type"] != "union_tag_invalid" for fault in error.errors()):
             raise
@@ -371,33 +307,6 @@ def label_key(example: KeyedExample, signature: Signature) -> str:
     """
     referenced = shows_reference(signature)
     return digest({"shown": shown(example, reference=referenced), "signature": signature.facts()})
-
-
-def score_key(example: KeyedExample, criterion: Criterion, signature: Signature) -> str:
-    """Compute the key of a score from the shown parts, the criterion, and the signature.
-
-    Excluded: parts that the criterion does not show, its threshold, the row's id and metadata.
-
-    Returns:
-        64 hexadecimal digits.
-    """
-    parts = criterion.parts(has_reference=bool(example.reference))
-    seen = {name: text for name, text in shown(example, reference=True).items() if name in parts}
-    facts = {"shown": seen, "criterion": criterion.facts(), "signature": signature.facts()}
-    return digest(facts)
-
-
-def steps_key(criterion: Criterion, signature: Signature) -> str:
-    """Compute the key of evaluation steps from the criterion's text, its scale, and the signature.
-
-    Returns:
-        64 hexadecimal digits.
-    """
-    facts = {name: fact for name, fact in criterion.facts().items() if name not in _NOT_OF_STEPS}
-    return digest({"steps_for": facts, "signature": signature.facts()})
-
-
-_NOT_OF_STEPS = frozenset({"name", "steps"})
 
 
 def shows_reference(signature: Signature) -> bool:

@@ -27,7 +27,8 @@ from labeler.integrations.embeddings.records import (
 )
 from labeler.integrations.embeddings.vectors import EmbedderSpec
 from labeler.labels.criteria import StepsAnswer
-from labeler.labels.record import AnyOutcome, LabelFailure, StepsRecord, outcome_adapter, steps_key
+from labeler.labels.record import AnyOutcome, LabelFailure, outcome_adapter
+from labeler.labels.score_record import StepsRecord, steps_key
 from labelled import claims_output, expects, record, reference_output, right, says, wrong
 from records import keyed_example, sample_failure, sample_record
 

@@ -27,8 +27,9 @@ from labeler.integrations.embeddings.records import (
     questions_key,
 )
 from labeler.integrations.embeddings.vectors import EmbedderSpec
-from labeler.labels.record import AnyOutcome, LabelFailure, Outcome, ScoreRecord, score_key
+from labeler.labels.record import AnyOutcome, LabelFailure, Outcome
 from labeler.labels.rubrics import CRITERIA
+from labeler.labels.score_record import ScoreRecord, score_key
 from labeler.labels.signature import Artifact, Signature
 from labeler.testing import assert_metric
 from labelled import expects, record, reference_output, right

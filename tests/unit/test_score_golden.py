@@ -10,8 +10,8 @@ from fakes import CountingJudge, scoring
 from labeler import api
 from labeler.calculators.scores import summarize_scores
 from labeler.labeling.score_tasks import steps_task
-from labeler.labels.record import ScoreRecord, StepsRecord
 from labeler.labels.rubrics import CRITERIA
+from labeler.labels.score_record import ScoreRecord, StepsRecord
 from scored import ROW, criterion, request
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "scores_v1.jsonl"

@@ -22,7 +22,8 @@ from labeler.calculators.scores import (
     summarize_scores,
 )
 from labeler.data.label_files import write_outcomes
-from labeler.labels.record import AnyOutcome, LabelFailure, ScoreOutcome, ScoreRecord
+from labeler.labels.record import AnyOutcome, LabelFailure
+from labeler.labels.score_record import ScoreOutcome, ScoreRecord
 from labelled import record as label_record
 from scored import criterion, record
 

@@ -20,7 +20,8 @@ from labeler.judges.task import JudgeReply, Task
 from labeler.judges.traffic.limits import Budget
 from labeler.labeling.cache import Origin
 from labeler.labels.criteria import Criterion
-from labeler.labels.record import AnyOutcome, LabelFailure, ScoreOutcome, ScoreRecord, StepsRecord
+from labeler.labels.record import AnyOutcome, LabelFailure
+from labeler.labels.score_record import ScoreOutcome, ScoreRecord, StepsRecord
 from labeler.sentences.example import Frozen
 from labeler.store.disk import DiskStore
 from labeler.store.memory import MemoryStore

@@ -14,7 +14,8 @@ from labeler.data.label_files import read_outcomes
 from labeler.errors import StoreError, UnstorableRecord, UsageError
 from labeler.labels import resources
 from labeler.labels.criteria import ScoreAnswer, StepsAnswer
-from labeler.labels.record import AnyRecord, StepsRecord, steps_key
+from labeler.labels.record import AnyRecord
+from labeler.labels.score_record import StepsRecord, steps_key
 from labeler.store.checksums import DamagedRecord, decode_record, encode
 from labeler.store.disk import DiskStore
 from labeler.store.memory import MemoryStore

@@ -16,7 +16,8 @@ from labeler.errors import FatalJudgeError, UsageError
 from labeler.judges.openai.judge import OpenAIJudge
 from labeler.judges.pricing import given_price
 from labeler.labels.criteria import Criterion
-from labeler.labels.record import LabelFailure, ScoreOutcome, ScoreRecord
+from labeler.labels.record import LabelFailure
+from labeler.labels.score_record import ScoreOutcome, ScoreRecord
 from scored import criterion
 from wire.probable import scored
 from wire.provider import Provider, changes, error, says
