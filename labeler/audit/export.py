@@ -9,6 +9,7 @@ from typing_extensions import TypedDict
 
 from labeler.audit.auditing import Audit
 from labeler.audit.registry import Severity
+from labeler.sentences.characters import visible
 
 _FORMULA = re.compile(r"[\s\x00\ufeff]*[=+\-@\t\r\uff1d\uff0b\uff0d\uff20]")
 """Start of a cell that a spreadsheet may read as a formula: some skip leading whitespace and treat
@@ -58,9 +59,12 @@ def finding_rows(audit: Audit, top: int | None = None) -> Iterator[FindingRow]:
 
 
 def cells(row: FindingRow) -> list[str]:
-    """Return a row as table cells in the order of :class:`FindingRow`, without formulas."""
+    """Return a row as table cells in the order of :class:`FindingRow`.
+
+    No cell is a formula; control characters are codes such as ``<U+001B>``.
+    """
     texts = {**row, "keys": " ".join(row["keys"]), "group": row["group"] or ""}
-    return [escape_formula(str(texts[name])) for name in FindingRow.__annotations__]
+    return [escape_formula(visible(str(texts[name]))) for name in FindingRow.__annotations__]
 
 
 def escape_formula(cell: str) -> str:

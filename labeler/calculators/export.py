@@ -19,7 +19,7 @@ from labeler.calculators import MetricsRow, SummaryRow
 from labeler.data.formats import require_pyarrow
 from labeler.data.label_files import replaced
 from labeler.errors import UsageError
-from labeler.sentences.characters import plain_json
+from labeler.sentences.characters import plain_json, visible
 from labeler.version import __version__
 
 Record = dict[str, Any]
@@ -107,7 +107,7 @@ def summary_record(row: SummaryRow) -> Record:
 
 
 def _json(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return plain_json(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
 
 
 def write_metric_rows(rows: Iterable[MetricsRow], path: str | Path) -> int:
@@ -164,7 +164,7 @@ def _is_lines(path: str | Path) -> bool:
 
 def _write_lines(values: Iterable[object], path: str | Path) -> int:
     with replaced(Path(path)) as file:
-        return sum(file.write(plain_json(_json(value)) + "\n") > 0 for value in values)
+        return sum(file.write(_json(value) + "\n") > 0 for value in values)
 
 
 _Write = Callable[[Record], None]
@@ -192,7 +192,7 @@ def _writer(path: str | Path) -> Callable[[Path, Sequence[Column]], Any]:
 def _csv_writer(path: Path, columns: Sequence[Column]) -> Iterator[_Write]:
     with replaced(path) as file:
         writer = csv.writer(file)  # it quotes a lone CR or LF only with the default line end
-        writer.writerow([escape_formula(column.name) for column in columns])
+        writer.writerow([_cell(column.name) for column in columns])
 
         def write(record: Record) -> None:
             writer.writerow([_cell(record.get(column.name)) for column in columns])
@@ -202,7 +202,7 @@ def _csv_writer(path: Path, columns: Sequence[Column]) -> Iterator[_Write]:
 
 def _cell(value: object) -> object:
     if isinstance(value, str):
-        return escape_formula(value)
+        return escape_formula(visible(value))
     return json.dumps(value) if isinstance(value, bool) else value
 
 

@@ -13,7 +13,15 @@ from typing import IO, TypeVar
 
 from pydantic import ValidationError
 
-from labeler.data.lines import STDIO, Line, is_remote, parse_object, read_lines, replacing
+from labeler.data.lines import (
+    STDIO,
+    Line,
+    check_size,
+    is_remote,
+    parse_object,
+    read_lines,
+    replacing,
+)
 from labeler.errors import BadRow, UsageError, describe_faults, validation_faults
 from labeler.labels.record import AnyOutcome, LabelFailure, parse_outcome
 from labeler.sentences.characters import plain_json
@@ -121,11 +129,15 @@ def check_label_file(path: str | Path) -> None:
 
 
 def outcome_of(line: Line) -> AnyOutcome:
-    """Parse the record or failure in a line.
+    """Parse the record or failure in a line; a line over a limit is a failure itself.
 
     Raises:
         UsageError: the line holds neither, or a record that was damaged or edited.
     """
+    try:
+        check_size(line)
+    except BadRow as error:
+        return LabelFailure(id=line.where, reason=error.reason, message=str(error))
     try:
         outcome = parse_outcome(line.content)
         if _CONSTANT.search(line.content):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import gzip
+import io
 import json
 import os
 import re
@@ -28,12 +29,22 @@ _BUFFER = 1 << 18
 """Bytes read from a file at once; lines are longer than Python's default buffer."""
 
 
+LONGEST_LINE = 1 << 26
+"""Bytes of a line at most, decompressed."""
+_LONGEST_WIDE_LINE = LONGEST_LINE // 4
+"""The same with a character beyond U+FFFF: its text takes four bytes for every character."""
+MOST_CONTAINERS, _MOST_VALUES = 200_000, 2_000_000
+"""Brackets and braces that open, and commas, in a JSON text at most. Each becomes an object of 60
+bytes or more, so that a text of megabytes could become gigabytes."""
+
+
 class Line(NamedTuple):
     """One unparsed line of a file."""
 
     where: str
     """``FILE:LINE``, counted from 1."""
     content: bytes
+    """Its bytes, up to one byte over the limit."""
 
 
 def read_lines(path: str | Path) -> Iterator[Line]:
@@ -46,10 +57,24 @@ def read_lines(path: str | Path) -> Iterator[Line]:
     """
     name = str(path)
     with file_errors(name), open_bytes(name) as file:
-        for number, content in enumerate(file, start=1):
+        for number, content in enumerate(bounded_lines(file), start=1):
             line = content.removeprefix(BOM) if number == 1 else content
-            if line and not line.isspace():
+            if len(line) > LONGEST_LINE or (line and not line.isspace()):
                 yield Line(f"{name}:{number}", line)
+
+
+def bounded_lines(file: IO[bytes]) -> Iterator[bytes]:
+    """Read the lines of a file; of one over the limit, as much as shows that it is over."""
+    for content in iter(lambda: file.readline(LONGEST_LINE + 1), b""):
+        if len(content) > LONGEST_LINE and not content.endswith(b"\n"):
+            while (rest := file.readline(_BUFFER)) and not rest.endswith(b"\n"):
+                pass
+        yield content
+
+
+def pieces(file: IO[bytes]) -> Iterator[bytes]:
+    """Read the rest of a file in pieces."""
+    return iter(lambda: file.read(_BUFFER), b"")
 
 
 @contextlib.contextmanager
@@ -112,7 +137,8 @@ def _open_remote(name: str) -> IO[bytes]:
             f"cannot read {name}: {type(error).__name__}: {error}; check the address, and that "
             "what its scheme needs is installed"
         ) from error
-    return opened
+    # Its own files read lines without a limit.
+    return io.BufferedReader(opened, _BUFFER)  # type: ignore[type-var] # it has all that is needed
 
 
 def is_gzipped(path: str | Path) -> bool:
@@ -188,8 +214,9 @@ def parse_object(line: Line, form: str = _FORM) -> dict[str, Any]:
         form: the expected form, for errors.
 
     Raises:
-        BadRow: the line is not UTF-8, not JSON, or not an object.
+        BadRow: the line is over a limit, not UTF-8, not JSON, or not an object.
     """
+    check_size(line)
     try:
         value = load_json(line.content.decode("utf-8"))
     except UnicodeDecodeError as error:
@@ -212,6 +239,33 @@ def parse_object(line: Line, form: str = _FORM) -> dict[str, Any]:
     return value
 
 
+def check_size(line: Line) -> None:
+    """Reject a line that would take much more memory than real rows.
+
+    Raises:
+        BadRow: it is too long, or built of too many parts.
+    """
+    content = line.content
+    size = len(content)
+    if size > LONGEST_LINE or (size > _LONGEST_WIDE_LINE and _WIDE.search(content)):
+        raise BadRow(
+            f"{line.where}: the line is too long; at most {LONGEST_LINE >> 20} MB are read, or "
+            f"{_LONGEST_WIDE_LINE >> 20} MB with characters beyond U+FFFF: split or shorten it",
+            reason="too_long",
+        )
+    containers, values = content.count(b"{") + content.count(b"["), content.count(b",")
+    if containers > MOST_CONTAINERS or values > _MOST_VALUES:
+        raise BadRow(
+            f"{line.where}: {containers} brackets and braces and {values} commas; at most "
+            f"{MOST_CONTAINERS} and {_MOST_VALUES} are read: split it, or leave columns out",
+            reason="too_long",
+        )
+
+
+_WIDE = re.compile(rb"[\xf0-\xf4]|\\u[dD][89abAB]")
+"""A character beyond U+FFFF, in UTF-8 or as an escape."""
+
+
 def not_utf8(where: str, error: UnicodeDecodeError) -> BadRow:
     """Return the error of a line with a byte that is not UTF-8."""
     return BadRow(
@@ -225,15 +279,26 @@ def load_json(text: str) -> object:
     """Parse JSON, without the constants that Python accepts and JSON does not have.
 
     Raises:
-        ValueError: the text is not JSON, or holds ``NaN`` or ``Infinity``.
+        ValueError: the text is not JSON, holds ``NaN`` or ``Infinity``, or an object in it has a
+            duplicate name, of which readers silently pick one.
         RecursionError: it is nested too deeply.
     """
-    value: object = json.loads(text, parse_constant=_reject_constant)
+    value: object = json.loads(
+        text, parse_constant=_reject_constant, object_pairs_hook=_distinct_names
+    )
     return value
 
 
 class _Constant(ValueError):
     """A number that Python writes and JSON does not have."""
+
+
+def _distinct_names(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        name = next(name for n, (name, _) in enumerate(pairs) if name in dict(pairs[:n]))
+        raise ValueError(f"the name {name!r:.80} stands twice in one object")
+    return found
 
 
 def _reject_constant(name: str) -> object:

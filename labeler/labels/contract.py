@@ -40,6 +40,10 @@ ViolationKind = Literal[
     "no_steps",
 ]
 
+LONGEST_TEXT = 20_000
+"""Characters of an explanation, or of any other text in an answer, at most. Judges write hundreds,
+unless they repeat themselves."""
+
 
 class Violation(Frozen):
     """One way in which an answer broke the contract."""
@@ -80,6 +84,22 @@ def check_label(answer: GPTLabelingOutput | VerbatimLabel, example: KeyedExample
     check = _Check(example)
     label = check.label(answer)
     return CheckedLabel(label, dict(check.repairs), tuple(check.violations))
+
+
+def has_long_text(answer: Frozen) -> bool:
+    """Return True if an explanation, or any other text of an answer, exceeds :data:`LONGEST_TEXT`.
+
+    Such an answer is no label; it is not one of the violations, which published schemas list.
+    """
+    return any(
+        has_long_text(part) if isinstance(part, Frozen) else _is_long(part)
+        for value in vars(answer).values()
+        for part in (value if isinstance(value, tuple) else (value,))
+    )
+
+
+def _is_long(value: object) -> bool:
+    return isinstance(value, str) and len(value) > LONGEST_TEXT
 
 
 _Claim = TypeVar("_Claim", bound=ResponseClaim)

@@ -17,11 +17,15 @@ _UNSAFE = re.compile(
 Persian, Hindi and emoji need."""
 
 _CONTROL_TOKEN = re.compile(
-    r"<(?=[|\uff5c<\[]|/?[A-Za-z_][\w:.-]*[|\uff5c]?>)|\[(?=\||/?[A-Za-z_]{2,}\]|e~\[)|\](?=~)"
-    "|[\ufe00-\ufe0e\U000e0100-\U000e01ef]",
+    r"<(?=[|\uff5c<\[]|/?[A-Za-z_][\w:.-]*[|\uff5c]?>)"
+    r"|\[(?=\||/?[A-Za-z_]{2,}\]|e~\[|>\[)|\](?=~|<\]|!\w?~)"
+    "|[\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0e\uffa0\ufff0-\ufff8"
+    "\U0001d173-\U0001d17a\U000e0080-\U000e0fff]"
+    "|[\u200c\u200d](?=[\u200c\u200d])|(?<=[\x21-\x7e])[\u200c\u200d]",
 )
 """The start of a chat template's control token, by shape, because a list of names would age; and
-variation selectors, which can hide any bytes, except the one that emoji need."""
+characters that show nothing, which can hide any bytes: fillers, joiners where they join nothing,
+and variation selectors except the one that emoji need."""
 
 
 def visible(text: str) -> str:

@@ -89,7 +89,7 @@ def test_a_run_looks_up_the_host_of_the_base_url_and_no_other_name(trap: Provide
     with Provider() as provider, AUDIT.contacts() as contacts:
         run(provider.url.replace("127.0.0.1", "localhost"))
     said = {(event, *what[:2]) for event, what in talk(contacts) if isinstance(what, tuple)}
-    looked_up = ("socket.getaddrinfo", b"localhost", provider.port)
+    looked_up = ("socket.getaddrinfo", "localhost", provider.port)
     reached = {("socket.connect", host, provider.port) for host in ("127.0.0.1", "::1")}
     assert looked_up in said
     assert said - {looked_up} <= reached

@@ -11,11 +11,11 @@ import re
 from collections.abc import Iterator, Sequence
 
 from labeler.data.formats import MOST_COLUMNS, Raw, twice
-from labeler.data.lines import BOM, file_errors, not_utf8, open_bytes
+from labeler.data.lines import BOM, bounded_lines, file_errors, not_utf8, open_bytes
 from labeler.errors import BadRow, UsageError
 
-_LONGEST_CELL = 1 << 26
-"""Characters of a cell at most. An unclosed quote takes in all that follows, up to this limit."""
+_LONGEST_ROW = 1 << 24
+"""Bytes of a row at most. An unclosed quote takes in all that follows, up to this limit."""
 
 
 def read_csv(name: str) -> Iterator[Raw]:
@@ -38,9 +38,9 @@ def read_tsv(name: str) -> Iterator[Raw]:
 
 def _read(name: str, delimiter: str) -> Iterator[Raw]:
     # The limit belongs to the process, and documents are longer than its default.
-    csv.field_size_limit(max(csv.field_size_limit(), _LONGEST_CELL))
+    csv.field_size_limit(max(csv.field_size_limit(), _LONGEST_ROW))
     with file_errors(name), open_bytes(name) as file:
-        lines = _TextLines(name, iter(file))
+        lines = _TextLines(name, bounded_lines(file))
         reader = csv.reader(lines, delimiter=delimiter, strict=True)
         names: list[str] | None = None
         while True:
@@ -109,10 +109,12 @@ class _TextLines:
         self._lines = lines
         self._read = 0
         self._first = 1
+        self._size = 0
 
     def start_row(self) -> None:
         """Mark the next line as the first of a row."""
         self._first = self._read + 1
+        self._size = 0
 
     @property
     def where(self) -> str:
@@ -125,6 +127,13 @@ class _TextLines:
     def __next__(self) -> str:
         line = next(self._lines)
         self._read += 1
+        self._size += len(line)
+        if self._size > _LONGEST_ROW:
+            raise BadRow(
+                f"{self.where}: the row is too long, or a quote in it is not closed; at most "
+                f"{_LONGEST_ROW >> 20} MB are read",
+                reason="too_long",
+            )
         try:
             return (line.removeprefix(BOM) if self._read == 1 else line).decode("utf-8")
         except UnicodeDecodeError as error:

@@ -10,7 +10,15 @@ from collections.abc import Iterator
 from typing import IO
 
 from labeler.data.formats import Raw, read_json_lines
-from labeler.data.lines import BOM, Line, file_errors, open_bytes, parse_object
+from labeler.data.lines import (
+    BOM,
+    LONGEST_LINE,
+    Line,
+    file_errors,
+    open_bytes,
+    parse_object,
+    pieces,
+)
 from labeler.errors import BadRow, UsageError
 
 _PIECE = 1 << 20
@@ -34,7 +42,7 @@ def read_json(name: str) -> Iterator[Raw]:
         if start == b"[":
             yield from _numbered(name, _entries(name, file))
             return
-        is_lines = start != b"{" or _is_lines(start + file.readline(), file)
+        is_lines = start != b"{" or _is_lines(start + file.readline(LONGEST_LINE), file)
     yield from read_json_lines(name) if is_lines else _document(name)
 
 
@@ -51,12 +59,12 @@ def _is_lines(first: bytes, file: IO[bytes]) -> bool:
         parse_object(Line("", first))
     except BadRow:
         return False
-    return any(line.strip() for line in file)
+    return any(map(bytes.strip, pieces(file)))
 
 
 def _document(name: str) -> Iterator[Raw]:
     with file_errors(name), open_bytes(name) as file:
-        content = file.read().removeprefix(BOM)
+        content = file.read(LONGEST_LINE + 1).removeprefix(BOM)
     try:
         value = parse_object(Line(name, content))
     except BadRow as error:
@@ -99,7 +107,7 @@ def _entries(name: str, file: IO[bytes]) -> Iterator[bytes]:
             elif token in b"}]" and depth > 1:
                 depth -= 1
             elif depth == 1:
-                entry += piece[start:position]
+                _extend(entry, piece[start:position])
                 if token == b"," or several or entry.strip():
                     yield bytes(entry)
                 if token != b",":
@@ -107,8 +115,13 @@ def _entries(name: str, file: IO[bytes]) -> Iterator[bytes]:
                     return
                 entry.clear()
                 start, several = position + 1, True
-        entry += piece[start:]
+        _extend(entry, piece[start:])
     raise UsageError(f"{name} ends before its array does: it may be cut off; write it anew")
+
+
+def _extend(entry: bytearray, part: bytes) -> None:
+    """Append to an entry, up to one byte over the limit."""
+    entry += part[: LONGEST_LINE + 1 - len(entry)]
 
 
 class _Tokens:
@@ -142,7 +155,7 @@ class _Tokens:
 
 
 def _expect_end(name: str, token: bytes, piece: bytes, file: IO[bytes]) -> None:
-    if token != b"]" or piece.strip() or any(line.strip() for line in file):
+    if token != b"]" or piece.strip() or any(map(bytes.strip, pieces(file))):
         raise UsageError(
             f"{name} goes on behind its array; write one array, or one object a line (.jsonl)"
         )

@@ -7,17 +7,15 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
-from openai import BaseModel
-from openai.types.chat import ChatCompletion
 from pydantic import ValidationError
 
 from labeler.integrations.batch.request_files import BatchRequest, History
 from labeler.judges.judge import UnusableAnswer
 from labeler.judges.openai.address import host_of
 from labeler.judges.openai.attempts import ATTEMPT_LOG, AttemptLog, reader_of
-from labeler.judges.openai.client import public_names, stated_error, text_of, usage_of
+from labeler.judges.openai.completion import Completion, read_completion, stated_error, text_of
 from labeler.judges.openai.error_rules import (
     RETRIED,
     ObservedError,
@@ -31,8 +29,6 @@ from labeler.sentences.example import Frozen
 OK = 200
 _LONGEST_LINE = 64 * 2**20
 _MOST_DIGITS = 20
-
-Model = TypeVar("Model", bound=BaseModel)
 
 
 class AnswerLine(NamedTuple):
@@ -107,12 +103,13 @@ class _Reader:
     def read(self, status: int, body: Mapping[str, Any] | None) -> AnswerResult:
         if status != OK:
             return self._without_answer(stated_error(body, status), None)
-        completion = None if body is None else construct(ChatCompletion, body)
-        usage = usage_of(completion) if completion else None
-        flaw = self._log.record_completion(completion)
-        if completion is None or flaw is not None:
-            return self._without_answer(flaw or ObservedError("not_json"), usage)
-        return self._answer(completion, usage)
+        completion = read_completion(body)
+        if completion is None:
+            return self._without_answer(ObservedError("not_json"), None)
+        self._log.record_completion(completion)
+        if completion.error is not None:
+            return self._without_answer(completion.error, completion.usage)
+        return self._answer(completion)
 
     def _without_answer(self, observed: ObservedError, usage: Usage | None) -> AnswerResult:
         longer = observed.kind == "truncated" and self._log.raise_cap()
@@ -121,9 +118,9 @@ class _Reader:
             return self._result(SendAgain(rule.reason, self._history()), usage)
         return self._result(self._no_label(observed, ""), usage)
 
-    def _answer(self, completion: ChatCompletion, usage: Usage | None) -> AnswerResult:
+    def _answer(self, completion: Completion) -> AnswerResult:
         """Return the label, or one re-ask for an answer that breaks the schema or contract."""
-        text = text_of(completion.choices[0].message.content)
+        text, usage = completion.content, completion.usage
         token = ATTEMPT_LOG.set(self._log)
         try:
             answer = reader_of(self._request.task.answer_type).validate_json(text, strict=True)
@@ -187,11 +184,6 @@ class _Reader:
             answer=before.answer,
             complaint=before.complaint,
         )
-
-
-def construct(model: type[Model], body: Mapping[str, Any]) -> Model:
-    """Build the object that the client library makes of a body, without validation."""
-    return model.construct(None, **json.loads(json.dumps(body), object_hook=public_names))
 
 
 def _parse_line(content: bytes) -> AnswerLine | None:

@@ -13,18 +13,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeVar, cast, get_args
 
-from httpx2 import HTTPError, TimeoutException
 from openai import AsyncOpenAI
 from openai.types import Batch, FileObject
 from pydantic import SecretStr
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt
 
 from labeler.errors import FatalJudgeError, JudgeError
-from labeler.integrations.batch.answers import construct
 from labeler.integrations.batch.folder import RemoteBatch, RemoteStatus
 from labeler.integrations.batch.request_files import BatchRequest
 from labeler.judges.openai.address import OFFICIAL_URL, host_of, safe_url, usable_key
-from labeler.judges.openai.client import WIRE_ERRORS, observed_error, open_client, text_of
+from labeler.judges.openai.client import WIRE_ERRORS, observed_error, open_client
+from labeler.judges.openai.completion import text_of
 from labeler.judges.openai.error_rules import (
     RETRIED,
     AttemptFailed,
@@ -33,6 +32,7 @@ from labeler.judges.openai.error_rules import (
     find_rule,
     plain_code,
 )
+from labeler.judges.openai.masking import MaskedBytes
 from labeler.judges.openai.request import request_body
 from labeler.judges.openai.retries import BACK_OFF, error_of, is_retried
 from labeler.judges.openai.spec import spec_of
@@ -227,8 +227,10 @@ class OpenAIBatches:
             files = self._client().files.with_streaming_response
             async with files.content(file_id) as response:
                 with partial.open("wb") as file:
+                    mask = MaskedBytes()
                     async for piece in response.iter_bytes():
-                        file.write(piece)
+                        file.write(mask.add(piece))
+                    file.write(mask.end())
                     file.flush()
                     os.fsync(file.fileno())
             with partial.open("rb") as file:
@@ -256,7 +258,7 @@ class OpenAIBatches:
                 metadata = batch.get("metadata")
                 marked = isinstance(metadata, Mapping) and metadata.get(MARKER) == marker
                 if marked or batch.get("input_file_id") == file_id:
-                    return _remote(construct(Batch, batch))
+                    return _remote(Batch.construct(None, **_public(batch)))
             if page.is_last or page.reaches_before(since - _CLOCKS_APART):
                 return None
             after = page.batches[-1]["id"]
@@ -309,11 +311,6 @@ class OpenAIBatches:
                 return await send()
         except WIRE_ERRORS as error:
             observed = observed_error(error)
-        except HTTPError as error:
-            # The library does not wrap errors in the middle of a stream.
-            observed = ObservedError(
-                "timeout" if isinstance(error, TimeoutException) else "connection"
-            )
         raise AttemptFailed(observed)
 
     def _worth_retrying(self, error: BaseException) -> bool:
@@ -388,6 +385,16 @@ def _pause(state: RetryCallState) -> float:
 def _asked_wait(error: BaseException | None) -> float:
     """Return the seconds that the server asks to wait."""
     return (error.observed.retry_after or 0.0) if isinstance(error, AttemptFailed) else 0.0
+
+
+def _public(batch: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a batch without those that the library takes for its own parameters."""
+
+    def without_private(fields: dict[str, Any]) -> dict[str, Any]:
+        return {name: value for name, value in fields.items() if not name.startswith("_")}
+
+    public: dict[str, Any] = json.loads(json.dumps(batch), object_hook=without_private)
+    return public
 
 
 def _remote(batch: object) -> RemoteBatch:

@@ -28,8 +28,8 @@ from labeler.judges.openai.client import (
     may_be_charged,
     observed_error,
     open_client,
-    text_of,
 )
+from labeler.judges.openai.completion import fact_of
 from labeler.judges.openai.error_rules import (
     AttemptFailed,
     ObservedError,
@@ -367,5 +367,4 @@ def _usage_of(answer: object) -> Usage | None:
 
 def _served_model_of(answer: object) -> str | None:
     """Return the name of the served model as storable text."""
-    name = text_of(getattr(answer, "model", None))
-    return name.encode("utf-8", "replace").decode()[:_LONGEST_NAME] or None
+    return fact_of(getattr(answer, "model", None))

@@ -11,16 +11,15 @@ from datetime import UTC, datetime
 from functools import cache
 from typing import Annotated, Any
 
-from openai.types.chat import ChatCompletion
 from pydantic import AfterValidator, TypeAdapter, ValidationError
 
 from labeler.errors import validation_faults
-from labeler.judges.openai.client import answer_error, text_of, tokens_of, usage_of
+from labeler.judges.openai.completion import Completion
 from labeler.judges.openai.error_rules import ObservedError
 from labeler.judges.openai.reask import NO_ANSWER, NOT_A_LABEL, brief, complaint, rules_again
 from labeler.judges.task import Task
 from labeler.judges.traffic.traffic import Traffic, current
-from labeler.labels.contract import Violation
+from labeler.labels.contract import Violation, has_long_text
 from labeler.labels.logprobs import Token
 from labeler.labels.record import ReplyFacts, Usage
 from labeler.sentences.example import Frozen
@@ -54,6 +53,8 @@ class AttemptLog:
     served_model: str | None = None
     fingerprint: str | None = None
     cap_raised: bool = False
+    is_loop: bool = False
+    """True if the latest answer ends in a text that repeats."""
     started: float = field(default_factory=time.monotonic)
 
     @property
@@ -61,23 +62,25 @@ class AttemptLog:
         """Answers that were sent back for correction."""
         return max(0, self.answers - 1)
 
-    def record_completion(self, completion: object) -> ObservedError | None:
-        """Store a completion's facts before instructor alters it; return its error, if any."""
-        if isinstance(completion, ChatCompletion):
-            self.served_model = _fact(completion.model)
-            self.fingerprint = _fact(completion.system_fingerprint)
-            charged = usage_of(completion)
-            if charged is not None:
-                self.usage = charged + (self.usage or Usage())
-        error = answer_error(completion)
-        self.content = _content(completion) if error is None else ""
-        self.tokens = tokens_of(completion) if error is None else ()
-        self.answers += error is None
-        return error
+    def record_completion(self, completion: Completion) -> None:
+        """Record the facts of a completion."""
+        self.served_model, self.fingerprint = completion.model, completion.fingerprint
+        if completion.usage is not None:
+            self.usage = completion.usage + (self.usage or Usage())
+        usable = completion.error is None
+        self.content = completion.content if usable else ""
+        self.tokens = completion.tokens
+        self.answers += usable
+        self.is_loop = (
+            bool(completion.error and completion.error.kind == "truncated") and completion.is_loop
+        )
 
     def raise_cap(self) -> bool:
-        """Double the cap; return False if there is none or it was raised before."""
-        if self.cap is None or self.cap_raised:
+        """Double the cap; return False if there is none, it was raised before, or it cannot help.
+
+        An answer that repeats the same text up to its cap would fill a larger one as well.
+        """
+        if self.cap is None or self.cap_raised or self.is_loop:
             return False
         self.cap, self.cap_raised = self.cap * 2, True
         return True
@@ -86,10 +89,13 @@ class AttemptLog:
         """Check an answer against the rules of its task.
 
         Raises:
-            ValueError: it breaks a rule, or an object in it has a duplicate name.
+            ValueError: it breaks a rule, a text in it is too long, or an object in it has a
+                duplicate name.
         """
         if _has_duplicate_names(self.content):  # JSON readers silently pick one
             raise ValueError("a name stands twice in one object")
+        if has_long_text(answer):
+            raise ValueError("a text is too long")
         self.readable += 1
         self.violations = self.task.violations(answer)
         self.broken.update(violation.kind for violation in self.violations)
@@ -129,19 +135,6 @@ class AttemptLog:
     def _broken_contracts(self) -> dict[str, int]:
         malformed = self.answers - self.readable
         return {**self.broken, **({"malformed": malformed} if malformed else {})}
-
-
-_MAX_FACT = 200
-
-
-def _fact(value: object) -> str | None:
-    """Return a server-supplied text that can be stored, or ``None``."""
-    return text_of(value).encode("utf-8", "replace").decode()[:_MAX_FACT] or None
-
-
-def _content(completion: object) -> str:
-    choices = completion.choices if isinstance(completion, ChatCompletion) else []
-    return text_of(choices[0].message.content) if choices else ""
 
 
 def _has_duplicate_names(text: str) -> bool:

@@ -25,7 +25,10 @@ from labeler.sentences.characters import visible
 ErrorKind = Literal[
     "status",  # an HTTP status other than 2xx
     "timeout",  # no complete answer before the deadline
-    "connection",  # refused, reset, closed early, cut short
+    "unconnected",  # no connection: refused, no such host, no route
+    "untrusted",  # no connection: a certificate of an unknown authority, or for another host
+    "connection",  # reset, closed early, cut short
+    "oversized",  # a response over a limit
     "not_json",  # a 2xx whose body is not a completion: a captive portal, a proxy's page
     "no_choices",  # a completion without an answer
     "refusal",
@@ -219,8 +222,20 @@ RULES: tuple[Rule, ...] = (
     ),
     # No status, or 2xx.
     Rule(
+        "transport", _P.RETRY, "cannot connect to the server",
+        "check the network and base_url, then run again", kind="unconnected",
+    ),
+    Rule(
+        "transport", _P.FATAL, "the server's certificate is not trusted",
+        "check base_url, and that no proxy stands between", kind="untrusted",
+    ),
+    Rule(
         "transport", _P.RETRY, "the connection failed",
         "check the network and base_url, then run again", kind="connection",
+    ),
+    Rule(
+        "oversized", _P.RECORD, "the server's answer is over a limit of size",
+        "read the record, or lower max_output_tokens", kind="oversized",
     ),
     Rule(
         "timeout", _P.RETRY, "no complete answer within {timeout:g} s",

@@ -9,17 +9,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
+from types import SimpleNamespace
 from typing import Any, NamedTuple, cast
 
 from instructor import AsyncInstructor, Mode, OpenAISchema, patch
 from instructor.core import InstructorRetryException
 from instructor.v2 import Provider, mode_registry
 from openai import AsyncOpenAI
-from openai.types.chat import ChatCompletion, ChatCompletionMessageParam
+from openai.types.chat import ChatCompletionMessageParam
 from pydantic import SecretStr, ValidationError
 
 from labeler.errors import FatalJudgeError, UsageError
@@ -28,14 +28,13 @@ from labeler.judges.openai.address import host_of, usable_key
 from labeler.judges.openai.attempts import ATTEMPT_LOG, AttemptLog, reader_of
 from labeler.judges.openai.client import (
     WIRE_ERRORS,
-    completion_of,
     headers_of,
     may_be_charged,
     observed_error,
     open_client,
     send,
-    usage_of,
 )
+from labeler.judges.openai.completion import Completion, parse_completion
 from labeler.judges.openai.error_rules import (
     AttemptFailed,
     ObservedError,
@@ -98,7 +97,7 @@ class OpenAIJudge:
         self._retries = Retries(self.spec.max_attempts, sleep)
         self.price = price or price_of(model, self.spec.base_url)
         self._counter = Approximation()
-        self._pools: dict[asyncio.AbstractEventLoop, _ClientPool] = {}
+        self._clients: dict[asyncio.AbstractEventLoop, _OpenClient] = {}
         # JSON_SCHEMA mode reads answers as needed. No mode of instructor requests a strict schema,
         # so _complete ignores its request and writes its own.
         self._instructor = AsyncInstructor(
@@ -129,29 +128,28 @@ class OpenAIJudge:
 
     async def aclose(self) -> None:
         """Close the connections of the running event loop; the judge may be used again."""
-        pool = self._pools.pop(asyncio.get_running_loop(), None)
-        if pool is not None:
-            await pool.close()
+        opened = self._clients.pop(asyncio.get_running_loop(), None)
+        if opened is not None:
+            await opened.client.close()
 
     async def _check_model(self, log: AttemptLog) -> None:
         """Look the model up once, before the first record is sent."""
-        pool = self._pool()
-        if pool.checked or not self.spec.preflight:
+        opened = self._opened()
+        if opened.checked or not self.spec.preflight:
             return
-        async with pool.checking:
-            if not pool.checked:
-                with pool.client() as client:
-                    lookup = preflight(client, self.spec.model)
-                    try:  # another record's look-up may have ended the run
-                        found = await log.traffic.unless_stopped(lookup)
-                    except Stopped:
-                        interrupted = AttemptFailed(ObservedError("interrupted"))
-                        raise self._failure(log, interrupted) from None
+        async with opened.checking:
+            if not opened.checked:
+                lookup = preflight(opened.client, self.spec.model)
+                try:  # another record's look-up may have ended the run
+                    found = await log.traffic.unless_stopped(lookup)
+                except Stopped:
+                    interrupted = AttemptFailed(ObservedError("interrupted"))
+                    raise self._failure(log, interrupted) from None
                 if found.failure is not None:
                     raise self._failure(log, AttemptFailed(found.failure), sent=1)
                 if found.warning:
                     log.traffic.notice(found.warning)
-                pool.checked = True
+                opened.checked = True
 
     async def _ask(self, log: AttemptLog) -> Frozen:
         try:
@@ -170,7 +168,7 @@ class OpenAIJudge:
 
     async def _complete(
         self, *, messages: list[ChatCompletionMessageParam], **_: object
-    ) -> ChatCompletion:
+    ) -> SimpleNamespace:
         """Return one completion for instructor, which calls this for each ask."""
         log = ATTEMPT_LOG.get()
         if log.answers:
@@ -178,16 +176,17 @@ class OpenAIJudge:
             messages = [*messages[:-1], {"role": "user", "content": log.reask_message()}]
         log.violations = ()
         try:
-            return await self._complete_with_retries(log, messages)
+            completion = await self._complete_with_retries(log, messages)
         except AttemptFailed as failed:
             if failed.observed.kind != "truncated" or not log.raise_cap():
                 raise
-        return await self._complete_with_retries(log, messages)
+            completion = await self._complete_with_retries(log, messages)
+        return _for_instructor(completion)
 
     async def _complete_with_retries(
         self, log: AttemptLog, messages: list[ChatCompletionMessageParam]
-    ) -> ChatCompletion:
-        async def attempt() -> ChatCompletion:
+    ) -> Completion:
+        async def attempt() -> Completion:
             async with admitted(log.traffic, log.task.key, self._size(log, messages)) as sent:
                 log.attempts += 1
                 return await self._send(log, messages, sent)
@@ -196,7 +195,7 @@ class OpenAIJudge:
 
     async def _send(
         self, log: AttemptLog, messages: list[ChatCompletionMessageParam], sent: SentRequest
-    ) -> ChatCompletion:
+    ) -> Completion:
         """Send one request and return its completion.
 
         Raises:
@@ -206,18 +205,19 @@ class OpenAIJudge:
         try:
             # The client's own timeout restarts with every byte; this one does not.
             async with asyncio.timeout(self.spec.timeout):
-                with self._pool().client() as client:
-                    response = await send(client, body)
-                completion = completion_of(response)
+                response = await send(self._opened().client, body)
+            completion = parse_completion(response.content)
         except WIRE_ERRORS as error:
             observed, charged = observed_error(error), may_be_charged(error)
             report_quotas(sent, headers_of(error))
         else:
             report_quotas(sent, response.headers)
-            flaw = log.record_completion(completion)
-            usage = usage_of(completion) if completion is not None else None
-            if completion is not None and (flaw is None or usage or not flaw.status):
-                report_usage(sent, usage, self.price)
+            flaw: ObservedError | None = ObservedError("not_json")
+            if completion is not None:
+                log.record_completion(completion)
+                flaw = completion.error
+            if completion is not None and (flaw is None or completion.usage or not flaw.status):
+                report_usage(sent, completion.usage, self.price)
                 if flaw is None:
                     return completion
             observed, charged = flaw or ObservedError("not_json"), True
@@ -279,59 +279,35 @@ class OpenAIJudge:
             lasting=rule.lasting,
         )
 
-    def _pool(self) -> _ClientPool:
-        """Return the clients of the running event loop; a client cannot change loops."""
+    def _opened(self) -> _OpenClient:
+        """Return the client of the running event loop; a client cannot change loops."""
         loop = asyncio.get_running_loop()
-        if loop not in self._pools:
-            self._pools[loop] = _ClientPool(self._open)
-        return self._pools[loop]
-
-    def _open(self) -> AsyncOpenAI:
-        return open_client(
-            self.spec.base_url,
-            self._key.get_secret_value(),
-            timeout=self.spec.timeout,
-            organization=self.spec.organization,
-            project=self.spec.project,
-        )
-
-
-_REQUESTS_PER_CLIENT = 8
-"""Requests in flight from which another client is opened. A client scans its idle connections for
-each request, which with 64 of them takes as long as the request itself."""
-_MAX_CLIENTS = 8
+        if loop not in self._clients:
+            client = open_client(
+                self.spec.base_url,
+                self._key.get_secret_value(),
+                timeout=self.spec.timeout,
+                organization=self.spec.organization,
+                project=self.spec.project,
+            )
+            self._clients[loop] = _OpenClient(client)
+        return self._clients[loop]
 
 
 @dataclass
-class _ClientPool:
-    """Clients of one event loop."""
+class _OpenClient:
+    """The client of one event loop."""
 
-    open: Callable[[], AsyncOpenAI]
-    """Open a client."""
+    client: AsyncOpenAI
     checking: asyncio.Lock = field(default_factory=asyncio.Lock)
     checked: bool = False
     """True once the model has been looked up."""
-    _requests: dict[AsyncOpenAI, int] = field(default_factory=dict)
-    """Requests in flight by client."""
 
-    @contextmanager
-    def client(self) -> Iterator[AsyncOpenAI]:
-        """Lend the least busy client for one request."""
-        client = min(self._requests, key=self._requests.__getitem__, default=None)
-        crowded = client is None or self._requests[client] >= _REQUESTS_PER_CLIENT
-        if client is None or (crowded and len(self._requests) < _MAX_CLIENTS):
-            client = self.open()
-            self._requests[client] = 0
-        self._requests[client] += 1
-        try:
-            yield client
-        finally:
-            self._requests[client] -= 1
 
-    async def close(self) -> None:
-        """Close all connections."""
-        for client in self._requests:
-            await client.close()
+def _for_instructor(completion: Completion) -> SimpleNamespace:
+    """Return what instructor reads of a completion."""
+    message = SimpleNamespace(role="assistant", content=completion.content)
+    return SimpleNamespace(choices=[SimpleNamespace(finish_reason="stop", message=message)])
 
 
 class _Read(NamedTuple):

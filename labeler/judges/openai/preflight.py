@@ -12,7 +12,8 @@ from datetime import UTC, date, datetime
 
 from openai import AsyncOpenAI
 
-from labeler.judges.openai.client import WIRE_ERRORS, observed_error, text_of
+from labeler.judges.openai.client import WIRE_ERRORS, observed_error
+from labeler.judges.openai.completion import text_of
 from labeler.judges.openai.error_rules import ObservedError, RetryPolicy, find_rule
 
 _SOON_DAYS = 60

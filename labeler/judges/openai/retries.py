@@ -16,7 +16,6 @@ from typing import TypeVar
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception
 from tenacity.wait import wait_random_exponential
 
-from labeler.judges.openai.client import quota_of
 from labeler.judges.openai.error_rules import (
     RETRIED,
     AttemptFailed,
@@ -25,6 +24,7 @@ from labeler.judges.openai.error_rules import (
     plain_code,
     quote,
 )
+from labeler.judges.openai.headers import quota_of
 from labeler.judges.pricing import Price
 from labeler.judges.traffic.limits import Size
 from labeler.judges.traffic.traffic import BudgetSpent, SentRequest, Stopped, Traffic
@@ -132,7 +132,11 @@ def report_failure(
         wrote = failed.rule.reason == "malformed"  # the model has worked, though for nothing
         sent.failed(charged=charged or wrote)
     elif sent.end is None:
-        sent.answered(tokens=0, cost=Decimal(0))  # rejected, so nothing was charged
+        # A rejected request costs nothing; of an unread answer, the charge is unknown.
+        if charged:
+            sent.answered()
+        else:
+            sent.answered(tokens=0, cost=Decimal(0))
     wait = observed.retry_after or (sent.refill if policy is RetryPolicy.RATE else 0.0)
     if policy in RETRIED and wait > _SHORT_PAUSE:
         traffic.hold(wait)

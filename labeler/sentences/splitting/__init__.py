@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from labeler.catalog import Catalog
-from labeler.errors import BadRow
+from labeler.errors import BadRow, UsageError
 from labeler.sentences.example import (
     Example,
     KeyedExample,
@@ -69,12 +69,13 @@ def key_example(example: Example, splitter: Splitter) -> KeyedExample:
 
     Raises:
         BadRow: ``given_sentences_incomplete`` if a row gives only one of the two, or not one list
-            per document; ``given_sentences_mismatch`` if its texts have other sentences.
+            per document; ``given_sentences_mismatch`` if its texts have other sentences;
+            ``splitter`` if the splitter fails on a text.
     """
     if example.documents_sentences is None and example.response_sentences is None:
         used = for_reference = splitter
-        documents = [splitter.split(document) for document in example.documents]
-        response = splitter.split(example.response)
+        documents = [_split(splitter, document) for document in example.documents]
+        response = _split(splitter, example.response)
     else:
         used, for_reference = GIVEN, SPLITTERS[DEFAULT_SPLITTER]
         documents, response = _given_pieces(example)
@@ -84,10 +85,24 @@ def key_example(example: Example, splitter: Splitter) -> KeyedExample:
         question=example.question,
         documents=key_documents(documents),
         response=key_response(response),
-        reference=None if reference is None else key_reference(for_reference.split(reference)),
+        reference=None if reference is None else key_reference(_split(for_reference, reference)),
         splitter=str(used),
         metadata=example.metadata,
     )
+
+
+def _split(splitter: Splitter, text: str) -> list[Piece]:
+    """Split a text; an error of the splitter concerns this row alone."""
+    try:
+        return splitter.split(text)
+    except (BadRow, UsageError):
+        raise
+    except Exception as error:  # anyone may register a splitter
+        raise BadRow(
+            f"the splitter {splitter} failed on a text of {len(text)} characters: "
+            f"{type(error).__name__}: {str(error)[:200]}; use another splitter, or mend the text",
+            reason="splitter",
+        ) from error
 
 
 def _given_pieces(example: Example) -> tuple[list[list[Piece]], list[Piece]]:

@@ -25,7 +25,13 @@ from labeler.sentences.splitting import Splitter
 
 try:
     import punkt
-    from nltk.tokenize.punkt import PunktLanguageVars, PunktParameters, PunktSentenceTokenizer
+    from nltk import redos
+    from nltk.tokenize.punkt import (
+        PunktLanguageVars,
+        PunktParameters,
+        PunktSentenceTokenizer,
+        PunktToken,
+    )
 except ImportError as error:
     raise UsageError(
         "the splitter 'ragbench' needs nltk and its punkt, which are not installed: pip install "
@@ -46,6 +52,33 @@ class _ClassicEnglish(PunktLanguageVars):  # type: ignore[misc]  # nltk has no t
     re_boundary_realignment = re.compile(r"""["')\]}]+?(?:\s+|(?=--)|$)""", re.MULTILINE)
     _re_non_word_chars = r"""(?:[)";}\]*:@'({\[!?])"""
 
+    def period_context_re(self) -> Any:  # noqa: ANN401  # nltk has no types
+        return redos.compile(super().period_context_re(), timeout=None)
+
+    def _word_tokenizer_re(self) -> Any:  # noqa: ANN401  # the same
+        return redos.compile(super()._word_tokenizer_re(), timeout=None)
+
+
+class _Token(PunktToken):  # type: ignore[misc]  # nltk has no types
+    """A token whose patterns have no time limit, like those of the language above.
+
+    nltk stops each match after five seconds on the clock, so that the same text would be split on
+    one machine and not on another. All of these patterns are linear.
+    """
+
+    __slots__ = ()
+    _RE_ELLIPSIS, _RE_NUMERIC, _RE_INITIAL, _RE_ALPHA = (
+        redos.compile(getattr(PunktToken, name), timeout=None)
+        for name in ("_RE_ELLIPSIS", "_RE_NUMERIC", "_RE_INITIAL", "_RE_ALPHA")
+    )
+
+    @property
+    def is_non_punct(self) -> Any:  # noqa: ANN401  # the same
+        return _NON_PUNCTUATION.search(self.type)
+
+
+_NON_PUNCTUATION = redos.compile(r"[^\W\d]", timeout=None)
+
 
 class _Counts(dict[str, int]):
     """Counts with a default of 0, without storing an entry for every word looked up."""
@@ -63,7 +96,7 @@ def _punkt() -> Any:  # noqa: ANN401  # nltk has no types
     parameters.collocations = set(model.collocations)
     parameters.sent_starters = set(model.sent_starters)
     parameters.ortho_context = _Counts(model.ortho_context)
-    return PunktSentenceTokenizer(parameters, lang_vars=_ClassicEnglish())
+    return PunktSentenceTokenizer(parameters, lang_vars=_ClassicEnglish(), token_cls=_Token)
 
 
 @dataclass
@@ -123,7 +156,7 @@ def _punkt_sentences(text: str) -> Iterator[_Sentence]:
     """Yield punkt's sentences of every line, without the blank ones."""
     offset = 0
     for line in text.split("\n"):
-        for start, end in _punkt().span_tokenize(line):
+        for start, end in _punkt().span_tokenize(line) if line.strip() else ():
             if line[start:end].strip():
                 yield _Sentence.of(line, start, end, offset)
         offset += len(line) + 1

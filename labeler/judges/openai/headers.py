@@ -1,0 +1,45 @@
+"""Numbers, durations and rate limits in the headers of a response."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+
+from labeler.judges.traffic.limits import Quota
+
+
+def quota_of(headers: Mapping[str, str], unit: str) -> Quota | None:
+    """Return one of a server's rate limits from its headers; ``None`` if they are unusable.
+
+    Args:
+        headers: names in lower case.
+        unit: ``requests`` or ``tokens``.
+    """
+    limit, remaining = (number_of(headers.get(f"x-ratelimit-{n}-{unit}")) for n in _AMOUNTS)
+    reset = seconds_of(headers.get(f"x-ratelimit-reset-{unit}", ""))
+    if limit is None or remaining is None or reset is None or limit <= 0 or reset > _DAY:
+        return None  # a reset beyond a day is a date, or too long for a run
+    return Quota(limit, remaining, reset)
+
+
+_DAY = 86400.0
+_AMOUNTS = ("limit", "remaining")
+_UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
+_PART = r"(\d+(?:\.\d+)?)(ms|h|m|s)"
+
+
+def number_of(text: str | None) -> float | None:
+    """Parse a number that is not negative; ``None`` if it is none."""
+    try:
+        number = float(text or "")
+    except ValueError:
+        return None
+    return number if math.isfinite(number) and number >= 0 else None
+
+
+def seconds_of(text: str) -> float | None:
+    """Parse a duration such as ``6m0s``, ``120ms`` or ``1.5``."""
+    if re.fullmatch(f"(?:{_PART})+", text, re.ASCII):
+        return sum(float(n) * _UNITS[unit] for n, unit in re.findall(_PART, text, re.ASCII))
+    return number_of(text)

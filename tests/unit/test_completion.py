@@ -1,0 +1,166 @@
+"""Reading completions: any part may be missing or of another type."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from labeler.judges.openai.completion import parse_completion, read_completion
+from labeler.judges.openai.masking import MaskedBytes, remember_key
+from labeler.labels.contract import LONGEST_TEXT
+from labeler.labels.record import Usage
+from wire.behaviours import answers, changes, completion
+from wire.provider import Behaviour, Provider
+from wire.runs import KEY, reasons, rows, run
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=8,
+)
+PLACES: list[tuple[str | int, ...]] = [
+    ("choices",),
+    ("choices", 0),
+    ("choices", 0, "message"),
+    ("choices", 0, "message", "content"),
+    ("choices", 0, "message", "refusal"),
+    ("choices", 0, "message", "tool_calls"),
+    ("choices", 0, "finish_reason"),
+    ("choices", 0, "logprobs"),
+    ("choices", 0, "logprobs", "content"),
+    ("usage",),
+    ("usage", "prompt_tokens"),
+    ("usage", "prompt_tokens_details"),
+    ("model",),
+    ("system_fingerprint",),
+]
+
+
+def changed(place: tuple[str | int, ...], value: object) -> dict[str, Any]:
+    """A completion with another value in one place."""
+    made = completion("{}")
+    made["choices"][0]["logprobs"] = {"content": []}
+    at: Any = made
+    for step in place[:-1]:
+        at = at[step]
+    at[place[-1]] = value
+    return made
+
+
+@given(st.sampled_from(PLACES), VALUES)
+def test_a_completion_of_any_shape_is_read(place: tuple[str | int, ...], value: object) -> None:
+    """No value in any place raises, and tokens are counted whatever the answer is."""
+    read = read_completion(changed(place, value))
+    assert read is not None
+    assert isinstance(read.content, str)
+    if place[0] != "usage":
+        assert read.usage is not None
+
+
+@given(VALUES | st.binary())
+def test_a_body_of_any_shape_is_read(value: object) -> None:
+    """A body that is no JSON object is no completion."""
+    if isinstance(value, bytes):
+        parse_completion(value)
+    else:
+        assert (read_completion(value) is None) == (not isinstance(value, dict))
+
+
+TEXTS = [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]
+CALL = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+
+
+@pytest.mark.parametrize(
+    ("message", "content"),
+    [
+        ({"content": TEXTS}, "ab"),
+        ({"content": None, "tool_calls": [CALL]}, "{}"),
+        ({"content": "text", "tool_calls": [CALL]}, "text"),
+        ({"content": [*TEXTS, {"type": "image_url"}]}, ""),
+        ({"content": ["a", "b"]}, ""),
+        ({"content": None, "tool_calls": [CALL, CALL]}, ""),
+        ({"content": 7}, ""),
+        ({}, ""),
+    ],
+)
+def test_an_answer_is_text_or_text_parts_or_a_tool_call(
+    message: dict[str, Any], content: str
+) -> None:
+    """Text parts are joined; anything else is no answer."""
+    read = read_completion({"choices": [{"message": message}]})
+    assert read is not None
+    assert (read.content, read.error) == (content, None)
+
+
+@pytest.mark.parametrize("content", [7, 1.5, True, {"a": 1}, [[]], [{"type": "text"}], [7]])
+def test_an_answer_of_another_shape_is_malformed_and_paid_for(content: object) -> None:
+    """It is asked for once more, then stored as a failure with the tokens of both answers."""
+
+    def change(value: dict[str, Any]) -> None:
+        value["choices"][0]["message"]["content"] = content
+
+    with Provider(lambda _: changes(change)) as provider:
+        (failure,) = run(provider, rows(1))
+    assert reasons([failure]) == ["malformed"]
+    assert getattr(failure, "usage", None) == Usage(
+        prompt_tokens=200, completion_tokens=20, cached_tokens=80
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "is_loop"),
+    [
+        ("x" * 300, True),
+        ('{"explanation": "' + "and so on, " * 50, True),
+        ("\n" * 5000, True),
+        ("and so on, " * 9, False),
+        (" ".join(map(str, range(2000))), False),
+        ("", False),
+    ],
+)
+def test_an_answer_that_repeats_itself_is_a_loop(text: str, *, is_loop: bool) -> None:
+    """Ten times the same at its end, over at least 200 characters."""
+    read = read_completion(completion(text))
+    assert read is not None
+    assert read.is_loop is is_loop
+
+
+def test_an_endless_explanation_is_no_label() -> None:
+    """It is malformed; one of the greatest length is a label."""
+
+    def explained(length: int) -> Behaviour:
+        return answers(lambda label: label.update(relevance_explanation="word " * (length // 5)))
+
+    for length, reason in ((LONGEST_TEXT, "label"), (LONGEST_TEXT + 5, "malformed")):
+        with Provider([explained(length)] * 2) as provider:
+            assert reasons(run(provider, rows(1))) == [reason]
+
+
+def test_a_key_that_an_answer_repeats_is_masked() -> None:
+    """In explanations, and in what the server says of itself."""
+
+    def change(value: dict[str, Any]) -> None:
+        message = value["choices"][0]["message"]
+        label = json.loads(message["content"])
+        label["relevance_explanation"] = f"The key is {KEY}."
+        message["content"] = json.dumps(label)
+        value["model"] = value["system_fingerprint"] = KEY
+
+    with Provider([changes(change)]) as provider:
+        (labeled,) = run(provider, rows(1))
+    assert KEY not in labeled.model_dump_json()
+    assert "The key is [key]." in labeled.model_dump_json()
+
+
+@given(st.lists(st.binary(max_size=40)), st.integers(1, 30))
+def test_a_key_is_masked_across_pieces(parts: list[bytes], size: int) -> None:
+    """Wherever a stream is cut."""
+    remember_key(KEY)
+    whole = KEY.encode().join(parts)
+    mask = MaskedBytes()
+    found = b"".join(mask.add(whole[n : n + size]) for n in range(0, len(whole), size))
+    assert found + mask.end() == b"[key]".join(parts)

@@ -1,0 +1,184 @@
+"""Limits on what is read from files: a row over a limit fails alone, and memory stays bounded."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import labeler
+from labeler.data import lines
+from labeler.data.formats import csv_files, json_files
+from labeler.data.label_files import read_outcomes
+from labeler.data.rows import RowFile
+from labeler.errors import BadRow, UsageError
+from labeler.labels.record import LabelFailure
+from labeler.sentences.example import Piece
+from labeler.sentences.splitting import SPLITTERS, Splitter
+from labeler.store.memory import MemoryStore
+from records import sample_record
+
+LIMIT = 4096
+GOOD = {"question": "q?", "documents": ["d."], "response": "r."}
+
+
+@pytest.fixture
+def _small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Limits that a test reaches soon."""
+    for module in (lines, json_files):
+        monkeypatch.setattr(module, "LONGEST_LINE", LIMIT)
+    monkeypatch.setattr(lines, "_LONGEST_WIDE_LINE", LIMIT // 4)
+    monkeypatch.setattr(lines, "_BUFFER", 512)
+    monkeypatch.setattr(csv_files, "_LONGEST_ROW", LIMIT)
+
+
+def row(number: int, size: int = 0, fill: str = "x") -> str:
+    """A row as JSON, with a document of this many characters."""
+    return json.dumps({**GOOD, "id": str(number), "documents": [f"d{fill * size}."]})
+
+
+def json_lines(rows: list[str]) -> str:
+    """JSON Lines."""
+    return "\n".join(rows)
+
+
+def json_array(rows: list[str]) -> str:
+    """A JSON document."""
+    return f"[{', '.join(rows)}]"
+
+
+def csv_rows(rows: list[str]) -> str:
+    """Comma-separated values."""
+    parsed = [json.loads(one) for one in rows]
+    cells = [f'{one["id"]},q?,"[""{one["documents"][0]}""]",r.' for one in parsed]
+    return "\n".join(["id,question,documents,response", *cells])
+
+
+FORMATS: dict[str, Callable[[list[str]], str]] = {
+    "rows.jsonl": json_lines,
+    "rows.jsonl.gz": json_lines,
+    "rows.json": json_array,
+    "rows.csv": csv_rows,
+}
+
+
+def write(path: Path, text: str) -> Path:
+    """Write a file, gzipped by its name."""
+    content = text.encode()
+    path.write_bytes(gzip.compress(content) if path.suffix == ".gz" else content)
+    return path
+
+
+@pytest.mark.usefixtures("_small")
+@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("size", [LIMIT, 10 * LIMIT])
+def test_a_row_over_the_limit_fails_alone(name: str, size: int, tmp_path: Path) -> None:
+    """The message names its place; the rows around it are read."""
+    path = write(tmp_path / name, FORMATS[name]([row(1), row(2, size), row(3)]))
+    first, second, third = RowFile(path)
+    assert isinstance(second.content, LabelFailure)
+    assert second.content.reason == "too_long"
+    assert second.content.message.startswith(second.where)
+    assert [one.content.id for one in (first, third)] == ["1", "3"]
+
+
+@pytest.mark.usefixtures("_small")
+@pytest.mark.parametrize("size", range(LIMIT - 200, LIMIT + 10))
+def test_lines_around_the_limit_are_told_from_each_other(size: int, tmp_path: Path) -> None:
+    """Whatever the length of a line, the next one begins where it begins."""
+    path = write(tmp_path / "rows.jsonl", f"{'x' * size}\n{row(2)}\n")
+    assert [one.content.id for one in RowFile(path)][1] == "2"
+
+
+@pytest.mark.usefixtures("_small")
+def test_wide_characters_count_for_four(tmp_path: Path) -> None:
+    """One emoji makes a text take four bytes for each of its characters."""
+    texts = [row(1, LIMIT // 2), row(2, LIMIT // 2) + " ", row(3, LIMIT // 2).replace("q?", "😀")]
+    texts.append(row(4, LIMIT // 2).replace("q?", "\\ud83d\\ude00"))
+    path = write(tmp_path / "rows.jsonl", "\n".join(texts))
+    found = [isinstance(one.content, LabelFailure) for one in RowFile(path)]
+    assert found == [False, False, True, True]
+
+
+@pytest.mark.parametrize(
+    "content", ["[" * 200_001, "[" + "{}," * 200_001 + "]", "[" + "1," * 2_000_001 + "1]"]
+)
+def test_a_row_of_very_many_parts_is_not_built(content: str) -> None:
+    """Three bytes would become an object of sixty each."""
+    with pytest.raises(BadRow, match="at most") as caught:
+        lines.parse_object(lines.Line("rows.jsonl:1", content.encode()))
+    assert caught.value.reason == "too_long"
+
+
+@pytest.mark.usefixtures("_small")
+def test_a_line_over_the_limit_in_a_label_file_is_a_failure(tmp_path: Path) -> None:
+    """The labels around it are read."""
+    label = sample_record().model_dump_json()
+    path = write(tmp_path / "labels.jsonl", f"{label}\n{' ' * 99 * LIMIT}{label}\n{label}\n")
+    _, failure, last = read_outcomes(path)
+    assert isinstance(failure, LabelFailure)
+    assert (failure.id, failure.reason) == (f"{path}:2", "too_long")
+    assert last == sample_record()
+
+
+@pytest.mark.usefixtures("_small")
+def test_a_document_over_the_limit_is_an_error_of_the_file(tmp_path: Path) -> None:
+    """An object with a list of rows is read as a whole."""
+    path = write(tmp_path / "rows.json", json.dumps({"rows": [GOOD] * LIMIT}, indent=1))
+    with pytest.raises(UsageError, match="too long"):
+        list(RowFile(path))
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_line_without_end_takes_bounded_memory(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No more than a few times the limit, however long the line is."""
+    for module in (lines, json_files):
+        monkeypatch.setattr(module, "LONGEST_LINE", 1 << 20)
+    monkeypatch.setattr(csv_files, "_LONGEST_ROW", 1 << 20)
+    head = {"rows.json": '["', "rows.csv": 'id,question,documents,response\n1,"'}.get(name, '{"')
+    path = write(tmp_path / name, head + "x" * (1 << 25))
+    tracemalloc.start()
+    try:
+        if name == "rows.json":
+            with pytest.raises(UsageError, match="ends before its array"):
+                list(RowFile(path))
+        else:
+            assert [getattr(one.content, "reason", "") for one in RowFile(path)] == ["too_long"]
+        assert tracemalloc.get_traced_memory()[1] < 16 << 20
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_name_that_stands_twice_is_refused(tmp_path: Path) -> None:
+    """A reader would silently pick one of the two; the message names file, line and name."""
+    twice = '{"id": "2", "question": "a?", "question": "b?", "documents": ["d."], "response": "r."}'
+    path = write(tmp_path / "rows.jsonl", f"{row(1)}\n{twice}\n")
+    _, failed = RowFile(path)
+    assert isinstance(failed.content, LabelFailure)
+    assert failed.content.reason == "invalid_json"
+    assert failed.content.message.startswith(
+        f"{path}:2: not JSON: the name 'question' stands twice"
+    )
+
+
+def test_a_splitter_that_fails_fails_its_row_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever it raises; the other rows are labeled."""
+    general = SPLITTERS["general"]
+
+    def split(text: str) -> list[Piece]:
+        if "bad" in text:
+            raise TimeoutError(7, "no time")
+        return general.split(text)
+
+    monkeypatch.setitem(SPLITTERS._entries, "general", Splitter("general", 1, split))
+    given = [{**GOOD, "id": str(n), "documents": ["bad." if n == 2 else "good."]} for n in range(4)]
+    outcomes = labeler.label(given, judge="embedded", store=MemoryStore())
+    failed = [one for one in outcomes if isinstance(one, LabelFailure)]
+    assert [(one.id, one.reason) for one in failed] == [("2", "splitter")]
+    assert "general/1 failed on a text of 4 characters: TimeoutError" in failed[0].message

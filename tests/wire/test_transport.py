@@ -1,0 +1,244 @@
+"""The transport: bounded bodies, and nothing from the environment."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import ssl
+import subprocess
+import zlib
+from collections.abc import AsyncIterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+from httpx2 import AsyncBaseTransport, AsyncByteStream, Request, Response
+
+import samples
+from labeler.errors import FatalJudgeError, JudgeError
+from labeler.integrations.batch.client import OpenAIBatches
+from labeler.judges.openai import transport
+from labeler.judges.openai.client import open_client, send
+from labeler.judges.openai.judge import OpenAIJudge
+from labeler.store.memory import MemoryStore
+from wire.behaviours import answers
+from wire.calls import Call
+from wire.clients import comes_true, request_of
+from wire.connections import Connection, Wire
+from wire.provider import Behaviour, Provider
+from wire.runs import KEY, reasons, rows, run
+
+LIMIT = 20_000
+
+
+@pytest.fixture
+def _small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Limits that a test reaches soon."""
+    monkeypatch.setattr(transport, "LARGEST_BODY", LIMIT)
+    monkeypatch.setattr(transport, "LARGEST_FILE", 3 * LIMIT)
+
+
+def sends(body: bytes, **headers: str) -> Behaviour:
+    """A complete response with these headers."""
+
+    async def behave(_: Call, wire: Wire) -> None:
+        await wire.respond(200, body, {n.replace("_", "-"): v for n, v in headers.items()})
+
+    return behave
+
+
+async def endless(_: Call, wire: Wire) -> None:
+    """A body without end and without a length."""
+    assert isinstance(wire, Connection)
+    await wire.send(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\r\n")
+    while wire.open:
+        await wire.send(b" " * 4096)
+
+
+@cache
+def bomb(size: int) -> bytes:
+    """Gzip of this many spaces."""
+    return gzip.compress(b" " * size)
+
+
+RAW = zlib.compressobj(wbits=-15)
+DEFLATED = RAW.compress(b" " * 2 * LIMIT) + RAW.flush()
+OVERSIZED: dict[str, Behaviour] = {
+    "gzip": sends(bomb(2 * LIMIT), content_encoding="gzip"),
+    "deflate": sends(DEFLATED, content_encoding="Deflate"),
+    "plain": sends(b" " * 2 * LIMIT),
+    "endless": endless,
+}
+
+
+@pytest.mark.usefixtures("_small")
+@pytest.mark.parametrize("kind", OVERSIZED)
+def test_an_oversized_answer_fails_its_row_alone(kind: str) -> None:
+    """It is stored as a failure, asked for once, and the other rows get their labels."""
+    store = MemoryStore()
+    with Provider(["ok", OVERSIZED[kind]]) as provider:
+        outcomes = run(provider, rows(4), store=store)
+        again = run(provider, rows(4), store=store)
+        asked = provider.routes["POST /v1/chat/completions"]
+    assert sorted(reasons(outcomes)) == ["label", "label", "label", "oversized"]
+    assert (reasons(again), asked) == (reasons(outcomes), 4)
+
+
+@pytest.mark.usefixtures("_small")
+def test_a_response_is_read_up_to_its_limit_and_no_further() -> None:
+    """A compressed one as well: the rest of the stream is neither read nor decoded."""
+    taken = 0
+
+    class Stream(AsyncByteStream):
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            nonlocal taken
+            body = bomb(1 << 26)
+            for start in range(0, len(body), 1 << 10):
+                taken += 1 << 10
+                yield body[start : start + (1 << 10)]
+
+    class Inner(AsyncBaseTransport):
+        async def handle_async_request(self, request: Request) -> Response:
+            found = {"content-encoding": "gzip", "set-cookie": "a=b"}
+            return Response(200, headers=found, stream=Stream(), request=request)
+
+    async def get() -> None:
+        request = Request("GET", "http://h/v1/models/m")
+        response = await transport.LimitedTransport(Inner()).handle_async_request(request)
+        assert not {"content-encoding", "set-cookie"} & response.headers.keys()
+        with pytest.raises(transport.OversizedBody):
+            await response.aread()
+
+    asyncio.run(get())
+    assert taken <= 2 << 10
+
+
+@pytest.mark.usefixtures("_small")
+def test_look_ups_and_errors_are_bounded_too() -> None:
+    """An oversized look-up proves nothing; an oversized error page is a failure of its row."""
+    page = sends(bomb(2 * LIMIT), content_encoding="gzip")
+    with Provider(at={"GET /v1/models/{id}": lambda _: page}) as provider:
+        assert reasons(run(provider, rows(2))) == ["label", "label"]
+
+    async def big_error(_: Call, wire: Wire) -> None:
+        await wire.respond(403, b" " * 2 * LIMIT)
+
+    with Provider(["ok", big_error]) as provider:
+        assert sorted(reasons(run(provider, rows(3)))) == ["label", "label", "oversized"]
+
+
+@pytest.mark.usefixtures("_small")
+def test_a_file_of_answers_has_a_limit_of_its_own(tmp_path: Path) -> None:
+    """It may be larger than a body, it goes to disk in pieces, and it is no file until complete."""
+
+    async def download(provider: Provider) -> None:
+        client = OpenAIBatches(api_key=KEY, base_url=provider.url, max_attempts=1)
+        try:
+            await client.download("file-1", tmp_path / "answers.jsonl")
+        finally:
+            await client.aclose()
+
+    route = "GET /v1/files/{id}/content"
+    with Provider(at={route: lambda _: sends(b"{" + b" " * 2 * LIMIT)}) as provider:
+        asyncio.run(download(provider))
+    assert (tmp_path / "answers.jsonl").stat().st_size == 2 * LIMIT + 1
+    (tmp_path / "answers.jsonl").unlink()
+    with (
+        Provider(at={route: lambda _: sends(b"{" + b" " * 4 * LIMIT)}) as provider,
+        pytest.raises(JudgeError, match="over"),
+    ):
+        asyncio.run(download(provider))
+    assert not (tmp_path / "answers.jsonl").exists()
+
+
+def test_an_answer_of_very_many_parts_is_not_built() -> None:
+    """Three bytes would become an object of sixty each."""
+    body = b"[" + b"{}," * transport.MOST_CONTAINERS + b"{}]"
+    with Provider(["ok", sends(body)]) as provider:
+        assert sorted(reasons(run(provider, rows(2)))) == ["label", "oversized"]
+
+
+@pytest.mark.parametrize("encoding", ["br", "zstd", "gzip, gzip", "unknown"])
+def test_no_other_encoding_is_decoded(encoding: str) -> None:
+    """Only what was asked for, in one layer: others decode without bound, or layer on layer."""
+    odd = sends(b"{}", content_encoding=encoding)
+    with Provider([odd] * 3) as provider:
+        failures = run(provider, rows(1), judge={"max_attempts": 2}, max_outage=0)
+        assert provider.calls[0].headers["accept-encoding"] == "gzip, deflate"
+    assert reasons(failures) == ["transport"]
+
+
+@pytest.mark.parametrize("headers", [{"x": "y" * 9000}, {f"x{n}": "y" for n in range(200)}])
+def test_headers_are_bounded(headers: dict[str, str]) -> None:
+    """By length and by number: a response with more fails like a broken one."""
+    with Provider([sends(b"{}", **headers)] * 3) as provider:
+        failures = run(provider, rows(1), judge={"max_attempts": 2}, max_outage=0)
+    assert reasons(failures) == ["transport"]
+
+
+def test_no_cookie_is_sent_back() -> None:
+    """A server cannot mark a client."""
+
+    async def marks(call: Call, wire: Wire) -> None:
+        wire.extra_headers = {"set-cookie": "mark=1; Path=/"}
+        await answers()(call, wire)
+
+    with Provider(lambda _: marks) as provider:
+        assert reasons(run(provider, rows(3))) == ["label"] * 3
+        assert [call for call in provider.requests if "cookie" in call.headers] == []
+
+
+def test_hundreds_of_connections_are_open_at_once_and_closed_in_the_end() -> None:
+    """The transport has no limit of its own below that of the run."""
+
+    async def ask(provider: Provider) -> None:
+        client = open_client(provider.url, KEY, timeout=60.0, organization=None, project=None)
+        async with client:
+            await asyncio.gather(*(send(client, request_of()) for _ in range(256)))
+
+    with Provider(latency=2.0) as provider:
+        asyncio.run(ask(provider))
+        assert provider.most_in_flight == 256
+        assert comes_true(lambda: not provider._connections)
+
+
+def test_a_proxy_in_the_environment_is_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Documents go to the configured address only."""
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    with Provider() as provider:
+        assert reasons(run(provider, rows(1))) == ["label"]
+
+
+def test_a_certificate_of_an_unknown_authority_stops_the_run(tmp_path: Path) -> None:
+    """No request is sent, and the message says what is wrong."""
+    files = [str(tmp_path / name) for name in ("key.pem", "cert.pem")]
+    subject = ["-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"]
+    making = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", *subject]
+    subprocess.run(
+        [*making, "-keyout", files[0], "-out", files[1]], check=True, capture_output=True
+    )
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(files[1], files[0])
+    received = b""
+
+    async def ask() -> None:
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            nonlocal received
+            received += await reader.read(100)
+            writer.close()
+
+        server = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=context)
+        port = server.sockets[0].getsockname()[1]
+        url = f"https://127.0.0.1:{port}/v1"
+        judge = OpenAIJudge("m", api_key=KEY, base_url=url, preflight=False)
+        async with server:
+            try:
+                with pytest.raises(FatalJudgeError, match="certificate") as caught:
+                    await judge.label(samples.request())
+            finally:
+                await judge.aclose()
+        assert (caught.value.reason, caught.value.attempts) == ("transport", 1)
+
+    asyncio.run(ask())
+    assert received == b""
