@@ -17,6 +17,8 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 _DEEPEST = 64
 """Levels of nesting in a row's other columns; JSON parsers fail at about 200."""
 _FLOAT_HINT = " (data frames make floats of a column of numbers in which one is missing)"
+_LONGEST_ID = 200
+"""Characters of an id in errors."""
 _KNOWN = frozenset(Example.model_fields) - {"metadata"}
 
 
@@ -50,7 +52,7 @@ def to_example(row: Mapping[str, Any], where: str) -> Example:
     if not isinstance(row, Mapping):
         raise _wrong_type(where, f"{kind_of(row)}, not a mapping")
     fields = {name: row[name] for name in _KNOWN & row.keys() if row[name] is not None}
-    where = f"{where} ({fields['id']!r})" if "id" in fields else where
+    where = f"{where} ({str(fields['id'])[:_LONGEST_ID]!r})" if "id" in fields else where
     _require_fields(fields, row, where)
     for name in ("question", "response"):
         _require_text(fields[name], repr(name), where)

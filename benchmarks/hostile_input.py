@@ -1,0 +1,180 @@
+"""Measure the memory that hostile files and hostile answers take.
+
+    python benchmarks/hostile_input.py
+
+Each case is read by a process of its own, whose greatest memory is printed. Files are compressed
+and inflate to a gigabyte, or hold a structure whose objects would take that much. 16 answers are in
+flight at once. Where a case takes more than its goal, the exit code is 1.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import resource
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+
+import labeler
+from labeler.data.label_files import read_outcomes
+from labeler.data.rows import RowFile
+from labeler.errors import FatalJudgeError, UsageError
+from labeler.store.memory import MemoryStore
+from wire.calls import Call
+from wire.connections import Connection, Wire
+from wire.provider import Behaviour, Provider
+
+MEGABYTE = 1 << 20
+FILES_GOAL, ANSWERS_GOAL = 300, 500
+"""Megabytes."""
+IN_FLIGHT = 16
+_CHUNK = b"x" * MEGABYTE
+
+
+class Memory(NamedTuple):
+    """The greatest memory of a process that read one case."""
+
+    case: str
+    megabytes: int
+    goal: int
+    outcome: str
+    """What became of the row, the file or the answers."""
+
+
+def _long(start: bytes, size: int = 1000) -> Iterator[bytes]:
+    yield start
+    for _ in range(size):
+        yield _CHUNK
+
+
+def _repeated(start: bytes, part: bytes, size: int, end: bytes) -> Iterator[bytes]:
+    yield start
+    count = size * MEGABYTE // len(part)
+    for _ in range(0, count, 4096):
+        yield part * 4096
+    yield end
+
+
+FILES: dict[str, Callable[[], Iterable[bytes]]] = {
+    "line.jsonl.gz": lambda: _long(b'{"id": "'),
+    "objects.jsonl.gz": lambda: _repeated(b'{"a": [', b"{},", 60, b"0]}\n"),
+    "numbers.jsonl.gz": lambda: _repeated(b'{"a": [', b"300,", 60, b"0]}\n"),
+    "brackets.jsonl.gz": lambda: _repeated(b"", b"[", 60, b"\n"),
+    "emoji.jsonl.gz": lambda: _repeated('{"id": "😀'.encode(), b"x", 15, b'"}\n'),
+    "text.jsonl.gz": lambda: _repeated(b'{"id": "', b"x", 60, b'"}\n'),
+    "array.json.gz": lambda: _long(b'["'),
+    "objects.json.gz": lambda: _repeated(b"[", b"{},", 60, b"{}]"),
+    "document.json.gz": lambda: _long(b'{"rows": ["'),
+    "quote.csv.gz": lambda: _long(b'id,question\n1,"'),
+    "labels line.jsonl.gz": lambda: _long(b'{"kind": "label", "key": "'),
+    "labels objects.jsonl.gz": lambda: _repeated(b'{"kind": [', b"{},", 60, b"0]}\n"),
+    "labels text.jsonl.gz": lambda: _repeated(b'{"kind": "', b"x", 60, b'"}\n'),
+}
+
+
+def _bomb(size: int = 256) -> Behaviour:
+    body = gzip.compress(b" " * MEGABYTE * size)
+
+    async def behave(_: Call, wire: Wire) -> None:
+        await wire.respond(200, body, {"content-encoding": "gzip"})
+
+    return behave
+
+
+async def _endless(_: Call, wire: Wire) -> None:
+    if not isinstance(wire, Connection):
+        raise TypeError("only a connection sends without end")
+    await wire.send(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\r\n")
+    while wire.open:
+        await wire.send(b" " * 65536)
+
+
+def _objects() -> Behaviour:
+    body = b'{"choices": [' + b"{}," * (5 * MEGABYTE) + b"{}]}"
+
+    async def behave(_: Call, wire: Wire) -> None:
+        await wire.respond(200, body)
+
+    return behave
+
+
+ANSWERS: dict[str, Callable[[], Behaviour]] = {
+    "gzip that inflates to 256 MB": _bomb,
+    "a body without end": lambda: _endless,
+    "a body of 5 million objects": _objects,
+}
+
+
+def read_file(path: str) -> str:
+    """Read a file of rows or labels; return what became of it."""
+    reading = read_outcomes(path) if Path(path).name.startswith("labels") else RowFile(path)
+    try:
+        found = [getattr(one, "content", one) for one in reading]
+    except UsageError:
+        return "error of the file"
+    return ", ".join(sorted({getattr(one, "reason", "row") for one in found}))
+
+
+def ask(url: str) -> str:
+    """Ask for as many labels as are in flight at once; return what became of them."""
+    judge = labeler.OpenAIJudge("m", api_key="none", base_url=url, preflight=False, max_attempts=1)
+    rows = [
+        {"id": str(n), "question": f"{n}?", "documents": ["d."], "response": "r."}
+        for n in range(2 * IN_FLIGHT)
+    ]
+    try:
+        outcomes = labeler.label(rows, judge=judge, store=MemoryStore(), concurrency=IN_FLIGHT)
+    except FatalJudgeError as error:
+        return f"the run stopped: {error.reason}"
+    return ", ".join(sorted({getattr(one, "reason", "label") for one in outcomes}))
+
+
+def _measured(case: str, goal: int, *child: str) -> Memory:
+    done = subprocess.run(  # noqa: S603 - this program
+        [sys.executable, __file__, *child], stdout=subprocess.PIPE, text=True, check=True
+    )
+    found = json.loads(done.stdout.splitlines()[-1])
+    return Memory(case, found["megabytes"], goal, found["outcome"])
+
+
+def measure() -> Iterator[Memory]:
+    """Yield the memory of every case."""
+    with tempfile.TemporaryDirectory(prefix="hostile-") as folder:
+        for name, content in FILES.items():
+            path = Path(folder) / name
+            with gzip.open(path, "wb", compresslevel=1) as file:
+                file.writelines(content())
+            yield _measured(f"file {name}", FILES_GOAL, "file", str(path))
+            path.unlink()
+    for name, behave in ANSWERS.items():
+        made = behave()
+        with Provider(lambda _, made=made: made, record=False) as provider:  # type: ignore[misc]
+            yield _measured(f"{IN_FLIGHT} answers: {name}", ANSWERS_GOAL, "answers", provider.url)
+
+
+def main() -> int:
+    """Print every case with its goal, or as a child, read one."""
+    if sys.argv[1:]:
+        kind, given = sys.argv[1:]
+        outcome = read_file(given) if kind == "file" else ask(given)
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+        sys.stdout.write(json.dumps({"megabytes": peak, "outcome": outcome}) + "\n")
+        return 0
+    missed = 0
+    for memory in measure():
+        missed += memory.megabytes > memory.goal
+        sys.stdout.write(
+            f"{memory.case:45} {memory.megabytes:5} MB (goal {memory.goal})  {memory.outcome}\n"
+        )
+        sys.stdout.flush()
+    return int(missed > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
