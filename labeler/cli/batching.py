@@ -119,8 +119,8 @@ def collect(
 ) -> int:
     """Store what was answered, and ask again where due.
 
-    Exit code 75: all is well so far and files are not answered yet, so come back later; 1: some
-    rows that came in now have no label; 2: something has to be seen to.
+    Exit code 75: files are not answered yet, so come back later; 1: all came in, and some rows have
+    no label; 2: something has to be seen to.
     """
     from labeler.integrations.batch.collect import Waiting, collect_batches
     from labeler.integrations.batch.request_files import FileLimits
@@ -222,9 +222,9 @@ def _code_of(done: Collection) -> int:
 
     if done.stuck:
         return WRONG_USE
-    if done.results.failed or done.results.released:
-        return SOME_FAILED
-    return TRY_LATER if done.still_open else 0
+    if done.still_open:
+        return TRY_LATER
+    return SOME_FAILED if done.results.failed or done.results.released else 0
 
 
 def _print_collection(done: Collection) -> None:

@@ -387,12 +387,31 @@ def test_nothing_is_handed_in_again_where_that_is_not_wanted(tmp_path: Path) -> 
 def test_a_batch_that_is_refused_lets_go_of_its_rows(tmp_path: Path) -> None:
     """The reason is told by its code, and the rows can be bought."""
     said: list[str] = []
-    with Provider(batches=[fails("token_limit_exceeded")]) as provider:
+    with Provider(batches=[fails("invalid_model")]) as provider:
         submit(provider, tmp_path, rows(3))
         done = collect(provider, tmp_path, notice=said.append)
         assert done.results.released == {"failed": 3}
-        assert "token_limit_exceeded" in said[0]
+        assert "invalid_model" in said[0]
         assert submit(provider, tmp_path, rows(3)).lines == 3
+
+
+def test_a_batch_that_finds_the_queue_full_waits_without_siblings_too(tmp_path: Path) -> None:
+    """Batches of other programs may fill it."""
+    with Provider(batches=[fails("token_limit_exceeded")] * 2) as provider:
+        submit(provider, tmp_path, rows(3))
+        done = collect(provider, tmp_path)
+        assert (done.results.labelled, done.results.released) == (3, {})
+
+
+def test_a_batch_that_the_server_forgot_ends_the_wait(tmp_path: Path) -> None:
+    """The message says what to do; another batch is still waited for."""
+    said: list[str] = []
+    with Provider(batches=never()) as provider:
+        submit(provider, tmp_path, rows(1))
+        provider.batches.all.clear()
+        done = collect(provider, tmp_path, notice=said.append)
+    assert (done.stuck, done.still_open) == (1, 1)
+    assert "the server does not know it" in said[0]
 
 
 def test_a_part_that_finds_the_queue_full_waits_for_the_others(tmp_path: Path) -> None:

@@ -160,7 +160,7 @@ class _Collector:
         )
         pause = waiting.first if waiting else 0.0
         await self._look()
-        while waiting is not None and self._open:
+        while waiting is not None and self._open > self._stuck:
             # Jitter on the upper half, so that many waiting processes do not ask together.
             await waiting.sleep(random.uniform(pause / 2, pause))  # noqa: S311 - no secret
             pause = min(pause * 1.5, waiting.longest)
@@ -226,7 +226,7 @@ class _Collector:
             if not remote.is_whole:
                 folder.save(part.model_copy(update={"state": "created", "remote": remote}))
                 raise _unnamed_file(folder, part, remote)
-            if _is_crowded_out(folder, part, remote):
+            if _is_crowded_out(remote):
                 unsent: dict[str, Any] = {
                     "state": "prepared",
                     "batch_id": None,
@@ -300,11 +300,9 @@ def _giving_up(folder: BatchFolder) -> str:
     )
 
 
-def _is_crowded_out(folder: BatchFolder, part: BatchPart, remote: RemoteBatch) -> bool:
-    """Return true if a batch was rejected only because other parts filled the account's queue."""
-    full = remote.status == "failed" and any("token_limit" in code for code in remote.problems)
-    others = (other for other in folder.parts() if other.name != part.name)
-    return full and any(other.state == "created" for other in others)
+def _is_crowded_out(remote: RemoteBatch) -> bool:
+    """Return true if a batch was rejected only because the account's queue was full."""
+    return remote.status == "failed" and any("token_limit" in code for code in remote.problems)
 
 
 @dataclass

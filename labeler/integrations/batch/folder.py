@@ -150,7 +150,7 @@ class BatchPart(Frozen):
     """Unix time."""
     state: PartState = "prepared"
     crowded_out: int = 0
-    """How often it was rejected because other parts filled the account's queue."""
+    """How often it was rejected because the account's queue was full."""
     file_id: str | None = None
     batch_id: str | None = None
     remote: RemoteBatch | None = None
