@@ -217,6 +217,17 @@ def request_tokens_at_most(
     return texts + counter.at_most(schema) + REPLY_FRAME
 
 
+def request_tokens_at_least(counter: TokenCounter, texts: Iterable[str]) -> int:
+    """Return a lower estimate of the prompt tokens of a chat request: of its texts alone.
+
+    The means of languages are at most 1.27 times too high, see :class:`Approximation`.
+    """
+    return int(sum(map(counter.count, texts)) * _LOW)
+
+
+_LOW = 0.75
+
+
 @lru_cache(maxsize=8)  # the same few schemas go with every request
 def _joined(text: str) -> str:
     return _RUN.sub(",", text)

@@ -86,7 +86,7 @@ def test_a_batch_is_handed_in_looked_at_and_collected(command: Command) -> None:
     code, out, err = command("collect", "--price", "2,20")
     assert (code, out) == (75, "")
     assert "1 labels stored, 0 failed, 1 asked again (expired 1)" in err
-    assert "100 prompt tokens (40 cached), 10 completion tokens, $0.0002 in batches" in err
+    assert "10000 prompt tokens (40 cached), 10 completion tokens, $0.0101 in batches" in err
     codes = [command("collect")[0] for _ in range(3)]
     assert codes == [75, 0, 0]
     assert command("status", "--json")[1].count('"state": "collected"') == 2
@@ -103,7 +103,7 @@ def test_json_is_one_object_for_programs(command: Command) -> None:
     assert (views[0]["name"], views[0]["lines"]) == (submitted["batch"], 2)
     collected = json.loads(command("collect", "--json")[1])
     assert (collected["parts"], collected["still_open"]) == (1, 1)
-    assert collected["results"]["usage"]["prompt_tokens"] == 100
+    assert collected["results"]["usage"]["prompt_tokens"] == 10_000
 
 
 def test_bad_rows_are_told_and_end_in_1(command: Command, tmp_path: Path) -> None:

@@ -70,17 +70,17 @@ def test_tokens_are_those_that_the_provider_charged(label: Label) -> None:
     with Provider(["unknown-key", "ok", "refusal"]) as provider:
         told = label(provider)
     said = told.line(r"\d+ requests")
-    assert provider.tokens.prompt == 500
+    assert provider.tokens.prompt == 50_000
     assert f"{provider.tokens.prompt} prompt tokens ({provider.cached_tokens} cached)" in said
     assert f"{provider.tokens.completion} completion tokens" in said
 
 
 def test_the_cost_is_told_with_the_source_of_its_price(label: Label) -> None:
-    """100 prompt tokens of which 40 were cached, and 10 of an answer, four times."""
+    """10,000 prompt tokens of which 40 were cached, and 10 of an answer, four times."""
     with Provider() as provider:
         told = label(provider, "--price", "100,400,10")
-    # 60 x 100 + 40 x 10 + 10 x 400 = 10,400 millionths of a dollar each
-    assert "; $0.0416 by " in told.line(r"4 requests")
+    # 9,960 x 100 + 40 x 10 + 10 x 400 = 1,000,400 millionths of a dollar each
+    assert "; $4.0016 by " in told.line(r"4 requests")
 
 
 def test_an_unknown_price_is_said_to_be_unknown(label: Label) -> None:
@@ -102,8 +102,8 @@ def test_a_run_that_is_broken_off_tells_as_much_as_a_whole_one(label: Label) -> 
         "what came for them is stored and counted in dollars alone"
     )
     said = told.line(r"\d+ requests")
-    assert said.startswith("4 requests, 1 re-asked (unknown_key 1); 400 prompt tokens")
-    assert "; $0.0416 by " in said
+    assert said.startswith("4 requests, 1 re-asked (unknown_key 1); 40000 prompt tokens")
+    assert "; $4.0016 by " in said
     assert told.lines[-2] == "labels.jsonl was not written"
     with Provider() as provider:
         assert label(provider, *given, count=3).code == 1
@@ -139,7 +139,7 @@ def test_a_run_that_the_store_answers_reports_no_spending(label: Label) -> None:
     assert (again.code, len(provider.calls)) == (1, 5)
     assert not any("requests" in line or "$" in line for line in again.lines)
     assert again.lines[0].startswith("0 labelled by openai/m, 3 from the store, 1 failed (refusal")
-    assert further.line("1 requests").startswith("1 requests; 100 prompt tokens (40 cached)")
+    assert further.line("1 requests").startswith("1 requests; 10000 prompt tokens (40 cached)")
 
 
 def test_more_than_one_model_that_answered_is_told(label: Label) -> None:

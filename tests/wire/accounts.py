@@ -15,9 +15,9 @@ from typing import Any, Literal, NamedTuple
 from wire.calls import Call, Json
 
 FIXED_USAGE: Json = {
-    "prompt_tokens": 100,
+    "prompt_tokens": 10_000,
     "completion_tokens": 10,
-    "total_tokens": 110,
+    "total_tokens": 10_010,
     "prompt_tokens_details": {"cached_tokens": 40},
 }
 """What every answer states unless tokens are counted."""

@@ -661,9 +661,9 @@ def test_money_is_told_at_the_price_of_a_batch(tmp_path: Path) -> None:
         done = collect(provider, tmp_path, price=lambda _: price)
     results = done.results
     assert (results.answered, results.unmetered, results.broken) == (3, 1, {"unknown_key": 1})
-    assert (results.usage.prompt_tokens, results.usage.cached_tokens) == (200, 80)
-    # Twice 60 uncached at $1, 40 cached at $0.5, 10 written at $5, per million.
-    assert str(results.cost) == "0.00026"
+    assert (results.usage.prompt_tokens, results.usage.cached_tokens) == (20_000, 80)
+    # Twice 9,960 uncached at $1, 40 cached at $0.5, 10 written at $5, per million.
+    assert str(results.cost) == "0.02006"
 
 
 def test_without_a_price_the_cost_is_unknown(tmp_path: Path) -> None:

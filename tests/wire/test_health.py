@@ -5,17 +5,18 @@ from __future__ import annotations
 import pytest
 
 from labeler.errors import FatalJudgeError
+from labeler.judges.pricing import given_price
 from labeler.labels.record import LabelFailure
 from labeler.store.memory import MemoryStore
 from wire.connections import Wire
-from wire.provider import Call, Provider, Step, body, error
-from wire.runs import reasons, rows, run
+from wire.provider import Call, Provider, Step, body, changes, error
+from wire.runs import KEY, reasons, rows, run
 
 COMPLETION = "POST /v1/chat/completions"
 FEW = 8
 
 UNIFORM: dict[str, Step] = {
-    "no response_format": error(400, message="response_format is not supported\x1b[2J"),
+    "no response_format": error(400, message="response_format is not supported"),
     "a key that is a 400": error(400, "INVALID_ARGUMENT", "API key not valid."),
     "an unknown field": body(b'{"detail": [{"msg": "Extra inputs"}]}', status=422),
     "a wrong address": error(404),
@@ -37,13 +38,14 @@ def test_uniform_refusals_cost_few_requests_and_nothing_later(kind: str) -> None
 
 def test_the_message_of_a_stop_quotes_the_server() -> None:
     """Its words are what tells the cause; they are made safe for a terminal."""
-    refused = UNIFORM["no response_format"]
+    refused = error(400, message=f"response_format is not supported\x1b[2J for {KEY}")
     with (
         Provider(lambda _: refused) as provider,
         pytest.raises(FatalJudgeError, match="8 ended alike, and none was labeled") as caught,
     ):
         run(provider, rows(50))
-    assert 'the server: "response_format is not supported<U+001B>[2J"' in str(caught.value)
+    words = "response_format is not supported<U+001B>[2J for [key]"
+    assert f'the server: "{words}"' in str(caught.value)
 
 
 def test_a_timeout_below_the_latency_stops_after_eight_requests() -> None:
@@ -102,3 +104,39 @@ def test_a_failure_before_the_first_label_lasts_like_one_after_it() -> None:
         assert first.lasting
         assert run(provider, rows(1), store=store)[0].lasting  # type: ignore[union-attr]
         assert provider.routes[COMPLETION] == 30
+
+
+def counted(**counters: int) -> Step:
+    """An answer with other counters of tokens."""
+    return changes(lambda value: value.update(usage={"completion_tokens": 9, **counters}))
+
+
+@pytest.mark.parametrize(
+    ("counters", "reason"),
+    [
+        ({"prompt_tokens": 200}, "cut_prompt"),
+        ({"prompt_tokens": 200, "cache_read_input_tokens": 2000}, "label"),
+        ({"prompt_tokens": 200, "cache_creation_input_tokens": 2000}, "label"),
+        ({"prompt_tokens": 0}, "label"),
+        ({}, "label"),
+    ],
+)
+def test_a_prompt_that_the_server_cut_is_a_failure(counters: dict[str, int], reason: str) -> None:
+    """All input counters together are far below the prompt; nothing follows from none."""
+    odd = counted(**counters)
+    with Provider(lambda call: odd if "item 1?" in call.raw.decode() else None) as provider:
+        outcomes = run(provider, rows(3))
+    assert reasons(outcomes) == ["label", reason, "label"]
+    if isinstance(outcomes[1], LabelFailure):
+        assert "it reports 200 input tokens of at least" in outcomes[1].message
+
+
+def test_answers_above_their_cap_are_reserved_for() -> None:
+    """A server that ignores the cap overspends once, not a budget many times over."""
+    usage = {"prompt_tokens": 10_000, "completion_tokens": 5_000, "total_tokens": 15_000}
+    longer = changes(lambda value: value.update(usage=usage))
+    settings = {"price": given_price("0,100"), "max_output_tokens": 100}  # $.5 an answer
+    with Provider(lambda _: longer) as provider:
+        outcomes = run(provider, rows(40), judge=settings, budget=2, concurrency=1)
+    assert reasons(outcomes).count("label") == 3
+    assert reasons(outcomes).count("budget") == 37

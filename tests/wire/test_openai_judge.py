@@ -223,7 +223,7 @@ def test_a_reply_is_a_plain_label_with_its_facts() -> None:
     assert reply.answer == GPTLabelingOutput.model_validate(label_for(provider.calls[0]))
     facts = reply.facts
     assert (facts.served_model, facts.system_fingerprint) == (MODEL, FINGERPRINT)
-    assert facts.usage == Usage(prompt_tokens=100, completion_tokens=10, cached_tokens=40)
+    assert facts.usage == Usage(prompt_tokens=10_000, completion_tokens=10, cached_tokens=40)
     assert facts.host == f"127.0.0.1:{provider.port}"
     assert (facts.attempts, facts.broken_contracts) == (1, {})
     assert (facts.labeler_version, facts.seconds is not None) == (__version__, True)
@@ -306,13 +306,13 @@ def test_a_broken_contract_is_reasked_once(behaviour: str, kind: str) -> None:
     with Provider([behaviour]) as provider:
         facts = reply_of(provider).facts
     assert (facts.attempts, facts.broken_contracts, len(provider.calls)) == (2, {kind: 1}, 2)
-    assert facts.usage == Usage(prompt_tokens=200, completion_tokens=20, cached_tokens=80)
+    assert facts.usage == Usage(prompt_tokens=20_000, completion_tokens=20, cached_tokens=80)
 
     failure, provider = failure_of([behaviour, behaviour])
     assert (failure.reason, failure.attempts, len(provider.calls)) == ("contract", 2, 2)
     assert isinstance(failure, UnusableAnswer)
     assert [violation.kind for violation in failure.violations] == [kind]
-    assert failure.usage == Usage(prompt_tokens=200, completion_tokens=20, cached_tokens=80)
+    assert failure.usage == Usage(prompt_tokens=20_000, completion_tokens=20, cached_tokens=80)
     assert kind in str(failure)
 
 
@@ -681,7 +681,7 @@ def label_while_stopping(script: list[str], **settings: Any) -> tuple[JudgeReply
     ("behaviour", "paid"),
     [
         *(("500", 0), ("429-wait", 0), ("reset", 0)),
-        *(("unknown-key", 100), ("malformed", 100), ("truncated", 100)),
+        *(("unknown-key", 10_000), ("malformed", 10_000), ("truncated", 10_000)),
     ],
 )
 def test_a_stopping_run_sends_nothing_more(behaviour: str, paid: int) -> None:

@@ -118,7 +118,7 @@ def test_the_library_reads_its_answers() -> None:
     with Provider() as provider, client_of(provider) as client:
         found = client.chat.completions.create(**request_of())
     assert found.usage is not None
-    assert (found.usage.prompt_tokens, found.choices[0].finish_reason) == (100, "stop")
+    assert (found.usage.prompt_tokens, found.choices[0].finish_reason) == (10_000, "stop")
 
 
 def test_requests_may_come_in_pieces_and_in_a_row() -> None:
@@ -225,7 +225,7 @@ def test_an_answer_is_charged_when_it_was_sent_to_its_end() -> None:
                 with contextlib.suppress(OSError, http.client.HTTPException):
                     ask(provider, request_of(record("r1")))
             assert list(provider.paid.values()) == ([times] if times else [])
-            assert provider.tokens == (100 * times, 10 * times)
+            assert provider.tokens == (10_000 * times, 10 * times)
 
 
 def test_a_record_that_is_paid_twice_shows() -> None:

@@ -209,10 +209,10 @@ def test_lines_are_counted_apart_from_calls() -> None:
         ask(provider, request_of(record("r1")))
         batch = ended(client)
         assert (len(provider.calls), len(provider.batch_lines)) == (1, 4)
-        assert (provider.tokens, provider.batch_tokens) == ((100, 10), (400, 40))
+        assert (provider.tokens, provider.batch_tokens) == ((10_000, 10), (40_000, 40))
         assert sorted(provider.paid.values()) == [1, 1, 1, 2]
     assert batch.usage is not None
-    assert (batch.usage.input_tokens, batch.usage.output_tokens) == (400, 40)
+    assert (batch.usage.input_tokens, batch.usage.output_tokens) == (40_000, 40)
     assert batch.usage.input_tokens_details.cached_tokens == 160
 
 

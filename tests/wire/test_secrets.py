@@ -52,8 +52,8 @@ ENDS: dict[str, tuple[Script, int]] = {
     "malformed answers": (["malformed"] * 9, 1),
     "broken contracts": (["unknown-key"] * 9, 1),
     "answers of another kind": (["html", "bad-json", "deep-json", "refusal"], 1),
-    "a redirect": (["redirect"] * 9, 2),
-    "a redirect, the key repeated": (echo_of_the_key(307), 2),
+    "a redirect": (["redirect"] * 9, 1),
+    "a redirect, the key repeated": (echo_of_the_key(307), 1),
 }
 
 

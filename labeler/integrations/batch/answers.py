@@ -106,9 +106,9 @@ class _Reader:
         completion = read_completion(body)
         if completion is None:
             return self._without_answer(ObservedError("not_json"), None)
-        self._log.record_completion(completion)
-        if completion.error is not None:
-            return self._without_answer(completion.error, completion.usage)
+        flaw = self._log.record_completion(completion)
+        if flaw is not None:
+            return self._without_answer(flaw, completion.usage)
         return self._answer(completion)
 
     def _without_answer(self, observed: ObservedError, usage: Usage | None) -> AnswerResult:

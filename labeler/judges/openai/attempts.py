@@ -18,6 +18,7 @@ from labeler.judges.openai.completion import Completion
 from labeler.judges.openai.error_rules import ObservedError
 from labeler.judges.openai.reask import NO_ANSWER, NOT_A_LABEL, brief, complaint, rules_again
 from labeler.judges.task import Task
+from labeler.judges.tokens import Approximation, request_tokens_at_least
 from labeler.judges.traffic.traffic import Traffic, current
 from labeler.labels.contract import Violation, has_long_text
 from labeler.labels.logprobs import Token
@@ -62,18 +63,29 @@ class AttemptLog:
         """Answers that were sent back for correction."""
         return max(0, self.answers - 1)
 
-    def record_completion(self, completion: Completion) -> None:
-        """Record the facts of a completion."""
+    def record_completion(self, completion: Completion) -> ObservedError | None:
+        """Record the facts of a completion; return why it holds no answer to the whole prompt."""
+        error = completion.error or self._cut_prompt(completion.input_tokens)
         self.served_model, self.fingerprint = completion.model, completion.fingerprint
         if completion.usage is not None:
             self.usage = completion.usage + (self.usage or Usage())
-        usable = completion.error is None
+        usable = error is None
         self.content = completion.content if usable else ""
         self.tokens = completion.tokens
         self.answers += usable
         self.is_loop = (
             bool(completion.error and completion.error.kind == "truncated") and completion.is_loop
         )
+        return error
+
+    def _cut_prompt(self, reported: int) -> ObservedError | None:
+        """Return an error if the server reports far fewer input tokens than were sent."""
+        texts = (message["content"] for message in self.task.messages)
+        sent = request_tokens_at_least(Approximation(), texts)
+        if not 0 < reported < sent / 2:
+            return None
+        facts = f"it reports {reported} input tokens of at least {sent}"
+        return ObservedError("cut_prompt", facts=facts)
 
     def raise_cap(self) -> bool:
         """Double the cap; return False if there is none, it was raised before, or it cannot help.

@@ -45,6 +45,8 @@ class Completion:
     """Why there is no answer; ``None`` if there is one."""
     usage: Usage | None
     """Tokens charged, if the server reports them."""
+    input_tokens: int
+    """Sum of all input counters; 0 if the server reports none."""
     model: str | None
     fingerprint: str | None
     tokens: tuple[Token, ...]
@@ -83,6 +85,7 @@ def read_completion(body: object) -> Completion | None:
         content=content,
         error=error,
         usage=usage_of(body.get("usage")),
+        input_tokens=_input_tokens(_object(body.get("usage"))),
         model=fact_of(body.get("model")),
         fingerprint=fact_of(body.get("system_fingerprint")),
         tokens=() if error else _tokens(_object(choice.get("logprobs")).get("content")),
@@ -162,6 +165,22 @@ def usage_of(found: object) -> Usage | None:
         cached_tokens=_count(details.get("cached_tokens")),
         cache_write_tokens=_count(details.get("cache_write_tokens")),
     )
+
+
+def _input_tokens(usage: Mapping[str, Any]) -> int:
+    """Return the sum of all input counters, without a count of the prompt 0.
+
+    Some servers count tokens that they read from a cache, or write to it, next to the others.
+    """
+    details = _object(usage.get("prompt_tokens_details"))
+    counters = [usage.get(name) for name in _INPUT_COUNTERS]
+    counters += [details.get("cached_tokens"), details.get("cache_write_tokens")]
+    if isinstance(counters[0], bool) or not _count(counters[0]):
+        return 0
+    return sum(map(_count, counters))
+
+
+_INPUT_COUNTERS = ("prompt_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
 
 
 def text_of(value: object) -> str:

@@ -34,6 +34,7 @@ ErrorKind = Literal[
     "refusal",
     "content_filter",
     "truncated",
+    "cut_prompt",  # the server has read only a part of the prompt
     "malformed",  # an answer that does not match the schema
     "contract",  # an answer that matches the schema and breaks the label contract
     "unreachable",  # the server has answered no request for too long
@@ -69,6 +70,8 @@ class ObservedError:
     """The provider's message: matched, and quoted if it stops a run."""
     retry_after: float | None = None
     """Seconds to wait, as the provider asks."""
+    facts: str = ""
+    """Our own observations, shown."""
 
 
 _PASSING: frozenset[ErrorKind] = frozenset({"interrupted", "budget"})
@@ -262,6 +265,11 @@ RULES: tuple[Rule, ...] = (
         "raise max_output_tokens, or lower reasoning_effort", kind="truncated",
     ),
     Rule(
+        "cut_prompt", _P.RECORD, "the server has cut the prompt",
+        "raise the context length of the server (Ollama: num_ctx), or retrieve less",
+        kind="cut_prompt",
+    ),
+    Rule(
         "malformed", _P.RECORD, "the answer does not fit the label's schema",
         _STRICT, kind="malformed",
     ),
@@ -330,7 +338,7 @@ def explain(observed: ObservedError, *, timeout: float, detail: str = "") -> str
     codes += [f"code {plain_code(observed.code)}"] if plain_code(observed.code) else []
     codes += [f"parameter {plain_code(observed.param)}"] if plain_code(observed.param) else []
     seen = f" ({', '.join(codes)})" if codes else ""
-    more = f": {detail}" if detail else ""
+    more = "".join(f": {text}" for text in (observed.facts, detail) if text)
     return f"{rule.summary.format_map(values)}{seen}{more}; {rule.remedy.format_map(values)}"
 
 

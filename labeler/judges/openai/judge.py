@@ -214,10 +214,11 @@ class OpenAIJudge:
             report_quotas(sent, response.headers)
             flaw: ObservedError | None = ObservedError("not_json")
             if completion is not None:
-                log.record_completion(completion)
-                flaw = completion.error
+                flaw = log.record_completion(completion)
             if completion is not None and (flaw is None or completion.usage or not flaw.status):
                 report_usage(sent, completion.usage, self.price)
+                if completion.usage is not None and log.cap is not None:
+                    log.traffic.health.answered(completion.usage.completion_tokens, log.cap)
                 if flaw is None:
                     return completion
             observed, charged = flaw or ObservedError("not_json"), True
@@ -231,7 +232,8 @@ class OpenAIJudge:
         if self.price is None or log.cap is None:
             return Size(tokens)
         at_most = request_tokens_at_most(self._counter, messages, schema)
-        return Size(tokens, self.price.worst(at_most, log.cap))
+        longest = log.traffic.health.longest_answer(log.cap)
+        return Size(tokens, self.price.worst(at_most, longest))
 
     def require_bounds(self) -> None:
         """Check that a budget can be kept.

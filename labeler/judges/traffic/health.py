@@ -15,6 +15,8 @@ ROWS_BETWEEN_LABELS = 50
 """Rows that may end alike with no label between, in a run that has labels."""
 
 
+_MARGIN = 1.25
+"""Multiple of the longest answer above its cap that a budget reserves."""
 _MEMORY = 500
 """Requests of which the usual share of rate limit errors is an average."""
 _DOUBT = 100
@@ -40,6 +42,7 @@ class Health:
         self.labels = 0
         self._alike: defaultdict[Hashable, set[Hashable]] = defaultdict(set)
         self._most = 0
+        self._longest = 0
         self._counted = 0
         self._usual = 0.0
         self._watched: int | None = None
@@ -49,6 +52,15 @@ class Health:
     def most_in_flight(self) -> float:
         """Requests that may be in flight: all after the first label, few before it."""
         return math.inf if self.labels else max(1, FIRST_ROWS - self._most)
+
+    def answered(self, tokens: int, cap: int) -> None:
+        """Record the tokens of an answer, and the cap that it was sent with."""
+        if tokens > cap:
+            self._longest = max(self._longest, tokens)
+
+    def longest_answer(self, cap: int) -> int:
+        """Return the tokens that an answer may have: more than its cap if others had more."""
+        return max(cap, math.ceil(_MARGIN * self._longest))
 
     def count(self, *, limited: bool, safe: bool) -> bool:
         """Record a request that the server answered or whose rate it limited.
