@@ -37,7 +37,7 @@ from labeler.comparing.agreement import compare_labels
 from labeler.errors import BadRow
 from labeler.judges.embedded.judge import EmbeddedJudge
 from labeler.judges.task import JudgeReply, Task
-from labeler.judges.tokens import compact, request_tokens
+from labeler.judges.tokens import request_tokens
 from labeler.labeling.failures import record_or_failure
 from labeler.labeling.options import LabelOptions
 from labeler.labeling.tasks import LabelTasks, label_tasks
@@ -140,7 +140,7 @@ def cut_into(request: Task, number: int) -> Windowed | None:
 
 def _tokens(request: Task, example: KeyedExample) -> int:
     messages = [{"content": m["content"]} for m in request.prompt.render(example)]
-    return request_tokens(COUNTER, messages, compact(request.schema.json_schema))
+    return request_tokens(COUNTER, messages, request.schema.compact)
 
 
 def judged(request: Task, judge: Callable[[Task], JudgeReply]) -> LabelRecord:

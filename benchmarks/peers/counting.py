@@ -21,7 +21,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from labeler.judges.tokens import MESSAGE_FRAME, REPLY_FRAME, TokenCounter, compact, counter_for
+from labeler.judges.tokens import MESSAGE_FRAME, REPLY_FRAME, TokenCounter, counter_for
 from peers.answering import answer, schema_of, texts_of
 from peers.records import sentences
 from peers.results import Spent
@@ -148,7 +148,8 @@ def schema_text(call: Call) -> str:
     """The schemas that travel beside the messages; nothing where they stand in the text."""
     beside = [call.body.get("response_format", {}).get("json_schema", {}).get("schema")]
     beside += [tool["function"]["parameters"] for tool in call.body.get("tools") or ()]
-    return "".join(compact(schema) for schema in beside if schema)
+    packed = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
+    return "".join(packed.encode(schema) for schema in beside if schema)
 
 
 def message_text(call: Call) -> str:

@@ -57,6 +57,12 @@ class ModelOptions:
     reasoning_effort: Annotated[str | None, Option("Sent only where given."), MinLen(1), InKey] = (
         None
     )
+    output_mode: Annotated[
+        str | None,
+        Option("How the schema is sent: auto, strict, schema, tools, json or prompt."),
+        InKey,
+    ] = "auto"
+    """``auto`` is what the server accepts and the store has; see :mod:`labeler.labeling.modes`."""
     cache_prefix: Annotated[
         bool, Option("Cache the instructions alone: gpt-5.6 and later."), NotInKey
     ] = False

@@ -56,6 +56,8 @@ class JudgeReply(Generic[Answer_co]):
     """A scoring judge's numbers behind its verdicts."""
     tokens: tuple[Token, ...] = ()
     """Tokens of the answer, if their probabilities were requested and returned."""
+    repairs: Mapping[str, int] = field(default_factory=dict)
+    """Repairs by kind that were needed to read the answer at all."""
 
 
 class TaskKind(ABC, Generic[AnswerT]):
@@ -226,7 +228,7 @@ class LabelKind(TaskKind[GPTLabelingOutput]):
             example=task.example,
             label=label,
             verbatim=as_given(reply.answer) if label != reply.answer else None,
-            normalised={**check.repairs, **overruled},
+            normalised={**reply.repairs, **check.repairs, **overruled},
             signature=task.signature,
             reply=reply.facts,
             scores=reply.scores,

@@ -8,7 +8,6 @@ an exact tokenizer.
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import re
 import tempfile
@@ -185,11 +184,6 @@ def answer_tokens(
         expected += CLAIM_LISTS + COMPARISON * claims
         expected += REFERENCE_CLAIM * CLAIMS_PER_SENTENCE * reference_sentences
     return expected
-
-
-def compact(schema: Mapping[str, Any]) -> str:
-    """Return the JSON text of a schema as it is sent."""
-    return json.dumps(dict(schema), separators=(",", ":"), ensure_ascii=False)
 
 
 def request_tokens(

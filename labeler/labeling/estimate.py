@@ -13,13 +13,13 @@ from typing import Any
 from labeler.data.rows import Row, Rows, distinct
 from labeler.errors import BadRow, StoreError, UsageError
 from labeler.judges.judge import JudgeSpec
+from labeler.judges.openai.request import request_parts
 from labeler.judges.pricing import Price
 from labeler.judges.task import JudgeReply, Task
 from labeler.judges.tokens import (
     MESSAGE_FRAME,
     TokenCounter,
     answer_tokens,
-    compact,
     counter_for,
     request_tokens,
     request_tokens_at_most,
@@ -376,7 +376,8 @@ class _Tally:
 
     def ask(self, request: Task) -> None:
         """Add one request."""
-        own = "".join(m["content"] for m in request.messages if m["role"] != "system")
+        asked, _ = request_parts(request)
+        own = "".join(m["content"] for m in asked if m["role"] != "system")
         kind = self._kind(request)
         prompt = kind.same + self._counter.count(own) + MESSAGE_FRAME
         answer = self._past.factor * request.expected_tokens
@@ -400,7 +401,7 @@ class _Tally:
         """Count the common start of a profile's requests once."""
         name = request.kind.name
         if name not in self._kinds:
-            schema = compact(request.schema.json_schema)
+            _, schema = request_parts(request)
             same = [{"content": request.prompt.system}]
             self._kinds[name] = _Kind(
                 request_tokens(self._counter, same, schema),

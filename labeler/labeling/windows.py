@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from itertools import accumulate
 
 from labeler.errors import BadRow
@@ -22,13 +21,11 @@ from labeler.judges.task import Task
 from labeler.judges.tokens import (
     Approximation,
     TokenCounter,
-    compact,
     request_tokens,
     request_tokens_at_most,
 )
 from labeler.labeling.window_merging import merge
 from labeler.labels.record import LabelRecord, ReplyFacts, SentenceScores, Usage, label_key
-from labeler.labels.schemas import ResponseSchema
 from labeler.labels.signature import Windows
 from labeler.sentences.example import KeyedExample
 from labeler.sentences.keys import position
@@ -118,11 +115,12 @@ def cut(task: Task, budget: ContextBudget, counter: TokenCounter = COUNTER) -> W
 
     The result depends on the record, the budget and the counter alone. Texts are counted line by
     line, which gives slightly more than :func:`labeler.judges.tokens.request_tokens` of the whole.
+    The few words around a schema are not counted: no output mode has cuts of its own.
 
     Raises:
         BadRow: a sentence, or the rest of every window, exceeds the budget (``too_long``).
     """
-    schema = _text(task.schema)
+    schema = task.schema.compact
     texts = [{"content": message["content"]} for message in task.messages]
     if request_tokens_at_most(counter, texts, schema) <= budget.whole:
         return None  # without counting
@@ -200,11 +198,6 @@ def _frame_tokens(task: Task, schema: str, counter: TokenCounter) -> int:
     fences = sum(message["content"].count(fence) for message in messages)
     unfenced = [{"content": message["content"].replace(fence, "")} for message in messages]
     return request_tokens(counter, unfenced, schema) + fences * _MARKER_TOKENS
-
-
-@lru_cache
-def _text(schema: ResponseSchema) -> str:
-    return compact(schema.json_schema)
 
 
 def _facts(replies: Sequence[ReplyFacts]) -> ReplyFacts:

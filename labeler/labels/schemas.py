@@ -28,6 +28,11 @@ class ResponseSchema:
         return schema
 
     @cached_property
+    def compact(self) -> str:
+        """The schema as it is sent: the same JSON without spaces."""
+        return json.dumps(self.json_schema, separators=(",", ":"), ensure_ascii=False)
+
+    @cached_property
     def artifact(self) -> Artifact:
         """Name and digest, as in a label's key; the order of fields is part of the digest."""
         return Artifact(name=self.name, digest=digest(self.text))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from labeler.judges.embedded.judge import EmbeddedJudge
 from labeler.judges.task import Task
-from labeler.judges.tokens import Approximation, compact, request_tokens
+from labeler.judges.tokens import Approximation, request_tokens
 from labeler.labeling.window_merging import merge
 from labeler.labeling.windows import ContextBudget, Windowed, cut
 from labeler.labels.answers import (
@@ -39,7 +39,7 @@ REFERRING = WHOLE.model_copy(
 def tokens(asked: Task) -> int:
     """Tokens of a prompt, as the run's limits count them."""
     texts = [{"content": message["content"]} for message in asked.messages]
-    return request_tokens(Approximation(), texts, compact(asked.schema.json_schema))
+    return request_tokens(Approximation(), texts, asked.schema.compact)
 
 
 FRAME = tokens(request(keyed_example(documents=[[]])))

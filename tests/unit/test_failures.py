@@ -27,14 +27,14 @@ def test_every_symptom_has_a_rule() -> None:
 
 def test_every_rule_can_be_reached() -> None:
     """No rule stands behind one that takes all its errors."""
-    marks = "insufficient_quota json_validate_failed context_length content_filter"
+    marks = "insufficient_quota json_validate_failed context_length content_filter json_schema"
     said = ["", *marks.split(), "model_not_found", "unsupported_value", "request too large"]
     reached = {
         id(find_rule(ObservedError("status", status, code=code, message=message, param=param)))
         for status in range(300, 600)
         for text in said
         for code, message in ((text, ""), ("", text))
-        for param in ("", "model", "temperature", "max_completion_tokens")
+        for param in ("", "model", "temperature", "max_completion_tokens", "tools")
     }
     reached |= {id(find_rule(ObservedError(kind))) for kind in get_args(ErrorKind)}
     assert [rule for rule in RULES if id(rule) not in reached] == []

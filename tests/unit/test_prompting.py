@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from fakes import CountingJudge
 from labeler.judges.prompting import load_prompt, marker
-from labeler.judges.tokens import Approximation, compact, request_tokens
+from labeler.judges.tokens import Approximation, request_tokens
 from labeler.labeling.options import LabelOptions
 from labeler.labeling.tasks import label_tasks
 from labeler.labels.answers import SPECIAL_SUPPORT
@@ -189,6 +189,6 @@ def test_the_full_profile_keeps_its_goal_of_tokens() -> None:
     how = label_tasks(CountingJudge(), LabelOptions(profile="reference"))
     for row in with_references(made_up(20)):
         asked = how.task(Example(**row))
-        schema = compact(asked.schema.json_schema)
+        schema = asked.schema.compact
         texts = [{"content": message["content"]} for message in asked.messages]
         assert 2_000 < request_tokens(Approximation(), texts, schema) <= 2_500

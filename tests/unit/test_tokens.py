@@ -17,7 +17,6 @@ from labeler.judges.tokens import (
     REPLY_FRAME,
     Approximation,
     Tokenizer,
-    compact,
     counter_for,
     request_tokens,
     request_tokens_at_most,
@@ -90,7 +89,7 @@ def test_a_run_of_punctuation_in_compact_json_is_one_token() -> None:
 
 def test_the_guess_at_a_schema_is_near_what_a_tokenizer_counts() -> None:
     """The published schema has 191 tokens of o200k_base."""
-    assert 170 < GUESS.count_json(compact(load_schema().json_schema)) < 230
+    assert 170 < GUESS.count_json(load_schema().compact) < 230
 
 
 def test_a_request_is_its_messages_their_frames_and_the_schema() -> None:

@@ -59,12 +59,17 @@ def completion(
 
 def _completed(call: Call, wire: Wire, content: str | None, **facts: Any) -> Json:
     """The completion object of a call, with its model and its usage."""
-    return completion(
+    value = completion(
         content,
         model=wire.models.served(call),
         usage=wire.accounts.usage(call, content),
         **facts,
     )
+    if call.mode == "tools" and content is not None:
+        name = call.body["tools"][0]["function"]["name"]
+        called = {"id": "c1", "type": "function", "function": {"name": name, "arguments": content}}
+        value["choices"][0]["message"].update(content=None, tool_calls=[called])
+    return value
 
 
 def says(content: str | None, **facts: Any) -> Behaviour:

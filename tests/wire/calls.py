@@ -64,10 +64,33 @@ class Call:
         return messages
 
     @property
+    def mode(self) -> str:
+        """How the schema was sent: strict, schema, tools, json or prompt."""
+        kind = self.body.get("response_format", {})
+        if kind.get("type") == "json_schema":
+            return "strict" if kind.get("json_schema", {}).get("strict") is True else "schema"
+        if "tools" in self.body:
+            return "tools"
+        return "json" if kind.get("type") == "json_object" else "prompt"
+
+    @property
+    def schema_text(self) -> str:
+        """The bytes of the schema as they came, of a text where that is what holds them."""
+        raw = self.raw.decode()
+        if self.mode in {"json", "prompt"}:
+            raw = next(m["content"] for m in reversed(self.messages[:2]) if m["role"] == "user")
+        found = re.search(r'(?:"schema":|"parameters":|JSON Schema:\n)(?={)', raw)
+        if found is None:
+            return ""
+        _, end = json.JSONDecoder().raw_decode(raw, found.end())
+        return raw[found.end() : end]
+
+    @cached_property
     def asked_for(self) -> Json:
         """The properties of the schema that the answer must have."""
         declared = self.body.get("response_format", {}).get("json_schema", {})
-        properties: Json = declared.get("schema", {}).get("properties", {})
+        schema = declared.get("schema") or json.loads(self.schema_text or "{}")
+        properties: Json = schema.get("properties", {})
         return properties
 
     @cached_property

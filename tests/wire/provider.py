@@ -21,7 +21,7 @@ import itertools
 import sys
 import threading
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -143,6 +143,7 @@ class Provider:
         batches: how batches go on: one course for all, or one for each, see :class:`Course`.
         limits: how large a batch may be.
         rates: how much it takes in a time.
+        modes: how a schema may be sent: strict, schema, tools, json or prompt.
         latency: seconds before each completion or embedding, or a function of the call.
         count_tokens: state the usage that the text has, instead of the same for every answer.
         seed: decides the order of lines in output files.
@@ -159,6 +160,7 @@ class Provider:
         batches: Course | Iterable[Course] = (),
         limits: Limits = _LIMITS,
         rates: Rates = _NO_RATES,
+        modes: Collection[str] = ("strict",),
         latency: float | Callable[[Call], float] = 0.0,
         count_tokens: bool = False,
         seed: int = 0,
@@ -175,7 +177,7 @@ class Provider:
         """Calls that are being answered now, of the kind in :attr:`calls`."""
         self.most_in_flight = 0
         """How many of them there were at once, at most."""
-        self._record = record
+        self._record, self._modes = record, modes
         self._latency = latency if callable(latency) else lambda _: latency
         self._accounts = Accounts(count_tokens=count_tokens)
         self._models = Models(models)
@@ -354,6 +356,11 @@ class Provider:
         if not call.body.get("model") or not call.messages:
             raise Refused(400, "missing_required_parameter", "stub error", param="messages")
         self._models.check(call)
+        if call.mode != "strict" and call.mode in self._modes:
+            return
+        if "strict" not in self._modes:
+            param = "tools" if call.mode == "tools" else "response_format"
+            raise Refused(400, None, f"'{param}' is not supported", param=param)
         if problems := format_problems(call.body.get("response_format", {})):
             message = "; ".join(problems)
             raise Refused(400, "invalid_json_schema", message, param="response_format")

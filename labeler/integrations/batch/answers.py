@@ -150,7 +150,7 @@ class _Reader:
         # The time that the answer took inside the batch is not known.
         known = {"seconds": None, "reasks": self._request.history.reasks}
         facts = self._log.facts(self._host).model_copy(update=known)
-        return JudgeReply(answer, facts, tokens=self._log.tokens)
+        return JudgeReply(answer, facts, tokens=self._log.tokens, repairs=self._log.repairs)
 
     def _no_label(self, observed: ObservedError, detail: str) -> UnusableAnswer:
         rule, attempts = find_rule(observed), self._log.attempts

@@ -14,9 +14,10 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, TypeAdapter, ValidationError
 
 from labeler.errors import validation_faults
-from labeler.judges.openai.completion import Completion
+from labeler.judges.openai.completion import TOOL_CALL, Completion
 from labeler.judges.openai.error_rules import ObservedError
 from labeler.judges.openai.reask import NO_ANSWER, NOT_A_LABEL, brief, complaint, rules_again
+from labeler.judges.openai.request import mode_of
 from labeler.judges.task import Task
 from labeler.judges.tokens import Approximation, request_tokens_at_least
 from labeler.judges.traffic.traffic import Traffic, current
@@ -46,7 +47,9 @@ class AttemptLog:
     """Violations of the latest answer."""
     broken: Counter[str] = field(default_factory=Counter)
     content: str = ""
-    """The latest answer, verbatim."""
+    """The latest answer: its JSON object, else all of it."""
+    repairs: dict[str, int] = field(default_factory=dict)
+    """Repairs of the latest answer by kind, before it was read."""
     tokens: tuple[Token, ...] = ()
     """Tokens of the latest answer, if the server returned their probabilities."""
     usage: Usage | None = None
@@ -71,6 +74,9 @@ class AttemptLog:
             self.usage = completion.usage + (self.usage or Usage())
         usable = error is None
         self.content = completion.content if usable else ""
+        self.repairs = dict.fromkeys(completion.repairs, 1)
+        if mode_of(self.task.signature) == "tools" and not self.repairs.pop(TOOL_CALL, 0):
+            self.repairs["no_tool_call"] = 1
         self.tokens = completion.tokens
         self.answers += usable
         self.is_loop = (

@@ -14,6 +14,7 @@ from typing import Any
 from labeler.judges.openai.error_rules import ErrorKind, ObservedError
 from labeler.judges.openai.headers import number_of, seconds_of
 from labeler.judges.openai.masking import masked
+from labeler.judges.openai.reading import find_object
 from labeler.labels.logprobs import Token
 from labeler.labels.record import Usage
 
@@ -28,6 +29,8 @@ _LONGEST_ANSWER = 1 << 20
 """Characters of an answer at most; more is not sent back for correction either."""
 _LONGEST_PERIOD, _FEWEST_REPEATS, _SHORTEST_LOOP = 400, 10, 200
 """A loop: characters of the repeated text at most, its repeats, and characters of all of them."""
+TOOL_CALL = "tool_call"
+"""The repair of an answer in the arguments of a tool call; none if that was asked for."""
 _UNFINISHED: dict[str, ErrorKind] = {
     "length": "truncated",
     "content_filter": "content_filter",
@@ -40,7 +43,11 @@ class Completion:
     """The parts of a completion that are used."""
 
     content: str
-    """The answer; empty if it is neither text, nor a list of text parts, nor a tool call."""
+    """The JSON object of the answer; the whole answer if there is none in it. Empty if it is
+    neither text, nor a list of text parts, nor a tool call."""
+    repairs: tuple[str, ...]
+    """What had to be done to find the object, see :func:`find_object`; also ``text_parts`` and
+    ``tool_call``."""
     error: ObservedError | None
     """Why there is no answer; ``None`` if there is one."""
     usage: Usage | None
@@ -77,12 +84,14 @@ def read_completion(body: object) -> Completion | None:
         return None
     choices: object = body.get("choices")
     choice = _object(choices[0] if isinstance(choices, list) and choices else None)
-    content = masked(_content(_object(choice.get("message"))))
+    text, repairs = _content(_object(choice.get("message")))
+    content, found = find_object(masked(text))
     error = _error(body, choice, content)
     if error is not None and error.kind == "oversized":
         content = ""
     return Completion(
         content=content,
+        repairs=(*repairs, *found),
         error=error,
         usage=usage_of(body.get("usage")),
         input_tokens=_input_tokens(_object(body.get("usage"))),
@@ -188,14 +197,18 @@ def text_of(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _content(message: Mapping[str, Any]) -> str:
+def _content(message: Mapping[str, Any]) -> tuple[str, tuple[str, ...]]:
+    """Return the text of an answer, and its form if that is not a plain text."""
     content: object = message.get("content")
-    if isinstance(content, list):
-        return "".join(map(_text_part, content)) if all(map(_is_text, content)) else ""
     calls: object = message.get("tool_calls")
-    if content is None and isinstance(calls, list) and len(calls) == 1:
-        return text_of(_object(_object(calls[0]).get("function")).get("arguments"))
-    return text_of(content)
+    called = calls[0] if isinstance(calls, list) and len(calls) == 1 else None
+    arguments = text_of(_object(_object(called).get("function")).get("arguments"))
+    if arguments:
+        return arguments, (TOOL_CALL,)
+    if isinstance(content, list):
+        whole = "".join(map(_text_part, content)) if all(map(_is_text, content)) else ""
+        return whole, ("text_parts",)
+    return text_of(content), ()
 
 
 def _is_text(part: object) -> bool:

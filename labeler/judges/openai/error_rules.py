@@ -101,6 +101,8 @@ class Rule:
     """Matches the provider's code only; a document cannot influence it."""
     marks: re.Pattern[str] | None = None
     """Matches the provider's code or message; a message may quote a document."""
+    names_format: bool = False
+    """True if the error is about the output mode of the request."""
 
     @property
     def of_row(self) -> bool:
@@ -129,7 +131,6 @@ OPTION_OF_PARAMETER: dict[str, str] = {
     **{option.name: option.name for option in fields(ModelOptions) if is_in_key(option)},
     "model": "model",
     "max_completion_tokens": "max_output_tokens",
-    "response_format": "the response schema",
 }
 """Judge option by request parameter."""
 
@@ -139,11 +140,17 @@ def _any_of(*texts: str) -> re.Pattern[str]:
 
 
 _QUOTA = _any_of("insufficient_quota", "billing_(hard_limit|not_active)")
-_NOT_GENERATED = _any_of("json_validate_failed")
+_NOT_GENERATED = _any_of("json_validate_failed", "tool_use_failed")
 _BURST = _any_of("request too large")
 _TOO_LONG = _any_of("context_length", "string_above_max_length", "maximum context length")
 _FILTERED = _any_of("content_filter", "content_policy", "invalid_prompt", "ResponsibleAI")
-_PARAMETER = _any_of("unsupported_(parameter|value)", "unknown_parameter", "invalid_json_schema")
+_PARAMETER = _any_of("unsupported_(parameter|value)", "unknown_parameter")
+_FORMATS = ("response_format", "tools", "tool_choice")
+_FORMAT = _any_of(
+    "response_?format", "json_?schema", "json_object", "tool_?choice", "support.{0,40} tool",
+    "function.?call", "structured.?output", "guided.?(json|decoding)",
+)  # fmt: skip
+"""What servers write that do not know an output mode."""
 _NO_MODEL = _any_of("model_not_found", "model .*does not exist")
 
 _P = RetryPolicy  # for the table below
@@ -157,6 +164,10 @@ _LONG_RECORD = (
 )
 _WRONG_MODEL = ("no such model", "check the model's name")
 _REFUSED_OPTION = ("the model does not accept {option}", "drop or change {option}")
+_OTHER_MODE = (
+    "the server does not accept the response schema in this output mode",
+    "choose another one with --output-mode",
+)
 _STRICT = "use a provider that enforces strict schemas"
 _LATER = "run again later; stored labels are kept"
 
@@ -177,6 +188,14 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "malformed", _P.RETRY, "the model wrote no valid JSON", _STRICT,
         status={400}, codes=_NOT_GENERATED,
+    ),
+    Rule(
+        "parameter", _P.FATAL, *_OTHER_MODE,
+        status={400, 422}, params=_FORMATS, names_format=True,
+    ),
+    Rule(
+        "parameter", _P.RECORD, *_OTHER_MODE,
+        status={400, 404, 422, 501}, marks=_FORMAT, names_format=True,
     ),
     Rule("not_found", _P.FATAL, *_WRONG_MODEL, status={400, 404}, codes=_NO_MODEL),
     Rule("not_found", _P.FATAL, *_WRONG_MODEL, status={404}, params={"model"}),

@@ -11,7 +11,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, lru_cache
+from functools import cache
 from types import SimpleNamespace
 from typing import Any, NamedTuple, cast
 
@@ -41,7 +41,7 @@ from labeler.judges.openai.error_rules import (
     explain,
 )
 from labeler.judges.openai.preflight import preflight
-from labeler.judges.openai.request import request_body
+from labeler.judges.openai.request import request_body, request_parts
 from labeler.judges.openai.retries import (
     Retries,
     admitted,
@@ -53,10 +53,9 @@ from labeler.judges.openai.retries import (
 from labeler.judges.openai.spec import spec_of
 from labeler.judges.pricing import PRICE_FORM, Price, price_of
 from labeler.judges.task import JudgeReply, Task
-from labeler.judges.tokens import Approximation, compact, request_tokens, request_tokens_at_most
+from labeler.judges.tokens import Approximation, request_tokens, request_tokens_at_most
 from labeler.judges.traffic.limits import Size
 from labeler.judges.traffic.traffic import SentRequest, Stopped, current
-from labeler.labels.schemas import ResponseSchema
 from labeler.sentences.example import Frozen
 
 # Otherwise instructor imports its reader while the first answer is under way, and all other
@@ -124,7 +123,8 @@ class OpenAIJudge:
             answer = await self._ask(log)
         finally:
             ATTEMPT_LOG.reset(token)
-        return JudgeReply(answer, log.facts(self._host), tokens=log.tokens)
+        facts = log.facts(self._host)
+        return JudgeReply(answer, facts, tokens=log.tokens, repairs=log.repairs)
 
     async def aclose(self) -> None:
         """Close the connections of the running event loop; the judge may be used again."""
@@ -226,12 +226,12 @@ class OpenAIJudge:
 
     def _size(self, log: AttemptLog, messages: Sequence[Mapping[str, Any]]) -> Size:
         """Return the tokens of a request and its greatest possible cost."""
-        schema = _schema_text(log.task.schema)
-        tokens = request_tokens(self._counter, messages, schema)
+        asked, schema = request_parts(log.task, messages)
+        tokens = request_tokens(self._counter, asked, schema)
         tokens += log.task.expected_tokens
         if self.price is None or log.cap is None:
             return Size(tokens)
-        at_most = request_tokens_at_most(self._counter, messages, schema)
+        at_most = request_tokens_at_most(self._counter, asked, schema)
         longest = log.traffic.health.longest_answer(log.cap)
         return Size(tokens, self.price.worst(at_most, longest))
 
@@ -337,11 +337,6 @@ def _readable(output: type[Frozen]) -> type[OpenAISchema]:
             return _Read(reader_of(output).validate_json(*text, **how))
 
     return Answer
-
-
-@lru_cache
-def _schema_text(schema: ResponseSchema) -> str:
-    return compact(schema.json_schema)
 
 
 class _NotWhileJudging(logging.Filter):

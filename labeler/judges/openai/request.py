@@ -1,14 +1,39 @@
-"""The body of a chat completions request, the same online and in a batch."""
+"""The body of a chat completions request, the same online and in a batch.
+
+The output mode of a task is that of its signature: a judge may have changed its own meanwhile.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from labeler.judges.openai.spec import OpenAISpec
 from labeler.judges.task import Task
 from labeler.labels.schemas import ResponseSchema
+from labeler.labels.signature import Signature
+
+if TYPE_CHECKING:
+    from labeler.judges.openai.spec import OpenAISpec
+
+MODES = ("strict", "schema", "tools", "json", "prompt")
+"""Output modes in the order in which ``auto`` tries them."""
+FRAMED = frozenset({"json", "prompt"})
+"""Modes in which the schema is part of the last message."""
+
+FrameVersion = Literal["schema-frame/1"]
+FRAME_VERSION: FrameVersion = "schema-frame/1"
+"""Version of :data:`FRAME`. It is part of label keys: increment it whenever the text changes."""
+FRAME = (
+    "\n\nWrite one JSON object and nothing else: no Markdown, no other words. "
+    "It must be valid by this JSON Schema:\n"
+)
+"""The words before the schema where the model reads it."""
+
+
+def mode_of(signature: Signature) -> str:
+    """Return the output mode in which an answer is asked for."""
+    return str(signature.sampling.get("output_mode", "strict"))
 
 
 def request_body(
@@ -21,16 +46,16 @@ def request_body(
 
     Args:
         spec: model and parameters.
-        task: the task.
+        task: the task, which has the output mode.
         messages: messages other than the task's own, such as those of a re-ask.
         cap: most tokens of the answer, including reasoning; omitted if ``None``.
     """
-    asked = list(task.messages if messages is None else messages)
+    asked, _ = request_parts(task, messages)
     body: dict[str, Any] = {
         **spec.parameters(),
         **task.parameters,
         "messages": asked,
-        "response_format": response_format(task.schema),
+        **_output_format(mode_of(task.signature), task.schema),
     }
     if cap is not None:
         body["max_completion_tokens"] = cap
@@ -40,19 +65,52 @@ def request_body(
     return body
 
 
+def request_parts(
+    task: Task, messages: Sequence[Mapping[str, Any]] | None = None
+) -> tuple[list[Mapping[str, Any]], str]:
+    """Return the messages that are sent, and the schema's JSON if it is sent apart from them."""
+    asked = list(task.messages if messages is None else messages)
+    if mode_of(task.signature) not in FRAMED:
+        return asked, task.schema.compact
+    last = len(task.messages) - 1  # a re-ask follows the messages of the task
+    asked[last] = {**asked[last], "content": asked[last]["content"] + FRAME + task.schema.compact}
+    return asked, ""
+
+
 def _cacheable(message: Mapping[str, Any]) -> dict[str, Any]:
     """Mark the end of a message as the end of the prefix that all requests share."""
     text = {"type": "text", "text": message["content"]}
     return {**message, "content": [{**text, "prompt_cache_breakpoint": {"mode": "explicit"}}]}
 
 
-def response_format(schema: ResponseSchema) -> dict[str, Any]:
-    """Return the strict response format of a published schema, in its property order."""
+def _output_format(mode: str, schema: ResponseSchema) -> dict[str, Any]:
+    """Return the fields of a request that ask for an answer of a schema in an output mode."""
+    if mode == "tools":
+        name = _name(schema)
+        function = {"name": name, "parameters": dict(schema.json_schema)}
+        return {
+            "tools": [{"type": "function", "function": function}],
+            "tool_choice": {"type": "function", "function": {"name": name}},
+        }
+    if mode == "json":
+        return {"response_format": {"type": "json_object"}}
+    if mode == "prompt":
+        return {}
+    return {"response_format": response_format(schema, strict=mode == "strict")}
+
+
+def response_format(schema: ResponseSchema, *, strict: bool = True) -> dict[str, Any]:
+    """Return the response format of a published schema, in its property order."""
     return {
         "type": "json_schema",
         "json_schema": {
-            "name": re.sub(r"[^A-Za-z0-9_-]", "_", schema.name)[:64],
-            "strict": True,
+            "name": _name(schema),
+            "strict": strict,
             "schema": dict(schema.json_schema),
         },
     }
+
+
+def _name(schema: ResponseSchema) -> str:
+    """Return a schema's name in the characters that the API allows."""
+    return re.sub(r"[^A-Za-z0-9_-]", "_", schema.name)[:64]

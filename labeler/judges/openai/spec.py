@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import ConfigDict, Field, ValidationError, field_validator
+from pydantic import ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from labeler.errors import UsageError, describe_faults
 from labeler.judges.judge import JudgeSpec
 from labeler.judges.openai.address import OFFICIAL_URL, safe_url
 from labeler.judges.openai.reask import REASK_VERSION, ReaskVersion
+from labeler.judges.openai.request import FRAME_VERSION, FRAMED, MODES, FrameVersion
 from labeler.judges.options import InKey, ModelOptions, NotInKey
 
 
@@ -23,6 +25,10 @@ class OpenAISpec(JudgeSpec, ModelOptions):  # type: ignore[misc]  # JudgeSpec is
     """Requested model; pin a snapshot, because an alias may refer to another model later."""
     reask: Annotated[ReaskVersion, InKey] = REASK_VERSION
     """Version of the re-ask texts; not sent as a parameter."""
+    output_mode: Annotated[Literal["schema", "tools", "json", "prompt"] | None, InKey] = None
+    """How the schema is sent; ``None`` for strict, so that keys of strict labels stay."""
+    schema_frame: Annotated[FrameVersion | None, InKey] = None
+    """Version of the words around the schema, in the modes that show it to the model."""
     base_url: Annotated[str, NotInKey] = OFFICIAL_URL
     """Address of the API; no environment variable changes it."""
     timeout: Annotated[float, Field(gt=0), NotInKey] = 180.0
@@ -37,13 +43,36 @@ class OpenAISpec(JudgeSpec, ModelOptions):  # type: ignore[misc]  # JudgeSpec is
 
     def parameters(self) -> dict[str, Any]:
         """Return the parameters of every request."""
-        sampling = {name: value for name, value in self.sampling().items() if name != "reask"}
+        sampling = {name: value for name, value in self.sampling().items() if name not in _NOT_SENT}
         return {"model": self.model, **sampling}
+
+    def in_mode(self, mode: str | None) -> Self:
+        """Return the same settings with another output mode."""
+        return type(self)(**self.model_dump() | {"output_mode": mode, "schema_frame": None})
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_mode(cls, given: Mapping[str, Any]) -> dict[str, Any]:
+        settings = dict(given)
+        mode = settings.pop("output_mode", None) or "strict"
+        if mode not in {"auto", *MODES}:
+            raise ValueError(f"output_mode is one of auto, {', '.join(MODES)}")
+        if mode not in {"auto", "strict"}:  # auto begins as strict
+            settings["output_mode"] = mode
+        if mode in FRAMED:
+            settings["schema_frame"] = settings.get("schema_frame") or FRAME_VERSION
+        return settings
 
     @field_validator("base_url")
     @classmethod
     def _refuse_unsafe_url(cls, url: str) -> str:
         return safe_url(url)
+
+
+_NOT_SENT = frozenset({"reask", "output_mode", "schema_frame"})
+"""Settings in the key that are no parameters of a request."""
+_NOT_GIVEN = frozenset({"judge", "reask", "schema_frame"})
+"""Fields that no user sets."""
 
 
 def spec_of(model: str, settings: dict[str, Any]) -> OpenAISpec:
@@ -56,7 +85,7 @@ def spec_of(model: str, settings: dict[str, Any]) -> OpenAISpec:
         return OpenAISpec(model=model, **settings)
     except ValidationError as error:
         faults = describe_faults(error, most=error.error_count())
-    allowed = ", ".join(name for name in OpenAISpec.model_fields if name not in {"judge", "reask"})
+    allowed = ", ".join(name for name in OpenAISpec.model_fields if name not in _NOT_GIVEN)
     raise UsageError(
         f"judge openai does not accept these settings: {faults}; settings are {allowed}"
     )

@@ -1,0 +1,54 @@
+"""The JSON object in what a model wrote.
+
+Models put an object into Markdown fences, think aloud before it, or add words. All of it is cut
+off, whatever the output mode, and each kind is named, so that it is counted as a repair. A text of
+two objects is not: the reader of the schema rejects it. Each step is one search by the interpreter,
+so that time grows with the length of the text alone.
+"""
+
+from __future__ import annotations
+
+import re
+
+_THOUGHT, _THOUGHT_END = "<think>", "</think>"
+_FENCE = re.compile(r"```[A-Za-z0-9]*")
+_BOM = "\ufeff"
+
+
+def find_object(text: str) -> tuple[str, tuple[str, ...]]:
+    """Return the JSON object in an answer, and the kinds of text around it.
+
+    Args:
+        text: the answer as the model wrote it.
+
+    Returns:
+        The text from the first brace to the last, and ``bom``, ``think``, ``fence``, ``preface``
+        and ``postscript`` for what stood around it; the whole text and nothing if there is no
+        object, or if something after the last brace begins another one.
+    """
+    rest, repairs = text.strip(), []
+    if rest.startswith(_BOM):
+        rest, repairs = rest.lstrip(_BOM).lstrip(), ["bom"]
+    if rest.startswith("{") and rest.endswith("}"):
+        return (rest, tuple(repairs)) if repairs else (text, ())
+    answer = _without_thought(rest)
+    if answer is not rest:
+        repairs.append("think")
+    start, end = answer.find("{"), answer.rfind("}") + 1
+    before, after = answer[: max(start, 0)], answer[end:]
+    if start < 0 or end <= start or "{" in after:
+        return text, ()
+    words = [_FENCE.sub("", part).strip() for part in (before, after)]
+    if "```" in before or "```" in after:
+        repairs.append("fence")
+    repairs += [name for name, word in zip(("preface", "postscript"), words, strict=True) if word]
+    return answer[start:end], tuple(repairs)
+
+
+def _without_thought(text: str) -> str:
+    """Return a text without the thought at its start, whose first tag some servers leave out."""
+    end = text.find(_THOUGHT_END)
+    if end < 0 or text.startswith("{"):
+        return text
+    answer = text[end + len(_THOUGHT_END) :].lstrip()
+    return answer if text.startswith(_THOUGHT) or answer.startswith(("{", "```")) else text

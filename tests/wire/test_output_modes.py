@@ -1,0 +1,242 @@
+"""Output modes: how the schema is sent, and what is made of an answer."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+import labeler
+import samples
+from labeler.api import iter_scores
+from labeler.errors import UsageError
+from labeler.integrations.batch.client import OpenAIBatches
+from labeler.integrations.batch.collect import Waiting
+from labeler.judges.openai.reading import find_object
+from labeler.judges.openai.request import FRAME, FRAME_VERSION, MODES, request_body
+from labeler.judges.openai.spec import OpenAISpec, spec_of
+from labeler.judges.task import Task
+from labeler.labels.record import LabelRecord
+from labeler.labels.schemas import load_schema
+from labeler.store.memory import MemoryStore
+from scored import criterion
+from wire.behaviours import Behaviour, answers, says, says_of
+from wire.provider import Call, Provider, changes, completes, label_for
+from wire.runs import KEY, brief, judge_of, reasons, records, rows, run
+
+OTHERS = MODES[1:]
+
+
+def asked(mode: str, **settings: Any) -> tuple[OpenAISpec, Task]:
+    """A task in a mode, and the settings that it was made with."""
+    spec = spec_of("model-1", {"output_mode": mode, **settings})
+    return spec, samples.request(spec=spec)
+
+
+# What is sent
+
+
+def test_strict_labels_keep_their_keys_and_requests() -> None:
+    """Byte for byte what was sent before there were modes."""
+    spec, task = asked("strict", temperature=0.0, seed=7, max_output_tokens=900)
+    assert task.key == "68d7d9260d62a8b3630cc62cb68e40c4299b8ea54a62c44a0ee2f69fd80e8b2e"
+    body = msgspec.json.encode(request_body(spec, task, cap=900))
+    expected = "ae64eb13eb530f80124fe3743ca2197177b8bde5ac98601c957b9dbcc0336ac8"
+    assert hashlib.sha256(body).hexdigest() == expected
+    assert asked("auto")[0] == asked("strict")[0] == spec_of("model-1", {})
+
+
+def test_every_mode_is_a_question_of_its_own() -> None:
+    """The key has the mode, and the version of the words around a schema that the model reads."""
+    assert len({asked(mode)[1].key for mode in MODES}) == len(MODES)
+    sampling = {mode: asked(mode)[0].sampling() for mode in MODES}
+    assert [sampling[mode].get("output_mode") for mode in MODES] == [None, *OTHERS]
+    framed = [mode for mode in MODES if "schema_frame" in sampling[mode]]
+    assert framed == ["json", "prompt"]
+    assert sampling["json"]["schema_frame"] == FRAME_VERSION == "schema-frame/1"
+    # Where this fails on purpose, count FRAME_VERSION up.
+    assert hashlib.sha256(FRAME.encode()).hexdigest()[:16] == "28460a785c37e0ed"
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_every_mode_sends_the_published_schema(mode: str) -> None:
+    """The same bytes wherever they stand, once; and nothing else that the mode does not need."""
+    with Provider(modes=MODES) as provider:
+        (outcome,) = run(provider, rows(1), judge={"output_mode": mode})
+    (call,) = provider.calls
+    assert isinstance(outcome, LabelRecord)
+    assert (call.mode, call.schema_text) == (mode, load_schema().compact)
+    extra = set(call.body) - {"model", "messages"}
+    tools = {"tools", "tool_choice"}
+    assert extra == {"tools": tools, "prompt": set()}.get(mode, {"response_format"})
+    prompt = samples.request().messages[0]["content"]
+    assert call.messages[0]["content"] == prompt
+    assert (FRAME in call.messages[1]["content"]) == (mode in {"json", "prompt"})
+    assert outcome.normalised == {}
+
+
+@pytest.mark.parametrize("mode", OTHERS)
+def test_a_reask_is_asked_in_the_same_mode(mode: str) -> None:
+    """The answer is a text for the model, also that of a tool; the schema stays where it was."""
+    with Provider(["unknown-key"], modes=MODES) as provider:
+        outcomes = run(provider, rows(1), judge={"output_mode": mode})
+    first, second = provider.calls
+    assert (reasons(outcomes), second.mode) == (["label"], mode)
+    assert second.schema_text == load_schema().compact
+    assert second.messages[:2] == first.messages
+    assert [message["role"] for message in second.messages[2:]] == ["assistant", "user"]
+    assert json.loads(second.messages[2]["content"])["all_relevant_sentence_keys"] == ["0a", "9z"]
+
+
+def test_an_unknown_mode_names_the_modes() -> None:
+    """A usage error before anything is sent."""
+    with pytest.raises(UsageError, match="one of auto, strict, schema, tools, json, prompt"):
+        spec_of("model-1", {"output_mode": "xml"})
+
+
+# What is read
+
+
+LABEL = '{"a": "b } ``` c"}'
+WRITTEN = {
+    LABEL: (),
+    f"\ufeff{LABEL}": ("bom",),
+    f"```json\n{LABEL}\n```": ("fence",),
+    f"```\n{LABEL}": ("fence",),
+    f"Here it is:\n{LABEL}": ("preface",),
+    f"Here it is:\n```json\n{LABEL}\n```\nI hope it helps.": ("fence", "preface", "postscript"),
+    f"<think>Is {{0a}} it? }}</think>\n{LABEL}": ("think",),
+    f"It is {{0a}}.\n</think>\n\n```json\n{LABEL}\n```": ("think", "fence"),
+}
+
+
+@pytest.mark.parametrize("written", WRITTEN)
+def test_the_object_is_found_in_what_models_write(written: str) -> None:
+    """All that was cut off is named."""
+    assert find_object(written) == (LABEL, WRITTEN[written])
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        *("", "No.", "}{", "<think>I wonder {", f"{LABEL} or {{"),
+        '{"a": "</think> {"',
+    ],
+)
+def test_what_holds_no_object_stays_as_it_is(written: str) -> None:
+    """The reader of the schema rejects it, and the judge is asked again."""
+    assert find_object(written) == (written, ())
+
+
+@pytest.mark.parametrize("piece", ["{", "}", "```", "<think>", "</think>", '"\\', "\ufeff", " "])
+def test_garbage_is_read_in_linear_time(piece: str) -> None:
+    """16 MB of any of it come back whole: every search passes over the text once."""
+    garbage = "x" + piece * (2**24 // len(piece))
+    assert find_object(garbage) == (garbage, ())
+
+
+def in_parts() -> Behaviour:
+    """An answer whose content is a list."""
+
+    def behave(value: dict[str, Any]) -> None:
+        message = value["choices"][0]["message"]
+        text = message["content"]
+        message["content"] = [{"type": "text", "text": one} for one in (text[:40], text[40:])]
+
+    return changes(behave)
+
+
+def as_text() -> Behaviour:
+    """An answer in the text although a tool was to be called."""
+
+    def behave(value: dict[str, Any]) -> None:
+        message = value["choices"][0]["message"]
+        called = message.pop("tool_calls")
+        message["content"] = called[0]["function"]["arguments"]
+
+    return changes(behave)
+
+
+UNTIDY: dict[str, tuple[str, Behaviour, dict[str, int]]] = {
+    "fenced": ("json", says_of(lambda call: f"```json\n{json.dumps(label_for(call))}\n```"),
+               {"fence": 1}),
+    "thought": ("prompt", says_of(lambda call: f"<think>hm</think>{json.dumps(label_for(call))}"),
+                {"think": 1}),
+    "parts": ("schema", in_parts(), {"text_parts": 1}),
+    "no call": ("tools", as_text(), {"no_tool_call": 1}),
+    "spelled": ("strict", says_of(
+        lambda call: "Sure: " + json.dumps(label_for(call)).replace('"0a"', '"[0A]"', 1)),
+        {"preface": 1, "spelling": 1}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", UNTIDY)
+def test_repairs_are_counted_with_those_of_the_contract(kind: str) -> None:
+    """In every mode; the label is the one that was meant, without another request."""
+    mode, behaviour, repairs = UNTIDY[kind]
+    with Provider([behaviour], modes=MODES) as provider:
+        (outcome,) = run(provider, rows(1), judge={"output_mode": mode})
+    assert isinstance(outcome, LabelRecord)
+    assert (outcome.normalised, outcome.reply.attempts) == (repairs, 1)
+
+
+def test_lenient_reading_accepts_no_other_label() -> None:
+    """Duplicate names, other fields and broken rules are refused inside a fence, too."""
+    spoiled = {"twice": '{"a": 1, "a": 1}', "open": "{}"}
+    for text in spoiled.values():
+        with Provider([says(f"```\n{text}\n```")] * 2) as provider:
+            assert reasons(run(provider, rows(1))) == ["malformed"]
+    fenced = answers(lambda label: label["all_relevant_sentence_keys"].append("9z"))
+    with Provider([fenced] * 2) as provider:
+        assert reasons(run(provider, rows(1))) == ["contract"]
+
+
+# Where modes work
+
+
+def test_scores_and_questions_are_asked_in_a_mode() -> None:
+    """Steps and scores alike, each with its own schema."""
+    with Provider(modes=["tools"]) as provider:
+        judge = judge_of(provider, sleep=brief, output_mode="tools")
+        (found,) = iter_scores(
+            rows(1), criteria=criterion(steps=None), judge=judge, store=MemoryStore()
+        )
+    assert found.kind == "score"
+    assert [call.body["tools"][0]["function"]["name"] for call in provider.calls] == [
+        "steps_v1",
+        "score_v1",
+    ]
+
+
+def test_a_batch_carries_the_mode_and_reads_as_leniently(tmp_path: Path) -> None:
+    """Its lines are what an online run sends; the labels are found by one."""
+
+    def fenced(call: Call) -> Behaviour | None:
+        text = json.dumps(label_for(call))
+        return says(f"```json\n{text}\n```") if call.mode == "json" else None
+
+    store, judge = tmp_path / "store", {"output_mode": "json"}
+    with Provider(fenced, modes=["json"], batches=completes()) as provider:
+        service = OpenAIBatches(api_key=KEY, base_url=provider.url, sleep=brief)
+        by = judge_of(provider, **judge)
+        labeler.submit_batch(rows(2), judge=by, batches=service, store=store)
+        labeler.collect_batches(service, store, waiting=Waiting(sleep=brief))
+        found = records(run(provider, rows(2), store=store, judge=judge))
+        assert len(provider.calls) == 0
+        assert [call.schema_text for call in provider.batch_lines] == [load_schema().compact] * 2
+    assert [record.normalised for record in found] == [{"fence": 1}] * 2
+
+
+def test_an_estimate_counts_the_schema_in_every_mode() -> None:
+    """It costs the same tokens, and the words around it; after the data no cache holds it."""
+    strict, tools, prompt = (
+        labeler.estimate(rows(2), model="m", output_mode=mode, store=MemoryStore()).prompt
+        for mode in ("strict", "tools", "prompt")
+    )
+    assert tools == strict
+    assert 0 < prompt.total - strict.total < 2 * 300
+    assert prompt.same < strict.same
