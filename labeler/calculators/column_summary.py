@@ -13,7 +13,7 @@ from labeler.calculators.column_sums import ColumnSum
 from labeler.calculators.columns import Reader, TallyColumns
 from labeler.calculators.ratio_column import Ints, RatioColumn
 from labeler.calculators.registry import Metric
-from labeler.calculators.selection import COUNTED, REPEATED, Digests, Labeled, Selection
+from labeler.calculators.selection import COUNTED, REPEATED, Digests, Present, Selection
 from labeler.calculators.statistics.intervals import Intervals
 from labeler.calculators.summary import (
     GroupedSums,
@@ -207,16 +207,16 @@ class ColumnCounts:
             for name, column in sums.of.items():
                 own.of[name].add_sum(column, numbers)
 
-    def summary(self, labeled: Labeled = lambda _: set()) -> list[SummaryRow]:
+    def summary(self, present: Present = lambda _: set()) -> list[SummaryRow]:
         """Return the summaries after all rows were added.
 
         Args:
-            labeled: returns those of some digests of rows that have a label.
+            present: returns those of some digests of rows that have a label or failed.
 
         Raises:
             UsageError: no row has a column that is named.
         """
-        return self._sums.rows(self._request.by, self._request.intervals, labeled)
+        return self._sums.rows(self._request.by, self._request.intervals, present)
 
     def _column(self, frame: Frame, column: str) -> list[object]:
         question = column == _QUESTION == self._request.unit

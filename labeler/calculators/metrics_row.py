@@ -189,7 +189,7 @@ def _compute(metric: Metric, counted: Tally, row: str) -> Ratio:
     return ratio
 
 
-REPEATED = "{} records repeat an id and label key; each is counted once"
+REPEATED = "repeated records (same id and label key), each counted once: {}"
 """The notice of repeated records."""
 
 
@@ -235,7 +235,8 @@ class Identities:
 class DistinctRows:
     """Measured rows without repetitions: each label once, each failure once and without a label.
 
-    Labels keep their order; failures come after them, because a row may be labeled later.
+    A failure without a signature is left out if every judge configuration has its row. Labels keep
+    their order; failures come after them, because a row may be labeled later.
 
     Args:
         rows: the rows; consumed once.
@@ -249,12 +250,19 @@ class DistinctRows:
     def __iter__(self) -> Iterator[MetricsRow]:
         """Yield the rows."""
         known, failures = Identities(), dict[int, MetricsRow]()
+        labels = set[str | None]()
         for row in self._rows:
+            labels.add(row.label)
             if row.failed and row.identity:
                 failures.setdefault(row.identity.row, row)
             elif row.identity is None or known.add(row.identity):
                 yield row
             else:
                 self.repeated += 1
+        labels.discard(None)
         labeled = known.labeled(failures.keys())
-        yield from (row for digest, row in failures.items() if digest not in labeled)
+        for digest, row in failures.items():
+            signed = {row_digest(row.id, label) for label in labels if row.label is None}
+            elsewhere = known.labeled(signed) | (signed & failures.keys())
+            if digest not in labeled and (not signed or elsewhere < signed):
+                yield row

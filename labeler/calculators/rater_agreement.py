@@ -21,6 +21,7 @@ from labeler.calculators.statistics.agreement import (
     without_value,
 )
 from labeler.calculators.statistics.intervals import Interval
+from labeler.calculators.summary import count_clusters
 from labeler.labels.record import LabelRecord
 from labeler.labels.signature import digest
 
@@ -144,12 +145,8 @@ class Resampling:
 
     @property
     def shared(self) -> int | None:
-        """Number of questions if some are shared; ``None`` if all differ, or all are one.
-
-        One question of all records, such as a fixed instruction, groups nothing.
-        """
-        count = len(set(self.questions))
-        return count if 1 < count < len(self.questions) else None
+        """Number of groups of equal questions; see :func:`count_clusters`."""
+        return count_clusters(self.questions)
 
     def intervals(self, coefficients: Mapping[str, Agreement], raters: int) -> dict[str, Interval]:
         """Return the intervals of the coefficients that are defined, by name."""

@@ -12,6 +12,7 @@ from fractions import Fraction
 from typing import Any, TypedDict
 
 from labeler.calculators.metrics_row import (
+    Identity,
     MetricsRow,
     failed_row,
     printed_versions,
@@ -151,7 +152,8 @@ def measure_scores(outcomes: Iterable[ScoreOutcome]) -> dict[str, list[MetricsRo
     """Return the metric rows of each criterion, by its name.
 
     A score of several trials is their mean, undefined (``missing_samples``) if one is missing. An
-    unreadable row fails by every criterion.
+    unreadable row fails by every criterion. A record that repeats has another row of the same
+    identity, which summaries leave out and count.
     """
     table = _ScoreTable(outcomes)
     return {name: list(table.rows(name)) for name in table.names}
@@ -247,6 +249,8 @@ class _Case:
     records: list[ScoreRecord] = field(default_factory=list)
     failures: dict[int, LabelFailure] = field(default_factory=dict)
     """By trial."""
+    copies: int = 0
+    """Records that repeat others."""
 
     @property
     def failed(self) -> LabelFailure | None:
@@ -289,6 +293,8 @@ class _ScoreGroup(ScoreConfiguration):
                 case.failures.setdefault(trial, outcome)
             elif all(record.key != outcome.key for record in case.records):
                 case.records.append(outcome)
+            else:
+                case.copies += 1
         return dict(sorted(found.items()))
 
 
@@ -321,7 +327,9 @@ class _ScoreTable:
                 for repeat, cases in group.cases().items():
                     label = group.repeat_label(repeat)
                     for case in cases.values():
-                        yield _row(metrics, case, label, group)
+                        row = _row(metrics, case, label, group)
+                        yield row
+                        yield from [row] * (0 if case.failed else case.copies)
         for failure in self._unread:
             yield failed_row(failure, metrics, None)
 
@@ -354,6 +362,7 @@ def _row(
         label,
         printed_versions(metrics),
         metadata=metadata,
+        identity=Identity.of(record.id, label, record.key),
         question=question_digest(record.example.question),
     )
 

@@ -52,13 +52,12 @@ class RowDigests(NamedTuple):
         questions = [np.zeros(0, np.uint64), *(part.questions for part in parts)]
         return cls(np.concatenate(identities), np.concatenate(questions))
 
-    def labeled(self, rows: Collection[int]) -> set[int]:
-        """Return those of some digests of rows that have a label."""
+    def present(self, rows: Collection[int]) -> set[int]:
+        """Return those of some digests of rows that have a label or failed."""
         if not rows:
             return set()
         asked = np.fromiter(rows, np.uint64, len(rows))
-        labels = self.identities[self.identities[:, 1] != 0, 0]
-        found: list[int] = asked[np.isin(asked, labels)].tolist()
+        found: list[int] = asked[np.isin(asked, self.identities[:, 0])].tolist()
         return set(found)
 
 
@@ -106,5 +105,5 @@ def _left_out(identities: Digests) -> NDArray[np.int8] | None:
     return found if found.any() else None
 
 
-Labeled = Callable[[Collection[int]], set[int]]
-"""Returns those of some digests of rows that have a label."""
+Present = Callable[[Collection[int]], set[int]]
+"""Returns those of some digests of rows that have a label or failed."""

@@ -5,7 +5,15 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from array import array
 from collections import Counter
-from collections.abc import Callable, Collection, Hashable, ItemsView, Iterable, Mapping, Sequence
+from collections.abc import (
+    Callable,
+    Collection,
+    Hashable,
+    ItemsView,
+    Iterable,
+    Mapping,
+    Sequence,
+)
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -182,7 +190,7 @@ def summarize(
     for digest, (sums, row) in failures.items():
         if digest not in labeled:
             sums.add_failed(row)
-    return groups.rows(by, intervals, known.labeled)
+    return groups.rows(by, intervals, lambda rows: known.labeled(rows) | (failures.keys() & rows))
 
 
 _BITS = 256
@@ -304,24 +312,22 @@ class GroupedSums(Generic[S]):
         self,
         by: str | None,
         intervals: Intervals | None,
-        labeled: Callable[[Collection[int]], set[int]],
+        present: Callable[[set[int]], set[int]],
     ) -> list[SummaryRow]:
         """Return the summaries after all rows were added.
 
         Args:
             by: name of the metadata column that rows are grouped by.
             intervals: options of intervals; ``None`` for none.
-            labeled: returns those of some digests of rows that have a label.
+            present: returns those of some digests of rows that have a label or failed.
 
         Raises:
             UsageError: no row has a column that is named.
         """
         if self._groups:
-            _check_column(by, self.columns, "to summarise by")
-            _check_column(
-                intervals.group if intervals else None, self.columns, "to draw records by"
-            )
-        self._share_unsigned(labeled)
+            check_column(by, self.columns, "to summarise by")
+            check_column(intervals.group if intervals else None, self.columns, "to draw records by")
+        self._share_unsigned(present)
         if not self._groups and by is None:
             self.of(None, None)
         measured: dict[str | None, set[str]] = {}
@@ -334,20 +340,25 @@ class GroupedSums(Generic[S]):
             if metric.id in measured[key.label] or not measured[key.label]
         ]
 
-    def _share_unsigned(self, labeled: Callable[[Collection[int]], set[int]]) -> None:
-        """Count rows that failed without a signature in every configuration without their label."""
+    def _share_unsigned(self, present: Callable[[set[int]], set[int]]) -> None:
+        """Count rows that failed without a signature in every configuration without the row."""
         labels = dict.fromkeys(key.label for key in self._groups if key.label is not None)
         for key in [key for key in self._groups if key.label is None and labels]:
             unsigned = self._groups.pop(key).unsigned
             for label in labels:
                 digests = {name: row_digest(name, label) for name in unsigned}
-                known = labeled(digests.values())
+                known = present(set(digests.values()))
                 self.of(label, key.group).unsigned |= {
                     name: reason for name, reason in unsigned.items() if digests[name] not in known
                 }
 
 
-def _check_column(name: str | None, columns: set[str], purpose: str) -> None:
+def check_column(name: str | None, columns: Collection[str], purpose: str) -> None:
+    """Check that rows have a column that is named.
+
+    Raises:
+        UsageError: no row has it.
+    """
     if name is not None and name not in columns:
         have = ", ".join(sorted(columns)) or "none"
         raise UsageError(f"no row has a column {name!r} {purpose}; columns: {have}")
@@ -361,6 +372,18 @@ def resampling_unit(row: MetricsRow, column: str | None) -> str | int | None:
         column: name of a metadata column; by default rows of equal questions are one unit.
     """
     return row.question or None if column is None else unit_name(row.metadata.get(column))
+
+
+def count_clusters(units: Iterable[Hashable]) -> int | None:
+    """Return the number of groups of equal units; ``None`` if all differ, or all are one.
+
+    A unit of ``None`` or 0 is a group of its own. One group of all records, such as those of one
+    fixed instruction, groups nothing: it has no spread to learn from, so records are drawn alone.
+    """
+    counts = Counter(units)
+    alone = counts.pop(None, 0) + counts.pop(0, 0)
+    different = len(counts) + alone
+    return different if 1 < different < counts.total() + alone else None
 
 
 def unit_name(value: object) -> str | None:
@@ -415,8 +438,7 @@ class GroupSums(Generic[S]):
     @cached_property
     def clusters(self) -> int | None:
         """Groups of labels with equal questions; ``None`` if all differ, are one or are unknown."""
-        different = len(set(self.questions)) + max(self.questions.count(0) - 1, 0)
-        return different if 1 < different < len(self.questions) else None
+        return count_clusters(self.questions)
 
     def row(self, metric: Metric, key: GroupKey, intervals: Intervals | None) -> SummaryRow:
         """Return the summary of one metric."""

@@ -164,8 +164,8 @@ def _notes(rows: Sequence[MetricComparison]) -> Iterator[str]:
             )
     if shared := {row.questions for row in rows if row.questions is not None}:
         yield (
-            f"several pairs ask the same question: what is drawn is {max(shared)} questions, and "
-            "McNemar's test, which takes pairs for independent, is left out"
+            f"grouped by question ({max(shared)} groups); McNemar's test, which needs independent "
+            "pairs, is left out"
         )
 
 

@@ -92,7 +92,7 @@ def _fields(pairs: Pairs[dict[str, tuple[bool | None, ...]]]) -> tuple[FieldAgre
             both = list(zip(pair.a.value[field], pair.b.value[field], strict=True))
             for group in {None, pair.group}:
                 counted[group, field].update(both)
-                records[group, field].add(both, pair.a.digests[0])
+                records[group, field].add(both, pair.a.question)
     return tuple(
         field_agreement(field, unit, group, counted[group, field], records[group, field])
         for group in [None, *sorted(groups)]

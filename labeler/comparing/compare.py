@@ -33,6 +33,7 @@ from labeler.calculators.statistics.paired import (
     paired_interval,
     sign_flip_test,
 )
+from labeler.calculators.summary import count_clusters
 from labeler.comparing.comparison import (
     POWER,
     UNTESTED,
@@ -222,16 +223,16 @@ def _compared(
         if not isinstance(a, str) and not isinstance(b, str)
     ]
     differences = [one.difference for one in valued]
-    questions = [one.pair.a.digests[0] for one in valued]
-    shared = len(set(questions)) < len(questions)
-    units = questions if shared else None
+    questions = [one.pair.a.question for one in valued]
+    clusters = count_clusters(questions)
+    units = None if clusters is None else questions
     untested = Undefined(UNTESTED)
     drawing: dict[str, Any] = {"resamples": options.resamples, "seed": options.seed}
     row = MetricComparison(
         metric=asked.metric,
         group=group,
         pairs=len(valued),
-        questions=len(set(questions)) if shared else None,
+        questions=clusters,
         undefined_a=dict(Counter(a for _, a, _ in found if isinstance(a, str))),
         undefined_b=dict(Counter(b for _, _, b in found if isinstance(b, str))),
         undefined_pairs=len(found) - len(valued),
@@ -246,7 +247,7 @@ def _compared(
         ),
         p=untested if only_equal else sign_flip_test(differences, groups=units, **drawing),
         p_adjusted=Undefined("not_tested"),
-        mcnemar=untested if only_equal else _mcnemar(valued, shared=shared),
+        mcnemar=untested if only_equal else _mcnemar(valued, shared=clusters is not None),
         detectable=untested
         if only_equal
         else minimum_detectable_effect(
@@ -269,7 +270,9 @@ def _definedness(found: _Found, drawing: dict[str, Any], *, tested: bool) -> Def
     changes = [float(isinstance(a, str)) - float(isinstance(b, str)) for _, a, b in found]
     p: PValue | Undefined = Undefined(UNTESTED)
     if tested:
-        p = sign_flip_test(changes, groups=[pair.a.digests[0] for pair, _, _ in found], **drawing)
+        questions = [pair.a.question for pair, _, _ in found]
+        groups = None if count_clusters(questions) is None else questions
+        p = sign_flip_test(changes, groups=groups, **drawing)
     return Definedness(changes.count(-1.0), changes.count(1.0), p, Undefined("not_tested"))
 
 

@@ -80,8 +80,8 @@ class MetricComparison:
         metric: the metric.
         group: value of the grouping column; ``None`` where pairs are not grouped.
         pairs: pairs with a value on both sides; all figures are about these.
-        questions: number of distinct questions where several pairs ask the same one: then
-            questions are resampled. ``None`` where each pair asks its own.
+        questions: groups of pairs with equal questions, which are resampled together; ``None`` if
+            all questions differ or are blank, or all are one.
         undefined_a: other pairs, by the reason why A has no value; a pair may lack both.
         undefined_b: other pairs, by the reason why B has no value.
         undefined_pairs: pairs that lack a value on either side.

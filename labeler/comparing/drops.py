@@ -12,8 +12,14 @@ from labeler.calculators import Intervals, Metric, MetricsRow
 from labeler.calculators.ratio import counts_in_gates
 from labeler.calculators.statistics.intervals import Interval, Undefined
 from labeler.calculators.statistics.paired import paired_interval
-from labeler.calculators.summary import fixed_point, group_name, resampling_unit
-from labeler.comparing.gates import On, RecordValue, decimal_places
+from labeler.calculators.summary import (
+    check_column,
+    count_clusters,
+    fixed_point,
+    group_name,
+    resampling_unit,
+)
+from labeler.comparing.gates import On, RecordValue, check_on, decimal_places
 from labeler.comparing.missing import DEFAULT_ALLOWED, IN_BASE, Allowed
 from labeler.errors import UsageError
 
@@ -156,9 +162,15 @@ def check_drops(
         A verdict for each gate, judge configuration and group.
 
     Raises:
-        UsageError: judge configurations cannot be paired, or a row has two values.
+        UsageError: judge configurations cannot be paired, a row has two values, ``on`` is unknown,
+            or no row has a column that is named.
     """
     settings, found = intervals or Intervals(), []
+    check_on(on)
+    if new or base:
+        columns = set[str]().union(*(row.metadata for row in (*new, *base)))
+        check_column(by, columns, "to check by")
+        check_column(settings.group, columns, "to draw records by")
     for metric, most in drops:
         for label, base_label, pairs in _paired(metric, new, base):
             groups: dict[str | None, list[_Pair]] = {}
@@ -242,8 +254,8 @@ def _verdict(
         units.append(resampling_unit(new, intervals.group))
         shown = f"{a.value:.4f} → {b.value:.4f}"
         records.append(RecordValue(name, float(drop), shown, missed=float(drop) > most))
-    known = [unit for unit in units if unit is not None]
-    shared = 1 < len(set(known)) < len(known)
+    clusters = count_clusters(units)
+    grouped = intervals.group is not None or clusters is not None
     total = sum(fixed_point(drop.numerator, drop.denominator) for drop in drops)
     records.sort(key=lambda one: (one.value is not None, -(one.value or 0.0)))
     return DropVerdict(
@@ -252,12 +264,12 @@ def _verdict(
         on=on,
         records=tuple(records),
         drop=total / fixed_point(len(drops), 1) if drops else None,
-        interval=_interval(metric, drops, units if shared else None, intervals)
+        interval=_interval(metric, drops, units if grouped else None, intervals)
         if on == "interval"
         else None,
         undefined=undefined,
         failed=failed,
-        clusters=len(set(known)) + len(units) - len(known) if shared else None,
+        clusters=clusters,
     )
 
 

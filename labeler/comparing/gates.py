@@ -210,10 +210,13 @@ class Verdict:
 
     def with_records(self, rows: Iterable[MetricsRow], by: str | None) -> Verdict:
         """Return the verdict with the records that it is about."""
-        metric, found = self.gate.metric.id, []
+        metric, found, rows = self.gate.metric.id, [], list(rows)
+        own = {row.id for row in rows if row.label == self.label is not None}
         for row in rows:
             if metric not in row.metrics or (row.label or self.label) != self.label:
                 continue
+            if row.label is None and row.id in own:
+                continue  # failed before the judge was asked, and has a row since
             if group_name(row, by) != self.group:
                 continue
             ratio = row.metrics[metric]
@@ -289,6 +292,16 @@ def shown_interval(row: SummaryRow, digits: int = _DIGITS) -> str:
     return f"{found.level * 100:g} % interval {ends} ({found.described})"
 
 
+def check_on(on: str) -> None:
+    """Check the name of the value that gates check.
+
+    Raises:
+        UsageError: it is unknown.
+    """
+    if on not in get_args(On):
+        raise UsageError(f"on {on!r}: hold 'point' or 'interval' against the gates")
+
+
 def check_rows(
     rows: Iterable[MetricsRow],
     gates: Sequence[Gate],
@@ -322,8 +335,7 @@ def check_rows(
     """
     if not gates:
         raise UsageError("no gate is given: demand something of a metric, at least or at most")
-    if on not in get_args(On):
-        raise UsageError(f"on {on!r}: hold 'point' or 'interval' against the gates")
+    check_on(on)
     if on == "interval" and intervals is None:
         intervals = Intervals()
     metrics = tuple(dict.fromkeys(gate.metric for gate in gates))
@@ -364,7 +376,8 @@ def _ways(rows: Sequence[SummaryRow]) -> dict[str | None, str | None]:
     every = list(dict.fromkeys(part for own in parts.values() for part in own))
     apart = [part for part in every if not all(part in own for own in parts.values())]
     return {
-        label: "|".join(part for part in apart if part in own) or f"none of {', '.join(apart)}"
+        label: "|".join(part for part in apart if part in own)
+        or f"labels without {', '.join(apart)}"
         for label, own in parts.items()
     }
 

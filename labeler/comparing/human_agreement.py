@@ -213,7 +213,7 @@ def _resampling(records: Mapping[str, Sequence[Pattern]], side: Side[Judged]) ->
     """Return what intervals are drawn from, with the judge's questions."""
     drawn = Resampling()
     for name, patterns in records.items():
-        drawn.add(patterns, side.labels[name].digests[0])
+        drawn.add(patterns, side.labels[name].question)
     return drawn
 
 

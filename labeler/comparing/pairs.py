@@ -73,6 +73,7 @@ class Kept(Generic[T]):
 
     Attributes:
         signature: the printed signature.
+        question: digest of the question; ``None`` for a blank one, which no other label shares.
         digests: digest of each of :data:`PARTS`.
         group: value of the grouping column; ``None`` without such a column.
         output: class of the label.
@@ -80,6 +81,7 @@ class Kept(Generic[T]):
     """
 
     signature: str
+    question: str | None
     digests: tuple[str, ...]
     group: str | None
     output: type[GPTLabelingOutput]
@@ -204,9 +206,11 @@ def _kept(record: LabelRecord, keep: Callable[[LabelRecord], T], by: str | None)
     if by is not None:
         value = record.example.metadata.get(by)
         group = NO_GROUP if value is None else str(value)
+    digests = tuple(digest(texts[part]) for part in PARTS)
     return Kept(
         signature=str(record.signature),
-        digests=tuple(digest(texts[part]) for part in PARTS),
+        question=digests[0] if (record.example.question or "").strip() else None,
+        digests=digests,
         group=group,
         output=type(record.label),
         value=keep(record),

@@ -129,7 +129,7 @@ def summarized(frames: Iterable[IndexFrame], request: SummaryRequest) -> list[Su
     counts = ColumnCounts(request)
     for frame, selection in zip(listed, select(digests), strict=True):
         counts.add(frame, selection)
-    return counts.summary(RowDigests.joined(digests).labeled)
+    return counts.summary(RowDigests.joined(digests).present)
 
 
 @given(outcomes(), st.integers(0, 8), st.sampled_from([None, "of"]), st.booleans(), st.booleans())

@@ -176,7 +176,15 @@ def test_the_summary_names_the_worst_records(
 
 
 @pytest.mark.parametrize(
-    "options", [("--max-drop", "adherence"), ("--min", "adherence=0.1"), ("--junit-per-record",)]
+    "options",
+    [
+        ("--max-drop", "adherence"),
+        ("--min", "adherence=0.1"),
+        ("--junit-per-record",),
+        ("--max-drop", "adherence=0.1", "--on", "mean"),
+        ("--max-drop", "adherence=0.1", "--by", "topic"),
+        ("--max-drop", "adherence=0.1", "--on", "interval", "--group", "topic"),
+    ],
 )
 def test_wrong_use_of_the_command_is_no_missed_gate(check: Command, options: Sequence[str]) -> None:
     """It exits by 2."""

@@ -16,8 +16,9 @@ from labeler.calculators.metrics_row import REPEATED, Identities, Identity
 from labeler.calculators.statistics.intervals import bootstrap_mean
 from labeler.comparing.pairs import read_side
 from labeler.data.label_files import to_line
-from labeler.labels.record import LabelFailure, LabelRecord, Outcome
+from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord, Outcome
 from labelled import record, with_question
+from scored import record as score_record
 
 QUESTIONS, EACH = 10, 4
 
@@ -45,7 +46,7 @@ def failure(name: str, *, signed: bool = True) -> LabelFailure:
     return LabelFailure(id=name, reason="refusal", message="no", signature=signature)
 
 
-def written(path: Path, outcomes: Sequence[Outcome]) -> Path:
+def written(path: Path, outcomes: Sequence[AnyOutcome]) -> Path:
     """A label file."""
     path.write_text("".join(to_line(one) + "\n" for one in outcomes), encoding="utf-8")
     return path
@@ -168,8 +169,46 @@ def test_the_report_says_what_it_counts_once(labeler_command: Command, tmp_path:
     path = written(tmp_path / "labels.jsonl", labels() * 2)
     assert labeler_command("report", path, "-o", tmp_path / "report.html")[0] == 0
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
-    assert REPEATED.format(QUESTIONS * EACH) in page
+    assert REPEATED.format(QUESTIONS * EACH)[1:] in page
     assert f"grouped by question ({QUESTIONS} groups)" in page
+
+
+@pytest.mark.parametrize("signed", [True, False])
+def test_rows_and_reports_have_the_failures_that_count(
+    labeler_command: Command, tmp_path: Path, signed: bool
+) -> None:
+    """Not those of rows with a label, nor twice those that failed again."""
+    first = lonely()[0].id
+    failures = [failure(first, signed=signed), failure("f"), failure("f", signed=False)]
+    path = written(tmp_path / "labels.jsonl", [*failures, *lonely()])
+    (row,) = json.loads(labeler_command("metrics", path, "--json", "--metrics", "adherence")[1])
+    assert (row["defined"], row["failed"]) == (QUESTIONS, {"refusal": 1})
+    assert labeler_command("metrics", path, "--rows")[1].count('"id"') == QUESTIONS + 1
+    report = tmp_path / "j.xml"
+    options = ("--min", "adherence=0.99", "--junit", report, "--junit-per-record")
+    assert labeler_command("check", path, *options)[0] == 1
+    assert report.read_text(encoding="utf-8").count("<testcase") == 1 + QUESTIONS + 1
+
+
+def test_one_question_of_all_records_groups_nothing() -> None:
+    """A fixed instruction, or none: in a comparison as in a summary."""
+    for question in ("Summarize.", " "):
+        both = [[with_question(one, question) for one in side] for side in (labels(), labels())]
+        (row,) = labeler.compare(both[0], both[1], "adherence").rows
+        assert row.questions is None
+        (summary,) = labeler.summary(both[0], "adherence", intervals=Intervals())
+        assert (summary.clusters, summary.defined) == (None, row.pairs)
+
+
+def test_copies_of_scores_count_once(labeler_command: Command, tmp_path: Path) -> None:
+    """And are counted, in the notice and in JSON; a row with a score did not fail."""
+    scores = [score_record(row={"id": f"r{n}"}) for n in range(4)]
+    path = written(tmp_path / "scores.jsonl", [*scores, *scores[:3], failure("r0", signed=False)])
+    _, out, err = labeler_command("metrics", path, "--json")
+    assert [(r["defined"], r["duplicates"], r["failed"]) for r in json.loads(out)] == [
+        (4, 3, {})
+    ] * 2
+    assert err == REPEATED.format(3) + "\n"
 
 
 def test_a_record_has_one_label_on_a_side() -> None:

@@ -262,4 +262,4 @@ def _unless_mixed(
     """Return the summary; ``None`` if the kind of an unreadable row depends on earlier rows."""
     if others and (counts.unsigned or any(True for _ in records_of(others, "questions"))):
         return None
-    return StoredSummary(counts.summary(digests.labeled), counts.rows, others)
+    return StoredSummary(counts.summary(digests.present), counts.rows, others)
