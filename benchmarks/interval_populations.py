@@ -221,9 +221,38 @@ def skewed_judge(rng: Rng, records: int) -> tuple[Floats, Floats]:
     return human, np.clip(1.3 * human + rng.normal(0, 0.03, records), 0, 1)
 
 
+def uneven_judge(rng: Rng, records: int) -> tuple[Floats, Floats]:
+    """Draw values that are mostly 0, of which the judge gets one in ten quite wrong."""
+    human = _mostly(rng, records, 0, 0.8, rng.beta(2, 2, records))
+    return human, np.where(rng.random(records) < 0.1, rng.random(records), human)
+
+
+def shared_questions(each: int) -> Callable[[Rng, int], tuple[Floats, Floats]]:
+    """Return a population of so many records of each question, alike in ease and errors."""
+
+    def draw(rng: Rng, records: int) -> tuple[Floats, Floats]:
+        place = questions_of(records, each)
+        count = int(place[-1]) + 1
+        human = rng.random(records) < rng.beta(3, 1, count)[place]
+        wrong = rng.random(records) < rng.beta(1, 6, count)[place]
+        return human.astype(float), (human ^ wrong).astype(float)
+
+    return draw
+
+
+def questions_of(records: int, each: int) -> Groups:
+    """Return the question of each record; human labels are of the first."""
+    return np.arange(records) // each
+
+
 JUDGED = {
     "0 or 1, 70 % yes": judged(0.7, 0.9, 0.85),
     "0 or 1, 90 % yes": judged(0.9, 0.95, 0.8),
     "0 or 1, 97 % yes": judged(0.97, 0.98, 0.6),
     "beta(1, 9), overrated": skewed_judge,
+    "80 % zeros, one in ten quite wrong": uneven_judge,
+    "0 or 1, 4 records a question": shared_questions(4),
+    "0 or 1, 20 records a question": shared_questions(20),
 }
+QUESTIONS = {"0 or 1, 4 records a question": 4, "0 or 1, 20 records a question": 20}
+"""Records of a question, of the populations that have some."""

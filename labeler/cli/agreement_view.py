@@ -53,6 +53,7 @@ def print_people(found: PeopleAgreement) -> None:
             *_intervals(found.fields),
             *_small_samples(found.fields, found.among, found.estimates),
             *_undefined(found.fields),
+            *_grouped_means(found.estimates),
             *_parameters(found.estimates),
             *_among(found),
             *_matched(found),
@@ -174,6 +175,16 @@ _METHODS = {
     "ppi++": "PPI++",
     "error-corrected": "error-corrected",
 }
+
+
+def _grouped_means(estimates: Sequence[Estimates]) -> Iterator[str]:
+    """Yield the number of questions that the intervals of means are grouped by, if they are."""
+    names: dict[int, list[NamedGroup]] = {}
+    for found in estimates:
+        if found.questions is not None:
+            names.setdefault(found.questions, []).append((found.metric, found.group))
+    for count, named in names.items():
+        yield f"95 % intervals grouped by question ({count} groups), means of {_list_names(named)}"
 
 
 def _parameters(estimates: Sequence[Estimates]) -> Iterator[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -26,6 +26,7 @@ from labeler.calculators.statistics.bias_correction import (
     ppi_mean,
 )
 from labeler.calculators.statistics.intervals import Interval
+from labeler.calculators.statistics.jackknife import group_effect
 from labeler.comparing.human_labels import OVERALL, HumanLabels
 from labeler.comparing.human_matching import TIE, Item, Judged, Matched, People, record_fields
 from labeler.comparing.pairs import Choice, Side, check_column, read_side
@@ -80,6 +81,8 @@ class Estimates:
         ppi: the PPI++ mean.
         corrected: the error-corrected proportion; ``None`` where the metric is not yes or no.
         people: the mean of the human-judged records, by people.
+        questions: number of questions that intervals are grouped by; ``None`` where all records
+            differ, or ask the same one.
     """
 
     metric: str
@@ -88,6 +91,7 @@ class Estimates:
     ppi: Corrected
     corrected: Corrected | None
     people: Corrected
+    questions: int | None = None
 
     @property
     def all(self) -> list[Corrected]:
@@ -99,6 +103,7 @@ class Estimates:
         return {
             "metric": self.metric,
             "group": self.group,
+            "questions": self.questions,
             "people": self.people.as_json(),
             "plain": self.plain.as_json(),
             "ppi": self.ppi.as_json(),
@@ -257,7 +262,14 @@ def _estimates(
             values = {name: side.value(name).values[metric] for name in by_group[group]}
             if group is not None and values.keys().isdisjoint(verdicts[metric]):
                 continue  # people judged no record of the group: there is nothing to compare
-            yield estimate(metric, group, values, verdicts[metric], random_sample=random_sample)
+            yield estimate(
+                metric,
+                group,
+                values,
+                verdicts[metric],
+                questions={name: side.labels[name].digests[0] for name in values},
+                random_sample=random_sample,
+            )
 
 
 def estimate(
@@ -266,6 +278,7 @@ def estimate(
     judged: Mapping[str, float | None],
     verdicts: Mapping[str, float | None],
     *,
+    questions: Mapping[str, Hashable] | None = None,
     random_sample: bool,
 ) -> Estimates:
     """Estimate the mean of one metric.
@@ -275,49 +288,69 @@ def estimate(
         group: value of the grouping column, or ``None``.
         judged: the judge's value by record; ``None`` where the metric is undefined.
         verdicts: people's value by record; ``None`` where they are tied.
+        questions: question of each record; equal ones are resampled and left out together.
         random_sample: whether the human-judged records are known to have been drawn at random.
     """
     values = {name: value for name, value in judged.items() if value is not None}
     human = {name: verdicts[name] for name in values if name in verdicts}
-    alone = [value for name, value in values.items() if name not in human]
-    plain = plain_mean(list(values.values()))
-    by_people = plain_mean([TIE if value is None else value for value in human.values()])
+    sample = _Sample(human, values, questions or {})
+    plain = plain_mean(list(values.values()), groups=sample.groups(values))
+    by_people = plain_mean(
+        [TIE if value is None else value for value in human.values()], groups=sample.groups(human)
+    )
     return Estimates(
         metric=metric,
         group=group,
-        plain=replace(plain, labeled=len(human), unlabeled=len(alone)),
-        ppi=_ppi(metric, judged, verdicts, random_sample=random_sample),
-        corrected=_corrected(human, values, alone, random_sample=random_sample)
-        if is_yes_or_no(metric)
-        else None,
+        plain=replace(plain, labeled=len(human), unlabeled=len(sample.alone)),
+        ppi=_ppi(metric, sample, random_sample=random_sample),
+        corrected=_corrected(sample, random_sample=random_sample) if is_yes_or_no(metric) else None,
         people=replace(by_people, method="people", labeled=len(human), unlabeled=0),
+        questions=len(set(groups)) if (groups := sample.groups(values)) else None,
     )
 
 
-def _ppi(
-    metric: str,
-    judged: Mapping[str, float | None],
-    verdicts: Mapping[str, float | None],
-    *,
-    random_sample: bool,
-) -> Corrected:
-    """Estimate the mean of one metric by PPI++; see :func:`estimate` for the arguments.
+@dataclass(frozen=True)
+class _Sample:
+    """The values of one metric.
+
+    Attributes:
+        human: people's value by record; ``None`` where they are tied.
+        values: the judge's value of these and all other records.
+        questions: question of each record; empty if each has its own.
+    """
+
+    human: Mapping[str, float | None]
+    values: Mapping[str, float]
+    questions: Mapping[str, Hashable]
+
+    @property
+    def alone(self) -> list[str]:
+        """The records without a human value."""
+        return [name for name in self.values if name not in self.human]
+
+    def groups(self, names: Iterable[str]) -> list[Hashable] | None:
+        """Return the question of each record; ``None`` if all differ, or all are one."""
+        found = [self.questions.get(name) for name in names]
+        return found if 1 < len(set(found)) < len(found) else None
+
+
+def _ppi(metric: str, sample: _Sample, *, random_sample: bool) -> Corrected:
+    """Estimate the mean of one metric by PPI++.
 
     The interval is omitted where it has no width: it would claim what no sample can know.
     """
-    values = {name: value for name, value in judged.items() if value is not None}
-    both = [name for name in values if name in verdicts]
-    human = [verdicts[name] for name in both]
+    human, values, alone = sample.human, sample.values, sample.alone
     # A value outside 0 to 1 proves that the metric is no share, whatever it declares.
     is_share = (metric == OVERALL or METRICS[metric].bounded) and all(
         0 <= value <= 1 for value in values.values()
     )
     mean = ppi_mean(
-        [TIE if value is None else value for value in human],
-        [values[name] for name in both],
-        [value for name, value in values.items() if name not in verdicts],
+        [TIE if value is None else value for value in human.values()],
+        [values[name] for name in human],
+        [values[name] for name in alone],
         bounds=(0, 1) if is_share else None,
         ends="student",
+        groups=sample.groups([*human, *alone]),
         random_sample=random_sample,
     )
     if mean.interval is None or mean.interval.low < mean.interval.high:
@@ -325,18 +358,19 @@ def _ppi(
     return replace(mean, interval=None, warnings=(*mean.warnings, _NO_WIDTH))
 
 
-def _corrected(
-    human: Mapping[str, float | None],
-    values: Mapping[str, float],
-    alone: Sequence[float],
-    *,
-    random_sample: bool,
-) -> Corrected:
+def _corrected(sample: _Sample, *, random_sample: bool) -> Corrected:
     """Return the error-corrected proportion of a yes-or-no metric, without ties."""
-    decided = {name: value for name, value in human.items() if value is not None}
-    errors = JudgeErrors.of(list(decided.values()), [values[name] for name in decided])
-    yes = sum(1 for value in alone if value)
-    return corrected_proportion(yes, len(alone), errors, random_sample=random_sample)
+    decided = {name: value for name, value in sample.human.items() if value is not None}
+    people, judge = list(decided.values()), [sample.values[name] for name in decided]
+    alone = [sample.values[name] for name in sample.alone]
+    groups = sample.groups([*decided, *sample.alone])
+    return corrected_proportion(
+        sum(1 for value in alone if value),
+        len(alone),
+        JudgeErrors.of(people, judge),
+        effect=group_effect(people, judge, alone, groups) if groups and people else None,
+        random_sample=random_sample,
+    )
 
 
 def _warnings(people: People, side: Side[Judged]) -> Iterator[str]:

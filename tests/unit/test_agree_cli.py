@@ -301,7 +301,7 @@ def test_means_stand_side_by_side(agree: Run) -> None:
     assert means["ppi"]["weight"] > 0
     assert (means["ppi"]["labelled"], means["ppi"]["unlabelled"]) == (20, 80)
     assert means["ppi"]["warnings"] == [
-        "records with human labels: only 20; under 200 the intervals cannot be relied on"
+        "records with human labels: only 20; under 30 the intervals cannot be relied on"
     ]
     _, out, _ = agree(a, "--human", h)
     for words in ("people's own", "judge's own", "PPI++", "error-corrected", "drawn at random"):
@@ -645,5 +645,12 @@ def test_records_of_one_question_count_as_one_observation(agree: Run) -> None:
     assert utilized["questions"] == 4
     assert utilized["kappa"]["interval"]["method"] == "bca_groups"
     assert utilized["kappa"]["interval"]["small_sample"] is True
+    h = people(
+        "h.csv", "id,overall_supported", *(f"r{n},{'yes' if n % 2 else 'no'}" for n in range(9))
+    )
+    _, out, _ = agree("a.jsonl", "--human", h)
+    assert "95 % intervals grouped by question (4 groups), means of overall_supported\n" in out
+    (means,) = found(agree("a.jsonl", "--human", h, "--json"))["estimates"]
+    assert (means["questions"], means["ppi"]["small_sample"]) == (4, True)
     _, out, _ = agree(labels("c.jsonl", a[::3]), "b.jsonl")
     assert "grouped by question" not in out

@@ -17,6 +17,7 @@ from labeler.calculators.statistics.bias_correction import (
     plain_mean,
     ppi_mean,
 )
+from labeler.calculators.statistics.jackknife import group_effect, ppi_variance
 from labeler.calculators.statistics.small_samples import wilson_ends
 from labeler.errors import UsageError
 
@@ -213,6 +214,54 @@ def test_few_human_labels_get_wilsons_interval_of_as_much_information() -> None:
     assert found.as_json()["small_sample"] is True
     same = ppi_mean((1,) * 10, (1,) * 10, ALONE, weight=0, bounds=(0, 1), ends="student")
     assert ends(same) == pytest.approx(wilson_ends(1, 10, 2.2621572), abs=1e-7)
+
+
+def test_the_variance_follows_the_weight_that_each_record_makes() -> None:
+    """By leaving out each record and estimating again, with the published function."""
+    people, judge = [0.9, 0.2, 0.6, 0.5, 0.1], [0.8, 0.4, 0.5, 0.5, 0.3]
+    alone = [0.7, 0.6, 0.3, 0.9, 0.2, 0.9]
+    whole = ppi_mean(people, judge, alone).value
+    assert whole is not None
+
+    def part(left_out: Sequence[Corrected]) -> float:
+        off = [one.value - whole for one in left_out if one.value is not None]
+        return math.fsum(each**2 for each in off) * (len(off) - 1) / len(off)
+
+    def without(values: Sequence[float], n: int) -> list[float]:
+        return [*values[:n], *values[n + 1 :]]
+
+    mine = [ppi_mean(without(people, n), without(judge, n), alone) for n in range(5)]
+    theirs = [ppi_mean(people, judge, without(alone, n)) for n in range(6)]
+    found = ppi_variance(people, judge, alone)
+    assert found is not None
+    assert found == pytest.approx((part(mine) + part(theirs), 5))
+
+
+def test_copies_of_records_in_one_group_tell_nothing_new() -> None:
+    """Each record three times: the interval is that of the records, and not three times as sure."""
+    judge = (1, 0, 1, 1, 0, 1, 1, 1, 1, 0)
+    once = ppi_mean(PEOPLE, judge, ALONE, weight=0.5, bounds=(0, 1), ends="student")
+    mine, theirs, rest = PEOPLE * 3, judge * 3, ALONE * 3
+    groups = [*range(10)] * 3 + [*range(10, 110)] * 3
+    thrice = ppi_mean(mine, theirs, rest, weight=0.5, bounds=(0, 1), ends="student", groups=groups)
+    assert ends(thrice) == pytest.approx(ends(once))
+    assert thrice.interval is not None
+    assert thrice.interval.method == "ppi++_wilson_groups"
+    effect = group_effect(mine, theirs, rest, groups)
+    assert effect.labeled == 10
+    assert effect.factor == pytest.approx(3, rel=0.3)
+    errors, yes = JudgeErrors.of(mine, theirs), sum(rest)
+    alone, together = (corrected_proportion(yes, 300, errors, effect=e) for e in (None, effect))
+    assert ends(together)[0] < ends(alone)[0]
+    assert together.value == alone.value
+
+
+def test_human_labels_of_one_question_have_no_interval() -> None:
+    """One group does not vary."""
+    groups = [0] * 10 + [*range(1, 101)]
+    found = ppi_mean(PEOPLE, JUDGE, ALONE, ends="student", groups=groups)
+    assert found.interval is None
+    assert warned(found, "ask one question")
 
 
 def test_no_values_have_no_mean() -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeler.calculators.statistics.agreement import PAIR, Pattern
-from labeler.calculators.statistics.bootstrap import BCA, corrected_percentiles, group_numbers
+from labeler.calculators.statistics.bootstrap import BCA, corrected_percentiles, group_sums
 from labeler.calculators.statistics.intervals import LEVEL, Interval
 from labeler.calculators.statistics.small_samples import is_small, quantile_of
 
@@ -99,12 +99,7 @@ def resampled(
         The intervals by name; none for a statistic that is undefined in a sample in twenty, and
         none without width, as for perfect agreement: it would claim what no sample can know.
     """
-    sums = np.array(records, dtype=np.float64)
-    if groups is not None and len(sums):
-        numbers = group_numbers(groups)
-        grouped = np.zeros((int(numbers.max()) + 1, sums.shape[1]))
-        np.add.at(grouped, numbers, sums)
-        sums = grouped
+    sums = group_sums(np.array(records, dtype=np.float64), groups)
     sums = sums[sums.any(axis=1)] if len(sums) else sums
     count = len(sums)
     if count < 2:  # noqa: PLR2004 - one record does not vary

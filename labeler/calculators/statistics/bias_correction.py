@@ -13,18 +13,27 @@ that fail or are unknown are returned as warnings.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from statistics import NormalDist, fmean
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from labeler.calculators.statistics.intervals import LEVEL, Interval, mean_interval
-from labeler.calculators.statistics.small_samples import is_small, quantile_of, wilson_ends
+from labeler.calculators.statistics.small_samples import (
+    FEWEST,
+    SAME,
+    is_small,
+    quantile_of,
+    wilson_ends,
+)
 from labeler.errors import UsageError
 
+if TYPE_CHECKING:
+    from labeler.calculators.statistics.jackknife import GroupEffect
+
 FEWEST_LABELS = 200
-"""Human labels below which the normal intervals of either method are too narrow: with 30, 95 %
-intervals of PPI++ cover 91 %."""
+"""Human labels below which the published interval of PPI++ is too narrow: with 30, 95 % intervals
+cover 91 %. The other intervals hold from 30 on."""
 FEWEST_OF_A_KIND = 10
 """Human yeses, and noes, below which sensitivity and specificity are unreliable."""
 UNLIKE = 3.0
@@ -88,8 +97,13 @@ class Corrected:
         }
 
 
-def plain_mean(values: Sequence[float], *, level: float = LEVEL) -> Corrected:
-    """Return the uncorrected mean, with the interval of summaries.
+def plain_mean(
+    values: Sequence[float],
+    *,
+    groups: Sequence[Hashable] | None = None,
+    level: float = LEVEL,
+) -> Corrected:
+    """Return the uncorrected mean, with the interval of summaries over records or groups.
 
     Raises:
         UsageError: a value is not finite, or the level is not between 0 and 1.
@@ -97,7 +111,7 @@ def plain_mean(values: Sequence[float], *, level: float = LEVEL) -> Corrected:
     _check(values, level)
     if not values:
         return Corrected("plain", None, None, NO_VALUES, 0, 0)
-    interval = mean_interval(values, level=level)
+    interval = mean_interval(values, groups=groups, level=level)
     return Corrected("plain", fmean(values), interval, None, 0, len(values))
 
 
@@ -109,6 +123,7 @@ def ppi_mean(
     weight: float | None = None,
     bounds: tuple[float, float] | None = None,
     ends: Literal["normal", "student"] = "normal",
+    groups: Sequence[Hashable] | None = None,
     level: float = LEVEL,
     random_sample: bool = False,
 ) -> Corrected:
@@ -122,7 +137,9 @@ def ppi_mean(
         bounds: lowest and highest possible mean, such as 0 and 1 for shares; value and interval
             are clipped to them.
         ends: ``normal`` for the published interval; ``student`` for one that also holds for few
-            human labels: with Student's quantile and, between bounds, Wilson's form.
+            human labels: with the jackknife's variance, Student's quantile and, between bounds,
+            Wilson's form.
+        groups: group of each record, such as its question, the sample first; for ``student``.
         level: confidence level, between 0 and 1.
         random_sample: True if the sample is known to be random.
 
@@ -145,12 +162,19 @@ def ppi_mean(
     if not judge_alone:
         trust = 0.0  # no records to extrapolate to
     errors = [mine - trust * theirs for mine, theirs in zip(people, judge, strict=True)]
-    mean, variance = fmean(errors), _variance(errors) / (len(errors) - (ends == "student"))
+    mean, variance = fmean(errors), _variance(errors) / len(errors)
     if judge_alone:
         mean += trust * fmean(judge_alone)
         variance += trust**2 * _variance(judge_alone) / len(judge_alone)
+    interval: Interval | None
     if ends == "student":
-        interval = _student_interval(mean, variance, len(people), bounds, level)
+        # numpy loads slowly; the published interval does without.
+        from labeler.calculators.statistics import jackknife  # noqa: PLC0415
+
+        found = jackknife.ppi_variance(people, judge, judge_alone, weight=weight, groups=groups)
+        interval = None if found is None else _student_interval(mean, *found, bounds, level)
+        if interval and groups is not None:
+            interval = replace(interval, method=f"{interval.method}_groups")
     else:
         half = _quantile(level) * math.sqrt(variance)
         interval = Interval(_cut(mean - half, bounds), _cut(mean + half, bounds), level, "ppi++")
@@ -161,28 +185,36 @@ def ppi_mean(
         undefined=None,
         labeled=len(people),
         unlabeled=len(judge_alone),
-        warnings=(*_mean_warnings(people, judge, judge_alone, random_sample=random_sample),),
+        warnings=(
+            *_sample_warnings(
+                len(people),
+                fewest=FEWEST if ends == "student" else FEWEST_LABELS,
+                random_sample=random_sample,
+            ),
+            *_mean_warnings(people, judge, judge_alone),
+            *([_ONE_GROUP] if interval is None else []),
+        ),
         weight=trust,
     )
 
 
 def _student_interval(
-    mean: float, variance: float, people: int, bounds: tuple[float, float] | None, level: float
+    mean: float, variance: float, count: int, bounds: tuple[float, float] | None, level: float
 ) -> Interval:
     """Return an interval of a PPI++ mean that holds for few human labels.
 
     Between bounds it is Wilson's for the effective number of yes-or-no records, as for other
     means: near a bound the estimate is skewed. Without an observed spread it is that of as many
-    yes-or-no records as there are human labels.
+    yes-or-no records as there are human labels, or groups with some.
     """
-    quantile, small = quantile_of(level, people), is_small(people)
+    quantile, small = quantile_of(level, count), is_small(count)
     if bounds is None:
         half = quantile * math.sqrt(variance)
         return Interval(mean - half, mean + half, level, "ppi++_t", small)
     low, width = bounds[0], bounds[1] - bounds[0]
     share = (_cut(mean, bounds) - low) / width
-    spread = share * (1 - share)
-    trials = max(1.0, spread * width**2 / variance) if spread and variance else float(people)
+    spread, seen = share * (1 - share), variance / width**2
+    trials = max(1.0, spread / seen) if spread and seen > SAME**2 else float(count)
     begin, end = wilson_ends(share, trials, quantile)
     return Interval(low + width * begin, low + width * end, level, "ppi++_wilson", small)
 
@@ -248,6 +280,7 @@ def corrected_proportion(
     judged: int,
     errors: JudgeErrors,
     *,
+    effect: GroupEffect | None = None,
     level: float = LEVEL,
     random_sample: bool = False,
 ) -> Corrected:
@@ -260,6 +293,8 @@ def corrected_proportion(
         judged_yes: records without human labels that the judge calls yes.
         judged: all records without human labels.
         errors: the judge's confusion counts on the records with human labels.
+        effect: of groups of dependent records, by
+            :func:`labeler.calculators.statistics.jackknife.group_effect`.
         level: confidence level, between 0 and 1.
         random_sample: True if the records with human labels are known to be a random sample.
 
@@ -279,7 +314,7 @@ def corrected_proportion(
     return Corrected(
         method="error-corrected",
         value=_cut(raw, (0, 1)),
-        interval=_interval_of_proportion(judged_yes, judged, errors, level),
+        interval=_interval_of_proportion(judged_yes, judged, errors, effect, level),
         undefined=None,
         labeled=labeled,
         unlabeled=judged,
@@ -305,52 +340,56 @@ def _undefined_reason(judged: int, errors: JudgeErrors) -> str | None:
 
 
 def _interval_of_proportion(
-    judged_yes: int, judged: int, errors: JudgeErrors, level: float
+    judged_yes: int, judged: int, errors: JudgeErrors, effect: GroupEffect | None, level: float
 ) -> Interval:
     """Return the interval of Lang and Reiczigel, from adjusted counts.
 
     The judge's share gets z²/2 yeses in z² additional records, sensitivity and specificity one in
-    two; the midpoint is shifted by the second-order bias of the quotient.
+    two; the midpoint is shifted by the second-order bias of the quotient. Groups widen it by the
+    root of their effect, and make the quantile Student's.
     """
-    z, small = _quantile(level), is_small(errors.human_yes + errors.human_no)
+    z, method = _quantile(level), "error-corrected"
+    small, wide = is_small(errors.human_yes + errors.human_no), 1.0
+    if effect:
+        wide = math.sqrt(effect.factor) * quantile_of(level, effect.labeled) / z
+        small, method = is_small(effect.labeled), f"{method}_groups"
     n, yes, no = judged + z**2, errors.human_yes + 2, errors.human_no + 2
     share = (judged_yes + z**2 / 2) / n
     q1, q0 = (errors.both_yes + 1) / yes, (errors.both_no + 1) / no
     gain = q0 + q1 - 1
-    if gain <= 0:  # the adjusted counts leave no information
-        return Interval(0.0, 1.0, level, "error-corrected", small)
+    if gain <= 0 or math.isinf(wide):  # the adjusted counts leave no information
+        return Interval(0.0, 1.0, level, method, small)
     middle = (share + q0 - 1) / gain
     on_no = (1 - middle) * q0 * (1 - q0) / no
     on_yes = middle * q1 * (1 - q1) / yes
     shift = 2 * z**2 * (on_yes - on_no)
     spread = share * (1 - share) / n + (1 - middle) * on_no + middle * on_yes
-    half = z * math.sqrt(spread) / gain
+    half = wide * z * math.sqrt(spread) / gain
     low, high = middle + shift - half, middle + shift + half
-    return Interval(_cut(low, (0, 1)), _cut(high, (0, 1)), level, "error-corrected", small)
+    return Interval(_cut(low, (0, 1)), _cut(high, (0, 1)), level, method, small)
 
 
-def _sample_warnings(labeled: int, *, random_sample: bool) -> Iterator[str]:
+_ONE_GROUP = "all human-judged records ask one question: there is no interval"
+
+
+def _sample_warnings(labeled: int, *, fewest: int = FEWEST, random_sample: bool) -> Iterator[str]:
     """Yield the conditions on the sample that fail or are unknown."""
     if not random_sample:
         yield (
             "it is not known that the human-judged records were drawn at random; if they were "
             "picked in another way, the corrected means can be wrong by any amount"
         )
-    if labeled < FEWEST_LABELS:
+    if labeled < fewest:
         yield (
-            f"records with human labels: only {labeled}; under {FEWEST_LABELS} the intervals "
+            f"records with human labels: only {labeled}; under {fewest} the intervals "
             "cannot be relied on"
         )
 
 
 def _mean_warnings(
-    people: Sequence[float],
-    judge: Sequence[float],
-    judge_alone: Sequence[float],
-    *,
-    random_sample: bool,
+    people: Sequence[float], judge: Sequence[float], judge_alone: Sequence[float]
 ) -> Iterator[str]:
-    yield from _sample_warnings(len(people), random_sample=random_sample)
+    """Yield the conditions of a PPI++ mean that fail."""
     if len(set(people)) == 1:
         yield (
             f"people gave {people[0]:g} to all {len(people)} records: the interval cannot tell how "

@@ -94,7 +94,7 @@ def units_of(
     """Return records, or groups of records, as distinct units with counts."""
     top, bottom = (np.asarray(part, dtype=np.float64) for part in (numerators, denominators))
     if groups is not None:
-        top, bottom = _group_sums(top, bottom, group_numbers(groups))
+        top, bottom = _pair_sums(top, bottom, group_numbers(groups))
     return _counted(top, bottom)
 
 
@@ -105,7 +105,7 @@ def counted_units(values: Floats, counts: NDArray[np.int64]) -> Units:
 
 def grouped_units(values: Floats, groups: NDArray[np.int64]) -> Units:
     """Return the units of numbered groups of records."""
-    return _counted(*_group_sums(values, np.ones(len(values)), groups))
+    return _counted(*_pair_sums(values, np.ones(len(values)), groups))
 
 
 def _counted(top: Floats, bottom: Floats) -> Units:
@@ -122,7 +122,17 @@ def group_numbers(groups: Sequence[Hashable]) -> NDArray[np.int64]:
     return np.fromiter((known.setdefault(key, len(known)) for key in keys), np.int64, len(groups))
 
 
-def _group_sums(top: Floats, bottom: Floats, codes: NDArray[np.int64]) -> tuple[Floats, Floats]:
+def group_sums(records: Floats, groups: Sequence[Hashable] | None) -> Floats:
+    """Return the sums of each group's rows; without groups the rows themselves."""
+    if groups is None or not len(records):
+        return records
+    numbers = group_numbers(groups)
+    sums = np.zeros((int(numbers.max()) + 1, records.shape[1]))
+    np.add.at(sums, numbers, records)
+    return sums
+
+
+def _pair_sums(top: Floats, bottom: Floats, codes: NDArray[np.int64]) -> tuple[Floats, Floats]:
     """Sum each group's records in sorted order, so that sums do not depend on the rows' order."""
     order = np.lexsort((bottom, top, codes))
     codes = codes[order]
