@@ -211,15 +211,21 @@ def request_tokens_at_most(
     return texts + counter.at_most(schema) + REPLY_FRAME
 
 
-def request_tokens_at_least(counter: TokenCounter, texts: Iterable[str]) -> int:
-    """Return a lower estimate of the prompt tokens of a chat request: of its texts alone.
+def request_tokens_at_least(texts: Iterable[str]) -> int:
+    """Return a lower bound of the prompt tokens of a chat request: of its texts alone.
 
-    The means of languages are at most 1.27 times too high, see :class:`Approximation`.
+    Tokens end where words end, so a word is at least one, whatever its length; white space is part
+    of the next one. Scripts without spaces count one for :data:`_CHARACTERS` characters instead.
+    Measured on 359 texts in 147 languages, code, tables, and runs of one character with the
+    tokenizers of gpt-4o, Gemma 3, Qwen 3 and DeepSeek V3: true counts are 1 to 7 times the bound,
+    those of RAG prompts 1.3 to 2.4 times.
     """
-    return int(sum(map(counter.count, texts)) * _LOW)
+    return sum(map(_fewest_tokens, texts))
 
 
-_LOW = 0.75
+def _fewest_tokens(text: str) -> int:
+    unspaced = sum(map(len, _UNSPACED.findall(text)))
+    return max(len(text.split()), unspaced // _CHARACTERS)
 
 
 @lru_cache(maxsize=8)  # the same few schemas go with every request
@@ -245,6 +251,10 @@ def _is_cached(encoding: str) -> bool:
     return hashlib.sha256(content).hexdigest() == _FILES[encoding]
 
 
+_UNSPACED = re.compile("[\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]+")
+"""Runs of Thai, Lao, Tibetan, Burmese, Khmer, Japanese and Chinese."""
+_CHARACTERS = 4
+"""Characters of these in a token at most, on average over a text."""
 _RUN = re.compile(r'[{}\[\]":,]+')
 _LETTER = 0.21
 """Tokens per lower-case ASCII letter."""

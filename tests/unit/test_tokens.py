@@ -19,6 +19,7 @@ from labeler.judges.tokens import (
     Tokenizer,
     counter_for,
     request_tokens,
+    request_tokens_at_least,
     request_tokens_at_most,
 )
 from labeler.labels.schemas import load_schema
@@ -74,6 +75,22 @@ def test_a_longer_text_never_has_fewer_tokens(text: str, more: str) -> None:
 def test_the_bound_is_the_bytes_of_the_text(text: str) -> None:
     """No token of a byte-level vocabulary is shorter."""
     assert GUESS.at_most(text) == len(text.encode())
+
+
+@pytest.mark.parametrize(
+    ("text", "fewest", "true"),
+    [
+        ("A lamp  is   red.\n\n" * 10, 40, 70),
+        ("一帆风顺。万事如意。恭喜发财。" * 8, 24, 72),
+        ("ภาษาไทยไม่มีช่องว่าง" * 5, 25, 25),
+        ("def f(x):\n\n\n        return x\n" * 8, 32, 72),
+        ("| - | - |\n" * 20, 100, 100),
+        ("-" * 400, 1, 6),
+    ],
+)
+def test_the_lower_bound_holds_for_any_tokenizer(text: str, fewest: int, true: int) -> None:
+    """The true counts are the fewest of those of gpt-4o, Gemma 3, Qwen 3 and DeepSeek V3."""
+    assert request_tokens_at_least([text]) == fewest <= true
 
 
 def test_text_that_is_no_utf8_is_counted_all_the_same() -> None:

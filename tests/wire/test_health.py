@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from labeler.errors import FatalJudgeError
@@ -106,7 +108,7 @@ def test_a_failure_before_the_first_label_lasts_like_one_after_it() -> None:
         assert provider.routes[COMPLETION] == 30
 
 
-def counted(**counters: int) -> Step:
+def counted(**counters: object) -> Step:
     """An answer with other counters of tokens."""
     return changes(lambda value: value.update(usage={"completion_tokens": 9, **counters}))
 
@@ -114,21 +116,25 @@ def counted(**counters: int) -> Step:
 @pytest.mark.parametrize(
     ("counters", "reason"),
     [
-        ({"prompt_tokens": 200}, "cut_prompt"),
-        ({"prompt_tokens": 200, "cache_read_input_tokens": 2000}, "label"),
-        ({"prompt_tokens": 200, "cache_creation_input_tokens": 2000}, "label"),
-        ({"prompt_tokens": 0}, "label"),
+        ({"prompt_tokens": 300}, "cut_prompt"),
+        ({"prompt_tokens": 300, "prompt_tokens_details": {"cached_tokens": 200}}, "cut_prompt"),
+        ({"prompt_tokens": 300, "prompt_tokens_details": {"cached_tokens": 3000}}, "label"),
+        ({"prompt_tokens": 300, "cache_read_input_tokens": 3000}, "label"),
+        ({"prompt_tokens": 300, "cache_creation_input_tokens": 3000}, "label"),
+        ({"prompt_tokens": 255}, "label"),
+        ({"prompt_tokens": 0, "cache_read_input_tokens": 300}, "label"),
         ({}, "label"),
     ],
 )
-def test_a_prompt_that_the_server_cut_is_a_failure(counters: dict[str, int], reason: str) -> None:
-    """All input counters together are far below the prompt; nothing follows from none."""
-    odd = counted(**counters)
+def test_a_prompt_that_the_server_cut_is_a_failure(counters: dict[str, Any], reason: str) -> None:
+    """All input counters together are far below the prompt; a placeholder proves nothing."""
+    odd, given = counted(**counters), rows(3)
+    given[1]["documents"].append("Item 1 is a lamp. " * 200)
     with Provider(lambda call: odd if "item 1?" in call.raw.decode() else None) as provider:
-        outcomes = run(provider, rows(3))
+        outcomes = run(provider, given)
     assert reasons(outcomes) == ["label", reason, "label"]
     if isinstance(outcomes[1], LabelFailure):
-        assert "it reports 200 input tokens of at least" in outcomes[1].message
+        assert "it reports 300 input tokens of at least" in outcomes[1].message
 
 
 def test_answers_above_their_cap_are_reserved_for() -> None:

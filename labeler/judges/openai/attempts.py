@@ -19,13 +19,17 @@ from labeler.judges.openai.error_rules import ObservedError
 from labeler.judges.openai.reask import NO_ANSWER, NOT_A_LABEL, brief, complaint, rules_again
 from labeler.judges.openai.request import mode_of
 from labeler.judges.task import Task
-from labeler.judges.tokens import Approximation, request_tokens_at_least
+from labeler.judges.tokens import request_tokens_at_least
 from labeler.judges.traffic.traffic import Traffic, current
 from labeler.labels.contract import Violation, has_long_text
 from labeler.labels.logprobs import Token
 from labeler.labels.record import ReplyFacts, Usage
 from labeler.sentences.example import Frozen
 from labeler.version import __version__
+
+SMALLEST_CONTEXT = 256
+"""No model in service reads fewer tokens. A smaller count is a placeholder, or leaves out tokens
+that came from a cache, so nothing follows from it."""
 
 
 @dataclass
@@ -86,9 +90,8 @@ class AttemptLog:
 
     def _cut_prompt(self, reported: int) -> ObservedError | None:
         """Return an error if the server reports far fewer input tokens than were sent."""
-        texts = (message["content"] for message in self.task.messages)
-        sent = request_tokens_at_least(Approximation(), texts)
-        if not 0 < reported < sent / 2:
+        sent = request_tokens_at_least(message["content"] for message in self.task.messages)
+        if not SMALLEST_CONTEXT <= reported < sent / 2:
             return None
         facts = f"it reports {reported} input tokens of at least {sent}"
         return ObservedError("cut_prompt", facts=facts)

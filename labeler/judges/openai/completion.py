@@ -177,19 +177,19 @@ def usage_of(found: object) -> Usage | None:
 
 
 def _input_tokens(usage: Mapping[str, Any]) -> int:
-    """Return the sum of all input counters, without a count of the prompt 0.
+    """Return the sum of all input counters; 0 without a count of the prompt.
 
-    Some servers count tokens that they read from a cache, or write to it, next to the others.
+    Cached tokens of the details are part of the prompt's, unless they are more than it.
     """
+    prompt = _count(usage.get("prompt_tokens"))
     details = _object(usage.get("prompt_tokens_details"))
-    counters = [usage.get(name) for name in _INPUT_COUNTERS]
-    counters += [details.get("cached_tokens"), details.get("cache_write_tokens")]
-    if isinstance(counters[0], bool) or not _count(counters[0]):
-        return 0
-    return sum(map(_count, counters))
+    cached = _count(details.get("cached_tokens")) + _count(details.get("cache_write_tokens"))
+    apart = sum(_count(usage.get(name)) for name in _APART)
+    return prompt and prompt + (cached if cached > prompt else 0) + apart
 
 
-_INPUT_COUNTERS = ("prompt_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+_APART = ("cache_read_input_tokens", "cache_creation_input_tokens")
+"""Input counters that never are part of the prompt's."""
 
 
 def text_of(value: object) -> str:
