@@ -9,7 +9,7 @@ import typer
 
 from labeler.cli.options import Json, expand_options
 from labeler.cli.sides import check_sides
-from labeler.cli.terminal import notify, print_json
+from labeler.cli.terminal import notify, notify_repeated, print_json
 from labeler.comparing.options import HumanOptions, SideOptions
 from labeler.data.lines import STDIO
 from labeler.errors import UsageError
@@ -55,6 +55,7 @@ def agree(
         names=(labels, other),
         **asdict(sides),
     )
+    notify_repeated(found.counts.duplicates)
     print_json(found.as_json()) if as_json else agreement_view.print_labels(found)
 
 

@@ -19,10 +19,10 @@ from labeler.sentences.characters import visible
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from labeler.calculators import Intervals
+    from labeler.calculators import Intervals, MetricsRow
     from labeler.cli.gate_reports import AnyVerdict
     from labeler.comparing.drops import DropVerdict
-    from labeler.comparing.gates import Demand, On, Verdict
+    from labeler.comparing.gates import Demand, Gate, On, Verdict
     from labeler.comparing.missing import Allowed
 
 GATE_MISSED = 1
@@ -90,7 +90,7 @@ def check(
         *(Demand(*_parts("--max", text), at_least=False) for text in at_most or ()),
     ]
     drops = [Demand(*_parts("--max-drop", text), at_least=False) for text in max_drop or ()]
-    _check_sides(labels, against, demands, drops)
+    _check_sides(labels, against, drops)
     if junit_per_record and not junit:
         raise UsageError("--junit-per-record is for --junit, which names the file")
     if group and on != "interval":
@@ -99,15 +99,12 @@ def check(
     intervals = Intervals(resamples, level, seed, group) if on == "interval" else None
     allowed = Allowed(max_failed, max_undefined)
     settings = _Settings(cast("On", on), by, intervals, allowed, named=bool(junit or summary))
-    held = _held(labels, demands, settings) if demands or not drops else ()
-    verdicts = [*held, *(_dropped(labels, against, drops, settings) if against else ())]
+    verdicts = _verdicts(labels, demands, against, drops, settings)
     _report(verdicts, junit, summary, as_json=as_json, per_record=junit_per_record)
     return 0 if all(verdict.passed for verdict in verdicts) else GATE_MISSED
 
 
-def _check_sides(
-    labels: str, against: str | None, demands: Sequence[Demand], drops: Sequence[Demand]
-) -> None:
+def _check_sides(labels: str, against: str | None, drops: Sequence[Demand]) -> None:
     """Check that there is a base where one is needed, and that nothing is read twice.
 
     Raises:
@@ -115,7 +112,7 @@ def _check_sides(
     """
     if bool(drops) is not bool(against):
         raise UsageError("--max-drop goes with --against, which names what it may drop from")
-    if labels == STDIO and against and (demands or against == STDIO):
+    if labels == against == STDIO:
         raise UsageError("standard input (-) can be read once; give the labels as a file")
 
 
@@ -151,17 +148,40 @@ class _Settings(NamedTuple):
     """True if the records of verdicts are needed."""
 
 
-def _held(labels: str, demands: Sequence[Demand], settings: _Settings) -> list[Verdict]:
-    """Check the means of one set of labels."""
+def _verdicts(
+    labels: str,
+    demands: Sequence[Demand],
+    against: str | None,
+    drops: Sequence[Demand],
+    settings: _Settings,
+) -> list[AnyVerdict]:
+    """Check the means of labels, and their differences from a base."""
     from labeler.calculators.outcomes import stored_outcomes
-    from labeler.comparing.gates import check_rows, measure_gates
+    from labeler.comparing.gates import measure_gates
+
+    column = (settings.intervals.group if settings.intervals else None) or ""
+    every = [*demands, *drops]
+    gates, new = measure_gates(stored_outcomes(labels), every, column=column)
+    rows = list(new) if settings.named or against else new
+    held, dropped = gates[: len(demands)], gates[len(demands) :]
+    found: list[AnyVerdict] = []
+    if held or not dropped:
+        found += _held(rows, held, settings)
+    repeated = new.repeated
+    if against:
+        base = measure_gates(stored_outcomes(against), drops, column=column).rows
+        found += _dropped(list(rows), list(base), dropped, settings)
+        repeated += base.repeated
+    notify_repeated(repeated)
+    return found
+
+
+def _held(rows: Iterable[MetricsRow], gates: Sequence[Gate], settings: _Settings) -> list[Verdict]:
+    """Check the means of one set of labels."""
+    from labeler.comparing.gates import check_rows
 
     on, by, intervals, allowed, named = settings
-    column = (intervals.group if intervals else None) or ""
-    gates, measured = measure_gates(stored_outcomes(labels), demands, column=column)
-    rows = list(measured) if named else measured
     found = check_rows(rows, gates, on=on, by=by, intervals=intervals, allowed=allowed)
-    notify_repeated(measured.repeated)
     for doubt in dict.fromkeys(gate.doubt for gate in gates if gate.doubt):
         notify(doubt)
     if intervals and intervals.group is None:
@@ -170,23 +190,17 @@ def _held(labels: str, demands: Sequence[Demand], settings: _Settings) -> list[V
 
 
 def _dropped(
-    labels: str, against: str, demands: Sequence[Demand], settings: _Settings
+    new: Sequence[MetricsRow],
+    base: Sequence[MetricsRow],
+    gates: Sequence[Gate],
+    settings: _Settings,
 ) -> list[DropVerdict]:
     """Check the differences from a base."""
-    from labeler.calculators.outcomes import stored_outcomes
     from labeler.comparing.drops import check_drops
-    from labeler.comparing.gates import measure_gates
 
     on, by, intervals, allowed, _ = settings
-    column = (intervals.group if intervals else None) or ""
-    (gates, new), (_, base) = (
-        measure_gates(stored_outcomes(side), demands, column=column) for side in (labels, against)
-    )
     limits = [(gate.metric, gate.threshold) for gate in gates]
-    found = check_drops(
-        list(new), list(base), limits, on=on, by=by, intervals=intervals, allowed=allowed
-    )
-    notify_repeated(new.repeated + base.repeated)
+    found = check_drops(new, base, limits, on=on, by=by, intervals=intervals, allowed=allowed)
     if intervals and intervals.group is None:
         _notify_clusters(one.clusters for one in found)
     return found

@@ -20,7 +20,7 @@ from labeler.cli.tables import (
     reason_counts,
     small_sample_note,
 )
-from labeler.cli.terminal import LineWriter, print_json, print_lines
+from labeler.cli.terminal import LineWriter, notify_repeated, print_json, print_lines
 from labeler.comparing.options import SideOptions
 from labeler.version import __version__
 
@@ -65,6 +65,7 @@ def compare(
         seed=seed,
         top=top,
     )
+    notify_repeated(comparison.counts.duplicates)
     if as_json:
         print_json(comparison.as_json(__version__))
     else:

@@ -22,7 +22,7 @@ from labeler.cli.tables import (
     print_grids,
     reason_counts,
 )
-from labeler.cli.terminal import LineWriter, notify, print_json, print_lines
+from labeler.cli.terminal import LineWriter, notify, notify_repeated, print_json, print_lines
 from labeler.comparing.options import SideOptions
 from labeler.data.lines import STDIO
 from labeler.errors import UsageError
@@ -78,6 +78,7 @@ def diff(
         **asdict(sides),
         names=(a, b),
     )
+    notify_repeated(found.counts.duplicates)
     if html is not None:
         _write_page(found, html)
     elif rows:

@@ -208,6 +208,11 @@ class Differences:
     by: str | None
     _pairs: Pairs[_Packed]
 
+    @property
+    def counts(self) -> PairCounts:
+        """The numbers of pairs and of other records."""
+        return self._pairs.counts
+
     def __iter__(self) -> Iterator[RecordDiff]:
         for pair in self._pairs:
             yield diff_record(*self.labels(pair.id), self.metrics, pair.group)

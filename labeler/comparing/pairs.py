@@ -98,6 +98,7 @@ class Side(Generic[T]):
         labels: by record id, in the order of the file.
         failed: reason codes of the records without a label, by id.
         columns: names of the metadata columns.
+        repeated: labels left out because they repeat another one.
     """
 
     name: str
@@ -105,6 +106,7 @@ class Side(Generic[T]):
     labels: Mapping[str, Kept[T]] = field(repr=False)
     failed: Mapping[str, str] = field(repr=False)
     columns: frozenset[str] = field(repr=False)
+    repeated: int = 0
 
     def value(self, name: str) -> T:
         """Return the kept facts of a record."""
@@ -166,6 +168,7 @@ def read_side(
     found: dict[str, list[Kept[T]]] = {}
     failures: list[tuple[str | None, str, str]] = []
     columns: set[str] = set()
+    repeated: Counter[str] = Counter()
     contents = _Contents(choice)
     for outcome in records_of(contents.count(outcomes), "label"):
         if is_uncounted(outcome) or not choice.fits(outcome.signature):
@@ -177,7 +180,9 @@ def read_side(
         columns.update(outcome.example.metadata)
         kept = _kept(outcome, keep, by)
         known = found.setdefault(outcome.id, [])
-        if kept not in known:
+        if kept in known:
+            repeated[kept.signature] += 1
+        else:
             known.append(kept)
     chosen = {kept.signature for some in found.values() for kept in some}
     # The signature of trial 0 is the beginning of those of the other trials.
@@ -197,7 +202,8 @@ def read_side(
         for made_by, name, reason in failures
         if name not in labelled and (not exact or made_by is None or made_by in chosen)
     }
-    return Side(choice.name, tuple(sorted(chosen)), labelled, failed, frozenset(columns))
+    copies = sum(repeated[signature] for signature in chosen)
+    return Side(choice.name, tuple(sorted(chosen)), labelled, failed, frozenset(columns), copies)
 
 
 def _kept(record: LabelRecord, keep: Callable[[LabelRecord], T], by: str | None) -> Kept[T]:
@@ -328,6 +334,7 @@ class PairCounts:
         failed_a: failed in A and not in B.
         failed_b: failed in B and not in A.
         failed_both: failed in both.
+        duplicates: labels of both sides left out because they repeat.
     """
 
     pairs: int
@@ -340,10 +347,11 @@ class PairCounts:
     failed_a: int
     failed_b: int
     failed_both: int
+    duplicates: int = 0
 
     def others_as_json(self) -> dict[str, Any]:
         """Return the published counts of the records that have no two labels."""
-        names = ("only_a", "only_b", "failed_a", "failed_b", "failed_both")
+        names = ("only_a", "only_b", "failed_a", "failed_b", "failed_both", "duplicates")
         return {name: getattr(self, name) for name in names}
 
 
@@ -408,6 +416,7 @@ def join(
         failed_a=len(a.failed.keys() - b.failed.keys()),
         failed_b=len(b.failed.keys() - a.failed.keys()),
         failed_both=len(a.failed.keys() & b.failed.keys()),
+        duplicates=a.repeated + b.repeated,
     )
     if not pairs:
         raise UsageError(_no_pairs(a, b, counts))

@@ -148,6 +148,7 @@ def test_records_join_by_id_and_by_sentences(agree: Run) -> None:
         "failed_a": 2,
         "failed_b": 1,
         "failed_both": 1,
+        "duplicates": 0,
         "differing": 1,
         "differing_ids": ["cut"],
     }
@@ -217,13 +218,6 @@ def test_a_group_is_that_of_the_side_which_has_one(agree: Run) -> None:
     value = found(agree(labels("a.jsonl", a), labels("b.jsonl", b), "--by", "kind", "--json"))
     groups = [None, "(differs)", "(none)", "y"]
     assert [field(value, "relevant", group)["units"] for group in groups] == [9, 3, 3, 3]
-
-
-def test_a_line_that_stands_twice_is_one_label(agree: Run) -> None:
-    """The same judgement with the same label needs no choice."""
-    a = labels("a.jsonl", [record(), record()])
-    b = labels("b.jsonl", [record()])
-    assert found(agree(a, b, "--json"))["records"]["compared"] == 1
 
 
 def test_one_id_for_two_records_is_an_error(agree: Run) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -162,6 +163,30 @@ def test_gates_on_intervals_group_questions(labeler_command: Command, tmp_path: 
     base = written(tmp_path / "base.jsonl", labels())
     drop = ("--against", base, "--on", "interval", "--max-drop", "adherence=1")
     assert labeler_command("check", path, *drop)[2] == note
+
+
+@pytest.mark.parametrize("name", ["compare", "agree", "diff"])
+def test_two_sides_count_copies_once(labeler_command: Command, tmp_path: Path, name: str) -> None:
+    """With one notice for both, and the same figures."""
+    a, b = written(tmp_path / "a.jsonl", lonely()), written(tmp_path / "b.jsonl", lonely())
+    _, once, quiet = labeler_command(name, a, b)
+    written(a, lonely() * 2)
+    written(b, lonely() * 3)
+    assert quiet == ""
+    assert labeler_command(name, a, b)[1:] == (once, REPEATED.format(3 * QUESTIONS) + "\n")
+
+
+def test_a_gate_and_a_drop_read_the_labels_once(
+    labeler_command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From standard input, too; copies of both sides are one notice."""
+    base = written(tmp_path / "base.jsonl", lonely() * 2)
+    text = written(tmp_path / "new.jsonl", lonely() * 2).read_bytes()
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text)))
+    drop = ("--against", base, "--max-drop", "adherence=0.1")
+    code, out, err = labeler_command("check", "-", "--min", "adherence=0.5", *drop)
+    assert (code, out.count("passed")) == (0, 2)
+    assert err == REPEATED.format(2 * QUESTIONS) + "\n"
 
 
 def test_the_report_says_what_it_counts_once(labeler_command: Command, tmp_path: Path) -> None:
