@@ -246,6 +246,8 @@ def test_undefined_rows_miss_a_gate_that_the_others_keep() -> None:
     )
     allowed = Allowed(undefined=0.9)
     assert verdicts(searches(10, 90), "context_precision", at_least=0.95, allowed=allowed)[0].passed
+    (peer,) = verdicts(searches(10, 90), "context_precision:ragas", at_least=0.1)
+    assert (peer.value, peer.passed) == (0.1, True)
 
 
 @pytest.mark.parametrize(

@@ -159,7 +159,10 @@ def test_gates_on_intervals_group_questions(labeler_command: Command, tmp_path: 
     path = written(tmp_path / "labels.jsonl", labels())
     note = f"grouped by question ({QUESTIONS} groups)\n"
     options = ("--on", "interval", "--min", "adherence=0.1")
-    assert labeler_command("check", path, *options)[2] == note
+    _, out, err = labeler_command("check", path, *options, "--json")
+    summary = labeler_command("metrics", path, "--metrics", "adherence", "--json")[1]
+    assert json.loads(out)[0]["value"] == json.loads(summary)[0]["interval"]["low"]
+    assert err == note
     base = written(tmp_path / "base.jsonl", labels())
     drop = ("--against", base, "--on", "interval", "--max-drop", "adherence=1")
     assert labeler_command("check", path, *drop)[2] == note

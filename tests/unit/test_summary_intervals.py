@@ -131,6 +131,10 @@ def test_bounds_give_failed_rows_the_worst_and_the_best_value() -> None:
     """Ten perfect records do not hide ninety failures."""
     row = summary([*answers(*[GOOD] * 10), *refused(90)], "adherence")
     assert (row.mean, row.defined, row.rows, row.bounds) == (1.0, 10, 100, (0.1, 1.0))
+    published = row.as_json("0")
+    assert published["bounds"] == {"low": 0.1, "high": 1.0}
+    parts = [published["defined"], *published["undefined"].values(), *published["failed"].values()]
+    assert sum(parts) == row.rows
 
 
 def test_bounds_give_undefined_rows_a_value_too() -> None:
