@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import labeler
-from labeler.judges.openai.client import open_client
+from labeler.judges.openai.client import server_of
 from labeler.judges.openai.request import request_body
 from labeler.labeling.options import LabelOptions
 from labeler.labeling.tasks import label_tasks
@@ -48,9 +48,7 @@ def with_bare_client(url: str, rows: Path, concurrency: int, _: Path) -> Callabl
 
     async def ask_all() -> None:
         places = asyncio.Semaphore(concurrency)
-        client = open_client(
-            url, "none", timeout=judge.spec.timeout, organization=None, project=None
-        )
+        client = server_of(judge.spec, "none").open(judge.spec.timeout)
 
         async def ask(body: dict[str, Any]) -> None:
             async with places:

@@ -23,8 +23,9 @@ import openai.resources.chat
 
 import labeler
 import labeler.calculators.index.store_index
-from labeler.judges.openai.client import open_client
+from labeler.judges.openai.client import server_of
 from labeler.judges.openai.request import request_body
+from labeler.judges.options import ServerOptions
 from labeler.labeling.options import LabelOptions
 from labeler.labeling.tasks import label_tasks
 from labeler.sentences.example import Example
@@ -76,9 +77,7 @@ def warm_up(rows: Lines) -> None:
 
 async def knock() -> None:
     """Have everything imported that a connection takes: nobody listens at that address."""
-    client = open_client(
-        "http://127.0.0.1:1/v1", "none", timeout=1.0, organization=None, project=None
-    )
+    client = server_of(ServerOptions(base_url="http://127.0.0.1:1/v1"), "none").open(1.0)
     async with client:
         with suppress(openai.APIConnectionError):
             await client.models.retrieve("none")
@@ -92,9 +91,7 @@ def send_rows(rows: Lines, options: argparse.Namespace) -> Lines:
 
     async def ask_all() -> None:
         places = asyncio.Semaphore(options.concurrency)
-        client = open_client(
-            options.url, "none", timeout=options.timeout, organization=None, project=None
-        )
+        client = server_of(judge.spec, "none").open(options.timeout)
 
         async def ask(body: dict[str, Any]) -> None:
             async with places:

@@ -15,8 +15,9 @@ from labeler.cli import options
 from labeler.cli.interrupt import announce
 from labeler.cli.running import SOME_FAILED
 from labeler.cli.terminal import console, counted, notify, plural, print_json
+from labeler.data.options import given as given_fields
 from labeler.errors import UsageError
-from labeler.judges.options import ModelOptions
+from labeler.judges.options import ServerOptions
 from labeler.labeling.options import BatchOptions
 from labeler.sentences.characters import visible
 
@@ -32,13 +33,8 @@ _MEGABYTE = 1_000_000
 _HOUR, _MINUTE = 3600, 60
 _SHOWN_BAD = 3
 
-BaseUrl = Annotated[
-    str | None, typer.Option(help="Address of an OpenAI-compatible server with a Batch API.")
-]
 MaxLines = Annotated[int, typer.Option(min=1, help="Requests in one file at most.")]
 MaxMegabytes = Annotated[int, typer.Option(min=1, help="Size of one file at most, in 10^6 bytes.")]
-Organization = Annotated[str | None, options.parameter(ModelOptions, "organization")]
-Project = Annotated[str | None, options.parameter(ModelOptions, "project")]
 
 
 def submit(
@@ -58,8 +54,7 @@ def submit(
         raise UsageError(
             "a batch needs --model (or LABELER_MODEL): models retire, so none is built in"
         )
-    at = {name: getattr(given, name) for name in ("base_url", "organization", "project")}
-    service = _service(**at)
+    service = _service(given)
     announce("stopping: what was written down is gone on with when you run this again")
     limits = FileLimits(max_lines, max_megabytes * _MEGABYTE)
     done = api.submit_batch(rows, **vars(given) | {"batches": service, "limits": limits})
@@ -67,8 +62,8 @@ def submit(
         bad = [failure.model_dump(mode="json") for failure in done.bad]
         print_json({**asdict(done), "bad": bad})
     else:
-        where = {"store": str(given.store), **at, "base_url": service.base_url}
-        look, fetch = (command(action, **where) for action in ("status", "collect"))
+        store, at = str(given.store), given.server
+        look, fetch = (command(action, store=store, server=at) for action in ("status", "collect"))
         _print_submission(done, look, fetch)
     return SOME_FAILED if done.bad else 0
 
@@ -76,16 +71,14 @@ def submit(
 def status(
     *,
     store: options.Store = ".labeler",
-    base_url: BaseUrl = None,
-    organization: Organization = None,
-    project: Project = None,
+    server: ServerOptions,
     as_json: options.Json = False,
 ) -> None:
     """Show every batch of a store, and what to do next."""
     from labeler.integrations.batch.status import batch_status
 
-    reachable = base_url is not None or os.environ.get("OPENAI_API_KEY")
-    service = _service(base_url, organization, project) if reachable else None
+    has_key = server.api_key_command or os.environ.get("OPENAI_API_KEY")
+    service = _service(server) if has_key or server.base_url is not None else None
     views = batch_status(store, service)
     if as_json:
         print_json([_view_json(view) for view in views])
@@ -100,9 +93,7 @@ def collect(
     name: Annotated[str | None, typer.Argument(help="A batch; by default every one.")] = None,
     *,
     store: options.Store = ".labeler",
-    base_url: BaseUrl = None,
-    organization: Organization = None,
-    project: Project = None,
+    server: ServerOptions,
     wait: Annotated[bool, typer.Option("--wait", help="Wait until all is answered.")] = False,
     resubmit: Annotated[
         bool,
@@ -127,15 +118,15 @@ def collect(
     from labeler.judges.pricing import find_price
 
     def priced(model: str) -> Price | None:
-        found = find_price(model, base_url, given=price, file=prices)
+        found = find_price(model, server.base_url, given=price, file=prices)
         return found.batched() if found else None
 
     waits = ["--wait"] if wait else []
-    _require_address(store, base_url, "collect", *waits, name=name)
+    _require_address(store, server.base_url, "collect", *waits, name=name)
     if wait:
         announce("stopping: what was answered until now is stored; collect again to go on")
     done = collect_batches(
-        _service(base_url, organization, project),
+        _service(server),
         store,
         name=name,
         resubmit=resubmit,
@@ -157,9 +148,7 @@ def cancel(
     name: Annotated[str, typer.Argument(help="The batch.")],
     *,
     store: options.Store = ".labeler",
-    base_url: BaseUrl = None,
-    organization: Organization = None,
-    project: Project = None,
+    server: ServerOptions,
     drop: Annotated[
         bool, typer.Option("--drop", help="Let go of its rows without asking the provider.")
     ] = False,
@@ -168,8 +157,8 @@ def cancel(
     from labeler.integrations.batch.status import cancel_batch
 
     if not drop:
-        _require_address(store, base_url, "cancel", name=name)
-    service = _service(base_url, organization, project)
+        _require_address(store, server.base_url, "cancel", name=name)
+    service = _service(server)
     for line in cancel_batch(service, store, name, drop=drop) or ["nothing was open"]:
         notify(line)
 
@@ -184,13 +173,11 @@ def _require_address(
     require_address(Path(store), base_url or OFFICIAL_URL, action, *words, name=name)
 
 
-def _service(base_url: str | None, organization: str | None, project: str | None) -> OpenAIBatches:
+def _service(server: ServerOptions) -> OpenAIBatches:
     from labeler.integrations.batch.client import OpenAIBatches
     from labeler.judges.opening import api_key
 
-    key = api_key(base_url)
-    at: dict[str, Any] = {"base_url": base_url} if base_url else {}
-    return OpenAIBatches(api_key=key, organization=organization, project=project, **at)
+    return OpenAIBatches(api_key=api_key(server), **given_fields(server, ServerOptions))
 
 
 def _print_submission(done: Submission, look: str, fetch: str) -> None:
@@ -268,7 +255,7 @@ def _print_unreached(views: Iterable[BatchStatus], store: str) -> None:
     from labeler.integrations.batch.folder import command
 
     for address in sorted({v.base_url for v in views if v.is_open and not v.looked_up}):
-        query = command("status", store=store, base_url=address)
+        query = command("status", store=store, server=ServerOptions(base_url=address))
         notify(
             f"nobody was asked at {address}: what it has is shown as of submission or the last "
             f"collection; `{query}` asks, with its key in OPENAI_API_KEY"

@@ -17,8 +17,9 @@ from labeler.cli.running import (
     write_run,
 )
 from labeler.cli.terminal import Progress, notify
+from labeler.data.options import given as given_fields
 from labeler.errors import UsageError
-from labeler.judges.options import JudgeOptions
+from labeler.judges.options import JudgeOptions, ServerOptions
 from labeler.labeling.options import SimilarityOptions
 
 if TYPE_CHECKING:
@@ -49,8 +50,8 @@ def similarity(
 
     judge = open_judge(replace(given, judge=given.judge or "openai"))
     check_label_target(rows, output)
-    url = embedder_url or given.base_url
-    embedder = _embedder(str(given.embedder), dimensions, url, embedding_price)
+    server = _embedder_server(given, embedder_url)
+    embedder = _embedder(str(given.embedder), dimensions, server, embedding_price)
     work, kinds = EmbeddingWork(), Counter[str]()
     announce_grace()
     with Progress("writing questions", price_of_run([judge])) as progress:
@@ -78,7 +79,24 @@ def _counts(progress: Progress, judge: Judge) -> tuple[str, ...]:
     return f"{judged} written by {judge.spec}", f"{stored} from the store"
 
 
-def _embedder(name: str, dimensions: int | None, url: str | None, price: str | None) -> Embedder:
+def _embedder_server(judging: JudgeOptions, url: str | None) -> ServerOptions:
+    """Return the server of the embedder: that of the judge, or another.
+
+    Headers, parameters and accounts of the judge's host go to no other host.
+    """
+    from labeler.judges.openai.address import OFFICIAL_URL, host_of
+
+    server = judging.server
+    if url is None:
+        return server
+    if host_of(url) != host_of(judging.base_url or OFFICIAL_URL):
+        server = replace(server, header=None, query=None, organization=None, project=None)
+    return replace(server, base_url=url)
+
+
+def _embedder(
+    name: str, dimensions: int | None, server: ServerOptions, price: str | None
+) -> Embedder:
     """Make the embedder that the options describe; the key comes from the environment only.
 
     Raises:
@@ -102,17 +120,16 @@ def _embedder(name: str, dimensions: int | None, url: str | None, price: str | N
         )
     from labeler.integrations.embeddings.openai_embedder import OpenAIEmbedder
     from labeler.integrations.embeddings.prices import flat_price
-    from labeler.judges.openai.address import OFFICIAL_URL
 
     stated = dollars("--embedding-price", price)
     if stated is not None and stated < 0:
         raise UsageError(f"--embedding-price must be 0 or more, got {stated}")
     return OpenAIEmbedder(
         model,
-        api_key=api_key(url),
-        base_url=url or OFFICIAL_URL,
+        api_key=api_key(server),
         dimensions=dimensions,
         price=None if stated is None else flat_price(stated, f"--embedding-price {stated}"),
+        **given_fields(server, ServerOptions),
     )
 
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from labeler.data.options import given
 from labeler.errors import UsageError
-from labeler.judges.options import JudgeOptions
+from labeler.judges.openai.address import NO_KEY
+from labeler.judges.options import JudgeOptions, ServerOptions
 
 if TYPE_CHECKING:
     from labeler.judges.judge import Judge, JudgeSpec
@@ -171,30 +172,32 @@ def _hosted_judge(options: JudgeOptions, instead: str) -> Judge:
             "the openai judge needs --model (or LABELER_MODEL): models retire, so none is "
             f"built in{instead}"
         )
-    key = api_key(options.base_url, instead=instead)
+    key = api_key(options, instead=instead)
     price = options.find_price()
     return OpenAIJudge(options.model, **options.settings, api_key=key, price=price)
 
 
-def api_key(base_url: str | None, *, instead: str = "") -> str:
+def api_key(options: ServerOptions, *, instead: str = "") -> str | None:
     """Return the API key, from the environment only; ``none`` for a named server without a key.
 
     Args:
-        base_url: the address that was given, if any.
+        options: of the server; with ``api_key_command`` the result is ``None``.
         instead: the alternative to name where there is no key.
 
     Raises:
         UsageError: there is no key, or the environment names another server.
     """
-    if os.environ.get("OPENAI_BASE_URL") and base_url is None:
+    if os.environ.get("OPENAI_BASE_URL") and options.base_url is None:
         raise UsageError(
             "OPENAI_BASE_URL is set, and labeler sends documents only where it is told on the "
             "command line: give --base-url, or unset the variable"
         )
+    if options.api_key_command is not None:
+        return None
     key = os.environ.get("OPENAI_API_KEY")
-    if not key and base_url is None:
+    if not key and options.base_url is None:
         raise UsageError(
-            "a hosted model needs a key in OPENAI_API_KEY, or --base-url for a server that needs "
-            f"none{instead}"
+            "a hosted model needs a key in OPENAI_API_KEY or from --api-key-command, or --base-url "
+            f"for a server that needs none{instead}"
         )
-    return key or "none"
+    return key or NO_KEY

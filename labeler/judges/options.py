@@ -6,8 +6,10 @@ marked ``InKey``, and is sent; the command line and the Python functions derive 
 Annotations are evaluated, as in :mod:`labeler.data.options`.
 """
 
-from dataclasses import Field, dataclass
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from collections.abc import Mapping
+from dataclasses import Field, dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from annotated_types import Ge, Gt, Le, MinLen
 
@@ -19,8 +21,12 @@ if TYPE_CHECKING:
 
     JudgeLike: TypeAlias = str | Judge
     PriceLike: TypeAlias = str | Price
+    JsonFile: TypeAlias = str | Path | Mapping[str, Any]
 else:  # the types of the command line
-    JudgeLike = PriceLike = str
+    JudgeLike = PriceLike = JsonFile = str
+
+CapField = Literal["max_completion_tokens", "max_tokens"]
+PromptCache = Literal["auto", "key", "explicit", "off"]
 
 
 class InKey:
@@ -37,18 +43,51 @@ def is_in_key(option: "Field[Any]") -> bool:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ModelOptions:
+class ServerOptions:
+    """How a server is reached: its address, the network before it, and credentials.
+
+    A secret is named by its variable of the environment, never given: everyone on a machine can
+    read a command line.
+    """
+
+    base_url: Annotated[str | None, Option("Address of an OpenAI-compatible server."), NotInKey] = (
+        None
+    )
+    allow_http: Annotated[
+        list[str] | None, Option("Host to reach by http, in the clear; may be repeated."), NotInKey
+    ] = None
+    ca_file: Annotated[
+        str | None, Option("PEM file of authorities to trust next to the usual ones."), NotInKey
+    ] = None
+    proxy: Annotated[
+        str | None, Option("URL, @VARIABLE that holds one, or env for HTTPS_PROXY."), NotInKey
+    ] = None
+    header: Annotated[
+        list[str] | None, Option("NAME=@VARIABLE, for each request; may be repeated."), NotInKey
+    ] = None
+    query: Annotated[
+        list[str] | None, Option("NAME=VALUE, such as api-version=1; may be repeated."), NotInKey
+    ] = None
+    api_key_command: Annotated[
+        str | None, Option("Program that prints the key; run again if it expires."), NotInKey
+    ] = None
+    organization: Annotated[str | None, Option("Where the key has several."), NotInKey] = None
+    project: Annotated[str | None, Option("Where the key has several."), NotInKey] = None
+
+    @property
+    def server(self) -> "ServerOptions":
+        """The options of the server alone."""
+        return ServerOptions(**{one.name: getattr(self, one.name) for one in fields(ServerOptions)})
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelOptions(ServerOptions):
     """Settings of a hosted model.
 
     A sampling parameter is omitted from the request unless set: reasoning models reject some of
     them, and the server's default then applies.
     """
 
-    base_url: Annotated[str | None, Option("Address of an OpenAI-compatible server."), NotInKey] = (
-        None
-    )
-    organization: Annotated[str | None, Option("Where the key has several."), NotInKey] = None
-    project: Annotated[str | None, Option("Where the key has several."), NotInKey] = None
     temperature: Annotated[float | None, Option("Sent only where given."), Ge(0), Le(2), InKey] = (
         None
     )
@@ -63,9 +102,15 @@ class ModelOptions:
         InKey,
     ] = "auto"
     """``auto`` is what the server accepts and the store has; see :mod:`labeler.labeling.modes`."""
-    cache_prefix: Annotated[
-        bool, Option("Cache the instructions alone: gpt-5.6 and later."), NotInKey
-    ] = False
+    extra_body: Annotated[
+        JsonFile | None, Option("JSON file of further request parameters."), InKey
+    ] = None
+    """Kept with each label, and part of its key."""
+    prompt_cache: Annotated[
+        PromptCache, Option("Which fields ask for caching; off sends none."), NotInKey
+    ] = "auto"
+    """``key`` names the prompt, so that requests that share it meet the same cache; ``explicit``
+    also marks the end of the shared part; ``auto`` does so where the model needs it."""
     max_output_tokens: Annotated[
         int | None,
         Option("Cap on an answer's length; doubled once if it is hit.", min=1),
@@ -74,6 +119,9 @@ class ModelOptions:
     ] = None
     """Includes reasoning. Not in the key because a complete answer does not depend on it, as long
     as the provider does not derive a thinking budget from it."""
+    cap_field: Annotated[CapField, Option("Name that the server has for the cap."), NotInKey] = (
+        "max_completion_tokens"
+    )
     timeout: Annotated[float | None, Option("Seconds for one attempt in all."), Gt(0), NotInKey] = (
         None
     )

@@ -37,6 +37,7 @@ def test_every_rule_can_be_reached() -> None:
         for param in ("", "model", "temperature", "max_completion_tokens", "tools")
     }
     reached |= {id(find_rule(ObservedError(kind))) for kind in get_args(ErrorKind)}
+    reached.add(id(find_rule(ObservedError("proxy", 407))))
     assert [rule for rule in RULES if id(rule) not in reached] == []
 
 
@@ -140,8 +141,9 @@ def test_an_explanation_names_parameter_and_option() -> None:
     """The provider's parameter is not always what the option is called here."""
     observed = ObservedError("status", 400, code="unsupported_value", param="max_completion_tokens")
     assert explain(observed, timeout=1) == (
-        "the model does not accept max_output_tokens (status 400, code unsupported_value, "
-        "parameter max_completion_tokens); drop or change max_output_tokens"
+        "the model does not accept max_output_tokens or cap_field (status 400, code "
+        "unsupported_value, parameter max_completion_tokens); drop or change max_output_tokens or "
+        "cap_field"
     )
 
 

@@ -116,12 +116,20 @@ def file_lines(provider: Provider, number: int = 0) -> list[dict[str, Any]]:
 
 
 def test_a_batch_asks_what_the_online_judge_asks(tmp_path: Path) -> None:
-    """The body of each line is the online request's, value for value and in the same order."""
-    settings: dict[str, Any] = {"temperature": 0.5, "seed": 7, "max_output_tokens": 900}
+    """The body of each line is the online request's, but for caching, in the same order."""
+    settings: dict[str, Any] = {
+        "temperature": 0.5,
+        "seed": 7,
+        "max_output_tokens": 900,
+        "cap_field": "max_tokens",
+        "extra_body": {"top_k": 20},
+    }
     odd = "  tab\t, bidi \u202e, separator \u2028, {{ 7*7 }}, \U0001f600 "
     given = [*rows(2), {**rows(1)[0], "id": "odd", "question": odd, "documents": [odd + "Yes."]}]
     with Provider() as provider:
-        online = OpenAIJudge("model-1", api_key=KEY, base_url=provider.url, **settings)
+        online = OpenAIJudge(
+            "model-1", api_key=KEY, base_url=provider.url, prompt_cache="off", **settings
+        )
         labeler.label(given, judge=online, store=tmp_path / "online")
         submit(provider, tmp_path / "batch", given, judge=settings)
         in_file = {line["custom_id"]: line["body"] for line in file_lines(provider)}

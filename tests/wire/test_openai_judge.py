@@ -169,7 +169,7 @@ def test_documents_reach_the_wire_as_rendered(text: str) -> None:
 
 
 def test_only_set_parameters_are_sent() -> None:
-    """Without settings there are model, messages and format; each setting adds its own."""
+    """Without settings: model, messages, format and the cache's key; each setting adds its own."""
     everything: dict[str, Any] = {
         "temperature": 0.0,
         "top_p": 0.5,
@@ -181,7 +181,7 @@ def test_only_set_parameters_are_sent() -> None:
         reply_of(provider)
         reply_of(provider, **everything)
     bare, full = (call.body for call in provider.calls)
-    assert set(bare) == {"model", "messages", "response_format"}
+    assert set(bare) == {"model", "messages", "response_format", "prompt_cache_key"}
     assert {name: full[name] for name in set(full) - set(bare)} == {
         "temperature": 0.0,
         "top_p": 0.5,
@@ -191,25 +191,17 @@ def test_only_set_parameters_are_sent() -> None:
     }
 
 
-def test_the_prefix_that_all_requests_share_can_be_marked_for_caching() -> None:
-    """One breakpoint, at the end of the instructions; text and schema stay as they are."""
+def test_every_request_names_the_prompt_that_it_shares_with_others() -> None:
+    """By a digest that is equal for all records of a run, and for their re-asks."""
+    other = samples.request(samples.keyed_example(id="r2", documents=[["B."]], response=["B."]))
     with Provider(["unknown-key"]) as provider:
-        reply_of(provider, cache_prefix=True)
         reply_of(provider)
-    marked, reasked, plain = (call.body for call in provider.calls)
-    part = {
-        "type": "text",
-        "text": plain["messages"][0]["content"],
-        "prompt_cache_breakpoint": {"mode": "explicit"},
-    }
-    assert marked["messages"] == [{"role": "system", "content": [part]}, plain["messages"][1]]
-    assert reasked["messages"][:2] == marked["messages"]
-    assert marked["prompt_cache_options"] == {"mode": "explicit"}
-    assert {**plain, "messages": 0} == {
-        name: 0 if name == "messages" else value
-        for name, value in marked.items()
-        if name != "prompt_cache_options"
-    }
+        reply_of(provider, other)
+        reply_of(provider, prompt_cache="off")
+    *named, off = (call.body for call in provider.calls)
+    (key,) = {body["prompt_cache_key"] for body in named}
+    assert (len(named), key.startswith("labeler-"), len(key)) == (3, True, 40)
+    assert "prompt_cache" not in repr(off)
 
 
 # What comes back

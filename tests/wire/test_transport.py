@@ -18,8 +18,9 @@ import samples
 from labeler.errors import FatalJudgeError, JudgeError
 from labeler.integrations.batch.client import OpenAIBatches
 from labeler.judges.openai import transport
-from labeler.judges.openai.client import open_client, send
+from labeler.judges.openai.client import send, server_of
 from labeler.judges.openai.judge import OpenAIJudge
+from labeler.judges.options import ServerOptions
 from labeler.store.memory import MemoryStore
 from wire.behaviours import answers
 from wire.calls import Call
@@ -192,7 +193,7 @@ def test_hundreds_of_connections_are_open_at_once_and_closed_in_the_end() -> Non
     """The transport has no limit of its own below that of the run."""
 
     async def ask(provider: Provider) -> None:
-        client = open_client(provider.url, KEY, timeout=60.0, organization=None, project=None)
+        client = server_of(ServerOptions(base_url=provider.url), KEY).open(60.0)
         async with client:
             await asyncio.gather(*(send(client, request_of()) for _ in range(256)))
 

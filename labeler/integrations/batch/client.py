@@ -15,14 +15,13 @@ from typing import Any, Literal, TypeVar, cast, get_args
 
 from openai import AsyncOpenAI
 from openai.types import Batch, FileObject
-from pydantic import SecretStr
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt
 
 from labeler.errors import FatalJudgeError, JudgeError
 from labeler.integrations.batch.folder import RemoteBatch, RemoteStatus
 from labeler.integrations.batch.request_files import BatchRequest
-from labeler.judges.openai.address import OFFICIAL_URL, host_of, safe_url, usable_key
-from labeler.judges.openai.client import WIRE_ERRORS, observed_error, open_client
+from labeler.judges.openai.access import KeySource
+from labeler.judges.openai.client import WIRE_ERRORS, observed_error, server_of
 from labeler.judges.openai.completion import text_of
 from labeler.judges.openai.error_rules import (
     RETRIED,
@@ -36,6 +35,7 @@ from labeler.judges.openai.masking import MaskedBytes
 from labeler.judges.openai.request import request_body
 from labeler.judges.openai.retries import BACK_OFF, error_of, is_retried
 from labeler.judges.openai.spec import spec_of
+from labeler.judges.options import ServerOptions
 from labeler.sentences.characters import plain_json
 
 ENDPOINT: Literal["/v1/chat/completions"] = "/v1/chat/completions"
@@ -78,34 +78,30 @@ class OpenAIBatches:
     of reach.
 
     Args:
-        api_key: sent to ``base_url``'s host only, and never shown.
-        base_url: the address of the API.
-        organization: the account that is charged, if a key has several.
-        project: the same, one level below.
+        api_key: sent to ``base_url``'s host only, and never shown; as for :class:`OpenAIJudge`.
         timeout: seconds for one request, except the transfer of a file.
         max_attempts: most requests for one step.
         max_retry_after: most seconds that a server may ask to wait.
         sleep: waits between attempts.
+        server: fields of :class:`~labeler.judges.options.ServerOptions`, such as ``base_url``.
 
     Raises:
-        UsageError: the address is not safe, or the key is malformed.
+        UsageError: an option of the server is malformed, the address is not safe, or the key
+            cannot be one.
     """
 
     def __init__(
         self,
         *,
-        api_key: str,
-        base_url: str = OFFICIAL_URL,
-        organization: str | None = None,
-        project: str | None = None,
+        api_key: str | KeySource | None = None,
         timeout: float = 180.0,
         max_attempts: int = 6,
         max_retry_after: float = 120.0,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        **server: Any,  # noqa: ANN401 - checked by ServerOptions
     ) -> None:
-        self.base_url = safe_url(base_url)
-        self._key = SecretStr(usable_key(api_key))
-        self._organization, self._project = organization, project
+        self._server = server_of(ServerOptions(**server), api_key)
+        self.base_url = self._server.base_url
         self.timeout, self._max_attempts = timeout, max_attempts
         self._max_retry_after, self._sleep = max_retry_after, sleep
         self._opened: AsyncOpenAI | None = None
@@ -263,7 +259,7 @@ class OpenAIBatches:
                 return None
             after = page.batches[-1]["id"]
         raise JudgeError(
-            f"could not {_LIST} at {host_of(self.base_url)}: it lists more than "
+            f"could not {_LIST} at {self._server.host}: it lists more than "
             f"{_MOST_PAGES * _PAGE}, and the one that was to be started is not among them; "
             f"{_CHECK_LIST}",
             reason="unclear",
@@ -281,7 +277,7 @@ class OpenAIBatches:
             return page
         if isinstance(listed, Mapping) and isinstance(listed.get("data"), list):
             raise JudgeError(
-                f"could not {_LIST} at {host_of(self.base_url)}: what it lists is no list of "
+                f"could not {_LIST} at {self._server.host}: what it lists is no list of "
                 f"batches, each with an id; {_CHECK_LIST}",
                 reason="unclear",
             )
@@ -318,7 +314,7 @@ class OpenAIBatches:
 
     def _failure(self, doing: str, observed: ObservedError) -> JudgeError:
         rule = find_rule(observed)
-        where = f"could not {doing} at {host_of(self.base_url)}"
+        where = f"could not {doing} at {self._server.host}"
         if observed.status == _NOT_FOUND and doing in _OF_ONE_BATCH:
             return JudgeError(f"{where}: {_UNKNOWN_BATCH}", reason="not_found")
         message = f"{where}: {explain(observed, timeout=self.timeout)}"
@@ -328,13 +324,7 @@ class OpenAIBatches:
 
     def _client(self) -> AsyncOpenAI:
         if self._opened is None:
-            self._opened = open_client(
-                self.base_url,
-                self._key.get_secret_value(),
-                timeout=self.timeout,
-                organization=self._organization,
-                project=self._project,
-            )
+            self._opened = self._server.open(self.timeout)
         return self._opened
 
 
@@ -373,8 +363,10 @@ def _body(line: BatchRequest) -> dict[str, Any]:
     if history.complaint is not None:
         messages.append({"role": "assistant", "content": history.answer or ""})
         messages.append({"role": "user", "content": history.complaint})
-    spec = spec_of(request.signature.model, request.signature.sampling)
-    return request_body(spec, request, messages, history.cap)
+    settings = {**request.signature.sampling, "cap_field": line.cap_field}
+    spec = spec_of(request.signature.model, settings)
+    # A server that refuses the fields for caching would refuse every line of a file.
+    return request_body(spec, request, messages, history.cap, cached=False)
 
 
 def _pause(state: RetryCallState) -> float:

@@ -47,6 +47,7 @@ from labeler.integrations.batch.runner import run
 from labeler.integrations.batch.status import require_batches
 from labeler.integrations.batch.submit import send
 from labeler.judges.judge import UnusableAnswer
+from labeler.judges.options import ServerOptions
 from labeler.judges.pricing import Price
 from labeler.judges.task import JudgeReply
 from labeler.labeling.failures import UNSTORABLE, record_or_failure, task_failure, unusable
@@ -190,7 +191,8 @@ class _Collector:
         here = [folder for folder in chosen if folder.info.base_url == self.client.base_url]
         elsewhere = {f.info.base_url for f in chosen if f not in here and f.is_open}
         for address in sorted(elsewhere):
-            go_on = command("collect", store=self.store.directory, base_url=address)
+            server = ServerOptions(base_url=address)
+            go_on = command("collect", store=self.store.directory, server=server)
             self._report(
                 f"batches at {address} are left alone, for this key is for "
                 f"{self.client.base_url}: `{go_on}` collects them, or base_url in Python"

@@ -31,8 +31,10 @@ from typing import Literal, TypeVar
 
 from pydantic import Field, ValidationError
 
+from labeler.data.options import given
 from labeler.errors import FatalJudgeError, JudgeError, StoreError, UsageError, describe_faults
 from labeler.judges.openai.address import OFFICIAL_URL
+from labeler.judges.options import CapField, ServerOptions
 from labeler.labels.record import Usage
 from labeler.sentences.example import Frozen
 from labeler.store.disk import flush_directory
@@ -173,6 +175,8 @@ class BatchInfo(Frozen):
     """Unix time."""
     cap: int | None = None
     """Most tokens of an answer."""
+    cap_field: CapField = "max_completion_tokens"
+    """Name that the server has for the cap."""
     reasks: int = 1
     """How often an answer may be sent back."""
 
@@ -200,7 +204,8 @@ class BatchFolder:
     def command(self, action: str, *options: str) -> str:
         """Return the command line that applies an action to this batch."""
         store = self.path.parent.parent
-        return command(action, self.name, *options, store=store, base_url=self.info.base_url)
+        server = ServerOptions(base_url=self.info.base_url)
+        return command(action, self.name, *options, store=store, server=server)
 
     def file(self, part: str, kind: str) -> Path:
         """Return a file of a part: ``keys``, ``lines.jsonl`` and so on."""
@@ -326,9 +331,7 @@ def command(
     action: str,
     *words: str,
     store: str | Path,
-    base_url: str,
-    organization: str | None = None,
-    project: str | None = None,
+    server: ServerOptions,
 ) -> str:
     """Return a complete ``labeler batch`` command line, quoted for a shell.
 
@@ -336,19 +339,15 @@ def command(
         action: such as ``collect``.
         words: further arguments.
         store: the store's folder.
-        base_url: the address of its batches.
-        organization: as it was given.
-        project: the same.
+        server: as it was given, with the address of its batches.
     """
     line = ["labeler", "batch", action, *words]
     if str(store) != _DEFAULT_STORE or "LABELER_STORE" in os.environ:
         line += ["--store", str(store)]
-    if base_url != OFFICIAL_URL:
-        line += ["--base-url", base_url]
-    if organization is not None:
-        line += ["--organization", organization]
-    if project is not None:
-        line += ["--project", project]
+    for name, value in given(server, ServerOptions).items():
+        for one in value if isinstance(value, list) else [value]:
+            if one != OFFICIAL_URL:
+                line += [f"--{name.replace('_', '-')}", str(one)]
     return shlex.join(line)
 
 
@@ -380,7 +379,8 @@ def require_address(
     first = min(addresses)
     subject = f"batch {name} of {store} is" if name else f"the open batches of {store} are"
     where = f"at {', '.join(sorted(addresses))}, not at {base_url}"
-    go_on = command(action, *([name] if name else []), *words, store=store, base_url=first)
+    server = ServerOptions(base_url=first)
+    go_on = command(action, *([name] if name else []), *words, store=store, server=server)
     raise UsageError(
         f"{subject} {where}: a key is sent only to an address that you give: `{go_on}`, or "
         "base_url in Python"

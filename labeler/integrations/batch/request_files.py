@@ -13,6 +13,7 @@ from pydantic import Field, ValidationError
 
 from labeler.errors import LabelerError, StoreError, validation_faults
 from labeler.integrations.batch.folder import BatchFolder, BatchPart, write_durably
+from labeler.judges.options import CapField
 from labeler.judges.prompting import load_prompt
 from labeler.judges.task import Task, label_task
 from labeler.labels.record import Usage, label_key
@@ -65,6 +66,7 @@ class BatchRequest:
     history: History
     reasks: int = 1
     """How often an answer may be sent back."""
+    cap_field: CapField = "max_completion_tokens"
 
 
 class SavedRequest(Frozen):
@@ -216,7 +218,7 @@ class RequestFile:
     """
 
     def __init__(self, folder: BatchFolder, part: BatchPart) -> None:
-        self._path, self._reasks = folder.file(part.name, "asked.jsonl"), folder.info.reasks
+        self._path, self._info = folder.file(part.name, "asked.jsonl"), folder.info
         keys = folder.keys(part)
         try:
             self._file: IO[bytes] = self._path.open("rb")
@@ -256,7 +258,8 @@ class RequestFile:
             raise StoreError(f"{self._path}: request {key}: {fault}") from error
         if saved.key != key:
             raise StoreError(f"{self._path}: request {key} stands in another's place")
-        return BatchRequest(saved.task(), saved.history, self._reasks)
+        info = self._info
+        return BatchRequest(saved.task(), saved.history, info.reasks, info.cap_field)
 
 
 def _line_offsets(file: IO[bytes]) -> Iterator[int]:

@@ -125,6 +125,7 @@ async def _submit(
             created=time.time(),
             cap=spec.max_output_tokens,
             reasks=spec.reasks,
+            cap_field=spec.cap_field,
         )
         try:
             folder = _prepare(selection.requests(rows), info, client, store, selection)
@@ -244,7 +245,8 @@ def _prepare(
         writer = PartWriter(directory, client.line, limits=selection.limits, now=info.created)
         with writer:
             for request in requests:
-                if not writer.add(BatchRequest(request, History(cap=info.cap), info.reasks)):
+                history = History(cap=info.cap)
+                if not writer.add(BatchRequest(request, history, info.reasks, info.cap_field)):
                     selection.too_large(request)
         if writer.parts:
             write_durably(directory / BATCH_FILE, info.model_dump_json().encode())

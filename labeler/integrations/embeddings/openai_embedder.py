@@ -11,23 +11,24 @@ import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import Any
 
 from openai import AsyncOpenAI, Omit
 from openai.types import CreateEmbeddingResponse
-from pydantic import SecretStr, ValidationError
+from pydantic import ValidationError
 
 from labeler.errors import FatalJudgeError, JudgeError, UsageError, describe_faults
 from labeler.integrations.embeddings.embedder import Embedded
 from labeler.integrations.embeddings.prices import embedding_price
 from labeler.integrations.embeddings.vectors import EmbedderSpec, Vector, as_vector, decoded
 from labeler.judges.judge import UnusableAnswer
-from labeler.judges.openai.address import OFFICIAL_URL, host_of, safe_url, usable_key
+from labeler.judges.openai.access import KeySource
 from labeler.judges.openai.client import (
     WIRE_ERRORS,
     headers_of,
     may_be_charged,
     observed_error,
-    open_client,
+    server_of,
 )
 from labeler.judges.openai.completion import fact_of
 from labeler.judges.openai.error_rules import (
@@ -43,6 +44,7 @@ from labeler.judges.openai.retries import (
     report_usage,
     settle_end,
 )
+from labeler.judges.options import ServerOptions
 from labeler.judges.pricing import Price
 from labeler.judges.tokens import Approximation
 from labeler.judges.traffic.limits import Size
@@ -66,16 +68,14 @@ class OpenAIEmbedder:
 
     Args:
         model: model name.
-        api_key: sent to the host of ``base_url`` only.
-        base_url: address of the server; no environment variable changes it.
+        api_key: sent to the host of ``base_url`` only; as for :class:`OpenAIJudge`.
         dimensions: requested dimensions; by default the model's own.
-        organization: omitted from requests unless set.
-        project: omitted from requests unless set.
         timeout: seconds that one attempt may take in all.
         max_attempts: most requests for one batch of texts; rate limits and outages do not count.
         texts_per_request: most texts in one request.
         price: price of the model; by default that of the price table, if it has one.
         sleep: waits between attempts.
+        server: fields of :class:`~labeler.judges.options.ServerOptions`, such as ``base_url``.
 
     Raises:
         UsageError: a setting is out of range, the address is not safe, or the key cannot be one.
@@ -85,16 +85,14 @@ class OpenAIEmbedder:
         self,
         model: str,
         *,
-        api_key: str,
-        base_url: str = OFFICIAL_URL,
+        api_key: str | KeySource | None = None,
         dimensions: int | None = None,
-        organization: str | None = None,
-        project: str | None = None,
         timeout: float = 60.0,
         max_attempts: int = 6,
         texts_per_request: int = TEXTS_PER_REQUEST,
         price: Price | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        **server: Any,  # noqa: ANN401 - checked by ServerOptions
     ) -> None:
         self.spec = _spec(model, dimensions)
         for name, value in {
@@ -104,12 +102,10 @@ class OpenAIEmbedder:
         }.items():
             if not value > 0:
                 raise UsageError(f"embedder openai: {name} must be above 0, got {value}")
-        self._key = SecretStr(usable_key(api_key))
-        self._base_url = safe_url(base_url)
-        self._organization, self._project = organization, project
+        self._server = server_of(ServerOptions(**server), api_key)
         self._timeout = timeout
         self._texts_per_request = texts_per_request
-        self._price = price or embedding_price(model, self._base_url)
+        self._price = price or embedding_price(model, self._server.base_url)
         self._retries = Retries(max_attempts, sleep)
         self._counter = Approximation()
         self._clients: dict[asyncio.AbstractEventLoop, AsyncOpenAI] = {}
@@ -136,9 +132,9 @@ class OpenAIEmbedder:
         if job.traffic.budget.cap is not None and self._price is None:
             raise UsageError(
                 f"a budget needs a price, and none is known for the embeddings of "
-                f"{self.spec.model!r} at {host_of(self._base_url)}: give one"
+                f"{self.spec.model!r} at {self._server.host}: give one"
             )
-        host = host_of(self._base_url)
+        host = self._server.host
         if empty := tuple(text for text in texts if not text):
             # It is not sent: one empty text spoils a whole request.
             fault = UnusableAnswer("an empty text has no vector", reason="empty_text", attempts=0)
@@ -253,7 +249,7 @@ class OpenAIEmbedder:
         """Build the error for texts without vectors."""
         rule = failed.rule
         message = (
-            f"embedder {self.spec} at {host_of(self._base_url)}, after {sent} "
+            f"embedder {self.spec} at {self._server.host}, after {sent} "
             f"request{'s' * (sent != 1)}: "
             f"{explain(failed.observed, timeout=self._timeout, detail=failed.detail)}"
         )
@@ -265,13 +261,7 @@ class OpenAIEmbedder:
         """Return the event loop's client; clients cannot change loops."""
         loop = asyncio.get_running_loop()
         if loop not in self._clients:
-            self._clients[loop] = open_client(
-                self._base_url,
-                self._key.get_secret_value(),
-                timeout=self._timeout,
-                organization=self._organization,
-                project=self._project,
-            )
+            self._clients[loop] = self._server.open(self._timeout)
         return self._clients[loop]
 
 

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import ipaddress
+from collections.abc import Collection
 from urllib.parse import SplitResult, urlsplit
 
 from labeler.errors import UsageError
 
 OFFICIAL_URL = "https://api.openai.com/v1"
+NO_KEY = "none"
+"""The key of a server that needs none."""
 
 
-def safe_url(url: str) -> str:
-    """Return the address of an API if it is HTTPS, or HTTP to this machine, without credentials.
+def safe_url(url: str, allow_http: Collection[str] = ()) -> str:
+    """Return the address of an API if it is encrypted or stays here, and holds no credentials.
+
+    Args:
+        url: HTTPS, or HTTP to this machine.
+        allow_http: other hosts that may be reached by HTTP.
 
     Raises:
         UsageError: the address is anything else; it is not repeated, because it may hold a secret.
@@ -28,10 +35,11 @@ def safe_url(url: str) -> str:
         raise UsageError("base_url must hold no user or password: pass the key as api_key")
     if parts.query or parts.fragment:
         raise UsageError("base_url must end with its path: it takes no ? and no #")
-    if parts.scheme == "http" and not _is_loopback(host):
+    allowed = {name.lower() for name in allow_http}
+    if parts.scheme == "http" and not is_loopback(host) and host not in allowed:
         raise UsageError(
-            f"base_url would send documents and the API key to {host!r} in the clear: use https "
-            "(http is for this machine only: localhost, 127.0.0.1, ::1)"
+            f"base_url would send documents and the API key to {host!r} in the clear: use https, "
+            f"or give --allow-http {host} (allow_http) if you trust the network up to there"
         )
     return url
 
@@ -57,7 +65,8 @@ def usable_key(key: str) -> str:
     return key
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
+    """Return true if a host is this machine, judged by its name alone."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:

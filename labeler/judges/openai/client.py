@@ -8,23 +8,34 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from dataclasses import dataclass, field
+from ssl import SSLContext
 from traceback import format_exception
 from typing import Any
 
 import msgspec
 from httpx2 import HTTPError, Response
 from openai import APIConnectionError, APIError, APIStatusError, AsyncOpenAI
+from pydantic import SecretStr
 
+from labeler.errors import UsageError
+from labeler.judges.openai.access import Access, KeyCommand, KeySource
+from labeler.judges.openai.address import NO_KEY, OFFICIAL_URL, host_of, safe_url, usable_key
 from labeler.judges.openai.completion import stated_error
 from labeler.judges.openai.error_rules import ErrorKind, ObservedError, retry_after
-from labeler.judges.openai.masking import masked, remember_key
+from labeler.judges.openai.masking import masked, remember_key, remember_value
+from labeler.judges.openai.network import Proxy, read_headers, read_proxy, read_query
 from labeler.judges.openai.transport import (
+    certificates,
     is_oversized,
     is_timeout,
     is_unconnected,
     is_untrusted,
+    missing_key,
     open_http,
+    refused_by_proxy,
 )
+from labeler.judges.options import ServerOptions
 
 WIRE_ERRORS = (
     APIError,
@@ -36,21 +47,83 @@ WIRE_ERRORS = (
 """The errors of one request that are not bugs of this package."""
 
 
-def open_client(
-    base_url: str, key: str, *, timeout: float, organization: str | None, project: str | None
-) -> AsyncOpenAI:
-    """Open a client on the running event loop."""
-    remember_key(key)
-    client = AsyncOpenAI(
-        api_key=key,
-        base_url=base_url,
-        max_retries=0,  # tenacity is the only retry layer
-        http_client=open_http(base_url, timeout),
+@dataclass(frozen=True)
+class Server:
+    """A server as options describe it: all is checked and read, and nothing sent."""
+
+    base_url: str
+    host: str
+    key: SecretStr | KeySource
+    headers: Mapping[str, str] = field(repr=False)
+    query: Mapping[str, str]
+    proxy: Proxy | None
+    context: SSLContext
+    organization: str | None
+    project: str | None
+
+    def open(self, timeout: float) -> AsyncOpenAI:
+        """Open a client on the running event loop.
+
+        Args:
+            timeout: seconds between two pieces of a response.
+        """
+        access = Access(self.key, self.headers)
+        client = AsyncOpenAI(
+            api_key=NO_KEY,  # the real one is added to each request
+            base_url=self.base_url,
+            default_query=dict(self.query),
+            max_retries=0,  # tenacity is the only retry layer
+            http_client=open_http(timeout, self.context, proxy=self.proxy, auth=access),
+        )
+        # The constructor takes omitted values from the environment.
+        client.organization, client.project = self.organization, self.project
+        client._custom_headers = {}  # noqa: SLF001 - the only way to ignore OPENAI_CUSTOM_HEADERS
+        return client
+
+
+def server_of(options: ServerOptions, key: str | KeySource | None) -> Server:
+    """Return the server that options describe.
+
+    Args:
+        options: of the server.
+        key: the API key, a function that returns it, or ``None`` if a command prints it.
+
+    Raises:
+        UsageError: the address is not safe, the key is malformed, missing or given twice, an option
+            is malformed, or a file or a variable that it names cannot be read.
+    """
+    url = options.base_url or OFFICIAL_URL
+    safe_url(url, options.allow_http or ())
+    proxy = read_proxy(options.proxy, url)
+    headers = read_headers(options.header or ())
+    for value in headers.values():
+        remember_value(value)
+    plain = all(
+        address.lower().startswith("http:") for address in [url, proxy.url if proxy else url]
     )
-    # The constructor takes omitted values from the environment.
-    client.organization, client.project = organization, project
-    client._custom_headers = {}  # noqa: SLF001 - the only way to ignore OPENAI_CUSTOM_HEADERS
-    return client
+    return Server(
+        base_url=url,
+        host=host_of(url),
+        key=_key_of(options, key),
+        headers=headers,
+        query=read_query(options.query or ()),
+        proxy=proxy,
+        context=certificates(plain, options.ca_file),
+        organization=options.organization,
+        project=options.project,
+    )
+
+
+def _key_of(options: ServerOptions, key: str | KeySource | None) -> SecretStr | KeySource:
+    if options.api_key_command is not None:
+        if key is not None:
+            raise UsageError("api_key and api_key_command (--api-key-command) are both given")
+        return KeyCommand(options.api_key_command)
+    if key is None or isinstance(key, str):
+        usable = usable_key(key or "")
+        remember_key(usable)
+        return SecretStr(usable)
+    return key
 
 
 async def send(client: AsyncOpenAI, body: Mapping[str, Any]) -> Response:
@@ -74,6 +147,10 @@ def observed_error(error: Exception) -> ObservedError:
     """Describe one of :data:`WIRE_ERRORS` without the parts of the request that it holds."""
     if isinstance(error, APIStatusError):
         return stated_error(error.body, error.status_code, retry_after(error.response.headers))
+    if (no_key := missing_key(error)) is not None:
+        return ObservedError("no_key", facts=str(no_key))
+    if (status := refused_by_proxy(error)) is not None:
+        return ObservedError("proxy", status=status)
     return ObservedError(_kind_of(error))
 
 
@@ -104,7 +181,7 @@ def may_be_charged(error: Exception) -> bool:
     """Return true if the provider may have answered although no complete response arrived."""
     if isinstance(error, APIStatusError):
         return error.status_code in _AFTER_WORK or error.status_code >= _GATEWAY_STATUSES
-    return not is_unconnected(error)
+    return not is_unconnected(error) and missing_key(error) is None
 
 
 class _WithoutBodies(logging.Filter):

@@ -26,6 +26,8 @@ ErrorKind = Literal[
     "status",  # an HTTP status other than 2xx
     "timeout",  # no complete answer before the deadline
     "unconnected",  # no connection: refused, no such host, no route
+    "proxy",  # no connection: a proxy refused to make it
+    "no_key",  # no request: its API key could not be fetched
     "untrusted",  # no connection: a certificate of an unknown authority, or for another host
     "connection",  # reset, closed early, cut short
     "oversized",  # a response over a limit
@@ -130,7 +132,8 @@ class Rule:
 OPTION_OF_PARAMETER: dict[str, str] = {
     **{option.name: option.name for option in fields(ModelOptions) if is_in_key(option)},
     "model": "model",
-    "max_completion_tokens": "max_output_tokens",
+    "max_completion_tokens": "max_output_tokens or cap_field",
+    "max_tokens": "max_output_tokens or cap_field",
 }
 """Judge option by request parameter."""
 
@@ -168,6 +171,10 @@ _OTHER_MODE = (
     "the server does not accept the response schema in this output mode",
     "choose another one with --output-mode",
 )
+_PROXY_ACCESS = (
+    "the proxy asks for a user and a password",
+    "put http://USER:PASSWORD@HOST:PORT into a variable, and give --proxy @VARIABLE",
+)
 _STRICT = "use a provider that enforces strict schemas"
 _LATER = "run again later; stored labels are kept"
 
@@ -203,7 +210,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         # A doubled cap, after a truncated answer, may exceed the model's limit for this record.
         "parameter", _P.RECORD, *_REFUSED_OPTION,
-        status={400, 422}, params={"max_completion_tokens"},
+        status={400, 422}, params={"max_completion_tokens", "max_tokens"},
     ),
     Rule("parameter", _P.FATAL, *_REFUSED_OPTION, status={400, 422}, params=OPTION_OF_PARAMETER),
     Rule(
@@ -219,6 +226,7 @@ RULES: tuple[Rule, ...] = (
         "authentication", _P.FATAL, "the API key was not accepted",
         "check the key and that it belongs to this host", status={401},
     ),
+    Rule("authentication", _P.FATAL, *_PROXY_ACCESS, status={407}),
     Rule("quota", _P.FATAL, *_NO_CREDIT, status={402}),
     Rule(
         "permission", _P.RECORD, "the API key may not use this model",
@@ -245,11 +253,21 @@ RULES: tuple[Rule, ...] = (
     # No status, or 2xx.
     Rule(
         "transport", _P.RETRY, "cannot connect to the server",
-        "check the network and base_url, then run again", kind="unconnected",
+        "check the network, base_url and proxy, then run again", kind="unconnected",
+    ),
+    Rule("authentication", _P.FATAL, *_PROXY_ACCESS, kind="proxy", status={407}),
+    Rule(
+        "transport", _P.RETRY, "the proxy does not connect to the server",
+        "check base_url, proxy and what the proxy allows, then run again", kind="proxy",
+    ),
+    Rule(
+        "authentication", _P.FATAL, "there is no API key",
+        "check --api-key-command, or the function given as api_key", kind="no_key",
     ),
     Rule(
         "transport", _P.FATAL, "the server's certificate is not trusted",
-        "check base_url, and that no proxy stands between", kind="untrusted",
+        "check base_url; if the server or a proxy has an authority of its own, give its "
+        "certificates with --ca-file FILE", kind="untrusted",
     ),
     Rule(
         "transport", _P.RETRY, "the connection failed",

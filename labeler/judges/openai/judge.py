@@ -15,24 +15,25 @@ from functools import cache
 from types import SimpleNamespace
 from typing import Any, NamedTuple, cast
 
+from httpx2 import Response
 from instructor import AsyncInstructor, Mode, OpenAISchema, patch
 from instructor.core import InstructorRetryException
 from instructor.v2 import Provider, mode_registry
-from openai import AsyncOpenAI
+from openai import APIStatusError, AsyncOpenAI
 from openai.types.chat import ChatCompletionMessageParam
-from pydantic import SecretStr, ValidationError
+from pydantic import ValidationError
 
 from labeler.errors import FatalJudgeError, UsageError
 from labeler.judges.judge import UnusableAnswer
-from labeler.judges.openai.address import host_of, usable_key
+from labeler.judges.openai.access import KeySource
 from labeler.judges.openai.attempts import ATTEMPT_LOG, AttemptLog, reader_of
 from labeler.judges.openai.client import (
     WIRE_ERRORS,
     headers_of,
     may_be_charged,
     observed_error,
-    open_client,
     send,
+    server_of,
 )
 from labeler.judges.openai.completion import Completion, parse_completion
 from labeler.judges.openai.error_rules import (
@@ -41,7 +42,7 @@ from labeler.judges.openai.error_rules import (
     explain,
 )
 from labeler.judges.openai.preflight import preflight
-from labeler.judges.openai.request import request_body, request_parts
+from labeler.judges.openai.request import refuses_caching, request_body, request_parts
 from labeler.judges.openai.retries import (
     Retries,
     admitted,
@@ -71,7 +72,9 @@ class OpenAIJudge:
 
     Args:
         model: name of the model.
-        api_key: sent to the host of ``base_url`` only, never shown.
+        api_key: sent to the host of ``base_url`` only, never shown. A function, which may be async,
+            is called for the key, and again when the key expires; ``None`` with
+            ``api_key_command``.
         price: price of the model's tokens; by default that of the price table, if listed.
         sleep: waits between attempts.
         settings: the other fields of :class:`~labeler.judges.openai.spec.OpenAISpec`.
@@ -85,14 +88,14 @@ class OpenAIJudge:
         self,
         model: str,
         *,
-        api_key: str,
+        api_key: str | KeySource | None = None,
         price: Price | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         **settings: Any,  # noqa: ANN401 - checked by OpenAISpec
     ) -> None:
         self.spec = spec_of(model, settings)
-        self._key = SecretStr(usable_key(api_key))
-        self._host = host_of(self.spec.base_url)
+        self._server = server_of(self.spec, api_key)
+        self._host = self._server.host
         self._retries = Retries(self.spec.max_attempts, sleep)
         self.price = price or price_of(model, self.spec.base_url)
         self._counter = Approximation()
@@ -201,11 +204,10 @@ class OpenAIJudge:
         Raises:
             AttemptFailed: there is no usable answer.
         """
-        body = request_body(self.spec, log.task, messages, log.cap)
         try:
             # The client's own timeout restarts with every byte; this one does not.
             async with asyncio.timeout(self.spec.timeout):
-                response = await send(self._opened().client, body)
+                response = await self._respond(log, messages)
             completion = parse_completion(response.content)
         except WIRE_ERRORS as error:
             observed, charged = observed_error(error), may_be_charged(error)
@@ -223,6 +225,32 @@ class OpenAIJudge:
                     return completion
             observed, charged = flaw or ObservedError("not_json"), True
         raise report_failure(log.traffic, sent, observed, charged=charged)
+
+    async def _respond(
+        self, log: AttemptLog, messages: Sequence[ChatCompletionMessageParam]
+    ) -> Response:
+        """Return the response to a request, which is repeated if only its caching is refused.
+
+        Raises:
+            Exception: one of :data:`WIRE_ERRORS`.
+        """
+        client, health = self._opened().client, log.traffic.health
+        if self.spec.prompt_cache != "off" and not health.refuses_caching:
+            try:
+                return await send(client, request_body(self.spec, log.task, messages, log.cap))
+            except APIStatusError as error:
+                if not refuses_caching(observed_error(error)):
+                    raise
+            log.attempts += 1
+            if not health.refuses_caching:
+                health.refuses_caching = True
+                log.traffic.notice(
+                    f"{self._host} refuses the fields for prompt caching: going on without them, "
+                    "as --prompt-cache off does"
+                )
+        return await send(
+            client, request_body(self.spec, log.task, messages, log.cap, cached=False)
+        )
 
     def _size(self, log: AttemptLog, messages: Sequence[Mapping[str, Any]]) -> Size:
         """Return the tokens of a request and its greatest possible cost."""
@@ -285,14 +313,7 @@ class OpenAIJudge:
         """Return the client of the running event loop; a client cannot change loops."""
         loop = asyncio.get_running_loop()
         if loop not in self._clients:
-            client = open_client(
-                self.spec.base_url,
-                self._key.get_secret_value(),
-                timeout=self.spec.timeout,
-                organization=self.spec.organization,
-                project=self.spec.project,
-            )
-            self._clients[loop] = _OpenClient(client)
+            self._clients[loop] = _OpenClient(self._server.open(self.spec.timeout))
         return self._clients[loop]
 
 

@@ -7,6 +7,11 @@ _SHORTEST_KEY = 8
 """Length of a real key at least; a shorter one is a placeholder for servers without keys."""
 _KEYS: set[str] = set()
 """API keys of all clients."""
+_VALUES: set[str] = set()
+"""Values of the user's headers. Short ones are often words, such as the name of a team, which must
+stay in an answer: they are masked in messages and logs alone."""
+_SHORTEST_VALUE, _SHORTEST_TOKEN = 4, 20
+"""Lengths from which a header's value is masked, and from which it cannot be a word."""
 
 
 def remember_key(key: str) -> None:
@@ -15,9 +20,17 @@ def remember_key(key: str) -> None:
         _KEYS.add(key)
 
 
+def remember_value(value: str) -> None:
+    """Mask the value of a header from now on."""
+    if len(value) >= _SHORTEST_TOKEN:
+        remember_key(value)
+    elif len(value) >= _SHORTEST_VALUE:
+        _VALUES.add(value)
+
+
 def masked(text: str) -> str:
-    """Return a text without the keys in it."""
-    for key in _KEYS:
+    """Return a message without the keys in it."""
+    for key in (*_KEYS, *_VALUES):
         text = text.replace(key, MASK)
     return text
 

@@ -9,9 +9,11 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
+from labeler.judges.openai.address import OFFICIAL_URL, host_of
+from labeler.judges.openai.error_rules import ObservedError
 from labeler.judges.task import Task
 from labeler.labels.schemas import ResponseSchema
-from labeler.labels.signature import Signature
+from labeler.labels.signature import Signature, digest
 
 if TYPE_CHECKING:
     from labeler.judges.openai.spec import OpenAISpec
@@ -41,6 +43,8 @@ def request_body(
     task: Task,
     messages: Sequence[Mapping[str, Any]] | None = None,
     cap: int | None = None,
+    *,
+    cached: bool = True,
 ) -> dict[str, Any]:
     """Return the JSON body of a request.
 
@@ -49,6 +53,7 @@ def request_body(
         task: the task, which has the output mode.
         messages: messages other than the task's own, such as those of a re-ask.
         cap: most tokens of the answer, including reasoning; omitted if ``None``.
+        cached: false to send no fields for prompt caching.
     """
     asked, _ = request_parts(task, messages)
     body: dict[str, Any] = {
@@ -58,10 +63,12 @@ def request_body(
         **_output_format(mode_of(task.signature), task.schema),
     }
     if cap is not None:
-        body["max_completion_tokens"] = cap
-    if spec.cache_prefix:
-        body["messages"] = [_cacheable(asked[0]), *asked[1:]]
-        body["prompt_cache_options"] = {"mode": "explicit"}
+        body[spec.cap_field] = cap
+    if cached and spec.prompt_cache != "off":
+        body["prompt_cache_key"] = _cache_key(task)
+        if spec.prompt_cache == "explicit" or (spec.prompt_cache == "auto" and _is_explicit(spec)):
+            body["messages"] = [_cacheable(asked[0]), *asked[1:]]
+            body["prompt_cache_options"] = {"mode": "explicit"}
     return body
 
 
@@ -75,6 +82,34 @@ def request_parts(
     last = len(task.messages) - 1  # a re-ask follows the messages of the task
     asked[last] = {**asked[last], "content": asked[last]["content"] + FRAME + task.schema.compact}
     return asked, ""
+
+
+def _cache_key(task: Task) -> str:
+    """Return a name for the part of a prompt that all records share; it holds none of a record."""
+    prompt, schema = task.prompt.artifact, task.schema.artifact
+    return f"labeler-{digest([task.signature.model, prompt.digest, schema.digest])[:32]}"
+
+
+def _is_explicit(spec: OpenAISpec) -> bool:
+    """Return true if a model caches no prefix but one whose end is marked, and charges for others.
+
+    OpenAI's models do from gpt-5.6 on; other servers need not know how to mark it.
+    """
+    version = _VERSION.match(spec.model)
+    if version is None or host_of(spec.base_url) != host_of(OFFICIAL_URL):
+        return False
+    return (int(version[1]), int(version[2])) >= _FIRST_EXPLICIT
+
+
+_VERSION = re.compile(r"gpt-(\d{1,3})\.(\d{1,3})(?!\d)", re.ASCII)
+_FIRST_EXPLICIT = (5, 6)
+
+
+def refuses_caching(observed: ObservedError) -> bool:
+    """Return true if an error names a field for prompt caching."""
+    return (
+        observed.status in {400, 422} and "prompt_cache_" in f"{observed.param} {observed.message}"
+    )
 
 
 def _cacheable(message: Mapping[str, Any]) -> dict[str, Any]:

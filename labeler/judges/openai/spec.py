@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from labeler.errors import UsageError, describe_faults
 from labeler.judges.judge import JudgeSpec
 from labeler.judges.openai.address import OFFICIAL_URL, safe_url
+from labeler.judges.openai.extra_body import read_extra_body
 from labeler.judges.openai.reask import REASK_VERSION, ReaskVersion
 from labeler.judges.openai.request import FRAME_VERSION, FRAMED, MODES, FrameVersion
 from labeler.judges.options import InKey, ModelOptions, NotInKey
@@ -31,6 +32,7 @@ class OpenAISpec(JudgeSpec, ModelOptions):  # type: ignore[misc]  # JudgeSpec is
     """Version of the words around the schema, in the modes that show it to the model."""
     base_url: Annotated[str, NotInKey] = OFFICIAL_URL
     """Address of the API; no environment variable changes it."""
+    extra_body: Annotated[dict[str, Any] | None, BeforeValidator(read_extra_body), InKey] = None
     timeout: Annotated[float, Field(gt=0), NotInKey] = 180.0
     """Seconds for one attempt, from connecting to the last byte."""
     max_attempts: Annotated[int, Field(ge=1), NotInKey] = 6
@@ -44,7 +46,7 @@ class OpenAISpec(JudgeSpec, ModelOptions):  # type: ignore[misc]  # JudgeSpec is
     def parameters(self) -> dict[str, Any]:
         """Return the parameters of every request."""
         sampling = {name: value for name, value in self.sampling().items() if name not in _NOT_SENT}
-        return {"model": self.model, **sampling}
+        return {"model": self.model, **sampling.pop("extra_body", {}), **sampling}
 
     def in_mode(self, mode: str | None) -> Self:
         """Return the same settings with another output mode."""
@@ -63,10 +65,10 @@ class OpenAISpec(JudgeSpec, ModelOptions):  # type: ignore[misc]  # JudgeSpec is
             settings["schema_frame"] = settings.get("schema_frame") or FRAME_VERSION
         return settings
 
-    @field_validator("base_url")
-    @classmethod
-    def _refuse_unsafe_url(cls, url: str) -> str:
-        return safe_url(url)
+    @model_validator(mode="after")
+    def _refuse_unsafe_url(self) -> Self:
+        safe_url(self.base_url, self.allow_http or ())
+        return self
 
 
 _NOT_SENT = frozenset({"reask", "output_mode", "schema_frame"})

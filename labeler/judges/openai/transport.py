@@ -13,16 +13,19 @@ from functools import cache
 
 from aiohttp import (
     ClientConnectorError,
+    ClientHttpProxyError,
     ClientSession,
     ConnectionTimeoutError,
     DummyCookieJar,
     TCPConnector,
     ThreadedResolver,
+    encode_basic_auth,
 )
 from httpx2 import (
     AsyncBaseTransport,
     AsyncByteStream,
     AsyncClient,
+    Auth,
     DecodingError,
     Request,
     RequestNotRead,
@@ -31,7 +34,13 @@ from httpx2 import (
     TransportError,
     create_ssl_context,
 )
+from httpx2 import Proxy as HttpProxy
 from openai._vendor.httpx_aiohttp import AiohttpTransport
+
+from labeler.errors import UsageError
+from labeler.judges.openai.access import NoKey
+from labeler.judges.openai.masking import remember_key
+from labeler.judges.openai.network import Proxy
 
 LARGEST_BODY = 1 << 24
 """Bytes of a response at most, decompressed. A complete label takes kilobytes."""
@@ -49,7 +58,7 @@ _ENCODINGS = frozenset({"", "identity", "gzip", "deflate"})
 """Encodings that are decoded piece by piece; several layers of them are rejected."""
 _REPLACED = frozenset({b"content-encoding", b"content-length", b"set-cookie"})
 """Headers that do not hold for a decoded body, or that would be sent back."""
-_NO_CONNECTION = (ClientConnectorError, ConnectionTimeoutError)
+_NO_CONNECTION = (ClientConnectorError, ConnectionTimeoutError, ClientHttpProxyError)
 
 
 class OversizedBody(TransportError):
@@ -133,14 +142,17 @@ class _LimitedStream(AsyncByteStream):
         await self._response.aclose()
 
 
-def open_http(base_url: str, timeout: float) -> AsyncClient:
-    """Open an HTTP client for one address, on the running event loop.
+def open_http(
+    timeout: float, context: ssl.SSLContext, *, proxy: Proxy | None = None, auth: Auth | None = None
+) -> AsyncClient:
+    """Open an HTTP client on the running event loop.
 
     Args:
-        base_url: the address; without encryption, no certificate is trusted.
         timeout: seconds between two pieces of a response; a part of it is for connecting.
+        context: the trusted certificates (:func:`certificates`).
+        proxy: by default, connections are direct.
+        auth: adds credentials to each request.
     """
-    context = _certificates(base_url.partition(":")[0].lower() == "http")
 
     def session() -> ClientSession:
         opened = ClientSession(
@@ -156,7 +168,10 @@ def open_http(base_url: str, timeout: float) -> AsyncClient:
         return opened
 
     return AsyncClient(
-        transport=LimitedTransport(AiohttpTransport(verify=context, client=session)),
+        transport=LimitedTransport(
+            AiohttpTransport(verify=context, client=session, proxy=_http_proxy(proxy))
+        ),
+        auth=auth,
         headers={"accept-encoding": "gzip, deflate"},
         follow_redirects=False,
         trust_env=False,
@@ -164,14 +179,42 @@ def open_http(base_url: str, timeout: float) -> AsyncClient:
     )
 
 
+def _http_proxy(proxy: Proxy | None) -> HttpProxy | None:
+    if proxy is None:
+        return None
+    if not proxy.user and not proxy.password:
+        return HttpProxy(proxy.url)
+    credentials = encode_basic_auth(proxy.user, proxy.password)
+    remember_key(proxy.password)
+    remember_key(credentials.removeprefix("Basic "))
+    # aiohttp sends it as Proxy-Authorization, and to the proxy alone.
+    return HttpProxy(proxy.url, headers={"authorization": credentials})
+
+
 @cache
-def _certificates(plain: bool) -> ssl.SSLContext:
+def certificates(plain: bool, ca_file: str | None = None) -> ssl.SSLContext:
     """Return the trusted certificates, read once because that is the slowest part of a client.
 
     Args:
-        plain: true for an address without encryption; then no certificate is trusted.
+        plain: true if nothing is encrypted; then no certificate is trusted.
+        ca_file: PEM file of further authorities.
+
+    Raises:
+        UsageError: the file cannot be read, or holds no certificate.
     """
-    return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if plain else create_ssl_context(trust_env=False)
+    context = (
+        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if plain else create_ssl_context(trust_env=False)
+    )
+    if ca_file is not None:
+        try:
+            context.load_verify_locations(ca_file)
+        except OSError as error:  # ssl.SSLError among them
+            fault = "holds no certificate" if isinstance(error, ssl.SSLError) else error.strerror
+            raise UsageError(
+                f"--ca-file {ca_file}: {fault}; give a PEM file with the certificate of the "
+                "authority, which begins with -----BEGIN CERTIFICATE-----"
+            ) from None
+    return context
 
 
 def is_unconnected(error: BaseException) -> bool:
@@ -182,9 +225,20 @@ def is_unconnected(error: BaseException) -> bool:
     return any(isinstance(cause, _NO_CONNECTION) for cause in _causes(error))
 
 
+def refused_by_proxy(error: BaseException) -> int | None:
+    """Return the status with which a proxy refused to connect to the server, if it did."""
+    causes = (cause for cause in _causes(error) if isinstance(cause, ClientHttpProxyError))
+    return next((cause.status for cause in causes), None)
+
+
 def is_untrusted(error: BaseException) -> bool:
     """Return true if no connection was made because the server's certificate is not trusted."""
     return any(isinstance(cause, ssl.SSLCertVerificationError) for cause in _causes(error))
+
+
+def missing_key(error: BaseException) -> NoKey | None:
+    """Return why there was no key to send, if that is the cause of an error."""
+    return next((cause for cause in _causes(error) if isinstance(cause, NoKey)), None)
 
 
 def is_timeout(error: BaseException) -> bool:

@@ -1,0 +1,167 @@
+"""Credentials of each request: headers, and an API key that is fetched again when it expires."""
+
+from __future__ import annotations
+
+import asyncio
+import shlex
+from asyncio.subprocess import DEVNULL, PIPE
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from typing import TypeAlias
+
+from httpx2 import Auth, Request, Response
+from pydantic import SecretStr
+
+from labeler.errors import UsageError
+from labeler.judges.openai.address import NO_KEY, usable_key
+from labeler.judges.openai.error_rules import quote
+from labeler.judges.openai.masking import masked, remember_key
+
+KeySource: TypeAlias = Callable[[], str | Awaitable[str]]
+"""Returns an API key: called before the first request, and again when the key has expired."""
+
+_UNAUTHORIZED = 401
+_SECONDS = 30.0
+"""Seconds that a program may take to print a key."""
+_LARGEST = 1 << 16
+"""Bytes of a program's output that are read."""
+
+
+class NoKey(Exception):
+    """There is no API key to send; the message says why and holds no secret."""
+
+
+class KeyCommand:
+    """A program that prints an API key, run without a shell.
+
+    Args:
+        command: the program and its arguments, quoted as for a POSIX shell.
+
+    Raises:
+        UsageError: the command is empty, or a quotation mark is not closed.
+    """
+
+    def __init__(self, command: str) -> None:
+        try:
+            self._words = shlex.split(command)
+        except ValueError as error:
+            raise UsageError(f"--api-key-command cannot be parsed: {error}") from None
+        if not self._words:
+            raise UsageError("--api-key-command is empty: name a program that prints the key")
+
+    async def __call__(self) -> str:
+        """Run the program and return the key.
+
+        Raises:
+            NoKey: the program cannot be started, fails, takes too long or prints too much.
+        """
+        name = f"--api-key-command: {self._words[0]}"
+        try:
+            program = await asyncio.create_subprocess_exec(
+                *self._words, stdin=DEVNULL, stdout=PIPE, stderr=PIPE
+            )
+        except (OSError, ValueError) as error:
+            raise NoKey(f"{name} cannot be started: {type(error).__name__}") from None
+        try:
+            async with asyncio.timeout(_SECONDS):
+                output, errors = await asyncio.gather(_read(program.stdout), _read(program.stderr))
+                code = await program.wait()
+        except TimeoutError:
+            raise NoKey(f"{name} did not end within {_SECONDS:g} s") from None
+        finally:
+            if program.returncode is None:
+                program.kill()
+                await program.wait()
+        if code:
+            said = quote(masked(errors.decode(errors="replace")))
+            raise NoKey(f"{name} ended with code {code}" + (f': "{said}"' if said else ""))
+        if len(output) > _LARGEST:
+            raise NoKey(f"{name} printed more than {_LARGEST} bytes, which is no key")
+        return output.decode(errors="replace").strip()
+
+
+async def _read(stream: asyncio.StreamReader | None) -> bytes:
+    """Read a stream to its end; keep little more than the largest output."""
+    kept = b""
+    while stream is not None and (piece := await stream.read(_LARGEST)):
+        if len(kept) <= _LARGEST:
+            kept += piece
+    return kept
+
+
+class Access(Auth):
+    """Adds the key and the user's headers to each request of one client.
+
+    A key from a source is fetched before the first request. If the server rejects a key that it
+    accepted before, one request fetches it again while the others wait, and each is sent once more.
+    The answer to that is final.
+
+    Args:
+        key: the key, or its source.
+        headers: names in lower case. With them and without a key, no ``Authorization`` is sent.
+    """
+
+    def __init__(self, key: SecretStr | KeySource, headers: Mapping[str, str]) -> None:
+        self._headers = headers
+        self._source = None if isinstance(key, SecretStr) else key
+        self._key = key if isinstance(key, SecretStr) else None
+        self._is_accepted = False
+        self._lock = asyncio.Lock()
+
+    async def async_auth_flow(self, request: Request) -> AsyncGenerator[Request, Response]:
+        """Send a request, once more if its key had expired.
+
+        Raises:
+            NoKey: the source returns no key.
+        """
+        request.headers.update(self._headers)
+        if "authorization" in self._headers:
+            yield request
+            return
+        key = await self._key_after(None)
+        if key is None or (key.get_secret_value() == NO_KEY and self._headers):
+            request.headers.pop("authorization", None)
+            yield request
+            return
+        response = yield _with_key(request, key)
+        if response.status_code == _UNAUTHORIZED:
+            newer = await self._key_after(key)
+            if newer is None:
+                return
+            key = newer
+            response = yield _with_key(request, key)
+        if response.is_success and key is self._key:
+            self._is_accepted = True
+
+    async def _key_after(self, rejected: SecretStr | None) -> SecretStr | None:
+        """Return the present key, fetched if it is the rejected one; ``None`` if that is final."""
+        async with self._lock:
+            if self._key is not rejected:
+                return self._key  # another request has fetched it meanwhile
+            if self._source is None or (rejected is not None and not self._is_accepted):
+                return None
+            key = await _call(self._source)
+            if rejected is not None and key == rejected.get_secret_value():
+                return None
+            remember_key(key)
+            self._key, self._is_accepted = SecretStr(key), False
+            return self._key
+
+
+def _with_key(request: Request, key: SecretStr) -> Request:
+    request.headers["authorization"] = f"Bearer {key.get_secret_value()}"
+    return request
+
+
+async def _call(source: KeySource) -> str:
+    """Return the key of a source, which may block."""
+    try:
+        made = await asyncio.to_thread(source)
+        key = made if isinstance(made, str) else await made
+        return usable_key(key)
+    except NoKey:
+        raise
+    except UsageError as error:
+        raise NoKey(str(error)) from None
+    except Exception as error:  # noqa: BLE001 - of the user's own function
+        said = quote(masked(str(error)))
+        raise NoKey(f"api_key() raised {type(error).__name__}: {said}") from None

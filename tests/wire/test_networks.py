@@ -1,0 +1,387 @@
+"""Servers behind proxies, private authorities, gateways, and keys that expire."""
+
+from __future__ import annotations
+
+import json
+import logging
+import socket
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import labeler
+import samples
+from labeler.cli import run as run_command
+from labeler.errors import FatalJudgeError, UsageError
+from labeler.judges.openai.judge import OpenAIJudge
+from labeler.judges.openai.request import request_body
+from wire.behaviours import Behaviour
+from wire.calls import Call
+from wire.provider import Provider, error
+from wire.relays import Authority, Proxy, Relay, authority
+from wire.runs import KEY, Watch, brief, rows
+
+HOST = "judge.test"
+SECRET = "gateway-SENTINEL-0123456789"  # noqa: S105 - of nothing
+
+
+@pytest.fixture
+def named_hosts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Names that end in .test mean this machine."""
+    resolve = socket.getaddrinfo
+
+    def look_up(host: Any, *how: Any, **more: Any) -> Any:
+        return resolve("127.0.0.1" if str(host).endswith(".test") else host, *how, **more)
+
+    monkeypatch.setattr(socket, "getaddrinfo", look_up)
+
+
+@pytest.fixture(scope="module")
+def trusted(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    """An authority of the user's own, made for this test run."""
+    return authority(tmp_path_factory.mktemp("authority"), HOST)
+
+
+def label(url: str, count: int = 2, watch: Watch | None = None, **settings: Any) -> list[str]:
+    """Label rows; the kinds of the outcomes."""
+    settings = {"api_key": KEY, **settings}
+    judge = OpenAIJudge("m", base_url=url, sleep=brief, max_attempts=1, **settings)
+    outcomes = labeler.label(
+        rows(count), judge=judge, store=labeler.MemoryStore(), listener=watch, concurrency=4
+    )
+    return [outcome.kind for outcome in outcomes]
+
+
+# Addresses and certificates
+
+
+@pytest.mark.usefixtures("named_hosts")
+def test_http_to_a_container_must_be_allowed_by_its_name() -> None:
+    """The refusal names the option; another name than the allowed one stays refused."""
+    with Provider() as provider:
+        url = f"http://vllm.test:{provider.port}/v1"
+        with pytest.raises(UsageError, match=r"--allow-http vllm\.test"):
+            label(url)
+        with pytest.raises(UsageError, match="in the clear"):
+            label(url, allow_http=["other.test"])
+        assert label(url, allow_http=["VLLM.test"]) == ["label"] * 2
+    with pytest.raises(UsageError, match="no user or password"):
+        label("http://user:pass@vllm.test/v1", allow_http=["vllm.test"])
+
+
+@pytest.mark.usefixtures("named_hosts")
+def test_a_private_authority_is_trusted_where_it_is_named(trusted: Authority) -> None:
+    """Next to the usual ones; without it, the message names the option."""
+    with Provider() as provider, Relay(provider.port, trusted.context) as server:
+        url = f"https://{HOST}:{server.port}/v1"
+        with pytest.raises(FatalJudgeError, match=r"certificate is not trusted.*--ca-file FILE"):
+            label(url)
+        assert label(url, ca_file=str(trusted.ca_file)) == ["label"] * 2
+
+
+def test_a_file_without_certificates_is_named(tmp_path: Path) -> None:
+    """Before anything is sent."""
+    (tmp_path / "empty.pem").write_text("nothing")
+    for name, why in {"empty.pem": "holds no certificate", "missing.pem": "No such file"}.items():
+        with pytest.raises(UsageError, match=rf"--ca-file .*{name}: {why}"):
+            OpenAIJudge("m", api_key=KEY, ca_file=str(tmp_path / name))
+
+
+# Proxies
+
+
+@pytest.mark.usefixtures("named_hosts")
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_a_proxy_gets_its_credentials_from_a_variable(
+    scheme: str, trusted: Authority, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All requests go through it; without credentials the message says how to give them."""
+    with (
+        Proxy("user", "p@ss word SENTINEL") as proxy,
+        Provider() as provider,
+        Relay(provider.port, trusted.context) as server,
+    ):
+        port = {"http": provider.port, "https": server.port}[scheme]
+        url = f"{scheme}://{HOST}:{port}/v1"
+        network: dict[str, Any] = {"allow_http": [HOST], "ca_file": str(trusted.ca_file)}
+        with pytest.raises(FatalJudgeError, match=r"proxy asks for a user.*--proxy @VARIABLE"):
+            label(url, proxy=f"http://127.0.0.1:{proxy.port}", **network)
+        assert (proxy.asked, provider.calls) == ([], [])
+        address = f"http://user:p%40ss%20word%20SENTINEL@127.0.0.1:{proxy.port}"
+        monkeypatch.setenv("COMPANY_PROXY", address)
+        assert label(url, proxy="@COMPANY_PROXY", **network) == ["label"] * 2
+    assert set(proxy.asked) == {f"{HOST}:{port}"}
+    assert "proxy-authorization" not in provider.calls[0].headers or scheme == "http"
+
+
+@pytest.mark.usefixtures("named_hosts")
+def test_the_environments_proxy_is_used_only_when_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """With its exceptions; this machine needs no proxy."""
+    with Proxy() as proxy, Provider() as provider:
+        monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{proxy.port}")
+        monkeypatch.setenv("no_proxy", "direct.test")
+        for host in ("127.0.0.1", "direct.test", HOST):
+            url = f"http://{host}:{provider.port}/v1"
+            allowed: dict[str, Any] = {"allow_http": [HOST, "direct.test"]}
+            assert label(url, **allowed) == ["label"] * 2
+            assert proxy.asked == []
+            assert label(url, proxy="env", **allowed) == ["label"] * 2
+    assert set(proxy.asked) == {f"{HOST}:{provider.port}"}
+
+
+@pytest.mark.parametrize(
+    ("proxy", "why"),
+    [
+        ("http://user:SENTINEL@proxy.test:1", "put the URL into a variable"),
+        ("socks5://SENTINEL.test:1", "address of an HTTP proxy"),
+        ("http://proxy.test:SENTINEL", "address of an HTTP proxy"),
+        ("@NOT_SET", "no variable 'NOT_SET'"),
+    ],
+)
+def test_an_unusable_proxy_is_refused(proxy: str, why: str) -> None:
+    """Without repeating what may be a secret."""
+    with pytest.raises(UsageError, match=why) as caught:
+        OpenAIJudge("m", api_key=KEY, proxy=proxy)
+    assert "SENTINEL" not in str(caught.value)
+
+
+# Gateways
+
+
+def gated(call: Call) -> Behaviour | None:
+    """A gateway that requires a header and repeats it in its refusal of all others."""
+    sent = call.headers.get("x-gateway", "")
+    return None if sent == SECRET else error(400, "no_gateway", f"no x-gateway, got {call.headers}")
+
+
+def test_a_gateway_gets_its_header_and_parameter(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """With each request, the look-up too; the value is in no log."""
+    monkeypatch.setenv("GATEWAY", SECRET)
+    with Provider(gated) as provider, caplog.at_level(logging.DEBUG):
+        kinds = label(provider.url, header=["X-Gateway=@GATEWAY"], query=["api-version=2024-10-21"])
+    assert kinds == ["label"] * 2
+    assert {call.headers["x-gateway"] for call in provider.requests} == {SECRET}
+    assert {call.query["api-version"] for call in provider.requests} == {"2024-10-21"}
+    assert caplog.records
+    assert SECRET not in caplog.text
+
+
+def test_without_a_key_a_header_takes_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An ``api-key`` goes alone, and ``Authorization`` may be another scheme's."""
+    monkeypatch.setenv("OTHER", f"Basic {SECRET}")
+    with Provider(["401"] * 9) as provider:
+        for name in ("api-key", "authorization"):
+            with pytest.raises(FatalJudgeError, match="key was not accepted"):
+                label(provider.url, api_key="none", header=[f"{name}=@OTHER"], preflight=False)
+    first, *_, last = (call.headers for call in provider.requests)
+    assert (first["api-key"], first.get("authorization")) == (f"Basic {SECRET}", None)
+    assert last["authorization"] == f"Basic {SECRET}"
+
+
+@pytest.mark.parametrize(
+    ("settings", "why"),
+    [
+        ({"header": ["x=SENTINEL"]}, "must be NAME=@VARIABLE"),
+        ({"header": ["Transfer-Encoding=@OK"]}, "belongs to the connection"),
+        ({"header": ["x=@OK", "X=@OK"]}, "given twice"),
+        ({"header": ["x=@NOT_SET"]}, "no variable 'NOT_SET'"),
+        ({"header": ["x=@BROKEN"]}, "line break"),
+        ({"query": ["a"]}, "NAME=VALUE"),
+        ({"query": ["a=1", "a=2"]}, "given twice"),
+        ({"api_key_command": "print-key"}, "both given"),
+        ({"api_key": None}, "API key is empty"),
+        ({"api_key": None, "api_key_command": "'"}, "cannot be parsed"),
+        ({"extra_body": {"temperature": 1}}, "sets temperature"),
+        ({"extra_body": {"messages": [], "response_format": {}}}, "messages, response_format"),
+        ({"extra_body": {"x": float("nan")}}, "no JSON"),
+        ({"extra_body": "nowhere.json"}, "cannot be read"),
+    ],
+)
+def test_a_malformed_option_is_refused(
+    settings: dict[str, Any], why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before anything is sent, and no value is repeated."""
+    monkeypatch.setenv("OK", "fine")
+    monkeypatch.setenv("BROKEN", "SENTINEL\nx: y")
+    with pytest.raises(UsageError, match=why) as caught:
+        OpenAIJudge("m", **{"api_key": KEY, **settings})
+    assert "SENTINEL" not in str(caught.value)
+
+
+def test_extra_parameters_are_sent_and_part_of_the_key(tmp_path: Path) -> None:
+    """From a file or a mapping; the cap has the name that the server knows."""
+    (tmp_path / "extra.json").write_text('{"top_k": 20}')
+    store = labeler.MemoryStore()
+    with Provider() as provider:
+        for extra in (None, {"top_k": 20}, tmp_path / "extra.json"):
+            judge = OpenAIJudge(
+                *("m",), api_key=KEY, base_url=provider.url, extra_body=extra,
+                cap_field="max_tokens", max_output_tokens=900,
+            )  # fmt: skip
+            labeler.label(rows(1), judge=judge, store=store)
+    bare, extended = (call.body for call in provider.calls)
+    assert extended == {**bare, "top_k": 20}
+    assert (bare["max_tokens"], "max_completion_tokens" in bare) == (900, False)
+
+
+# Keys
+
+
+def expiring(uses: int) -> tuple[Callable[[Call], Behaviour | None], list[str]]:
+    """A server whose keys end after a number of uses; and the keys that were used up."""
+    used: list[str] = []
+
+    def answer(call: Call) -> Behaviour | None:
+        key = call.headers["authorization"]
+        if used.count(key) == uses:
+            return error(401, "invalid_api_key")
+        used.append(key)
+        return None
+
+    return answer, used
+
+
+@pytest.fixture
+def key_command(tmp_path: Path) -> str:
+    """A command that prints another key each time: ``key-1``, ``key-2`` and so on."""
+    program = tmp_path / "print_key.py"
+    program.write_text(
+        "import pathlib\n"
+        f"count = pathlib.Path({str(tmp_path / 'count')!r})\n"
+        "with count.open('a') as file: file.write('x')\n"
+        "print('key-' + str(len(count.read_text())), end='\\n\\n')\n"
+    )
+    return f"{sys.executable} '{program}'"
+
+
+def test_a_key_that_expires_is_fetched_again_once_for_all_rows(key_command: str) -> None:
+    """Rows that were refused are asked again with the new key; nothing fails."""
+    script, used = expiring(8)
+    with Provider(script) as provider:
+        assert label(provider.url, 20, api_key=None, api_key_command=key_command) == ["label"] * 20
+    assert {key: used.count(key) for key in used} == {
+        "Bearer key-1": 8,
+        "Bearer key-2": 8,
+        "Bearer key-3": 4,
+    }
+
+
+def test_a_key_that_never_worked_ends_the_run() -> None:
+    """It is fetched once: another one would be no better."""
+    fetched: list[int] = []
+
+    async def key() -> str:
+        fetched.append(1)
+        return f"sk-{len(fetched)}"
+
+    with (
+        Provider(["401"] * 99) as provider,
+        pytest.raises(FatalJudgeError, match="key was not accepted"),
+    ):
+        label(provider.url, 20, api_key=key, preflight=False)
+    assert len(fetched) == 1
+
+
+@pytest.mark.parametrize(
+    ("command", "why"),
+    [
+        ("no-such-program-here", "cannot be started"),
+        (f"{sys.executable} -c \"import sys; sys.exit('log in first')\"", 'code 1: "log in first"'),
+        (f"{sys.executable} -c pass", "the API key is empty"),
+        (f"{sys.executable} -c \"print('x' * 100_000)\"", "printed more than"),
+    ],
+)
+def test_a_command_without_a_key_ends_the_run(command: str, why: str) -> None:
+    """Its failure is shown, and nothing is sent."""
+    with Provider() as provider, pytest.raises(FatalJudgeError, match="no API key") as caught:
+        label(provider.url, api_key=None, api_key_command=command)
+    assert why in str(caught.value)
+    assert provider.requests == []
+
+
+# Prompt caching
+
+
+def test_a_server_that_refuses_caching_is_asked_without() -> None:
+    """One notice for the run; no row fails, and explicit marks go as well."""
+
+    def strict(call: Call) -> Behaviour | None:
+        if "prompt_cache_key" in call.body:
+            return error(422, None, "Extra inputs are not permitted: prompt_cache_key")
+        return None
+
+    watch = Watch()
+    with Provider(strict) as provider:
+        assert label(provider.url, 12, watch, prompt_cache="explicit") == ["label"] * 12
+    said = [notice for notice in watch.notices if "prompt caching" in notice]
+    assert len(said) == 1
+    refused = [call for call in provider.calls if "prompt_cache_key" in call.body]
+    assert len(refused) <= 4
+    plain = [call.body for call in provider.calls if "prompt_cache_key" not in call.body]
+    assert "prompt_cache" not in repr(plain)
+
+
+@pytest.mark.parametrize(
+    ("model", "host", "explicit"),
+    [
+        ("gpt-5.6-mini", "api.openai.com", True),
+        ("gpt-10.0", "api.openai.com", True),
+        ("gpt-5.5", "api.openai.com", False),
+        ("gpt-4o", "api.openai.com", False),
+        ("gpt-5.6", "gateway.test", False),
+    ],
+)
+def test_the_shared_part_is_marked_where_the_model_needs_it(
+    model: str, host: str, *, explicit: bool
+) -> None:
+    """At OpenAI's own address, from gpt-5.6 on; the text stays as it is."""
+    task = samples.request()
+    judge = OpenAIJudge(model, api_key=KEY, base_url=f"https://{host}/v1")
+    body = request_body(judge.spec, task)
+    first = body["messages"][0]["content"]
+    assert ("prompt_cache_options" in body) == explicit
+    text = first[0]["text"] if explicit else first
+    assert text == task.messages[0]["content"]
+
+
+# Every sender
+
+
+@pytest.mark.usefixtures("named_hosts")
+def test_commands_share_the_options_of_a_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key_command: str
+) -> None:
+    """Online, as a batch and for embeddings: header, parameter, account, key and address."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("GATEWAY", SECRET)
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "LABELER_MODEL"):
+        monkeypatch.delenv(name, raising=False)
+    Path("rows.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows(2)))
+    with Provider() as provider:
+        url = f"http://vllm.test:{provider.port}/v1"
+        server = ["--base-url", url, "--allow-http", "vllm.test", "--header", "x-gateway=@GATEWAY"]
+        server += ["--query", "api-version=1", "--organization", "o", "--project", "p"]
+        server += ["--api-key-command", key_command]
+        for command in (
+            ["label", "rows.jsonl", "-o", "labels.jsonl", "--model", "m"],
+            ["batch", "submit", "rows.jsonl", "--model", "m", "--store", "batches"],
+            ["batch", "status", "--store", "batches"],
+            ["batch", "collect", "--store", "batches", "--wait"],
+            ["similarity", "rows.jsonl", "-o", "s.jsonl", "--model", "m", "--embedder", "openai:e"],
+        ):
+            monkeypatch.setattr(sys, "argv", ["labeler", *command, *server])
+            assert run_command() in {0, 75}, command
+    names = ("x-gateway", "openai-organization", "openai-project")
+    assert {tuple(c.headers[name] for name in names) for c in provider.requests} == {
+        (SECRET, "o", "p")
+    }
+    assert {call.query["api-version"] for call in provider.requests} == {"1"}
+    assert {call.headers["authorization"][:11] for call in provider.requests} == {"Bearer key-"}
+    assert {call.path for call in provider.requests} >= {"/v1/embeddings", "/v1/batches"}
