@@ -13,7 +13,7 @@ from labeler.cli.tables import Column, Grid, print_grids
 from labeler.cli.terminal import LineWriter, console, print_json
 from labeler.data.options import RowsOptions
 from labeler.judges.pricing import PRICE_FORM
-from labeler.judges.tokens import CLAIMS_PER_SENTENCE
+from labeler.judges.tokens import CAP_BASE, CAP_TIMES, CLAIMS_PER_SENTENCE
 from labeler.labeling.options import EstimateOptions
 from labeler.sentences.characters import visible
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from labeler.labeling.estimate import Cost, Estimate
 
 _LONGEST_ID = 40
+_CAP_OF_BUDGET = f"{CAP_BASE:,} + {CAP_TIMES} times the expected"
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 
 
@@ -155,7 +156,8 @@ def _token_lines(found: Estimate) -> Iterator[tuple[str, int, str]]:
 
 def _costs(found: Estimate, online: Cost, batch: Cost) -> Table:
     table = _table("US dollars", "online", "in a batch", "")
-    cap = f"one answer of {found.answers.cap or 0:,} tokens each; cut off, one more of twice that"
+    cap = f"{found.answers.cap:,}" if found.answers.cap else _CAP_OF_BUDGET
+    cap = f"one answer of {cap} tokens each; cut off, one more of twice that"
     for name, one, other, remark in [
         ("expected", online.expected, batch.expected, "if the provider caches nothing"),
         ("  cached", online.cached, batch.cached, "if it caches what is the same in each prompt"),
@@ -184,8 +186,6 @@ def _notes(found: Estimate) -> Iterator[str]:
         lengths += f", and {CLAIMS_PER_SENTENCE} claims a sentence assumed"
     yield f"tokens: prompts counted by {found.prompt.counted_by}; answers {lengths}"
     yield _price_note(found)
-    if found.answers.cap is None and found.price:
-        yield "worst case: unknown without --max-output-tokens"
     if found.latency is None or found.seconds is None:
         yield "time: unknown; --latency SECONDS says how long one answer takes"
     else:

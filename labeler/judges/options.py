@@ -113,7 +113,7 @@ class ModelOptions(ServerOptions):
     also marks the end of the shared part; ``auto`` does so where the model needs it."""
     max_output_tokens: Annotated[
         int | None,
-        Option("Cap on an answer's length; doubled once if it is hit.", min=1),
+        Option("Cap on an answer; a budget has one of its own. Doubled once if hit.", min=1),
         Ge(1),
         NotInKey,
     ] = None

@@ -40,6 +40,9 @@ the reference answer. A claim's own words take 12; the JSON around them takes 49
 approximation below."""
 CLAIM_LISTS = 20
 """Tokens of the names of the two lists for claims, and of the two for a reference answer."""
+CAP_BASE, CAP_TIMES = 4096, 4
+"""Cap on an answer where a budget needs one and none is given: a base, mostly for reasoning, and a
+multiple of the expected tokens."""
 
 _FALLBACK = "o200k_base"
 _FILES = {
@@ -184,6 +187,16 @@ def answer_tokens(
         expected += CLAIM_LISTS + COMPARISON * claims
         expected += REFERENCE_CLAIM * CLAIMS_PER_SENTENCE * reference_sentences
     return expected
+
+
+def answer_cap(given: int | None, expected: int) -> int:
+    """Return the cap on an answer whose cost needs a bound, as for a budget.
+
+    Args:
+        given: the user's cap, used as it is; ``None`` to derive one.
+        expected: tokens of the expected answer.
+    """
+    return given or CAP_BASE + CAP_TIMES * expected
 
 
 def request_tokens(

@@ -19,6 +19,7 @@ from labeler.judges.task import JudgeReply, Task
 from labeler.judges.tokens import (
     MESSAGE_FRAME,
     TokenCounter,
+    answer_cap,
     answer_tokens,
     counter_for,
     request_tokens,
@@ -109,7 +110,7 @@ class AnswerTokens:
     :func:`~labeler.judges.tokens.answer_tokens`,
     without reasoning and re-asks."""
     cap: int | None
-    """Most tokens of one answer."""
+    """Most tokens of one answer, if given."""
 
 
 @dataclass(frozen=True)
@@ -124,9 +125,9 @@ class Cost:
     written: Decimal | None
     """Cost if it charges every prompt as written to its cache and serves nothing from it; ``None``
     if that costs no more."""
-    at_most: Decimal | None
-    """Upper bound for one answer each; ``None`` without a cap on answers. A re-ask is one more
-    answer."""
+    at_most: Decimal
+    """Upper bound for one answer each, under a cap that was given or comes with a budget
+    (:func:`~labeler.judges.tokens.answer_cap`). A re-ask is one more answer."""
 
 
 @dataclass(frozen=True)
@@ -179,8 +180,8 @@ def estimate(
         rows: as for labeling.
         how: task factory; its judge may be an :class:`Unasked`.
         store: where labels are looked up.
-        options: of the run. Without ``max_output_tokens`` there is no upper bound; without
-            ``latency`` an answer takes the mean time of stored labels, if there are any.
+        options: of the run. Without ``latency`` an answer takes the mean time of stored labels, if
+            there are any.
         price: price of the model.
         counter: token counter; by default the best available one for the model.
 
@@ -321,13 +322,13 @@ class _Bill:
         """Add the upper bound of one request."""
         self._at_most += self._price.worst(prompt_tokens, output_tokens)
 
-    def cost(self, *, capped: bool) -> Cost:
+    def cost(self) -> Cost:
         """Return the sums that differ from the expected cost."""
         return Cost(
             expected=self._expected,
             cached=self._cached if self._cached < self._expected else None,
             written=self._written if self._written > self._expected else None,
-            at_most=self._at_most if capped else None,
+            at_most=self._at_most,
         )
 
 
@@ -392,10 +393,11 @@ class _Tally:
         usage = Usage(prompt_tokens=prompt, completion_tokens=round(answer))
         for bill in self._bills:
             bill.add(usage, cached)
-        if self._cap is not None and self._bills:
+        if self._bills:
             at_most = kind.same_at_most + self._counter.at_most(own) + MESSAGE_FRAME
+            cap = answer_cap(self._cap, request.expected_tokens)
             for bill in self._bills:
-                bill.add_worst(at_most, self._cap)
+                bill.add_worst(at_most, cap)
 
     def _kind(self, request: Task) -> _Kind:
         """Count the common start of a profile's requests once."""
@@ -433,7 +435,7 @@ class _Tally:
 
     def result(self, read: int, concurrency: int, latency: float | None) -> Estimate:
         """Return the estimate."""
-        costs = [bill.cost(capped=self._cap is not None) for bill in self._bills]
+        costs = [bill.cost() for bill in self._bills]
         latency = self._past.seconds if latency is None else latency
         rounds = max(1.0, self.asked / concurrency) if self.asked else 0.0
         return Estimate(

@@ -319,10 +319,10 @@ def test_a_budget_that_cannot_be_kept_is_refused_before_anything_is_written(tmp_
 
     class Unbounded(CountingJudge):
         def require_bounds(self) -> None:
-            raise UsageError("a budget needs max_output_tokens")
+            raise UsageError("a budget needs a price")
 
     file = write_rows(tmp_path / "rows.parquet", 2)
-    with pytest.raises(UsageError, match="needs max_output_tokens"):
+    with pytest.raises(UsageError, match="needs a price"):
         plan([str(file)], work(tmp_path, Unbounded(), budget=1))
     assert not (tmp_path / "labels").exists()
     assert len(plan([str(file)], work(tmp_path, Unbounded())).parts) == 1

@@ -232,11 +232,14 @@ def test_a_cap_gives_a_worst_case() -> None:
     assert found.answers.cap == 500
 
 
-def test_without_a_cap_there_is_no_worst_case() -> None:
-    """An answer may be as long as the model likes."""
-    found = reckon([row(1)])
+def test_without_a_cap_the_worst_case_is_that_of_a_budget() -> None:
+    """It caps answers at 4,096 tokens and 4 times the expected ones, 10 dollars a million."""
+    found, given = reckon([row(1)]), reckon([row(1)], max_output_tokens=500)
     assert found.online is not None
-    assert found.online.at_most is None
+    assert given.online is not None
+    longer = 4096 + 4 * answer_tokens(1) - 500
+    assert found.online.at_most - given.online.at_most == longer * Decimal("0.00001")
+    assert found.answers.cap is None
 
 
 def test_without_a_price_there_is_no_cost() -> None:

@@ -116,22 +116,27 @@ def test_the_message_of_a_row_beyond_the_budget_says_what_was_spent() -> None:
     assert not any(failure.lasting or failure.usage for failure in failures)
 
 
-@pytest.mark.parametrize(
-    ("options", "missing"),
-    [
-        (["--price", PRICE], "a budget needs max_output_tokens (--max-output-tokens)"),
-        (["--max-output-tokens", CAP], "a budget needs a price, and none is known for 'm'"),
-    ],
-)
-def test_a_budget_that_could_not_be_kept_sends_nothing(
-    tmp_path: Path, options: list[object], missing: str
-) -> None:
+def test_a_budget_without_a_price_sends_nothing(tmp_path: Path) -> None:
     """Exit code 2, and the message says what to give."""
     with Provider() as provider:
         given = row_file(tmp_path, rows(3))
-        done = ended(command(provider, given, "--budget", 1, *options), tmp_path)
+        done = ended(command(provider, given, "--budget", 1), tmp_path)
     assert (done.code, dict(provider.routes)) == (2, {})
-    assert missing in done.err
+    assert "a budget needs a price, and none is known for 'm'" in done.err
+
+
+@pytest.mark.parametrize(
+    ("budget", "given", "caps"),
+    [(1, None, [5696, 11392]), (1, 900, [900, 1800]), (None, None, [None])],
+)
+def test_a_budget_caps_answers_by_their_sentences(
+    budget: float | None, given: int | None, caps: list[int | None]
+) -> None:
+    """4,096 and 4 times 400 for two sentences; a given cap stays, and no budget needs none."""
+    settings = {"price": given_price("1,1"), "max_output_tokens": given}
+    with Provider(["truncated"] * 9) as provider:
+        run(provider, rows(1), judge=settings, budget=budget)
+    assert [call.body.get("max_completion_tokens") for call in provider.calls] == caps
 
 
 def test_a_judge_that_costs_nothing_keeps_any_budget() -> None:

@@ -54,7 +54,7 @@ from labeler.judges.openai.retries import (
 from labeler.judges.openai.spec import spec_of
 from labeler.judges.pricing import PRICE_FORM, Price, price_of
 from labeler.judges.task import JudgeReply, Task
-from labeler.judges.tokens import Approximation, request_tokens, request_tokens_at_most
+from labeler.judges.tokens import Approximation, answer_cap, request_tokens, request_tokens_at_most
 from labeler.judges.traffic.limits import Size
 from labeler.judges.traffic.traffic import SentRequest, Stopped, current
 from labeler.sentences.example import Frozen
@@ -115,11 +115,14 @@ class OpenAIJudge:
             UnusableAnswer: this record got no usable answer (a :class:`JudgeError`).
             FatalJudgeError: no record can be labeled with this key, model and address.
             RunPaused: the server asks to wait longer than the run may.
-            UsageError: the run has a budget, and the cost of an answer is unbounded.
+            UsageError: the run has a budget, and the model's price is unknown.
         """
-        log = AttemptLog(task, cap=self.spec.max_output_tokens, traffic=current())
-        if log.traffic.budget.cap is not None:
+        traffic = current()
+        cap = self.spec.max_output_tokens
+        if traffic.budget.cap is not None:
             self.require_bounds()
+            cap = answer_cap(cap, task.expected_tokens)
+        log = AttemptLog(task, cap=cap, traffic=traffic)
         await self._check_model(log)
         token = ATTEMPT_LOG.set(log)
         try:
@@ -267,17 +270,12 @@ class OpenAIJudge:
         """Check that a budget can be kept.
 
         Raises:
-            UsageError: the greatest possible cost of an answer is unknown.
+            UsageError: the model's price is unknown.
         """
         if self.price is None:
             raise UsageError(
                 f"a budget needs a price, and none is known for {self.spec.model!r} at "
                 f"{self._host}: give one (price, --price {PRICE_FORM})"
-            )
-        if self.spec.max_output_tokens is None:
-            raise UsageError(
-                "a budget needs max_output_tokens (--max-output-tokens): without a cap on its "
-                "answer, nobody knows what a request may cost at most"
             )
 
     def _failure(
