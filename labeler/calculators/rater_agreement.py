@@ -250,7 +250,7 @@ def verdicts_of(record: LabelRecord) -> dict[str, tuple[bool | None, ...]]:
     }
 
 
-_MOST_RECORDS = 100_000
+MOST_RECORDS = 100_000
 """Records of votes up to which there are intervals; their sums are kept in memory."""
 
 
@@ -276,7 +276,7 @@ class Votes:
     def _drawn(self, name: str) -> Resampling | None:
         """Return the records for intervals, if they are few enough to have been kept."""
         drawn = self.records.get(name)
-        return drawn if drawn and len(drawn.questions) <= _MOST_RECORDS else None
+        return drawn if drawn and len(drawn.questions) <= MOST_RECORDS else None
 
     def count(self, votes: Sequence[LabelRecord | None]) -> None:
         """Count the votes on one record; ``None`` stands for a voter without a label."""
@@ -290,5 +290,5 @@ class Votes:
             ]
             self.fields.setdefault(name, Counter()).update(patterns)
             drawn = self.records.setdefault(name, Resampling())
-            if len(drawn.questions) <= _MOST_RECORDS:
+            if len(drawn.questions) <= MOST_RECORDS:
                 drawn.add(patterns, key)

@@ -8,10 +8,11 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Literal
+from typing import Literal, NamedTuple
 
+from labeler.calculators.rater_agreement import MOST_RECORDS
 from labeler.calculators.scores import ScoreConfiguration, score_value
 from labeler.calculators.statistics.agreement import (
     PAIR,
@@ -21,6 +22,8 @@ from labeler.calculators.statistics.agreement import (
     gwet_ac1,
     krippendorff_alpha,
 )
+from labeler.calculators.statistics.intervals import Interval
+from labeler.calculators.summary import count_clusters
 from labeler.labels.criteria import Criterion
 from labeler.labels.record import LabelFailure
 from labeler.labels.score_record import ScoreOutcome, ScoreRecord
@@ -63,6 +66,10 @@ class Panel:
             point of the scale, halves up; ``None`` for more raters.
         ac1: Gwet's AC1 on the same rounded scores, as unordered classes.
         alpha: Krippendorff's alpha at the level ``interval``, on unrounded scores.
+        intervals: 95 % intervals of the coefficients by name, where records were resampled; none
+            beyond 100,000 records.
+        questions: number of questions that were resampled instead, where several records ask the
+            same one; ``None`` where records were.
     """
 
     criterion: str
@@ -74,6 +81,8 @@ class Panel:
     kappa: Agreement | None
     ac1: Agreement
     alpha: Agreement
+    intervals: Mapping[str, Interval] = field(default_factory=dict)
+    questions: int | None = None
 
     @property
     def means(self) -> list[float]:
@@ -102,12 +111,17 @@ class Panel:
         return {**kappa, "AC1": self.ac1, "alpha": self.alpha}
 
 
-def compare_raters(outcomes: Iterable[ScoreOutcome]) -> list[Panel]:
-    """Compare the raters of each criterion; a single rater has no panel."""
+def compare_raters(outcomes: Iterable[ScoreOutcome], *, intervals: bool = True) -> list[Panel]:
+    """Compare the raters of each criterion; a single rater has no panel.
+
+    Args:
+        outcomes: scores and failures.
+        intervals: True for intervals of the coefficients.
+    """
     scores = RaterScores()
     for outcome in outcomes:
         scores.add(outcome)
-    return scores.panels()
+    return scores.panels(intervals=intervals)
 
 
 class RaterScores:
@@ -127,7 +141,7 @@ class RaterScores:
         else:
             rater.add(outcome.signature.trial, outcome)
 
-    def panels(self) -> list[Panel]:
+    def panels(self, *, intervals: bool = True) -> list[Panel]:
         """Return a panel for the repeats of each judge, and one for the judges per criterion."""
         found: list[Panel] = []
         judges: dict[bytes, list[_ConfigurationScores]] = {}
@@ -138,13 +152,14 @@ class RaterScores:
             repeats = rater.repeats()
             if len(repeats) > 1:
                 labels = [rater.repeat_label(number) for number in repeats]
-                found.append(_panel(rater.criterion, "repeats", labels, list(repeats.values())))
+                scores = _scores_of([*repeats.values()], rater.questions)
+                found.append(_panel(rater.criterion, "repeats", labels, scores, intervals))
         for raters in judges.values():
             criterion = raters[0].criterion
             if criterion is not None and len(raters) > 1:
                 labels = [rater.mean_label() for rater in raters]
-                means = [rater.means() for rater in raters]
-                found.append(_panel(criterion, "judges", labels, means))
+                means = _scores_of([rater.means() for rater in raters], raters[0].questions)
+                found.append(_panel(criterion, "judges", labels, means, intervals))
         return found
 
 
@@ -162,11 +177,14 @@ class _ConfigurationScores(ScoreConfiguration):
     trials: dict[int, dict[_Unit, Fraction]] = field(default_factory=dict)
     failed: set[tuple[int, str]] = field(default_factory=set)
     """Trials and rows without a score."""
+    questions: dict[_Unit, str] = field(default_factory=dict)
 
     def add(self, trial: int, record: ScoreRecord) -> None:
         self.criterion = self.criterion or record.criterion
         self.add_record(record)
-        self.trials.setdefault(trial, {})[_unit(record)] = score_value(record)
+        unit = _unit(record)
+        self.trials.setdefault(trial, {})[unit] = score_value(record)
+        self.questions.setdefault(unit, record.example.question)
 
     def mean_label(self) -> str:
         repeats = len(self.repeats())
@@ -210,19 +228,29 @@ def _common(raters: Sequence[Mapping[_Unit, Fraction]]) -> list[_Unit]:
     return [unit for unit in raters[0] if all(unit in scores for scores in raters)]
 
 
-def _panel(
-    criterion: Criterion,
-    among: Among,
-    labels: Sequence[str],
-    raters: Sequence[Mapping[_Unit, Fraction]],
-) -> Panel:
+class _Scores(NamedTuple):
+    """The scores of records that every rater scored, and their questions."""
+
+    given: list[list[Fraction]]
+    questions: list[str]
+
+
+def _scores_of(
+    raters: Sequence[Mapping[_Unit, Fraction]], questions: Mapping[_Unit, str]
+) -> _Scores:
     common = _common(raters)
-    scores = [[float(rater[unit]) for rater in raters] for unit in common]
-    rounded = Ratings.of([[_nearest(rater[unit]) for rater in raters] for unit in common])
-    scale = criterion.scale
-    count = len(common)
-    totals = [math.fsum(given[place] for given in scores) for place in range(len(raters))]
-    return Panel(
+    given = [[rater[unit] for rater in raters] for unit in common]
+    return _Scores(given, [questions[unit] for unit in common])
+
+
+def _panel(
+    criterion: Criterion, among: Among, labels: Sequence[str], found: _Scores, intervals: bool
+) -> Panel:
+    scores = [[float(score) for score in given] for given in found.given]
+    nearest = [[_nearest(score) for score in given] for given in found.given]
+    rounded, scale, count = Ratings.of(nearest), criterion.scale, len(scores)
+    totals = [math.fsum(given[place] for given in scores) for place in range(len(labels))]
+    panel = Panel(
         criterion=criterion.name,
         among=among,
         raters=tuple(
@@ -233,11 +261,24 @@ def _panel(
         spread=math.fsum(map(statistics.stdev, scores)) / count if count else None,
         identical=sum(len(set(given)) == 1 for given in scores) / count if count else None,
         kappa=(
-            cohen_kappa(rounded, weights="quadratic", scale=scale) if len(raters) == PAIR else None
+            cohen_kappa(rounded, weights="quadratic", scale=scale) if len(labels) == PAIR else None
         ),
         ac1=gwet_ac1(rounded, scale=scale),
         alpha=krippendorff_alpha(Ratings.of(scores), level="interval"),
     )
+    if not intervals or count > MOST_RECORDS:
+        return panel
+    from labeler.calculators.statistics import agreement_intervals as drawn  # noqa: PLC0415 - numpy
+
+    clusters = count_clusters(found.questions)
+    made = drawn.resampled(
+        [drawn.score_sums(*each, scale) for each in zip(scores, nearest, strict=True)],
+        drawn.score_coefficients,
+        groups=None if clusters is None else found.questions,
+    )
+    defined = {name for name, one in panel.by_name.items() if one.value is not None}
+    kept = {name: interval for name, interval in made.items() if name in defined}
+    return replace(panel, intervals=kept, questions=clusters)
 
 
 def _nearest(score: Fraction) -> int:

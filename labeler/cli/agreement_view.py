@@ -13,6 +13,7 @@ from labeler.cli.tables import (
     Column,
     Grid,
     dropped_note,
+    interval_line,
     number,
     print_grids,
     print_groups,
@@ -105,14 +106,8 @@ def _intervals(fields: Sequence[FieldAgreement]) -> Iterator[str]:
 def _listed_intervals(
     where: str, intervals: Mapping[str, Interval], questions: int | None
 ) -> Iterator[str]:
-    """Yield a line of intervals, if there are any, with the units that were resampled."""
-    if intervals:
-        over = "over records" if questions is None else f"grouped by question ({questions} groups)"
-        ends = [
-            f"{_NAMES[name]} {found.low:.4f} to {found.high:.4f}{found.mark}"
-            for name, found in intervals.items()
-        ]
-        yield f"95 % intervals {over}, {where}: {', '.join(ends)}"
+    named = {_NAMES[name]: found for name, found in intervals.items()}
+    return interval_line(where, named, questions)
 
 
 def _small_samples(

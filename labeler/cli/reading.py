@@ -236,7 +236,7 @@ def _print_summaries(
         from labeler.cli.score_view import print_panels
 
         kept = _scores_for(request.scores, _of_scores(request.scores, request.ids))
-        print_panels(compare_raters(kept))
+        print_panels(compare_raters(kept, intervals=intervals is not None))
 
 
 def _sources(labels: list[str] | None, output: str | None) -> list[str]:

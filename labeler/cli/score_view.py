@@ -7,7 +7,15 @@ from collections.abc import Iterator, Sequence
 from labeler.calculators.score_agreement import Panel
 from labeler.calculators.scores import LengthEffect
 from labeler.calculators.statistics.intervals import MARK_NOTE
-from labeler.cli.tables import NONE, Column, Grid, number, print_grids
+from labeler.cli.tables import (
+    NONE,
+    Column,
+    Grid,
+    interval_line,
+    number,
+    print_grids,
+    small_sample_note,
+)
 from labeler.cli.terminal import LineWriter
 
 
@@ -35,6 +43,12 @@ def print_panels(found: Sequence[Panel], *, stderr: bool = False) -> None:
         "score by all",
         "kappa: Cohen's of two raters, quadratic weights; AC1: Gwet's; both of scores rounded to "
         "whole points; alpha: Krippendorff's, interval; at most 1, 0 is what chance would give",
+        *(
+            line
+            for one in found
+            for line in interval_line(f"{one.criterion}, {one.among}", one.intervals, one.questions)
+        ),
+        *small_sample_note(each for one in found for each in one.intervals.values()),
         *(line for one in found for line in _undefined(one)),
         *(line for one in found for line in _raters(one)),
         stderr=stderr,

@@ -355,6 +355,19 @@ def _span(low: float, high: float) -> str:
     return f"{low:.3f}-{high:.3f}"
 
 
+def interval_line(
+    where: str, intervals: Mapping[str, Interval], questions: int | None
+) -> Iterator[str]:
+    """Yield a line of intervals by name, if there are any, with the units that were resampled."""
+    if intervals:
+        over = "over records" if questions is None else f"grouped by question ({questions} groups)"
+        ends = [
+            f"{name} {found.low:.4f} to {found.high:.4f}{found.mark}"
+            for name, found in intervals.items()
+        ]
+        yield f"95 % intervals {over}, {where}: {', '.join(ends)}"
+
+
 def small_sample_note(intervals: Iterable[Interval | None]) -> Iterator[str]:
     """Yield what the mark of small samples means, if an interval has it."""
     from labeler.calculators.statistics.intervals import MARK_NOTE

@@ -27,6 +27,7 @@ from labeler.calculators.statistics.bias_correction import (
 )
 from labeler.calculators.statistics.intervals import Interval
 from labeler.calculators.statistics.jackknife import group_effect
+from labeler.calculators.summary import count_clusters
 from labeler.comparing.human_labels import OVERALL, HumanLabels
 from labeler.comparing.human_matching import TIE, Item, Judged, Matched, People, record_fields
 from labeler.comparing.pairs import Choice, Side, check_column, read_side
@@ -267,7 +268,7 @@ def _estimates(
                 group,
                 values,
                 verdicts[metric],
-                questions={name: side.labels[name].digests[0] for name in values},
+                questions={name: side.labels[name].question for name in values},
                 random_sample=random_sample,
             )
 
@@ -305,7 +306,7 @@ def estimate(
         ppi=_ppi(metric, sample, random_sample=random_sample),
         corrected=_corrected(sample, random_sample=random_sample) if is_yes_or_no(metric) else None,
         people=replace(by_people, method="people", labeled=len(human), unlabeled=0),
-        questions=len(set(groups)) if (groups := sample.groups(values)) else None,
+        questions=count_clusters(sample.groups(values) or ()),
     )
 
 
@@ -331,7 +332,7 @@ class _Sample:
     def groups(self, names: Iterable[str]) -> list[Hashable] | None:
         """Return the question of each record; ``None`` if all differ, or all are one."""
         found = [self.questions.get(name) for name in names]
-        return found if 1 < len(set(found)) < len(found) else None
+        return None if count_clusters(found) is None else found
 
 
 def _ppi(metric: str, sample: _Sample, *, random_sample: bool) -> Corrected:

@@ -8,6 +8,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from command import Command
@@ -21,6 +22,7 @@ from labeler.calculators.scores import (
     score_value,
     summarize_scores,
 )
+from labeler.calculators.statistics.agreement_intervals import score_coefficients, score_sums
 from labeler.data.label_files import write_outcomes
 from labeler.labels.record import AnyOutcome, LabelFailure
 from labeler.labels.score_record import ScoreOutcome, ScoreRecord
@@ -206,6 +208,45 @@ def test_judges_are_compared() -> None:
     assert found.ac1.value == pytest.approx((0.5 - chance) / (1 - chance))
     # Sum of squared differences of all pairs of eight: 8 * 88 - 24 * 24.
     assert found.alpha.value == pytest.approx(1 - 2 * 7 / (8 * 88 - 24 * 24))
+
+
+FIRST, SECOND = [1, 2, 4, 5, 3, 5] * 6, [1, 3, 4, 4, 3, 5] * 5 + [2, 2, 5, 5, 3, 4]
+
+
+@pytest.mark.parametrize("raters", [(FIRST, SECOND), (FIRST, SECOND, FIRST[::-1])])
+def test_what_is_resampled_is_what_is_printed(raters: tuple[list[int], ...]) -> None:
+    """From the sums over all records follow the coefficients of the panel."""
+    (found,) = compare_raters(
+        [one for name, scores in zip("abc", raters, strict=False) for one in judged(name, *scores)]
+    )
+    records = list(zip(*raters, strict=True))
+    sums = np.array([score_sums(each, each, range(1, 6)) for each in records]).sum(axis=0)
+    whole = {name: value[0] for name, value in score_coefficients(sums[np.newaxis]).items()}
+    for name, one in found.by_name.items():
+        interval = found.intervals[name]
+        assert one.value is not None
+        assert one.value == pytest.approx(whole[name])
+        assert interval.low < one.value < interval.high
+        assert (interval.method, interval.small_sample) == ("bca", False)
+    assert found.intervals.keys() == found.by_name.keys()
+
+
+def test_scores_of_one_question_are_resampled_together() -> None:
+    """Three records of each of twelve questions are twelve units."""
+    scored = [
+        record(
+            score,
+            row={"id": f"r{n}", "question": f"Q{n // 3}?"},
+            judge=CountingJudge(scoring(), model=model),
+        )
+        for model, scores in (("a", FIRST), ("b", SECOND))
+        for n, score in enumerate(scores)
+    ]
+    (found,) = compare_raters(scored)
+    assert found.questions == 12
+    assert {one.method for one in found.intervals.values()} == {"bca_groups"}
+    (bare,) = compare_raters(scored, intervals=False)
+    assert bare.intervals == {}
 
 
 def test_three_judges_have_no_kappa() -> None:

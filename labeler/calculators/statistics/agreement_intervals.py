@@ -15,13 +15,14 @@ from labeler.calculators.statistics.intervals import LEVEL, Interval
 from labeler.calculators.statistics.small_samples import is_small, quantile_of
 
 Floats = NDArray[np.float64]
+Sums = tuple[float, ...]
 
 _RESAMPLES = 2_000
 _CELLS = 1 << 21
 """Numbers in memory at once: 16 MB."""
 
 
-def record_sums(patterns: Iterable[Pattern]) -> tuple[float, ...]:
+def record_sums(patterns: Iterable[Pattern]) -> Sums:
     """Return the sums over a record's units from which the coefficients follow.
 
     Args:
@@ -119,6 +120,40 @@ def resampled(
         if low < high:
             found[name] = Interval(low, high, level, method, is_small(count, counted=True))
     return found
+
+
+def score_sums(scores: Sequence[float], rounded: Sequence[int], scale: Sequence[int]) -> Sums:
+    """Return a record's sums from which :func:`score_coefficients` follow.
+
+    Args:
+        scores: of all raters, two or more.
+        rounded: the same, as points of the scale.
+        scale: the points, from the lowest to the highest.
+    """
+    first, second = map(float, rounded[:PAIR])
+    shares = [rounded.count(point) / len(rounded) for point in scale]
+    agreeing = sum(rounded.count(one) - 1 for one in rounded)
+    same = agreeing / (len(rounded) * (len(rounded) - 1))
+    pair = (first, second, first**2 + second**2, (first - second) ** 2)
+    return (*record_sums([tuple(scores)]), *pair, same, *shares)
+
+
+def score_coefficients(sums: Floats) -> dict[str, Floats]:
+    """Return kappa of the first two raters, AC1 and alpha by name, one for each row of sums.
+
+    Kappa is Cohen's with quadratic weights; see :func:`score_sums`.
+    """
+    first, second, squares, apart, same, *shares = sums[:, _SUMS:].T
+    count = sums[:, 0]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        by_chance = squares / count - 2 * first * second / count**2
+        used = np.stack(shares) / count
+        chance = (used * (1 - used)).sum(axis=0) / (len(shares) - 1)
+        return {
+            "kappa": 1 - apart / count / by_chance,
+            "AC1": (same / count - chance) / (1 - chance),
+            "alpha": coefficients(sums[:, :_SUMS])["alpha"],
+        }
 
 
 def _acceleration(without: Floats) -> float:
