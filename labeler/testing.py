@@ -29,6 +29,7 @@ from labeler.comparing.gates import (
 )
 from labeler.comparing.missing import DEFAULT_ALLOWED, Allowed
 from labeler.errors import UsageError
+from labeler.labels.answering import AnsweringModels
 from labeler.labels.record import AnyOutcome
 from labeler.sentences.characters import visible
 
@@ -48,6 +49,7 @@ def assert_metric(
     intervals: Intervals | None = None,
     max_failed: float = DEFAULT_ALLOWED.failed,
     max_undefined: float = DEFAULT_ALLOWED.undefined,
+    one_model: bool = False,
 ) -> None:
     """Assert that the mean of a metric keeps to one or two thresholds.
 
@@ -68,10 +70,12 @@ def assert_metric(
         max_failed: largest allowed share of failed rows, from 0 to 1.
         max_undefined: largest allowed share of rows that are undefined for a reason about the
             record, from 0 to 1.
+        one_model: True if only the model that was asked for may have answered, at one host.
 
     Raises:
-        AssertionError: a threshold is missed, too many rows have no value, or none has one; the
-            message gives value, interval, counts, and the ids of the worst records.
+        AssertionError: a threshold is missed, another model answered, too many rows have no value,
+            or none has one; the message gives value, interval, counts, and the ids of the worst
+            records.
         UsageError: the labels cannot be read, the metric is unknown, no threshold is given, or a
             share is out of range.
     """
@@ -84,9 +88,10 @@ def assert_metric(
     ]
     if (against is None) is not (max_drop is None):
         raise UsageError("max_drop goes with against, which is what the mean may drop from")
-    outcomes = list(as_outcomes(labels))
-    lines: list[str] = []
-    if demands or max_drop is None:
+    models = AnsweringModels()
+    outcomes = list(models.watch(as_outcomes(labels)))
+    lines = models.faults() if one_model else []
+    if demands or not (max_drop is not None or one_model):
         gates, measured = measure_gates(outcomes, demands, column=intervals.group or "")
         rows = list(measured)
         for verdict in check_rows(rows, gates, on=on, by=by, intervals=intervals, allowed=allowed):

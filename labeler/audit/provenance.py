@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from labeler.audit.registry import Found, check
 from labeler.audit.subject import Subject
+from labeler.labels.answering import is_version
 from labeler.labels.non_answers import OVERRULED
 
 MARGIN = 0.1
@@ -104,6 +105,23 @@ def answer_reasked(subject: Subject) -> Iterator[Found]:
             f"Sent back {reply.reasks} time{'s' * (reply.reasks > 1)}"
             f"{f' for {broken}' if broken else ''}."
         )
+
+
+@check(
+    "other_model",
+    severity="note",
+    title="Another model answered",
+    why=(
+        "The server names a model that is no version of the one asked for: a router or a proxy has "
+        "replaced it, or its name there is another."
+    ),
+    applies=lambda subject: subject.record.reply.served_model is not None,
+)
+def other_model(subject: Subject) -> Iterator[Found]:
+    """Compare the model that answered with the one that was asked for."""
+    asked, answered = subject.record.signature.model, subject.record.reply.served_model
+    if answered and not is_version(answered, asked):
+        yield Found(f"Asked was {asked!r}, and {answered!r} answered.")
 
 
 @check(

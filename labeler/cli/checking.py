@@ -64,6 +64,12 @@ def check(
         float,
         typer.Option(help="Share of rows that may lack a value because of the record, 0 to 1."),
     ] = 0.05,
+    one_model: Annotated[
+        bool,
+        typer.Option(
+            "--one-model", help="Only the model asked for may have answered, at one host."
+        ),
+    ] = False,
     resamples: Resamples = 10_000,
     level: Level = 0.95,
     seed: Seed = 0,
@@ -98,7 +104,7 @@ def check(
     summary = _step_summary() if github else None
     intervals = Intervals(resamples, level, seed, group) if on == "interval" else None
     allowed = Allowed(max_failed, max_undefined)
-    settings = _Settings(cast("On", on), by, intervals, allowed, named=bool(junit or summary))
+    settings = _Settings(cast("On", on), by, intervals, allowed, bool(junit or summary), one_model)
     verdicts = _verdicts(labels, demands, against, drops, settings)
     _report(verdicts, junit, summary, as_json=as_json, per_record=junit_per_record)
     return 0 if all(verdict.passed for verdict in verdicts) else GATE_MISSED
@@ -146,6 +152,8 @@ class _Settings(NamedTuple):
     allowed: Allowed
     named: bool
     """True if the records of verdicts are needed."""
+    one_model: bool
+    """True if the models that answered are a gate, too."""
 
 
 def _verdicts(
@@ -158,14 +166,17 @@ def _verdicts(
     """Check the means of labels, and their differences from a base."""
     from labeler.calculators.outcomes import stored_outcomes
     from labeler.comparing.gates import measure_gates
+    from labeler.comparing.one_model import ModelVerdict
+    from labeler.labels.answering import AnsweringModels
 
+    models = AnsweringModels()
     column = (settings.intervals.group if settings.intervals else None) or ""
     every = [*demands, *drops]
-    gates, new = measure_gates(stored_outcomes(labels), every, column=column)
-    rows = list(new) if settings.named or against else new
+    gates, new = measure_gates(models.watch(stored_outcomes(labels)), every, column=column)
+    rows = list(new) if settings.named or against or not every else new
     held, dropped = gates[: len(demands)], gates[len(demands) :]
     found: list[AnyVerdict] = []
-    if held or not dropped:
+    if held or not (dropped or settings.one_model):
         found += _held(rows, held, settings)
     repeated = new.repeated
     if against:
@@ -173,6 +184,8 @@ def _verdicts(
         found += _dropped(list(rows), list(base), dropped, settings)
         repeated += base.repeated
     notify_repeated(repeated)
+    if settings.one_model:
+        found.append(ModelVerdict(tuple(models.faults())))
     return found
 
 
@@ -180,7 +193,7 @@ def _held(rows: Iterable[MetricsRow], gates: Sequence[Gate], settings: _Settings
     """Check the means of one set of labels."""
     from labeler.comparing.gates import check_rows
 
-    on, by, intervals, allowed, named = settings
+    on, by, intervals, allowed, named, _ = settings
     found = check_rows(rows, gates, on=on, by=by, intervals=intervals, allowed=allowed)
     for doubt in dict.fromkeys(gate.doubt for gate in gates if gate.doubt):
         notify(doubt)
@@ -198,7 +211,7 @@ def _dropped(
     """Check the differences from a base."""
     from labeler.comparing.drops import check_drops
 
-    on, by, intervals, allowed, _ = settings
+    on, by, intervals, allowed, _, _ = settings
     limits = [(gate.metric, gate.threshold) for gate in gates]
     found = check_drops(new, base, limits, on=on, by=by, intervals=intervals, allowed=allowed)
     if intervals and intervals.group is None:

@@ -12,6 +12,7 @@ from xml.etree import ElementTree as ET
 
 from labeler.comparing.drops import DropVerdict
 from labeler.comparing.gates import Verdict
+from labeler.comparing.one_model import ModelVerdict
 from labeler.sentences.characters import visible
 
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -20,7 +21,7 @@ _PUNCTUATION = re.compile(r"([!-/:-@\[-`{-~])")
 """Characters that Markdown may interpret; a backslash escapes them."""
 
 
-AnyVerdict = Verdict | DropVerdict
+AnyVerdict = Verdict | DropVerdict | ModelVerdict
 _WORST = 5
 """Records that are named for a missed gate."""
 
@@ -44,7 +45,7 @@ def worst(verdict: AnyVerdict) -> str:
 
 def as_json(verdict: AnyVerdict) -> dict[str, Any]:
     """Return the published form of a verdict."""
-    counts = verdict.row if isinstance(verdict, Verdict) else verdict
+    counts = verdict if isinstance(verdict, DropVerdict) else getattr(verdict, "row", None)
     return {
         "gate": verdict.demand,
         "group": verdict.group,
@@ -56,7 +57,7 @@ def as_json(verdict: AnyVerdict) -> dict[str, Any]:
         "defined": counts.defined if counts else 0,
         "undefined": dict(counts.undefined) if counts else {},
         "failed": dict(counts.failed) if counts else {},
-        "exceeded": verdict.exceeded,
+        "exceeded": () if isinstance(verdict, ModelVerdict) else verdict.exceeded,
     }
 
 

@@ -319,6 +319,27 @@ def test_an_answer_that_was_sent_back_is_noted() -> None:
     assert found(SOUND, "answer_reasked") == []
 
 
+@pytest.mark.parametrize(
+    ("asked", "answer", "same"),
+    [
+        ("gpt-5-mini", "gpt-5-mini-2026-01-01", True),
+        ("gpt-5", "gpt-5-mini", False),
+        ("gpt-4", "gpt-4.1", False),
+        ("gpt-5", "llama-3", False),
+        ("openai/gpt-5", "gpt-5-20260101", True),
+        ("a/llama", "b/llama", False),
+        ("mistral-large-latest", "mistral-large-2411", True),
+        ("Llama3", "llama3:latest", True),
+    ],
+)
+def test_another_model_than_the_one_asked_for_is_noted(asked: str, answer: str, same: bool) -> None:
+    """Versions, paths and letter case aside."""
+    signature = SOUND.signature.model_copy(update={"model": asked})
+    reply = ReplyFacts(served_model=answer)
+    made = SOUND.model_copy(update={"signature": signature, "reply": reply})
+    assert found(made, "other_model") == ([] if same else [()])
+
+
 def scored(**support: float) -> LabelRecord:
     """A label with scores of support."""
     return SOUND.model_copy(update={"scores": SentenceScores(support=support)})

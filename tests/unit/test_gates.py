@@ -27,12 +27,13 @@ from labeler.integrations.embeddings.records import (
     questions_key,
 )
 from labeler.integrations.embeddings.vectors import EmbedderSpec
-from labeler.labels.record import AnyOutcome, LabelFailure, Outcome
+from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord, Outcome, ReplyFacts
 from labeler.labels.rubrics import CRITERIA
 from labeler.labels.score_record import ScoreRecord, score_key
 from labeler.labels.signature import Artifact, Signature
 from labeler.testing import assert_metric
 from labelled import expects, record, reference_output, right
+from records import sample_record
 from samples import keyed_example
 from scored import criterion
 from scored import record as score_record
@@ -726,3 +727,33 @@ def test_an_assertion_is_about_scores_and_similarity_too(tmp_path: Path) -> None
         assert_metric(path, "rubric_faithfulness", at_least=4)
     with pytest.raises(UnknownName, match="rubric_faithfulness:pass"):
         assert_metric(path, "rubric", at_least=4)
+
+
+def answered(n: int, model: str | None, host: str | None = "a.test") -> LabelRecord:
+    """A label for which ``none-1`` was asked."""
+    reply = ReplyFacts(served_model=model, host=host)
+    return sample_record(n).model_copy(update={"reply": reply})
+
+
+@pytest.mark.parametrize(
+    ("second", "fault"),
+    [
+        (answered(1, "none-1-2026-01-01"), None),
+        (answered(1, None, None), None),
+        (answered(1, "none-1-mini"), "not a version of it answered: 'none-1-mini'"),
+        (answered(1, "none-1-2026-02-02"), "2 models answered: 'none-1-2026-01-01', 'none-1-2026-"),
+        (answered(1, "none-1-2026-01-01", "b.test"), "2 hosts answered: 'a.test', 'b.test'"),
+    ],
+)
+def test_a_gate_asks_for_one_model(check: Command, second: LabelRecord, fault: str | None) -> None:
+    """A version of the model asked for, everywhere; records without a name prove nothing."""
+    labels = [answered(0, "none-1-2026-01-01"), second]
+    code, out, _ = check(labels, "--one-model")
+    assert code == int(fault is not None)
+    assert ("MISSED: one model: " in out) == (fault is not None)
+    assert (fault or "no other") in out
+    if fault is None:
+        assert_metric(labels, "adherence", one_model=True)
+    else:
+        with pytest.raises(AssertionError, match=fault):
+            assert_metric(labels, "adherence", one_model=True)
