@@ -24,7 +24,7 @@ from labeler.cli.tables import (
     print_grids,
     reason_counts,
 )
-from labeler.cli.terminal import LineWriter, console, print_json, print_lines
+from labeler.cli.terminal import LineWriter, console, notify, print_json, print_lines
 from labeler.data.lines import STDIO
 from labeler.errors import UsageError
 from labeler.sentences.characters import visible
@@ -110,13 +110,17 @@ def _audit(labels: str, checks: Sequence[Check], by: str | None) -> Audit:
         UsageError: there is no label.
     """
     from labeler.audit import audit_labels
+    from labeler.labels.answering import AnsweringModels
 
     kinds: Counter[str] = Counter()
+    models = AnsweringModels()
     with watching("auditing") as watched:
-        outcomes = _count_kinds(watched(outcomes_at(labels)), kinds)
+        outcomes = _count_kinds(models.watch(watched(outcomes_at(labels))), kinds)
         found = audit_labels(outcomes, checks=checks, by=by)
     if not found.records and not found.failed:
         raise UsageError(f"{labels}: {_no_labels(kinds)}")
+    for fault in models.faults():
+        notify(fault)
     return found
 
 

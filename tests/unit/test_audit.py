@@ -35,11 +35,13 @@ from labeler.audit.export import cells, escape_formula, finding_rows
 from labeler.cli import auditing
 from labeler.comparing.human_labels import read_human_labels
 from labeler.data.corrections.file import CorrectionsFile
+from labeler.data.label_files import to_line
 from labeler.data.ragbench import read_ragbench
 from labeler.errors import UnknownName, UsageError
-from labeler.labels.record import LabelFailure, LabelRecord, label_key
+from labeler.labels.record import LabelFailure, LabelRecord, ReplyFacts, label_key
 from labelled import claims_output, record, says
 from real_data import needs_ragbench, ragbench_files
+from records import sample_record
 from scored import record as score_record
 
 DOCS = Path(__file__).parents[2] / "docs" / "audit.md"
@@ -497,6 +499,19 @@ def test_the_command_prints_rows_and_json(labels: str, capsys: pytest.CaptureFix
     whole = json.loads(capsys.readouterr().out)
     assert (whole["records"], whole["flagged"], whole["doubtful"]) == (2, 1, [])
     assert [entry["rate"] for entry in whole["checks"]] == [0.5]
+
+
+def test_the_command_lists_mixtures_of_models(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """On standard error, by the name that was asked for."""
+    replies = (ReplyFacts(served_model=name) for name in ("none-1-0101", "none-1-0202"))
+    records = [sample_record(n).model_copy(update={"reply": r}) for n, r in enumerate(replies)]
+    path = tmp_path / "labels.jsonl"
+    path.write_text("".join(to_line(record) + "\n" for record in records), encoding="utf-8")
+    auditing.audit(str(path))
+    mixture = "asked for 'none-1' (fake): 2 models answered: 'none-1-0101', 'none-1-0202'"
+    assert mixture in capsys.readouterr().err
 
 
 def test_the_command_lists_every_check(capsys: pytest.CaptureFixture[str]) -> None:
