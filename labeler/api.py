@@ -259,7 +259,11 @@ def estimate(rows: RowSource, options: EstimateOptions) -> Estimate:
 
     opened, price = options.open(rows), options.find_price()
     given = options.judge
-    judge = estimating.Unasked(hosted_spec(options)) if isinstance(given, str | None) else given
+    judge = (
+        estimating.Unasked(hosted_spec(options), auto=options.output_mode == "auto")
+        if isinstance(given, str | None)
+        else given
+    )
     task = label_tasks(judge, options, price=price)
     with _stored_labels(options) as labels:
         return estimating.estimate(opened, task, labels, options, price=price)

@@ -109,6 +109,20 @@ class UnusableAnswer(JudgeError):
         self.lasting = lasting
 
 
+class ModeRefused(JudgeError):
+    """The server refused the output mode of a task before the first label of a run.
+
+    Attributes:
+        facts: sampling parameters of the mode in which the judge asks from now on, for
+            :meth:`Task.in_mode`.
+    """
+
+    def __init__(self, mode: str, facts: Mapping[str, str], *, attempts: int) -> None:
+        message = f"the server does not accept output mode {mode}: ask in the mode in facts"
+        super().__init__(message, reason="parameter", attempts=attempts)
+        self.facts = facts
+
+
 class Judge(Protocol):
     """Anything that can label: implement ``spec``, ``label`` and ``aclose``.
 

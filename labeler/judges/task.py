@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar, Generic, NamedTuple
 
@@ -22,10 +22,13 @@ from labeler.labels.contract import Violation, check_label
 from labeler.labels.logprobs import Token
 from labeler.labels.non_answers import overrule
 from labeler.labels.profiles import PROFILES, Profile, profile_of
-from labeler.labels.record import AnyRecord, LabelRecord, ReplyFacts, SentenceScores
+from labeler.labels.record import AnyRecord, LabelRecord, ReplyFacts, SentenceScores, label_key
 from labeler.labels.schemas import ResponseSchema
 from labeler.labels.signature import Signature
 from labeler.sentences.example import Frozen, KeyedExample
+
+MODE_FACTS = frozenset({"output_mode", "schema_frame"})
+"""Sampling parameters that say how the schema is sent."""
 
 AnswerT = TypeVar("AnswerT", bound=Frozen, default=GPTLabelingOutput)
 Answer_co = TypeVar("Answer_co", bound=Frozen, default=GPTLabelingOutput, covariant=True)
@@ -77,6 +80,10 @@ class TaskKind(ABC, Generic[AnswerT]):
     def rules(self) -> str | None:
         """Rules of an answer, in words for a judge; ``None`` for the label contract."""
         return None
+
+    @abstractmethod
+    def key(self, example: KeyedExample, signature: Signature) -> str:
+        """Return the key of the record that a task becomes."""
 
     @abstractmethod
     def messages(self, prompt: Prompt, example: KeyedExample) -> tuple[Message, ...]:
@@ -155,6 +162,19 @@ class Task(Generic[AnswerT]):
         """Estimated length of an answer, without reasoning."""
         return self.kind.expected_tokens(self.example)
 
+    def under(self, signature: Signature) -> Task[AnswerT]:
+        """Return the same task with another signature, and so with another key."""
+        return replace(self, key=self.kind.key(self.example, signature), signature=signature)
+
+    def in_mode(self, sampling: Mapping[str, Any]) -> Task[AnswerT]:
+        """Return the task in the output mode that other sampling parameters name."""
+        own = self.signature.sampling
+        kept = {name: value for name, value in own.items() if name not in MODE_FACTS}
+        kept |= {name: value for name, value in sampling.items() if name in MODE_FACTS}
+        if kept == own:
+            return self
+        return self.under(self.signature.model_copy(update={"sampling": kept}))
+
     def violations(self, answer: Frozen) -> tuple[Violation, ...]:
         """Return the rules that an answer breaks.
 
@@ -205,6 +225,10 @@ class LabelKind(TaskKind[GPTLabelingOutput]):
     def answer_type(self) -> type[GPTLabelingOutput]:
         """The profile's label class."""
         return self.profile.output
+
+    def key(self, example: KeyedExample, signature: Signature) -> str:
+        """Return the label's key."""
+        return label_key(example, signature)
 
     def messages(self, prompt: Prompt, example: KeyedExample) -> tuple[Message, ...]:
         """Render the prompt with all that the profile shows."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 from labeler.errors import FatalJudgeError, JudgeError, RunPaused, UnstorableRecord, UsageError
-from labeler.judges.judge import Judge, JudgeSpec, UnusableAnswer
+from labeler.judges.judge import Judge, JudgeSpec, ModeRefused, UnusableAnswer
 from labeler.judges.task import Task
 from labeler.judges.traffic.health import Health
 from labeler.judges.traffic.traffic import Stopped, current
@@ -83,7 +83,11 @@ class LabelCache:
         return self.store.get(key) is not None or self.batch_of(key) is not None
 
     async def judge(self, judge: Judge, task: Task[Any]) -> Settled:
-        """Ask the judge and save the outcome, unless another run did so meanwhile."""
+        """Ask the judge and save the outcome, unless another run did so meanwhile.
+
+        Raises:
+            ModeRefused: the task has to be asked in another output mode, under another key.
+        """
         async with self._leased(task.key) as saving:
             known = self.find(task)
             if known is not None:
@@ -114,7 +118,7 @@ class LabelCache:
                 reply = await judge.label(task)
                 traced(reply.facts)
             return record_or_failure(task, reply)
-        except (UsageError, RunPaused):  # they concern every record
+        except (UsageError, RunPaused, ModeRefused):  # they concern every record
             raise
         except FatalJudgeError as error:
             message = f"{task.example.id!r}: {error}"

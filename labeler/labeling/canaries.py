@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from labeler.errors import UsageError
-from labeler.labels.record import LabelFailure, LabelRecord, Outcome, label_key
+from labeler.labels.record import LabelFailure, LabelRecord, Outcome
 from labeler.labels.signature import digest
 from labeler.sentences.example import KeyedExample, Piece, Sentence, key_documents, key_response
 
@@ -146,14 +146,14 @@ class Canaries:
 
         A record that already contains one of the planted texts has no copy.
         """
-        choices = SeededChoices(self.seed, task.key)
+        # The output mode may change during a run; the choice does not depend on it.
+        choices = SeededChoices(self.seed, task.in_mode({}).key)
         if choices.share >= self.share or task.key in self._asked or _contains_planted_text(task):
             return None
         self._asked.add(task.key)
         example = plant(task.example, choices)
         signature = task.signature.model_copy(update={"canary": VERSION})
-        key = label_key(example, signature)
-        return replace(task, key=key, example=example, signature=signature)
+        return replace(task, example=example).under(signature)
 
     def add(self, outcome: Outcome) -> None:
         """Count the outcome of a copy."""

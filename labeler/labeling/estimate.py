@@ -14,6 +14,7 @@ from labeler.data.rows import Row, Rows, distinct
 from labeler.errors import BadRow, StoreError, UsageError
 from labeler.judges.judge import JudgeSpec
 from labeler.judges.openai.request import request_parts
+from labeler.judges.openai.spec import OpenAISpec
 from labeler.judges.pricing import Price
 from labeler.judges.task import JudgeReply, Task
 from labeler.judges.tokens import (
@@ -25,6 +26,7 @@ from labeler.judges.tokens import (
     request_tokens,
     request_tokens_at_most,
 )
+from labeler.labeling.modes import choose_mode, first_tasks
 from labeler.labeling.options import EstimateOptions
 from labeler.labeling.tasks import LabelTasks
 from labeler.labels.profiles import profile_of
@@ -43,11 +45,18 @@ _NAMED = 3
 _ABSURD = 10**9
 
 
-@dataclass(frozen=True)
+@dataclass
 class Unasked:
     """Stands in for a judge in an estimate: it has the judge's identity and no key."""
 
     spec: JudgeSpec
+    auto: bool = False
+    """True to take the output mode of stored labels."""
+
+    def choose_mode(self, mode: str | None) -> None:
+        """Use an output mode, if one is known."""
+        if mode is not None and isinstance(self.spec, OpenAISpec):
+            self.spec = self.spec.in_mode(mode)
 
     async def label(self, request: Task[Any]) -> JudgeReply:
         """Always fail.
@@ -190,6 +199,7 @@ def estimate(
         UsageError: the rows cannot be read, or two share an id and differ.
     """
     model = how.judge.spec.model
+    choose_mode(how.judge, first_tasks(how, rows), store, lambda key: store.get(key) is not None)
     past = _past(store, how)
     tally = _Tally(how, counter or counter_for(model), price, options.max_output_tokens, past)
     read = _Counted(rows)

@@ -14,6 +14,7 @@ from labeler.errors import BadRow
 from labeler.judges.task import Task
 from labeler.labeling.canaries import Canaries
 from labeler.labeling.failures import bad_row
+from labeler.labeling.modes import choose_mode, first_tasks
 from labeler.labeling.run import Pending, Run, settled
 from labeler.labeling.tasks import LabelTasks, MissingField, TaskFactory
 from labeler.labeling.windows import Windowed
@@ -43,6 +44,7 @@ def run_tasks(
     """
     for factory in factories:
         run.traffic_for(factory.judge)  # closed at the end, even if nothing is asked
+        choose_mode(factory.judge, first_tasks(factory, rows), run.cache.store, run.cache.is_known)
     total = count_rows(rows)
     if run.listener:
         run.listener.on_start(total.distinct * len(factories), total.repeated)

@@ -12,7 +12,7 @@ from typing import Any, Protocol, Self, TypeVar
 
 from labeler.data.rows import Row, Rows, distinct
 from labeler.errors import FatalJudgeError, UnstorableRecord, UsageError
-from labeler.judges.judge import Judge
+from labeler.judges.judge import Judge, ModeRefused
 from labeler.judges.task import Task
 from labeler.judges.traffic.limits import Budget, Limits
 from labeler.judges.traffic.traffic import Traffic
@@ -190,9 +190,20 @@ class Run:
         known = self.cache.find(task)
         if known is not None:
             return settled(_named(known, "store", task), "store")
-        future = self._engine.submit(lambda: self.cache.judge(judge, task), traffic)
+        future = self._engine.submit(lambda: self._judge(judge, task), traffic)
         self._asked[task.key] = future
         return self._pending(future, task, is_first=True)
+
+    async def _judge(self, judge: Judge, task: Task[Any]) -> Settled:
+        """Ask the judge; again under another key if the server refuses the output mode."""
+        while True:
+            try:
+                return await self.cache.judge(judge, task)
+            except ModeRefused as refused:
+                asked = self._asked.get(task.key)
+                task = task.in_mode(refused.facts)
+                if asked is not None:  # later rows with the same sentences find it
+                    self._asked.setdefault(task.key, asked)
 
     def submit_windows(self, judge: Judge, windowed: Windowed) -> Pending:
         """Submit a record's windows, whose labels become one, unless that is stored."""
@@ -263,7 +274,10 @@ class Run:
         return Pending(
             (future,),
             lambda: self._settle(future, task, is_first=is_first),
-            lambda: self._engine.failed or self.cache.is_decided(task.key),
+            lambda: (
+                self._engine.failed
+                or self.cache.is_decided(future.result().outcome.key or task.key)
+            ),
         )
 
     def _settle(self, future: Future[Settled], task: Task[Any], *, is_first: bool) -> Settled:
@@ -272,9 +286,10 @@ class Run:
         outcome = self._decided(outcome)
         if not is_first:
             return Settled(_named(outcome, "store", task), "store")
-        if self._asked.get(task.key) is future:
-            # From now on the store answers; a failure may be repeated.
-            del self._asked[task.key]
+        for key in {task.key, outcome.key or task.key}:
+            if self._asked.get(key) is future:
+                # From now on the store answers; a failure may be repeated.
+                del self._asked[key]
         if origin == "judge" and self.listener:
             self.listener.on_judged(outcome)
         return Settled(_named(outcome, origin, task), origin)

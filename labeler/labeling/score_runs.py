@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from labeler.data.rows import Rows, count_rows
 from labeler.errors import FatalJudgeError, UsageError
 from labeler.judges.judge import Judge, require_answers
+from labeler.judges.task import Task
+from labeler.labeling.modes import choose_mode, first_tasks
 from labeler.labeling.pipeline import submit_rows
 from labeler.labeling.run import Run
 from labeler.labeling.score_tasks import ScoreKind, ScoreTasks, steps_task
@@ -46,6 +49,15 @@ class Plan:
             for trial in range(self.samples * self.repeat)
         ]
 
+    def first_tasks(self, rows: Rows) -> Iterator[Task[Any]]:
+        """Yield what may be stored already: steps, and scores of the first rows."""
+        for criterion in self.criteria:
+            if criterion.steps is None:
+                yield steps_task(self.judge, criterion)
+        for factory in self.factories():
+            if factory.criterion.steps is not None:
+                yield from first_tasks(factory, rows)
+
 
 def score_rows(run: Run, rows: Rows, plans: Sequence[Plan]) -> Generator[ScoreOutcome, None, None]:
     """Score rows in order, plan by plan; every score is durable in the store before it is yielded.
@@ -66,6 +78,7 @@ def score_rows(run: Run, rows: Rows, plans: Sequence[Plan]) -> Generator[ScoreOu
     """
     for plan in plans:
         run.traffic_for(plan.judge)  # closed at the end, even if it is never asked
+        choose_mode(plan.judge, plan.first_tasks(rows), run.cache.store, run.cache.is_known)
     _require_judges(plans)
     require_bounds([plan.judge for plan in plans], run.limits)
     ready = [_with_steps(plan, run) for plan in plans]

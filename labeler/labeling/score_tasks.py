@@ -97,6 +97,10 @@ class ScoreKind(_CriterionKind[ScoreAnswer]):
         """The allowed scores."""
         return f"The score is a whole number {_scale(self.criterion)}."
 
+    def key(self, example: KeyedExample, signature: Signature) -> str:
+        """Return the score's key."""
+        return score_key(example, self.criterion, signature)
+
     def messages(self, prompt: Prompt, example: KeyedExample) -> tuple[Message, ...]:
         """Render the criterion as instructions and the shown parts as data."""
         return chat(prompt.system, fill(prompt.user, _data(example, self.criterion)))
@@ -156,6 +160,11 @@ class StepsKind(_CriterionKind[StepsAnswer]):
     answer_type = StepsAnswer
     typical_tokens = _STEPS_TOKENS
     rules = f"There are one to {_MOST_STEPS} steps, and none is empty."
+
+    def key(self, example: KeyedExample, signature: Signature) -> str:
+        """Return the key of the steps."""
+        del example
+        return steps_key(self.criterion, signature)
 
     def messages(self, prompt: Prompt, example: KeyedExample) -> tuple[Message, ...]:
         """Render the prompt, which contains no text of a row."""

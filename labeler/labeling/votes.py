@@ -19,6 +19,7 @@ from labeler.judges.traffic.limits import Limits
 from labeler.labeling.cache import Settled
 from labeler.labeling.failures import bad_row, task_failure
 from labeler.labeling.majority import electorate, majority
+from labeler.labeling.modes import choose_mode, first_tasks
 from labeler.labeling.pipeline import submit_task, windows_of
 from labeler.labeling.run import Pending, Run, joined, settled
 from labeler.labeling.tasks import LabelTasks
@@ -57,6 +58,7 @@ def vote_rows(
     """
     for voter in voters:
         run.traffic_for(voter.judge)  # closed at the end, even if it is never asked
+        choose_mode(voter.judge, first_tasks(voter, rows), run.cache.store, run.cache.is_known)
     _require_voters(rows, voters)
     require_bounds([voter.judge for voter in voters], run.limits)
     total = count_rows(rows)
@@ -119,15 +121,18 @@ class _Poll:
         # change the result.
         unsettled = [failure for failure in missing if not failure.lasting]
         if 2 * len(given) > len(self.voters) and not unsettled:
-            signature = electorate([_voter(task) for task in tasks], self.schema)
+            asked = [
+                one.outcome.signature or task.signature
+                for one, task in zip(outcomes, tasks, strict=True)
+            ]
+            signature = electorate([_voter(each) for each in asked], self.schema)
             return Settled(majority(given, signature, len(self.voters)), "judge")
         failure = _undecided(tasks[0], len(given), len(self.voters), unsettled or missing)
         return Settled(failure, "judge")
 
 
-def _voter(task: Task) -> Signature:
+def _voter(signature: Signature) -> Signature:
     """Return a voter's signature, whatever the number of windows."""
-    signature = task.signature
     if signature.windows is None:
         return signature
     alike = signature.windows.model_copy(update={"number": 0})

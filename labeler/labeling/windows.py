@@ -25,7 +25,7 @@ from labeler.judges.tokens import (
     request_tokens_at_most,
 )
 from labeler.labeling.window_merging import merge
-from labeler.labels.record import LabelRecord, ReplyFacts, SentenceScores, Usage, label_key
+from labeler.labels.record import LabelRecord, ReplyFacts, SentenceScores, Usage
 from labeler.labels.signature import Windows
 from labeler.sentences.example import KeyedExample
 from labeler.sentences.keys import position
@@ -92,14 +92,16 @@ class Windowed:
 
     def merged(self, records: Sequence[LabelRecord]) -> LabelRecord:
         """Merge the labels of the windows, given in any order."""
+        # The first window may have been refused in the output mode in which the record was cut.
+        task = self.task.in_mode(records[0].signature.sampling)
         ordered = sorted(records, key=lambda record: position(record.example.document_keys()[0]))
-        example = self.task.example
+        example = task.example
         return LabelRecord(
-            key=self.task.key,
+            key=task.key,
             example=example,
             label=merge([record.label for record in ordered], example),
             normalised=dict(sum((Counter(record.normalised) for record in ordered), Counter())),
-            signature=self.task.signature,
+            signature=task.signature,
             reply=_facts([record.reply for record in ordered]),
             scores=_scores([record.scores for record in ordered]),
         )
@@ -133,8 +135,7 @@ def cut(task: Task, budget: ContextBudget, counter: TokenCounter = COUNTER) -> W
     parts = [_part(task, start, end) for start, end in zip([0, *ends[:-1]], ends, strict=True)]
     facts = Windows(number=len(parts), limit=budget.window, version=VERSION)
     signature = task.signature.model_copy(update={"windows": facts})
-    key = label_key(task.example, signature)
-    return Windowed(replace(task, key=key, signature=signature), tuple(parts))
+    return Windowed(task.under(signature), tuple(parts))
 
 
 def _require_cuttable(example: KeyedExample, frame: int, costs: Sequence[int], limit: int) -> None:
@@ -181,8 +182,7 @@ def _part(task: Task, start: int, end: int) -> Task:
     )
     example = task.example.model_copy(update={"documents": kept})
     signature = task.signature.model_copy(update={"part": VERSION})
-    key = label_key(example, signature)
-    return replace(task, key=key, example=example, signature=signature)
+    return replace(task, example=example).under(signature)
 
 
 def _line_tokens(key: str, text: str, counter: TokenCounter) -> int:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -53,6 +54,7 @@ class Watch:
     def __init__(self) -> None:
         self.notices: list[str] = []
         self.origins: list[Origin] = []
+        self.spent = Decimal(0)
 
     def on_start(self, rows: int, repeated: int) -> None:
         """Nothing to learn."""
@@ -66,7 +68,8 @@ class Watch:
         """Nothing to learn."""
 
     def on_finish(self, spent: Budget) -> None:
-        """Nothing to learn."""
+        """Remember the cost."""
+        self.spent = spent.spent
 
     def on_notice(self, text: str) -> None:
         """Remember what was said."""

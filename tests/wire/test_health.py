@@ -16,6 +16,7 @@ from wire.runs import KEY, reasons, rows, run
 
 COMPLETION = "POST /v1/chat/completions"
 FEW = 8
+STRICT = {"output_mode": "strict"}
 
 UNIFORM: dict[str, Step] = {
     "no response_format": error(400, message="response_format is not supported"),
@@ -32,7 +33,7 @@ def test_uniform_refusals_cost_few_requests_and_nothing_later(kind: str) -> None
     """Of 2,000 rows; once the server is mended, every row gets its label."""
     store = MemoryStore()
     with Provider(lambda _: UNIFORM[kind]) as provider, pytest.raises(FatalJudgeError):
-        run(provider, rows(2000), store=store)
+        run(provider, rows(2000), store=store, judge=STRICT)
     assert provider.routes[COMPLETION] <= FEW
     with Provider() as provider:
         assert reasons(run(provider, rows(20), store=store)) == ["label"] * 20
@@ -45,7 +46,7 @@ def test_the_message_of_a_stop_quotes_the_server() -> None:
         Provider(lambda _: refused) as provider,
         pytest.raises(FatalJudgeError, match="8 ended alike, and none was labeled") as caught,
     ):
-        run(provider, rows(50))
+        run(provider, rows(50), judge=STRICT)
     words = "response_format is not supported<U+001B>[2J for [key]"
     assert f'the server: "{words}"' in str(caught.value)
 

@@ -63,7 +63,7 @@ class Pauses(list[float]):
 
 def judge_of(provider: Provider, **settings: Any) -> OpenAIJudge:
     """A judge of the provider that does not sleep unless told how, and looks nothing up."""
-    unhurried = {"sleep": Pauses(), "preflight": False}
+    unhurried = {"sleep": Pauses(), "preflight": False, "output_mode": "strict"}
     settings = {"api_key": KEY, "base_url": provider.url, **unhurried, **settings}
     return OpenAIJudge("model-1", **settings)
 

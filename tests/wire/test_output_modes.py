@@ -13,20 +13,21 @@ import pytest
 import labeler
 import samples
 from labeler.api import iter_scores
-from labeler.errors import UsageError
+from labeler.errors import FatalJudgeError, UsageError
 from labeler.integrations.batch.client import OpenAIBatches
 from labeler.integrations.batch.collect import Waiting
 from labeler.judges.openai.reading import find_object
 from labeler.judges.openai.request import FRAME, FRAME_VERSION, MODES, request_body
 from labeler.judges.openai.spec import OpenAISpec, spec_of
+from labeler.judges.pricing import given_price
 from labeler.judges.task import Task
 from labeler.labels.record import LabelRecord
 from labeler.labels.schemas import load_schema
 from labeler.store.memory import MemoryStore
 from scored import criterion
-from wire.behaviours import Behaviour, answers, says, says_of
+from wire.behaviours import Behaviour, answers, error, says, says_of
 from wire.provider import Call, Provider, changes, completes, label_for
-from wire.runs import KEY, brief, judge_of, reasons, records, rows, run
+from wire.runs import KEY, Watch, brief, judge_of, reasons, records, rows, run
 
 OTHERS = MODES[1:]
 
@@ -240,3 +241,155 @@ def test_an_estimate_counts_the_schema_in_every_mode() -> None:
     assert tools == strict
     assert 0 < prompt.total - strict.total < 2 * 300
     assert prompt.same < strict.same
+
+
+# The mode that a judge chooses
+
+
+def accepting(*modes: str) -> Provider:
+    """A server that accepts some output modes."""
+    return Provider(modes=modes)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_auto_finds_the_mode_that_the_server_accepts(mode: str) -> None:
+    """Few requests are refused, all rows are labeled in one mode, and each change is reported."""
+    watch, store = Watch(), MemoryStore()
+    with accepting(mode) as provider:
+        outcomes = run(provider, rows(200), watch=watch, store=store)
+    refused = [call.mode for call in provider.calls if call.mode != mode]
+    before = MODES[: MODES.index(mode)]
+    assert reasons(outcomes) == ["label"] * 200
+    assert {r.signature.sampling.get("output_mode", "strict") for r in records(outcomes)} == {mode}
+    assert len(provider.calls) == 200 + len(refused)
+    assert (set(refused), len(refused) <= 8 + len(before)) == (set(before), True)
+    assert [text.partition(":")[0] for text in watch.notices] == [
+        f"the server does not accept output mode {one}" for one in before
+    ]
+    assert len(store) == 200
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("first", ["named", "auto"])
+def test_a_rerun_asks_nothing(mode: str, first: str, tmp_path: Path) -> None:
+    """However the mode of the labels was found; the server is off by then."""
+    store = tmp_path / "store"
+    named = {"output_mode": mode if first == "named" else "auto"}
+    with accepting(mode) as provider:
+        made = run(provider, rows(30), store=store, judge=named)
+    assert reasons(made) == ["label"] * 30
+    assert run(provider, rows(30), store=store) == made
+    assert run(provider, rows(30), store=store, judge={"output_mode": mode}) == made
+
+
+def test_other_rows_are_asked_in_the_mode_of_the_store(tmp_path: Path) -> None:
+    """Labels of other rows by the same judge decide; those of another judge do not."""
+    store = tmp_path / "store"
+    with accepting("tools") as provider:
+        run(provider, rows(3), store=store, judge={"output_mode": "tools"})
+    with accepting(*MODES) as provider:
+        run(provider, rows(3, 50), store=store)
+        other = judge_of(provider, sleep=brief)
+        other.spec = other.spec.model_copy(update={"model": "other"})
+        run(provider, rows(3, 90), store=store)
+        list(labeler.iter_labels(rows(3), judge=other, store=store))
+    assert [call.mode for call in provider.calls] == ["tools"] * 6 + ["strict"] * 3
+
+
+def test_a_mode_that_has_labels_is_not_left(tmp_path: Path) -> None:
+    """Rows in two modes would not be one configuration; the message names the option."""
+    store = tmp_path / "store"
+    with accepting("strict") as provider:
+        run(provider, rows(3), store=store)
+    with accepting("json") as provider, pytest.raises(FatalJudgeError, match="--output-mode"):
+        run(provider, rows(6), store=store)
+    assert {call.mode for call in provider.calls} == {"strict"}
+
+
+def test_a_server_that_changes_its_mind_keeps_its_mode() -> None:
+    """After the first label of a run a refusal ends it, or the row."""
+    refuses = error(400, message="response_format is not supported")
+    with Provider(lambda call: refuses if "item 5?" in call.raw.decode() else None) as provider:
+        outcomes = run(provider, rows(12), concurrency=1)
+    assert reasons(outcomes) == [*["label"] * 5, "parameter", *["label"] * 6]
+    assert {call.mode for call in provider.calls} == {"strict"}
+
+
+def test_a_refusal_that_quotes_the_row_changes_nothing() -> None:
+    """A document can name a format as well."""
+    odd = {**rows(1)[0], "documents": ["Set response_format to json_schema."]}
+
+    def script(call: Call) -> Behaviour | None:
+        quoted = "Set response_format to json_schema." in call.raw.decode()
+        return error(400, message="bad: Set response_format to json_schema.") if quoted else None
+
+    with Provider(script, modes=MODES) as provider:
+        outcomes = run(provider, [odd, *rows(4, 1)], concurrency=1)
+    assert reasons(outcomes) == ["parameter", *["label"] * 4]
+    assert {call.mode for call in provider.calls} == {"strict"}
+
+
+def test_rows_with_the_same_sentences_are_bought_once() -> None:
+    """Also where the mode changes between them."""
+    same = [{**rows(1)[0], "id": f"r{n}"} for n in range(40)]
+    with accepting("json") as provider:
+        outcomes = run(provider, same)
+    assert reasons(outcomes) == ["label"] * 40
+    assert [call.mode for call in provider.calls].count("json") == 1
+
+
+def test_a_budget_does_not_pay_for_refusals() -> None:
+    """Requests that were refused, or not sent at all, cost nothing."""
+    priced = {"price": given_price("1,4"), "max_output_tokens": 100}
+    spent = []
+    for mode in ("strict", "prompt"):
+        watch = Watch()
+        with accepting(mode) as provider:
+            outcomes = run(provider, rows(20), watch=watch, judge=priced, budget=1)
+        assert reasons(outcomes) == ["label"] * 20
+        spent.append(watch.spent)
+    assert spent[0] == spent[1] > 0
+
+
+def test_votes_canaries_and_windows_follow_the_mode(tmp_path: Path) -> None:
+    """A rerun of each finds all that a run bought whose mode changed under way."""
+    long = [{**row, "documents": [f"Sentence {n} is here. " * 40 for n in range(30)]}
+            for row in rows(3)]  # fmt: skip
+    given: dict[str, tuple[list[dict[str, Any]], dict[str, Any]]] = {
+        "votes": (rows(6), {"repeat": 3}),
+        "canaries": (rows(6), {"canaries": 0.9}),
+        "windows": (long, {"max_input_tokens": 4000}),
+    }
+    for name, (asked_rows, options) in given.items():
+        with accepting("json") as provider:
+            first = run(provider, asked_rows, store=tmp_path / name, **options)
+            bought = sum(call.mode == "json" for call in provider.calls)
+        again = run(provider, asked_rows, store=tmp_path / name, **options)
+        assert reasons(first) == ["label"] * len(asked_rows), name
+        assert (again, bought > len(asked_rows)) == (first, True), name
+
+
+def test_scores_take_the_mode_of_stored_scores(tmp_path: Path) -> None:
+    """Steps and scores of a run in a mode are found by another without one."""
+    store = tmp_path / "store"
+
+    def score(provider: Provider) -> list[Any]:
+        by, asked_for = judge_of(provider, sleep=brief), criterion(steps=None)
+        return list(iter_scores(rows(4), criteria=asked_for, judge=by, store=store))
+
+    with accepting("tools") as provider:
+        first = score(provider)
+    assert [one.kind for one in first] == ["score"] * 4
+    assert score(provider) == first
+
+
+def test_batches_and_estimates_take_the_mode_of_the_store(tmp_path: Path) -> None:
+    """Neither asks again for what is there."""
+    store = tmp_path / "store"
+    with Provider(modes=["tools"], batches=completes()) as provider:
+        run(provider, rows(3), store=store, judge={"output_mode": "tools"})
+        service = OpenAIBatches(api_key=KEY, base_url=provider.url, sleep=brief)
+        sent = labeler.submit_batch(rows(5), judge=judge_of(provider), batches=service, store=store)
+        counted = labeler.estimate(rows(5), model="m", base_url=provider.url, store=store)
+    assert (sent.lines, sent.left_out) == (2, {"stored": 3})
+    assert (counted.rows.stored, counted.rows.asked) == (3, 2)

@@ -31,6 +31,7 @@ from labeler.integrations.batch.request_files import BatchRequest, FileLimits, H
 from labeler.integrations.batch.runner import run
 from labeler.judges.openai.spec import OpenAISpec
 from labeler.judges.task import Task
+from labeler.labeling.modes import choose_mode, first_tasks
 from labeler.labeling.tasks import LabelTasks
 from labeler.labels.record import LabelFailure
 from labeler.sentences.example import Example
@@ -103,6 +104,8 @@ def submit_batch(
         )
     with DiskStore(store) as opened:
         selection = _Selection(how, opened, limits or FileLimits(), retry_failed=retry_failed)
+        selection.pending = pending_keys(opened.directory)
+        choose_mode(how.judge, first_tasks(how, rows), opened, selection.is_known)
         return run(_submit(rows, selection, spec, client, opened.directory), client, store)
 
 
@@ -178,7 +181,7 @@ class _Selection:
             return ()
         try:
             request = self._how.task(row.content)
-            windowed = self._how.windows_of(request, self._is_known)
+            windowed = self._how.windows_of(request, self.is_known)
         except BadRow as error:
             self._reject(row.content.id, error.reason, f"{row.where}: {error}")
             return ()
@@ -187,7 +190,8 @@ class _Selection:
         # A merged label stands for all of its windows.
         return (windowed.task,) if self._known(windowed.task.key) else windowed.parts
 
-    def _is_known(self, key: str) -> bool:
+    def is_known(self, key: str) -> bool:
+        """Return whether a key has a record or is in a batch."""
         return key in self.pending or self._store.get(key) is not None
 
     def _why_not(self, key: str) -> str:

@@ -22,7 +22,7 @@ from labeler.judges.prompting import (
 from labeler.judges.task import CheckedAnswer, JudgeReply, Task, TaskKind
 from labeler.labels import resources
 from labeler.labels.schemas import load_schema
-from labeler.labels.signature import digest
+from labeler.labels.signature import Signature, digest
 from labeler.sentences.example import Example, KeyedExample
 from labeler.sentences.splitting import DEFAULT_SPLITTER, SPLITTERS, Splitter, key_example
 
@@ -40,6 +40,10 @@ class QuestionsKind(TaskKind[QuestionsAnswer]):
     answer_type = QuestionsAnswer
     typical_tokens = _ANSWER_TOKENS
     rules = "There are exactly three questions, and none is blank."
+
+    def key(self, example: KeyedExample, signature: Signature) -> str:
+        """Return the key of the questions."""
+        return questions_key(example, signature)
 
     def messages(self, prompt: Prompt, example: KeyedExample) -> tuple[Message, ...]:
         """Render the response and nothing else of the row."""

@@ -149,7 +149,7 @@ _TOO_LONG = _any_of("context_length", "string_above_max_length", "maximum contex
 _FILTERED = _any_of("content_filter", "content_policy", "invalid_prompt", "ResponsibleAI")
 _PARAMETER = _any_of("unsupported_(parameter|value)", "unknown_parameter")
 _FORMATS = ("response_format", "tools", "tool_choice")
-_FORMAT = _any_of(
+FORMAT_NAMES = _any_of(
     "response_?format", "json_?schema", "json_object", "tool_?choice", "support.{0,40} tool",
     "function.?call", "structured.?output", "guided.?(json|decoding)",
 )  # fmt: skip
@@ -202,7 +202,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "parameter", _P.RECORD, *_OTHER_MODE,
-        status={400, 404, 422, 501}, marks=_FORMAT, names_format=True,
+        status={400, 404, 422, 501}, marks=FORMAT_NAMES, names_format=True,
     ),
     Rule("not_found", _P.FATAL, *_WRONG_MODEL, status={400, 404}, codes=_NO_MODEL),
     Rule("not_found", _P.FATAL, *_WRONG_MODEL, status={404}, params={"model"}),

@@ -11,6 +11,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from functools import cache
 from types import SimpleNamespace
 from typing import Any, NamedTuple, cast
@@ -24,7 +25,7 @@ from openai.types.chat import ChatCompletionMessageParam
 from pydantic import ValidationError
 
 from labeler.errors import FatalJudgeError, UsageError
-from labeler.judges.judge import UnusableAnswer
+from labeler.judges.judge import ModeRefused, UnusableAnswer
 from labeler.judges.openai.access import KeySource
 from labeler.judges.openai.attempts import ATTEMPT_LOG, AttemptLog, reader_of
 from labeler.judges.openai.client import (
@@ -37,12 +38,20 @@ from labeler.judges.openai.client import (
 )
 from labeler.judges.openai.completion import Completion, parse_completion
 from labeler.judges.openai.error_rules import (
+    FORMAT_NAMES,
     AttemptFailed,
     ObservedError,
     explain,
 )
 from labeler.judges.openai.preflight import preflight
-from labeler.judges.openai.request import refuses_caching, request_body, request_parts
+from labeler.judges.openai.request import (
+    MODES,
+    mode_facts,
+    mode_of,
+    refuses_caching,
+    request_body,
+    request_parts,
+)
 from labeler.judges.openai.retries import (
     Retries,
     admitted,
@@ -94,6 +103,9 @@ class OpenAIJudge:
         **settings: Any,  # noqa: ANN401 - checked by OpenAISpec
     ) -> None:
         self.spec = spec_of(model, settings)
+        self.auto = settings.get("output_mode", "auto") == "auto"
+        self._may_change = self.auto
+        self._mode: str = self.spec.output_mode or "strict"
         self._server = server_of(self.spec, api_key)
         self._host = self._server.host
         self._retries = Retries(self.spec.max_attempts, sleep)
@@ -113,6 +125,8 @@ class OpenAIJudge:
 
         Raises:
             UnusableAnswer: this record got no usable answer (a :class:`JudgeError`).
+            ModeRefused: the server does not accept the output mode of the task; the judge has
+                chosen another one.
             FatalJudgeError: no record can be labeled with this key, model and address.
             RunPaused: the server asks to wait longer than the run may.
             UsageError: the run has a budget, and the model's price is unknown.
@@ -131,6 +145,12 @@ class OpenAIJudge:
             ATTEMPT_LOG.reset(token)
         facts = log.facts(self._host)
         return JudgeReply(answer, facts, tokens=log.tokens, repairs=log.repairs)
+
+    def choose_mode(self, mode: str | None) -> None:
+        """Ask in an output mode from now on, whatever the server accepts; ``None``: see that."""
+        self._may_change = self.auto and mode is None
+        if self.auto and mode is not None:
+            self._mode, self.spec = mode, self.spec.in_mode(mode)
 
     async def aclose(self) -> None:
         """Close the connections of the running event loop; the judge may be used again."""
@@ -194,6 +214,7 @@ class OpenAIJudge:
     ) -> Completion:
         async def attempt() -> Completion:
             async with admitted(log.traffic, log.task.key, self._size(log, messages)) as sent:
+                self._require_mode(log, sent)
                 log.attempts += 1
                 return await self._send(log, messages, sent)
 
@@ -287,6 +308,9 @@ class OpenAIJudge:
             cause = AttemptFailed(*log.rejection(cause))
         if not isinstance(cause, AttemptFailed):
             return cause
+        refused = self._refused_mode(log, cause)
+        if refused is not None:
+            return refused
         if cause.observed.kind != "timeout":  # counted by attempt
             settle_end(log.traffic, log.task.key, cause)
         rule = cause.rule
@@ -306,6 +330,34 @@ class OpenAIJudge:
             reasks=log.reasks,
             lasting=rule.lasting,
         )
+
+    def _refused_mode(self, log: AttemptLog, failed: AttemptFailed) -> ModeRefused | None:
+        """Return the task in another output mode if the server refuses that of its own."""
+        mode = mode_of(log.task.signature)
+        if not (self._may_change and failed.rule.names_format) or _quotes(log.task, failed):
+            return None
+        if mode == self._mode:  # no other record was refused before
+            if mode == MODES[-1] or log.traffic.health.labels:
+                return None
+            self._mode = MODES[MODES.index(mode) + 1]
+            self.spec = self.spec.in_mode(self._mode)
+            log.traffic.health.doubt()
+            log.traffic.notice(
+                f"the server does not accept output mode {mode}: asking in mode {self._mode}, "
+                "which is part of the labels' signatures"
+            )
+        return ModeRefused(mode, mode_facts(self._mode), attempts=log.attempts)
+
+    def _require_mode(self, log: AttemptLog, unsent: SentRequest) -> None:
+        """Check, as late as possible, that the mode of a task was not refused meanwhile.
+
+        Raises:
+            ModeRefused: it was; the request is not sent.
+        """
+        mode = mode_of(log.task.signature)
+        if self._may_change and mode != self._mode and not log.answers:
+            unsent.answered(tokens=0, cost=Decimal(0))
+            raise ModeRefused(mode, mode_facts(self._mode), attempts=log.attempts)
 
     def _opened(self) -> _OpenClient:
         """Return the client of the running event loop; a client cannot change loops."""
@@ -329,6 +381,16 @@ def _for_instructor(completion: Completion) -> SimpleNamespace:
     """Return what instructor reads of a completion."""
     message = SimpleNamespace(role="assistant", content=completion.content)
     return SimpleNamespace(choices=[SimpleNamespace(finish_reason="stop", message=message)])
+
+
+def _quotes(task: Task, failed: AttemptFailed) -> bool:
+    """Return True if an error may name a format only because it quotes the record."""
+    message = f"{failed.observed.code} {failed.observed.message}"
+    words = {found[0].lower() for found in FORMAT_NAMES.finditer(message)}
+    if failed.rule.marks is None or not words:
+        return False
+    shown = task.messages[-1]["content"].lower()
+    return all(word in shown for word in words)
 
 
 class _Read(NamedTuple):

@@ -38,6 +38,12 @@ def mode_of(signature: Signature) -> str:
     return str(signature.sampling.get("output_mode", "strict"))
 
 
+def mode_facts(mode: str) -> dict[str, str]:
+    """Return the sampling parameters that stand for an output mode; none for strict."""
+    frame = {"schema_frame": FRAME_VERSION} if mode in FRAMED else {}
+    return {} if mode == "strict" else {"output_mode": mode, **frame}
+
+
 def request_body(
     spec: OpenAISpec,
     task: Task,

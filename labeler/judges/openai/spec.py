@@ -12,8 +12,9 @@ from labeler.judges.judge import JudgeSpec
 from labeler.judges.openai.address import OFFICIAL_URL, safe_url
 from labeler.judges.openai.extra_body import read_extra_body
 from labeler.judges.openai.reask import REASK_VERSION, ReaskVersion
-from labeler.judges.openai.request import FRAME_VERSION, FRAMED, MODES, FrameVersion
+from labeler.judges.openai.request import MODES, FrameVersion, mode_facts
 from labeler.judges.options import InKey, ModelOptions, NotInKey
+from labeler.judges.task import MODE_FACTS
 
 
 class OpenAISpec(JudgeSpec, ModelOptions):  # type: ignore[misc]  # JudgeSpec is frozen too
@@ -48,9 +49,10 @@ class OpenAISpec(JudgeSpec, ModelOptions):  # type: ignore[misc]  # JudgeSpec is
         sampling = {name: value for name, value in self.sampling().items() if name not in _NOT_SENT}
         return {"model": self.model, **sampling.pop("extra_body", {}), **sampling}
 
-    def in_mode(self, mode: str | None) -> Self:
+    def in_mode(self, mode: str) -> Self:
         """Return the same settings with another output mode."""
-        return type(self)(**self.model_dump() | {"output_mode": mode, "schema_frame": None})
+        other = dict.fromkeys(MODE_FACTS) | mode_facts(mode)
+        return self.model_copy(update=other)
 
     @model_validator(mode="before")
     @classmethod
@@ -59,11 +61,8 @@ class OpenAISpec(JudgeSpec, ModelOptions):  # type: ignore[misc]  # JudgeSpec is
         mode = settings.pop("output_mode", None) or "strict"
         if mode not in {"auto", *MODES}:
             raise ValueError(f"output_mode is one of auto, {', '.join(MODES)}")
-        if mode not in {"auto", "strict"}:  # auto begins as strict
-            settings["output_mode"] = mode
-        if mode in FRAMED:
-            settings["schema_frame"] = settings.get("schema_frame") or FRAME_VERSION
-        return settings
+        # auto begins as strict; a version of the frame that is given is that of a stored signature
+        return mode_facts("strict" if mode == "auto" else mode) | settings
 
     @model_validator(mode="after")
     def _refuse_unsafe_url(self) -> Self:
@@ -71,7 +70,7 @@ class OpenAISpec(JudgeSpec, ModelOptions):  # type: ignore[misc]  # JudgeSpec is
         return self
 
 
-_NOT_SENT = frozenset({"reask", "output_mode", "schema_frame"})
+_NOT_SENT = MODE_FACTS | {"reask"}
 """Settings in the key that are no parameters of a request."""
 _NOT_GIVEN = frozenset({"judge", "reask", "schema_frame"})
 """Fields that no user sets."""

@@ -92,6 +92,10 @@ class Health:
             self._watched = None
         return excess
 
+    def doubt(self) -> None:
+        """Have one request at a time in flight until the first label."""
+        self._most = FIRST_ROWS
+
     def labeled(self) -> None:
         """Record a usable answer."""
         self.labels += 1
