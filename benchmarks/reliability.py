@@ -21,11 +21,16 @@ from importlib.metadata import version
 from pathlib import Path
 
 import fault_run
+import reliability_faults
 from fault_figures import Work, line, report
 from peers.environments import cache_folder
 from peers.environments import version as version_of
 from peers.records import made_up
+from reliability_faults import Found
 from reliability_runs import QUICK, RUNS, Finding, Scale
+
+SHAPES = "faults"
+"""The run that has a table of its own."""
 
 Findings = Mapping[str, list[Finding]]
 
@@ -143,11 +148,19 @@ def faults(cache: Path) -> Iterator[str]:
     yield from report(found, notes)
 
 
+def shapes(scale: Scale) -> list[Found]:
+    """Servers that fail in one way each."""
+    print(f"{SHAPES} …", file=sys.stderr)
+    rows = scale.some if scale == QUICK else None
+    with tempfile.TemporaryDirectory(prefix="reliability-") as folder:
+        return list(reliability_faults.carry_out(Path(folder), rows=rows, seed=scale.seed))
+
+
 def arguments() -> argparse.ArgumentParser:
     """The options."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     add = parser.add_argument
-    add("--only", choices=list(RUNS), action="append", help="one run; may be given again")
+    add("--only", choices=[*RUNS, SHAPES], action="append", help="one run; may be given again")
     add("--quick", action="store_true", help="at a small scale, to see that everything runs")
     add("--write", type=Path, help="a Markdown file for the result, besides standard output")
     add("--with-faults", action="store_true", help="the fault run beside the peers as well")
@@ -160,7 +173,9 @@ def main() -> int:
     options = arguments().parse_args()
     scale, load = (QUICK if options.quick else Scale()), os.getloadavg()
     faulty = faults(options.cache) if options.with_faults else ()
-    found, more = run_all(options.only or RUNS, scale, faulty)
+    names = options.only or [*RUNS, SHAPES]
+    found, more = run_all([name for name in names if name != SHAPES], scale, faulty)
+    shaped = shapes(scale) if SHAPES in names else []
     if options.quick:
         found = {
             name: [without_verdict(one) for one in findings] for name, findings in found.items()
@@ -168,12 +183,14 @@ def main() -> int:
     given = [f"--only {name}" for name in options.only or ()] + ["--quick"] * options.quick
     given += ["--with-faults"] * options.with_faults
     lines = [*heading(scale, load, " ".join(given).split()), *table(found), *more]
+    lines += reliability_faults.table(shaped) if shaped else ()
     print("\n".join(lines))
     if options.write:
         options.write.parent.mkdir(parents=True, exist_ok=True)
         text = "\n".join([INTRO, *lines]).rstrip() + "\n"
         options.write.write_text(text, encoding="utf-8")
-    return int(any(finding.met is False for findings in found.values() for finding in findings))
+    missed = any(finding.met is False for findings in found.values() for finding in findings)
+    return int(missed or not all(one.met for one in shaped))
 
 
 if __name__ == "__main__":

@@ -262,6 +262,7 @@ def test_a_pausing_job_frees_its_slot() -> None:
 
     async def work() -> list[str]:
         traffic, done = Traffic(1, clock=now), list[str]()
+        traffic.labeled()
 
         async def resting() -> None:
             async with traffic.slot():
@@ -284,6 +285,7 @@ def test_a_canceled_wait_takes_no_slot() -> None:
 
     async def work() -> None:
         traffic = Traffic(1, clock=now)
+        traffic.labeled()
 
         async def job(seconds: float) -> None:
             async with traffic.slot():

@@ -51,6 +51,14 @@ def test_the_message_of_a_stop_quotes_the_server() -> None:
     assert f'the server: "{words}"' in str(caught.value)
 
 
+def test_paid_answers_that_hold_nothing_are_asked_of_few_rows() -> None:
+    """Rows keep their places while they pause, so that no others begin."""
+    cut = changes(lambda value: value["choices"][0].update(finish_reason="error"))
+    with Provider(lambda _: cut) as provider, pytest.raises(FatalJudgeError, match="8 ended"):
+        run(provider, rows(200), concurrency=64)
+    assert provider.routes[COMPLETION] <= 6 * FEW
+
+
 def test_a_timeout_below_the_latency_stops_after_eight_requests() -> None:
     """The message gives the value, and twice as much as a remedy."""
     with (

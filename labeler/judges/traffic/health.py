@@ -7,8 +7,8 @@ from collections import defaultdict
 from collections.abc import Hashable
 
 FIRST_ROWS = 8
-"""Rows that may end alike before the first label of a run. Until then, requests in flight and rows
-that ended alike are no more than this together."""
+"""Rows that may end alike before the first label of a run. Until then, rows that are being asked,
+pauses included, and rows that ended alike are no more than this together."""
 ROWS_OF_THEIR_OWN = 100
 """The same for errors that speak about the row, such as a refusal."""
 ROWS_BETWEEN_LABELS = 50
@@ -51,8 +51,8 @@ class Health:
         self._limited = 0
 
     @property
-    def most_in_flight(self) -> float:
-        """Requests that may be in flight: all after the first label, few before it."""
+    def most_at_once(self) -> float:
+        """Rows that may be asked at once, and requests in flight: few before the first label."""
         return math.inf if self.labels else max(1, FIRST_ROWS - self._most)
 
     def answered(self, tokens: int, cap: int) -> None:

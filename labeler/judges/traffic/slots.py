@@ -18,7 +18,9 @@ _DOUBLING_SECONDS = 1.0
 """Shortest time between two doublings."""
 _REDUCTION = 0.8
 _GROWTH = 1.05
-_CAREFUL_GROWTH = 1.001
+_CAREFUL_GROWTH = 0.001
+"""Growth of up to ``_FEW`` slots; a round of more grows faster for the same share of errors."""
+_FEW = 12
 _CAREFUL_FROM, _CAREFUL_TO = 0.9, 1.1
 """Shares of the limit at the previous excess between which growth is careful."""
 
@@ -137,7 +139,8 @@ class Slots:
             factor = 2.0
         else:
             near = _CAREFUL_FROM <= self._limit / self._ceiling <= _CAREFUL_TO
-            factor = _CAREFUL_GROWTH if near else _GROWTH
+            careful = 1 + _CAREFUL_GROWTH * max(1.0, self._limit / _FEW)
+            factor = min(careful, _GROWTH) if near else _GROWTH
         self._limit = min(self._maximum, self._limit * factor)
 
     def _is_free(self) -> bool:

@@ -94,6 +94,7 @@ class SentRequest:
 class _HeldSlot:
     held: bool = True
     clean: bool = True
+    begun: bool = False
 
 
 _SLOT: ContextVar[_HeldSlot | None] = ContextVar("slot", default=None)
@@ -142,7 +143,7 @@ class Traffic:
         self._reported_level_at = -math.inf
         self._last_answer: float | None = None
         self._answer_missing = False
-        self._in_flight = 0
+        self._begun = self._in_flight = 0
 
     def for_server(self, concurrency: int | None = None, budget: Budget | None = None) -> Traffic:
         """Return traffic control for another server of the same run.
@@ -178,14 +179,20 @@ class Traffic:
             yield
         finally:
             _SLOT.reset(token)
+            if slot.begun:
+                self._begun -= 1
+                self._changed.set()
             if slot.held:
                 self._slots.release(clean=slot.clean)
 
     async def sleep(
         self, seconds: float, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     ) -> None:
-        """Sleep without holding the slot; end early if the run stops."""
-        slot = _SLOT.get()
+        """Sleep without holding the slot; end early if the run stops.
+
+        Before the first label the slot is held, so that few rows meet a server that is down.
+        """
+        slot = _SLOT.get() if self.health.labels else None
         if slot is not None:
             slot.held = False
             self._slots.release(clean=False)
@@ -203,6 +210,7 @@ class Traffic:
             Stopped: the run is stopping.
             BudgetSpent: the budget does not cover the request.
         """
+        await self._begin()
         probe = await self._acquire(size)
         sent = SentRequest(self, record, size, probe=probe)
         try:
@@ -280,6 +288,18 @@ class Traffic:
         self.stopping.set()
         self._changed.set()
 
+    async def _begin(self) -> None:
+        """Wait until another row may begin; few may before the first label."""
+        slot = _SLOT.get()
+        while slot is not None and not slot.begun:
+            if self.stopping.is_set():
+                raise Stopped
+            if self._begun < self.health.most_at_once:
+                self._begun += 1
+                slot.begun = True
+            else:
+                await self._wait_for_change(math.inf)
+
     async def _acquire(self, size: Size) -> bool:
         """Wait in order and take what a request needs; return true if it is a probe."""
         async with self._gate:
@@ -304,7 +324,7 @@ class Traffic:
 
     def _shared_wait(self) -> float:
         """Return the seconds that any request has to wait, whatever its size."""
-        if self._in_flight >= self.health.most_in_flight:
+        if self._in_flight >= self.health.most_at_once:
             return math.inf
         return max(self._closed_until - self.clock(), self._breaker.wait(), 0.0)
 
