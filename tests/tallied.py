@@ -2,31 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
+from typing import TypeVar
 
 from labeler.calculators.columns import (
     CITING,
     COMPARED,
     CONTRADICTED,
+    CONTRADICTING,
     COUNTERPART,
     ENTAILED,
+    ENTAILING,
     GENERAL,
+    GROUNDED,
+    IN_CHUNK,
     ON_TOPIC,
     RELEVANT,
     SUPPORTED,
     UNSUPPORTED,
     UTILIZED,
 )
-from labeler.calculators.index.rows import ClaimRow, IndexRow, metadata_text
+from labeler.calculators.index.rows import IndexRow, metadata_text
 from labeler.calculators.metrics_row import outcome_profile
 from labeler.calculators.tally import ClaimTally, tally
 from labeler.labels.record import LabelRecord
-from labeler.sentences.keys import position
+
+H = TypeVar("H", bound=Hashable)
 
 
 def tallied_row(record: LabelRecord) -> IndexRow:
     """The index row of a label."""
     example, counted = record.example, tally(record)
+    marks = _marks(counted.lengths, (counted.relevant, RELEVANT), (counted.utilized, UTILIZED))
     return IndexRow(
         id=record.id,
         key=record.key,
@@ -36,28 +43,45 @@ def tallied_row(record: LabelRecord) -> IndexRow:
         question=example.question,
         metadata=metadata_text(example.metadata),
         columns=tuple(example.metadata),
-        documents=counted.documents,
-        lengths=tuple(counted.lengths.values()),
-        marks=_marks(counted.lengths, (counted.relevant, RELEVANT), (counted.utilized, UTILIZED)),
-        response=_marks(
-            counted.response,
-            (counted.supported, SUPPORTED),
-            (counted.unsupported, UNSUPPORTED),
-            (counted.general, GENERAL),
-            (counted.citing, CITING),
+        documents=_marks(
+            range(len(counted.documents)),
+            (counted.relevant_documents, RELEVANT),
+            (counted.utilized_documents, UTILIZED),
+            (counted.relevant_chunks, ENTAILING),
+            (counted.contradicted_documents, CONTRADICTING),
         ),
-        stored=(
+        response=ordered(
+            _marks(
+                counted.response,
+                (counted.supported, SUPPORTED),
+                (counted.unsupported, UNSUPPORTED),
+                (counted.general, GENERAL),
+                (counted.citing, CITING),
+            )
+        ),
+        claims=ordered(_claims(counted.claims, counted.relevant_chunks)),
+        reference_claims=ordered(_claims(counted.reference_claims, frozenset(), GROUNDED)),
+        numbers=(
             counted.stored_relevant,
             counted.stored_utilized,
             counted.stored_both,
             counted.stored_unsupported,
+            *map(marks.count, range(4)),
+            *(_length(counted.lengths, marks, mark) for mark in range(4)),
         ),
-        claims=_claims(counted.claims),
-        reference_claims=_claims(counted.reference_claims),
     )
 
 
-def _marks(keys: Iterable[str], *sets: tuple[frozenset[str], int]) -> bytes:
+def ordered(marks: bytes) -> bytes:
+    """Marks in ascending order."""
+    return bytes(sorted(marks))
+
+
+def _length(lengths: dict[str, int], marks: bytes, chosen: int) -> int:
+    return sum(size for size, mark in zip(lengths.values(), marks, strict=True) if mark == chosen)
+
+
+def _marks(keys: Iterable[H], *sets: tuple[frozenset[H], int]) -> bytes:
     """Return for each key the marks of the sets that hold it."""
     marks = dict.fromkeys(keys, 0)
     for members, mark in sets:
@@ -66,22 +90,17 @@ def _marks(keys: Iterable[str], *sets: tuple[frozenset[str], int]) -> bytes:
     return bytes(marks.values())
 
 
-def _claims(claims: Sequence[ClaimTally] | None) -> ClaimRow | None:
-    if claims is None:
-        return None
-    return ClaimRow(
-        marks=bytes(map(_mark_of, claims)),
-        sentences=[position(claim.sentence).sentence for claim in claims],
-        supporting=[sorted(claim.supporting) for claim in claims],
-        contradicting=[sorted(claim.contradicting) for claim in claims],
-    )
+def _claims(claims: Sequence[ClaimTally] | None, chunks: frozenset[int], without: int = 0) -> bytes:
+    return bytes(_mark_of(claim, chunks) & ~without for claim in claims or ())
 
 
-def _mark_of(claim: ClaimTally) -> int:
+def _mark_of(claim: ClaimTally, chunks: frozenset[int]) -> int:
     return (
         ENTAILED * claim.entailed
         | ON_TOPIC * bool(claim.relevant)
         | COMPARED * (claim.counterpart is not None)
         | COUNTERPART * bool(claim.counterpart)
         | CONTRADICTED * claim.contradicted
+        | GROUNDED * bool(claim.supporting)
+        | IN_CHUNK * bool(claim.supporting & chunks)
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -13,7 +13,7 @@ from labeler.calculators.column_sums import ColumnSum
 from labeler.calculators.columns import Reader, TallyColumns
 from labeler.calculators.ratio_column import Ints, RatioColumn
 from labeler.calculators.registry import Metric
-from labeler.calculators.selection import COUNTED, REPEATED, Digests, Present, Selection
+from labeler.calculators.selection import COUNTED, REPEATED, Digests, Groups, Present, Selection
 from labeler.calculators.statistics.intervals import Intervals
 from labeler.calculators.summary import (
     GroupedSums,
@@ -114,14 +114,14 @@ class CountedRows(NamedTuple):
     Attributes:
         sums: by configuration and group.
         columns: names of the metadata columns that rows have.
-        units: the name of each numbered resampling unit; ``None`` for a single row.
+        units: the name of each numbered resampling unit, from 1.
         rows: number of rows.
         unsigned: True if a row failed before a judge was chosen.
     """
 
     sums: Mapping[GroupKey, GroupSums[ColumnSum]]
     columns: set[str]
-    units: list[str | None]
+    units: list[str]
     rows: int
     unsigned: bool
 
@@ -138,8 +138,7 @@ class ColumnCounts:
         self._sums = GroupedSums(
             request.metrics, partial(ColumnSum, {}, keep_values=request.intervals is not None)
         )
-        self._numbers: dict[str, int] = {}
-        self._units: list[str | None] = []
+        self._units: dict[str, int] = {}
         self.rows = 0
         """Number of rows."""
         self.unsigned = False
@@ -158,8 +157,8 @@ class ColumnCounts:
         if self._request.unit == _QUESTION and bool((frame.coded("failed").codes < 0).any()):
             self._sums.columns.add(_QUESTION)
         labels, failed = frame.coded("label"), frame.coded("failed")
-        order, questions = frame.order(), frame.questions() if selection.clustered else None
-        units = self._unit_numbers(frame, questions, order)
+        order = cache(frame.order)
+        units = self._unit_numbers(frame, selection.groups)
         tallies = TallyColumns(frame)
         ratios: dict[str, RatioColumn] = {}
         for label, group, every in _partition(labels, self._groups(frame)):
@@ -169,8 +168,11 @@ class ColumnCounts:
                 left_out = selection.left_out[every]
                 sums.duplicates += int((left_out == REPEATED).sum())
                 rows = every[left_out == COUNTED]
-            if questions is not None:
-                sums.questions.frombytes(questions[rows[failed.codes[rows] < 0]].tobytes())
+            if selection.groups is not None:
+                shared = selection.groups[rows[failed.codes[rows] < 0]]
+                numbers = shared[shared > 0]
+                sums.questions.frombytes(numbers.astype(np.uint64).tobytes())
+                sums.alone += len(shared) - len(numbers)
             fits = self._fitting(frame, rows)
             sums.measured.update(metric.id for metric in fits)
             _add_failed(frame, sums, failed, rows[failed.codes[rows] >= 0], unsigned=label is None)
@@ -182,12 +184,12 @@ class ColumnCounts:
                     whole = len(measured) == frame.rows
                     column = ratios[metric.id] if whole else ratios[metric.id].take(measured)
                     own = None if units is None else units[measured]
-                    sums.of[metric.id].add(column, order[measured], own)
+                    sums.of[metric.id].add(column, partial(_taken, order, measured), own)
 
     def counted(self) -> CountedRows:
         """Return the sums, to be combined elsewhere."""
         sums, columns = dict(self._sums.items()), self._sums.columns
-        return CountedRows(sums, columns, self._units, self.rows, self.unsigned)
+        return CountedRows(sums, columns, list(self._units), self.rows, self.unsigned)
 
     def add_counted(self, counted: CountedRows) -> None:
         """Add sums over rows that come after all rows added before."""
@@ -196,7 +198,7 @@ class ColumnCounts:
         self._sums.columns |= counted.columns
         numbers = None
         if self._request.unit is not None:
-            numbers = np.array([self._number(name) for name in counted.units], np.int64)
+            numbers = np.array([0, *map(self._number, counted.units)], np.int64)
         for key, sums in counted.sums.items():
             own = self._sums.of(key.label, key.group)
             own.unsigned |= sums.unsigned
@@ -204,6 +206,7 @@ class ColumnCounts:
             own.failed.update(sums.failed)
             own.duplicates += sums.duplicates
             own.questions += sums.questions
+            own.alone += sums.alone
             for name, column in sums.of.items():
                 own.of[name].add_sum(column, numbers)
 
@@ -230,24 +233,19 @@ class ColumnCounts:
         codes = [numbers.setdefault(name, len(numbers)) for name in names]
         return Categorical(np.array(codes, np.int64), list(numbers))
 
-    def _unit_numbers(self, frame: Frame, questions: Digests | None, order: Ints) -> Ints | None:
-        """Return the number of each row's resampling unit; ``None`` if rows are resampled alone."""
+    def _unit_numbers(self, frame: Frame, groups: Groups | None) -> Ints | None:
+        """Return the number of each row's resampling unit, 0 for a unit of its own.
+
+        ``None`` if all rows are resampled alone.
+        """
         column = self._request.unit
         if column is None:
-            # A row without a question is a unit of its own.
-            known = None if questions is None else questions.view(np.int64)
-            return None if known is None else np.where(known == 0, order, known)
+            return None if groups is None else groups.astype(np.int64)
         values = self._column(frame, column)
         return np.array([self._number(unit_name(value)) for value in values], np.int64)
 
     def _number(self, name: str | None) -> int:
-        """Return the number of a unit; a new one for a row that is resampled alone."""
-        if name in self._numbers:
-            return self._numbers[name]
-        self._units.append(name)
-        if name is not None:
-            self._numbers[name] = len(self._units) - 1
-        return len(self._units) - 1
+        return 0 if name is None else self._units.setdefault(name, len(self._units) + 1)
 
     def _fitting(self, frame: Frame, rows: Ints) -> dict[Metric, Ints]:
         """Return the metrics that the rows have, and the rows that have each."""
@@ -259,10 +257,15 @@ class ColumnCounts:
         for metric in self._request.metrics:
             needed = metric.profile.output
             fits = np.array([issubclass(output, needed) for output in outputs], np.bool_)
-            chosen = fits[profiles.codes[rows]]
-            if chosen.any():
+            if fits.all():
+                found[metric] = rows
+            elif (chosen := fits[profiles.codes[rows]]).any():
                 found[metric] = rows[chosen]
         return found
+
+
+def _taken(numbers: Callable[[], Ints], rows: Ints) -> Ints:
+    return numbers()[rows]
 
 
 def compute_column(metric: Metric, tallies: TallyColumns, rows: int) -> RatioColumn:

@@ -8,12 +8,13 @@ discarded once it is added, but for its distinct values.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from hashlib import sha256
 
 import numpy as np
 
 from labeler.calculators.ratio_column import Floats, Ints, RatioColumn
-from labeler.calculators.statistics.intervals import Interval, Intervals, Range
+from labeler.calculators.statistics.intervals import Groups, Interval, Intervals, Range
 from labeler.calculators.summary import MetricSum, fixed_point
 
 _MERGE = 1 << 14
@@ -40,31 +41,36 @@ class ColumnSum(MetricSum):
         self._first: dict[str, int] = {}
         """Order of the first row with each reason."""
         self._grouped: list[tuple[Floats, Ints]] = []
-        """Values, NaN where undefined, and the numbers of their resampling units."""
+        """Values that share a resampling unit with others, and the numbers of these units."""
 
-    def add(self, column: RatioColumn, order: Ints, units: Ints | None) -> None:
+    def add(self, column: RatioColumn, order: Callable[[], Ints], units: Ints | None) -> None:
         """Add ratios.
 
         Args:
             column: the ratios.
-            order: numbers that increase in the order of the rows, to order the reasons.
-            units: number of the unit that each row is resampled with.
+            order: returns numbers that increase in the order of the rows, to order the reasons.
+            units: number of the unit that each row is resampled with; 0 for a unit of its own.
         """
-        values = column.values
+        ratios = column.distinct()
+        distinct, counts, values = ratios.column, ratios.counts, ratios.column.values
         defined = ~np.isnan(values)
         if not defined.all():
-            self._add_missing(column, np.flatnonzero(~defined), order)
-        if units is not None and self._values:
-            self._grouped.append((values, units))
-        self._sum += sum(fixed_point(*one) for one in column.sums_by_denominator(defined))
-        values = values[defined]
-        self._defined += len(values)
-        if len(values):
-            self._widen((float(values.min()), float(values.max())))
+            self._add_missing(column, np.flatnonzero(~ratios.of_records(defined)), order())
+            counts = counts * defined
+        self._sum += sum(fixed_point(*one) for one in distinct.sums_by_denominator(counts))
+        self._numerator += distinct.numerator_sum(counts)
+        self._denominator += int((distinct.denominator * counts).sum())
+        self._defined += int(counts.sum())
+        if defined.any():
+            self._widen((float(values[defined].min()), float(values[defined].max())))
         if self._values:
-            self._values.add(*np.unique(values, return_counts=True))
-        self._numerator += column.numerator_sum(defined)
-        self._denominator += int(column.denominator[defined].sum())
+            if units is not None:
+                own, shared = ratios.of_records(values), units > 0
+                chosen = np.flatnonzero(shared & ~np.isnan(own))
+                self._grouped.append((own[chosen], units[chosen]))
+                taken = np.bincount(ratios.codes[chosen], minlength=ratios.numbers[-1] + 1)
+                counts = counts - taken[ratios.numbers]
+            self._values.add(values[counts > 0], counts[counts > 0])
 
     def add_sum(self, other: ColumnSum, numbers: Ints | None) -> None:
         """Add another sum.
@@ -122,17 +128,20 @@ class ColumnSum(MetricSum):
 
     def interval(self, intervals: Intervals, range_: Range, *, grouped: bool) -> Interval | None:
         """Return the interval of the mean."""
-        if grouped:
-            values = np.concatenate([np.zeros(0), *(values for values, _ in self._grouped)])
-            units = np.concatenate([np.zeros(0, np.int64), *(units for _, units in self._grouped)])
-            defined = ~np.isnan(values)
-            return intervals.of_grouped(values[defined], units[defined], range_)
         if self._values is None:
             raise TypeError("an interval of values that were not kept")
-        distinct, counts = self._values.merged()
-        key = range_, sha256(distinct.tobytes()).digest(), sha256(counts.tobytes()).digest()
+        values = np.concatenate([np.zeros(0), *(values for values, _ in self._grouped)])
+        units = np.concatenate([np.zeros(0, np.int64), *(units for _, units in self._grouped)])
+        alone = self._values
+        if len(values) and not grouped:
+            alone = _ValueCounts()
+            alone.add(*self._values.merged())
+            alone.add(*np.unique(values, return_counts=True))
+        parts = [*alone.merged(), *((values, units) if grouped else ())]
+        key = range_, *(sha256(part.tobytes()).digest() for part in parts)
         if key not in self._intervals:
-            self._intervals[key] = intervals.of_counted(distinct, counts, range_)
+            groups = Groups(values, units) if grouped else None
+            self._intervals[key] = intervals.of_counted(*alone.merged(), range_, groups)
         return self._intervals[key]
 
 

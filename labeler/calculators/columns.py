@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, Protocol
 
 import numpy as np
@@ -15,64 +15,51 @@ from labeler.calculators.ratio_column import Bools, Ints, RatioColumn, from_rati
 from labeler.calculators.tally import BaseTally, Number
 
 RELEVANT, UTILIZED = 1, 2
-"""Marks of a document sentence."""
+"""Marks of a document sentence, and of a document that holds such a sentence."""
+ENTAILING, CONTRADICTING = 4, 8
+"""Marks of a document: entails a claim of the reference; contradicts a claim of the response."""
 SUPPORTED, UNSUPPORTED, GENERAL, CITING = 1, 2, 4, 8
 """Marks of a response sentence."""
-ENTAILED, ON_TOPIC, COMPARED, COUNTERPART, CONTRADICTED = 1, 2, 4, 8, 16
+ENTAILED, ON_TOPIC, COMPARED, COUNTERPART, CONTRADICTED, GROUNDED, IN_CHUNK = (
+    *(1, 2, 4, 8, 16),
+    *(32, 64),
+)
 """Marks of a claim: entailed by the documents; relevant to the question; compared with the other
-text; entailed by the other text; contradicted by the documents."""
-
-_WORD = 64
-"""Documents that fit into one bit pattern of hits."""
+text; entailed by the other text; contradicted by the documents; supported by a document sentence,
+and by one of a document that entails a claim of the reference."""
+SENTENCES = tuple(f"sentences_{marks}" for marks in range(4))
+"""Columns with the number of document sentences that have exactly these marks."""
+CHARACTERS = tuple(f"characters_{marks}" for marks in range(4))
+"""Columns with the number of characters of these sentences."""
 
 
 @dataclass(frozen=True)
 class Ragged:
-    """A list of numbers for each record.
+    """A list of marks for each record; equal lists are kept once.
 
     Attributes:
-        values: the lists, concatenated.
-        offsets: start of each list, and the end of the last one.
+        values: the distinct lists, concatenated.
+        offsets: start of each distinct list, and the end of the last one.
+        codes: position of each record's list; -1 for an empty one.
     """
 
-    values: NDArray[np.integer]
+    values: NDArray[np.uint8]
     offsets: Ints
+    codes: NDArray[np.integer]
 
     @cached_property
     def sizes(self) -> Ints:
-        """Length of each list."""
-        return np.diff(self.offsets)
+        """Length of each record's list."""
+        return self.of_records(np.diff(self.offsets))
 
-    @cached_property
-    def owners(self) -> Ints:
-        """Record index of each number."""
-        return np.repeat(np.arange(len(self.offsets) - 1), self.sizes)
-
-    def sums(self, values: NDArray[np.integer] | Bools) -> Ints:
-        """Sum values list by list; one value for each number."""
-        if values.dtype == np.bool_:
-            return self._reduced(np.add, values.view(np.uint8))
-        return self._reduced(np.add, values)
-
-    def unions(self) -> Ints:
-        """Return the bitwise union of the numbers, list by list."""
-        return self._reduced(np.bitwise_or, self.values)
-
-    def _reduced(self, operation: np.ufunc, values: NDArray[np.integer] | Bools) -> Ints:
-        found = np.zeros(len(self.offsets) - 1, np.int64)
-        filled = np.flatnonzero(self.sizes)
-        if len(filled):
-            found[filled] = operation.reduceat(values, self.offsets[filled], dtype=np.int64)
-        return found
-
-    def marked(self, mark: int) -> Bools:
-        """Return which numbers have a mark."""
-        found: Bools = (self.values & self.values.dtype.type(mark)) != 0
+    def of_records(self, numbers: Ints) -> Ints:
+        """Return numbers of the distinct lists for each record."""
+        found: Ints = np.append(numbers, 0)[self.codes]  # -1 is the number of an empty list
         return found
 
     def having(self, mark: int) -> Selection:
-        """Select the numbers that have a mark."""
-        return Selection(self, self.marked(mark))
+        """Select the members that have a mark."""
+        return Selection(self, (self.values & np.uint8(mark)) != 0)
 
     def __sub__(self, other: Selection) -> Selection:
         return Selection(self, ~other.chosen)
@@ -84,7 +71,7 @@ class Selection:
 
     Attributes:
         lists: the lists.
-        chosen: True for each number of the subset.
+        chosen: True for each mark of the subset.
     """
 
     lists: Ragged
@@ -93,13 +80,51 @@ class Selection:
     @cached_property
     def sizes(self) -> Ints:
         """Size of each subset."""
-        return self.lists.sums(self.chosen)
+        ends = np.append(0, np.cumsum(self.chosen, dtype=np.int64))
+        return self.lists.of_records(np.diff(ends[self.lists.offsets]))
 
     def __and__(self, other: Selection) -> Selection:
         return Selection(self.lists, self.chosen & other.chosen)
 
     def __sub__(self, other: Selection) -> Selection:
         return Selection(self.lists, self.chosen & ~other.chosen)
+
+
+@dataclass(frozen=True)
+class Sentences:
+    """The document sentences that have one of some combinations of marks.
+
+    Attributes:
+        reader: columns of their numbers.
+        marks: the combinations.
+    """
+
+    reader: Reader
+    marks: frozenset[int]
+
+    @cached_property
+    def sizes(self) -> Ints:
+        """Number of the sentences."""
+        return self._sum(SENTENCES)
+
+    @cached_property
+    def lengths(self) -> Ints:
+        """Number of their characters."""
+        return self._sum(CHARACTERS)
+
+    def having(self, mark: int) -> Sentences:
+        """Select the sentences that have a mark."""
+        return Sentences(self.reader, frozenset(marks for marks in self.marks if marks & mark))
+
+    def __and__(self, other: Sentences) -> Sentences:
+        return Sentences(self.reader, self.marks & other.marks)
+
+    def __sub__(self, other: Sentences) -> Sentences:
+        return Sentences(self.reader, self.marks - other.marks)
+
+    def _sum(self, names: Sequence[str]) -> Ints:
+        columns = (self.reader.numbers(names[marks]) for marks in self.marks)
+        return sum(columns, start=np.zeros(self.reader.rows, np.int64))
 
 
 class Reader(Protocol):
@@ -112,7 +137,7 @@ class Reader(Protocol):
         ...
 
     def lists(self, name: str) -> Ragged:
-        """Return a list of numbers per record."""
+        """Return a list of marks per record."""
         ...
 
     def known(self, name: str) -> Bools:
@@ -132,10 +157,12 @@ class TallyColumns(BaseTally[RatioColumn]):
         reader: columns of a batch of records.
     """
 
-    relevant = _having("_marks", RELEVANT)
-    utilized = _having("_marks", UTILIZED)
-    relevant_documents = _having("_document_marks", RELEVANT)
-    utilized_documents = _having("_document_marks", UTILIZED)
+    relevant = _having("_sentences", RELEVANT)
+    utilized = _having("_sentences", UTILIZED)
+    relevant_documents = _having("documents", RELEVANT)
+    utilized_documents = _having("documents", UTILIZED)
+    relevant_chunks = _having("documents", ENTAILING)
+    contradicted_documents = _having("documents", CONTRADICTING)
     supported = _having("response", SUPPORTED)
     unsupported = _having("response", UNSUPPORTED)
     general = _having("response", GENERAL)
@@ -143,6 +170,8 @@ class TallyColumns(BaseTally[RatioColumn]):
     entailed_claims = _having("response_claims", ENTAILED)
     contradicted_claims = _having("response_claims", CONTRADICTED)
     on_topic_claims = _having("response_claims", ON_TOPIC)
+    supported_claims = _having("response_claims", GROUNDED)
+    chunk_claims = _having("response_claims", IN_CHUNK)
     correct_claims = _having("response_claims", COUNTERPART)
     retrieved_claims = _having("all_reference_claims", ENTAILED)
     recalled_claims = _having("all_reference_claims", COUNTERPART)
@@ -158,13 +187,13 @@ class TallyColumns(BaseTally[RatioColumn]):
 
     @cached_property
     def documents(self) -> Ragged:
-        """Sentences in each document."""
+        """Marks of the documents."""
         return self._reader.lists("documents")
 
     @property
     def sentences(self) -> Ints:
         """N: document sentences."""
-        return self._marks.sizes
+        return self._sentences.sizes
 
     @cached_property
     def response(self) -> Ragged:
@@ -182,24 +211,6 @@ class TallyColumns(BaseTally[RatioColumn]):
         return self._reader.lists("claims")
 
     @cached_property
-    def supported_claims(self) -> Selection:
-        """Claims of the response that a document sentence supports."""
-        return Selection(self.response_claims, self._support_counts > 0)
-
-    @cached_property
-    def chunk_claims(self) -> Selection:
-        """Claims of the response that a relevant chunk supports."""
-        counts, found = self._support_counts, self._reader.lists("supporting")
-        hits = self.relevant_chunks.chosen[self.documents.offsets[found.owners] + found.values]
-        owners = np.repeat(np.arange(len(counts)), counts)
-        return Selection(self.response_claims, np.bincount(owners[hits], minlength=len(counts)) > 0)
-
-    @property
-    def contradicted_documents(self) -> Selection:
-        """Documents that contradict a claim of the response."""
-        return self._named("contradicting")
-
-    @cached_property
     def has_reference(self) -> Bools:
         """Records whose label has claims of the reference answer."""
         return self._reader.known("reference_claims")
@@ -210,22 +221,18 @@ class TallyColumns(BaseTally[RatioColumn]):
         return self._reader.lists("reference_claims")
 
     @cached_property
-    def relevant_chunks(self) -> Selection:
-        """Documents that entail a claim of the reference answer."""
-        return self._named("reference_supporting")
-
-    @cached_property
     def total_length(self) -> Ints:
         """Characters of all document sentences."""
-        return self._lengths.sums(self._lengths.values)
+        return self._sentences.lengths
 
-    def count(self, members: Selection | Ragged | Number) -> Number:
+    def count(self, members: Selection | Ragged | Sentences | Number) -> Number:
         """Return the sizes of sets; numbers stay as they are."""
-        return members.sizes if isinstance(members, Selection | Ragged) else members
+        own = isinstance(members, Selection | Ragged | Sentences)
+        return members.sizes if own else members
 
-    def length(self, sentences: Selection) -> Ints:
+    def length(self, sentences: Sentences) -> Ints:
         """Return the total number of characters of document sentences."""
-        return self._lengths.sums(self._lengths.values * sentences.chosen)
+        return sentences.lengths
 
     def smaller(self, one: Ints, other: Ints | int) -> Ints:
         """Return the smaller of two numbers, record by record."""
@@ -260,50 +267,33 @@ class TallyColumns(BaseTally[RatioColumn]):
 
         The function is called once per distinct pattern of hits.
         """
-        hits, sizes = documents.chosen, self.documents.sizes
-        ranks = np.arange(len(hits)) - self.documents.offsets[self.documents.owners]
-        fits = ranks < _WORD
-        bits = np.where(hits & fits, np.uint64(1) << (ranks % _WORD).astype(np.uint64), 0)
-        running = np.zeros(len(bits) + 1, np.uint64)
-        np.cumsum(bits, out=running[1:], dtype=np.uint64)
-        # Sums of distinct powers of two are unions; wraparound in cumsum cancels out.
-        words = running[self.documents.offsets[1:]] - running[self.documents.offsets[:-1]]
+        lists = documents.lists
+        begins = lists.offsets[:-1]
+        places = np.flatnonzero(documents.chosen)
+        owners = np.searchsorted(lists.offsets, places, side="right") - 1
+        ranks = places - begins[owners]
+        bits = np.uint64(1) << (ranks % _WORD).astype(np.uint64)
+        words = np.zeros(len(begins), np.uint64)
+        np.bitwise_or.at(words, owners, bits)
         patterns, codes = np.unique(words, return_inverse=True)
-        ratios = [function(_hits(int(pattern))) for pattern in patterns]
-        for row in np.flatnonzero(sizes > _WORD).tolist():
-            begin, end = self.documents.offsets[row : row + 2]
-            codes[row] = len(ratios)
-            ratios.append(function(tuple(hits[begin:end].tolist())))
-        return from_ratios(ratios, codes)
+        ratios = [function(()), *(function(_hits(pattern)) for pattern in patterns.tolist())]
+        codes += 1
+        for number in np.unique(owners[ranks >= _WORD]).tolist():
+            begin, end = lists.offsets[number : number + 2]
+            codes[number] = len(ratios)
+            ratios.append(function(tuple(documents.chosen[begin:end].tolist())))
+        return from_ratios(ratios, lists.of_records(codes))
 
     @cached_property
-    def _marks(self) -> Ragged:
-        return self._reader.lists("marks")
-
-    @cached_property
-    def _lengths(self) -> Ragged:
-        return self._reader.lists("lengths")
-
-    @cached_property
-    def _support_counts(self) -> NDArray[np.integer]:
-        return self._reader.lists("supporting_counts").values
-
-    @cached_property
-    def _document_marks(self) -> Ragged:
-        """Union of the marks of each document's sentences, for all records."""
-        ends = np.zeros(len(self.documents.values) + 1, np.int64)
-        np.cumsum(self.documents.values, out=ends[1:])
-        unions = Ragged(self._marks.values, ends).unions()
-        return Ragged(unions, self.documents.offsets)
-
-    def _named(self, name: str) -> Selection:
-        """Return the documents of all records that a list of indices names."""
-        found = self._reader.lists(name)
-        named = np.zeros(len(self.documents.values), np.bool_)
-        named[self.documents.offsets[found.owners] + found.values] = True
-        return Selection(self.documents, named)
+    def _sentences(self) -> Sentences:
+        return Sentences(self._reader, frozenset(range(len(SENTENCES))))
 
 
+_WORD = 64
+"""Documents that fit into one bit pattern of hits."""
+
+
+@lru_cache(maxsize=1 << 14)
 def _hits(pattern: int) -> tuple[bool, ...]:
     """Return the bits of a pattern, from the lowest to the highest that is set."""
     return tuple(bool(pattern >> place & 1) for place in range(pattern.bit_length()))

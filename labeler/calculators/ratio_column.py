@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -93,29 +94,89 @@ class RatioColumn:
             found[row] = np.nan if value is None else value
         return found
 
-    def sums_by_denominator(self, chosen: Bools) -> list[tuple[int, int]]:
-        """Return numerator and denominator of sums whose sum is that of the chosen values."""
+    def distinct(self) -> DistinctRatios:
+        """Return the distinct ratios and their counts."""
+        parts: list[NDArray[Any]] = [self.numerator, self.denominator]
+        if self.undefined.any():
+            defined = self.undefined == 0
+            parts = [self.undefined, *(part * defined for part in parts)]
+        if self.parts is not None:
+            parts.append(self.parts)
+        if self.convention is not None and not self.denominator.all():
+            parts.append(_ranked(self.convention))
+        codes, size = np.zeros(len(self), np.int64), 1
+        for part in parts if len(self) else ():
+            own = _ranked(part) if part.dtype == object or int(part.min()) < 0 else part
+            width = int(own.max()) + 1
+            if size * width >= _CODES:
+                codes, own = _ranked(codes), _ranked(own)
+                size, width = len(codes), len(codes)
+            codes, size = codes * width + own if size > 1 else own.astype(np.int64), size * width
+        if size > _SPARSE * len(self):
+            codes = _ranked(codes)
+        counts = np.bincount(codes)
+        some, found = np.empty(len(counts), np.int64), np.flatnonzero(counts)
+        some[codes] = np.arange(len(codes))
+        return DistinctRatios(self.take(some[found]), counts[found], codes, found)
+
+    def sums_by_denominator(self, counts: Ints) -> list[tuple[int, int]]:
+        """Return numerators and denominators whose sum is that of so many of each value."""
         bottom = self.denominator if self.parts is None else self.denominator * self.parts
         apart = (self.denominator == 0) | (bottom > _EXACT)
-        found, places = np.unique(bottom[chosen & ~apart], return_inverse=True)
+        plain = (counts > 0) & ~apart
+        found, places = np.unique(bottom[plain], return_inverse=True)
         sums = np.zeros(len(found), self.numerator.dtype)
-        np.add.at(sums, places, self.numerator[chosen & ~apart])
-        rest = [self[row].exact for row in np.flatnonzero(chosen & apart).tolist()]
+        np.add.at(sums, places, (self.numerator * counts)[plain])
+        few = np.flatnonzero((counts > 0) & apart).tolist()
+        rest = [(self[row].exact, counts[row]) for row in few]
         return [
             *zip(sums.tolist(), found.tolist(), strict=True),
-            *((exact.numerator, exact.denominator) for exact in rest),
+            *((exact.numerator * int(count), exact.denominator) for exact, count in rest),
         ]
 
-    def numerator_sum(self, chosen: Bools) -> int | Fraction:
-        """Return the exact sum of the chosen numerators."""
-        own = self.numerator[chosen]
+    def numerator_sum(self, counts: Ints) -> int | Fraction:
+        """Return the exact sum of so many of each numerator."""
+        own = self.numerator * counts
         if self.parts is None:
             return int(own.sum())
-        parts, places = np.unique(self.parts[chosen], return_inverse=True)
+        parts, places = np.unique(self.parts, return_inverse=True)
         sums = np.zeros(len(parts), own.dtype)
         np.add.at(sums, places, own)
         pairs = zip(sums.tolist(), parts.tolist(), strict=True)
         return sum((Fraction(top, bottom) for top, bottom in pairs), Fraction())
+
+
+class DistinctRatios(NamedTuple):
+    """Distinct ratios of many records.
+
+    Attributes:
+        column: the distinct ratios.
+        counts: records with each of them.
+        codes: a number per record, equal for records with equal ratios.
+        numbers: these numbers in ascending order, one for each distinct ratio.
+    """
+
+    column: RatioColumn
+    counts: Ints
+    codes: Ints
+    numbers: Ints
+
+    def of_records(self, facts: NDArray[Any]) -> NDArray[Any]:
+        """Return facts about the distinct ratios for each record."""
+        table = np.zeros(self.numbers[-1] + 1, facts.dtype)
+        table[self.numbers] = facts
+        return table[self.codes]
+
+
+_CODES = 2**62
+"""Combinations of numbers that fit into one of 64 bits."""
+_SPARSE = 4
+"""Possible combinations per record, from which they are ranked before they are counted."""
+
+
+def _ranked(numbers: NDArray[Any]) -> Ints:
+    found: Ints = np.unique(numbers, return_inverse=True)[1]
+    return found
 
 
 def from_ratios(distinct: Sequence[Ratio], codes: Ints) -> RatioColumn:
@@ -126,7 +187,7 @@ def from_ratios(distinct: Sequence[Ratio], codes: Ints) -> RatioColumn:
         codes: position of each record's ratio among them.
     """
     reasons = tuple(dict.fromkeys(r.undefined for r in distinct if r.undefined))
-    numerators = [Fraction(ratio.numerator or 0) for ratio in distinct]
+    numerators = [ratio.numerator or 0 for ratio in distinct]
     large = any(max(n.numerator, n.denominator) > _LARGEST for n in numerators)
     kind: type = object if large else np.int64
     undefined = [reasons.index(r.undefined) + 1 if r.undefined else 0 for r in distinct]

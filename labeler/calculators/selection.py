@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
+from itertools import pairwise
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from labeler.calculators.ratio_column import Bools
 
 Digests = NDArray[np.uint64]
+Groups = NDArray[np.uint32]
 
 COUNTED, REPEATED, FAILED = 0, 1, 2
 """A row that is counted, a label that repeats, and a failure that repeats or was labeled later."""
@@ -66,26 +68,33 @@ class Selection(NamedTuple):
 
     Attributes:
         left_out: ``COUNTED``, ``REPEATED`` or ``FAILED`` for each row; ``None`` if all are counted.
-        clustered: True if labels may share questions.
+        groups: the number of each row's group of equal questions; 0 for a row that shares none.
+            ``None`` if no question is shared.
     """
 
     left_out: NDArray[np.int8] | None = None
-    clustered: bool = False
+    groups: Groups | None = None
+
+    def of(self, begin: int, end: int) -> Selection:
+        """Return the selection of some consecutive rows."""
+        return Selection(
+            None if self.left_out is None else self.left_out[begin:end],
+            None if self.groups is None else self.groups[begin:end],
+        )
 
 
 def select(digests: Sequence[RowDigests]) -> list[Selection]:
     """Return the rows to be counted of several parts, such as files, read one after the other."""
     every = RowDigests.joined(digests)
-    left_out, clustered = _left_out(every.identities), _are_shared(every.questions)
-    if left_out is None:
-        return [Selection(None, clustered)] * len(digests)
-    ends = np.cumsum([len(part.questions) for part in digests])
-    return [Selection(part, clustered) for part in np.split(left_out, ends[:-1])]
+    found = Selection(_left_out(every.identities), _groups(every.questions))
+    ends = np.cumsum([0, *(len(part.questions) for part in digests)]).tolist()
+    return [found.of(*bounds) for bounds in pairwise(ends)]
 
 
-def _are_shared(questions: Digests) -> bool:
-    asked = questions[questions != 0]
-    return len(np.unique(asked)) < len(asked)
+def _groups(questions: Digests) -> Groups | None:
+    asked, places, counts = np.unique(questions, return_inverse=True, return_counts=True)
+    shared = (counts > 1) & (asked != 0)
+    return (np.cumsum(shared) * shared).astype(np.uint32)[places] if shared.any() else None
 
 
 def _left_out(identities: Digests) -> NDArray[np.int8] | None:

@@ -374,14 +374,18 @@ def resampling_unit(row: MetricsRow, column: str | None) -> str | int | None:
     return row.question or None if column is None else unit_name(row.metadata.get(column))
 
 
-def count_clusters(units: Iterable[Hashable]) -> int | None:
+def count_clusters(units: Iterable[Hashable], alone: int = 0) -> int | None:
     """Return the number of groups of equal units; ``None`` if all differ, or all are one.
 
     A unit of ``None`` or 0 is a group of its own. One group of all records, such as those of one
     fixed instruction, groups nothing: it has no spread to learn from, so records are drawn alone.
+
+    Args:
+        units: the unit of each record.
+        alone: further records that are groups of their own.
     """
     counts = Counter(units)
-    alone = counts.pop(None, 0) + counts.pop(0, 0)
+    alone += counts.pop(None, 0) + counts.pop(0, 0)
     different = len(counts) + alone
     return different if 1 < different < counts.total() + alone else None
 
@@ -411,7 +415,9 @@ class GroupSums(Generic[S]):
         self.duplicates = 0
         """Labels that are left out because they repeat."""
         self.questions = array("Q")
-        """Digests of the questions of labels; 0 for none."""
+        """A number per label for its question; none for labels that are counted as alone."""
+        self.alone = 0
+        """Labels that share their question with no other."""
         self.measured: set[str] = set()
         """Ids of the metrics that some row has."""
         self.failed: Counter[str] = Counter()
@@ -422,7 +428,10 @@ class GroupSums(Generic[S]):
     def add(self: GroupSums[RowSum], row: MetricsRow, unit: Hashable) -> None:
         """Add the row of a label."""
         self.measured.update(row.metrics)
-        self.questions.append(row.question)
+        if row.question:
+            self.questions.append(row.question)
+        else:
+            self.alone += 1
         for name, own in self.of.items():
             if name in row.metrics:
                 own.add(row.metrics[name], unit)
@@ -438,7 +447,7 @@ class GroupSums(Generic[S]):
     @cached_property
     def clusters(self) -> int | None:
         """Groups of labels with equal questions; ``None`` if all differ, are one or are unknown."""
-        return count_clusters(self.questions)
+        return count_clusters(self.questions, self.alone)
 
     def row(self, metric: Metric, key: GroupKey, intervals: Intervals | None) -> SummaryRow:
         """Return the summary of one metric."""

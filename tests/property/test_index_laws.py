@@ -27,7 +27,8 @@ from labeler.calculators import (
 )
 from labeler.calculators.column_summary import ColumnCounts, Frame, SummaryRequest, compute_column
 from labeler.calculators.columns import TallyColumns
-from labeler.calculators.index.frames import IndexFrame, RowBatch
+from labeler.calculators.index.frames import IndexFrame
+from labeler.calculators.index.row_batch import RowBatch
 from labeler.calculators.index.rows import failure_row
 from labeler.calculators.index.segments import Header, Segment, SegmentWriter
 from labeler.calculators.selection import RowDigests, select

@@ -277,7 +277,7 @@ def test_a_damaged_index_of_a_folder_is_made_anew(
     assert labeler_command("index", partitions)[0] == 0
     flip(partitions / "day=1" / "a.parquet")
     err = " ".join(labeler_command("metrics", partitions)[2].split())
-    assert "its column 'marks' does not match its checksum; labeler index" in err
+    assert "its column 'documents' does not match its checksum; labeler index" in err
     assert labeler_command("index", partitions)[0] == 0
     assert labeler_command("metrics", partitions)[2] == REPEATED.format(5) + "\n"
 
@@ -323,7 +323,7 @@ def flip(path: Path) -> None:
     """One bit of the index is another one."""
     index = next(place for place in indexes_of(path) if place.exists())
     with closing(Segment(index)) as segment:
-        place, _, _ = segment.header.batches[0].arrays["marks"][0]
+        place, _, _ = segment.header.batches[0].arrays["documents"][0]
     content = bytearray(index.read_bytes())
     content[place] ^= 1
     index.write_bytes(content)

@@ -18,8 +18,8 @@ import pytest
 
 from labeler.calculators import Intervals, measure, select_metrics, summarize
 from labeler.calculators.column_summary import SummaryRequest
-from labeler.calculators.index import FOLDER, frames, store_index
-from labeler.calculators.index.frames import RowBatch, add_stored
+from labeler.calculators.index import FOLDER, frames, row_batch, store_index
+from labeler.calculators.index.row_batch import RowBatch, add_stored
 from labeler.calculators.index.segments import _START, FORMAT, Segment
 from labeler.calculators.index.store_index import try_update_index, update_index
 from labeler.calculators.index.summaries import summarize_stored
@@ -147,7 +147,7 @@ def test_short_segments_are_merged(store: Path) -> None:
 
 def test_full_segments_are_left_alone(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is long enough is never written again."""
-    for module in (frames, store_index):
+    for module in (row_batch, store_index):
         monkeypatch.setattr(module, "BATCH", 4)
     monkeypatch.setattr(store_index, "_LONGEST", 1)
     monkeypatch.setattr(store_index, "_MOST_SHORT", 1)
@@ -180,7 +180,7 @@ def test_scores_and_failures_are_no_labels(store: Path) -> None:
 def flipped(path: Path) -> None:
     """One bit of a column is another one."""
     with closing(Segment(path)) as segment:
-        place, _, _ = segment.header.batches[0].arrays["marks"][0]
+        place, _, _ = segment.header.batches[0].arrays["documents"][0]
     content = bytearray(path.read_bytes())
     content[place] ^= 1
     path.write_bytes(content)
@@ -245,7 +245,7 @@ def odd_header(path: Path) -> None:
 
 def other_columns(path: Path) -> None:
     """A column has another name."""
-    header(path, b'"marks":', b'"birds":')
+    header(path, b'"response":', b'"birds":')
 
 
 def beyond(path: Path) -> None:
@@ -282,7 +282,7 @@ def header(path: Path, old: bytes, new: bytes) -> None:
 @pytest.mark.parametrize(
     ("harm", "reason"),
     [
-        (flipped, "'marks' does not match its checksum"),
+        (flipped, "'documents' does not match its checksum"),
         (flipped_header, "its header does not match its checksum"),
         (cut_short, "is not as long as it says"),
         (longer, "is not as long as it says"),

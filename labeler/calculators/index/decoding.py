@@ -10,9 +10,10 @@ it rejects is written as JSON and decoded once more.
 from __future__ import annotations
 
 import hashlib
+import operator
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
-from itertools import chain, islice
+from itertools import chain, repeat
 from typing import Any, NamedTuple
 
 import msgspec
@@ -21,16 +22,20 @@ from labeler.calculators.columns import (
     CITING,
     COMPARED,
     CONTRADICTED,
+    CONTRADICTING,
     COUNTERPART,
     ENTAILED,
+    ENTAILING,
     GENERAL,
+    GROUNDED,
+    IN_CHUNK,
     ON_TOPIC,
     RELEVANT,
     SUPPORTED,
     UNSUPPORTED,
     UTILIZED,
 )
-from labeler.calculators.index.rows import ClaimRow, IndexRow, Unindexable, metadata_text
+from labeler.calculators.index.rows import IndexRow, Unindexable, metadata_text
 from labeler.calculators.index.structs import (
     NO_PROFILE_FIELDS,
     OBJECT,
@@ -44,7 +49,7 @@ from labeler.labels.non_answers import OVERRULED
 from labeler.labels.profiles import PROFILES
 from labeler.labels.record import LabelRecord, shows_reference
 from labeler.labels.signature import Signature, canonical_json
-from labeler.sentences.keys import document_key, position, reference_key, response_key
+from labeler.sentences.keys import document_key, reference_key, response_key
 
 _SPECIAL = frozenset(SPECIAL_SUPPORT)
 _ENTAILMENT, _CONTRADICTION = "entailment", "contradiction"
@@ -194,20 +199,14 @@ def _or(value: Any, default: Any) -> Any:  # noqa: ANN401 - whatever a field may
 
 def _row(record: Any, signed: _Signed, facts: bytes) -> IndexRow:  # noqa: ANN401 - as above
     example, label, verbatim = record.example, record.label, record.verbatim
-    sentences = list(chain.from_iterable(example.documents))
-    texts = [s.text for s in sentences]
     sizes = tuple(map(len, example.documents))
-    shape = _common_shape(sizes) if max(len(texts), len(sizes)) <= _FEW else _shape_of(sizes)
-    if [s.key for s in sentences] != shape.keys:
+    shape = _common_shape(sizes) if max(sum(sizes), len(sizes)) <= _FEW else _shape_of(sizes)
+    pairs = [[(s.key, s.text) for s in part] for part in example.documents]
+    lengths = {key: len(text) for key, text in chain.from_iterable(pairs)}
+    if list(lengths) != shape.keys or len(lengths) < sum(sizes):
         raise NeedsValidation
-    places = shape.places
     response, positions = _in_order(example.response, response_key)
-    pairs = zip(shape.keys, texts, strict=True)
-    shown = {
-        "documents": [tuple(islice(pairs, size)) for size in sizes],
-        "question": example.question,
-        "response": response,
-    }
+    shown = {"documents": pairs, "question": example.question, "response": response}
     if signed.references:
         shown = _with_reference(shown, example)
     # Canonical JSON has sorted keys and no spaces; for texts alone, msgspec writes the same.
@@ -217,13 +216,25 @@ def _row(record: Any, signed: _Signed, facts: bytes) -> IndexRow:  # noqa: ANN40
     profile = _profile(label)
     if _PROFILE_OF.get(signed.family, profile) != profile:
         raise NeedsValidation
-    marks = _document_marks(label, places)
+    places, documents = shape.places, bytearray(len(sizes))
+    relevant = _marked(label.all_relevant_sentence_keys, RELEVANT, places, documents)
+    utilized = _marked(label.all_utilized_sentence_keys, UTILIZED, places, documents)
+    both = relevant & utilized
+    marked = [relevant - both, utilized - both, both]
+    counts = list(map(len, marked))
+    characters = [sum(map(lengths.__getitem__, some)) for some in marked]
     answer = label
     if verbatim is not msgspec.UNSET and verbatim is not None:
         _profile_of_verbatim(verbatim)
         if OVERRULED.isdisjoint(_or(record.normalised, ())):
             answer = verbatim
     metadata = b"{}" if example.metadata is msgspec.UNSET else bytes(example.metadata)
+    reference = b""
+    if profile == "reference":
+        reference = bytes(sorted(_reference_claims(example, label, places, documents)))
+    claims = b""
+    if profile != "trace":
+        claims = bytes(sorted(_claims(label, places, positions, documents)))
     return IndexRow(
         id=example.id,
         key=record.key,
@@ -233,24 +244,27 @@ def _row(record: Any, signed: _Signed, facts: bytes) -> IndexRow:  # noqa: ANN40
         question=example.question,
         metadata=metadata.decode(),
         columns=_object(metadata).keys(),
-        documents=sizes,
-        lengths=list(map(len, texts)),
-        marks=marks,
-        response=_response_marks(label, places, positions),
-        stored=_stored_as_judged(label, marks) if answer is label else _stored(answer),
-        claims=None if profile == "trace" else _claims(label, places, positions),
-        reference_claims=_reference_claims(example, label, places)
-        if profile == "reference"
-        else None,
+        documents=bytes(documents),
+        response=bytes(sorted(_response_marks(label, places, positions))),
+        claims=claims,
+        reference_claims=reference,
+        numbers=(
+            *_stored(answer),
+            len(lengths) - sum(counts),
+            *counts,
+            sum(lengths.values()) - sum(characters),
+            *characters,
+        ),
     )
 
 
 _ENCODE = msgspec.json.Encoder().encode
+_PAIR = operator.attrgetter("key", "text")
 
 
 def _with_reference(shown: dict[str, Any], example: Any) -> dict[str, Any]:  # noqa: ANN401 - as above
     """Return what was shown with the reference answer, sorted by name."""
-    reference = [(s.key, s.text) for s in _or(example.reference, None) or ()]
+    reference = list(map(_PAIR, _or(example.reference, None) or ()))
     return dict(sorted({**shown, "reference": reference}.items()))
 
 
@@ -279,7 +293,7 @@ def _profile_of_verbatim(label: Any) -> None:  # noqa: ANN401 - as above
 
 
 _Places = dict[str, int]
-"""Position of each sentence by its key."""
+"""Document of each document sentence, or position of each other sentence, by its key."""
 _FEW = 128
 """Maximum sentences, and documents, of a record whose keys are cached, so that the cache stays
 within megabytes."""
@@ -292,7 +306,7 @@ class _Shape(NamedTuple):
 
     Attributes:
         keys: of all document sentences, in order.
-        places: position of each key.
+        places: document of each key.
     """
 
     keys: list[str]
@@ -305,7 +319,8 @@ def _shape_of(sizes: tuple[int, ...]) -> _Shape:
         kept = _first_keys(number)[:size] if number < _DOCUMENTS else []
         keys += kept
         keys += (document_key(number, sentence) for sentence in range(len(kept), size))
-    return _Shape(keys, dict(zip(keys, range(len(keys)), strict=True)))
+    owners = chain.from_iterable(map(repeat, range(len(sizes)), sizes))
+    return _Shape(keys, dict(zip(keys, owners, strict=True)))
 
 
 _common_shape = lru_cache(maxsize=4096)(_shape_of)
@@ -320,7 +335,7 @@ def _in_order(sentences: Any, key: Callable[[int], str]) -> tuple[list[tuple[str
     """Return keys and texts of sentences, and positions of the keys, which must be in order."""
     keys_of = _keys_of_few if len(sentences) <= _FEW else _keys_of
     known = keys_of(len(sentences), key)
-    found = [(s.key, s.text) for s in sentences]
+    found = list(map(_PAIR, sentences))
     if [name for name, _ in found] != list(known):
         raise NeedsValidation
     return found, known
@@ -333,20 +348,14 @@ def _keys_of(size: int, key: Callable[[int], str]) -> _Places:
 _keys_of_few = lru_cache(maxsize=2 * _FEW + 2)(_keys_of)
 
 
-def _document_marks(label: Any, places: _Places) -> bytes:  # noqa: ANN401 - as above
-    relevant, utilized = label.all_relevant_sentence_keys, label.all_utilized_sentence_keys
-    marks = bytearray(len(places))
-    for key in relevant:
-        marks[places[key]] = RELEVANT
-    for key in utilized:
-        marks[places[key]] |= UTILIZED
-    both = marks.count(_BOTH)
-    if marks.count(RELEVANT) + both < len(relevant) or marks.count(UTILIZED) + both < len(utilized):
-        raise NeedsValidation  # A key is named twice.
-    return bytes(marks)
-
-
-_BOTH = RELEVANT | UTILIZED
+def _marked(keys: list[str], mark: int, places: _Places, documents: bytearray) -> set[str]:
+    """Return keys as a set, and mark the documents that hold one."""
+    for document in set(map(places.__getitem__, keys)):
+        documents[document] |= mark
+    found = set(keys)
+    if len(found) < len(keys):
+        raise NeedsValidation
+    return found
 
 
 def _response_marks(label: Any, places: _Places, positions: _Places) -> bytes:  # noqa: ANN401 - as above
@@ -365,16 +374,15 @@ def _response_marks(label: Any, places: _Places, positions: _Places) -> bytes:  
 
 def _kind_of(support: list[str], places: _Places) -> int:
     """Return the mark of support, which may name existing sentences and special strings."""
-    named = frozenset(support)
-    if len(named) < len(support):
-        raise NeedsValidation
-    if named <= places.keys():
+    _require_distinct(support)
+    special = [key for key in support if key not in places]
+    if not special:
         return CITING
-    if not named - places.keys() <= _SPECIAL:
+    if not _SPECIAL.issuperset(special):
         raise NeedsValidation
     if support == [GENERAL_SUPPORT]:
         return GENERAL
-    return 0 if named <= _SPECIAL else CITING
+    return 0 if len(special) == len(support) else CITING
 
 
 def _settled(mark: int) -> int:
@@ -397,22 +405,8 @@ def _require_known(keys: Sequence[str], places: _Places) -> None:
         raise NeedsValidation
 
 
-def _stored_as_judged(label: Any, marks: bytes) -> tuple[int, int, int, int]:  # noqa: ANN401 - as above
-    """Return the ``stored`` counts of a label without an answer as given.
-
-    Args:
-        label: the label, which names no key twice.
-        marks: its marks of document sentences.
-    """
-    unsupported = 0
-    if not label.overall_supported:
-        unsupported = [e.fully_supported for e in label.sentence_support_information].count(False)
-    relevant, utilized = label.all_relevant_sentence_keys, label.all_utilized_sentence_keys
-    return len(relevant), len(utilized), marks.count(_BOTH), unsupported
-
-
 def _stored(label: Any) -> tuple[int, int, int, int]:  # noqa: ANN401 - as above
-    """Return the ``stored`` counts of an answer as given, with gaps, duplicate and unknown keys."""
+    """Return counts of an answer as given, which may have gaps, duplicate and unknown keys."""
     relevant, utilized = label.all_relevant_sentence_keys, label.all_utilized_sentence_keys
     unsupported = (
         0
@@ -427,67 +421,67 @@ def _stored(label: Any) -> tuple[int, int, int, int]:  # noqa: ANN401 - as above
     return len(relevant), len(utilized), both, unsupported
 
 
-def _claims(label: Any, places: _Places, sentences: dict[str, int]) -> ClaimRow:  # noqa: ANN401 - as above
-    for key in label.response_sentences_without_claims:
-        if key not in sentences:
-            raise NeedsValidation
-    _require_distinct(label.response_sentences_without_claims)
-    claims = label.response_claims
-    for claim in claims:
-        _require_known(claim.supporting_sentence_keys, places)
-        _require_distinct(claim.contradicting_sentence_keys)
-    return ClaimRow(
-        marks=bytes(map(_mark_of, claims)),
-        sentences=[sentences[claim.response_sentence_key] for claim in claims],
-        supporting=[
-            _documents(c.supporting_sentence_keys if c.verdict == _ENTAILMENT else (), places)
-            for c in claims
-        ],
-        contradicting=[
-            _documents(c.contradicting_sentence_keys, places, special=False) for c in claims
-        ],
-    )
-
-
-def _mark_of(claim: Any) -> int:  # noqa: ANN401 - as above
-    compared = claim.reference_verdict is not msgspec.UNSET
-    mark: int = (
-        ENTAILED * (claim.verdict == _ENTAILMENT)
-        | ON_TOPIC * claim.relevant_to_question
-        | COMPARED * compared
-        | COUNTERPART * (compared and claim.reference_verdict == _ENTAILMENT)
-        | CONTRADICTED * (claim.verdict == _CONTRADICTION)
-    )
-    return mark
-
-
-def _reference_claims(example: Any, label: Any, places: _Places) -> ClaimRow:  # noqa: ANN401 - as above
-    _, sentences = _in_order(_or(example.reference, None) or (), reference_key)
-    silent = label.reference_sentences_without_claims
+def _claims(
+    label: Any,  # noqa: ANN401 - as above
+    places: _Places,
+    sentences: _Places,
+    documents: bytearray,
+) -> Iterable[int]:
+    """Yield the marks of the response's claims, and mark the documents that contradict one."""
+    silent = label.response_sentences_without_claims
     _require_distinct(silent)
     if not all(key in sentences for key in silent):
         raise NeedsValidation
+    for claim in label.response_claims:
+        _require_known(claim.supporting_sentence_keys, places)
+        _require_distinct(claim.contradicting_sentence_keys)
+        if claim.response_sentence_key not in sentences:
+            raise NeedsValidation
+        entailed = claim.verdict == _ENTAILMENT
+        support = _documents(claim.supporting_sentence_keys if entailed else (), places)
+        for place in _documents(claim.contradicting_sentence_keys, places, special=False):
+            documents[place] |= CONTRADICTING
+        compared = claim.reference_verdict is not msgspec.UNSET
+        yield (
+            ENTAILED * entailed
+            | ON_TOPIC * claim.relevant_to_question
+            | COMPARED * compared
+            | COUNTERPART * (compared and claim.reference_verdict == _ENTAILMENT)
+            | CONTRADICTED * (claim.verdict == _CONTRADICTION)
+            | GROUNDED * bool(support)
+            | IN_CHUNK * any(documents[place] & ENTAILING for place in support)
+        )
+
+
+def _reference_claims(
+    example: Any,  # noqa: ANN401 - as above
+    label: Any,  # noqa: ANN401 - as above
+    places: _Places,
+    documents: bytearray,
+) -> bytes:
+    """Return the marks of the reference answer's claims, and mark the documents that entail one."""
+    _, sentences = _in_order(_or(example.reference, None) or (), reference_key)
+    silent = label.reference_sentences_without_claims
+    _require_distinct(silent)
     claims = label.reference_claims
+    named = chain(silent, (claim.reference_sentence_key for claim in claims))
+    if not all(key in sentences for key in named):
+        raise NeedsValidation
     for claim in claims:
         _require_distinct(claim.supporting_sentence_keys)
-    return ClaimRow(
-        marks=bytes(
-            ENTAILED * bool(claim.supporting_sentence_keys)
-            | COMPARED
-            | COUNTERPART * (claim.response_verdict == _ENTAILMENT)
-            for claim in claims
-        ),
-        sentences=[sentences[claim.reference_sentence_key] for claim in claims],
-        supporting=[
-            _documents(claim.supporting_sentence_keys, places, special=False) for claim in claims
-        ],
-        contradicting=[()] * len(claims),
+        for place in _documents(claim.supporting_sentence_keys, places, special=False):
+            documents[place] |= ENTAILING
+    return bytes(
+        ENTAILED * bool(claim.supporting_sentence_keys)
+        | COMPARED
+        | COUNTERPART * (claim.response_verdict == _ENTAILMENT)
+        for claim in claims
     )
 
 
-def _documents(keys: Iterable[str], places: _Places, *, special: bool = True) -> list[int]:
-    """Return the sorted documents that hold one of the sentences."""
+def _documents(keys: Iterable[str], places: _Places, *, special: bool = True) -> set[int]:
+    """Return the documents that hold one of the sentences."""
     named = [key for key in keys if not (special and key in _SPECIAL)]
     if not all(key in places for key in named):
         raise NeedsValidation
-    return sorted({position(key).document for key in named})
+    return {places[key] for key in named}

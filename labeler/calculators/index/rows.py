@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from typing import Any, NamedTuple
 
 from labeler.calculators.metrics_row import outcome_profile
@@ -15,22 +15,6 @@ class Unindexable(Exception):
 
     Only a record that was created or edited by hand can be so; it must be read itself.
     """
-
-
-class ClaimRow(NamedTuple):
-    """The claims of one text.
-
-    Attributes:
-        marks: one per claim, see :mod:`labeler.calculators.columns`.
-        sentences: position of each claim's sentence.
-        supporting: for each claim, the sorted indices of the documents that support it.
-        contradicting: for each claim, the sorted indices of the documents that contradict it.
-    """
-
-    marks: bytes = b""
-    sentences: Sequence[int] = ()
-    supporting: Sequence[Sequence[int]] = ()
-    contradicting: Sequence[Sequence[int]] = ()
 
 
 class IndexRow(NamedTuple):
@@ -45,14 +29,12 @@ class IndexRow(NamedTuple):
         metadata: the other columns, as JSON.
         columns: names of the other columns.
         key: the label key.
-        documents: sentences in each document.
-        lengths: characters of each document sentence.
-        marks: one per document sentence, see :mod:`labeler.calculators.columns`.
-        response: one mark per response sentence.
-        stored: counts of the answer as given: relevant keys, utilized keys, distinct keys in both
-            lists, and unsupported sentences as published.
-        claims: of the response; ``None`` if the profile has none.
-        reference_claims: of the reference answer; ``None`` if the profile has none.
+        documents: the mark of each document, see :mod:`labeler.calculators.columns`.
+        response: the sorted marks of the response sentences.
+        claims: the sorted marks of the response's claims.
+        reference_claims: the sorted marks of the reference answer's claims.
+        numbers: counts of the answer as given, and of document sentences, as in ``NUMBERS`` of
+            :mod:`labeler.calculators.index.frames`.
     """
 
     id: str
@@ -63,13 +45,11 @@ class IndexRow(NamedTuple):
     metadata: str
     columns: Collection[str]
     key: str = "0" * 64
-    documents: Sequence[int] = ()
-    lengths: Sequence[int] = ()
-    marks: bytes = b""
+    documents: bytes = b""
     response: bytes = b""
-    stored: tuple[int, int, int, int] = (0, 0, 0, 0)
-    claims: ClaimRow | None = None
-    reference_claims: ClaimRow | None = None
+    claims: bytes = b""
+    reference_claims: bytes = b""
+    numbers: tuple[int, ...] = (0,) * 12
 
 
 def failure_row(failure: LabelFailure) -> IndexRow:

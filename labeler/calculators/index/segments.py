@@ -29,7 +29,6 @@ from numpy.typing import NDArray
 
 from labeler.calculators.index.frames import (
     BATCH,
-    LISTS,
     TYPES,
     Arrays,
     Batch,
@@ -37,11 +36,11 @@ from labeler.calculators.index.frames import (
     IndexFrame,
     JoinedBatches,
 )
-from labeler.calculators.selection import RowDigests, select
+from labeler.calculators.selection import RowDigests, Selection, select
 from labeler.data.lines import clear_leftovers, partial_suffix
 from labeler.version import __version__
 
-FORMAT = 5
+FORMAT = 6
 """Increased when the content of segments, or its meaning, changes."""
 MAGIC = b"LBLINDEX"
 _START = struct.Struct("<8sIIQQ")
@@ -80,7 +79,8 @@ class Header(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         samples: positions and fingerprints of some labels, which identify the store.
         batches: the header of each batch.
         distinct: True if every row is counted: no identity repeats, and no row failed unsigned.
-        clustered: True if labels share questions.
+        groups: the numbers of rows' groups, see :class:`labeler.calculators.selection.Selection`;
+            as for a batch.
         program: version of the program that wrote it.
     """
 
@@ -93,7 +93,7 @@ class Header(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     samples: Sequence[tuple[_Count, str]] = ()
     batches: Sequence[BatchHeader] = ()
     distinct: bool = False
-    clustered: bool = True
+    groups: tuple[_Count, _Count, _Count] | None = None
     program: str = __version__
 
     @property
@@ -128,10 +128,7 @@ class SegmentWriter:
             return
         arrays = {}
         for name, types in TYPES.items():
-            read = list(batch.read(name))
-            if name in LISTS and not read[1].any():
-                read[1] = read[1][:0]  # Many rows have no claims.
-            pairs = zip(read, types, strict=True)
+            pairs = zip(batch.read(name), types, strict=True)
             arrays[name] = [self._write(array.astype(kind, copy=False)) for array, kind in pairs]
         self._digests.append(RowDigests.of([IndexFrame(batch)]))
         self._unsigned |= bool((batch.read("label")[0] < 0).any())
@@ -165,12 +162,14 @@ class SegmentWriter:
         """
         columns = tuple(sorted(self._columns))
         [selection] = select([RowDigests.joined(self._digests)])
+        shared = selection.groups
+        groups = None if shared is None else self._write(shared.astype("<u4"))
         header = msgspec.structs.replace(
             header,
             columns=columns,
             batches=self._batches,
             distinct=selection.left_out is None and not self._unsigned,
-            clustered=selection.clustered,
+            groups=groups,
         )
         place, data = self._file.tell(), msgspec.json.encode(header)
         self._file.write(data)
@@ -245,8 +244,6 @@ class StoredBatch:
             if crc32(array.data) != checksum:
                 raise DamagedIndex(f"its column {name!r} does not match its checksum")
             found.append(array)
-        if name in LISTS and not len(found[1]):
-            found[1] = np.zeros(len(self), found[1].dtype)
         return tuple(found)
 
 
@@ -306,6 +303,16 @@ class Segment:
         """Yield the batches as columns; see :class:`IndexFrame`."""
         for batch in self.batches():
             yield IndexFrame(batch, by_key=by_key, before=before)
+
+    def selection(self) -> Selection:
+        """Return the rows to count of a segment whose rows are distinct."""
+        if self.header.groups is None:
+            return Selection()
+        place, count, checksum = self.header.groups
+        data = os.pread(self._file.fileno(), 4 * count, place)
+        if count != self.header.rows or crc32(data) != checksum:
+            raise DamagedIndex("its groups of questions do not match their checksum")
+        return Selection(None, np.frombuffer(data, "<u4"))
 
     def digests(self) -> RowDigests:
         """Return the digests of all rows."""

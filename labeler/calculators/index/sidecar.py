@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from labeler.calculators.index import (
     PARTS_FOLDER,
@@ -24,11 +25,14 @@ from labeler.calculators.index import (
     old_sidecar_of,
     sidecar_of,
 )
-from labeler.calculators.index.frames import DamagedIndex, IndexFrame, RowBatch, add_stored
+from labeler.calculators.index.frames import DamagedIndex, IndexFrame
 from labeler.calculators.index.segments import Header, Segment, SegmentWriter
 from labeler.data.label_files import INDEX_SUFFIX, lines_of, outcome_of
 from labeler.errors import UsageError
-from labeler.labels.record import AnyOutcome
+
+if TYPE_CHECKING:
+    from labeler.calculators.index.row_batch import RowBatch
+    from labeler.labels.record import AnyOutcome
 
 _END = 1 << 16
 """Bytes of either end of a file in its digest."""
@@ -154,6 +158,9 @@ def _batches(
     labels: str | Path, aside: Callable[[AnyOutcome], object], before: int = 0
 ) -> Iterator[tuple[RowBatch, int]]:
     """Yield batches of rows, each with the position of its last line."""
+    # The decoders load slowly.
+    from labeler.calculators.index.row_batch import RowBatch, add_stored  # noqa: PLC0415
+
     batch, seen = RowBatch(), before
     for seen, line in enumerate(lines_of(str(labels)), start=before + 1):
         other = add_stored(batch, seen, line.content, partial(outcome_of, line))

@@ -26,13 +26,8 @@ from pathlib import Path
 from uuid import uuid4
 
 from labeler.calculators.index import FOLDER
-from labeler.calculators.index.frames import (
-    BATCH,
-    DamagedIndex,
-    IndexFrame,
-    RowBatch,
-    add_stored,
-)
+from labeler.calculators.index.frames import BATCH, DamagedIndex, IndexFrame
+from labeler.calculators.index.row_batch import RowBatch, add_stored
 from labeler.calculators.index.rows import Unindexable
 from labeler.calculators.index.segments import Header, Segment, SegmentWriter
 from labeler.calculators.selection import RowDigests, Selection, select
@@ -110,11 +105,10 @@ class StoreIndex:
     @property
     def selection(self) -> Selection:
         """All labels, because a store has one of each key; they may share questions."""
-        clustered = any(segment.header.clustered for segment in self._segments)
-        if len(self._segments) > 1 and not clustered:
-            [found] = select([RowDigests.of(self.frames())])
-            clustered = found.clustered
-        return Selection(None, clustered)
+        if len(self._segments) == 1:
+            return self._segments[0].selection()
+        [found] = select([RowDigests.of(self.frames())])
+        return Selection(None, found.groups)
 
     def frames(self) -> Iterator[IndexFrame]:
         """Yield the batches."""

@@ -13,7 +13,6 @@ from labeler.calculators.index import files_of, old_sidecar_of, sidecar_of
 from labeler.calculators.index.frames import DamagedIndex, IndexFrame
 from labeler.calculators.index.rows import Unindexable
 from labeler.calculators.index.sidecar import open_sidecar, stream
-from labeler.calculators.index.store_index import read_others, update_index
 from labeler.calculators.selection import RowDigests, Selection, select
 from labeler.calculators.summary import SummaryRow
 from labeler.data.label_files import is_store
@@ -102,6 +101,9 @@ def summarize_stored(
 def _of_store(
     path: Path, request: SummaryRequest, notice: Callable[[str], object]
 ) -> StoredSummary | None:
+    # SQLite, locks and decoders load slowly.
+    from labeler.calculators.index.store_index import read_others, update_index  # noqa: PLC0415
+
     for rebuild in (False, True):
         try:
             index = update_index(path, notice, rebuild=rebuild)
@@ -190,7 +192,7 @@ def combine_counts(
     digests = [one.digests for one in each if one.digests is not None]
     if len(each) > 1 or each[0].selection is None:
         selections = select(digests)
-        if any(one.clustered or one.left_out is not None for one in selections):
+        if any(part is not None for one in selections for part in one):
             each = list(count(selections))
     counts, others = ColumnCounts(request), list[AnyOutcome]()
     for one in each:
@@ -216,12 +218,12 @@ def _from_index(
         with closing(segment):
             if segment.header.others:
                 return None
-            header, counts, digests = segment.header, ColumnCounts(request), None
-            if selection is None and not (alone and header.distinct):
+            counts, digests = ColumnCounts(request), None
+            if selection is None and alone and segment.header.distinct:
+                selection = segment.selection()
+            elif selection is None:
                 digests = segment.digests()
-            if alone:
-                found = Selection() if digests is None else select([digests])[0]
-                selection = found._replace(clustered=header.clustered)
+                selection = select([digests])[0] if alone else None
             _add_all(counts, segment.frames(before=number * _PLACES), selection)
             return FileCounts(counts.counted(), [], digests, selection)
     except DamagedIndex as error:
@@ -234,15 +236,13 @@ def _from_index(
 
 def _add_all(counts: ColumnCounts, frames: Iterable[Frame], selection: Selection | None) -> None:
     """Add the rows of frames that are selected."""
-    left_out, clustered = selection or Selection()
-    begin = 0
+    selection, begin = selection or Selection(), 0
     for frame in frames:
-        end = begin + frame.rows
-        own = None if left_out is None else left_out[begin:end]
-        if own is not None and len(own) < frame.rows:
+        own = selection.of(begin, begin + frame.rows)
+        if any(part is not None and len(part) < frame.rows for part in own):
             raise UsageError("a label file changed while it was counted; count it again")
-        counts.add(frame, Selection(own, clustered))
-        begin = end
+        counts.add(frame, own)
+        begin += frame.rows
 
 
 def _noted(frames: Iterable[IndexFrame], digests: list[RowDigests]) -> Iterator[IndexFrame]:

@@ -3,9 +3,9 @@
 Metrics take few distinct values. A sample of 100,000 records is therefore one multinomial draw of
 the count of each distinct value, with the same distribution as record-by-record draws.
 
-With many records and nearly as many distinct values, the draw is of the count in each of a few
-hundred narrow ranges. The deviations within the ranges are sums of many small differences and are
-drawn from a normal distribution; they make less than a ten-thousandth of the variance.
+With many units and more distinct ones than ranges, the draw is of the count in each of 64 narrow
+ranges of deviations. The deviations within the ranges are sums of many small differences and are
+drawn from a normal distribution of their variance; they make about a thousandth of the whole.
 """
 
 from __future__ import annotations
@@ -13,7 +13,9 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from statistics import NormalDist
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +36,9 @@ from labeler.calculators.statistics.small_samples import (
     skewed_ends,
 )
 
+if TYPE_CHECKING:
+    from labeler.calculators.statistics.intervals import Groups
+
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
@@ -43,7 +48,8 @@ _DISTINCT_SHARE = 20
 """Units per distinct unit from which draws are counts."""
 _MANY = 10_000
 """Records from which draws are by ranges, if there are more distinct values than ranges."""
-_RANGES = 256
+_RANGES = 64
+_SIZES = 256
 _CELLS = 1 << 21
 """Numbers in memory at once: 16 MB."""
 
@@ -62,16 +68,21 @@ class Units:
     denominators: Floats
     counts: NDArray[np.int64]
 
-    @property
+    @cached_property
     def total(self) -> int:
         """Number of units."""
         return int(self.counts.sum())
 
-    @property
+    @cached_property
     def ratio(self) -> float:
         """Sum of numerators over sum of denominators."""
         top = math.fsum(self.counts * self.numerators)
         return top / math.fsum(self.counts * self.denominators)
+
+    @cached_property
+    def deviations(self) -> Floats:
+        """Numerator of each distinct unit less what its denominator leads to expect."""
+        return self.numerators - self.ratio * self.denominators
 
     @property
     def most_alike(self) -> int:
@@ -98,21 +109,30 @@ def units_of(
     return _counted(top, bottom)
 
 
-def counted_units(values: Floats, counts: NDArray[np.int64]) -> Units:
-    """Return the units of sorted distinct values with their counts."""
-    return Units(values, np.ones(len(values)), counts)
-
-
-def grouped_units(values: Floats, groups: NDArray[np.int64]) -> Units:
-    """Return the units of numbered groups of records."""
-    return _counted(*_pair_sums(values, np.ones(len(values)), groups))
+def counted_units(values: Floats, counts: NDArray[np.int64], groups: Groups | None) -> Units:
+    """Return the units of sorted distinct values with their counts, and of groups of records."""
+    ones = np.ones(len(values))
+    if groups is None:
+        return Units(values, ones, counts)
+    top, bottom = _pair_sums(groups.values, np.ones(len(groups.values)), groups.numbers)
+    units = _counted(top, bottom)
+    return _merged(
+        np.concatenate([values, units.numerators]),
+        np.concatenate([ones, units.denominators]),
+        np.concatenate([counts, units.counts]),
+    )
 
 
 def _counted(top: Floats, bottom: Floats) -> Units:
     there = bottom > 0
+    return _merged(top[there], bottom[there], np.ones(int(there.sum()), np.int64))
+
+
+def _merged(top: Floats, bottom: Floats, counts: NDArray[np.int64]) -> Units:
     # numpy sorts and compares complex numbers as pairs.
-    pairs, counts = np.unique(top[there] + 1j * bottom[there], return_counts=True)
-    return Units(pairs.real.copy(), pairs.imag.copy(), counts)
+    pairs, places = np.unique(top + 1j * bottom, return_inverse=True)
+    totals = np.bincount(places, counts, len(pairs)).astype(np.int64)
+    return Units(pairs.real.copy(), pairs.imag.copy(), totals)
 
 
 def group_numbers(groups: Sequence[Hashable]) -> NDArray[np.int64]:
@@ -156,7 +176,7 @@ def interval_of(
     """
     if units.total < 2:  # noqa: PLR2004 - one unit does not vary
         return None
-    deviations = units.numerators - units.ratio * units.denominators
+    deviations = units.deviations
     varies = bool(np.abs(deviations).max() > SAME * np.abs(units.numerators).max())
     scarce = not varies or units.total - units.most_alike < FEW
     ends = effective_wilson(units.listed(), level) if bounded and scarce else None
@@ -239,7 +259,7 @@ def _drawn(units: Units, resamples: int, seed: int) -> Iterator[Floats]:
     rng = np.random.default_rng(seed)
     if total >= _MANY and len(units.counts) > _RANGES:
         sizes, size_of = np.unique(units.denominators, return_inverse=True)
-        if len(sizes) <= _RANGES:
+        if len(sizes) <= _SIZES:
             yield from _by_ranges(units, sizes, size_of, resamples, rng)
             return
     counted = len(units.counts) * _DISTINCT_SHARE <= total

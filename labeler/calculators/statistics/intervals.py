@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from typing_extensions import TypedDict
 
@@ -52,6 +52,18 @@ class Undefined:
     """
 
     reason: str
+
+
+class Groups(NamedTuple):
+    """Records that are resampled in groups.
+
+    Attributes:
+        values: finite, one per record.
+        numbers: number of each record's group.
+    """
+
+    values: NDArray[np.float64]
+    numbers: NDArray[np.int64]
 
 
 class BootstrapOptions(TypedDict):
@@ -142,6 +154,7 @@ def mean_interval(
 def counted_mean_interval(
     values: NDArray[np.float64],
     counts: NDArray[np.int64],
+    groups: Groups | None = None,
     *,
     resamples: int = RESAMPLES,
     level: float = LEVEL,
@@ -152,45 +165,21 @@ def counted_mean_interval(
 
     Args:
         values: finite and distinct, in ascending order.
-        counts: number of records with each value.
+        counts: number of records with each value; those of groups do not count.
+        groups: records that are resampled in groups; ``None`` if none are.
         resamples: as for :func:`bootstrap_mean`.
         level: as for :func:`bootstrap_mean`.
         seed: as for :func:`bootstrap_mean`.
         bounded: as for :func:`bootstrap_mean`.
     """
     check_options(resamples=resamples, level=level, seed=seed)
-    if bounded and all(value in (0, 1) for value in values[:3].tolist()):
+    if bounded and groups is None and all(value in (0, 1) for value in values[:3].tolist()):
         return wilson(float((values * counts).sum()), int(counts.sum()), level)
     from labeler.calculators.statistics import bootstrap  # noqa: PLC0415 - loads numpy
 
-    units = bootstrap.counted_units(values, counts)
-    return _drawn(units, "", resamples, level, seed, bounded=bounded)
-
-
-def grouped_mean_interval(
-    values: NDArray[np.float64],
-    groups: NDArray[np.int64],
-    *,
-    resamples: int = RESAMPLES,
-    level: float = LEVEL,
-    seed: int = 0,
-    bounded: bool = True,
-) -> Interval | None:
-    """Return :func:`mean_interval` of records whose groups are numbered.
-
-    Args:
-        values: finite, one per record.
-        groups: number of each record's group.
-        resamples: as for :func:`bootstrap_mean`.
-        level: as for :func:`bootstrap_mean`.
-        seed: as for :func:`bootstrap_mean`.
-        bounded: as for :func:`bootstrap_mean`.
-    """
-    check_options(resamples=resamples, level=level, seed=seed)
-    from labeler.calculators.statistics import bootstrap  # noqa: PLC0415 - loads numpy
-
-    units = bootstrap.grouped_units(values, groups)
-    return _drawn(units, _GROUPED, resamples, level, seed, bounded=bounded)
+    units = bootstrap.counted_units(values, counts, groups)
+    suffix = "" if groups is None else _GROUPED
+    return _drawn(units, suffix, resamples, level, seed, bounded=bounded)
 
 
 def bootstrap_mean(
@@ -411,22 +400,18 @@ class Intervals:
         return _on_scale(found, low, width)
 
     def of_counted(
-        self, values: NDArray[np.float64], counts: NDArray[np.int64], range_: Range
+        self,
+        values: NDArray[np.float64],
+        counts: NDArray[np.int64],
+        range_: Range,
+        groups: Groups | None = None,
     ) -> Interval | None:
-        """Return the interval of the mean of distinct sorted values with their counts."""
+        """Return the interval of the mean; see :func:`counted_mean_interval`."""
         low, width = _scale(range_)
+        if groups is not None:
+            groups = groups._replace(values=(groups.values - low) / width)
         found = counted_mean_interval(
-            (values - low) / width, counts, bounded=range_ is not None, **self._options
-        )
-        return _on_scale(found, low, width)
-
-    def of_grouped(
-        self, values: NDArray[np.float64], groups: NDArray[np.int64], range_: Range
-    ) -> Interval | None:
-        """Return the interval of the mean of records whose groups are numbered."""
-        low, width = _scale(range_)
-        found = grouped_mean_interval(
-            (values - low) / width, groups, bounded=range_ is not None, **self._options
+            (values - low) / width, counts, groups, bounded=range_ is not None, **self._options
         )
         return _on_scale(found, low, width)
 
