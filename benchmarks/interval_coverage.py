@@ -412,7 +412,7 @@ the groups.
   `published` below is the method's own normal interval. **Error-corrected means**: Lang and
   Reiczigel's. Where questions repeat, both leave out a question at a time; the interval of
   Lang and Reiczigel gets wider by the root of the variance that this adds.
-- From 10,000 records with more than 256 distinct values on, samples are drawn by 256 narrow
+- From 10,000 records with more than 64 distinct values on, samples are drawn by 64 narrow
   ranges of values and a normal term for what lies within them: ends then differ in the fourth
   digit at most.
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import resource
 import shutil
 import statistics
 import subprocess
@@ -29,10 +28,13 @@ from speed_page import (
     BUILDING,
     BYTES,
     CACHE,
+    COMMAND,
+    COMMAND_DRAWN,
     DECODERS,
     DISK,
     FEW,
     FEW_PLAIN,
+    FLOOR,
     HELP,
     INDEX,
     OF,
@@ -60,10 +62,15 @@ def run(task: str, *arguments: object) -> Run:
     return Run(seconds, facts["processor"], facts["megabytes"], facts["count"])
 
 
-def _process(command: Sequence[str]) -> str:
+def _environment() -> dict[str, str]:
     # Where byte code may not be kept, every start would compile the program anew.
-    clean = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=clean)  # noqa: S603 - our own
+    return {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+
+
+def _process(command: Sequence[str]) -> str:
+    done = subprocess.run(  # noqa: S603 - our own
+        command, capture_output=True, text=True, check=False, env=_environment()
+    )
     if done.returncode:
         raise SystemExit(f"{' '.join(command)}:\n{done.stderr}")
     return done.stdout
@@ -139,6 +146,13 @@ def _measure_index(figures: Figures, files: dict[int, Path], rows: int) -> None:
     figures.measure(BYTES + CACHE, lambda: run("read_bytes", path))
     figures.measure(INDEX + CACHE, lambda: run("metrics", side))
     figures.measure(WITH_INTERVALS, lambda: run("metrics", side, "intervals"))
+    labeler = [sys.executable, "-m", "labeler", "metrics", str(path)]
+    commands = {
+        FLOOR: [sys.executable, str(TASKS), "read_bytes", str(path)],
+        COMMAND: [*labeler, "--no-intervals"],
+        COMMAND_DRAWN: labeler,
+    }
+    figures.measure_in_turn({name: partial(_timed, own) for name, own in commands.items()})
     figures.found[f"{OF}{rows:,}"] = figures.found[INDEX + CACHE]
     for size, other in list(files.items())[:-1]:
         figures.measure(f"{OF}{size:,}", lambda other=other: run("metrics", _side(other)))  # type: ignore[misc]
@@ -207,11 +221,14 @@ def _measure_start(figures: Figures, folder: Path, path: Path) -> None:
 
 
 def _timed(command: Sequence[str]) -> Run:
-    begin, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
-    _process(command)
-    seconds, after = time.perf_counter() - begin, resource.getrusage(resource.RUSAGE_CHILDREN)
-    used = after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
-    return Run(seconds, used, 0, 0)
+    begin = time.perf_counter()
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, env=_environment()) as child:  # noqa: S603 - our own
+        _, status, used = os.wait4(child.pid, 0)
+        child.returncode = os.waitstatus_to_exitcode(status)
+    if child.returncode:
+        raise SystemExit(f"{' '.join(command)} failed")
+    processor = used.ru_utime + used.ru_stime
+    return Run(time.perf_counter() - begin, processor, used.ru_maxrss / 1024, 0)
 
 
 if __name__ == "__main__":

@@ -42,8 +42,8 @@ def test_labels_have_the_shapes_that_are_drawn(monkeypatch: pytest.MonkeyPatch) 
     assert labels.shapes[0] == stated_shapes(random.Random(1))[0]  # noqa: S311 - no secret
     row = decode_label(next(labels.lines(1)))
     assert row is not None
-    shapes = [[len(part) for part in shape.documents] for shape in labels.shapes]
-    assert list(row.documents) in shapes
+    shapes = [(len(shape.documents), len(shape.response)) for shape in labels.shapes]
+    assert (len(row.documents), len(row.response)) in shapes
 
 
 def test_figures_are_medians() -> None:

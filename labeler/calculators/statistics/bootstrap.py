@@ -4,7 +4,7 @@ Metrics take few distinct values. A sample of 100,000 records is therefore one m
 the count of each distinct value, with the same distribution as record-by-record draws.
 
 With many units and more distinct ones than ranges, the draw is of the count in each of 64 narrow
-ranges of deviations. The deviations within the ranges are sums of many small differences and are
+ranges of numerators. The deviations within the ranges are sums of many small differences and are
 drawn from a normal distribution of their variance; they make about a thousandth of the whole.
 """
 
@@ -50,6 +50,7 @@ _MANY = 10_000
 """Records from which draws are by ranges, if there are more distinct values than ranges."""
 _RANGES = 64
 _SIZES = 256
+"""Distinct denominators up to which draws are by ranges."""
 _CELLS = 1 << 21
 """Numbers in memory at once: 16 MB."""
 
