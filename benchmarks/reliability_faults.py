@@ -142,7 +142,7 @@ SHAPES = (
     Shape("no choices", BEHAVIOURS["no-choices"]),
     Shape("content filter on all rows", BEHAVIOURS["filtered"]),
     Shape("too long, 400, 10 % of rows", BEHAVIOURS["400-context"], 0.1),
-    Shape("prompt cut", used(prompt_tokens=50, completion_tokens=9)),
+    Shape("prompt cut", used(prompt_tokens=300, completion_tokens=9)),
     Shape("answers above the cap, with a budget",
           used(prompt_tokens=9_000, completion_tokens=5_000), options=PAID),
     Shape("oversized answers", says("x" * (1 << 21))),
