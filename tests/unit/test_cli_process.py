@@ -208,7 +208,7 @@ def test_what_was_spent_is_told_though_nobody_reads_the_labels(tmp_path: Path) -
         command = [*asking(provider, rows), "-o", "-", "--price", "100,400,10"]
         code, err = unread(command, tmp_path)
     assert code == 141
-    assert "1 requests; 100 prompt tokens (40 cached); 10 completion tokens; $0.0104 by" in err
+    assert "1 requests; 10000 prompt tokens (40 cached); 10 completion tokens; $1.0004 by" in err
 
 
 @pytest.mark.parametrize("command", [EMBEDDED, [*LABELER, "export"]], ids=["label", "export"])

@@ -79,7 +79,7 @@ CALL = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{
     [
         ({"content": TEXTS}, "ab"),
         ({"content": None, "tool_calls": [CALL]}, "{}"),
-        ({"content": "text", "tool_calls": [CALL]}, "text"),
+        ({"content": "text", "tool_calls": [CALL]}, "{}"),
         ({"content": [*TEXTS, {"type": "image_url"}]}, ""),
         ({"content": ["a", "b"]}, ""),
         ({"content": None, "tool_calls": [CALL, CALL]}, ""),
@@ -107,7 +107,7 @@ def test_an_answer_of_another_shape_is_malformed_and_paid_for(content: object) -
         (failure,) = run(provider, rows(1))
     assert reasons([failure]) == ["malformed"]
     assert getattr(failure, "usage", None) == Usage(
-        prompt_tokens=200, completion_tokens=20, cached_tokens=80
+        prompt_tokens=20_000, completion_tokens=20, cached_tokens=80
     )
 
 

@@ -130,6 +130,6 @@ def test_labeling_and_measuring_load_what_they_use(tmp_path: Path) -> None:
         "done = labeler.label([row], judge='embedded', store=labeler.MemoryStore())\n"
         f"labeler.metrics(done); labeler.write_labels(done, {str(path)!r})"
     )
-    assert loaded_by(program) <= 86
+    assert loaded_by(program) <= 90
     command = f"import sys; sys.argv = ['labeler', 'metrics', {str(path)!r}]"
     assert loaded_by(f"{command}\nfrom labeler.cli import run; run()") <= 40
