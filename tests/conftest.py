@@ -31,6 +31,12 @@ if not os.environ.get("CI"):
     settings.load_profile("unhurried")
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """Return one and a half workers a core: tests wait for servers half of their time."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return max(1, 3 * (cores or 1) // 2)
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_teardown() -> Generator[None, None, None]:
     """Fail a test in which code came from data; see audit.py for what that means."""

@@ -77,7 +77,7 @@ def test_a_signal_lets_paid_requests_finish(
     tmp_path: Path, slow_provider: Provider, number: signal.Signals
 ) -> None:
     """Nothing new is sent, what was sent is stored, and the next run goes on from there."""
-    rows = many_rows(tmp_path, 60)
+    rows = many_rows(tmp_path, 30)
     running = started(asking(slow_provider, rows), tmp_path, slow_provider, 6)
     running.send_signal(number)
     _, err = running.communicate(timeout=60)
@@ -85,11 +85,11 @@ def test_a_signal_lets_paid_requests_finish(
     assert running.returncode == 128 + number
     assert "requests in flight may finish" in err
     assert "interrupted; run it again to go on" in err
-    assert re.search(r"\d+ labelled by openai/m, 0 from the store, 0 failed, \d+ of 60 rows", err)
+    assert re.search(r"\d+ labelled by openai/m, 0 from the store, 0 failed, \d+ of 30 rows", err)
     assert "labels.jsonl was not written\n" in err
     assert "Traceback" not in err
     assert not list(tmp_path.glob(".labels*"))
-    assert sent < 60
+    assert sent < 30
     done = subprocess.run(
         asking(slow_provider, rows),
         cwd=tmp_path,
@@ -98,7 +98,7 @@ def test_a_signal_lets_paid_requests_finish(
         text=True,
         check=True,
     )
-    assert f"{60 - sent} labelled by openai/m, {sent} from the store, 0 failed" in done.stderr
+    assert f"{30 - sent} labelled by openai/m, {sent} from the store, 0 failed" in done.stderr
 
 
 def test_a_closed_terminal_lets_paid_requests_finish(
