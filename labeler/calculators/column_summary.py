@@ -11,6 +11,7 @@ import numpy as np
 
 from labeler.calculators.column_sums import ColumnSum
 from labeler.calculators.columns import Reader, TallyColumns
+from labeler.calculators.metrics_row import group_label, unit_name
 from labeler.calculators.ratio_column import Ints, RatioColumn
 from labeler.calculators.registry import Metric
 from labeler.calculators.selection import COUNTED, REPEATED, Digests, Groups, Present, Selection
@@ -20,8 +21,6 @@ from labeler.calculators.summary import (
     GroupKey,
     GroupSums,
     SummaryRow,
-    group_label,
-    unit_name,
 )
 from labeler.errors import UsageError
 from labeler.labels.profiles import PROFILES

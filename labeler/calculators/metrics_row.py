@@ -266,3 +266,28 @@ class DistinctRows:
             elsewhere = known.labeled(signed) | (signed & failures.keys())
             if digest not in labeled and (not signed or elsewhere < signed):
                 yield row
+
+
+def resampling_unit(row: MetricsRow, column: str | None) -> str | int | None:
+    """Return the unit that a row is resampled with; ``None`` for a unit of its own.
+
+    Args:
+        row: the row.
+        column: name of a metadata column; by default rows of equal questions are one unit.
+    """
+    return row.question or None if column is None else unit_name(row.metadata.get(column))
+
+
+def unit_name(value: object) -> str | None:
+    """Return the unit of rows with a value in the column of units."""
+    return None if value is None else str(value)
+
+
+def group_name(row: MetricsRow, by: str | None) -> str | None:
+    """Return the group of a row; ``None`` if rows are not grouped."""
+    return None if by is None else group_label(row.metadata.get(by))
+
+
+def group_label(value: object) -> str:
+    """Return the group of rows with a value in the grouping column."""
+    return "(none)" if value is None else str(value)

@@ -21,7 +21,13 @@ from typing import Generic, NamedTuple, TypeVar
 
 from typing_extensions import TypedDict
 
-from labeler.calculators.metrics_row import Identities, MetricsRow, row_digest
+from labeler.calculators.metrics_row import (
+    Identities,
+    MetricsRow,
+    group_name,
+    resampling_unit,
+    row_digest,
+)
 from labeler.calculators.ratio import Ratio
 from labeler.calculators.registry import Metric
 from labeler.calculators.statistics.intervals import (
@@ -364,16 +370,6 @@ def check_column(name: str | None, columns: Collection[str], purpose: str) -> No
         raise UsageError(f"no row has a column {name!r} {purpose}; columns: {have}")
 
 
-def resampling_unit(row: MetricsRow, column: str | None) -> str | int | None:
-    """Return the unit that a row is resampled with; ``None`` for a unit of its own.
-
-    Args:
-        row: the row.
-        column: name of a metadata column; by default rows of equal questions are one unit.
-    """
-    return row.question or None if column is None else unit_name(row.metadata.get(column))
-
-
 def count_clusters(units: Iterable[Hashable], alone: int = 0) -> int | None:
     """Return the number of groups of equal units; ``None`` if all differ, or all are one.
 
@@ -388,21 +384,6 @@ def count_clusters(units: Iterable[Hashable], alone: int = 0) -> int | None:
     alone += counts.pop(None, 0) + counts.pop(0, 0)
     different = len(counts) + alone
     return different if 1 < different < counts.total() + alone else None
-
-
-def unit_name(value: object) -> str | None:
-    """Return the unit of rows with a value in the column of units."""
-    return None if value is None else str(value)
-
-
-def group_name(row: MetricsRow, by: str | None) -> str | None:
-    """Return the group of a row; ``None`` if rows are not grouped."""
-    return None if by is None else group_label(row.metadata.get(by))
-
-
-def group_label(value: object) -> str:
-    """Return the group of rows with a value in the grouping column."""
-    return "(none)" if value is None else str(value)
 
 
 class GroupSums(Generic[S]):

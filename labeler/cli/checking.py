@@ -30,58 +30,65 @@ SUMMARY_VARIABLE = "GITHUB_STEP_SUMMARY"
 """Names the file whose Markdown GitHub Actions shows next to a step."""
 
 
+AtLeast = Annotated[
+    list[str] | None,
+    typer.Option("--min", help="METRIC=MEAN that it must reach; may be repeated."),
+]
+AtMost = Annotated[
+    list[str] | None,
+    typer.Option("--max", help="METRIC=MEAN that it must not exceed; may be repeated."),
+]
+Against = Annotated[str | None, typer.Option(help="Labels to compare with, for --max-drop.")]
+MaxDrop = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="METRIC=DROP from --against, paired by id, that it must not exceed (a rise where "
+        "less is better); may be repeated."
+    ),
+]
+CheckedValue = Annotated[
+    str, typer.Option(help="point: the mean; interval: the worse end of its interval.")
+]
+By = Annotated[str | None, typer.Option(help="Each group of this metadata column must pass.")]
+MaxFailed = Annotated[float, typer.Option(help="Share of rows that may have failed, from 0 to 1.")]
+MaxUndefined = Annotated[
+    float,
+    typer.Option(help="Share of rows that may lack a value because of the record, 0 to 1."),
+]
+OneModel = Annotated[
+    bool,
+    typer.Option("--one-model", help="Only the model asked for may have answered, at one host."),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the verdicts as JSON.")]
+JUnit = Annotated[str | None, typer.Option(help="JUnit XML file to write.")]
+JUnitPerRecord = Annotated[
+    bool, typer.Option("--junit-per-record", help="Each record is a test case of it, too.")
+]
+GitHub = Annotated[
+    bool, typer.Option("--github", help=f"Add a summary to the file of {SUMMARY_VARIABLE}.")
+]
+
+
 def check(
     labels: Labels,
     *,
-    at_least: Annotated[
-        list[str] | None,
-        typer.Option("--min", help="METRIC=MEAN that it must reach; may be repeated."),
-    ] = None,
-    at_most: Annotated[
-        list[str] | None,
-        typer.Option("--max", help="METRIC=MEAN that it must not exceed; may be repeated."),
-    ] = None,
-    against: Annotated[
-        str | None, typer.Option(help="Labels to compare with, for --max-drop.")
-    ] = None,
-    max_drop: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="METRIC=DROP from --against, paired by id, that it must not exceed (a rise where "
-            "less is better); may be repeated."
-        ),
-    ] = None,
-    on: Annotated[
-        str, typer.Option(help="point: the mean; interval: the worse end of its interval.")
-    ] = "point",
-    by: Annotated[
-        str | None, typer.Option(help="Each group of this metadata column must pass.")
-    ] = None,
-    max_failed: Annotated[
-        float, typer.Option(help="Share of rows that may have failed, from 0 to 1.")
-    ] = 0.05,
-    max_undefined: Annotated[
-        float,
-        typer.Option(help="Share of rows that may lack a value because of the record, 0 to 1."),
-    ] = 0.05,
-    one_model: Annotated[
-        bool,
-        typer.Option(
-            "--one-model", help="Only the model asked for may have answered, at one host."
-        ),
-    ] = False,
+    at_least: AtLeast = None,
+    at_most: AtMost = None,
+    against: Against = None,
+    max_drop: MaxDrop = None,
+    on: CheckedValue = "point",
+    by: By = None,
+    max_failed: MaxFailed = 0.05,
+    max_undefined: MaxUndefined = 0.05,
+    one_model: OneModel = False,
     resamples: Resamples = 10_000,
     level: Level = 0.95,
     seed: Seed = 0,
     group: Group = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the verdicts as JSON.")] = False,
-    junit: Annotated[str | None, typer.Option(help="JUnit XML file to write.")] = None,
-    junit_per_record: Annotated[
-        bool, typer.Option("--junit-per-record", help="Each record is a test case of it, too.")
-    ] = False,
-    github: Annotated[
-        bool, typer.Option("--github", help=f"Add a summary to the file of {SUMMARY_VARIABLE}.")
-    ] = False,
+    as_json: AsJson = False,
+    junit: JUnit = None,
+    junit_per_record: JUnitPerRecord = False,
+    github: GitHub = False,
 ) -> int:
     """Fail (exit 1) where a metric of labels, scores or similarity misses a gate.
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from labeler.cli.options import expand_options
-from labeler.cli.sides import A, B, MetricIds, check_sides, side_lines
+from labeler.cli.reading import MetricIds
+from labeler.cli.sides import A, B, check_sides, side_lines
 from labeler.cli.tables import (
     NONE,
     Column,

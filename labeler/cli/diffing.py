@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from labeler.cli.options import Json, expand_options
+from labeler.cli.reading import MetricIds
 from labeler.cli.running import reject_overwrite
-from labeler.cli.sides import A, B, MetricIds, check_sides, side_lines
+from labeler.cli.sides import A, B, check_sides, side_lines
 from labeler.cli.tables import (
     NONE,
     Column,

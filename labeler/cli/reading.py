@@ -39,6 +39,15 @@ Group = Annotated[
 ]
 
 
+MetricIds = Annotated[
+    str | None,
+    typer.Option(
+        "--metrics",
+        help="Ids, comma-separated, or all; by default each once that the labels allow.",
+    ),
+]
+
+
 def metrics(
     labels: Annotated[
         list[str] | None,
@@ -54,13 +63,7 @@ def metrics(
             "--output", "-o", help="File for the rows or the summary: .csv, .parquet or .jsonl."
         ),
     ] = None,
-    ids: Annotated[
-        str | None,
-        typer.Option(
-            "--metrics",
-            help="Ids, comma-separated, or all; by default each once that the labels allow.",
-        ),
-    ] = None,
+    ids: MetricIds = None,
     rows: Annotated[bool, typer.Option("--rows", help="One JSON object a record.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="The summary as JSON.")] = False,
     by: Annotated[str | None, typer.Option(help="Summarise by this metadata column.")] = None,

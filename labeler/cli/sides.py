@@ -15,10 +15,6 @@ if TYPE_CHECKING:
 
 A = Annotated[str, typer.Argument(help="Labels to start from: a label file, store folder, or -.")]
 B = Annotated[str, typer.Argument(help="Labels to compare with them; differences are B - A.")]
-MetricIds = Annotated[
-    str | None,
-    typer.Option("--metrics", help="Ids, comma-separated, or all; by default each metric once."),
-]
 
 
 def check_sides(a: str, b: str, options: SideOptions) -> None:

@@ -9,6 +9,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from labeler.calculators import Intervals, Metric, MetricsRow
+from labeler.calculators.metrics_row import group_name, resampling_unit
 from labeler.calculators.ratio import counts_in_gates
 from labeler.calculators.statistics.intervals import Interval, Undefined
 from labeler.calculators.statistics.paired import paired_interval
@@ -16,8 +17,6 @@ from labeler.calculators.summary import (
     check_column,
     count_clusters,
     fixed_point,
-    group_name,
-    resampling_unit,
 )
 from labeler.comparing.gates import On, RecordValue, check_on, decimal_places
 from labeler.comparing.missing import DEFAULT_ALLOWED, IN_BASE, Allowed

@@ -17,7 +17,7 @@ from labeler.calculators import (
     select_metrics,
     summarize,
 )
-from labeler.calculators.metrics_row import DistinctRows
+from labeler.calculators.metrics_row import DistinctRows, group_name
 from labeler.calculators.outcomes import measure_outcomes, split_scores
 from labeler.calculators.ratio import counts_in_gates
 from labeler.calculators.scores import (
@@ -28,7 +28,6 @@ from labeler.calculators.scores import (
     score_metrics,
 )
 from labeler.calculators.similarity import QUESTION_METRICS
-from labeler.calculators.summary import group_name
 from labeler.catalog import Catalog
 from labeler.comparing.missing import DEFAULT_ALLOWED, Allowed, definitions_with_values, listed
 from labeler.errors import UnknownName, UsageError

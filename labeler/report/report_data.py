@@ -21,8 +21,8 @@ from labeler.calculators import (
     select_metrics,
     summarize,
 )
+from labeler.calculators.metrics_row import group_name
 from labeler.calculators.outcomes import QUESTION
-from labeler.calculators.summary import group_name
 from labeler.errors import UsageError
 from labeler.labels.record import (
     AnyOutcome,

@@ -166,7 +166,10 @@ def ppi_mean(
     if judge_alone:
         mean += trust * fmean(judge_alone)
         variance += trust**2 * _variance(judge_alone) / len(judge_alone)
-    interval: Interval | None
+    half = _quantile(level) * math.sqrt(variance)
+    interval: Interval | None = Interval(
+        _cut(mean - half, bounds), _cut(mean + half, bounds), level, "ppi++"
+    )
     if ends == "student":
         # numpy loads slowly; the published interval does without.
         from labeler.calculators.statistics import jackknife  # noqa: PLC0415
@@ -175,9 +178,6 @@ def ppi_mean(
         interval = None if found is None else _student_interval(mean, *found, bounds, level)
         if interval and groups is not None:
             interval = replace(interval, method=f"{interval.method}_groups")
-    else:
-        half = _quantile(level) * math.sqrt(variance)
-        interval = Interval(_cut(mean - half, bounds), _cut(mean + half, bounds), level, "ppi++")
     return Corrected(
         method="ppi++",
         value=_cut(mean, bounds),
