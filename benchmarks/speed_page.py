@@ -44,17 +44,17 @@ run ends and when metrics are computed, by what came since. All metrics of label
 served by it, with `--by`, `--group` and intervals, and equal those of the records to the last bit.
 A metric of your own is served if it is vectorized ([metrics.md](metrics.md)); else the records are
 read for it alone, and a line says so. They are also read for `--rows`, for `--no-index`, and for
-a store beside other labels. An index that is damaged, stale or of another version is made anew or
-left aside with a notice; it can be removed at any time.
+a store together with other labels. An index that is damaged, stale or of another version is rebuilt
+or ignored with a notice; it can be removed at any time.
 
-A label file has one index, `labels.jsonl.index` beside it. A store has segments in its folder
+A label file has one index, `labels.jsonl.index` next to it. A store has segments in its folder
 `index`: each update adds one, more than 16 are merged, and none is changed once it is written. A
 file begins with its magic, the version of its format, and the place and the checksum of its header,
 which is JSON and names place, length and checksum of every array. It also says whether all rows are
 distinct, and which labels share questions. A label is kept as counts: its document sentences and
 their characters by mark (relevant, utilized, both, neither), and the marks of its documents,
 response sentences and claims, of which equal ones are kept once. Indexes of earlier versions are
-left aside with a notice and made anew.
+ignored with a notice and rebuilt.
 
 It is as with the store itself: checksums of the arrays show damage, not forgery. A label that is
 tampered with after it was indexed is noticed when it is read, not when it is counted; `--no-index`

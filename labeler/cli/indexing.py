@@ -26,7 +26,7 @@ def index(
         str, typer.Argument(help="Store folder, label file, or folder of Parquet label files.")
     ],
     *,
-    rebuild: Annotated[bool, typer.Option("--rebuild", help="Make it anew.")] = False,
+    rebuild: Annotated[bool, typer.Option("--rebuild", help="Rebuild it.")] = False,
 ) -> None:
     """Index labels, so that metrics are computed at the speed of the disk."""
     from labeler.calculators.index.frames import DamagedIndex

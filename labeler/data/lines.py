@@ -188,7 +188,7 @@ def _is_alive(process: int) -> bool:
 
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Yield a temporary path beside a file; it replaces the file only if all went well.
+    """Yield a temporary path next to a file; it replaces the file only if all went well.
 
     Removes those that killed processes of this machine left in its folder.
     """

@@ -47,7 +47,7 @@ class ScoreRecord(Record[ScoreAnswer]):
             return "its method does not fit its distribution"
         known = self.distribution or {}
         if not all(score in self.criterion.scale and 0 < p <= 1 for score, p in known.items()):
-            return "its distribution holds a score off the scale, or what is no probability"
+            return "its distribution holds a score off the scale or an invalid probability"
         return None
 
 

@@ -155,7 +155,7 @@ class ExclusiveFile(Database):
                 raise
 
     def wipe(self) -> None:
-        """Write the file anew without the bytes of deleted rows, and empty its log.
+        """Rewrite the file without the bytes of deleted rows, and empty its log.
 
         Needs free disk space of twice the size of the file.
         """

@@ -258,7 +258,7 @@ def test_a_folder_is_indexed_once(labeler_command: Command, partitions: Path) ->
     changed = written(partitions / "day=1" / "a.parquet", labels()[:2])
     (partitions / "day=3" / "none.parquet").unlink()
     written(partitions / "day=3" / "some.parquet", labels()[:1])
-    assert "is left aside: the file was changed since" in labeler_command("metrics", partitions)[2]
+    assert "is ignored: the file was changed since" in labeler_command("metrics", partitions)[2]
     code, _, err = labeler_command("index", partitions)
     assert (code, "14 rows indexed" in err) == (0, True)
     after = {path: path.stat().st_mtime_ns for path in partitions.rglob("_index/*")}
@@ -347,7 +347,7 @@ def test_a_sidecar_that_is_not_of_the_file_is_left_aside(
     assert (code, out) == labeler_command("metrics", path, "--json", "--by", "half", "--no-index")[
         :2
     ]
-    assert "is left aside" in err
+    assert "is ignored" in err
     assert f"labeler index {path}" in err.replace("\n", " ")
     assert labeler_command("index", path)[0] == 0
     assert not old_sidecar_of(path).exists()

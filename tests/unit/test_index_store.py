@@ -309,7 +309,7 @@ def test_an_index_in_doubt_is_made_anew(
     harm(path)
     (notice,) = assert_true(store)
     assert reason in notice
-    assert "it is made anew" in notice
+    assert "it is rebuilt" in notice
     assert rows_of(store) == 10
     assert len(segments(store)) == 1
     assert assert_true(store) == []
@@ -474,7 +474,7 @@ def test_values_out_of_range_are_noticed_while_they_are_read(store: Path, column
     checksum = zlib.crc32(content[place:end])
     header(path, old + b"%d" % _checksum(path, column), new + b"%d" % checksum)
     (notice,) = assert_true(store)
-    assert "holds what no index does; it is made anew" in notice
+    assert "holds what no index does; it is rebuilt" in notice
 
 
 def _checksum(path: Path, column: str) -> int:

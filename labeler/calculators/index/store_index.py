@@ -167,7 +167,7 @@ def update_index(
             try:
                 return StoreIndex(_updated(folder, database))
             except DamagedIndex as error:
-                notice(f"the index of {directory} is not valid: {error}; it is made anew")
+                notice(f"the index of {directory} is not valid: {error}; it is rebuilt")
             _clear(folder)
             return StoreIndex(_updated(folder, database))
     finally:
@@ -199,7 +199,7 @@ def try_update_index(directory: Path, notice: Callable[[str], object]) -> None:
 
 
 def drop_index(directory: Path) -> bool:
-    """Remove the index of a store; return true if there was one. The next reader makes it anew."""
+    """Remove the index of a store; return true if there was one. The next reader rebuilds it."""
     if not (directory / FOLDER).is_dir():
         return False
     folder = _folder(directory)

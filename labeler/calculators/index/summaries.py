@@ -119,7 +119,7 @@ def _of_store(
             try:
                 _add_all(counts, index.frames(), index.selection)
             except DamagedIndex as error:
-                notice(f"the index of {path} is damaged: {error}; it is made anew")
+                notice(f"the index of {path} is damaged: {error}; it is rebuilt")
                 continue
             others: list[AnyOutcome] = list(read_others(path, index.others))
             return _unless_mixed(counts, others, RowDigests.joined([]))
@@ -230,7 +230,7 @@ def _from_index(
         path = Path(file)
         beside = sidecar_of(path).exists() or old_sidecar_of(path).exists()
         named = path if beside else path.parent
-        notice(f"the index of {file} is left aside: {error}; labeler index {named} makes it anew")
+        notice(f"the index of {file} is ignored: {error}; labeler index {named} rebuilds it")
         return None
 
 

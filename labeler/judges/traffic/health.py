@@ -32,7 +32,7 @@ _LARGEST_SHARE = 0.25
 
 
 class Health:
-    """Tells a bad row from a server that no row can please, and a busy server from our own load.
+    """Recent outcomes of a judge, used to distinguish bad rows, broken servers and our own load.
 
     Attributes:
         labels: usable answers of this run.
