@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from labeler.integrations.batch.status import batch_status, cancel_batch
     from labeler.judges.embedded.judge import EmbeddedJudge
     from labeler.judges.openai.judge import OpenAIJudge
+    from labeler.judges.openai.presets import MistralJudge, OllamaJudge
     from labeler.judges.pricing import find_price
     from labeler.labeling.canaries import Canaries
     from labeler.labels.answers import (
@@ -90,6 +91,7 @@ _HOMES = {
     "labeler.integrations.batch.collect": ("collect_batches",),
     "labeler.integrations.batch.status": ("batch_status", "cancel_batch"),
     "labeler.judges.openai.judge": ("OpenAIJudge",),
+    "labeler.judges.openai.presets": ("MistralJudge", "OllamaJudge"),
     "labeler.labels.answers": (
         "ClaimsLabelingOutput",
         "GPTLabelingOutput",
@@ -126,6 +128,8 @@ __all__ = [
     "LabelRecord",
     "LabelerError",
     "MemoryStore",
+    "MistralJudge",
+    "OllamaJudge",
     "OpenAIBatches",
     "OpenAIJudge",
     "Ratio",

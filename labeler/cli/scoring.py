@@ -105,5 +105,5 @@ def _require_scorers(judges: str) -> None:
         if judge in {"embedded", "replay"}:
             raise UsageError(
                 f"judge {judge!r} gives labels alone, and scores need a language model: use "
-                "--judge openai --model NAME, with --base-url for a server of your own"
+                "--judge PROVIDER:MODEL, or --model NAME with --base-url for a server of your own"
             )

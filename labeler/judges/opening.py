@@ -11,6 +11,7 @@ from labeler.data.options import given
 from labeler.errors import UsageError
 from labeler.judges.openai.address import NO_KEY
 from labeler.judges.options import JudgeOptions, ServerOptions
+from labeler.judges.providers import PROVIDERS, split_name
 
 if TYPE_CHECKING:
     from labeler.judges.judge import Judge, JudgeSpec
@@ -18,8 +19,9 @@ if TYPE_CHECKING:
     from labeler.judges.pricing import Price
 
 _OWNERS = {"recorded": "replay", "support_threshold": "embedded"}
-"""Judges that heed an option; every other option is for ``openai``."""
-
+"""Judges that heed an option; every other option is for hosted models."""
+_SHARED = frozenset({"allow_http", "ca_file", "proxy"})
+"""Options of a server that may hold for several providers: they carry no secret."""
 
 INSTEAD = "; --judge embedded works without one"
 
@@ -36,7 +38,7 @@ def open_judge(
     Args:
         options: without the name of a judge, they mean ``openai`` if a key or one of its options is
             given, else ``embedded``.
-        also: other given options that only ``openai`` heeds.
+        also: other given options that only hosted models heed.
         notice: called with a warning when the embedded judge is chosen by default; without it, the
             name of a judge is required then.
         instead: end of the message about a missing model or key.
@@ -45,6 +47,7 @@ def open_judge(
         UsageError: an option is missing, or does not apply to the judge.
         UnknownName: no judge has that name.
     """
+    options = options.resolved()
     named = options.judge
     applied = given(replace(options, judge=None), JudgeOptions)
     if not isinstance(named, str | None):
@@ -56,8 +59,8 @@ def open_judge(
     if options.model == os.environ.get("LABELER_MODEL"):
         hosted.discard("model")
     _require_applicable(chosen, {*hosted, *(applied.keys() & _OWNERS)})
-    if chosen == "openai":
-        return _hosted_judge(options, instead)
+    if chosen in PROVIDERS:
+        return _hosted_judge(chosen, options, instead)
     if chosen == "replay":
         from labeler.judges.replay import ReplayJudge  # noqa: PLC0415 - reads label files
 
@@ -81,14 +84,14 @@ def open_judges(
     """Make several judges.
 
     Args:
-        judges: judges or their names, or names separated by commas; ``openai:MODEL`` may occur
-            several times.
+        judges: judges or their names, or names separated by commas; those of hosted models are
+            ``PROVIDER:MODEL``.
         options: those of all judges; each judge gets the ones that apply to it.
         also: as for :func:`open_judge`.
 
     Raises:
-        UsageError: a judge is named twice, one price is given for several models, or as for
-            :func:`open_judge`.
+        UsageError: a judge is named twice, one price is given for several models, an address or
+            a key for several providers, or as for :func:`open_judge`.
     """
     if options.judge is not None:
         raise UsageError("--judge names one judge and --judges several: give one of the two")
@@ -97,29 +100,45 @@ def open_judges(
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise UsageError(f"--judges names {twice[0]!r} twice; --repeat has each judge vote again")
-    kinds = [name.partition(":")[0] for name in names]
-    if options.price is not None and kinds.count("openai") > 1:
+    kinds = [split_name(name)[0] for name in names]
+    hosted = [kind for kind in kinds if kind in PROVIDERS]
+    if options.price is not None and len(hosted) > 1:
         raise UsageError(
             "--price is that of one model, and --judges names several: give a file of --prices"
         )
-    return [_one_of(kinds, one, options, also) if isinstance(one, str) else one for one in wanted]
+    of_one = sorted(given(options, ServerOptions).keys() - _SHARED)
+    if of_one and len(set(hosted)) > 1:
+        raise UsageError(
+            f"{_listed(of_one)} would send the key of one provider to another, and --judges names "
+            f"{' and '.join(sorted(set(hosted)))}: make these judges in Python, each with its own"
+        )
+    owners = [_owner(kind) for kind in kinds]
+    return [_one_of(owners, one, options, also) if isinstance(one, str) else one for one in wanted]
 
 
-def _one_of(kinds: Sequence[str], name: str, options: JudgeOptions, also: Iterable[str]) -> Judge:
+def _one_of(owners: Sequence[str], name: str, options: JudgeOptions, also: Iterable[str]) -> Judge:
     """Make one of several judges, of the options that apply to it."""
-    kind, _, model = name.partition(":")
     # Options that no judge takes go to the first judge, which rejects them.
-    own = {kind, *({"replay", "embedded", "openai"} - set(kinds))}
+    own = {_owner(split_name(name)[0]), *({"replay", "embedded", "openai"} - set(owners))}
     applied = {
         option: value
         for option, value in given(options, JudgeOptions).items()
         if _OWNERS.get(option, "openai") in own
     }
-    if model:
-        applied["model"] = model
+    if split_name(name)[1]:
+        applied.pop("model", None)
     return open_judge(
-        JudgeOptions(**(applied | {"judge": kind})), also=also if "openai" in own else ()
+        JudgeOptions(**(applied | {"judge": name})), also=also if "openai" in own else ()
     )
+
+
+def _owner(kind: str) -> str:
+    """Return the name under which :data:`_OWNERS` has the options of a kind of judge."""
+    return "openai" if kind in PROVIDERS else kind
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(f"--{name.replace('_', '-')}" for name in names)
 
 
 def price_of_run(judges: Sequence[Judge]) -> Price | None:
@@ -132,9 +151,9 @@ def _require_applicable(chosen: str, names: Iterable[str]) -> None:
     """Reject options that the judge would ignore: their user expects an effect."""
     for owner in ("openai", "replay", "embedded"):
         ignored = sorted(name for name in names if _OWNERS.get(name, "openai") == owner)
-        if owner != chosen and ignored:
-            listed = ", ".join(f"--{name.replace('_', '-')}" for name in ignored)
-            raise UsageError(f"judge {chosen} takes no {listed}; only {owner} does")
+        if owner != _owner(chosen) and ignored:
+            only = "only a hosted model does" if owner == "openai" else f"only {owner} does"
+            raise UsageError(f"judge {chosen} takes no {_listed(ignored)}; {only}")
 
 
 def _named_judge(name: str, settings: dict[str, Any]) -> Judge:
@@ -155,49 +174,53 @@ def hosted_spec(options: JudgeOptions) -> JudgeSpec:
     """
     from labeler.judges.openai.spec import spec_of  # noqa: PLC0415 - loads pydantic
 
-    chosen = options.judge or "openai"
-    if chosen != "openai":
-        raise UsageError(f"judge {chosen} has no price: only what openai asks can be estimated")
+    options = options.resolved()
+    chosen = str(options.judge or "openai")
+    if chosen not in PROVIDERS:
+        raise UsageError(f"judge {chosen} has no price: only hosted models can be estimated")
     if options.model is None:
         raise UsageError("an estimate needs --model (or LABELER_MODEL)")
-    _require_applicable("openai", given(options, JudgeOptions).keys() - {"judge"})
-    return spec_of(options.model, options.settings)
+    _require_applicable(chosen, given(options, JudgeOptions).keys() - {"judge"})
+    return spec_of(options.model, options.settings, chosen)
 
 
-def _hosted_judge(options: JudgeOptions, instead: str) -> Judge:
-    from labeler.judges.openai.judge import OpenAIJudge  # noqa: PLC0415 - loads openai
-
+def _hosted_judge(provider: str, options: JudgeOptions, instead: str) -> Judge:
     if options.model is None:
         raise UsageError(
-            "the openai judge needs --model (or LABELER_MODEL): models retire, so none is "
+            f"the {provider} judge needs --model (or LABELER_MODEL): models retire, so none is "
             f"built in{instead}"
         )
-    key = api_key(options, instead=instead)
-    price = options.find_price()
-    return OpenAIJudge(options.model, **options.settings, api_key=key, price=price)
+    from labeler.judges.judge import JUDGES  # noqa: PLC0415 - loads pydantic
+
+    key = api_key(options, provider, instead=instead)
+    kind: Callable[..., Judge] = JUDGES[provider]
+    return kind(options.model, **options.settings, api_key=key, price=options.find_price())
 
 
-def api_key(options: ServerOptions, *, instead: str = "") -> str | None:
+def api_key(options: ServerOptions, provider: str = "openai", *, instead: str = "") -> str | None:
     """Return the API key, from the environment only; ``none`` for a named server without a key.
 
     Args:
         options: of the server; with ``api_key_command`` the result is ``None``.
+        provider: name of the provider, which has its own variables.
         instead: the alternative to name where there is no key.
 
     Raises:
         UsageError: there is no key, or the environment names another server.
     """
-    if os.environ.get("OPENAI_BASE_URL") and options.base_url is None:
+    is_default = provider == "openai" and options.base_url is None
+    if is_default and os.environ.get("OPENAI_BASE_URL"):
         raise UsageError(
             "OPENAI_BASE_URL is set, and labeler sends documents only where it is told on the "
             "command line: give --base-url, or unset the variable"
         )
     if options.api_key_command is not None:
         return None
-    key = os.environ.get("OPENAI_API_KEY")
-    if not key and options.base_url is None:
+    variables = PROVIDERS[provider].key_variables
+    key = next(filter(None, map(os.environ.get, variables)), None)
+    if not key and variables and options.base_url is None:
         raise UsageError(
-            "a hosted model needs a key in OPENAI_API_KEY or from --api-key-command, or --base-url "
-            f"for a server that needs none{instead}"
+            f"a hosted model needs a key in {' or '.join(variables)} or from --api-key-command, or "
+            f"--base-url for a server that needs none{instead}"
         )
     return key or NO_KEY

@@ -6,15 +6,18 @@ marked ``InKey``, and is sent; the command line and the Python functions derive 
 Annotations are evaluated, as in :mod:`labeler.data.options`.
 """
 
+import os
 from collections.abc import Mapping
-from dataclasses import Field, dataclass, fields
+from dataclasses import Field, dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias
 
 from annotated_types import Ge, Gt, Le, MinLen
 
 from labeler.data.options import Option, given
+from labeler.errors import UsageError
 from labeler.judges.pricing import PRICE_FORM, Price, find_price
+from labeler.judges.providers import PROVIDERS, split_name
 
 if TYPE_CHECKING:
     from labeler.judges.judge import Judge
@@ -132,10 +135,11 @@ class JudgeOptions(ModelOptions):
     """Choice of a judge, its settings and its price."""
 
     judge: Annotated[
-        JudgeLike | None, Option("embedded, openai, replay; by default openai where a key is set.")
+        JudgeLike | None,
+        Option("embedded, replay, or PROVIDER:MODEL of openai, mistral or ollama."),
     ] = None
     model: Annotated[
-        str | None, Option("Model that openai asks; no default.", envvar="LABELER_MODEL")
+        str | None, Option("As --judge openai:MODEL; no default.", envvar="LABELER_MODEL")
     ] = None
     recorded: Annotated[str | None, Option("Label file that the replay judge answers from.")] = None
     support_threshold: Annotated[
@@ -151,6 +155,21 @@ class JudgeOptions(ModelOptions):
         """The settings of a hosted model that were given."""
         return given(self, ModelOptions)
 
+    def resolved(self) -> Self:
+        """Return the same options with ``PROVIDER:MODEL`` as a judge and a model.
+
+        Raises:
+            UsageError: the judge names no model, or another one than ``model``.
+        """
+        if not isinstance(self.judge, str):
+            return self
+        kind, model = split_name(self.judge)
+        if model and self.model not in {None, model, os.environ.get("LABELER_MODEL")}:
+            raise UsageError(
+                f"--judge {self.judge} and --model {self.model} name two models: give one"
+            )
+        return replace(self, judge=kind, model=model or self.model)
+
     def find_price(self) -> Price | None:
         """Return what the model's tokens cost, if that is known.
 
@@ -159,6 +178,9 @@ class JudgeOptions(ModelOptions):
         """
         if isinstance(self.price, Price):
             return self.price
-        if self.model is None:
+        named = self.resolved()
+        if named.model is None:
             return None
-        return find_price(self.model, self.base_url, given=self.price, file=self.prices)
+        provider = PROVIDERS.get(str(named.judge), PROVIDERS["openai"])
+        url = self.base_url or provider.base_url
+        return find_price(named.model, url, given=self.price, file=self.prices)

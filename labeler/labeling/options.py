@@ -146,7 +146,7 @@ class LabelOptions(ExampleOptions, JudgeOptions, TaskOptions, RunOptions):
     ] = 1
     judges: Annotated[
         SeveralJudges | None,
-        Option("Several judges that vote, such as embedded,openai:MODEL,openai:OTHER."),
+        Option("Several judges that vote, such as embedded,openai:MODEL,mistral:OTHER."),
     ] = None
     votes: Annotated[
         "Votes | None", Option("Counts the votes, to measure their agreement.", cli=False)
@@ -168,7 +168,8 @@ class ScoreOptions(ExampleOptions, JudgeOptions, RunOptions):
     """Options of ``score``."""
 
     judge: Annotated[
-        JudgeLike | None, Option("openai, the default; other judges give labels alone.")
+        JudgeLike | None,
+        Option("PROVIDER:MODEL; by default openai. embedded and replay give labels alone."),
     ] = None
     criteria: Annotated[
         Criteria, Option("Names such as rubric_faithfulness, TOML files; parted by commas.")
@@ -178,7 +179,7 @@ class ScoreOptions(ExampleOptions, JudgeOptions, RunOptions):
     repeat: Annotated[int, Option("Scores of each row, to see their spread.", min=1)] = 1
     judges: Annotated[
         SeveralJudges | None,
-        Option("Several judges, each of which scores, such as openai:M,openai:OTHER."),
+        Option("Several judges, each of which scores, such as openai:M,mistral:OTHER."),
     ] = None
 
 

@@ -243,7 +243,7 @@ def test_clashing_ids_stop_before_any_spend(labeler_command: Command, tmp_path: 
         *(
             (
                 ["label", EXAMPLES, "--judge", judge, option, value],
-                f"judge {judge} takes no {option}; only openai does",
+                f"judge {judge} takes no {option}; only a hosted model does",
             )
             for judge in ("embedded", "replay")
             for option, value in (

@@ -92,10 +92,10 @@ def submit_batch(
         StoreError: the store or a batch cannot be read or written.
     """
     spec = how.judge.spec
-    if not isinstance(spec, OpenAISpec):
+    if not isinstance(spec, OpenAISpec) or spec.judge != "openai":
         raise UsageError(
-            f"the judge {spec} cannot be asked in batches: use one that is reached over the "
-            "network, such as OpenAIJudge"
+            f"the judge {spec} cannot be asked in batches: batches are those of OpenAI's API, so "
+            "use --judge openai:MODEL (OpenAIJudge)"
         )
     if spec.base_url != client.base_url:
         raise UsageError(

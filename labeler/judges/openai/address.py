@@ -7,8 +7,9 @@ from collections.abc import Collection
 from urllib.parse import SplitResult, urlsplit
 
 from labeler.errors import UsageError
+from labeler.judges.providers import PROVIDERS
 
-OFFICIAL_URL = "https://api.openai.com/v1"
+OFFICIAL_URL = PROVIDERS["openai"].base_url
 NO_KEY = "none"
 """The key of a server that needs none."""
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cache
 from types import SimpleNamespace
-from typing import Any, NamedTuple, cast
+from typing import Any, ClassVar, NamedTuple, cast
 
 from httpx2 import Response
 from instructor import AsyncInstructor, Mode, OpenAISchema, patch
@@ -45,7 +45,6 @@ from labeler.judges.openai.error_rules import (
 )
 from labeler.judges.openai.preflight import preflight
 from labeler.judges.openai.request import (
-    MODES,
     mode_facts,
     mode_of,
     refuses_caching,
@@ -93,6 +92,8 @@ class OpenAIJudge:
             is malformed.
     """
 
+    provider: ClassVar[str] = "openai"
+
     def __init__(
         self,
         model: str,
@@ -102,7 +103,7 @@ class OpenAIJudge:
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         **settings: Any,  # noqa: ANN401 - checked by OpenAISpec
     ) -> None:
-        self.spec = spec_of(model, settings)
+        self.spec = spec_of(model, settings, self.provider)
         self.auto = settings.get("output_mode", "auto") == "auto"
         self._may_change = self.auto
         self._mode: str = self.spec.output_mode or "strict"
@@ -315,7 +316,7 @@ class OpenAIJudge:
             settle_end(log.traffic, log.task.key, cause)
         rule = cause.rule
         message = (
-            f"judge openai, model {self.spec.model!r} at {self._host}, after "
+            f"judge {self.spec.judge}, model {self.spec.model!r} at {self._host}, after "
             f"{sent} request{'s' * (sent != 1)}: "
             f"{explain(cause.observed, timeout=self.spec.timeout, detail=cause.detail)}"
         )
@@ -337,9 +338,10 @@ class OpenAIJudge:
         if not (self._may_change and failed.rule.names_format) or _quotes(log.task, failed):
             return None
         if mode == self._mode:  # no other record was refused before
-            if mode == MODES[-1] or log.traffic.health.labels:
+            modes = self.spec.provider.modes
+            if mode == modes[-1] or log.traffic.health.labels:
                 return None
-            self._mode = MODES[MODES.index(mode) + 1]
+            self._mode = modes[modes.index(mode) + 1]
             self.spec = self.spec.in_mode(self._mode)
             log.traffic.health.doubt()
             log.traffic.notice(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from labeler.judges.openai.address import OFFICIAL_URL, host_of
 from labeler.judges.openai.error_rules import ObservedError
+from labeler.judges.providers import PROVIDERS
 from labeler.judges.task import Task
 from labeler.labels.schemas import ResponseSchema
 from labeler.labels.signature import Signature, digest
@@ -18,8 +19,7 @@ from labeler.labels.signature import Signature, digest
 if TYPE_CHECKING:
     from labeler.judges.openai.spec import OpenAISpec
 
-MODES = ("strict", "schema", "tools", "json", "prompt")
-"""Output modes in the order in which ``auto`` tries them."""
+MODES = PROVIDERS["openai"].modes
 FRAMED = frozenset({"json", "prompt"})
 """Modes in which the schema is part of the last message."""
 

@@ -12,8 +12,9 @@ from labeler.judges.judge import JudgeSpec
 from labeler.judges.openai.address import OFFICIAL_URL, safe_url
 from labeler.judges.openai.extra_body import read_extra_body
 from labeler.judges.openai.reask import REASK_VERSION, ReaskVersion
-from labeler.judges.openai.request import MODES, FrameVersion, mode_facts
+from labeler.judges.openai.request import FrameVersion, mode_facts
 from labeler.judges.options import InKey, ModelOptions, NotInKey
+from labeler.judges.providers import PROVIDERS, Provider
 from labeler.judges.task import MODE_FACTS
 
 
@@ -22,7 +23,7 @@ class OpenAISpec(JudgeSpec, ModelOptions):  # type: ignore[misc]  # JudgeSpec is
 
     model_config = ConfigDict(hide_input_in_errors=True, allow_inf_nan=False)
 
-    judge: Annotated[Literal["openai"], InKey] = "openai"
+    judge: Annotated[str, InKey] = "openai"
     model: Annotated[str, Field(min_length=1), InKey]
     """Requested model; pin a snapshot, because an alias may refer to another model later."""
     reask: Annotated[ReaskVersion, InKey] = REASK_VERSION
@@ -44,6 +45,11 @@ class OpenAISpec(JudgeSpec, ModelOptions):  # type: ignore[misc]  # JudgeSpec is
     reasks: Annotated[int, Field(ge=0, le=1), NotInKey] = 1
     """Re-asks at most after an answer that broke the contract or the schema."""
 
+    @property
+    def provider(self) -> Provider:
+        """The facts of the provider."""
+        return PROVIDERS[self.judge]
+
     def parameters(self) -> dict[str, Any]:
         """Return the parameters of every request."""
         sampling = {name: value for name, value in self.sampling().items() if name not in _NOT_SENT}
@@ -57,12 +63,14 @@ class OpenAISpec(JudgeSpec, ModelOptions):  # type: ignore[misc]  # JudgeSpec is
     @model_validator(mode="before")
     @classmethod
     def _read_mode(cls, given: Mapping[str, Any]) -> dict[str, Any]:
-        settings = dict(given)
-        mode = settings.pop("output_mode", None) or "strict"
-        if mode not in {"auto", *MODES}:
-            raise ValueError(f"output_mode is one of auto, {', '.join(MODES)}")
-        # auto begins as strict; a version of the frame that is given is that of a stored signature
-        return mode_facts("strict" if mode == "auto" else mode) | settings
+        provider = PROVIDERS[given.get("judge", "openai")]
+        settings = {"base_url": provider.base_url, **provider.preset, **given}
+        first = provider.modes[0]
+        mode = settings.pop("output_mode", None) or first
+        if mode not in {"auto", *provider.modes}:
+            raise ValueError(f"output_mode is one of auto, {', '.join(provider.modes)}")
+        # A version of the frame that is given is that of a stored signature.
+        return mode_facts(first if mode == "auto" else mode) | settings
 
     @model_validator(mode="after")
     def _refuse_unsafe_url(self) -> Self:
@@ -76,17 +84,20 @@ _NOT_GIVEN = frozenset({"judge", "reask", "schema_frame"})
 """Fields that no user sets."""
 
 
-def spec_of(model: str, settings: dict[str, Any]) -> OpenAISpec:
+def spec_of(model: str, settings: dict[str, Any], provider: str = "openai") -> OpenAISpec:
     """Validate a user's settings.
 
     Raises:
-        UsageError: a setting is unknown or out of range, or the address is unsafe.
+        UsageError: a setting is unknown or out of range, the provider lacks it, or the address is
+            unsafe.
     """
+    if lacking := sorted(PROVIDERS[provider].lacks & settings.keys()):
+        raise UsageError(f"judge {provider} takes no {', '.join(lacking)}: the API has none")
     try:
-        return OpenAISpec(model=model, **settings)
+        return OpenAISpec(judge=provider, model=model, **settings)
     except ValidationError as error:
         faults = describe_faults(error, most=error.error_count())
     allowed = ", ".join(name for name in OpenAISpec.model_fields if name not in _NOT_GIVEN)
     raise UsageError(
-        f"judge openai does not accept these settings: {faults}; settings are {allowed}"
+        f"judge {provider} does not accept these settings: {faults}; settings are {allowed}"
     )

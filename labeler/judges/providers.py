@@ -1,0 +1,62 @@
+"""Providers of hosted models: the address of each, the variables of its key, what it takes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from labeler.errors import UsageError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Provider:
+    """A provider, as far as options concern it: nothing of its API."""
+
+    base_url: str
+    """Address of the API."""
+    key_variables: tuple[str, ...]
+    """Variables of the environment that may hold the key, in order; empty if it needs none."""
+    modes: tuple[str, ...] = ("strict", "schema", "tools", "json", "prompt")
+    """Output modes in the order in which ``auto`` tries them."""
+    preset: Mapping[str, Any] = field(default_factory=dict)
+    """Settings whose default differs from that of :class:`~labeler.judges.options.ModelOptions`."""
+    lacks: frozenset[str] = frozenset()
+    """Options that it does not know."""
+
+
+_CLASSIC: Mapping[str, Any] = {"cap_field": "max_tokens", "prompt_cache": "off"}
+
+PROVIDERS: Mapping[str, Provider] = {
+    "openai": Provider(
+        base_url="https://api.openai.com/v1",
+        key_variables=("OPENAI_API_KEY",),
+    ),
+    "mistral": Provider(
+        base_url="https://api.mistral.ai/v1",
+        key_variables=("MISTRAL_API_KEY",),
+        modes=("tools", "schema", "json", "prompt"),
+        preset=_CLASSIC,
+        lacks=frozenset({"seed"}),  # it has another name there, for --extra-body
+    ),
+    "ollama": Provider(
+        base_url="http://localhost:11434/v1",
+        key_variables=(),
+        preset=_CLASSIC,
+    ),
+}
+"""Providers by name, which is the kind of judge in label keys."""
+
+
+def split_name(judge: str) -> tuple[str, str]:
+    """Return the kind of judge and the model of ``PROVIDER:MODEL``; "" if it names no model.
+
+    Raises:
+        UsageError: a provider's name and a colon, and no model.
+    """
+    kind, colon, model = judge.partition(":")
+    if not colon or kind not in PROVIDERS:  # package.module:Name is a class
+        return judge, ""
+    if not model:
+        raise UsageError(f"judge {judge!r} names no model: write {kind}:MODEL")
+    return kind, model

@@ -1,0 +1,111 @@
+"""Judges of other providers: how one is named, what its name means, and what is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import labeler
+from labeler.errors import UsageError
+from labeler.judges.judge import JUDGES
+from labeler.judges.openai.spec import OpenAISpec
+from labeler.judges.opening import hosted_spec, open_judge, open_judges
+from labeler.judges.options import JudgeOptions
+from labeler.judges.providers import PROVIDERS
+from labeler.store.memory import MemoryStore
+
+ROW = {"question": "What?", "documents": ["A harbor."], "response": "A harbor."}
+KEYS = {name: f"{name}-key-0123456789" for name in PROVIDERS}
+
+
+@pytest.fixture(autouse=True)
+def _keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A key of each provider in its own variable."""
+    monkeypatch.delenv("LABELER_MODEL", raising=False)
+    for name, provider in PROVIDERS.items():
+        for variable in provider.key_variables:
+            monkeypatch.setenv(variable, KEYS[name])
+
+
+def spec_of(judge: str, **options: Any) -> OpenAISpec:
+    """The settings of a judge that is named so."""
+    spec = open_judge(JudgeOptions(judge=judge, **options)).spec
+    assert isinstance(spec, OpenAISpec)
+    return spec
+
+
+def test_a_providers_name_means_its_address_and_settings() -> None:
+    """The rest of the name is the model, which may hold a colon; openai is as it was."""
+    named = spec_of("openai:m", seed=1)
+    assert named == spec_of("openai", model="m", seed=1)
+    assert named.model_dump() == OpenAISpec(model="m", seed=1).model_dump()
+    mistral = spec_of("mistral:mistral-large-latest")
+    assert str(mistral) == "mistral/mistral-large-latest"
+    assert (mistral.base_url, mistral.cap_field) == ("https://api.mistral.ai/v1", "max_tokens")
+    assert (mistral.output_mode, mistral.prompt_cache) == ("tools", "off")
+    ollama = spec_of("ollama:llama3.1:8b")
+    assert (ollama.judge, ollama.model, ollama.output_mode) == ("ollama", "llama3.1:8b", None)
+    assert ollama.base_url == "http://localhost:11434/v1"
+
+
+@pytest.mark.parametrize("name", PROVIDERS)
+def test_every_provider_is_a_judge_of_its_name(name: str) -> None:
+    """By name in the catalog, and by the same name in label keys."""
+    assert vars(JUDGES[name])["provider"] == name
+    spec = hosted_spec(JudgeOptions(judge=f"{name}:m"))
+    assert (spec.judge, spec.model) == (name, "m")
+
+
+def test_several_judges_are_named_the_same_way() -> None:
+    """Each with its own key and model; shared options go to all."""
+    judges = open_judges("openai:a,mistral:b,embedded", JudgeOptions(temperature=0.0))
+    assert [str(judge.spec) for judge in judges[:2]] == ["openai/a", "mistral/b"]
+    assert [judge.spec.sampling().get("temperature") for judge in judges[:2]] == [0.0, 0.0]
+
+
+def test_a_model_of_the_environment_gives_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One on the command line does not."""
+    monkeypatch.setenv("LABELER_MODEL", "usual")
+    assert spec_of("mistral:own", model="usual").model == "own"
+    assert spec_of("mistral", model="usual").model == "usual"
+    with pytest.raises(UsageError, match="--judge mistral:own and --model other name two models"):
+        spec_of("mistral:own", model="other")
+
+
+def test_each_provider_has_its_own_price() -> None:
+    """A name of OpenAI's is worth nothing at another provider's address."""
+    options = JudgeOptions(judge="mistral:mistral-large-latest")
+    price = options.find_price()
+    assert price is not None
+    assert "mistral" in price.source
+    assert JudgeOptions(judge="mistral:gpt-4o-mini").find_price() is None
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"judge": "mistral"}, "the mistral judge needs --model"),
+        ({"judge": "mistral:"}, "'mistral:' names no model: write mistral:MODEL"),
+        ({"judge": "mistrl:m"}, "did you mean 'mistral'"),
+        ({"judge": "mistral:m", "seed": 1}, "judge mistral takes no seed"),
+        ({"judge": "mistral:m", "output_mode": "strict"}, "output_mode is one of auto, tools, "),
+        ({"judge": "mistral:m", "recorded": "x"}, "judge mistral takes no --recorded"),
+        ({"judges": "openai:a,mistral:b", "base_url": "https://h"}, "--base-url would send the"),
+        ({"judges": "openai:a,mistral:b", "price": "1,2"}, "--price is that of one model"),
+    ],
+)
+def test_what_a_judge_cannot_mean_is_refused(options: dict[str, Any], said: str) -> None:
+    """Before a row is read."""
+    with pytest.raises(UsageError, match=said):
+        labeler.label([ROW], store=MemoryStore(), **options)
+
+
+def test_a_missing_key_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the provider's variable; Ollama needs none."""
+    for provider in PROVIDERS.values():
+        for variable in provider.key_variables:
+            monkeypatch.delenv(variable)
+    with pytest.raises(UsageError, match="needs a key in MISTRAL_API_KEY or from --api-key-comma"):
+        open_judge(JudgeOptions(judge="mistral:m"))
+    assert open_judge(JudgeOptions(judge="ollama:m")).spec.model == "m"
