@@ -49,11 +49,13 @@ class _Command(NamedTuple):
     """Location of a command's function.
 
     Attributes:
+        panel: heading that the command is listed under.
         module: a module of this package.
         function: the function of the command.
         pipe_closed: message if the reader closes the pipe; empty for commands that only show data.
     """
 
+    panel: str | None
     module: str
     function: str
     pipe_closed: str = ""
@@ -71,20 +73,19 @@ class _Commands(UserDict[str, Any]):
 
 def _load(name: str, location: _Command) -> Any:  # noqa: ANN401 - a command of typer
     module = importlib.import_module(f"{__name__}.{location.module}")
-    single = _typer()
+    single = _typer(add_completion=False)
     command = getattr(module, location.function)
     if "labeler.data.options" in sys.modules:  # else no parameter is an options class
         from labeler.cli.options import expand_options
 
         command = expand_options(command)
-    single.command(name)(_raise_closed_pipe(command, location.pipe_closed))
+    runnable = _raise_closed_pipe(command, location.pipe_closed)
+    single.command(name, rich_help_panel=location.panel)(runnable)
     return get_command(single)
 
 
 def _typer(**settings: Any) -> typer.Typer:  # noqa: ANN401 - those of typer
-    return typer.Typer(
-        add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False, **settings
-    )
+    return typer.Typer(rich_markup_mode="rich", pretty_exceptions_enable=False, **settings)
 
 
 def _raise_closed_pipe(command: Callable[P, T], message: str) -> Callable[P, T]:
@@ -106,82 +107,86 @@ def _group(commands: dict[str, _Command], description: str) -> typer.Typer:
     """Return a group of commands, which are imported on first use."""
 
     class Group(TyperGroup):
-        """Lists the commands, then the subgroups."""
+        """Lists the commands, then the subgroups; shows its help if no command is given."""
 
         def __init__(self, **settings: Any) -> None:  # noqa: ANN401 - as typer passes them
             super().__init__(**settings)
             self.commands = _Commands(commands | dict(self.commands))
 
-    return _typer(cls=Group, help=description, no_args_is_help=True)
+        def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401 - typer's own
+            bare = not args and not ctx.resilient_parsing  # completion parses without running
+            return super().parse_args(ctx, ["--help"] if bare else args)
+
+    return _typer(cls=Group, help=description)
+
+
+def _add_group(name: str, panel: str, commands: dict[str, _Command], description: str) -> None:
+    app.add_typer(_group(commands, description), name=name, rich_help_panel=panel)
 
 
 app = _group(
     {
-        "label": _Command("labeling", "label", _PIPE_CLOSED),
-        "estimate": _Command("estimating", "estimate"),
-        "score": _Command("scoring", "score"),
-        "length": _Command("scoring", "length"),
-        "metrics": _Command("reading", "metrics"),
-        "compare": _Command("comparing", "compare"),
-        "check": _Command("checking", "check"),
-        "agree": _Command("agreeing", "agree"),
-        "index": _Command("indexing", "index"),
-        "similarity": _Command("similarity", "similarity"),
-        "show": _Command("reading", "show"),
-        "audit": _Command("auditing", "audit"),
-        "report": _Command("reporting", "report"),
-        "review": _Command("reviewing", "review"),
-        "diff": _Command("diffing", "diff"),
-        "calibrate": _Command("reading", "calibrate"),
-        "export": _Command("labeling", "export", _PIPE_CLOSED),
-        "schema": _Command("artifacts", "schema"),
-        "prompt": _Command("artifacts", "prompt"),
+        "label": _Command("Label", "labeling", "label", _PIPE_CLOSED),
+        "estimate": _Command("Label", "estimating", "estimate"),
+        "score": _Command("Label", "scoring", "score"),
+        "similarity": _Command("Label", "similarity", "similarity"),
+        "metrics": _Command("Measure", "reading", "metrics"),
+        "check": _Command("Measure", "checking", "check"),
+        "report": _Command("Measure", "reporting", "report"),
+        "length": _Command("Measure", "scoring", "length"),
+        "compare": _Command("Compare", "comparing", "compare"),
+        "diff": _Command("Compare", "diffing", "diff"),
+        "agree": _Command("Compare", "agreeing", "agree"),
+        "audit": _Command("Audit", "auditing", "audit"),
+        "show": _Command("Audit", "reading", "show"),
+        "calibrate": _Command("Audit", "reading", "calibrate"),
+        "review": _Command("Review", "reviewing", "review"),
+        "export": _Command("Store and files", "labeling", "export", _PIPE_CLOSED),
+        "index": _Command("Store and files", "indexing", "index"),
+        "prompt": _Command("Store and files", "artifacts", "prompt"),
+        "schema": _Command("Store and files", "artifacts", "schema"),
     },
-    "Label RAG records with an LLM judge once, and compute metrics from the labels for ever.",
+    "Label RAG records with an LLM judge once, and recompute metrics from stored labels.",
 )
-app.add_typer(
-    _group(
-        {
-            "apply": _Command("corrections", "apply"),
-            "export": _Command("corrections", "export"),
-            "import": _Command("corrections", "import_"),
-        },
-        "Take what people said of a judge's labels to other tools and back, and into numbers.",
-    ),
-    name="corrections",
+_add_group(
+    "batch",
+    "Label",
+    {
+        "submit": _Command(None, "batching", "submit"),
+        "status": _Command(None, "batching", "status"),
+        "collect": _Command(None, "batching", "collect"),
+        "cancel": _Command(None, "batching", "cancel"),
+    },
+    "Label rows within a day at half the price.",
 )
-app.add_typer(
-    _group(
-        {
-            "ragbench": _Command("labeling", "import_ragbench", _PIPE_CLOSED),
-            "labels": _Command("labeling", "import_labels"),
-        },
-        "Bring in labels that were made elsewhere.",
-    ),
-    name="import",
+_add_group(
+    "corrections",
+    "Review",
+    {
+        "apply": _Command(None, "corrections", "apply"),
+        "export": _Command(None, "corrections", "export"),
+        "import": _Command(None, "corrections", "import_"),
+    },
+    "Exchange people's corrections with other tools, and apply them.",
 )
-app.add_typer(
-    _group(
-        {
-            "submit": _Command("batching", "submit"),
-            "status": _Command("batching", "status"),
-            "collect": _Command("batching", "collect"),
-            "cancel": _Command("batching", "cancel"),
-        },
-        "Have rows labelled within a day, for half the price.",
-    ),
-    name="batch",
+_add_group(
+    "import",
+    "Store and files",
+    {
+        "ragbench": _Command(None, "labeling", "import_ragbench", _PIPE_CLOSED),
+        "labels": _Command(None, "labeling", "import_labels"),
+    },
+    "Import labels that were made elsewhere.",
 )
-app.add_typer(
-    _group(
-        {
-            "merge": _Command("stores", "merge"),
-            "verify": _Command("stores", "verify"),
-            "delete": _Command("deleting", "delete"),
-        },
-        "Work on label stores.",
-    ),
-    name="store",
+_add_group(
+    "store",
+    "Store and files",
+    {
+        "merge": _Command(None, "stores", "merge"),
+        "verify": _Command(None, "stores", "verify"),
+        "delete": _Command(None, "deleting", "delete"),
+    },
+    "Merge, verify and delete from label stores.",
 )
 
 

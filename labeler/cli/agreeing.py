@@ -30,7 +30,7 @@ def agree(
     sides: SideOptions,
     as_json: Json = False,
 ) -> None:
-    """Tell how far two label files agree, or a judge with people.
+    """Measure the agreement of two judges, or of a judge with people.
 
     Human labels: a row is one judgement. id: the record's. sentence: its key, as 0a or a; empty
     where the whole record is judged. annotator: who judged; may be left out. field: relevant,

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def schema(
     name: Annotated[str | None, typer.Argument(help="Such as label-trace/v1.")] = None,
 ) -> None:
-    """Print a JSON Schema, or the names of all."""
+    """Print a JSON Schema, or list all."""
     _print("schemas", name, ".json")
 
 
@@ -34,7 +34,7 @@ def prompt(
     id: Annotated[str | None, typer.Option(help="Which row; by default the first.")] = None,  # noqa: A002 - its name on the command line
     splitter: Annotated[str, options.parameter(ExampleOptions, "splitter")] = "general",
 ) -> None:
-    """Print prompts, or what a judge is sent for a row."""
+    """Print a prompt, or the messages for one row."""
     if rows is None:
         _print("prompts", name, ".md")
         return

@@ -45,7 +45,7 @@ def submit(
     max_megabytes: MaxMegabytes = 190,
     as_json: options.Json = False,
 ) -> int:
-    """Hand in rows that have no label; again to go on."""
+    """Submit rows without a label; run it again to go on."""
     from labeler import api
     from labeler.integrations.batch.folder import command
     from labeler.integrations.batch.request_files import FileLimits
@@ -74,7 +74,7 @@ def status(
     server: ServerOptions,
     as_json: options.Json = False,
 ) -> None:
-    """Show every batch of a store, and what to do next."""
+    """Show the batches of a store, and the next command."""
     from labeler.integrations.batch.status import batch_status
 
     has_key = server.api_key_command or os.environ.get("OPENAI_API_KEY")
@@ -103,12 +103,12 @@ def collect(
     max_megabytes: MaxMegabytes = 190,
     price: Annotated[
         str | None,
-        typer.Option(help="IN,OUT[,CACHED[,CACHE_WRITE]], $ per 10^6 tokens, outside batches."),
+        typer.Option(help="US dollars per million tokens outside batches: IN,OUT such as 0.25,2."),
     ] = None,
     prices: Annotated[str | None, typer.Option(help="JSON file of such prices.")] = None,
     as_json: options.Json = False,
 ) -> int:
-    """Store what was answered, and ask again where due.
+    """Store the answers, and ask again where due.
 
     Exit code 75: files are not answered yet, so come back later; 1: all came in, and some rows have
     no label; 2: something has to be seen to.
@@ -153,7 +153,7 @@ def cancel(
         bool, typer.Option("--drop", help="Let go of its rows without asking the provider.")
     ] = False,
 ) -> None:
-    """End a batch; collect what it has answered."""
+    """Cancel a batch; its answers can still be collected."""
     from labeler.integrations.batch.status import cancel_batch
 
     if not drop:

@@ -90,7 +90,7 @@ def check(
     junit_per_record: JUnitPerRecord = False,
     github: GitHub = False,
 ) -> int:
-    """Fail (exit 1) where a metric of labels, scores or similarity misses a gate.
+    """Fail (exit 1) if a metric misses a gate.
 
     A gate is also missed where too many rows failed or are undefined.
     """

@@ -50,7 +50,7 @@ def compare(
     seed: Annotated[int, typer.Option(help="The same seed gives the same figures.")] = 0,
     top: Annotated[int, typer.Option(help="Records that are named for each metric.")] = 3,
 ) -> None:
-    """Compare two sets of labels over the records that both have."""
+    """Compare the metrics of two sets of labels, paired by record."""
     from labeler import api
     from labeler.comparing import compare as comparing
 

@@ -46,7 +46,7 @@ def apply(
         str, typer.Option("--output", "-o", help="Label file to write; - is standard output.")
     ] = "-",
 ) -> None:
-    """Write the labels as people corrected them: what most of them say, decision by decision.
+    """Write the labels as most people corrected them.
 
     The judge's labels stay as they are. The signature of the corrected ones says that they are.
     """
@@ -86,7 +86,7 @@ def export(
         bool, typer.Option("--blind", help="Do not show people the judge's label.")
     ] = False,
 ) -> None:
-    """Write labels as tasks for people, and beside them the settings that the tool needs.
+    """Write labels as tasks for an annotation tool.
 
     The settings stand in OUTPUT.config.xml (Label Studio: the labeling configuration) or in
     OUTPUT.settings.json (Argilla: the dataset's settings).
@@ -128,7 +128,7 @@ def import_(
         typer.Option(help="THEIRS=OURS: what a person of the tool is called here; repeatable."),
     ] = None,
 ) -> None:
-    """Add what people said in a tool to the corrections; the same file again adds nothing."""
+    """Add answers from an annotation tool to the corrections, once."""
     from datetime import UTC, datetime
 
     from labeler import api

@@ -33,7 +33,7 @@ def delete(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Count, delete nothing.")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
 ) -> int:
-    """Delete rows from a store for good: labels, scores, failures and all traces of their text."""
+    """Delete rows from a store, with every trace of their text."""
     from labeler.store.deleting import ExclusiveFile, Selection
 
     selection = Selection(frozenset(ids or ()), dict(map(_condition, where or ())))

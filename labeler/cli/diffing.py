@@ -57,7 +57,7 @@ def diff(
         str | None, typer.Option(help="Write one page to look at in a browser, without network.")
     ] = None,
 ) -> None:
-    """Show which sentences two judges decide differently, and what that does to each metric.
+    """Show which verdicts differ, and what that does to metrics.
 
     Compared are the labels of the very same sentences: of two judges, prompts, trials or dates.
     The change of every metric is split over the decisions that flipped, without a remainder.

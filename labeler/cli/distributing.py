@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from labeler.cli.running import BUDGET_REACHED, SOME_FAILED
+from labeler.cli.running import BUDGET_REACHED, MACHINES, SOME_FAILED
 from labeler.cli.terminal import notify, plural
 from labeler.errors import UsageError
 
@@ -20,10 +20,19 @@ if TYPE_CHECKING:
 
 Input = Annotated[
     str | None,
-    typer.Option("--input", help="With ray: Parquet files, a pattern, a folder or an address."),
+    typer.Option(
+        "--input",
+        help="With ray: Parquet files, a pattern, a folder or an address.",
+        rich_help_panel=MACHINES,
+    ),
 ]
 PartRows = Annotated[
-    int | None, typer.Option(min=1, help="With ray: rows of one output file at most; 5000.")
+    int | None,
+    typer.Option(
+        min=1,
+        help="With ray: rows of one output file at most; 5000.",
+        rich_help_panel=MACHINES,
+    ),
 ]
 
 _PROGRESS_INTERVAL = 30.0

@@ -36,7 +36,7 @@ def estimate(
     ] = False,
     as_json: options.Json = False,
 ) -> None:
-    """Say what labelling rows would ask, cost and take. Sends nothing and needs no key."""
+    """Estimate requests, cost and time; nothing is sent."""
     from labeler import api
     from labeler.errors import UsageError
     from labeler.labels.profiles import AUTO, PROFILES

@@ -26,9 +26,9 @@ def index(
         str, typer.Argument(help="Store folder, label file, or folder of Parquet label files.")
     ],
     *,
-    rebuild: Annotated[bool, typer.Option("--rebuild", help="Rebuild it.")] = False,
+    rebuild: Annotated[bool, typer.Option("--rebuild", help="Rebuild a valid index, too.")] = False,
 ) -> None:
-    """Index labels, so that metrics are computed at the speed of the disk."""
+    """Index labels, which makes metrics fast."""
     from labeler.calculators.index.frames import DamagedIndex
     from labeler.calculators.index.rows import Unindexable
 

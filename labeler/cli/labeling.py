@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import fields
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, cast
@@ -20,12 +21,15 @@ from labeler.cli.running import (
     write_run,
 )
 from labeler.cli.terminal import Progress, notify
+from labeler.data.lines import STDIO
 from labeler.errors import UsageError
 from labeler.judges.opening import price_of_run
 from labeler.judges.options import JudgeOptions
 from labeler.labeling.options import LabelOptions
+from labeler.version import __version__
 
 if TYPE_CHECKING:
+    from labeler.calculators import SummaryRow
     from labeler.integrations.ray.worker import Work
     from labeler.judges.judge import Judge
     from labeler.labeling.canaries import Canaries
@@ -41,13 +45,21 @@ def label(
     ] = None,
     *,
     given: LabelOptions,
-    output: options.Output = "-",
+    output: Annotated[
+        str | None,
+        typer.Option(
+            "--output",
+            "-o",
+            help="Label file to write; - is standard output. By default a terminal shows a "
+            "summary, and a pipe gets the labels.",
+        ),
+    ] = None,
     engine: EngineName = "local",
     input: distributing.Input = None,  # noqa: A002 - its name on the command line
     workers: Workers = None,
     part_rows: distributing.PartRows = None,
 ) -> int:
-    """Label rows: one judge call each, none where it is stored, several where it is too long."""
+    """Label rows with one judge call each; stored labels are free."""
     from labeler.judges.opening import open_judge, open_judges
 
     if (given.judges is not None or given.repeat > 1) and given.canaries:
@@ -59,21 +71,27 @@ def label(
         judges = [open_judge(given, also=also, notice=notify)]
     if engine == "ray":
         inputs = [*(rows or ()), *([input] if input else ())]
-        work, price = _ray_work(given, inputs, output), price_of_run(judges)
+        work, price = _ray_work(given, inputs, output or STDIO), price_of_run(judges)
         return distributing.label_in_parts(
             work, inputs, workers=workers, part_rows=part_rows, price=price
         )
     require_engine(engine, input=input, workers=workers, part_rows=part_rows)
     if not rows:
         raise UsageError("Missing argument 'ROWS...'.\ntry 'labeler label --help'")
-    check_label_target(rows, output)
+    if output is None and not sys.stdout.isatty():
+        output = STDIO
+    if output is not None:
+        check_label_target(rows, output)
     return _label_here(rows, given, judges, output)
 
 
-def _label_here(rows: list[str], given: LabelOptions, judges: list[Judge], output: str) -> int:
+def _label_here(
+    rows: list[str], given: LabelOptions, judges: list[Judge], output: str | None
+) -> int:
     """Label in this process, print the counts and cost, and return the exit code."""
-    from labeler import api
+    from labeler import Intervals, api
     from labeler.calculators.rater_agreement import Votes
+    from labeler.cli import tables
     from labeler.cli.agreement_view import print_voters
     from labeler.labeling.canaries import Canaries
 
@@ -81,12 +99,19 @@ def _label_here(rows: list[str], given: LabelOptions, judges: list[Judge], outpu
     voting = given.judges is not None or given.repeat > 1
     share = cast("float", given.canaries)
     planted, votes = Canaries(share, given.canary_seed), Votes()
+    summary: list[SummaryRow] = []
+    drawn = Intervals()
     asked: dict[str, Any] = {"judges": judges} if voting else {"judge": judges[0]}
     with Progress("labeling", price_of_run(judges)) as progress:
         also = {"canaries": planted, "votes": votes, "listener": progress}
         run = api.iter_labels(rows, **vars(given) | vars(JudgeOptions()) | asked | also)
-        write_run(run, output, progress, lambda: _counts(progress, judges, given.repeat))
-    progress.close(*_counts(progress, judges, given.repeat))
+        counts = partial(_counts, progress, judges, given.repeat)
+        consume = None if output else lambda run: summary.extend(api.summary(run, intervals=drawn))
+        write_run(run, output or STDIO, progress, counts, consume=consume)
+    progress.close(*counts())
+    if not output:
+        tables.print_summary(summary, __version__, drawn)
+        notify(f"the labels are stored in {given.store}; -o FILE writes them to a file")
     if voting:
         print_voters(votes.agreement())
     if given.canaries:
@@ -153,7 +178,7 @@ def import_ragbench(
     *,
     output: options.Output = "-",
 ) -> int:
-    """Turn published RAGBench rows into label records: their sentences, their labels."""
+    """Import published RAGBench rows as label records."""
     from labeler import api
     from labeler.data.ragbench import read_ragbench
 
@@ -169,7 +194,7 @@ def import_labels(
     *,
     store: options.Store = ".labeler",
 ) -> None:
-    """Put the records of a label file into a store."""
+    """Import the records of a label file into a store."""
     from labeler import api
     from labeler.store import merge
 
@@ -180,7 +205,7 @@ def import_labels(
 
 
 def export(*, output: options.Output = "-", store: options.Store = ".labeler") -> None:
-    """Write every record of a store to a label file."""
+    """Export every record of a store to a label file."""
     from labeler import api
 
     check_label_target([store], output)

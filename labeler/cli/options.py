@@ -11,7 +11,7 @@ from typing import Annotated, Any, TypeVar, get_args, get_type_hints
 import typer
 from typer.models import OptionInfo
 
-from labeler.data.options import STORE, option_of
+from labeler.data.options import PANELS, STORE, option_of, panel_of
 from labeler.errors import UsageError
 
 T = TypeVar("T")
@@ -39,11 +39,11 @@ Json = Annotated[bool, typer.Option("--json", help="As JSON.")]
 
 def parameter(kind: type, name: str) -> OptionInfo:
     """Return the command-line option of one field of an options class."""
-    return _option(next(field for field in fields(kind) if field.name == name))
+    return _option(kind, next(field for field in fields(kind) if field.name == name))
 
 
-def _option(field: Field[Any]) -> OptionInfo:
-    """Return the command-line option of a field."""
+def _option(kind: type, field: Field[Any]) -> OptionInfo:
+    """Return the command-line option of a field of an options class."""
     option = option_of(field)
     is_flag = option.flag is not None or get_args(field.type)[0] is bool
     name = option.name or ("--" + field.name.replace("_", "-") if is_flag else None)
@@ -54,6 +54,7 @@ def _option(field: Field[Any]) -> OptionInfo:
         min=option.min,
         max=option.max,
         callback=_folder if field.name == "store" else None,
+        rich_help_panel=panel_of(kind, field),
     )
     return info
 
@@ -74,7 +75,9 @@ def expand_options(command: Callable[..., T]) -> Callable[..., T]:
     parameters: list[inspect.Parameter] = []
     for one in signature.parameters.values():
         if one.name in kinds:
-            parameters += [_parameter(field) for field in _fields(kinds[one.name])]
+            kind = kinds[one.name]
+            ordered = sorted(_fields(kind), key=lambda field: PANELS.index(panel_of(kind, field)))
+            parameters += [_parameter(kind, field) for field in ordered]
         else:
             parameters.append(one.replace(annotation=hints[one.name]))
 
@@ -89,7 +92,7 @@ def expand_options(command: Callable[..., T]) -> Callable[..., T]:
     return run
 
 
-def _parameter(field: Field[Any]) -> inspect.Parameter:
+def _parameter(kind: type, field: Field[Any]) -> inspect.Parameter:
     is_flag = option_of(field).flag is not None
     value_type = bool if is_flag else get_args(field.type)[0]
     default = field.default if field.default is not MISSING else inspect.Parameter.empty
@@ -97,7 +100,7 @@ def _parameter(field: Field[Any]) -> inspect.Parameter:
         field.name,
         inspect.Parameter.KEYWORD_ONLY,
         default=False if is_flag else default,
-        annotation=Annotated[value_type, _option(field)],
+        annotation=Annotated[value_type, _option(kind, field)],
     )
 
 

@@ -40,7 +40,7 @@ def report(
         int, typer.Option(help="More records make several files: a multiple of 100.")
     ] = 10_000,
 ) -> None:
-    """Write labels as a page for a browser, offline: figures, findings, records."""
+    """Write an HTML report: metrics, findings, records."""
     from labeler.calculators import Intervals
     from labeler.data.lines import STDIO
     from labeler.report import write_report

@@ -46,7 +46,12 @@ def review(
         str | None, typer.Option(help="Where corrections are kept; by default beside the labels.")
     ] = None,
     ids: Annotated[
-        str, typer.Option("--metrics", help="Ids of the metrics shown, comma-separated.")
+        str,
+        typer.Option(
+            "--metrics",
+            help="Metrics to show, comma-separated; by default those of TRACe.",
+            show_default=False,
+        ),
     ] = DEFAULT_METRICS,
     port: Annotated[
         int, typer.Option(min=0, max=65535, help="Port on this machine; 0 takes a free one.")
@@ -55,7 +60,7 @@ def review(
         bool, typer.Option("--open", help="Open the page in the browser.")
     ] = False,
 ) -> None:
-    """Correct a judge's labels in the browser, on this machine; Ctrl-C ends it."""
+    """Correct labels in a browser on this machine; Ctrl-C ends it."""
     from labeler.data.corrections.file import corrections_path
     from labeler.review.session import ReviewSettings
 

@@ -29,11 +29,18 @@ BUDGET_REACHED = 4
 _LINES = re.compile(r"\.(jsonl?|ndjson|txt)(\.gz)?$|\.gz$", re.IGNORECASE)
 """Names of JSON Lines files; other names are folders or patterns of Parquet files."""
 
+MACHINES = "Several machines"
+"""Heading of the options of an engine in help."""
+
 EngineName = Annotated[
-    Literal["local", "ray"], typer.Option("--engine", help="local, or ray: several machines.")
+    Literal["local", "ray"],
+    typer.Option("--engine", help="local, or ray: several machines.", rich_help_panel=MACHINES),
 ]
 Workers = Annotated[
-    int | None, typer.Option(min=1, help="With ray: processes; by default one a processor.")
+    int | None,
+    typer.Option(
+        min=1, help="With ray: processes; by default one a processor.", rich_help_panel=MACHINES
+    ),
 ]
 
 
@@ -147,7 +154,9 @@ def write_run(
     output: str,
     progress: Progress,
     counts: Callable[[], tuple[str, ...]],
+    *,
     each: Callable[[T], None] = lambda _: None,
+    consume: Callable[[Iterator[T]], object] | None = None,
 ) -> None:
     """Write the outcomes of a run, and report its progress if it is interrupted.
 
@@ -157,6 +166,7 @@ def write_run(
         progress: the run's listener.
         counts: origins of the outcomes, for people.
         each: called for each outcome before it is written.
+        consume: takes the outcomes, instead of writing them.
 
     Raises:
         ReaderGone: the reader closed standard output.
@@ -166,7 +176,10 @@ def write_run(
     try:
         with closing(run):
             outcomes: Iterator[T] = _calling(each, run)
-            api.write_labels(outcomes, output)
+            if consume:
+                consume(outcomes)
+            else:
+                api.write_labels(outcomes, output)
     except BrokenPipeError:
         progress.break_off()
         raise ReaderGone(

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def score(rows: options.Rows, *, given: ScoreOptions, output: options.Output = "-") -> int:
-    """Score rows by criteria: one judge call for each, none where it is stored."""
+    """Score rows by rubrics or by criteria of your own."""
     from labeler import api
     from labeler.calculators.score_agreement import RaterScores
     from labeler.cli.score_view import print_panels
@@ -54,7 +54,7 @@ def score(rows: options.Rows, *, given: ScoreOptions, output: options.Output = "
             rows, **vars(given) | vars(JudgeOptions()) | {"judges": judges, "listener": progress}
         )
         try:
-            write_run(run, output, progress, lambda: _counts(progress, judges, methods), take)
+            write_run(run, output, progress, lambda: _counts(progress, judges, methods), each=take)
         except FatalJudgeError as error:
             if error.reason != "budget":
                 raise

@@ -43,7 +43,7 @@ def similarity(
         str | None, typer.Option(help="US dollars per million tokens of text, such as 0.02.")
     ] = None,
 ) -> int:
-    """Compare each question with those that its response would reply to (answer relevancy)."""
+    """Measure answer relevancy: questions against generated ones."""
     from labeler import api
     from labeler.integrations.embeddings.cache import EmbeddingWork
     from labeler.judges.opening import open_judge, price_of_run
@@ -61,7 +61,7 @@ def similarity(
             output,
             progress,
             lambda: _counts(progress, judge),
-            lambda outcome: kinds.update([outcome.kind]),
+            each=lambda outcome: kinds.update([outcome.kind]),
         )
     progress.close(*_counts(progress, judge))
     notify(_embedding(embedder, work))

@@ -17,7 +17,7 @@ def merge(
     *,
     into: Annotated[str, typer.Option(help="Folder of the store that takes all.")],
 ) -> int:
-    """Copy what other stores hold into one; labels that are there already stay as they are."""
+    """Copy several stores into one; labels in it stay as they are."""
     from labeler.integrations.embeddings.vector_store import merge_vectors
     from labeler.store.merge import merge_stores
 
@@ -46,7 +46,7 @@ def merge(
 def verify(
     store: Annotated[str, typer.Argument(help="A store, or a folder of stores.")] = DEFAULT_STORE,
 ) -> int:
-    """Read every record and vector of a store, and report damaged ones."""
+    """Read every record and vector, and report damaged ones."""
     from labeler.integrations.embeddings.vector_store import check_vectors
     from labeler.store.merge import stores_in, verify_store
 

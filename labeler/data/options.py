@@ -11,7 +11,17 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import Field, dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Concatenate, ParamSpec, TypeAlias, TypeVar, cast
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    ClassVar,
+    Concatenate,
+    ParamSpec,
+    TypeAlias,
+    TypeVar,
+    cast,
+)
 
 from labeler.errors import UsageError
 
@@ -47,7 +57,18 @@ class Option:
     """The field's value where the option, a flag, is given."""
     cli: bool = True
     """False for a field that only Python callers can set."""
+    panel: str | None = None
+    """The option's heading in help, where it is not its class's ``PANEL``."""
 
+
+PANELS = MAIN, ROWS, JUDGE, LIMITS, REPEATS = (
+    "Options",
+    "Rows",
+    "Judge",
+    "Limits and money",
+    "Repeats",
+)
+"""Headings of options in a command's help, in their order."""
 
 DEFAULT_STORE = ".labeler"
 STORE = Option("Folder of the label store.", envvar="LABELER_STORE")
@@ -57,6 +78,14 @@ def option_of(field: "Field[Any]") -> Option:
     """Return the documentation of an options field."""
     found: Option = next(mark for mark in field.type.__metadata__ if isinstance(mark, Option))  # type: ignore[union-attr]  # an Annotated type
     return found
+
+
+def panel_of(kind: type, field: "Field[Any]") -> str:
+    """Return the heading of an option in help: its own, or that of the class that declares it."""
+    declaring = next(
+        one for one in reversed(kind.__mro__) if field.name in vars(one).get("__annotations__", ())
+    )
+    return option_of(field).panel or str(getattr(declaring, "PANEL", MAIN))
 
 
 def given(options: Any, kind: type) -> dict[str, Any]:  # noqa: ANN401 - any options
@@ -104,6 +133,8 @@ def _misspelled(name: str, names: Sequence[str]) -> str:
 @dataclass(frozen=True, kw_only=True)
 class RowsOptions:
     """How rows are read."""
+
+    PANEL: ClassVar = ROWS
 
     id_from: Annotated[str, Option("Columns that name a row, comma-separated.", "--id")] = "id"
     columns: Annotated[

@@ -10,13 +10,13 @@ import os
 from collections.abc import Mapping
 from dataclasses import Field, dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeAlias
 
 from annotated_types import Ge, Gt, Le, MinLen
 
-from labeler.data.options import Option, given
+from labeler.data.options import JUDGE, LIMITS, Option, given
 from labeler.errors import UsageError
-from labeler.judges.pricing import PRICE_FORM, Price, find_price
+from labeler.judges.pricing import Price, find_price
 from labeler.judges.providers import PROVIDERS, split_name
 
 if TYPE_CHECKING:
@@ -52,6 +52,8 @@ class ServerOptions:
     A secret is named by its variable of the environment, never given: everyone on a machine can
     read a command line.
     """
+
+    PANEL: ClassVar = JUDGE
 
     base_url: Annotated[str | None, Option("Address of an OpenAI-compatible server."), NotInKey] = (
         None
@@ -116,7 +118,11 @@ class ModelOptions(ServerOptions):
     also marks the end of the shared part; ``auto`` does so where the model needs it."""
     max_output_tokens: Annotated[
         int | None,
-        Option("Cap on an answer; a budget has one of its own. Doubled once if hit.", min=1),
+        Option(
+            "Cap on an answer; a budget has one of its own. Doubled once if hit.",
+            min=1,
+            panel=LIMITS,
+        ),
         Ge(1),
         NotInKey,
     ] = None
@@ -125,9 +131,9 @@ class ModelOptions(ServerOptions):
     cap_field: Annotated[CapField, Option("Name that the server has for the cap."), NotInKey] = (
         "max_completion_tokens"
     )
-    timeout: Annotated[float | None, Option("Seconds for one attempt in all."), Gt(0), NotInKey] = (
-        None
-    )
+    timeout: Annotated[
+        float | None, Option("Seconds for one attempt in all.", panel=LIMITS), Gt(0), NotInKey
+    ] = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,10 +151,14 @@ class JudgeOptions(ModelOptions):
     support_threshold: Annotated[
         float | None, Option("Score from which the embedded judge calls it supported.")
     ] = None
-    price: Annotated[PriceLike | None, Option(f"{PRICE_FORM}.")] = None
-    prices: Annotated[
-        str | None, Option("JSON file with prices by model, for what no table has.")
+    price: Annotated[
+        PriceLike | None,
+        Option(
+            "US dollars per million tokens: IN,OUT such as 0.25,2; then CACHED,CACHE_WRITE.",
+            panel=LIMITS,
+        ),
     ] = None
+    prices: Annotated[str | None, Option("JSON file of prices by model.", panel=LIMITS)] = None
 
     @property
     def settings(self) -> dict[str, Any]:

@@ -8,9 +8,19 @@ from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, ClassVar, TypeAlias
 
-from labeler.data.options import DEFAULT_STORE, STORE, ExampleOptions, Option, given
+from labeler.data.options import (
+    DEFAULT_STORE,
+    JUDGE,
+    LIMITS,
+    MAIN,
+    REPEATS,
+    STORE,
+    ExampleOptions,
+    Option,
+    given,
+)
 from labeler.errors import UsageError
 from labeler.judges.options import JudgeLike, JudgeOptions
 
@@ -44,15 +54,19 @@ SHORT_WAIT = 120.0
 class TaskOptions:
     """Contents of a label request."""
 
+    PANEL: ClassVar = JUDGE
+
     profile: Annotated[
         str, Option("How much is asked in the one call: trace, claims, reference, auto.")
     ] = "trace"
     prompt: Annotated[str | None, Option("Name and version; by default the profile's own.")] = None
-    trial: Annotated[int, Option("Another number asks anew.", min=0)] = 0
+    trial: Annotated[int, Option("Another number asks again.", min=0, panel=REPEATS)] = 0
     max_input_tokens: Annotated[
         int | None,
         Option(
-            "Tokens of a prompt; longer rows go in windows. By default as the model takes.", min=1
+            "Tokens of a prompt; longer rows go in windows. By default as the model takes.",
+            min=1,
+            panel=LIMITS,
         ),
     ] = None
 
@@ -68,6 +82,8 @@ class StoreOptions:
 @dataclass(frozen=True, kw_only=True)
 class RunOptions(StoreOptions):
     """Pace, budget and patience of a run."""
+
+    PANEL: ClassVar = LIMITS
 
     concurrency: Annotated[int, Option("Requests in flight at most.", min=1)] = 16
     requests_per_minute: Annotated[
@@ -137,6 +153,8 @@ def dollars(option: str, amount: Dollars | None) -> Decimal | None:
 class LabelOptions(ExampleOptions, JudgeOptions, TaskOptions, RunOptions):
     """Options of ``label``."""
 
+    PANEL: ClassVar = REPEATS
+
     canaries: Annotated[
         CanaryShare, Option("Share of rows judged again with planted sentences.", min=0, max=1)
     ] = 0.0
@@ -146,7 +164,7 @@ class LabelOptions(ExampleOptions, JudgeOptions, TaskOptions, RunOptions):
     ] = 1
     judges: Annotated[
         SeveralJudges | None,
-        Option("Several judges that vote, such as embedded,openai:MODEL,mistral:OTHER."),
+        Option("Several judges that vote, comma-separated, such as embedded,openai:MODEL."),
     ] = None
     votes: Annotated[
         "Votes | None", Option("Counts the votes, to measure their agreement.", cli=False)
@@ -156,6 +174,8 @@ class LabelOptions(ExampleOptions, JudgeOptions, TaskOptions, RunOptions):
 @dataclass(frozen=True, kw_only=True)
 class EstimateOptions(ExampleOptions, JudgeOptions, TaskOptions, StoreOptions):
     """Options of ``estimate``."""
+
+    PANEL: ClassVar = LIMITS
 
     concurrency: Annotated[int, Option("Requests in flight at most.", min=1)] = 16
     latency: Annotated[
@@ -167,19 +187,24 @@ class EstimateOptions(ExampleOptions, JudgeOptions, TaskOptions, StoreOptions):
 class ScoreOptions(ExampleOptions, JudgeOptions, RunOptions):
     """Options of ``score``."""
 
+    PANEL: ClassVar = REPEATS
+
     judge: Annotated[
         JudgeLike | None,
         Option("PROVIDER:MODEL; by default openai. embedded and replay give labels alone."),
     ] = None
     criteria: Annotated[
-        Criteria, Option("Names such as rubric_faithfulness, TOML files; parted by commas.")
+        Criteria,
+        Option("Names such as rubric_faithfulness, or TOML files; comma-separated.", panel=MAIN),
     ]
     samples: Annotated[int, Option("Trials that make one score: their mean.", min=1)] = 1
-    logprobs: Annotated[bool, Option("Weigh scores by their probabilities, if given.")] = False
+    logprobs: Annotated[
+        bool, Option("Weigh scores by their probabilities, if given.", panel=JUDGE)
+    ] = False
     repeat: Annotated[int, Option("Scores of each row, to see their spread.", min=1)] = 1
     judges: Annotated[
         SeveralJudges | None,
-        Option("Several judges, each of which scores, such as openai:M,mistral:OTHER."),
+        Option("Several judges, each of which scores, comma-separated, such as openai:MODEL."),
     ] = None
 
 
@@ -190,7 +215,7 @@ class SimilarityOptions(ExampleOptions, JudgeOptions, RunOptions):
     budget: Annotated[
         Dollars | None, Option("US dollars for judge and embedder; never overspent.")
     ] = None
-    trial: Annotated[int, Option("Another number asks anew.", min=0)] = 0
+    trial: Annotated[int, Option("Another number asks again.", min=0, panel=REPEATS)] = 0
     embedder: Annotated[
         EmbedderLike, Option("wordllama (extra 'embeddings'), lexical, or openai:MODEL.")
     ] = "wordllama"

@@ -18,6 +18,8 @@ from typer.main import get_command
 
 from command import Command
 from labeler.cli import app
+from labeler.cli.running import MACHINES
+from labeler.data.options import PANELS
 from labeler.judges.judge import JUDGES
 from labeler.judges.traffic.limits import Limits
 from labeler.labeling.options import LabelOptions
@@ -45,10 +47,8 @@ def json_lines(text: str) -> list[dict[str, Any]]:
 
 
 def test_help_and_version_load_nothing_heavy() -> None:
-    """Neither pydantic nor rich nor any judge's library is imported for --help."""
-    heavy = (
-        "pydantic openai instructor diskcache tenacity rich.console sentencex nltk numpy asyncio"
-    )
+    """Neither pydantic nor any judge's library is imported for --help."""
+    heavy = "pydantic openai instructor diskcache tenacity sentencex nltk numpy asyncio"
     program = (
         "import sys; sys.argv = ['labeler', '--help']\n"
         "from labeler.cli import run; code = run()\n"
@@ -436,6 +436,43 @@ def test_help_names_every_judge_and_splitter(labeler_command: Command) -> None:
     _, out, _ = labeler_command("label", "--help")
     for name in [*JUDGES, *SPLITTERS]:
         assert name in out
+
+
+def _commands(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    yield path
+    for name in getattr(command, "commands", ()):
+        yield from _commands(command.commands[name], (*path, name))
+
+
+@pytest.mark.parametrize("path", list(_commands(get_command(app))), ids=" ".join)
+def test_help_is_whole_on_eighty_columns(
+    path: tuple[str, ...], labeler_command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No word is cut, and no markup swallows one."""
+    monkeypatch.setenv("COLUMNS", "80")
+    code, out, _ = labeler_command(*path, "--help")
+    assert (code, "…" in out) == (0, False)
+
+
+def test_options_of_label_stand_under_headings(labeler_command: Command) -> None:
+    """In one order; and a group without a command shows its help."""
+    _, out, _ = labeler_command("label", "--help")
+    named = [line.split("─ ")[1].split(" ─")[0] for line in out.splitlines() if line[:2] == "╭─"]
+    assert named == ["Arguments", *PANELS, MACHINES]
+    assert labeler_command() == labeler_command("--help")
+    assert labeler_command("store") == labeler_command("store", "--help")
+
+
+def test_a_terminal_shows_a_summary(
+    labeler_command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Labels go to a file or a pipe; by -o - also to a terminal."""
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    code, out, err = labeler_command("label", EXAMPLES, "--judge", "embedded")
+    assert (code, "{" in out) == (0, False)
+    assert "adherence_fraction " in out
+    assert "stored in .labeler; -o FILE" in err
+    assert labeler_command("label", EXAMPLES, "--judge", "embedded", "-o", "-")[1].count("{")
 
 
 def test_labels_do_not_replace_their_rows(labeler_command: Command, tmp_path: Path) -> None:
