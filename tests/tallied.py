@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Sequence
 from typing import TypeVar
 
+import msgspec
+
 from labeler.calculators.columns import (
     CITING,
     COMPARED,
@@ -25,6 +27,7 @@ from labeler.calculators.columns import (
 from labeler.calculators.index.rows import IndexRow, metadata_text
 from labeler.calculators.metrics_row import outcome_profile
 from labeler.calculators.tally import ClaimTally, tally
+from labeler.labels.answering import AnsweringModel
 from labeler.labels.record import LabelRecord
 
 H = TypeVar("H", bound=Hashable)
@@ -38,6 +41,7 @@ def tallied_row(record: LabelRecord) -> IndexRow:
         id=record.id,
         key=record.key,
         label=str(record.signature),
+        answered=msgspec.json.encode(AnsweringModel.of(record.signature, record.reply)),
         failed=None,
         profile=outcome_profile(record).name,
         question=example.question,

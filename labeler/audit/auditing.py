@@ -20,6 +20,7 @@ from labeler.audit.registry import (
 )
 from labeler.audit.subject import Judgment, Subject
 from labeler.errors import UsageError
+from labeler.labels.answering import configuration
 from labeler.labels.record import AnyOutcome, LabelRecord, Outcome, records_of, shown
 from labeler.labels.signature import digest
 
@@ -102,7 +103,7 @@ class CheckRow:
     Attributes:
         check: the check.
         group: value of the grouping column; ``None`` if records are not grouped.
-        label: printed signature of the labels.
+        label: printed signature of the labels, with the model that answered.
         records: number of records that it applies to.
         flagged: number of records with a finding.
         findings: number of findings, of which a record may have several.
@@ -142,7 +143,7 @@ class AuditedRecord:
     Attributes:
         id: the row's id.
         key: the label key.
-        label: printed signature of the label.
+        label: printed signature of the label, with the model that answered.
         group: value of the grouping column; ``None`` if records are not grouped.
         findings: the findings, in the order of the checks.
         suspicion: the :func:`suspicion_score`, from 0 to 1.
@@ -263,8 +264,8 @@ def audit_labels(
 ) -> Audit:
     """Audit the labels among outcomes; no text is kept.
 
-    Judge configurations have separate rates. Canaries, windows of longer records, and outcomes
-    other than labels are skipped.
+    Judge configurations, and models that answered in one, have separate rates. Canaries, windows of
+    longer records, and outcomes other than labels are skipped.
 
     Args:
         outcomes: outcomes of any kind; consumed once.
@@ -284,7 +285,7 @@ def audit_labels(
 
 
 class _GroupKey(NamedTuple):
-    """Records that are counted together: their label signature and group."""
+    """Records that are counted together: their judge configuration and group."""
 
     label: str
     group: str | None
@@ -308,7 +309,7 @@ class _RunningAudit:
             return
         self.columns.update(outcome.example.metadata)
         subject = Subject(outcome)
-        key = _GroupKey(str(outcome.signature), self._group(outcome))
+        key = _GroupKey(configuration(outcome), self._group(outcome))
         counts = self._counts(key)
         findings: list[Finding] = []
         for check in self.checks:

@@ -23,6 +23,7 @@ from labeler.calculators.summary import (
     SummaryRow,
 )
 from labeler.errors import UsageError
+from labeler.labels.answering import AnsweringModel
 from labeler.labels.profiles import PROFILES
 
 _QUESTION = "question"
@@ -54,6 +55,13 @@ class Frame(Reader, Protocol):
 
     def coded(self, name: str) -> Categorical:
         """Return the column ``label``, ``failed`` or ``profile``."""
+        ...
+
+    def answered(self) -> tuple[Ints, Sequence[AnsweringModel]]:
+        """Return the place of each row's answering model among the distinct ones, and these.
+
+        A failed row has the place -1.
+        """
         ...
 
     def ids(self, rows: Sequence[int]) -> list[str]:
@@ -151,17 +159,18 @@ class ColumnCounts:
             selection: those that are counted; by default all, with questions that all differ.
         """
         self.rows += frame.rows
-        self.unsigned |= bool((frame.coded("label").codes < 0).any())
-        self._sums.columns |= frame.columns
-        if self._request.unit == _QUESTION and bool((frame.coded("failed").codes < 0).any()):
-            self._sums.columns.add(_QUESTION)
         labels, failed = frame.coded("label"), frame.coded("failed")
+        self.unsigned |= bool((labels.codes < 0).any())
+        self._sums.columns |= frame.columns
+        if self._request.unit == _QUESTION and bool((failed.codes < 0).any()):
+            self._sums.columns.add(_QUESTION)
         order = cache(frame.order)
         units = self._unit_numbers(frame, selection.groups)
         tallies = TallyColumns(frame)
         ratios: dict[str, RatioColumn] = {}
-        for label, group, every in _partition(labels, self._groups(frame)):
-            sums = self._sums.of(label, group)
+        for key, model, every in _partition(labels, self._groups(frame), *frame.answered()):
+            sums = self._sums.of(key)
+            sums.models.update([model] if model else [])
             rows = every
             if selection.left_out is not None:
                 left_out = selection.left_out[every]
@@ -174,7 +183,9 @@ class ColumnCounts:
                 sums.alone += len(shared) - len(numbers)
             fits = self._fitting(frame, rows)
             sums.measured.update(metric.id for metric in fits)
-            _add_failed(frame, sums, failed, rows[failed.codes[rows] >= 0], unsigned=label is None)
+            _add_failed(
+                frame, sums, failed, rows[failed.codes[rows] >= 0], unsigned=key.label is None
+            )
             for metric, some in fits.items():
                 measured = some[failed.codes[some] < 0]
                 if len(measured):
@@ -199,7 +210,8 @@ class ColumnCounts:
         if self._request.unit is not None:
             numbers = np.array([0, *map(self._number, counted.units)], np.int64)
         for key, sums in counted.sums.items():
-            own = self._sums.of(key.label, key.group)
+            own = self._sums.of(key)
+            own.models |= sums.models
             own.unsigned |= sums.unsigned
             own.measured |= sums.measured
             own.failed.update(sums.failed)
@@ -292,19 +304,27 @@ def compute_column(metric: Metric, tallies: TallyColumns, rows: int) -> RatioCol
 
 
 def _partition(
-    labels: Categorical, groups: Categorical | None
-) -> Iterable[tuple[str | None, str | None, Ints]]:
-    """Return the rows of each configuration and group, in order."""
+    labels: Categorical,
+    groups: Categorical | None,
+    answered: Ints,
+    models: Sequence[AnsweringModel],
+) -> Iterable[tuple[GroupKey, AnsweringModel | None, Ints]]:
+    """Return the rows of each configuration, group and model with its host, in order."""
     grouped = np.zeros_like(labels.codes) if groups is None else groups.codes
     width = 1 if groups is None else len(groups.names)
-    found = (labels.codes + 1) * width + grouped
+    found = ((labels.codes + 1) * width + grouped) * (len(models) + 1) + answered + 1
     order = np.argsort(found, kind="stable")
     starts = np.flatnonzero(np.diff(found[order], prepend=-1))
     for rows in np.split(order, starts[1:]) if len(order) else ():
-        label = int(labels.codes[rows[0]])
+        label, by = int(labels.codes[rows[0]]), int(answered[rows[0]])
+        model = None if by < 0 else models[by]
         yield (
-            None if label < 0 else labels.names[label],
-            None if groups is None else groups.names[int(grouped[rows[0]])],
+            GroupKey(
+                None if label < 0 else labels.names[label],
+                None if groups is None else groups.names[int(grouped[rows[0]])],
+                None if model is None else model.name,
+            ),
+            model,
             rows,
         )
 

@@ -13,9 +13,9 @@ from hashlib import sha256
 
 import numpy as np
 
+from labeler.calculators.ratio import MetricSum, fixed_point
 from labeler.calculators.ratio_column import Floats, Ints, RatioColumn
 from labeler.calculators.statistics.intervals import Groups, Interval, Intervals, Range
-from labeler.calculators.summary import MetricSum, fixed_point
 
 _MERGE = 1 << 14
 """Distinct values that may wait to be merged, at least."""

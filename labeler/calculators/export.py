@@ -56,6 +56,8 @@ _SUMMARY = (
     Column("duplicates", "count"),
     Column("clusters", "count"),
     Column("higher_is_better", "flag"),
+    Column("answered", "text"),
+    Column("hosts", "text"),
     Column("signature", "text"),
 )
 _PARTS: dict[str, Literal["text", "number", "count"]] = {
@@ -97,13 +99,14 @@ def metric_record(row: MetricsRow) -> Record:
 
 
 def summary_record(row: SummaryRow) -> Record:
-    """Return a summary as a table row; counts by reason are JSON, aliases a text with commas."""
+    """Return a summary as a table row; counts by reason are JSON, aliases and hosts have commas."""
     shown: Record = dict(row.as_json(__version__))
     interval, bounds = shown.pop("interval") or {}, shown.pop("bounds") or {}
     ends = {f"interval.{part}": value for part, value in interval.items()}
     ends |= {f"bounds_{end}": value for end, value in bounds.items()}
     counts = {name: _json(shown[name]) if shown[name] else None for name in ("undefined", "failed")}
-    return {**shown, **ends, **counts, "aliases": ", ".join(row.aliases) or None}
+    lists = {name: ", ".join(shown[name]) or None for name in ("aliases", "hosts")}
+    return {**shown, **ends, **counts, **lists}
 
 
 def _json(value: object) -> str:

@@ -15,6 +15,7 @@ from labeler.calculators.ratio import Ratio, RatioJSON
 from labeler.calculators.registry import METRICS, Metric
 from labeler.calculators.tally import Tally, tally
 from labeler.errors import UsageError
+from labeler.labels.answering import AnsweringModel, answered_by
 from labeler.labels.profiles import DEFAULT_PROFILE, PROFILES, Profile
 from labeler.labels.record import LabelFailure, LabelRecord, Outcome
 
@@ -28,7 +29,7 @@ class MetricsRowJSON(TypedDict):
     failed: str | None
     """Reason code of a row without a label."""
     signature: str
-    """Metrics with their versions, label signature, and program version."""
+    """Metrics with their versions, label signature, the model that answered, program version."""
 
 
 class Identity(NamedTuple):
@@ -76,6 +77,7 @@ class MetricsRow:
         metadata: the row's other columns, for grouping.
         identity: digests by which repeated rows are found; ``None`` for a row that is unlike all.
         question: digest of the question, see :func:`question_digest`.
+        answered: the model that answered; ``None`` for a failed row.
     """
 
     id: str
@@ -86,6 +88,13 @@ class MetricsRow:
     metadata: dict[str, Any] = field(default_factory=dict, repr=False)
     identity: Identity | None = field(default=None, repr=False)
     question: int = field(default=0, repr=False)
+    answered: AnsweringModel | None = field(default=None, repr=False)
+
+    @property
+    def configuration(self) -> str | None:
+        """Printed signature of the label, with the model that answered."""
+        name = self.answered.name if self.answered else ""
+        return self.label and answered_by(self.label, name)
 
     def as_json(self, version: str) -> MetricsRowJSON:
         """Return the published form.
@@ -97,7 +106,7 @@ class MetricsRow:
             "id": self.id,
             "metrics": {name: ratio.as_json() for name, ratio in self.metrics.items()},
             "failed": self.failed,
-            "signature": f"{self.versions}|{self.label or 'label:none'}|labeler:{version}",
+            "signature": f"{self.versions}|{self.configuration or 'label:none'}|labeler:{version}",
         }
 
 
@@ -128,6 +137,7 @@ def measure(outcome: Outcome, metrics: Sequence[Metric] | None = None) -> Metric
         metadata=outcome.example.metadata,
         identity=Identity.of(outcome.id, str(outcome.signature), outcome.key),
         question=question_digest(outcome.example.question),
+        answered=AnsweringModel.of(outcome.signature, outcome.reply),
     )
 
 

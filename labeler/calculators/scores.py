@@ -23,6 +23,7 @@ from labeler.calculators.registry import Metric
 from labeler.calculators.statistics.intervals import Intervals
 from labeler.calculators.summary import SummaryRow, summarize
 from labeler.calculators.tally import Tally
+from labeler.labels.answering import AnsweringModel
 from labeler.labels.logprobs import expected_score, has_prefixes
 from labeler.labels.record import LabelFailure
 from labeler.labels.score_record import ScoreOutcome, ScoreRecord
@@ -364,6 +365,7 @@ def _row(
         metadata=metadata,
         identity=Identity.of(record.id, label, record.key),
         question=question_digest(record.example.question),
+        answered=AnsweringModel.of_several(case.records),
     )
 
 

@@ -21,7 +21,9 @@ from labeler.calculators.metrics_row import (
 from labeler.calculators.ratio import Ratio
 from labeler.calculators.registry import ALL, Metric, split_ids
 from labeler.calculators.tally import Tally
+from labeler.labels.answering import AnsweringModel
 from labeler.labels.record import AnyOutcome, LabelFailure, records_of
+from labeler.labels.signature import escaped
 
 if TYPE_CHECKING:
     from labeler.integrations.embeddings.records import QuestionsOutcome, QuestionsRecord
@@ -199,6 +201,7 @@ def measure_questions(
         metadata=outcome.example.metadata,
         identity=Identity.of(outcome.id, similarity_label(outcome), outcome.key),
         question=question_digest(outcome.example.question),
+        answered=AnsweringModel.of(outcome.signature, outcome.reply),
     )
 
 
@@ -209,4 +212,4 @@ def similarity_label(record: QuestionsRecord) -> str:
     """
     embedder = str(record.similarity.embedder) if record.similarity else "none"
     # An embedder's name must not read as another part of the signature.
-    return f"{record.signature}|embedder:{embedder.replace('|', '%7C').replace(chr(10), '%0A')}"
+    return f"{record.signature}|embedder:{escaped(embedder)}"

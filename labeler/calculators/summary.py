@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from array import array
 from collections import Counter
 from collections.abc import (
@@ -15,7 +14,6 @@ from collections.abc import (
     Sequence,
 )
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cached_property
 from typing import Generic, NamedTuple, TypeVar
 
@@ -28,7 +26,7 @@ from labeler.calculators.metrics_row import (
     resampling_unit,
     row_digest,
 )
-from labeler.calculators.ratio import Ratio
+from labeler.calculators.ratio import MetricSum, Ratio, fixed_point
 from labeler.calculators.registry import Metric
 from labeler.calculators.statistics.intervals import (
     Interval,
@@ -37,6 +35,7 @@ from labeler.calculators.statistics.intervals import (
     Range,
 )
 from labeler.errors import UsageError
+from labeler.labels.answering import AnsweringModel, answered_by, joined
 
 
 class BoundsJSON(TypedDict):
@@ -72,7 +71,12 @@ class SummaryRowJSON(TypedDict):
     clusters: int | None
     """Groups of rows with equal questions; ``null`` if all differ, are one, or are unknown."""
     higher_is_better: bool
+    answered: str | None
+    """The model that answered, as the server names it; ``null`` if unknown."""
+    hosts: list[str]
+    """The hosts that answered, where known."""
     signature: str
+    """Metric with its version, label signature, the model that answered, program version."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +86,8 @@ class SummaryRow:
     Attributes:
         metric: the metric.
         group: value of the grouping column; ``None`` if rows are not grouped.
-        label: printed signature of the labels; ``None`` if no row has a label.
+        label: printed signature of the labels, with the model that answered; ``None`` if no row
+            has a label.
         defined: rows with a value.
         undefined: rows without a value, by reason.
         failed: rows without a label, by reason.
@@ -96,6 +101,7 @@ class SummaryRow:
         duplicates: records left out because their id and label key repeat.
         clusters: groups of rows with equal questions; ``None`` if all differ or are unknown, and
             if all are one, such as a fixed instruction.
+        models: the models that answered: of one name, unless the summary is over all.
     """
 
     metric: Metric
@@ -110,6 +116,12 @@ class SummaryRow:
     bounds: tuple[float, float] | None = None
     duplicates: int = 0
     clusters: int | None = None
+    models: tuple[AnsweringModel, ...] = ()
+
+    @property
+    def answered(self) -> str | None:
+        """The model that answered, as the server names it; ``None`` if unknown."""
+        return joined(model.name for model in self.models)
 
     @property
     def aliases(self) -> tuple[str, ...]:
@@ -146,6 +158,8 @@ class SummaryRow:
             "duplicates": self.duplicates,
             "clusters": self.clusters,
             "higher_is_better": self.metric.higher_is_better,
+            "answered": self.answered,
+            "hosts": sorted({model.host for model in self.models if model.host}),
             "signature": self.signature(version),
         }
 
@@ -156,11 +170,14 @@ def summarize(
     by: str | None = None,
     *,
     intervals: Intervals | None = None,
+    by_model: bool = True,
 ) -> list[SummaryRow]:
     """Summarize each metric over rows, or over the rows of each value of a metadata column.
 
-    Labels of different judge configurations are never averaged: each configuration has its own
-    summaries. Rows that failed before a judge was chosen count in all of them.
+    Labels of different judge configurations are never averaged: each configuration, and each model
+    that answered in it, has its own summaries. Rows that failed before a judge was chosen count in
+    all of them. Other failed rows count with each model that answered in their configuration and
+    group, or in their configuration if none did in the group.
 
     A label counts once, however often its id and label key repeat; a failure counts once by id and
     signature, and not at all if its row has a label by that signature. Unless the intervals name a
@@ -172,6 +189,7 @@ def summarize(
             measured with.
         by: name of a metadata column; rows without it form the group ``(none)``.
         intervals: options of intervals; by default none are computed, which is faster.
+        by_model: False to summarize the models that answered in a configuration together.
 
     Returns:
         One summary per configuration, group and metric; groups sorted by name.
@@ -185,7 +203,11 @@ def summarize(
     known = Identities()
     for row in rows:
         groups.columns.update(row.metadata)
-        sums = groups.of(row.label, group_name(row, by))
+        name = row.answered.name if row.answered and by_model else ""
+        model = None if row.failed else name
+        sums = groups.of(GroupKey(row.label, group_name(row, by), model))
+        if row.answered:
+            sums.models.add(row.answered)
         if row.failed:
             failures.setdefault(row.identity.row if row.identity else -len(failures), (sums, row))
         elif row.identity is None or known.add(row.identity):
@@ -199,93 +221,26 @@ def summarize(
     return groups.rows(by, intervals, lambda rows: known.labeled(rows) | (failures.keys() & rows))
 
 
-_BITS = 256
-
-
-def fixed_point(numerator: int, denominator: int) -> int:
-    """Return a value as a multiple of 2^-256.
-
-    The common denominator of many values may have thousands of digits. The error of a sum of 2^60
-    values in this form is below 2^-190. It changes a rounded mean only if the exact one is nearer
-    than that to the middle between two floats, so that the order of rows does not matter.
-    """
-    return (numerator << _BITS) // denominator
-
-
-class MetricSum(ABC):
-    """Running sums of one metric over one group of rows."""
-
-    def __init__(self) -> None:
-        self._numerator: int | Fraction = 0
-        self._denominator = 0
-        self._sum = 0
-        """Sum of the exact values, by :func:`fixed_point`."""
-
-    @property
-    def pooled(self) -> float | None:
-        """Sum of numerators over sum of denominators."""
-        return Ratio(self._numerator, self._denominator).value
-
-    @property
-    def mean(self) -> float | None:
-        """Mean of the exact values, rounded once; ``None`` without values."""
-        return self._mean() if self.defined else None
-
-    def bounds(self, failed: int, range_: Range) -> tuple[float, float] | None:
-        """Return the means with the lowest, and the highest, value for every missing one.
-
-        Args:
-            failed: number of failed rows.
-            range_: the lowest and the highest value; ``None`` where unknown.
-        """
-        missing = failed + sum(self.undefined.values())
-        if range_ is None or not self.defined + missing:
-            return None
-        (low, high), (lowest, highest) = range_, self.extremes or range_
-        if lowest < low or highest > high:
-            return None
-        return self._mean(missing, low), self._mean(missing, high)
-
-    def _mean(self, missing: int = 0, value: float = 0) -> float:
-        """Return the mean of the values and of some missing ones that are set to a value."""
-        numerator, denominator = value.as_integer_ratio()
-        added = fixed_point(missing * numerator, denominator)
-        return (self._sum + added) / fixed_point(self.defined + missing, 1)
-
-    @property
-    @abstractmethod
-    def undefined(self) -> Mapping[str, int]:
-        """Rows without a value, by reason, in order of first appearance."""
-
-    @property
-    @abstractmethod
-    def defined(self) -> int:
-        """Rows with a value."""
-
-    @property
-    @abstractmethod
-    def extremes(self) -> Range:
-        """The lowest and the highest value of a row; ``None`` without values."""
-
-    @abstractmethod
-    def interval(self, intervals: Intervals, range_: Range, *, grouped: bool) -> Interval | None:
-        """Return the interval of the mean.
-
-        Args:
-            intervals: its options.
-            range_: the lowest and the highest value; ``None`` where unknown.
-            grouped: True if the resampling units of the rows are to be used.
-        """
-
-
 S = TypeVar("S", bound=MetricSum)
 
 
 class GroupKey(NamedTuple):
-    """Rows that are summarized together: their label signature and group."""
+    """Rows that are summarized together.
+
+    Attributes:
+        label: printed signature of their labels; ``None`` if they failed without one.
+        group: their group; ``None`` if rows are not grouped.
+        model: the model that answered; empty if unknown, and ``None`` for failed rows.
+    """
 
     label: str | None
     group: str | None
+    model: str | None
+
+    @property
+    def configuration(self) -> str | None:
+        """Printed signature with the model that answered."""
+        return self.label and answered_by(self.label, self.model or "")
 
 
 class GroupedSums(Generic[S]):
@@ -303,9 +258,8 @@ class GroupedSums(Generic[S]):
         self.columns: set[str] = set()
         """Names of the metadata columns that rows have."""
 
-    def of(self, label: str | None, group: str | None) -> GroupSums[S]:
+    def of(self, key: GroupKey) -> GroupSums[S]:
         """Return the sums over one group."""
-        key = GroupKey(label, group)
         if key not in self._groups:
             self._groups[key] = GroupSums(self._metrics, self._new_sum)
         return self._groups[key]
@@ -334,14 +288,17 @@ class GroupedSums(Generic[S]):
             check_column(by, self.columns, "to summarise by")
             check_column(intervals.group if intervals else None, self.columns, "to draw records by")
         self._share_unsigned(present)
+        self._share_failed()
         if not self._groups and by is None:
-            self.of(None, None)
+            self.of(GroupKey(None, None, None))
         measured: dict[str | None, set[str]] = {}
         for key, sums in self._groups.items():
             measured.setdefault(key.label, set()).update(sums.measured)
         return [
             self._groups[key].row(metric, key, intervals)
-            for key in sorted(self._groups, key=lambda key: (key.label or "", key.group or ""))
+            for key in sorted(
+                self._groups, key=lambda key: (key.configuration or "", key.group or "")
+            )
             for metric in self._metrics
             if metric.id in measured[key.label] or not measured[key.label]
         ]
@@ -354,9 +311,22 @@ class GroupedSums(Generic[S]):
             for label in labels:
                 digests = {name: row_digest(name, label) for name in unsigned}
                 known = present(set(digests.values()))
-                self.of(label, key.group).unsigned |= {
+                self.of(GroupKey(label, key.group, None)).unsigned |= {
                     name: reason for name, reason in unsigned.items() if digests[name] not in known
                 }
+
+    def _share_failed(self) -> None:
+        """Count failed rows with each model that answered in their configuration and group."""
+        models: dict[str | None, dict[GroupKey, None]] = {}
+        for key in self._groups:
+            if key.model is not None:
+                models.setdefault(key.label, {})[key] = None
+        for key in [key for key in self._groups if key.model is None and key.label in models]:
+            failures = self._groups.pop(key)
+            own = [other for other in models[key.label] if other.group == key.group]
+            every = dict.fromkeys(other._replace(group=key.group) for other in models[key.label])
+            for other in own or every:
+                self.of(other).add_failures(failures)
 
 
 def check_column(name: str | None, columns: Collection[str], purpose: str) -> None:
@@ -403,6 +373,8 @@ class GroupSums(Generic[S]):
         """Ids of the metrics that some row has."""
         self.failed: Counter[str] = Counter()
         """Rows that failed with a signature, by reason."""
+        self.models: set[AnsweringModel] = set()
+        """The models that answered."""
         self.of = {metric.id: new_sum() for metric in metrics}
         """The sum of each metric, by its id."""
 
@@ -425,6 +397,12 @@ class GroupSums(Generic[S]):
         else:
             self.failed[row.failed or ""] += 1
 
+    def add_failures(self, other: GroupSums[S]) -> None:
+        """Add failed rows that are counted elsewhere."""
+        self.measured |= other.measured
+        self.unsigned |= other.unsigned
+        self.failed.update(other.failed)
+
     @cached_property
     def clusters(self) -> int | None:
         """Groups of labels with equal questions; ``None`` if all differ, are one or are unknown."""
@@ -437,7 +415,7 @@ class GroupSums(Generic[S]):
         return SummaryRow(
             metric=metric,
             group=key.group,
-            label=key.label,
+            label=key.configuration,
             defined=found.defined,
             undefined=dict(found.undefined),
             failed=dict(failed),
@@ -453,6 +431,7 @@ class GroupSums(Generic[S]):
             bounds=found.bounds(failed.total(), metric.range),
             duplicates=self.duplicates,
             clusters=self.clusters,
+            models=tuple(sorted(self.models)),
         )
 
 

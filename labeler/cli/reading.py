@@ -26,6 +26,7 @@ from labeler.version import __version__
 
 if TYPE_CHECKING:
     from labeler.calculators import Intervals, Metric, MetricsRow, SummaryRow
+    from labeler.labels.answering import AnsweringModel
     from labeler.labels.record import AnyOutcome
     from labeler.labels.score_record import ScoreOutcome
 
@@ -95,12 +96,15 @@ def metrics(
     request = _Request(_sources(labels, output), ids, by)
     drawn = Intervals(resamples, level, seed, group) if intervals else None
     if rows:
+        models: set[AnsweringModel] = set()
         measured = DistinctRows(request.rows())
-        _write_rows(measured, output)
+        _write_rows(_note_models(measured, models), output)
         notify_repeated(measured.repeated)
+        _notify_models(models)
         return
     summary, scored = request.summaries(drawn, Engine(engine, workers) if index else None)
     notify_repeated(_repeated((*summary, *scored)))
+    _notify_models(model for row in (*summary, *scored) for model in row.models)
     if as_json or output is not None:
         _write_summaries((*summary, *scored), output)
     else:
@@ -110,6 +114,21 @@ def metrics(
 def _repeated(rows: Iterable[SummaryRow]) -> int:
     """Return the number of records that were left out; each row of a group has the same."""
     return sum({(row.label, row.group): row.duplicates for row in rows}.values())
+
+
+def _note_models(rows: Iterable[MetricsRow], models: set[AnsweringModel]) -> Iterator[MetricsRow]:
+    """Yield rows, and add the models that answered to a set."""
+    for row in rows:
+        models.update([row.answered] if row.answered else [])
+        yield row
+
+
+def _notify_models(models: Iterable[AnsweringModel]) -> None:
+    """Report mixtures of answering models, and others than those that were asked for."""
+    from labeler.labels.answering import AnsweringModels
+
+    for fault in AnsweringModels(models).faults():
+        notify(fault)
 
 
 def _list_metrics(ids: str | None) -> None:

@@ -100,7 +100,7 @@ def _distinct(
             and not is_uncounted(outcome)
             and outcome.key in wanted
             and outcome.key not in seen
-            and choice.fits(outcome.signature)
+            and choice.fits(outcome)
         ):
             seen.add(outcome.key)
             yield outcome

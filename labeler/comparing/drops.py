@@ -10,17 +10,14 @@ from typing import NamedTuple
 
 from labeler.calculators import Intervals, Metric, MetricsRow
 from labeler.calculators.metrics_row import group_name, resampling_unit
-from labeler.calculators.ratio import counts_in_gates
+from labeler.calculators.ratio import counts_in_gates, fixed_point
 from labeler.calculators.statistics.intervals import Interval, Undefined
 from labeler.calculators.statistics.paired import paired_interval
-from labeler.calculators.summary import (
-    check_column,
-    count_clusters,
-    fixed_point,
-)
+from labeler.calculators.summary import check_column, count_clusters
 from labeler.comparing.gates import On, RecordValue, check_on, decimal_places
 from labeler.comparing.missing import DEFAULT_ALLOWED, IN_BASE, Allowed
 from labeler.errors import UsageError
+from labeler.labels.answering import joined, mixture
 
 
 @dataclass(frozen=True)
@@ -42,6 +39,7 @@ class DropVerdict:
         allowed: the shares of rows without a value that pass.
         clusters: groups of pairs that are drawn together, such as those of equal questions;
             ``None`` if each pair is drawn alone.
+        notes: remarks on the models that answered.
     """
 
     metric: Metric
@@ -57,6 +55,7 @@ class DropVerdict:
     base_label: str | None = None
     allowed: Allowed = DEFAULT_ALLOWED
     clusters: int | None = None
+    notes: tuple[str, ...] = ()
 
     @property
     def demand(self) -> str:
@@ -82,7 +81,7 @@ class DropVerdict:
         parts = [self._found, *self._reasons()]
         if self.label != self.base_label:
             parts.append(f"the base was labelled otherwise: {self.base_label or 'no label'}")
-        return "; ".join(parts)
+        return "; ".join([*parts, *self.notes])
 
     @property
     def rows(self) -> int:
@@ -269,7 +268,18 @@ def _verdict(
         undefined=undefined,
         failed=failed,
         clusters=clusters,
+        notes=tuple(_notes(pairs)),
     )
+
+
+def _notes(pairs: Sequence[_Pair]) -> Iterator[str]:
+    """Note that another model answered in the base, or several on one side."""
+    new, base = (
+        joined(row.answered.name for row in side if row and row.answered)
+        for side in ((pair.new for pair in pairs), (pair.base for pair in pairs))
+    )
+    if new and base and (new != base or mixture([new])):
+        yield f"answered by {new}, in the base by {base}"
 
 
 def _interval(

@@ -31,6 +31,7 @@ from labeler.calculators.similarity import QUESTION_METRICS
 from labeler.catalog import Catalog
 from labeler.comparing.missing import DEFAULT_ALLOWED, Allowed, definitions_with_values, listed
 from labeler.errors import UnknownName, UsageError
+from labeler.labels.answering import mixture
 from labeler.labels.record import AnyOutcome
 from labeler.labels.rubrics import CRITERIA
 from labeler.labels.score_record import ScoreOutcome
@@ -312,8 +313,9 @@ def check_rows(
 ) -> list[Verdict]:
     """Check measured rows against gates.
 
-    Labels of each signature, and each group of a column, must pass. Rows that failed before a judge
-    was chosen count as failed with each signature. Where some labels of a group were asked for a
+    Labels of each signature, and each group of a column, must pass. A verdict is on all models that
+    answered for a signature, and notes that they are several. Rows that failed before a judge was
+    chosen count as failed with each signature. Where some labels of a group were asked for a
     metric, those that were not, as of a poorer profile, are not checked, and the verdict notes
     them.
 
@@ -338,7 +340,7 @@ def check_rows(
     if on == "interval" and intervals is None:
         intervals = Intervals()
     metrics = tuple(dict.fromkeys(gate.metric for gate in gates))
-    summaries = summarize(rows, metrics, by, intervals=intervals)
+    summaries = summarize(rows, metrics, by, intervals=intervals, by_model=False)
     return [
         replace(verdict, allowed=allowed)
         for gate in gates
@@ -362,7 +364,8 @@ def _verdicts(gate: Gate, summaries: Sequence[SummaryRow], on: On) -> Iterator[V
         if row.label in unasked and row.group in checked:
             continue
         # With the first verdict of the group.
-        remarks = tuple(notes.pop(row.group, ()))
+        several = mixture(model.name for model in row.models)
+        remarks = (*notes.pop(row.group, ()), *([several] if several else ()))
         value, missing = _checked_value(gate, row, on)
         yield Verdict(gate, row, on, value, missing, ways[row.label], remarks)
 

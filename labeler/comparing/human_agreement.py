@@ -27,10 +27,10 @@ from labeler.calculators.statistics.bias_correction import (
 )
 from labeler.calculators.statistics.intervals import Interval
 from labeler.calculators.statistics.jackknife import group_effect
-from labeler.calculators.summary import count_clusters
+from labeler.calculators.summary import check_column, count_clusters
 from labeler.comparing.human_labels import OVERALL, HumanLabels
 from labeler.comparing.human_matching import TIE, Item, Judged, Matched, People, record_fields
-from labeler.comparing.pairs import Choice, Side, check_column, read_side
+from labeler.comparing.pairs import Choice, Side, read_side
 from labeler.labels.record import AnyOutcome, LabelRecord
 
 _NO_WIDTH = "there is no interval: by these values it would have no width"
@@ -182,7 +182,7 @@ def compare_with_people(
         return Judged.of(record, metrics, in_full=record.id in judged_ids)
 
     side = read_side(outcomes, keep, Choice(name, a_signature, trial), by=by)
-    check_column(side.columns, by)
+    check_column(by, side.columns, "to group by")
     people = People(human, side, human_name)
     return PeopleAgreement(
         signatures=side.signatures,

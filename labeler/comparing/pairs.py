@@ -14,8 +14,10 @@ from itertools import islice
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from labeler.calculators import Metric
+from labeler.calculators.summary import check_column
 from labeler.comparing.options import SideOptions
 from labeler.errors import UsageError
+from labeler.labels.answering import ANSWERED, AnsweringModel, answered_by, configuration
 from labeler.labels.answers import GPTLabelingOutput
 from labeler.labels.record import (
     AnyOutcome,
@@ -25,7 +27,7 @@ from labeler.labels.record import (
     records_of,
     shown,
 )
-from labeler.labels.signature import Signature, digest
+from labeler.labels.signature import digest
 
 PARTS = ("question", "documents", "response")
 """Parts of a record that two labels of it can share."""
@@ -56,11 +58,20 @@ class Choice:
     signature_option: str = "--a-signature"
     trial_option: str = "--trial"
 
-    def fits(self, signature: Signature | None) -> bool:
+    def fits(self, outcome: LabelRecord | LabelFailure) -> bool:
         """Return whether a label may be chosen; a row that failed unasked fits every choice."""
-        if signature is None:
+        if outcome.signature is None:
             return True
-        return self.trial in {None, signature.trial} and (self.signature or "") in str(signature)
+        printed, part = str(outcome.signature), self.signature or ""
+        if isinstance(outcome, LabelFailure):
+            part = part.partition(ANSWERED)[0]
+        else:
+            printed = configuration(outcome)
+        return self.trial in {None, outcome.signature.trial} and part in printed
+
+    def names(self, kept: Kept[Any]) -> bool:
+        """Return True if the choice is the whole signature of a label."""
+        return self.signature in {kept.signature, kept.configuration}
 
     def __str__(self) -> str:
         given = ((self.signature_option, self.signature), (self.trial_option, self.trial))
@@ -73,6 +84,7 @@ class Kept(Generic[T]):
 
     Attributes:
         signature: the printed signature.
+        answered: the model that answered; empty if unknown.
         question: digest of the question; ``None`` for a blank one, which no other label shares.
         digests: digest of each of :data:`PARTS`.
         group: value of the grouping column; ``None`` without such a column.
@@ -86,6 +98,12 @@ class Kept(Generic[T]):
     group: str | None
     output: type[GPTLabelingOutput]
     value: T
+    answered: str = field(compare=False)
+
+    @property
+    def configuration(self) -> str:
+        """The printed signature with the model that answered."""
+        return answered_by(self.signature, self.answered)
 
 
 @dataclass(frozen=True)
@@ -94,7 +112,7 @@ class Side(Generic[T]):
 
     Attributes:
         name: the file or folder, or another name of the side.
-        signatures: printed signatures of the labels, sorted.
+        signatures: printed signatures of the labels with the models that answered, sorted.
         labels: by record id, in the order of the file.
         failed: reason codes of the records without a label, by id.
         columns: names of the metadata columns.
@@ -132,17 +150,6 @@ class Side(Generic[T]):
         return f"{len(self.labels)} labels ({_listed(self.labels)}{more})"
 
 
-def check_column(columns: Iterable[str], by: str | None) -> None:
-    """Check that the grouping column exists.
-
-    Raises:
-        UsageError: no label has it.
-    """
-    if by is not None and by not in columns:
-        have = ", ".join(sorted(columns)) or "none"
-        raise UsageError(f"no label has a column {by!r} to group by; columns: {have}")
-
-
 def read_side(
     outcomes: Iterable[AnyOutcome],
     keep: Callable[[LabelRecord], T],
@@ -171,7 +178,7 @@ def read_side(
     repeated: Counter[str] = Counter()
     contents = _Contents(choice)
     for outcome in records_of(contents.count(outcomes), "label"):
-        if is_uncounted(outcome) or not choice.fits(outcome.signature):
+        if is_uncounted(outcome) or not choice.fits(outcome):
             continue
         if isinstance(outcome, LabelFailure):
             made_by = None if outcome.signature is None else str(outcome.signature)
@@ -184,26 +191,26 @@ def read_side(
             repeated[kept.signature] += 1
         else:
             known.append(kept)
-    chosen = {kept.signature for some in found.values() for kept in some}
     # The signature of trial 0 is the beginning of those of the other trials.
-    exact = choice.signature in chosen
-    if exact:
-        chosen = {str(choice.signature)}
+    exact = any(choice.names(kept) for some in found.values() for kept in some)
+    fitting = {
+        name: [kept for kept in some if not exact or choice.names(kept)]
+        for name, some in found.items()
+    }
+    chosen = {kept.signature for some in fitting.values() for kept in some}
     contents.check(chosen, len(failures), mixed=mixed)
-    labelled = {}
-    for name, some in found.items():
-        fitting = [kept for kept in some if kept.signature in chosen]
-        if len(fitting) > 1:
-            raise contents.ambiguous(name, fitting)
-        if fitting:
-            labelled[name] = fitting[0]
+    for name, some in fitting.items():
+        if len(some) > 1:
+            raise contents.ambiguous(name, some)
+    labelled = {name: some[0] for name, some in fitting.items() if some}
     failed = {
         name: reason
         for made_by, name, reason in failures
         if name not in labelled and (not exact or made_by is None or made_by in chosen)
     }
     copies = sum(repeated[signature] for signature in chosen)
-    return Side(choice.name, tuple(sorted(chosen)), labelled, failed, frozenset(columns), copies)
+    printed = tuple(sorted({kept.configuration for kept in labelled.values()}))
+    return Side(choice.name, printed, labelled, failed, frozenset(columns), copies)
 
 
 def _kept(record: LabelRecord, keep: Callable[[LabelRecord], T], by: str | None) -> Kept[T]:
@@ -215,6 +222,7 @@ def _kept(record: LabelRecord, keep: Callable[[LabelRecord], T], by: str | None)
     digests = tuple(digest(texts[part]) for part in PARTS)
     return Kept(
         signature=str(record.signature),
+        answered=AnsweringModel.of(record.signature, record.reply).name,
         question=digests[0] if (record.example.question or "").strip() else None,
         digests=digests,
         group=group,
@@ -239,7 +247,7 @@ class _Contents:
     def _count(self, outcome: AnyOutcome) -> AnyOutcome:
         if isinstance(outcome, LabelRecord):
             if not is_uncounted(outcome):
-                self._signatures[str(outcome.signature)] += 1
+                self._signatures[configuration(outcome)] += 1
                 self._trials.add(outcome.signature.trial)
         elif not isinstance(outcome, LabelFailure):
             self._others[outcome.kind] += 1
@@ -420,7 +428,7 @@ def join(
     )
     if not pairs:
         raise UsageError(_no_pairs(a, b, counts))
-    check_column(a.columns | b.columns, by)
+    check_column(by, a.columns | b.columns, "to group by")
     return Pairs(a, b, tuple(pairs), counts)
 
 

@@ -25,6 +25,7 @@ from labeler.judges.tokens import (
     request_tokens_at_most,
 )
 from labeler.labeling.window_merging import merge
+from labeler.labels.answering import joined
 from labeler.labels.record import LabelRecord, ReplyFacts, SentenceScores, Usage
 from labeler.labels.signature import Windows
 from labeler.sentences.example import KeyedExample
@@ -201,13 +202,13 @@ def _frame_tokens(task: Task, schema: str, counter: TokenCounter) -> int:
 
 
 def _facts(replies: Sequence[ReplyFacts]) -> ReplyFacts:
-    """Combine the windows' reply facts: sums, and the values they have in common."""
+    """Combine the windows' reply facts: sums, all who answered, and other values in common."""
     usages = [reply.usage for reply in replies if reply.usage]
     seconds = [reply.seconds for reply in replies if reply.seconds is not None]
     return ReplyFacts(
-        served_model=_common(reply.served_model for reply in replies),
+        served_model=joined(reply.served_model for reply in replies),
         system_fingerprint=_common(reply.system_fingerprint for reply in replies),
-        host=_common(reply.host for reply in replies),
+        host=joined(reply.host for reply in replies),
         usage=sum(usages, Usage()) if usages else None,
         attempts=sum(reply.attempts for reply in replies),
         reasks=sum(reply.reasks for reply in replies),

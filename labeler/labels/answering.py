@@ -4,41 +4,111 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+from typing import NamedTuple
 
-from labeler.labels.record import AnyOutcome, Record
+from labeler.labels.record import AnyOutcome, AnyRecord, Record, ReplyFacts
+from labeler.labels.signature import Signature, escaped
 
 _VERSION = re.compile(r"([-@:](\d+|v\d+|latest|preview|exp))*")
 """What may follow the name that was asked for, such as a date: ``-2026-01-01``."""
 _SHOWN = 5
 """Models or hosts that a message lists."""
+LONGEST_NAME = 400
+"""Characters of a name that are kept; stored labels may come from anywhere."""
+ANSWERED = "|answered:"
+"""Stands between a printed signature and the model that answered."""
+_AND = " + "
+"""Stands between the names of models or hosts that answered for one record together."""
 
 
 def is_version(answered: str, asked: str) -> bool:
     """Return True if the model that answered is the one asked for, or a version of it.
 
     ``gpt-5-mini-2026-01-01`` is a version of ``gpt-5-mini``, and ``gpt-5-mini`` none of ``gpt-5``.
-    The case of letters is ignored, and a path that only one of the names has, as of a router.
+    The case of letters is ignored, and a path that only one of the names has, as of a router. Of
+    several models that answered together, each must be a version.
     """
-    own, base = answered.lower(), asked.lower().removesuffix("-latest")
+    return all(_is_version(name.lower(), asked.lower()) for name in answered.split(_AND))
+
+
+def _is_version(own: str, asked: str) -> bool:
+    base = asked.removesuffix("-latest")
     if "/" not in own or "/" not in base:
         own, base = own.rpartition("/")[2], base.rpartition("/")[2]
     return own.startswith(base) and _VERSION.fullmatch(own, len(base)) is not None
 
 
-class AnsweringModels:
-    """Models and hosts that answered, by the model that was asked for."""
+def joined(names: Iterable[str | None]) -> str | None:
+    """Return the distinct names of models, or hosts, that answered for one record; else ``None``.
 
-    def __init__(self) -> None:
-        self._found: defaultdict[tuple[str, str], set[tuple[str | None, str | None]]]
-        self._found = defaultdict(set)
+    Several are joined with `` + ``, and an unknown one is left out.
+    """
+    return _AND.join(sorted({name for name in names if name})) or None
+
+
+class AnsweringModel(NamedTuple):
+    """The model that answered for a record.
+
+    Attributes:
+        judge: kind of judge.
+        asked: the model that was asked for.
+        name: the model that answered, as the server names it; see :func:`joined` for several. Empty
+            if unknown.
+        host: the host that answered; see :func:`joined` for several. Empty if unknown.
+    """
+
+    judge: str
+    asked: str
+    name: str = ""
+    host: str = ""
+
+    @classmethod
+    def of(cls, signature: Signature, reply: ReplyFacts) -> AnsweringModel:
+        """Return the model that answered for a record with this signature and reply."""
+        parts = (signature.judge, signature.model, reply.served_model or "", reply.host or "")
+        return _shared(*(part[:LONGEST_NAME] for part in parts))
+
+    @classmethod
+    def of_several(cls, records: Sequence[AnyRecord]) -> AnsweringModel:
+        """Return the models that answered together for records of one judge configuration."""
+        found = [cls.of(record.signature, record.reply) for record in records]
+        names, hosts = (
+            joined(getattr(one, part) for one in found) or "" for part in ("name", "host")
+        )
+        return found[0]._replace(name=names, host=hosts)
+
+
+_shared = lru_cache(maxsize=256)(AnsweringModel)
+
+
+def answered_by(label: str, name: str) -> str:
+    """Return a printed signature with the name of the model that answered, unless it is empty."""
+    return f"{label}{ANSWERED}{escaped(name)}" if name else label
+
+
+def configuration(record: AnyRecord) -> str:
+    """Return the printed signature of a record, with the model that answered."""
+    name = AnsweringModel.of(record.signature, record.reply).name
+    return answered_by(str(record.signature), name)
+
+
+class AnsweringModels:
+    """Models and hosts that answered, by the model that was asked for.
+
+    Args:
+        found: models that answered.
+    """
+
+    def __init__(self, found: Iterable[AnsweringModel] = ()) -> None:
+        self._found = set(found)
 
     def watch(self, outcomes: Iterable[AnyOutcome]) -> Iterator[AnyOutcome]:
         """Yield outcomes, and note who answered; failures and votes have no answer of their own."""
         for outcome in outcomes:
             if isinstance(outcome, Record):
-                by, reply = outcome.signature, outcome.reply
-                self._found[by.judge, by.model].add((reply.served_model, reply.host))
+                self._found.add(AnsweringModel.of(outcome.signature, outcome.reply))
             yield outcome
 
     def faults(self) -> list[str]:
@@ -46,22 +116,37 @@ class AnsweringModels:
 
         Records that do not name a model or a host prove nothing.
         """
+        by_request = defaultdict[tuple[str, str], list[AnsweringModel]](list)
+        for model in self._found:
+            by_request[model.judge, model.asked].append(model)
         return [
             f"asked for {asked!r} ({judge}): {fault}"
-            for (judge, asked), found in sorted(self._found.items())
+            for (judge, asked), found in sorted(by_request.items())
             for fault in _faults(asked, found)
         ]
 
 
-def _faults(asked: str, found: Iterable[tuple[str | None, str | None]]) -> Iterator[str]:
-    models = sorted({model for model, _ in found if model})
-    hosts = sorted({host for _, host in found if host})
-    if len(models) > 1:
-        yield f"{len(models)} models answered: {_listed(models)}"
+def mixture(names: Iterable[str]) -> str | None:
+    """Return that several models answered, if so."""
+    models = _distinct(names)
+    return f"{len(models)} models answered: {_listed(models)}" if len(models) > 1 else None
+
+
+def _faults(asked: str, found: Sequence[AnsweringModel]) -> Iterator[str]:
+    models, hosts = (
+        _distinct(getattr(model, part) for model in found) for part in ("name", "host")
+    )
+    if several := mixture(models):
+        yield several
     if others := [model for model in models if not is_version(model, asked)]:
         yield f"not a version of it answered: {_listed(others)}"
     if len(hosts) > 1:
         yield f"{len(hosts)} hosts answered: {_listed(hosts)}"
+
+
+def _distinct(names: Iterable[str]) -> list[str]:
+    """Return the distinct single names."""
+    return sorted({one for name in names if name for one in name.split(_AND)})
 
 
 def _listed(names: list[str]) -> str:

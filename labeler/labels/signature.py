@@ -105,23 +105,23 @@ class Signature(BaseModel):
     def __str__(self) -> str:
         """Return the printed form, for people only; it is never parsed."""
         parts = [
-            f"judge:{_escaped(self.judge)}/{_escaped(self.model)}",
+            f"judge:{escaped(self.judge)}/{escaped(self.model)}",
             f"prompt:{self.prompt or 'none'}",
             f"schema:{self.response_schema}",
-            f"splitter:{_escaped(self.splitter)}",
+            f"splitter:{escaped(self.splitter)}",
         ]
-        parts += [f"{name}:{_escaped(str(value))}" for name, value in sorted(self.sampling.items())]
+        parts += [f"{name}:{escaped(str(value))}" for name, value in sorted(self.sampling.items())]
         if self.trial:
             parts.append(f"trial:{self.trial}")
         if self.canary:
-            parts.append(f"canary:{_escaped(self.canary)}")
+            parts.append(f"canary:{escaped(self.canary)}")
         if self.part:
-            parts.append(f"part:{_escaped(self.part)}")
+            parts.append(f"part:{escaped(self.part)}")
         if self.windows:
-            parts.append(f"windows:{self.windows.limit}/{_escaped(self.windows.version)}")
+            parts.append(f"windows:{self.windows.limit}/{escaped(self.windows.version)}")
         return "|".join(parts)
 
 
-def _escaped(text: str) -> str:
+def escaped(text: str) -> str:
     """Escape the separators of a printed signature."""
     return text.replace("|", "%7C").replace("\n", "%0A")

@@ -23,7 +23,8 @@ from labeler.calculators import (
 )
 from labeler.calculators.metrics_row import group_name
 from labeler.calculators.outcomes import QUESTION
-from labeler.errors import UsageError
+from labeler.calculators.summary import check_column
+from labeler.labels.answering import ANSWERED, AnsweringModels, configuration
 from labeler.labels.record import (
     AnyOutcome,
     LabelFailure,
@@ -56,7 +57,8 @@ class Entry:
         id: the row's id.
         question: beginning of the question; empty for a failed row.
         group: value of the grouping column; ``None`` without one.
-        signature: index of the label's signature; -1 if no request was made.
+        signature: index of the label's signature; -1 if no request was made, or if it failed and
+            several models answered others.
         failed: reason code of a failed row; ``None`` for a label.
         values: metric values by id.
         patterns: match of each pattern, see :func:`match_patterns`; empty for a failed row.
@@ -89,7 +91,9 @@ class ReportData:
     Attributes:
         entries: the records, in the order of the outcomes.
         metrics: metrics that some row was measured with.
-        signatures: distinct printed signatures, in the order of the outcomes.
+        signatures: distinct printed signatures with the models that answered, in the order of the
+            outcomes.
+        faults: mixtures of answering models, and others than those that were asked for.
         groups: distinct values of the grouping column, sorted.
         overall: summaries for each signature.
         grouped: summaries for each signature and group, of the first groups; empty without a
@@ -119,17 +123,22 @@ class ReportData:
         self._shown = list(default) if metrics is None else metrics
         self._rows: list[MetricsRow] = []
         self._signatures: dict[str, int] = {}
+        self._failed: list[tuple[Entry, str]] = []
+        """Failed rows with the signatures of their requests."""
         self._ratios: dict[Ratio, Ratio] = {}
         """Shared instances: there are few distinct ratios and many records."""
         self._columns: set[str] = set()
         self.audit = audit_labels(self._added(outcomes), by=by)
         self._check_columns()
         self._add_findings()
+        self._sign_failed()
         self.signatures = tuple(self._signatures)
         self.groups = sorted({entry.group for entry in self.entries if entry.group is not None})
         measured = {name for row in self._rows for name in row.metrics}
         self.metrics = [metric for metric in self._shown if metric.id in measured]
         self.overall = self._summarize(self._rows, None)
+        models = AnsweringModels(model for row in self.overall for model in row.models)
+        self.faults = [visible(fault) for fault in models.faults()]
         self.grouped = [] if by is None else self._summarize(self._rows_of_shown_groups(), by)
 
     def views(self) -> Iterator[dict[str, Any]]:
@@ -205,7 +214,7 @@ class ReportData:
             id=visible(outcome.id),
             question="",
             group=None if group is None else visible(group),
-            signature=-1 if row.label is None else self._signature(row.label),
+            signature=-1,
             failed=None,
             values={name: finite_value(ratio) for name, ratio in row.metrics.items()},
             patterns=(),
@@ -215,8 +224,11 @@ class ReportData:
         if isinstance(outcome, LabelFailure):
             view: Mapping[str, Any] = failure_view(outcome)
             entry.failed = view["failed"]["reason"]
+            if row.label is not None:
+                self._failed.append((entry, row.label))
         else:
             view = record_view(outcome, metrics=row.metrics)
+            entry.signature = self._signature(configuration(outcome))
             entry.question = visible(outcome.example.question[:_QUESTION_LENGTH])
             values = {name: finite_value(metrics[name]) for name in PATTERN_METRICS}
             entry.patterns = match_patterns(values)
@@ -225,6 +237,16 @@ class ReportData:
 
     def _signature(self, printed: str) -> int:
         return self._signatures.setdefault(printed, len(self._signatures))
+
+    def _sign_failed(self) -> None:
+        """Set the signature of failed rows, unless several models answered by it."""
+        found: dict[str, list[str]] = {}
+        for printed in self._signatures:
+            found.setdefault(printed.partition(ANSWERED)[0], []).append(printed)
+        for entry, label in self._failed:
+            own = found.setdefault(label, [label])
+            if len(own) == 1:
+                entry.signature = self._signature(own[0])
 
     def _without_texts(self, row: MetricsRow) -> MetricsRow:
         """Return a row with only the data that summaries read."""
@@ -241,10 +263,9 @@ class ReportData:
 
     def _check_columns(self) -> None:
         group = self.intervals.group if self.intervals else None
-        for name, purpose in ((self.by, "to part by"), (group, "to draw records by")):
-            if name is not None and self._rows and name not in self._columns:
-                have = ", ".join(sorted(self._columns)) or "none"
-                raise UsageError(f"no row has a column {name!r} {purpose}; columns: {have}")
+        if self._rows:
+            check_column(self.by, self._columns, "to part by")
+            check_column(group, self._columns, "to draw records by")
 
     def _add_findings(self) -> None:
         places = {check.id: place for place, check in enumerate(self.audit.checks)}

@@ -174,6 +174,7 @@ class Summary:
         suspected: further records with a suspicion.
         configurations: figures of each judge configuration.
         more_configurations: number of configurations without figures.
+        faults: mixtures of answering models, and others than those that were asked for.
         doubtful: the most suspicious records.
         groups: listed groups.
         more_groups: number of groups not listed.
@@ -202,7 +203,7 @@ class Summary:
         self.doubtful = list(_most_doubtful(data, files))
         self.groups = data.groups[:MAX_GROUPS]
         self.more_groups = len(data.groups) - len(self.groups)
-        self.column, self.made = data.by, data.made
+        self.column, self.made, self.faults = data.by, data.made, data.faults
 
 
 class ConfigurationSummary:

@@ -9,6 +9,7 @@ from labeler.calculators import Metric, measure
 from labeler.comparing.human_labels import OVERALL
 from labeler.data.corrections.applying import corrected_signature
 from labeler.errors import UsageError
+from labeler.labels.answering import configuration
 from labeler.labels.record import LabelFailure, LabelRecord, Outcome, is_uncounted
 
 _LEVEL = 1
@@ -83,7 +84,7 @@ class LabelSet:
             return
         corrected_signature(outcome.signature, "")  # rejects labels that people corrected already
         self._compressed.append(zlib.compress(outcome.model_dump_json().encode(), _LEVEL))
-        self.signatures.add(str(outcome.signature))
+        self.signatures.add(configuration(outcome))
         for name, value in metric_values(outcome, self._metrics).items():
             self.values[name].append(value)
         if self._doubt is not None:

@@ -33,13 +33,14 @@ from labeler.calculators.index.rows import failure_row
 from labeler.calculators.index.segments import Header, Segment, SegmentWriter
 from labeler.calculators.selection import RowDigests, select
 from labeler.labels.profiles import PROFILES
-from labeler.labels.record import LabelFailure, LabelRecord, Outcome
+from labeler.labels.record import LabelFailure, LabelRecord, Outcome, ReplyFacts
 from labelled import record
 from tallied import tallied_row
 
 ALL = select_metrics("all")
 LABELS = 10_000
 """Random labels of each profile."""
+MODELS = st.sampled_from([None, "", "one-2026-01-01", "two|\n", "one + two", "x" * 500])
 METADATA: st.SearchStrategy[dict[str, Any]] = st.sampled_from(
     [{}, {"of": "x"}, {"of": None, "n": 1.5}, {"of": [1, {"é": None}]}]
 )
@@ -47,7 +48,7 @@ METADATA: st.SearchStrategy[dict[str, Any]] = st.sampled_from(
 
 @st.composite
 def outcomes(draw: st.DrawFn) -> list[Outcome]:
-    """Labels and failures, some of them again, of few questions and by two judges."""
+    """Labels and failures, some of them again, of few questions, by two judges and few models."""
     found: list[Outcome] = []
     for number, made in enumerate(draw(st.lists(ANY_LABEL, max_size=8))):
         metadata = draw(METADATA)
@@ -57,7 +58,8 @@ def outcomes(draw: st.DrawFn) -> list[Outcome]:
         example = made.example.model_copy(update=row)
         judge = draw(st.sampled_from(["test", "other"]))
         signature = made.signature.model_copy(update={"judge": judge})
-        changes = {"example": example, "signature": signature}
+        reply = ReplyFacts(served_model=draw(MODELS), host=draw(MODELS))
+        changes = {"example": example, "signature": signature, "reply": reply}
         if draw(st.integers(0, 3)):
             found.append(made.model_copy(update=changes))
         else:

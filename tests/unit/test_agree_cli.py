@@ -176,7 +176,7 @@ def test_groups_follow_all_records(agree: Run) -> None:
     assert "\ny\n" in agree(a, b, "--by", "kind")[1]
     code, _, err = agree(a, b, "--by", "colour")
     assert code == 2
-    assert "no label has a column 'colour' to group by; columns: kind" in err
+    assert "no row has a column 'colour' to group by; columns: kind" in err
 
 
 def test_two_labels_of_one_record_need_a_choice(agree: Run) -> None:

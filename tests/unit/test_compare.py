@@ -376,7 +376,7 @@ def test_pairs_are_compared_within_a_column() -> None:
         ("health", 1),
         ("law", 1),
     ]
-    with pytest.raises(UsageError, match=r"no label has a column 'kind'.*columns: domain"):
+    with pytest.raises(UsageError, match=r"no row has a column 'kind'.*columns: domain"):
         compare(a, b, by="kind", resamples=100)
 
 

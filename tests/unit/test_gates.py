@@ -735,6 +735,15 @@ def answered(n: int, model: str | None, host: str | None = "a.test") -> LabelRec
     return sample_record(n).model_copy(update={"reply": reply})
 
 
+def test_a_verdict_is_on_all_models_and_notes_them(check: Command) -> None:
+    """A provider that rolls a snapshot breaks no gate."""
+    labels = [answered(0, "none-1-2026-01-01"), answered(1, "none-1-2026-02-02")]
+    _, out, _ = check(labels, "--min", "relevance=0")
+    assert out.count("passed") == 1
+    assert "(n 2, " in out
+    assert "; 2 models answered: 'none-1-2026-01-01', 'none-1-2026-02-02'" in out
+
+
 @pytest.mark.parametrize(
     ("second", "fault"),
     [

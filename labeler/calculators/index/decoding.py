@@ -44,6 +44,7 @@ from labeler.calculators.index.structs import (
     profile_fields,
 )
 from labeler.calculators.tally import GENERAL as GENERAL_SUPPORT
+from labeler.labels.answering import LONGEST_NAME, AnsweringModel
 from labeler.labels.answers import SPECIAL_SUPPORT
 from labeler.labels.non_answers import OVERRULED
 from labeler.labels.profiles import PROFILES
@@ -112,6 +113,7 @@ class _Signed(NamedTuple):
 
     Attributes:
         label: the printed signature.
+        asked: kind of judge, and the requested model.
         counts: True if such labels enter numbers; False for canaries.
         family: common prefix of the schema names of its profile.
         references: True if the judge saw the reference answer.
@@ -120,6 +122,7 @@ class _Signed(NamedTuple):
     """
 
     label: str
+    asked: tuple[str, str]
     counts: bool
     family: str
     references: bool
@@ -160,6 +163,7 @@ def _signed(content: bytes) -> _Signed:
         raise NeedsValidation
     return _Signed(
         label=str(signature),
+        asked=(signature.judge[:LONGEST_NAME], signature.model[:LONGEST_NAME]),
         counts=signature.counts,
         family=signature.response_schema.name.partition("/")[0],
         references=shows_reference(signature),
@@ -239,6 +243,7 @@ def _row(record: Any, signed: _Signed, facts: bytes) -> IndexRow:  # noqa: ANN40
         id=example.id,
         key=record.key,
         label=signed.label,
+        answered=_answered(record.reply, signed),
         failed=None,
         profile=profile,
         question=example.question,
@@ -256,6 +261,17 @@ def _row(record: Any, signed: _Signed, facts: bytes) -> IndexRow:  # noqa: ANN40
             *characters,
         ),
     )
+
+
+def _answered(reply: Any, signed: _Signed) -> bytes:  # noqa: ANN401 - as above
+    """Return the model that answered, as :meth:`AnsweringModel.of` does, in JSON."""
+    name, host = (reply.served_model or "", reply.host or "") if reply else ("", "")
+    return _encoded_model(*signed.asked, name[:LONGEST_NAME], host[:LONGEST_NAME])
+
+
+@lru_cache(maxsize=256)
+def _encoded_model(*parts: str) -> bytes:
+    return _ENCODE(AnsweringModel(*parts))
 
 
 _ENCODE = msgspec.json.Encoder().encode

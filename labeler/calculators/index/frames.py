@@ -14,11 +14,12 @@ from labeler.calculators.column_summary import Categorical, UnreadableFrame
 from labeler.calculators.columns import CHARACTERS, SENTENCES, Ragged
 from labeler.calculators.ratio_column import Bools, Ints
 from labeler.calculators.selection import Digests
+from labeler.labels.answering import AnsweringModel
 from labeler.labels.profiles import PROFILES
 
 MARKS = ("documents", "response", "claims", "reference_claims")
 """Lists of marks, see :mod:`labeler.calculators.columns`; they are stored as texts are."""
-TEXTS = ("id", "label", "failed", "profile", "question", "metadata", *MARKS)
+TEXTS = ("id", "label", "answered", "failed", "profile", "question", "metadata", *MARKS)
 NUMBERS = (
     "place",
     *("stored_relevant", "stored_utilized", "stored_both", "stored_unsupported"),
@@ -172,6 +173,17 @@ class IndexFrame:
             self._coded[name] = found
         return self._coded[name]
 
+    def answered(self) -> tuple[Ints, list[AnsweringModel]]:
+        """Return the place of each row's answering model among the distinct ones, and these.
+
+        A failed row has the place -1.
+        """
+        column = self.coded("answered")
+        try:
+            return column.codes, [_ANSWERED.decode(text) for text in column.names]
+        except msgspec.MsgspecError as error:
+            raise DamagedIndex("its answering models are none") from error
+
     def ids(self, rows: Sequence[int]) -> list[str]:
         """Return the ids of some rows."""
         column = self.coded("id")
@@ -223,6 +235,7 @@ class IndexFrame:
         return first.astype(np.uint64)
 
 
+_ANSWERED = msgspec.json.Decoder(AnsweringModel)
 _HAVING = {"claims": {"claims", "reference"}, "reference_claims": {"reference"}}
 """The profiles that have each list."""
 _ABSENT = object()

@@ -23,6 +23,8 @@ class IndexRow(NamedTuple):
     Attributes:
         id: the row's id.
         label: printed signature; ``None`` if it failed before it had one.
+        answered: the model that answered, as JSON, see
+            :class:`labeler.labels.answering.AnsweringModel`; ``None`` for a failure.
         failed: reason code of the failure; ``None`` for a label.
         profile: name of the profile, or of the requested one.
         question: the user's question; ``None`` for a failure.
@@ -39,6 +41,7 @@ class IndexRow(NamedTuple):
 
     id: str
     label: str | None
+    answered: bytes | None
     failed: str | None
     profile: str
     question: str | None
@@ -61,6 +64,7 @@ def failure_row(failure: LabelFailure) -> IndexRow:
     return IndexRow(
         id=failure.id,
         label=str(failure.signature) if failure.signature else None,
+        answered=None,
         failed=failure.reason,
         profile=outcome_profile(failure).name,
         question=None,

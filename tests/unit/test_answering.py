@@ -1,0 +1,100 @@
+"""The model that answered, in the signature of numbers."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+import labeler
+from labeler.cli import reading, reporting
+from labeler.comparing.compare import compare
+from labeler.data.label_files import to_line
+from labeler.labels.answering import is_version, joined
+from labeler.labels.record import LabelFailure, LabelRecord, ReplyFacts
+from records import sample_record
+
+OLD, NEW = "none-1-2026-01-01", "none-1-2026-02-02"
+
+
+def answered(n: int, model: str | None, host: str | None = "a.test") -> LabelRecord:
+    """A label for which ``none-1`` was asked."""
+    reply = ReplyFacts(served_model=model, host=host)
+    return sample_record(n).model_copy(update={"reply": reply})
+
+
+def failed(name: str) -> LabelFailure:
+    """A failure of the same request."""
+    signature = sample_record(0).signature
+    return LabelFailure(id=name, reason="refusal", message="", signature=signature)
+
+
+def written(folder: Path, *outcomes: LabelRecord | LabelFailure) -> str:
+    """A label file."""
+    path = folder / "labels.jsonl"
+    path.write_text("".join(to_line(one) + "\n" for one in outcomes), encoding="utf-8")
+    return str(path)
+
+
+def test_models_are_never_averaged() -> None:
+    """Each that answered has its own rows, with the rows that failed in its configuration."""
+    outcomes = [answered(0, OLD), answered(1, NEW), answered(2, NEW, "b.test"), failed("lost")]
+    rows = labeler.summary(outcomes, "relevance")
+    assert [(row.answered, row.defined, row.failed) for row in rows] == [
+        (OLD, 1, {"refusal": 1}),
+        (NEW, 2, {"refusal": 1}),
+    ]
+    assert f"|answered:{NEW}|labeler:" in rows[1].signature("1")
+    assert rows[1].as_json("1")["hosts"] == ["a.test", "b.test"]
+    measured = labeler.metrics(outcomes, "relevance")
+    assert f"|answered:{OLD}|labeler:1" in measured[0].as_json("1")["signature"]
+
+
+@pytest.mark.parametrize("index", [True, False])
+def test_the_command_shows_who_answered(
+    index: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """From columns and from records: a line on mixtures, other names and hosts; JSON and CSV."""
+    monkeypatch.setattr("labeler.calculators.index.SMALL", 0)
+    path = written(tmp_path, answered(0, OLD), answered(1, "other", "b.test"), answered(2, None))
+    reading.metrics([path], as_json=True, ids="relevance", index=index)
+    shown = capsys.readouterr()
+    found = [(row["answered"], row["hosts"], row["defined"]) for row in json.loads(shown.out)]
+    assert found == [(None, ["a.test"], 1), (OLD, ["a.test"], 1), ("other", ["b.test"], 1)]
+    assert f"asked for 'none-1' (fake): 2 models answered: '{OLD}', 'other'" in shown.err
+    assert "asked for 'none-1' (fake): not a version of it answered: 'other'" in shown.err
+    assert "asked for 'none-1' (fake): 2 hosts answered: 'a.test', 'b.test'" in shown.err
+    table = tmp_path / "summary.csv"
+    reading.metrics([path], output=str(table), ids="relevance", index=index)
+    with table.open(encoding="utf-8") as file:
+        assert [row["answered"] for row in csv.DictReader(file)] == ["", OLD, "other"]
+
+
+def test_a_report_has_each_model_apart(tmp_path: Path) -> None:
+    """With a line on the mixture."""
+    path = written(tmp_path, answered(0, OLD), answered(1, NEW), failed("lost"))
+    reporting.report(path, output=str(tmp_path / "report.html"))
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert f"<dt>answered</dt><dd>{NEW}</dd>" in page
+    assert "2 models answered" in page
+    assert "No row has a label" not in page
+
+
+def test_a_comparison_notices_another_model() -> None:
+    """The labels of one request by two snapshots: higher or lower, not better or worse."""
+    found = compare([answered(0, OLD), answered(1, OLD)], [answered(0, OLD), answered(1, NEW)])
+    assert not found.same_judge
+    assert [name.partition("|answered:")[2] for name in found.b.signatures] == [OLD, NEW]
+
+
+def test_several_models_of_one_record_are_named_together() -> None:
+    """As of windows; each must be a version of the one asked for."""
+    assert joined([NEW, OLD, None, NEW]) == f"{OLD} + {NEW}"
+    assert joined([None]) is None
+    assert is_version(f"{OLD} + {NEW}", "none-1")
+    assert not is_version(f"{OLD} + other", "none-1")
