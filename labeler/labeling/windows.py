@@ -24,7 +24,6 @@ from labeler.judges.tokens import (
     request_tokens,
     request_tokens_at_most,
 )
-from labeler.labeling.window_merging import merge
 from labeler.labels.answering import joined
 from labeler.labels.record import LabelRecord, ReplyFacts, SentenceScores, Usage
 from labeler.labels.signature import Windows
@@ -93,6 +92,8 @@ class Windowed:
 
     def merged(self, records: Sequence[LabelRecord]) -> LabelRecord:
         """Merge the labels of the windows, given in any order."""
+        from labeler.labeling.window_merging import merge  # noqa: PLC0415 - for long records only
+
         # The first window may have been refused in the output mode in which the record was cut.
         task = self.task.in_mode(records[0].signature.sampling)
         ordered = sorted(records, key=lambda record: position(record.example.document_keys()[0]))

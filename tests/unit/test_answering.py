@@ -13,21 +13,21 @@ from labeler.cli import reading, reporting
 from labeler.comparing.compare import compare
 from labeler.data.label_files import to_line
 from labeler.labels.answering import is_version, joined
-from labeler.labels.record import LabelFailure, LabelRecord, ReplyFacts
-from records import sample_record
+from labeler.labels.record import LabelFailure, LabelRecord, Outcome, ReplyFacts
+from labelled import record
 
-OLD, NEW = "none-1-2026-01-01", "none-1-2026-02-02"
+OLD, NEW = "test-1-2026-01-01", "test-1-2026-02-02"
 
 
 def answered(n: int, model: str | None, host: str | None = "a.test") -> LabelRecord:
-    """A label for which ``none-1`` was asked."""
+    """A label for which ``test-1`` was asked."""
     reply = ReplyFacts(served_model=model, host=host)
-    return sample_record(n).model_copy(update={"reply": reply})
+    return record(id=f"r{n}").model_copy(update={"reply": reply})
 
 
 def failed(name: str) -> LabelFailure:
     """A failure of the same request."""
-    signature = sample_record(0).signature
+    signature = record().signature
     return LabelFailure(id=name, reason="refusal", message="", signature=signature)
 
 
@@ -40,7 +40,8 @@ def written(folder: Path, *outcomes: LabelRecord | LabelFailure) -> str:
 
 def test_models_are_never_averaged() -> None:
     """Each that answered has its own rows, with the rows that failed in its configuration."""
-    outcomes = [answered(0, OLD), answered(1, NEW), answered(2, NEW, "b.test"), failed("lost")]
+    outcomes: list[Outcome] = [answered(0, OLD), answered(1, NEW), answered(2, NEW, "b.test")]
+    outcomes.append(failed("lost"))
     rows = labeler.summary(outcomes, "relevance")
     assert [(row.answered, row.defined, row.failed) for row in rows] == [
         (OLD, 1, {"refusal": 1}),
@@ -61,18 +62,18 @@ def test_the_command_shows_who_answered(
 ) -> None:
     """From columns and from records: a line on mixtures, other names and hosts; JSON and CSV."""
     monkeypatch.setattr("labeler.calculators.index.SMALL", 0)
-    path = written(tmp_path, answered(0, OLD), answered(1, "other", "b.test"), answered(2, None))
+    path = written(tmp_path, answered(0, OLD), answered(1, "zebra", "b.test"), answered(2, None))
     reading.metrics([path], as_json=True, ids="relevance", index=index)
     shown = capsys.readouterr()
     found = [(row["answered"], row["hosts"], row["defined"]) for row in json.loads(shown.out)]
-    assert found == [(None, ["a.test"], 1), (OLD, ["a.test"], 1), ("other", ["b.test"], 1)]
-    assert f"asked for 'none-1' (fake): 2 models answered: '{OLD}', 'other'" in shown.err
-    assert "asked for 'none-1' (fake): not a version of it answered: 'other'" in shown.err
-    assert "asked for 'none-1' (fake): 2 hosts answered: 'a.test', 'b.test'" in shown.err
+    assert found == [(None, ["a.test"], 1), (OLD, ["a.test"], 1), ("zebra", ["b.test"], 1)]
+    assert f"asked for 'test-1' (test): 2 models answered: '{OLD}', 'zebra'" in shown.err
+    assert "asked for 'test-1' (test): not a version of it answered: 'zebra'" in shown.err
+    assert "asked for 'test-1' (test): 2 hosts answered: 'a.test', 'b.test'" in shown.err
     table = tmp_path / "summary.csv"
     reading.metrics([path], output=str(table), ids="relevance", index=index)
     with table.open(encoding="utf-8") as file:
-        assert [row["answered"] for row in csv.DictReader(file)] == ["", OLD, "other"]
+        assert [row["answered"] for row in csv.DictReader(file)] == ["", OLD, "zebra"]
 
 
 def test_a_report_has_each_model_apart(tmp_path: Path) -> None:
@@ -96,5 +97,5 @@ def test_several_models_of_one_record_are_named_together() -> None:
     """As of windows; each must be a version of the one asked for."""
     assert joined([NEW, OLD, None, NEW]) == f"{OLD} + {NEW}"
     assert joined([None]) is None
-    assert is_version(f"{OLD} + {NEW}", "none-1")
-    assert not is_version(f"{OLD} + other", "none-1")
+    assert is_version(f"{OLD} + {NEW}", "test-1")
+    assert not is_version(f"{OLD} + other", "test-1")
