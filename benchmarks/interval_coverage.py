@@ -3,6 +3,7 @@
 Run it as ``python benchmarks/interval_coverage.py [--write FILE]``, or next to scipy as
 ``scripts/check_elsewhere intervals``. It draws data sets from populations whose truth is known,
 gives each its interval, and counts. scipy runs in an environment of its own, on the same data sets.
+It takes half an hour; with ``--keep FOLDER``, the same command goes on after an interruption.
 """
 
 from __future__ import annotations
@@ -15,8 +16,9 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -28,13 +30,22 @@ from interval_populations import (
     POPULATIONS,
     QUESTIONS,
     RATED,
+    SCORED,
     Differences,
     Floats,
     Population,
+    Scored,
     questions_of,
     shares_of,
 )
-from labeler.calculators.statistics.agreement_intervals import agreement_intervals, coefficients
+from labeler.calculators.statistics.agreement import PAIR
+from labeler.calculators.statistics.agreement_intervals import (
+    agreement_intervals,
+    coefficients,
+    resampled,
+    score_coefficients,
+    score_sums,
+)
 from labeler.calculators.statistics.bias_correction import (
     Corrected,
     JudgeErrors,
@@ -50,18 +61,15 @@ from labeler.calculators.statistics.paired import (
     sign_flip_test,
 )
 
-DRAWS = 200
-"""Data sets a line, of means and differences."""
-RATED_DRAWS = 150
-"""Data sets a line, of agreement."""
-JUDGED_DRAWS = 400
-"""Data sets a line, of corrected means."""
-SCIPY_DRAWS = (200, 50)
+DRAWS = 500
+"""Data sets a line: coverage is exact to one percentage point (its standard error)."""
+SCIPY_DRAWS = (DRAWS, 100)
 """Data sets a line for scipy, and of the largest size: its jackknife takes their square."""
 RESAMPLES = 400
 """Fewer than the default, so that it ends within minutes; more would narrow nothing."""
 SIZES = (5, 10, 30, 100, 1_000)
-RATED_SIZES = (5, 10, 30, 100)
+SCORED_TRUTH_FROM = 200_000
+"""Records or questions that the true agreement of scores is taken from."""
 UNLABELED = 1_000
 """Records without human labels, where means are corrected."""
 ALPHA = 0.05
@@ -127,7 +135,8 @@ class Coverage:
 
 
 HEAD = "coverage | above | below | mean width | marked"
-RULE = "--:|--:|--:|--:|--:"
+SCIPY_HEAD = "scipy BCa: coverage | width | nan"
+NO_SCIPY = "- | - | -"
 
 
 def coverage(
@@ -149,22 +158,18 @@ def coverage(
     return found
 
 
-def coverage_table(
+def coverage_lines(
+    population: Population,
     *,
-    held_out: bool,
     draws: int = DRAWS,
     resamples: int = RESAMPLES,
     scipy: Mapping[str, str] | None = None,
 ) -> Iterator[str]:
-    """Coverage of every population and size, as lines of a Markdown table."""
-    yield f"| population | n | {HEAD} | scipy BCa: coverage | width | nan |"
-    yield f"|---|--:|{RULE}|--:|--:|--:|"
-    for population in POPULATIONS:
-        if population.held_out is held_out:
-            for size in SIZES:
-                found = coverage(population, size, draws=draws, resamples=resamples)
-                elsewhere = (scipy or {}).get(f"{population.name} {size}", "- | - | -")
-                yield f"| {population.name} | {size:,} | {found.cells(size)} | {elsewhere} |"
+    """Yield the coverage of means of one population, a line a size."""
+    for size in SIZES:
+        found = coverage(population, size, draws=draws, resamples=resamples)
+        elsewhere = (scipy or {}).get(f"{population.name} {size}", NO_SCIPY)
+        yield f"| {population.name} | {size:,} | {found.cells(size)} | {elsewhere} |"
 
 
 def paired_coverage(
@@ -188,20 +193,17 @@ def paired_coverage(
     return found
 
 
-def paired_table(*, draws: int = DRAWS, scipy: Mapping[str, str] | None = None) -> Iterator[str]:
-    """Coverage of mean differences, as lines of a Markdown table."""
-    yield f"| differences | pairs of a question | n | {HEAD} | scipy BCa: coverage | width | nan |"
-    yield f"|---|--:|--:|{RULE}|--:|--:|--:|"
-    for differences in DIFFERENCES:
-        for shared in (1, 20):
-            for size in SIZES if shared == 1 else RATED_SIZES[1:]:
-                found = paired_coverage(differences, size, shared=shared, draws=draws)
-                key = f"{differences.name} {size}"
-                elsewhere = (scipy or {}).get(key, "") if shared == 1 else ""
-                yield (
-                    f"| {differences.name} | {shared} | {size:,} | {found.cells(size)} "
-                    f"| {elsewhere or '- | - | -'} |"
-                )
+def paired_lines(
+    differences: Differences, *, draws: int, scipy: Mapping[str, str]
+) -> Iterator[str]:
+    """Yield the coverage of mean differences of one population, a line a size."""
+    for shared in (1, 20):
+        for size in SIZES:
+            found = paired_coverage(differences, size, shared=shared, draws=draws)
+            key = f"{differences.name} {size}"
+            elsewhere = scipy.get(key, NO_SCIPY) if shared == 1 else NO_SCIPY
+            line = f"| {differences.name} | {shared} | {size:,} | {found.cells(size)}"
+            yield f"{line} | {elsewhere} |"
 
 
 class Contradictions(NamedTuple):
@@ -241,57 +243,81 @@ def contradictions(differences: Differences, size: int, *, comparisons: int) -> 
     return Contradictions(inside / comparisons, verdicts, wrong)
 
 
-def contradiction_table(*, comparisons: int) -> Iterator[str]:
-    """Verdicts and intervals of simulated comparisons, as lines of a Markdown table."""
-    yield "| differences | n | coverage | verdicts | contradictions |"
-    yield "|---|--:|--:|---|--:|"
-    each = comparisons // (len(DIFFERENCES) * len(COMPARED_SIZES))
-    for differences in DIFFERENCES:
-        for size in COMPARED_SIZES:
-            found = contradictions(differences, size, comparisons=each)
-            said = ", ".join(f"{name} {n}" for name, n in found.verdicts.most_common())
-            yield (
-                f"| {differences.name} | {size} | {found.coverage:.1%} | {said} "
-                f"| {found.contradictions} |"
-            )
+def contradiction_lines(differences: Differences, *, comparisons: int) -> Iterator[str]:
+    """Yield the verdicts of simulated comparisons of one population, a line a size."""
+    for size in COMPARED_SIZES:
+        found = contradictions(differences, size, comparisons=comparisons)
+        said = ", ".join(f"{name} {n}" for name, n in found.verdicts.most_common())
+        yield (
+            f"| {differences.name} | {size} | {found.coverage:.1%} | {said} "
+            f"| {found.contradictions} |"
+        )
 
 
-def agreement_table(*, draws: int) -> Iterator[str]:
-    """Coverage of intervals of agreement, as lines of a Markdown table."""
-    yield f"| records | n | coefficient | {HEAD} | no interval |"
-    yield f"|---|--:|---|{RULE}|--:|"
-    for name, draw in RATED.items():
-        whole = draw(np.random.default_rng(0), 500_000).sum(axis=0)
-        truth = {key: float(one[0]) for key, one in coefficients(whole[np.newaxis]).items()}
-        for size in RATED_SIZES:
-            rng = np.random.default_rng(size)
-            found = {key: Coverage(value) for key, value in truth.items()}
-            for seed in range(draws):
-                made = agreement_intervals(draw(rng, size).tolist(), seed=seed)
-                for key, one in found.items():
-                    one.add(made.get(key))
-            for key, one in found.items():
+def agreement_lines(name: str, draw: Callable[..., Floats], *, draws: int) -> Iterator[str]:
+    """Yield the coverage of the agreement on verdicts, a line a size and coefficient."""
+    whole = draw(np.random.default_rng(0), 500_000).sum(axis=0)
+    for size in SIZES:
+        rng = np.random.default_rng(size)
+        made = (agreement_intervals(draw(rng, size).tolist(), seed=seed) for seed in range(draws))
+        yield from _coefficient_lines(name, size, coefficients(whole[np.newaxis]), made)
+
+
+def score_lines(name: str, scored: Scored, *, draws: int) -> Iterator[str]:
+    """Yield the coverage of the agreement on scores, a line a size and coefficient."""
+    whole = np.sum(_score_rows(scored, np.random.default_rng(0), SCORED_TRUTH_FROM), axis=0)
+    truth = score_coefficients(whole[np.newaxis])
+    if scored.judges > PAIR:
+        del truth["kappa"]
+    for size in SIZES:
+        rng = np.random.default_rng(size)
+        groups = None if scored.each == 1 else np.repeat(np.arange(size), scored.each).tolist()
+        made = (
+            resampled(_score_rows(scored, rng, size), score_coefficients, groups=groups, seed=seed)
+            for seed in range(draws)
+        )
+        yield from _coefficient_lines(name, size, truth, made)
+
+
+def _score_rows(scored: Scored, rng: np.random.Generator, size: int) -> list[Sequence[float]]:
+    scores = scored.draw(rng, size)
+    nearest = np.floor(scores + 0.5).astype(int)
+    pairs = zip(scores.tolist(), nearest.tolist(), strict=True)
+    return [score_sums(given, rounded, range(1, 6)) for given, rounded in pairs]
+
+
+def _coefficient_lines(
+    name: str,
+    size: int,
+    truth: Mapping[str, Floats],
+    made: Iterable[Mapping[str, Interval]],
+) -> Iterator[str]:
+    """Yield the coverage of intervals of several coefficients of the same data sets."""
+    found = {key: Coverage(float(one[0])) for key, one in truth.items()}
+    for intervals in made:
+        for key, one in found.items():
+            one.add(intervals.get(key))
+    for key, one in found.items():
+        none = one.missing / one.drawn
+        yield f"| {name} | {size:,} | {key} | {one.cells(size)} | {none:.0%} |"
+
+
+def corrected_lines(
+    name: str, draw: Callable[..., tuple[Floats, Floats]], *, draws: int
+) -> Iterator[str]:
+    """Yield the coverage of corrected means, a line a size and method."""
+    truth = float(draw(np.random.default_rng(0), 1_000_000)[0].mean())
+    for size in SIZES:
+        rng = np.random.default_rng(size)
+        found = {key: Coverage(truth) for key in ("PPI++", "published", "error-corrected")}
+        for _ in range(draws):
+            human, judge = draw(rng, size + UNLABELED)
+            for key, made in corrected(name, human, judge, size):
+                found[key].add(made.interval)
+        for key, one in found.items():
+            if one.made:
                 none = one.missing / one.drawn
-                yield f"| {name} | {size} | {key} | {one.cells(size)} | {none:.0%} |"
-
-
-def corrected_table(*, draws: int) -> Iterator[str]:
-    """Coverage of corrected means, as lines of a Markdown table."""
-    yield f"| population | human labels | method | {HEAD} | no interval |"
-    yield f"|---|--:|---|{RULE}|--:|"
-    for name, draw in JUDGED.items():
-        truth = float(draw(np.random.default_rng(0), 1_000_000)[0].mean())
-        for size in SIZES:
-            rng = np.random.default_rng(size)
-            found = {key: Coverage(truth) for key in ("PPI++", "published", "error-corrected")}
-            for _ in range(draws):
-                human, judge = draw(rng, size + UNLABELED)
-                for key, made in corrected(name, human, judge, size):
-                    found[key].add(made.interval)
-            for key, one in found.items():
-                if one.made:
-                    none = one.missing / one.drawn
-                    yield f"| {name} | {size:,} | {key} | {one.cells(size)} | {none:.0%} |"
+                yield f"| {name} | {size:,} | {key} | {one.cells(size)} | {none:.0%} |"
 
 
 def corrected(
@@ -312,7 +338,7 @@ def corrected(
         )
 
 
-def cost_table(*, records: int = 100_000, resamples: int = 10_000) -> Iterator[str]:
+def cost_lines(*, records: int = 100_000, resamples: int = 10_000) -> Iterator[str]:
     """Processor time of one interval, and the process's peak memory after it."""
     rng = np.random.default_rng(0)
     kinds = {
@@ -320,8 +346,6 @@ def cost_table(*, records: int = 100_000, resamples: int = 10_000) -> Iterator[s
         "k of 4 to 40 sentences": shares_of(rng, rng.integers(4, 41, records), 0.2),
         "every value distinct": rng.random(records),
     }
-    yield "| values | distinct | CPU seconds | peak MB |"
-    yield "|---|--:|--:|--:|"
     for name, values in kinds.items():
         numbers = values.tolist()
         begin = time.process_time()
@@ -331,54 +355,125 @@ def cost_table(*, records: int = 100_000, resamples: int = 10_000) -> Iterator[s
         yield f"| {name} | {len(set(numbers)):,} | {seconds:.2f} | {peak:,.0f} |"
 
 
-def scipy_figures(python: str) -> dict[str, str]:
-    """Return the cells of scipy's BCa by population and size, from an environment that has it."""
+def scipy_figures(python: str, size: int) -> list[str]:
+    """Return the cells of scipy's BCa by population and size as JSON, from its environment."""
     script = Path(__file__).with_name("interval_scipy.py")
+    draws = SCIPY_DRAWS[size == SIZES[-1]]
     done = subprocess.run(  # noqa: S603 - the Python that was named
-        [python, str(script), *map(str, (*SCIPY_DRAWS, RESAMPLES))],
+        [python, str(script), *map(str, (size, draws, RESAMPLES))],
         capture_output=True,
         text=True,
         check=True,
     )
-    found: dict[str, str] = json.loads(done.stdout)
-    return found
+    return done.stdout.splitlines()
 
 
-def report(*, draws: int = DRAWS, scipy: str | None = None) -> Iterator[str]:
-    """All tables with what they show."""
+class Table(NamedTuple):
+    """A table of the report.
+
+    Attributes:
+        title: what stands above it.
+        head: its columns.
+        parts: functions that yield its lines, by name.
+    """
+
+    title: str
+    head: str
+    parts: Mapping[str, Callable[[], Iterator[str]]]
+
+
+def tables(draws: int, scipy: Mapping[str, str]) -> Iterator[Table]:
+    """Yield the tables, without their figures."""
+    error = f"{draws:,} data sets a line (Monte Carlo error {math.sqrt(0.95 * 0.05 / draws):.1%})"
     # First, because the peak of the memory is that of the whole process until then.
-    yield from _section("10,000 resamples of 100,000 records:", cost_table())
-    elsewhere = scipy_figures(scipy) if scipy else {}
-    error = math.sqrt(0.95 * 0.05 / draws)
-    yield from _section(
-        f"95 % intervals of the mean, {draws:,} data sets a line (Monte Carlo error {error:.1%}), "
-        f"{RESAMPLES:,} resamples:",
-        coverage_table(held_out=False, draws=draws, scipy=elsewhere),
+    yield Table(
+        "10,000 resamples of 100,000 records:",
+        "values | distinct | CPU seconds | peak MB",
+        {"cost": cost_lines},
     )
-    yield from _section(
-        "The same of populations that were kept out while methods were chosen:",
-        coverage_table(held_out=True, draws=draws, scipy=elsewhere),
+    for held_out, title in (
+        (False, f"95 % intervals of the mean, {error}, {RESAMPLES:,} resamples:"),
+        (True, "The same of populations that were kept out while methods were chosen:"),
+    ):
+        yield Table(
+            title,
+            f"population | n | {HEAD} | {SCIPY_HEAD}",
+            {
+                one.name: partial(coverage_lines, one, draws=draws, scipy=scipy)
+                for one in POPULATIONS
+                if one.held_out is held_out
+            },
+        )
+    yield Table(
+        "The same of mean differences:",
+        f"differences | pairs of a question | n | {HEAD} | {SCIPY_HEAD}",
+        {one.name: partial(paired_lines, one, draws=draws, scipy=scipy) for one in DIFFERENCES},
     )
-    yield from _section("The same of mean differences:", paired_table(draws=draws, scipy=elsewhere))
-    yield from _section(
-        f"The same of the agreement of two raters, {RATED_DRAWS} data sets a line, 2,000 "
-        "resamples:",
-        agreement_table(draws=RATED_DRAWS),
+    yield Table(
+        f"The same of the agreement of two raters on verdicts, {error}, 2,000 resamples:",
+        f"records | n | coefficient | {HEAD} | no interval",
+        {name: partial(agreement_lines, name, draw, draws=draws) for name, draw in RATED.items()},
     )
-    yield from _section(
-        f"The same of corrected means, {JUDGED_DRAWS} data sets a line, with {UNLABELED:,} records "
-        "that the judge alone labeled:",
-        corrected_table(draws=JUDGED_DRAWS),
+    yield Table(
+        f"The same of the agreement of judges, or of repeats, on scores from 1 to 5, {error}, "
+        "2,000 resamples:",
+        f"scores | n | coefficient | {HEAD} | no interval",
+        {name: partial(score_lines, name, scored, draws=draws) for name, scored in SCORED.items()},
     )
-    yield from _section(
+    yield Table(
+        f"The same of corrected means, {error}, with {UNLABELED:,} records that the judge alone "
+        "labeled:",
+        f"population | human labels | method | {HEAD} | no interval",
+        {name: partial(corrected_lines, name, draw, draws=draws) for name, draw in JUDGED.items()},
+    )
+    each = COMPARISONS // (len(DIFFERENCES) * len(COMPARED_SIZES))
+    yield Table(
         f"{COMPARISONS:,} simulated comparisons, half of them of pairs that share a question, "
         f"{TOGETHER} metrics at a time: does the verdict contradict the 95 % interval?",
-        contradiction_table(comparisons=COMPARISONS),
+        "differences | n | coverage | verdicts | contradictions",
+        {one.name: partial(contradiction_lines, one, comparisons=each) for one in DIFFERENCES},
     )
 
 
-def _section(title: str, lines: Iterable[str]) -> Iterator[str]:
-    yield from (title, "", *lines, "")
+def report(
+    *, draws: int = DRAWS, scipy: str | None = None, keep: Path | None = None
+) -> Iterator[str]:
+    """Yield the lines of all tables.
+
+    Args:
+        draws: data sets a line.
+        scipy: the Python of an environment that has scipy.
+        keep: folder of the parts that an interrupted run has finished.
+    """
+    elsewhere: dict[str, str] = {}
+    for size in SIZES if scipy else ():
+        made = _kept(keep, f"scipy {size}", partial(scipy_figures, scipy or "", size))
+        elsewhere |= json.loads(made)
+    for number, table in enumerate(tables(draws, elsewhere)):
+        names = table.head.split(" | ")
+        rule = ("---" if name in _TEXTS else "--:" for name in names)
+        yield from (table.title, "", f"| {table.head} |", f"|{'|'.join(rule)}|")
+        for place, make in enumerate(table.parts.values()):
+            yield _kept(keep, f"{draws} {number} {place}", make)
+        yield ""
+
+
+_TEXTS = {"values", "population", "differences", "records", "scores", "coefficient", "method"}
+_TEXTS |= {"verdicts"}
+"""Columns that are set to the left."""
+
+
+def _kept(folder: Path | None, name: str, make: Callable[[], Iterable[str]]) -> str:
+    """Return the lines that an interrupted run has left, or make them."""
+    file = folder / name if folder else None
+    if file and file.exists():
+        return file.read_text(encoding="utf-8")
+    text = "\n".join(make())
+    if file:
+        partial_file = file.with_suffix(".partial")
+        partial_file.write_text(text, encoding="utf-8")
+        partial_file.replace(file)
+    return text
 
 
 INTRODUCTION = """# Intervals
@@ -419,20 +514,23 @@ the groups.
 ## Small samples
 
 An interval is marked `small sample` (`*` in tables, `small_sample` in JSON) below 10 yes-or-no
-records, pairs or records with ratings, and below 30 records or groups with any other values: no
-sample of that size shows whether its population has rare values far away. A bootstrap interval of
-a mean is also marked where n is below 25 times the squared skewness (Cochran's rule). Groups
-count by their effective number. The rule is `is_small` in
+records, pairs or records with verdicts of several raters, and below 30 records or groups with
+scores or any other values: no sample of that size shows whether its population has rare values
+far away. A bootstrap interval of a mean is also marked where n is below 25 times the squared
+skewness (Cochran's rule). Groups count by their effective number. The rule is `is_small` in
 `labeler/calculators/statistics/small_samples.py`. Below the mark, coverage can be as low as in
 the lines of the heavy tail.
 
 ## Figures
 
 scipy's BCa (`scipy.stats.bootstrap`) gets the same data sets with records as independent; `nan`
-is the share of data sets without an interval, counted as misses. It gets the first 200 data sets
-of a line, and 50 of 1,000 records. Differences of 20 pairs a question are not given to it.
+is the share of data sets without an interval, counted as misses. It gets 100 data sets of 1,000
+records (Monte Carlo error 2.2%). Differences of 20 pairs a question are not given to it.
 
-Command: `scripts/check_elsewhere intervals --write docs/intervals.md`
+Scores: judges see a record's quality, with an error of their own; `kappa` is printed of two raters.
+
+Command: `scripts/check_elsewhere intervals --write docs/intervals.md`. With `--keep FOLDER`, it
+goes on where it was interrupted.
 """
 """What stands above the tables in a file."""
 
@@ -441,12 +539,20 @@ def main() -> None:
     """Print the report, and write it where a file is named."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--write", type=Path, metavar="FILE", help="also write it to a file")
-    parser.add_argument("--draws", type=int, default=DRAWS, help="data sets a line of means")
+    parser.add_argument("--draws", type=int, default=DRAWS, help="data sets a line")
+    parser.add_argument(
+        "--keep",
+        type=Path,
+        metavar="FOLDER",
+        help="keep finished parts there, and take those that an interrupted run has left",
+    )
     parser.add_argument("scipy", nargs="?", help="scipy=PYTHON, of an environment that has scipy")
     arguments = parser.parse_args()
     scipy = arguments.scipy.partition("=")[2] if arguments.scipy else None
     lines = []
-    for line in report(draws=arguments.draws, scipy=scipy):
+    if arguments.keep:
+        arguments.keep.mkdir(parents=True, exist_ok=True)
+    for line in report(draws=arguments.draws, scipy=scipy, keep=arguments.keep):
         print(line, flush=True)
         lines.append(line)
     if arguments.write:

@@ -200,6 +200,43 @@ RATED = {
 }
 
 
+class Scored(NamedTuple):
+    """Records that judges score from 1 to 5.
+
+    Attributes:
+        judges: judges, or repeats of one.
+        quality: beta parameters of a question's quality.
+        error: standard deviation of a judge's error, in points.
+        each: records of a question; they share its quality and half of a judge's error.
+        repeats: scores that a judge's score is the mean of.
+    """
+
+    judges: int
+    quality: tuple[float, float]
+    error: float
+    each: int = 1
+    repeats: int = 1
+
+    def draw(self, rng: Rng, questions: int) -> Floats:
+        """Draw the scores of so many questions' records, a row a record."""
+        quality = 1 + 4 * rng.beta(*self.quality, (questions, 1))
+        shared = quality + self.error / 2 * rng.standard_normal((questions, self.judges))
+        shape = (questions * self.each, self.judges, self.repeats)
+        own = self.error * 0.75**0.5 * rng.standard_normal(shape)
+        given = np.repeat(shared, self.each, axis=0)[:, :, np.newaxis] + own
+        scores: Floats = np.clip(np.round(given), 1, 5).mean(axis=2)
+        return scores
+
+
+SCORED = {
+    "2 judges, all points": Scored(2, (1, 1), 0.8),
+    "2 judges, mostly 5": Scored(2, (12, 1), 0.8),
+    "3 judges, the mean of 3 repeats each": Scored(3, (3, 2), 0.8, repeats=3),
+    "5 repeats, few differences": Scored(5, (2, 1), 0.2),
+    "2 judges, 4 records a question": Scored(2, (2, 1), 0.8, each=4),
+}
+
+
 def judged(
     yes: float, sensitivity: float, specificity: float
 ) -> Callable[[Rng, int], tuple[Floats, Floats]]:

@@ -224,7 +224,7 @@ def deepeval_scores(case: Case) -> Scores:
         yield asked.id, partial(score, asked)
 
 
-_OF_RAGCHECKER = {
+OF_RAGCHECKER = {
     "precision": "claim_precision",
     "recall": "claim_recall",
     "f1": "claim_f1",
@@ -262,7 +262,7 @@ def ragchecker_scores(case: Case) -> Scores:
         return result.metrics[name]
 
     claims, expected = case["claims"], case["reference"]
-    for theirs, ours in _OF_RAGCHECKER.items():
+    for theirs, ours in OF_RAGCHECKER.items():
         result = container.RAGResult(
             query_id="r",
             query=_QUESTION,

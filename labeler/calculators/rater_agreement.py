@@ -101,22 +101,27 @@ class FieldAgreement:
             "mean_a": self.mean_a,
             "mean_b": self.mean_b,
             "questions": self.questions,
-            **{
-                name: {
-                    "value": found.value,
-                    "undefined": found.undefined,
-                    "interval": interval.as_json()
-                    if (interval := self.intervals.get(name))
-                    else None,
-                }
-                for name, found in self.by_name.items()
-            },
+            **coefficients_as_json(self.by_name, self.intervals),
         }
 
     @property
     def by_name(self) -> dict[str, Agreement]:
         """Kappa, AC1 and alpha by name."""
         return {"kappa": self.kappa, "ac1": self.ac1, "alpha": self.alpha}
+
+
+def coefficients_as_json(
+    coefficients: Mapping[str, Agreement], intervals: Mapping[str, Interval]
+) -> dict[str, Any]:
+    """Return the published form of coefficients by name, with their intervals."""
+    return {
+        name: {
+            "value": found.value,
+            "undefined": found.undefined,
+            "interval": intervals[name].as_json() if name in intervals else None,
+        }
+        for name, found in coefficients.items()
+    }
 
 
 @dataclass

@@ -14,6 +14,7 @@ from labeler.calculators.rater_agreement import (
     FieldAgreement,
     Resampling,
     coefficients,
+    coefficients_as_json,
     field_agreement,
     is_yes_or_no,
 )
@@ -53,16 +54,7 @@ class Among:
             "units": self.alpha.units,
             "raw": self.alpha.raw,
             "questions": self.questions,
-            **{
-                name: {
-                    "value": found.value,
-                    "undefined": found.undefined,
-                    "interval": interval.as_json()
-                    if (interval := self.intervals.get(name))
-                    else None,
-                }
-                for name, found in self.by_name.items()
-            },
+            **coefficients_as_json(self.by_name, self.intervals),
         }
 
     @property

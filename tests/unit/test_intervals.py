@@ -6,6 +6,7 @@ import math
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from statistics import NormalDist
 
 import numpy as np
@@ -334,18 +335,21 @@ def test_intervals_hold_the_true_mean_about_as_often_as_they_say(
     assert found.methods.total() == 200
 
 
-def test_the_benchmark_prints_tables() -> None:
-    """One line a population and size, next to scipy's figures; one a kind of values."""
-    scipy = {"uniform 5": "90.0% | 0.5 | 0%"}
-    lines = list(
-        interval_coverage.coverage_table(held_out=False, draws=2, resamples=100, scipy=scipy)
-    )
-    kept = [one for one in interval_populations.POPULATIONS if not one.held_out]
-    assert len(lines) == 2 + len(interval_coverage.SIZES) * len(kept)
-    assert lines[2].startswith("| 0 or 1, 70 % ones | 5 | ")
-    assert any(line.endswith("| 90.0% | 0.5 | 0% |") for line in lines)
-    costs = list(interval_coverage.cost_table(records=500, resamples=100))
-    assert costs[-1].startswith("| every value distinct | 500 | ")
+def test_the_benchmark_goes_on_where_it_was_interrupted(tmp_path: Path) -> None:
+    """Parts that are kept are not made again; all the tables there are, a line a size and more."""
+    size = len(interval_coverage.SIZES)
+    tables = list(interval_coverage.tables(2, {"uniform 5": "90.0% | 0.5 | 0%"}))
+    uniform = list(tables[1].parts["uniform"]())
+    assert len(uniform) == size
+    assert uniform[0].startswith("| uniform | 5 | ")
+    assert uniform[0].endswith("| 90.0% | 0.5 | 0% |")
+    for number, table in enumerate(tables):
+        for place, name in enumerate(table.parts):
+            (tmp_path / f"2 {number} {place}").write_text(f"| {name} |")
+    (tmp_path / "2 1 8").unlink()
+    lines = list(interval_coverage.report(draws=2, keep=tmp_path))
+    assert "| 2 judges, mostly 5 |" in lines
+    assert (tmp_path / "2 1 8").read_text().count("| uniform |") == size
 
 
 @pytest.mark.parametrize("questions", [10, 30, 100])

@@ -22,6 +22,7 @@ from labelled import (
     says,
     wrong,
 )
+from peers.undefined_run import OF_RAGCHECKER
 from real_data import needs_ragchecker, ragchecker
 
 REFERENCE_METRICS = [m.id for m in METRICS.values() if m.profile.name == "reference"]
@@ -181,19 +182,7 @@ def test_f1_is_pooled_as_its_mean() -> None:
 
 # -- RAGChecker's own example ---------------------------------------------------------------------
 
-NAMES = {
-    "precision": "claim_precision",
-    "recall": "claim_recall",
-    "f1": "claim_f1",
-    "claim_recall": "context_recall",
-    "context_precision": "context_precision_claims",
-    "context_utilization": "context_utilization_claims",
-    "noise_sensitivity_in_relevant": "noise_sensitivity_relevant",
-    "noise_sensitivity_in_irrelevant": "noise_sensitivity_irrelevant",
-    "hallucination": "hallucination_incorrect",
-    "self_knowledge": "self_knowledge",
-    "faithfulness": "faithfulness:ragchecker",
-}
+NAMES = {**OF_RAGCHECKER, "faithfulness": "faithfulness:ragchecker"}
 """RAGChecker's eleven metrics, and what they are called here."""
 
 

@@ -71,15 +71,15 @@ def agreement_intervals(
     Returns:
         The intervals by name; see :func:`resampled` for those that are left out.
     """
-    return resampled(
-        records, partial(coefficients, pair=pair), groups=groups, level=level, seed=seed
-    )
+    named = partial(coefficients, pair=pair)
+    return resampled(records, named, counted=True, groups=groups, level=level, seed=seed)
 
 
 def resampled(
     records: Sequence[Sequence[float]],
     statistics: Callable[[Floats], Mapping[str, Floats]],
     *,
+    counted: bool = False,
     groups: Sequence[Hashable] | None = None,
     level: float = LEVEL,
     seed: int = 0,
@@ -92,6 +92,7 @@ def resampled(
     Args:
         records: sums of each record, all of one length; records of zeros are ignored.
         statistics: returns statistics by name, one for each row of sums.
+        counted: True for yes-or-no ratings, of which fewer records suffice; see :func:`is_small`.
         groups: group of each record; whole groups are resampled.
         level: confidence level.
         seed: the same seed gives the same intervals.
@@ -118,7 +119,7 @@ def resampled(
         bend = _acceleration(without[name])
         low, high = corrected_percentiles(defined, float(observed[name][0]), bend, wide)
         if low < high:
-            found[name] = Interval(low, high, level, method, is_small(count, counted=True))
+            found[name] = Interval(low, high, level, method, is_small(count, counted=counted))
     return found
 
 
