@@ -126,6 +126,7 @@ def _add_group(name: str, panel: str, commands: dict[str, _Command], description
 
 app = _group(
     {
+        "quickstart": _Command("Label", "starting", "quickstart"),
         "label": _Command("Label", "labeling", "label", _PIPE_CLOSED),
         "estimate": _Command("Label", "estimating", "estimate"),
         "score": _Command("Label", "scoring", "score"),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple, cast
 
 import typer
 
+from labeler.cli.config import Config
 from labeler.cli.reading import Group, Labels, Level, Resamples, Seed
 from labeler.cli.terminal import notify, notify_repeated, print_json
 from labeler.data.lines import STDIO
@@ -89,6 +90,7 @@ def check(
     junit: JUnit = None,
     junit_per_record: JUnitPerRecord = False,
     github: GitHub = False,
+    config: Config = None,  # noqa: ARG001 - read before the other options
 ) -> int:
     """Fail (exit 1) if a metric misses a gate.
 

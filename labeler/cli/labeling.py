@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from labeler.cli import distributing, options
+from labeler.cli import config, distributing, options
 from labeler.cli.running import (
     SOME_FAILED,
     EngineName,
@@ -58,10 +58,17 @@ def label(
     input: distributing.Input = None,  # noqa: A002 - its name on the command line
     workers: Workers = None,
     part_rows: distributing.PartRows = None,
+    show_config: Annotated[
+        bool, typer.Option("--show-config", help="Print all settings and their origins, and exit.")
+    ] = False,
+    context: typer.Context,
 ) -> int:
     """Label rows with one judge call each; stored labels are free."""
     from labeler.judges.opening import open_judge, open_judges
 
+    if show_config:
+        config.show_config(context)
+        return 0
     if (given.judges is not None or given.repeat > 1) and given.canaries:
         raise UsageError("--canaries test one judge: they go without --repeat and --judges")
     also = given.restrictions

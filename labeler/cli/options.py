@@ -11,6 +11,7 @@ from typing import Annotated, Any, TypeVar, get_args, get_type_hints
 import typer
 from typer.models import OptionInfo
 
+from labeler.cli.config import Config
 from labeler.data.options import PANELS, STORE, option_of, panel_of
 from labeler.errors import UsageError
 
@@ -67,7 +68,8 @@ def _fields(kind: type) -> Iterator[Field[Any]]:
 def expand_options(command: Callable[..., T]) -> Callable[..., T]:
     """Replace each parameter whose type is an options class by options for its fields.
 
-    The command still receives the options as one value.
+    The command still receives the options as one value. Their defaults may come from a
+    configuration file, see :mod:`labeler.cli.config`.
     """
     hints = get_type_hints(command, include_extras=True)
     signature = inspect.signature(command)
@@ -81,8 +83,12 @@ def expand_options(command: Callable[..., T]) -> Callable[..., T]:
         else:
             parameters.append(one.replace(annotation=hints[one.name]))
 
+    if kinds:
+        parameters.append(_keyword("config", Config, None))
+
     @functools.wraps(command)
     def run(**values: Any) -> T:  # noqa: ANN401 - the command's parameters
+        values.pop("config", None)
         collected = {name: _collect(kind, values) for name, kind in kinds.items()}
         return command(**values, **collected)
 
@@ -96,11 +102,13 @@ def _parameter(kind: type, field: Field[Any]) -> inspect.Parameter:
     is_flag = option_of(field).flag is not None
     value_type = bool if is_flag else get_args(field.type)[0]
     default = field.default if field.default is not MISSING else inspect.Parameter.empty
+    shown = False if is_flag else default
+    return _keyword(field.name, Annotated[value_type, _option(kind, field)], shown)
+
+
+def _keyword(name: str, annotation: object, default: object) -> inspect.Parameter:
     return inspect.Parameter(
-        field.name,
-        inspect.Parameter.KEYWORD_ONLY,
-        default=False if is_flag else default,
-        annotation=Annotated[value_type, _option(kind, field)],
+        name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation
     )
 
 

@@ -1,0 +1,198 @@
+"""Configuration files: defaults of options from ``labeler.toml`` or ``pyproject.toml``.
+
+Only the working directory is searched. A file found there may come with a cloned folder, so it
+cannot redirect documents, run a program, import code or name a file to write: these settings need
+``--config FILE`` or the command line.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from labeler.cli.terminal import notify
+from labeler.errors import UsageError
+
+if TYPE_CHECKING:
+    from typer.core import TyperOption
+
+CONFIG_FILE, PROJECT_FILE = "labeler.toml", "pyproject.toml"
+TABLES = ("rows", "judge", "run", "gates")
+_COMMANDS = (("label",), ("estimate",), ("score",), ("similarity",), ("batch", "submit"))
+"""The commands whose options stand in the first three tables; those of ``check`` are gates."""
+_COMMAND_LINE_ONLY = {"config", "show_config", "help", "output", "input", "junit"}
+_EXPLICIT_ONLY = {
+    "base_url",
+    "allow_http",
+    "proxy",
+    "ca_file",
+    "header",
+    "query",
+    "extra_body",
+    "api_key_command",
+    "embedder_url",
+}
+_IMPORT = re.compile(r"\w+(\.\w+)*:\w")
+"""The beginning of ``package.module:name``."""
+_MAX_BYTES = 1_000_000
+
+
+def _use_file(context: typer.Context, value: str | None) -> str | None:
+    """Take the defaults of a command's options from a configuration file."""
+    if context.resilient_parsing:
+        return value
+    found = _read_explicit(Path(value)) if value else _find()
+    if found is None:
+        return value
+    name, tables = found
+    _check(name, tables, context, explicit=value is not None)
+    wanted = TABLES[3:] if context.command.name == "check" else TABLES[:3]
+    settings = {key: tables[table][key] for table in wanted for key in tables.get(table, ())}
+    given = {
+        option.name: settings[_key(option)]
+        for option in _options(context.command)
+        if _key(option) in settings
+    }
+    if given:
+        notify(f"defaults from {name}")
+        context.default_map = {**given}
+    return value
+
+
+Config = Annotated[
+    str | None,
+    typer.Option(
+        "--config",
+        help=f"File of defaults; otherwise {CONFIG_FILE}, or [tool.labeler] of {PROJECT_FILE}.",
+        is_eager=True,
+        callback=_use_file,
+    ),
+]
+
+
+def show_config(context: typer.Context) -> None:
+    """Print a command's settings as a configuration file, with the origin of each."""
+    options: dict[str, list[TyperOption]] = {}
+    for option in _options(context.command):
+        options.setdefault(_table(option), []).append(option)
+    for table in TABLES[:3]:
+        print(f"[{table}]")  # noqa: T201 - what was asked for
+        for option in options[table]:
+            value, source = context.params[option.name], context.get_parameter_source(option.name)
+            origin = source.name.lower().replace("default_map", "file") if source else "default"
+            setting = f"{_key(option)} = {json.dumps(value)}"
+            print(f"# {setting}" if value is None else f"{setting}  # {origin}")  # noqa: T201
+
+
+def _find() -> tuple[str, Mapping[str, Any]] | None:
+    """Return the name and the tables of the file in the working directory, if there is one."""
+    if (file := Path(CONFIG_FILE)).is_file():
+        return CONFIG_FILE, _read(file)
+    if (file := Path(PROJECT_FILE)).is_file():
+        tables = _read(file).get("tool", {}).get("labeler")
+        return (f"{PROJECT_FILE} [tool.labeler]", tables) if tables is not None else None
+    return None
+
+
+def _read_explicit(file: Path) -> tuple[str, Mapping[str, Any]]:
+    tables = _read(file)
+    if file.name == PROJECT_FILE:
+        return f"{file} [tool.labeler]", tables.get("tool", {}).get("labeler", {})
+    return str(file), tables
+
+
+def _read(file: Path) -> dict[str, Any]:
+    import tomllib
+
+    try:
+        with file.open("rb") as opened:
+            text = opened.read(_MAX_BYTES + 1)
+        if len(text) > _MAX_BYTES:
+            raise UsageError(f"{file}: more than {_MAX_BYTES:,} bytes; is it a configuration?")
+        return tomllib.loads(text.decode())
+    except (OSError, ValueError) as error:  # of the decoder and of tomllib, too
+        raise UsageError(f"{file}: cannot be read as TOML: {error}") from error
+
+
+def _check(name: str, tables: Mapping[str, Any], context: typer.Context, *, explicit: bool) -> None:
+    """Check every table and key, whatever the command, and what a file may set.
+
+    Raises:
+        UsageError: a table or key is unknown, or needs ``--config``.
+    """
+    known = _known(context)
+    for table, settings in tables.items():
+        if table not in known:
+            raise UsageError(f"{name}: unknown table [{table}]{_near(table, known)}")
+        if not isinstance(settings, Mapping):
+            raise UsageError(f"{name}: {table!r} must be a table: write [{table}]")
+        for key, value in settings.items():
+            if key not in known[table]:
+                at = next((other for other in known if key in known[other]), "")
+                hint = f"; it belongs to [{at}]" if at else _near(key, known[table])
+                raise UsageError(f"{name}: unknown key {key!r} in [{table}]{hint}")
+            if not explicit and (key in _EXPLICIT_ONLY or any(map(_imports, _texts(value)))):
+                file = name.partition(" ")[0]
+                raise UsageError(
+                    f"{name}: {key} = {json.dumps(value, default=str):.80} takes effect only with "
+                    f"--config {file}, because it sends documents elsewhere or runs code"
+                )
+
+
+def _known(context: typer.Context) -> dict[str, set[str]]:
+    """Return the keys of each table."""
+    root: Any = context.find_root().command
+    known: dict[str, set[str]] = {table: set() for table in TABLES}
+    for path in _COMMANDS:
+        command = root
+        for name in path:
+            command = command.commands[name]
+        for option in _options(command):
+            known[_table(option)].add(_key(option))
+    known["gates"] = {_key(option) for option in _options(root.commands["check"])}
+    return known
+
+
+def _options(command: Any) -> Iterator[TyperOption]:  # noqa: ANN401 - a command of typer
+    """Yield the options that a file can set."""
+    for one in command.params:
+        if one.param_type_name == "option" and _key(one) not in _COMMAND_LINE_ONLY:
+            yield one
+
+
+def _key(option: TyperOption) -> str:
+    """Return the name of an option in a file."""
+    return max(option.opts, key=len).lstrip("-").replace("-", "_")
+
+
+def _table(option: TyperOption) -> str:
+    """Return the table of an option: that of its heading in help, else ``run``."""
+    heading = str(option.rich_help_panel).lower()
+    return heading if heading in TABLES else "run"
+
+
+def _texts(value: object) -> Iterator[str]:
+    for one in value if isinstance(value, list) else [value]:
+        yield from str(one).split(",")
+
+
+def _imports(text: str) -> bool:
+    """Return True if a value names something to import, and no provider or metric."""
+    if not _IMPORT.match(text.strip()):
+        return False
+    from labeler.calculators import METRICS
+    from labeler.judges.providers import PROVIDERS
+
+    name = text.strip().partition("=")[0]
+    return name.partition(":")[0] not in PROVIDERS and name not in METRICS
+
+
+def _near(name: str, names: Mapping[str, Any] | set[str]) -> str:
+    near = difflib.get_close_matches(name, names, n=1)
+    return f"; did you mean {near[0]!r}?" if near else f"; have: {', '.join(sorted(names))}"

@@ -1,0 +1,148 @@
+"""Configuration files: defaults of options, from the working directory or by name."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+
+import pytest
+
+from command import Command
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "rows.jsonl"
+EMBEDDED = '[judge]\njudge = "embedded"\nsupport_threshold = 0.61\n'
+
+
+def judged_by(labeler_command: Command, *options: object) -> tuple[str, str]:
+    """The threshold that labels were made with, and the messages."""
+    code, out, err = labeler_command("label", EXAMPLES, *options)
+    assert code == 0, err
+    signature = json.loads(out.splitlines()[0])["signature"]
+    return str(signature["sampling"]["support_threshold"]), err
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "shown"),
+    [
+        ("labeler.toml", EMBEDDED, "labeler.toml"),
+        ("pyproject.toml", EMBEDDED.replace("[judge]", "[tool.labeler.judge]"), "[tool.labeler]"),
+    ],
+)
+def test_a_file_gives_defaults(
+    name: str, text: str, shown: str, labeler_command: Command, tmp_path: Path
+) -> None:
+    """The command line wins, and the file is named."""
+    (tmp_path / name).write_text(text)
+    threshold, err = judged_by(labeler_command)
+    assert threshold == "0.61"
+    assert shown in err
+    assert judged_by(labeler_command, "--support-threshold", 0.7)[0] == "0.7"
+
+
+def test_labeler_toml_comes_before_pyproject(
+    labeler_command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A variable of the environment comes before both, and a parent folder is not searched."""
+    (tmp_path / "labeler.toml").write_text(EMBEDDED + '[run]\nstore = "ours"\n')
+    (tmp_path / "pyproject.toml").write_text("[tool.labeler.nonsense]\n")
+    monkeypatch.setenv("LABELER_STORE", "theirs")
+    assert judged_by(labeler_command)[0] == "0.61"
+    assert [(tmp_path / name).exists() for name in ("ours", "theirs")] == [False, True]
+    (tmp_path / "below").mkdir()
+    monkeypatch.chdir(tmp_path / "below")
+    assert labeler_command("label", "--show-config")[1].count("0.61") == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("[judges]", "unknown table [judges]; did you mean 'judge'?"),
+        ("[judge]\nmodell = 'm'", "unknown key 'modell' in [judge]; did you mean 'model'?"),
+        ("[judge]\nconcurrency = 4", "unknown key 'concurrency' in [judge]; it belongs to [run]"),
+        ("[run]\noutput = 'x'", "unknown key 'output'"),
+        ("judge = 'embedded'", "'judge' must be a table: write [judge]"),
+        ("[judge", "cannot be read as TOML"),
+        ("[run]\nconcurrency = 'many'", "Invalid value for '--concurrency'"),
+    ],
+)
+def test_a_wrong_file_is_an_error(
+    text: str, says: str, labeler_command: Command, tmp_path: Path
+) -> None:
+    """Whatever the command, before anything is read."""
+    (tmp_path / "labeler.toml").write_text(text)
+    code, _, err = labeler_command("label", EXAMPLES)
+    assert (code, says in err) == (2, True), err
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        '[judge]\nbase_url = "http://127.0.0.1:9"',
+        '[judge]\nallow_http = ["there"]',
+        '[judge]\nproxy = "http://127.0.0.1:9"',
+        '[judge]\nca_file = "theirs.pem"',
+        '[judge]\nheader = ["X=@HOME"]',
+        '[judge]\nquery = ["a=b"]',
+        '[judge]\nextra_body = "body.json"',
+        '[judge]\napi_key_command = "touch ran"',
+        '[judge]\njudge = "theirs:Judge"',
+        '[rows]\npreset = "theirs.module:preset"',
+        '[gates]\nmin = ["theirs:metric=0.5"]',
+        '[run]\njudges = "embedded,theirs:Judge"',
+    ],
+)
+def test_a_found_file_neither_redirects_nor_runs(
+    setting: str, labeler_command: Command, tmp_path: Path
+) -> None:
+    """A cloned folder must not; the same file by --config may."""
+    (tmp_path / "labeler.toml").write_text(setting)
+    (tmp_path / "theirs.py").write_text("import pathlib\npathlib.Path('ran').touch()\n")
+    code, _, err = labeler_command("label", EXAMPLES, "--judge", "embedded")
+    assert (code, "takes effect only with --config labeler.toml" in err) == (2, True), err
+    assert not (tmp_path / "ran").exists()
+    explicit = ("--show-config", "--config", "labeler.toml")
+    assert labeler_command("label", *explicit)[0] == 0
+
+
+def test_gates_of_a_file(labeler_command: Command, tmp_path: Path) -> None:
+    """They are those of check; a definition of a metric is no import."""
+    labeler_command("label", EXAMPLES, "--judge", "embedded", "-o", "labels.jsonl")
+    (tmp_path / "labeler.toml").write_text(
+        '[gates]\nmin = ["adherence:ragbench=0.1"]\nmax = ["relevance=0.2"]\nmax_undefined = 1\n'
+    )
+    code, out, err = labeler_command("check", "labels.jsonl")
+    assert (code, out.count("passed"), out.count("MISSED")) == (1, 1, 1), out
+    assert "labeler.toml" in err
+
+
+def test_shown_configuration_is_one(labeler_command: Command, tmp_path: Path) -> None:
+    """Read again, it changes nothing."""
+    (tmp_path / "labeler.toml").write_text(EMBEDDED)
+    _, shown, _ = labeler_command("label", "--show-config", "--concurrency", 3)
+    assert "concurrency = 3  # commandline" in shown
+    (tmp_path / "again.toml").write_text(shown)
+    _, again, err = labeler_command("label", "--show-config", "--config", "again.toml")
+    assert "again.toml" in err
+    settings = [line.partition("  #")[0] for line in shown.splitlines()]
+    assert [line.partition("  #")[0] for line in again.splitlines()] == settings
+
+
+def test_quickstart_leads_to_metrics(
+    labeler_command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its files are whole, the commands that it prints work, and nothing is overwritten."""
+    code, out, _ = labeler_command("quickstart", "a demo")
+    assert code == 0
+    first, *others = out.splitlines()[-1].strip().split(" && ")
+    monkeypatch.chdir(tmp_path / shlex.split(first)[1])
+    for command in others:
+        code, shown, _ = labeler_command(*shlex.split(command)[1:])
+        assert code == 0
+    assert "adherence" in shown
+    assert labeler_command("check", "labels.jsonl")[0] == 0
+    before = Path("rows.jsonl").read_text()
+    Path("rows.jsonl").write_text(before + before)
+    code, _, err = labeler_command("quickstart")
+    assert (code, "never overwritten" in err) == (2, True)
+    assert Path("rows.jsonl").read_text() == before + before
