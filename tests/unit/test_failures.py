@@ -29,6 +29,7 @@ def test_every_rule_can_be_reached() -> None:
     """No rule stands behind one that takes all its errors."""
     marks = "insufficient_quota json_validate_failed context_length content_filter json_schema"
     said = ["", *marks.split(), "model_not_found", "unsupported_value", "request too large"]
+    said += ["unknown field top_k", "unknown field max_completion_tokens", "API key not valid"]
     reached = {
         id(find_rule(ObservedError("status", status, code=code, message=message, param=param)))
         for status in range(300, 600)
@@ -145,6 +146,26 @@ def test_an_explanation_names_parameter_and_option() -> None:
         "unsupported_value, parameter max_completion_tokens); drop or change max_output_tokens or "
         "cap_field"
     )
+
+
+@pytest.mark.parametrize(
+    ("message", "said"),
+    [
+        (
+            'Unknown name "top_k": Cannot find field.',
+            "a field of the request (status 400, parameter top_k); drop the option",
+        ),
+        (
+            "{'type': 'extra_forbidden', 'loc': ['body', 'max_completion_tokens']}",
+            "max_completion_tokens (status 400, parameter max_completion_tokens); give --cap-field",
+        ),
+    ],
+)
+def test_an_unknown_field_is_named_with_what_sends_it(message: str, said: str) -> None:
+    """Servers without a field for the parameter have it in their text."""
+    observed = ObservedError("status", 400, message=message)
+    assert explain(observed, timeout=1).startswith(f"the server does not know {said}")
+    assert find_rule(observed).policy is RetryPolicy.RECORD  # a document may be quoted
 
 
 @pytest.mark.parametrize("text", ["sk-abc123", "two message", "a" * 65, "{", "", "\u0430", "1x"])

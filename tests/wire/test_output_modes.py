@@ -112,6 +112,8 @@ WRITTEN = {
     f"Here it is:\n```json\n{LABEL}\n```\nI hope it helps.": ("fence", "preface", "postscript"),
     f"<think>Is {{0a}} it? }}</think>\n{LABEL}": ("think",),
     f"It is {{0a}}.\n</think>\n\n```json\n{LABEL}\n```": ("think", "fence"),
+    f"<reasoning>Is {{0a}} it?</reasoning>{LABEL}": ("think",),
+    f"[THINK]Is {{0a}} it?[/THINK]{LABEL}": ("think",),
 }
 
 
@@ -151,6 +153,17 @@ def in_parts() -> Behaviour:
     return changes(behave)
 
 
+def in_thoughts() -> Behaviour:
+    """An answer whose content is a list that begins with a thought."""
+
+    def behave(value: dict[str, Any]) -> None:
+        message = value["choices"][0]["message"]
+        thought = {"type": "thinking", "thinking": [{"type": "text", "text": "{0a}?"}]}
+        message["content"] = [thought, {"type": "text", "text": message["content"]}]
+
+    return changes(behave)
+
+
 def as_text() -> Behaviour:
     """An answer in the text although a tool was to be called."""
 
@@ -168,6 +181,7 @@ UNTIDY: dict[str, tuple[str, Behaviour, dict[str, int]]] = {
     "thought": ("prompt", says_of(lambda call: f"<think>hm</think>{json.dumps(label_for(call))}"),
                 {"think": 1}),
     "parts": ("schema", in_parts(), {"text_parts": 1}),
+    "thoughts": ("json", in_thoughts(), {"text_parts": 1, "think": 1}),
     "no call": ("tools", as_text(), {"no_tool_call": 1}),
     "spelled": ("strict", says_of(
         lambda call: "Sure: " + json.dumps(label_for(call)).replace('"0a"', '"[0A]"', 1)),

@@ -107,6 +107,9 @@ def _error(
     """Return why a completion holds no answer; ``None`` if it holds one."""
     if stated := body.get("error") or choice.get("error"):
         return stated_error(stated)
+    if failed := _count(_object(body.get("base_resp")).get("status_code")):
+        stated = {"message": _object(body["base_resp"]).get("status_msg")}
+        return stated_error(stated, _MINIMAX.get(failed, _UNKNOWN_STATUS))
     message: object = choice.get("message")
     if not isinstance(message, Mapping):
         return ObservedError("no_choices")
@@ -143,13 +146,17 @@ def stated_error(
         status=status,
         code=text_of(code) or text_of(fields.get("type")) or text_of(fields.get("status")),
         param=text_of(fields.get("param")),
-        message=masked(words or (str(body)[:_LONGEST_MESSAGE] if body else "")),
+        message=masked(words or (str(body)[:_LONGEST_MESSAGE] if body else "")).partition(
+            " expected one of "  # a list of all fields names more than the wrong one
+        )[0],
         retry_after=wait if wait is not None else _stated_delay(fields.get("details")),
     )
 
 
 _ERROR_STATUSES = range(300, 1000)
 _UNKNOWN_STATUS = 500
+_MINIMAX = {1002: 429, 1004: 401, 1008: 402, 2013: 400, 2049: 401}
+"""HTTP statuses of the codes that MiniMax states in a 200."""
 _LONGEST_MESSAGE = 1000
 
 
@@ -206,17 +213,15 @@ def _content(message: Mapping[str, Any]) -> tuple[str, tuple[str, ...]]:
     if arguments:
         return arguments, (TOOL_CALL,)
     if isinstance(content, list):
-        whole = "".join(map(_text_part, content)) if all(map(_is_text, content)) else ""
-        return whole, ("text_parts",)
+        parts = [_object(part) for part in content if _object(part).get("type") not in _THOUGHTS]
+        whole = all(part.get("type") == "text" for part in parts)
+        repairs = ("text_parts", "think") if len(parts) < len(content) else ("text_parts",)
+        return "".join(text_of(part.get("text")) for part in parts) if whole else "", repairs
     return text_of(content), ()
 
 
-def _is_text(part: object) -> bool:
-    return _object(part).get("type") == "text"
-
-
-def _text_part(part: object) -> str:
-    return text_of(_object(part).get("text"))
+_THOUGHTS = ("thinking", "reasoning")
+"""Kinds of parts in which models think."""
 
 
 def _object(value: object) -> Mapping[str, Any]:

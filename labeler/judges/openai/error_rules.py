@@ -114,7 +114,11 @@ class Rule:
     @property
     def lasting(self) -> bool:
         """True if the same request would most likely fail again."""
-        return self.policy is RetryPolicy.RECORD and self.kind not in _PASSING
+        return (
+            self.policy is RetryPolicy.RECORD
+            and self.kind not in _PASSING
+            and self.reason != "authentication"  # the next key may be right
+        )
 
     def matches(self, observed: ObservedError) -> bool:
         """Return True if the rule matches an error."""
@@ -145,13 +149,27 @@ def _any_of(*texts: str) -> re.Pattern[str]:
 _QUOTA = _any_of("insufficient_quota", "billing_(hard_limit|not_active)")
 _NOT_GENERATED = _any_of("json_validate_failed", "tool_use_failed")
 _BURST = _any_of("request too large")
-_TOO_LONG = _any_of("context_length", "string_above_max_length", "maximum context length")
+_TOO_LONG = _any_of(
+    "string_above_max_length", "context.?(length|size|window)", "(prompt|input) is too long",
+    "input token count", "input length",
+)  # fmt: skip
+_WRONG_KEY = _any_of(
+    "api.?key (is )?(not valid|invalid)", "invalid api.?key", "authentication failed"
+)
+_UNKNOWN_FIELD = (
+    r"(unknown (name|field|parameter)|unrecognized request argument supplied|not permitted, field"
+    r"|does not support parameters|'extra_forbidden', 'loc': \['body',)\W{0,9}"
+)
+_UNKNOWN_CAP = _any_of(f"{_UNKNOWN_FIELD}max_completion_tokens")
+_UNKNOWN = _any_of(rf"{_UNKNOWN_FIELD}(?P<field>[a-z]\w{{0,63}})")
+"""What servers write that do not know a field of the request."""
 _FILTERED = _any_of("content_filter", "content_policy", "invalid_prompt", "ResponsibleAI")
 _PARAMETER = _any_of("unsupported_(parameter|value)", "unknown_parameter")
 _FORMATS = ("response_format", "tools", "tool_choice")
 FORMAT_NAMES = _any_of(
-    "response_?format", "json_?schema", "json_object", "tool_?choice", "support.{0,40} tool",
-    "function.?call", "structured.?output", "guided.?(json|decoding)",
+    "response.?(format|schema)", "json.?(schema|object|mode)", "tool_?choice",
+    "support.{0,40} tool", "function.?(call|declaration)", "structured.?output",
+    "guided.?(json|decoding)", "handle the requested parameters",
 )  # fmt: skip
 """What servers write that do not know an output mode."""
 _NO_MODEL = _any_of("model_not_found", "model .*does not exist")
@@ -171,11 +189,15 @@ _OTHER_MODE = (
     "the server does not accept the response schema in this output mode",
     "choose another one with --output-mode",
 )
+_REFUSED_KEY = (
+    "the API key was not accepted",
+    "check the key and that it belongs to this host",
+)
 _PROXY_ACCESS = (
     "the proxy asks for a user and a password",
     "put http://USER:PASSWORD@HOST:PORT into a variable, and give --proxy @VARIABLE",
 )
-_STRICT = "use a provider that enforces strict schemas"
+_STRICT = "try another --output-mode, such as tools, or a model that keeps to schemas"
 _LATER = "run again later; stored labels are kept"
 
 RULES: tuple[Rule, ...] = (
@@ -212,20 +234,27 @@ RULES: tuple[Rule, ...] = (
         "parameter", _P.RECORD, *_REFUSED_OPTION,
         status={400, 422}, params={"max_completion_tokens", "max_tokens"},
     ),
+    Rule(
+        "parameter", _P.RECORD, "the server does not know max_completion_tokens",
+        "give --cap-field max_tokens", status={400, 422}, marks=_UNKNOWN_CAP,
+    ),
     Rule("parameter", _P.FATAL, *_REFUSED_OPTION, status={400, 422}, params=OPTION_OF_PARAMETER),
     Rule(
         "parameter", _P.RECORD, "the model does not accept a parameter of the request",
         "send fewer options, or use another model", status={400, 422}, marks=_PARAMETER,
     ),
+    Rule(
+        "parameter", _P.RECORD, "the server does not know a field of the request",
+        "drop the option or the field of --extra-body that sends it",
+        status={400, 422}, marks=_UNKNOWN,
+    ),
+    Rule("authentication", _P.RECORD, *_REFUSED_KEY, status={400, 403}, marks=_WRONG_KEY),
     # Unambiguous statuses.
     Rule(
         "redirect", _P.RECORD, "the server redirects elsewhere, and documents are not sent on",
         "set base_url to the final address if you trust it", status=range(300, 400),
     ),
-    Rule(
-        "authentication", _P.FATAL, "the API key was not accepted",
-        "check the key and that it belongs to this host", status={401},
-    ),
+    Rule("authentication", _P.FATAL, *_REFUSED_KEY, status={401}),
     Rule("authentication", _P.FATAL, *_PROXY_ACCESS, status={407}),
     Rule("quota", _P.FATAL, *_NO_CREDIT, status={402}),
     Rule(
@@ -303,7 +332,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "cut_prompt", _P.RECORD, "the server has cut the prompt",
-        "raise the context length of the server (Ollama: num_ctx), or retrieve less",
+        "raise the context length of the server (Ollama: OLLAMA_CONTEXT_LENGTH), or retrieve less",
         kind="cut_prompt",
     ),
     Rule(
@@ -373,7 +402,9 @@ def explain(observed: ObservedError, *, timeout: float, detail: str = "") -> str
     }
     codes = [f"status {observed.status}"] if observed.status else []
     codes += [f"code {plain_code(observed.code)}"] if plain_code(observed.code) else []
-    codes += [f"parameter {plain_code(observed.param)}"] if plain_code(observed.param) else []
+    unknown = _UNKNOWN.search(observed.message) if rule.reason == "parameter" else None
+    param = plain_code(observed.param or (unknown["field"] if unknown else ""))
+    codes += [f"parameter {param}"] if param else []
     seen = f" ({', '.join(codes)})" if codes else ""
     more = "".join(f": {text}" for text in (observed.facts, detail) if text)
     return f"{rule.summary.format_map(values)}{seen}{more}; {rule.remedy.format_map(values)}"

@@ -173,7 +173,9 @@ class OpenAIJudge:
                     interrupted = AttemptFailed(ObservedError("interrupted"))
                     raise self._failure(log, interrupted) from None
                 if found.failure is not None:
-                    raise self._failure(log, AttemptFailed(found.failure), sent=1)
+                    failed = AttemptFailed(found.failure)
+                    failed.stops = True  # whatever a row with the same error would mean
+                    raise self._failure(log, failed, sent=1)
                 if found.warning:
                     log.traffic.notice(found.warning)
                 opened.checked = True

@@ -14,7 +14,7 @@ from openai import AsyncOpenAI
 
 from labeler.judges.openai.client import WIRE_ERRORS, observed_error
 from labeler.judges.openai.completion import text_of
-from labeler.judges.openai.error_rules import ObservedError, RetryPolicy, find_rule
+from labeler.judges.openai.error_rules import ObservedError, find_rule
 
 _SOON_DAYS = 60
 _CONCLUSIVE = frozenset({"authentication", "quota"})
@@ -46,8 +46,7 @@ async def preflight(
             found = await client.models.retrieve(model)
     except WIRE_ERRORS as error:
         observed = observed_error(error)
-        rule = find_rule(observed)
-        certain = rule.policy is RetryPolicy.FATAL and rule.reason in _CONCLUSIVE
+        certain = find_rule(observed).reason in _CONCLUSIVE  # no document is in the look-up
         return Preflight(failure=observed if certain else None)
     shutdown = text_of(getattr(found, "shutdown_date", None))
     warning = _retirement_warning(model, shutdown, today or datetime.now(UTC).date())

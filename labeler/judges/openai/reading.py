@@ -10,7 +10,12 @@ from __future__ import annotations
 
 import re
 
-_THOUGHT, _THOUGHT_END = "<think>", "</think>"
+_THOUGHTS = tuple(
+    (f"{start}{name}{end}", f"{start}/{name}{end}")
+    for start, name, end in (
+        ("<", "think", ">"), ("<", "thinking", ">"), ("<", "reasoning", ">"), ("[", "THINK", "]"),
+    )
+)  # fmt: skip
 _FENCE = re.compile(r"```[A-Za-z0-9]*")
 _BOM = "\ufeff"
 
@@ -47,8 +52,11 @@ def find_object(text: str) -> tuple[str, tuple[str, ...]]:
 
 def _without_thought(text: str) -> str:
     """Return a text without the thought at its start, whose first tag some servers leave out."""
-    end = text.find(_THOUGHT_END)
-    if end < 0 or text.startswith("{"):
+    if text.startswith("{"):
         return text
-    answer = text[end + len(_THOUGHT_END) :].lstrip()
-    return answer if text.startswith(_THOUGHT) or answer.startswith(("{", "```")) else text
+    for first, last in _THOUGHTS:
+        _, found, rest = text.partition(last)
+        answer = rest.lstrip()
+        if found and (text.startswith(first) or answer.startswith(("{", "```"))):
+            return answer
+    return text

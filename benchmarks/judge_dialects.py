@@ -1,0 +1,140 @@
+"""Label 20 rows at a stand-in of each dialect of chat completions, and tell what a user meets.
+
+    python benchmarks/judge_dialects.py [--only NAME] [--write docs/judges.md]
+
+The servers are made up (`tests/wire/dialects.py`, which names its sources) and on this machine; the
+command is `labeler label` as people type it. Where a dialect does not get all labels, the exit code
+is 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+import os
+import re
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fault_figures import line
+from labeler.cli import run
+from wire.dialects import DIALECTS, KEY, LONG, Dialect, Stand
+from wire.runs import row_file, rows
+
+COUNT = 20
+BEGIN, END = "<!-- begin dialects -->", "<!-- end dialects -->"
+
+
+@dataclass(frozen=True)
+class Ended:
+    """One command."""
+
+    code: int
+    outcomes: Sequence[Mapping[str, Any]]
+    said: str
+
+    @property
+    def labels(self) -> list[Mapping[str, Any]]:
+        """The labels."""
+        return [one for one in self.outcomes if one["kind"] == "label"]
+
+    @property
+    def mode(self) -> str:
+        """In which output mode they were made."""
+        modes = {one["signature"]["sampling"].get("output_mode", "strict") for one in self.labels}
+        return ", ".join(sorted(modes)) or "none"
+
+
+def label(dialect: Dialect, given: list[dict[str, Any]], *more: str, key: str = KEY) -> Ended:
+    """Label rows at a stand-in, in a folder that is forgotten.
+
+    Args:
+        dialect: what the server speaks.
+        given: the rows.
+        more: further options of the command.
+        key: the API key.
+    """
+    with tempfile.TemporaryDirectory(prefix="dialects-") as name, Stand(dialect) as server:
+        folder, said = Path(name), io.StringIO()
+        (folder / "extra.json").write_text(json.dumps(dialect.body), encoding="utf-8")
+        asking = ["label", row_file(folder, given).name, "-o", "labels.jsonl", "--model", "m"]
+        arguments = [*asking, "--base-url", server.url, *dialect.options, *more]
+        unread = redirect_stdout(io.StringIO())
+        with chdir(folder), _as_typed(arguments, key), unread, redirect_stderr(said):
+            code = run()
+        written = folder / "labels.jsonl"
+        lines = written.read_text(encoding="utf-8").splitlines() if written.exists() else []
+        return Ended(code, [json.loads(one) for one in lines], said.getvalue())
+
+
+@contextmanager
+def _as_typed(arguments: Sequence[str], key: str) -> Iterator[None]:
+    """This process as a command line with a key, and nothing else of the user's settings."""
+    kept, environment = sys.argv, dict(os.environ)
+    clean = {k: v for k, v in environment.items() if not k.startswith(("OPENAI_", "LABELER_"))}
+    try:
+        sys.argv = ["labeler", *arguments]
+        os.environ.clear()
+        os.environ.update(clean | {"OPENAI_API_KEY": key})
+        yield
+    finally:
+        sys.argv = kept
+        os.environ.clear()
+        os.environ.update(environment)
+
+
+def row_of(dialect: Dialect) -> tuple[str, ...]:
+    """The line of a dialect in the table."""
+    long = {**rows(1)[0], "id": "long", "documents": ["Some more words. " * (LONG // 16)]}
+    ended = label(dialect, [*rows(COUNT), long])
+    failed = [str(one["reason"]) for one in ended.outcomes if one["kind"] == "failure"]
+    return (
+        dialect.name,
+        f"{len(ended.labels)} of {COUNT}",
+        ended.mode,
+        _read(ended.said),
+        ", ".join(f"`{reason}`" for reason in failed),
+    )
+
+
+def _read(said: str) -> str:
+    """What the run says of the server, in few words."""
+    modes = re.findall(r"does not accept output mode (\w+)", said)
+    repairs = re.search(r"kept as stored \((.*?)\)", said)
+    read = ["no fields for prompt caching"] if "fields for prompt caching" in said else []
+    read += [f"no {', '.join(modes)}"] if modes else []
+    read += ["repairs: " + re.sub(r" \d+", "", repairs[1])] if repairs else []
+    return "; ".join(read)
+
+
+def table(dialects: Sequence[Dialect] = DIALECTS) -> Iterator[str]:
+    """A line for each dialect."""
+    yield line(("dialect", "labels", "output mode", "the run reports", "one row too long"))
+    yield line(["---"] * 5)
+    yield from (line(row_of(dialect)) for dialect in dialects)
+
+
+def main() -> int:
+    """Print the table, or write it into a page."""
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--only", default="", help="a part of a dialect's name")
+    options.add_argument("--write", type=Path, help="the page to write the table into")
+    given = options.parse_args()
+    lines = list(table([one for one in DIALECTS if given.only in one.name]))
+    print("\n".join(lines))
+    if given.write is not None:
+        page = given.write.read_text(encoding="utf-8")
+        text = "\n".join((BEGIN, *lines, END))
+        written = re.sub(f"{BEGIN}.*?{END}", lambda _: text, page, flags=re.DOTALL)
+        given.write.write_text(written, encoding="utf-8")
+    return 0 if all(f"| {COUNT} of {COUNT} |" in one for one in lines[2:]) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,115 @@
+"""Servers of many dialects, and the recipes of the page about them."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from fault_figures import line
+from judge_dialects import COUNT, label, row_of
+from labeler.judges.openai.completion import parse_completion
+from labeler.judges.openai.error_rules import find_rule
+from wire.dialects import AZURE, DIALECTS, FILTERED, KEY, Dialect, Stand, minimax
+from wire.runs import row_file, rows, settings
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "judges.md").read_text(encoding="utf-8")
+BY_NAME = {dialect.name: dialect for dialect in DIALECTS}
+every_dialect = pytest.mark.parametrize("dialect", DIALECTS, ids=BY_NAME)
+
+
+@every_dialect
+def test_every_dialect_is_labeled_as_the_page_says(dialect: Dialect) -> None:
+    """All rows but the one that is too long; the line is that of the page."""
+    row = row_of(dialect)
+    assert row[1] == f"{COUNT} of {COUNT}"
+    assert line(row) in PAGE.splitlines()
+
+
+@every_dialect
+def test_a_wrong_key_is_named_in_every_dialect(dialect: Dialect) -> None:
+    """Whatever the status and form of the refusal; nothing more is asked then."""
+    ended = label(dialect, rows(COUNT), key="sk-another-0123456789")
+    last = ended.said.splitlines()[-1]
+    assert (ended.code, ended.outcomes) == (2, [])
+    assert "after 1 request: the API key was not accepted" in last
+
+
+def test_a_server_with_another_name_for_the_cap_is_explained() -> None:
+    """The message has the option, and the option works."""
+    capped = ("--max-output-tokens", "900")
+    refused = label(BY_NAME["Mistral"], rows(COUNT), *capped)
+    assert "does not know max_completion_tokens" in refused.said
+    assert "give --cap-field max_tokens" in refused.said
+    ended = label(BY_NAME["Mistral"], rows(3), *capped, "--cap-field", "max_tokens")
+    assert len(ended.labels) == 3
+
+
+def test_a_list_of_all_fields_is_no_complaint_about_the_format() -> None:
+    """The unknown field is named, and the output mode stays."""
+    ended = label(BY_NAME["Bedrock, compatible"], rows(COUNT), "--reasoning-effort", "low")
+    assert "parameter reasoning_effort" in ended.said
+    assert "--output-mode" not in ended.said
+
+
+def test_a_filtered_prompt_is_the_fault_of_its_row() -> None:
+    """In Azure's form, next to rows that are labeled."""
+    ended = label(replace(AZURE, stumbles={2: FILTERED.behave()}), rows(5))
+    assert sorted(one.get("reason", "label") for one in ended.outcomes) == [
+        "content_filter",
+        *["label"] * 4,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [(1004, "authentication"), (1008, "quota"), (1002, "rate_limit"), (1000, "transport")],
+)
+def test_errors_in_a_good_status_have_their_own_codes(code: int, reason: str) -> None:
+    """MiniMax states them next to no choices; anything but a number is no code."""
+    odd = b'{"choices": null, "base_resp": {"status_code": [1004]}}'
+    assert parse_completion(odd).error.kind == "no_choices"  # type: ignore[union-attr]
+    found = parse_completion(json.dumps(minimax(code, "text").body).encode())
+    assert found is not None
+    assert found.error is not None
+    assert find_rule(found.error).reason == reason
+
+
+# The recipes of the page
+
+
+def recipe(name: str) -> str:
+    """The block of a recipe, with a key in place of the dots."""
+    found = re.search(rf"<!-- recipe: {re.escape(name)} -->\n```sh\n(.*?)```", PAGE, re.DOTALL)
+    assert found, name
+    return found[1].replace("=…", f"={KEY}")
+
+
+@pytest.mark.parametrize("name", re.findall(r"<!-- recipe: (.*?) -->", PAGE))
+def test_each_recipe_of_the_page_labels(name: str, tmp_path: Path) -> None:
+    """As printed, but for the address, which is that of the stand-in."""
+    row_file(tmp_path, rows(COUNT))
+    keyed = KEY if KEY in recipe(name) else ""
+    with Stand(BY_NAME[name], keyed) as server:
+        host = f"http://127.0.0.1:{server.port}"
+        told = re.sub(r"(?<=--base-url )https?://[^/\s]+", host, recipe(name))
+        preset = "" if "--base-url" in told else f' --base-url "{server.url}"'
+        program = f'set -eu\nlabeler() {{ {sys.executable} -m labeler "$@"{preset}; }}\n{told}'
+        ended = subprocess.run(
+            ["bash", "-c", program],  # noqa: S607 - as the reader runs it
+            cwd=tmp_path, env=settings(), capture_output=True, text=True, timeout=120, check=False,
+        )  # fmt: skip
+    assert ended.returncode == 0, ended.stderr
+    written = (tmp_path / "labels.jsonl").read_text(encoding="utf-8").splitlines()
+    assert [json.loads(one)["kind"] for one in written] == ["label"] * COUNT
+
+
+def test_the_page_has_a_recipe_for_each_common_server() -> None:
+    """A line that has none would be advice nobody tried."""
+    assert len(re.findall("<!-- recipe: ", PAGE)) == 11
