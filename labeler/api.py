@@ -13,6 +13,7 @@ from labeler.calculators import MetricsRow, select_metrics
 from labeler.calculators.metrics_row import DistinctRows
 from labeler.calculators.outcomes import (
     as_outcomes,
+    checked_outcomes,
     measure_outcomes,
     read_labels,
     read_records,
@@ -418,6 +419,7 @@ def summary(
 
 __all__ = [
     "MemoryStore",
+    "checked_outcomes",
     "estimate",
     "iter_labels",
     "iter_scores",

@@ -19,9 +19,18 @@ from labeler.audit.registry import (
     select_checks,
 )
 from labeler.audit.subject import Judgment, Subject
+from labeler.calculators.metrics_row import DistinctRows, Identity
+from labeler.calculators.outcomes import checked
 from labeler.errors import UsageError
 from labeler.labels.answering import configuration
-from labeler.labels.record import AnyOutcome, LabelRecord, Outcome, records_of, shown
+from labeler.labels.record import (
+    AnyOutcome,
+    LabelRecord,
+    Outcome,
+    is_uncounted,
+    records_of,
+    shown,
+)
 from labeler.labels.signature import digest
 
 NO_GROUP = "(none)"
@@ -66,6 +75,8 @@ class AuditJSON(TypedDict):
     """Flagged records by the severity of their worst finding."""
     failed: dict[str, int]
     """Rows without a label, by reason."""
+    duplicates: int
+    """Records left out because their id and label key repeat."""
     checks: list[CheckRowJSON]
     doubtful: list[AuditedJSON]
     """The most suspicious first."""
@@ -180,14 +191,16 @@ class Audit:
     Attributes:
         checks: the checks, in the order of the registry or of the given ids.
         rows: counts of each check, by judge configuration and group.
-        records: the records in order of appearance, without their texts.
+        records: the records in order of appearance, without their texts; each is there once.
         failed: rows without a label, by reason.
+        duplicates: records left out because their id and label key repeat.
     """
 
     checks: tuple[Check, ...]
     rows: tuple[CheckRow, ...]
     records: tuple[AuditedRecord, ...]
     failed: dict[str, int]
+    duplicates: int
 
     @property
     def flagged(self) -> int:
@@ -228,6 +241,7 @@ class Audit:
             "flagged": self.flagged,
             "worst": self.worst,
             "failed": self.failed,
+            "duplicates": self.duplicates,
             "checks": [row.as_json() for row in self.rows],
             "doubtful": [record.as_json() for record in self.ranked(top)],
         }
@@ -264,8 +278,9 @@ def audit_labels(
 ) -> Audit:
     """Audit the labels among outcomes; no text is kept.
 
-    Judge configurations, and models that answered in one, have separate rates. Canaries, windows of
-    longer records, and outcomes other than labels are skipped.
+    Judge configurations, and models that answered in one, have separate rates. Copies and failures
+    count as in metrics, see :func:`labeler.calculators.summarize`. Canaries, windows of longer
+    records, and outcomes other than labels are skipped.
 
     Args:
         outcomes: outcomes of any kind; consumed once.
@@ -274,14 +289,33 @@ def audit_labels(
 
     Raises:
         UnknownName: a check is not registered.
-        UsageError: no record has the column, or a third party's check returned something else than
-            findings.
+        UsageError: no record has the column, two records of an id and label key differ, or a third
+            party's check returned something else than findings.
     """
     running = _RunningAudit(select_checks(checks), by)
-    for outcome in records_of(outcomes, "label"):
-        if outcome.signature is None or outcome.signature.counts:
-            running.add(outcome)
-    return running.audit()
+    labels = records_of(checked(outcomes), "label")
+    distinct = DistinctRows(_Judged.of(one) for one in labels if not is_uncounted(one))
+    for judged in distinct:
+        running.add(judged.outcome)
+    return running.audit(distinct.repeated)
+
+
+class _Judged(NamedTuple):
+    """An outcome with what tells copies apart; see :class:`DistinctRows`."""
+
+    id: str
+    label: str | None
+    failed: str | None
+    identity: Identity
+    outcome: Outcome
+
+    @classmethod
+    def of(cls, outcome: Outcome) -> _Judged:
+        label = str(outcome.signature) if outcome.signature else None
+        failed, key = (
+            (None, outcome.key) if isinstance(outcome, LabelRecord) else (outcome.reason, None)
+        )
+        return cls(outcome.id, label, failed, Identity.of(outcome.id, label, key), outcome)
 
 
 class _GroupKey(NamedTuple):
@@ -321,7 +355,7 @@ class _RunningAudit:
         score = suspicion_score(findings)
         self.records.append(AuditedRecord(outcome.id, outcome.key, *key, tuple(findings), score))
 
-    def audit(self) -> Audit:
+    def audit(self, duplicates: int) -> Audit:
         if self.by is not None and self.records and self.by not in self.columns:
             have = ", ".join(sorted(self.columns)) or "none"
             raise UsageError(f"no record has a column {self.by!r} to count by; columns: {have}")
@@ -333,7 +367,8 @@ class _RunningAudit:
                 findings = sorted((*record.findings, *found), key=lambda f: order[f.check])
                 score = suspicion_score(findings)
                 self.records[place] = replace(record, findings=tuple(findings), suspicion=score)
-        return Audit(self.checks, tuple(self._rows()), tuple(self.records), dict(self.failed))
+        rows, records = tuple(self._rows()), tuple(self.records)
+        return Audit(self.checks, rows, records, dict(self.failed), duplicates)
 
     def _group(self, record: LabelRecord) -> str | None:
         if self.by is None:

@@ -11,7 +11,7 @@ import numpy as np
 
 from labeler.calculators.column_sums import ColumnSum
 from labeler.calculators.columns import Reader, TallyColumns
-from labeler.calculators.metrics_row import group_label, unit_name
+from labeler.calculators.metrics_row import QUESTION, group_label, unit_name
 from labeler.calculators.ratio_column import Ints, RatioColumn
 from labeler.calculators.registry import Metric
 from labeler.calculators.selection import COUNTED, REPEATED, Digests, Groups, Present, Selection
@@ -26,7 +26,6 @@ from labeler.errors import UsageError
 from labeler.labels.answering import AnsweringModel
 from labeler.labels.profiles import PROFILES
 
-_QUESTION = "question"
 _EVERY = Selection()
 
 
@@ -162,8 +161,8 @@ class ColumnCounts:
         labels, failed = frame.coded("label"), frame.coded("failed")
         self.unsigned |= bool((labels.codes < 0).any())
         self._sums.columns |= frame.columns
-        if self._request.unit == _QUESTION and bool((failed.codes < 0).any()):
-            self._sums.columns.add(_QUESTION)
+        if self._request.unit == QUESTION and bool((failed.codes < 0).any()):
+            self._sums.columns.add(QUESTION)
         order = cache(frame.order)
         units = self._unit_numbers(frame, selection.groups)
         tallies = TallyColumns(frame)
@@ -233,7 +232,7 @@ class ColumnCounts:
         return self._sums.rows(self._request.by, self._request.intervals, present)
 
     def _column(self, frame: Frame, column: str) -> list[object]:
-        question = column == _QUESTION == self._request.unit
+        question = column == QUESTION == self._request.unit
         return frame.metadata(column, question=question)
 
     def _groups(self, frame: Frame) -> Categorical | None:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import blake2b
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from typing_extensions import TypedDict
 
@@ -18,6 +18,9 @@ from labeler.errors import UsageError
 from labeler.labels.answering import AnsweringModel, answered_by
 from labeler.labels.profiles import DEFAULT_PROFILE, PROFILES, Profile
 from labeler.labels.record import LabelFailure, LabelRecord, Outcome
+
+QUESTION = "question"
+"""The column that every record has, by which records of one question are resampled together."""
 
 
 class MetricsRowJSON(TypedDict):
@@ -52,6 +55,11 @@ class Identity(NamedTuple):
 def row_digest(id_: str, label: str | None) -> int:
     """Return the digest of a row's id and the printed signature of its label."""
     return _digest(f"{len(id_)}:{id_}{label or ''}")
+
+
+def content_digest(content: str) -> int:
+    """Return the digest of a record's content; never 0."""
+    return _digest(content) or 1
 
 
 def question_digest(question: str | None) -> int:
@@ -242,8 +250,27 @@ class Identities:
                 self._slots[place], self._slots[place + 1] = row, key
 
 
-class DistinctRows:
-    """Measured rows without repetitions: each label once, each failure once and without a label.
+class Countable(Protocol):
+    """A label or a failure that enters numbers; see :class:`MetricsRow`."""
+
+    @property
+    def id(self) -> str: ...  # noqa: D102 - as in MetricsRow
+
+    @property
+    def label(self) -> str | None: ...  # noqa: D102 - as above
+
+    @property
+    def failed(self) -> str | None: ...  # noqa: D102 - as above
+
+    @property
+    def identity(self) -> Identity | None: ...  # noqa: D102 - as above
+
+
+R = TypeVar("R", bound=Countable)
+
+
+class DistinctRows(Generic[R]):
+    """Rows without repetitions: each label once, each failure once and without a label.
 
     A failure without a signature is left out if every judge configuration has its row. Labels keep
     their order; failures come after them, because a row may be labeled later.
@@ -252,14 +279,14 @@ class DistinctRows:
         rows: the rows; consumed once.
     """
 
-    def __init__(self, rows: Iterable[MetricsRow]) -> None:
+    def __init__(self, rows: Iterable[R]) -> None:
         self._rows = rows
         self.repeated = 0
         """Number of labels that were left out so far."""
 
-    def __iter__(self) -> Iterator[MetricsRow]:
+    def __iter__(self) -> Iterator[R]:
         """Yield the rows."""
-        known, failures = Identities(), dict[int, MetricsRow]()
+        known, failures = Identities(), dict[int, R]()
         labels = set[str | None]()
         for row in self._rows:
             labels.add(row.label)

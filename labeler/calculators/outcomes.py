@@ -4,15 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from pydantic import BaseModel
 
-from labeler.calculators.metrics_row import MetricsRow, measure
+from labeler.calculators.metrics_row import (
+    QUESTION,
+    Identities,
+    Identity,
+    MetricsRow,
+    content_digest,
+    measure,
+    row_digest,
+)
 from labeler.calculators.registry import Metric
 from labeler.calculators.similarity import flag_questions, measure_questions
-from labeler.data.label_files import is_store, parts_of, read_outcomes
+from labeler.data.label_files import is_store, lines_of, outcome_of, parts_of
 from labeler.errors import UsageError
 from labeler.labels.record import (
     AnyOutcome,
@@ -27,8 +36,52 @@ if TYPE_CHECKING:
     from labeler.labels.score_record import ScoreOutcome
 
 
+class Located(NamedTuple):
+    """An outcome and its origin: ``FILE:LINE``, a store, or its number among those given."""
+
+    where: str
+    outcome: AnyOutcome
+
+
+class CheckedOutcomes:
+    """Outcomes in which no two records of an id and a key have different answers.
+
+    Equal ones are copies, of which every caller counts one. Canaries and windows are not checked.
+
+    Args:
+        located: the outcomes; consumed once.
+    """
+
+    def __init__(self, located: Iterable[Located]) -> None:
+        self._located = located
+
+    def __iter__(self) -> Iterator[AnyOutcome]:
+        """Yield the outcomes.
+
+        Raises:
+            UsageError: a record's answer differs from that of an earlier one with its id and key.
+        """
+        known = Identities()
+        for where, outcome in self._located:
+            if not isinstance(outcome, LabelFailure) and not is_uncounted(outcome):
+                judgment = row_digest(outcome.id, outcome.key)
+                is_known = not known.add(Identity(judgment, _ANY))
+                if known.add(Identity(judgment, content_digest(outcome.content()))) and is_known:
+                    raise UsageError(
+                        f"{where}: record {outcome.id!r:.80} has another answer than an earlier "
+                        f"record with its id and key {outcome.key}. A record counts once: leave "
+                        "out one of the two. Compare two runs with 'labeler agree A B'; a judge "
+                        "asked again needs a trial of its own (--repeat)"
+                    )
+            yield outcome
+
+
+_ANY = 1
+"""Stands for the digest of any content."""
+
+
 def stored_outcomes(outcomes: str | Path) -> Iterator[AnyOutcome]:
-    """Read outcomes of every kind one by one.
+    """Read outcomes of every kind one by one, without the check of :func:`checked_outcomes`.
 
     Args:
         outcomes: a label file, JSON Lines or Parquet; a store's folder; a folder of Parquet files,
@@ -38,30 +91,61 @@ def stored_outcomes(outcomes: str | Path) -> Iterator[AnyOutcome]:
         UsageError: the file or folder does not exist, or a line is no outcome.
         StoreError: the store is damaged.
     """
-    parts = None if is_store(Path(outcomes)) else parts_of(str(outcomes))
-    if parts is not None:
-        for part in parts:
-            yield from read_outcomes(part)
-    elif Path(outcomes).is_dir():
+    return (outcome for _, outcome in _located(outcomes))
+
+
+def checked_outcomes(*outcomes: str | Path) -> CheckedOutcomes:
+    """Read the outcomes of files and stores together, as numbers and findings need them.
+
+    Args:
+        outcomes: as for :func:`stored_outcomes`.
+
+    Raises:
+        UsageError: as for :func:`stored_outcomes` and :class:`CheckedOutcomes`.
+        StoreError: a store is damaged.
+    """
+    return CheckedOutcomes(chain.from_iterable(map(_located, outcomes)))
+
+
+def checked(outcomes: Iterable[AnyOutcome], name: str = "") -> Iterable[AnyOutcome]:
+    """Return given outcomes with the check of :class:`CheckedOutcomes`.
+
+    Args:
+        outcomes: the outcomes; consumed once.
+        name: beginning of the place in the error, such as ``"B: "``.
+    """
+    if isinstance(outcomes, CheckedOutcomes | str):  # a path is left to records_of to reject
+        return outcomes
+    return CheckedOutcomes(
+        Located(f"{name}outcome {number}", outcome)
+        for number, outcome in enumerate(outcomes, start=1)
+    )
+
+
+def _located(outcomes: str | Path) -> Iterator[Located]:
+    name = str(outcomes)
+    parts = None if is_store(Path(name)) else parts_of(name)
+    if parts is None and Path(name).is_dir():
         from labeler.store.disk import DiskStore  # noqa: PLC0415 - not needed for files
 
-        with DiskStore(outcomes, create=False) as store:
-            yield from store
-    else:
-        yield from read_outcomes(outcomes)
+        with DiskStore(name, create=False) as store:
+            yield from (Located(name, outcome) for outcome in store)
+        return
+    for part in parts or [name]:
+        yield from (Located(line.where, outcome_of(line)) for line in lines_of(part))
 
 
 def as_outcomes(outcomes: str | Path | Iterable[AnyOutcome]) -> Iterable[AnyOutcome]:
     """Return the outcomes of a Python function's argument: of a file or store, or the same ones.
 
     Raises:
-        UsageError: the argument is neither; or as for :func:`stored_outcomes`.
+        UsageError: the argument is neither; or as for :func:`checked_outcomes`.
     """
     if isinstance(outcomes, str | Path):
-        return stored_outcomes(outcomes)
+        return checked_outcomes(outcomes)
     given: object = outcomes
     if isinstance(given, Iterable) and not isinstance(given, Mapping | bytes | BaseModel):
-        return outcomes
+        return checked(outcomes)
     raise UsageError(
         f"outcomes are a label file, a store's folder, or a list of what labeler.label returns, "
         f"not {type(given).__name__}; put one record in a list"
@@ -77,7 +161,7 @@ def read_labels(labels: str | Path) -> Iterator[Outcome]:
         UsageError: the file or folder does not exist, or a line is no outcome.
         StoreError: the store is damaged.
     """
-    return records_of(stored_outcomes(labels), "label")
+    return records_of(checked_outcomes(labels), "label")
 
 
 def read_scores(scores: str | Path) -> Iterator[ScoreOutcome]:
@@ -87,7 +171,7 @@ def read_scores(scores: str | Path) -> Iterator[ScoreOutcome]:
         UsageError: the file or folder does not exist, or a line is no outcome.
         StoreError: the store is damaged.
     """
-    return records_of(stored_outcomes(scores), "score")
+    return records_of(checked_outcomes(scores), "score")
 
 
 def read_records(labels: str | Path) -> Iterator[LabelRecord]:
@@ -125,10 +209,6 @@ def split_scores(
         scores += unread
     else:
         yield from unread
-
-
-QUESTION = "question"
-"""The column that every record has, by which records of one question are resampled together."""
 
 
 def measure_outcomes(

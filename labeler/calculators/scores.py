@@ -12,6 +12,7 @@ from fractions import Fraction
 from typing import Any, TypedDict
 
 from labeler.calculators.metrics_row import (
+    QUESTION,
     Identity,
     MetricsRow,
     failed_row,
@@ -30,8 +31,6 @@ from labeler.labels.score_record import ScoreOutcome, ScoreRecord
 from labeler.labels.signature import Signature
 
 PASS = "pass"  # noqa: S105 - the definition of a yes-or-no value
-QUESTION = "question"
-"""The column that every row has besides its own, for grouping."""
 CHARACTERS = 1000
 """Characters of a response per unit of a slope."""
 

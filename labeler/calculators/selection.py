@@ -18,11 +18,19 @@ COUNTED, REPEATED, FAILED = 0, 1, 2
 """A row that is counted, a label that repeats, and a failure that repeats or was labeled later."""
 
 
+class DifferingRecords(Exception):
+    """Records of one identity have different contents; reading records one by one names them."""
+
+
 class Digested(Protocol):
     """A batch of rows with their digests."""
 
     def identities(self) -> Digests:
         """Return the :class:`~labeler.calculators.metrics_row.Identity` of each row."""
+        ...
+
+    def contents(self) -> Digests:
+        """Return the digest of each label; 0 for a failure."""
         ...
 
     def questions(self) -> Digests:
@@ -35,24 +43,26 @@ class RowDigests(NamedTuple):
 
     Attributes:
         identities: two numbers a row, see :class:`~labeler.calculators.metrics_row.Identity`.
+        contents: one number a row; copies have equal ones.
         questions: one number a row; 0 for none.
     """
 
     identities: Digests
+    contents: Digests
     questions: Digests
 
     @classmethod
     def of(cls, batches: Iterable[Digested]) -> RowDigests:
         """Return the digests of the rows of batches."""
-        found = [(batch.identities(), batch.questions()) for batch in batches]
-        return cls.joined([cls(*pair) for pair in found])
+        return cls.joined(
+            [cls(batch.identities(), batch.contents(), batch.questions()) for batch in batches]
+        )
 
     @classmethod
     def joined(cls, parts: Sequence[RowDigests]) -> RowDigests:
         """Return the digests of the rows of all parts, in order."""
-        identities = [np.zeros((0, 2), np.uint64), *(part.identities for part in parts)]
-        questions = [np.zeros(0, np.uint64), *(part.questions for part in parts)]
-        return cls(np.concatenate(identities), np.concatenate(questions))
+        nothing = cls(np.zeros((0, 2), np.uint64), np.zeros(0, np.uint64), np.zeros(0, np.uint64))
+        return cls(*map(np.concatenate, zip(nothing, *parts, strict=True)))
 
     def present(self, rows: Collection[int]) -> set[int]:
         """Return those of some digests of rows that have a label or failed."""
@@ -84,9 +94,13 @@ class Selection(NamedTuple):
 
 
 def select(digests: Sequence[RowDigests]) -> list[Selection]:
-    """Return the rows to be counted of several parts, such as files, read one after the other."""
+    """Return the rows to be counted of several parts, such as files, read one after the other.
+
+    Raises:
+        DifferingRecords: two rows of one identity have different contents.
+    """
     every = RowDigests.joined(digests)
-    found = Selection(_left_out(every.identities), _groups(every.questions))
+    found = Selection(_left_out(every), _groups(every.questions))
     ends = np.cumsum([0, *(len(part.questions) for part in digests)]).tolist()
     return [found.of(*bounds) for bounds in pairwise(ends)]
 
@@ -97,17 +111,20 @@ def _groups(questions: Digests) -> Groups | None:
     return (np.cumsum(shared) * shared).astype(np.uint32)[places] if shared.any() else None
 
 
-def _left_out(identities: Digests) -> NDArray[np.int8] | None:
-    rows = identities[:, 0]
+def _left_out(digests: RowDigests) -> NDArray[np.int8] | None:
+    rows, keys = digests.identities.T
     if len(np.unique(rows)) == len(rows):
         return None
-    order = np.lexsort((identities[:, 1], rows))  # stable: the first of equal rows stays first
-    rows, keys = identities[order].T
+    order = np.lexsort((keys, rows))  # stable: the first of equal rows stays first
+    rows, keys = rows[order], keys[order]
     begins: Bools = np.append(True, rows[1:] != rows[:-1])
     starts = np.flatnonzero(begins)
     sizes = np.diff(starts, append=len(rows))
     labeled = np.repeat(keys[starts + sizes - 1] != 0, sizes)  # a failure has the lowest key: 0
     repeated = ~begins & np.append(False, keys[1:] == keys[:-1])
+    contents = digests.contents[order]
+    if (repeated[1:] & (contents[1:] != contents[:-1])).any():
+        raise DifferingRecords("records with equal id and label key have different answers")
     failed = (keys == 0) & (labeled | repeated)
     found = np.zeros(len(rows), np.int8)
     found[order] = np.where(failed, FAILED, np.where(repeated, REPEATED, COUNTED))

@@ -20,6 +20,7 @@ from typing import Generic, NamedTuple, TypeVar
 from typing_extensions import TypedDict
 
 from labeler.calculators.metrics_row import (
+    QUESTION,
     Identities,
     MetricsRow,
     group_name,
@@ -286,7 +287,7 @@ class GroupedSums(Generic[S]):
         """
         if self._groups:
             check_column(by, self.columns, "to summarise by")
-            check_column(intervals.group if intervals else None, self.columns, "to draw records by")
+            check_unit(intervals.group if intervals else None, self.columns)
         self._share_unsigned(present)
         self._share_failed()
         if not self._groups and by is None:
@@ -338,6 +339,16 @@ def check_column(name: str | None, columns: Collection[str], purpose: str) -> No
     if name is not None and name not in columns:
         have = ", ".join(sorted(columns)) or "none"
         raise UsageError(f"no row has a column {name!r} {purpose}; columns: {have}")
+
+
+def check_unit(name: str | None, columns: Collection[str]) -> None:
+    """Check that rows have the column that they are resampled by; every row has a question.
+
+    Raises:
+        UsageError: no row has it.
+    """
+    if name != QUESTION:
+        check_column(name, columns, "to draw records by")
 
 
 def count_clusters(units: Iterable[Hashable], alone: int = 0) -> int | None:

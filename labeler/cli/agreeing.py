@@ -50,8 +50,8 @@ def agree(
         return
     check_sides(labels, other, sides)
     found = compare_labels(
-        api.stored_outcomes(labels),
-        api.stored_outcomes(other),
+        api.checked_outcomes(labels),
+        api.checked_outcomes(other),
         names=(labels, other),
         **asdict(sides),
     )
@@ -92,7 +92,7 @@ def _against_people(labels: str, people: HumanOptions, sides: SideOptions) -> Pe
     if labels == human == STDIO:
         raise UsageError("only one of labels and human labels can come from standard input")
     return compare_with_people(
-        api.stored_outcomes(labels),
+        api.checked_outcomes(labels),
         _human_labels(labels, human, people, sides),
         by=sides.by,
         a_signature=sides.a_signature,
@@ -125,7 +125,7 @@ def _human_labels(labels: str, human: str, people: HumanOptions, sides: SideOpti
         notify(f"{where}: cut off, as by a crash, and left out")
     found = human_labels(
         read.events,
-        api.stored_outcomes(labels),
+        api.checked_outcomes(labels),
         choice=Choice(labels, sides.a_signature, sides.trial),
         queue=RANDOM if people.random_sample else None,
         blind_only=people.blind_only,

@@ -24,7 +24,14 @@ from labeler.cli.tables import (
     print_grids,
     reason_counts,
 )
-from labeler.cli.terminal import LineWriter, console, notify, print_json, print_lines
+from labeler.cli.terminal import (
+    LineWriter,
+    console,
+    notify,
+    notify_repeated,
+    print_json,
+    print_lines,
+)
 from labeler.data.lines import STDIO
 from labeler.errors import UsageError
 from labeler.sentences.characters import visible
@@ -119,6 +126,7 @@ def _audit(labels: str, checks: Sequence[Check], by: str | None) -> Audit:
         found = audit_labels(outcomes, checks=checks, by=by)
     if not found.records and not found.failed:
         raise UsageError(f"{labels}: {_no_labels(kinds)}")
+    notify_repeated(found.duplicates)
     for fault in models.faults():
         notify(fault)
     return found

@@ -108,12 +108,15 @@ def check(
     _check_sides(labels, against, drops)
     if junit_per_record and not junit:
         raise UsageError("--junit-per-record is for --junit, which names the file")
-    if group and on != "interval":
-        raise UsageError("--group is for intervals: it goes with --on interval")
+    intervals = Intervals(resamples, level, seed, group)
+    if on == "point" and intervals != Intervals():
+        raise UsageError(
+            "--resamples, --level, --seed and --group are for intervals: they go with --on interval"
+        )
     summary = _step_summary() if github else None
-    intervals = Intervals(resamples, level, seed, group) if on == "interval" else None
     allowed = Allowed(max_failed, max_undefined)
-    settings = _Settings(cast("On", on), by, intervals, allowed, bool(junit or summary), one_model)
+    drawn = intervals if on == "interval" else None
+    settings = _Settings(cast("On", on), by, drawn, allowed, bool(junit or summary), one_model)
     verdicts = _verdicts(labels, demands, against, drops, settings)
     _report(verdicts, junit, summary, as_json=as_json, per_record=junit_per_record)
     return 0 if all(verdict.passed for verdict in verdicts) else GATE_MISSED
@@ -173,7 +176,7 @@ def _verdicts(
     settings: _Settings,
 ) -> list[AnyVerdict]:
     """Check the means of labels, and their differences from a base."""
-    from labeler.calculators.outcomes import stored_outcomes
+    from labeler.calculators.outcomes import checked_outcomes
     from labeler.comparing.gates import measure_gates
     from labeler.comparing.one_model import ModelVerdict
     from labeler.labels.answering import AnsweringModels
@@ -181,7 +184,7 @@ def _verdicts(
     models = AnsweringModels()
     column = (settings.intervals.group if settings.intervals else None) or ""
     every = [*demands, *drops]
-    gates, new = measure_gates(models.watch(stored_outcomes(labels)), every, column=column)
+    gates, new = measure_gates(models.watch(checked_outcomes(labels)), every, column=column)
     rows = list(new) if settings.named or against or not every else new
     held, dropped = gates[: len(demands)], gates[len(demands) :]
     found: list[AnyVerdict] = []
@@ -189,7 +192,7 @@ def _verdicts(
         found += _held(rows, held, settings)
     repeated = new.repeated
     if against:
-        base = measure_gates(stored_outcomes(against), drops, column=column).rows
+        base = measure_gates(checked_outcomes(against), drops, column=column).rows
         found += _dropped(list(rows), list(base), dropped, settings)
         repeated += base.repeated
     notify_repeated(repeated)

@@ -56,8 +56,8 @@ def compare(
 
     check_sides(a, b, sides)
     comparison = comparing.compare(
-        api.stored_outcomes(a),
-        api.stored_outcomes(b),
+        api.checked_outcomes(a),
+        api.checked_outcomes(b),
         metrics,
         **asdict(sides),
         names=(a, b),

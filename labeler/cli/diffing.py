@@ -73,8 +73,8 @@ def diff(
             raise UsageError("--html names a file: a page is looked at in a browser")
         reject_overwrite([a, b], html)
     found = open_diff(
-        api.stored_outcomes(a),
-        api.stored_outcomes(b),
+        api.checked_outcomes(a),
+        api.checked_outcomes(b),
         metrics,
         **asdict(sides),
         names=(a, b),

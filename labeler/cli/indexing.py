@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -129,9 +128,9 @@ def _summarize_rows(
 ) -> list[SummaryRow]:
     """Summarize metrics that are not vectorized; see :func:`summarize_columns`."""
     from labeler.calculators import summarize
-    from labeler.calculators.outcomes import measure_outcomes, split_scores, stored_outcomes
+    from labeler.calculators.outcomes import checked_outcomes, measure_outcomes, split_scores
 
-    outcomes = split_scores(chain.from_iterable(map(stored_outcomes, labels)), [])
+    outcomes = split_scores(checked_outcomes(*labels), [])
     column = (intervals.group if intervals else None) or ""
     rows = measure_outcomes(outcomes, metrics, questions=(), column=column)
     return summarize(rows, metrics, by, intervals=intervals)

@@ -152,7 +152,7 @@ class _Request:
     """
 
     def __init__(self, sources: list[str], ids: str | None, by: str | None) -> None:
-        from labeler.calculators.outcomes import split_scores, stored_outcomes
+        from labeler.calculators.outcomes import checked_outcomes, split_scores
         from labeler.calculators.similarity import label_metric_ids, question_metrics
 
         self.sources, self.ids, self.by = sources, ids, by
@@ -160,9 +160,7 @@ class _Request:
         self._questions = question_metrics(ids)
         self.scores: list[ScoreOutcome] = []
         """Scores among the outcomes read so far."""
-        self._outcomes = split_scores(
-            chain.from_iterable(map(stored_outcomes, sources)), self.scores
-        )
+        self._outcomes = split_scores(checked_outcomes(*sources), self.scores)
 
     def rows(self) -> Iterator[MetricsRow]:
         """Yield the metrics of each outcome."""

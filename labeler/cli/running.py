@@ -260,16 +260,15 @@ def reject_repeats(names: Sequence[str]) -> None:
             named[place] = part
 
 
-def outcomes_at(labels: str) -> Iterator[AnyOutcome]:
-    """Yield the outcomes of a label file, a store, or Parquet files, also remote ones.
+def outcomes_at(labels: str) -> Iterable[AnyOutcome]:
+    """Return the outcomes of a label file, a store, or Parquet files, also remote ones.
 
     Raises:
         UsageError: it does not exist, or cannot be read.
     """
-    from labeler.calculators.outcomes import stored_outcomes
+    from labeler.calculators.outcomes import checked_outcomes
 
-    for name in expand_remote([labels]):
-        yield from stored_outcomes(name)
+    return checked_outcomes(*expand_remote([labels]))
 
 
 def _is_lines(address: str) -> bool:

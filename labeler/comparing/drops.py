@@ -13,7 +13,7 @@ from labeler.calculators.metrics_row import group_name, resampling_unit
 from labeler.calculators.ratio import counts_in_gates, fixed_point
 from labeler.calculators.statistics.intervals import Interval, Undefined
 from labeler.calculators.statistics.paired import paired_interval
-from labeler.calculators.summary import check_column, count_clusters
+from labeler.calculators.summary import check_column, check_unit, count_clusters
 from labeler.comparing.gates import On, RecordValue, check_on, decimal_places
 from labeler.comparing.missing import DEFAULT_ALLOWED, IN_BASE, Allowed
 from labeler.errors import UsageError
@@ -168,7 +168,7 @@ def check_drops(
     if new or base:
         columns = set[str]().union(*(row.metadata for row in (*new, *base)))
         check_column(by, columns, "to check by")
-        check_column(settings.group, columns, "to draw records by")
+        check_unit(settings.group, columns)
     for metric, most in drops:
         for label, base_label, pairs in _paired(metric, new, base):
             groups: dict[str | None, list[_Pair]] = {}

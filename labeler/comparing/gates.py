@@ -413,7 +413,7 @@ class GateRows(NamedTuple):
     """Gates and the rows that they are evaluated on."""
 
     gates: list[Gate]
-    rows: DistinctRows
+    rows: DistinctRows[MetricsRow]
     """Rows with the metrics of the gates, measured one by one."""
 
 

@@ -14,6 +14,7 @@ from itertools import islice
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from labeler.calculators import Metric
+from labeler.calculators.outcomes import checked
 from labeler.calculators.summary import check_column
 from labeler.comparing.options import SideOptions
 from labeler.errors import UsageError
@@ -242,7 +243,9 @@ class _Contents:
 
     def count(self, outcomes: Iterable[AnyOutcome]) -> Iterable[AnyOutcome]:
         """Count outcomes and pass them on; a path is left to :func:`records_of` to reject."""
-        return outcomes if isinstance(outcomes, str) else map(self._count, outcomes)
+        if isinstance(outcomes, str):
+            return outcomes
+        return map(self._count, checked(outcomes, f"{self._choice.name}: "))
 
     def _count(self, outcome: AnyOutcome) -> AnyOutcome:
         if isinstance(outcome, LabelRecord):

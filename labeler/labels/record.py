@@ -110,6 +110,10 @@ class Record(Frozen, Generic[AnswerT]):
         """Compute the key from the record's content: 64 hexadecimal digits."""
         raise NotImplementedError
 
+    def content(self) -> str:
+        """Return the judge's answer as JSON; by this, copies differ from other answers."""
+        return self.answer.model_dump_json(warnings=False)
+
     def fault(self) -> str | None:
         """Return why the record cannot be what was stored, or ``None`` for a sound one.
 
@@ -152,6 +156,11 @@ class LabelRecord(Record[Label]):
     def answer(self) -> Label:
         """The label."""
         return self.label
+
+    def content(self) -> str:
+        """Return the label as JSON, and the answer as given if that differs."""
+        given = "" if self.verbatim is None else self.verbatim.model_dump_json(warnings=False)
+        return super().content() + given
 
     def compute_key(self) -> str:
         """Compute the key from the sentences and the signature."""

@@ -36,6 +36,10 @@ class ScoreRecord(Record[ScoreAnswer]):
         """The row's id."""
         return self.example.id
 
+    def content(self) -> str:
+        """Return the answer as JSON, and the probabilities of the scores."""
+        return f"{super().content()}{self.distribution or ''}"
+
     def compute_key(self) -> str:
         """Compute the key from the shown parts, the criterion and the signature."""
         return score_key(self.example, self.criterion, self.signature)

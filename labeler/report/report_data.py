@@ -21,9 +21,9 @@ from labeler.calculators import (
     select_metrics,
     summarize,
 )
-from labeler.calculators.metrics_row import group_name
-from labeler.calculators.outcomes import QUESTION
-from labeler.calculators.summary import check_column
+from labeler.calculators.metrics_row import QUESTION, Identities, group_name
+from labeler.calculators.outcomes import checked
+from labeler.calculators.summary import check_column, check_unit
 from labeler.labels.answering import ANSWERED, AnsweringModels, configuration
 from labeler.labels.record import (
     AnyOutcome,
@@ -89,7 +89,7 @@ class ReportData:
         intervals: settings of the confidence intervals; ``None`` for none.
 
     Attributes:
-        entries: the records, in the order of the outcomes.
+        entries: the records, in the order of the outcomes; copies have none.
         metrics: metrics that some row was measured with.
         signatures: distinct printed signatures with the models that answered, in the order of the
             outcomes.
@@ -122,6 +122,7 @@ class ReportData:
         default = dict.fromkeys((*select_metrics(), *self._pattern_metrics))
         self._shown = list(default) if metrics is None else metrics
         self._rows: list[MetricsRow] = []
+        self._known = Identities()
         self._signatures: dict[str, int] = {}
         self._failed: list[tuple[Entry, str]] = []
         """Failed rows with the signatures of their requests."""
@@ -195,12 +196,13 @@ class ReportData:
 
     def _added(self, outcomes: Iterable[AnyOutcome]) -> Iterator[Outcome]:
         """Add each outcome, then pass it on."""
-        for outcome in records_of(outcomes, "label"):
+        for outcome in records_of(checked(outcomes), "label"):
             if not is_uncounted(outcome):
                 self._add(outcome)
                 yield outcome
 
     def _add(self, outcome: Outcome) -> None:
+        """Add an outcome; of a copy, only the row, which summaries count as one."""
         row = measure(outcome, self._metrics)
         missing = [metric for metric in self._pattern_metrics if metric.id not in row.metrics]
         metrics = row.metrics | measure(outcome, missing).metrics
@@ -209,6 +211,9 @@ class ReportData:
         if isinstance(outcome, LabelRecord):
             row = replace(row, metadata={QUESTION: outcome.example.question} | row.metadata)
         self._columns.update(row.metadata)
+        self._rows.append(self._without_texts(row))
+        if row.identity and not row.failed and not self._known.add(row.identity):
+            return
         group = group_name(row, self.by)
         entry = Entry(
             id=visible(outcome.id),
@@ -220,7 +225,6 @@ class ReportData:
             patterns=(),
         )
         self.entries.append(entry)
-        self._rows.append(self._without_texts(row))
         if isinstance(outcome, LabelFailure):
             view: Mapping[str, Any] = failure_view(outcome)
             entry.failed = view["failed"]["reason"]
@@ -264,8 +268,8 @@ class ReportData:
     def _check_columns(self) -> None:
         group = self.intervals.group if self.intervals else None
         if self._rows:
-            check_column(self.by, self._columns, "to part by")
-            check_column(group, self._columns, "to draw records by")
+            check_column(self.by if self.by != QUESTION else None, self._columns, "to part by")
+            check_unit(group, self._columns)
 
     def _add_findings(self) -> None:
         places = {check.id: place for place, check in enumerate(self.audit.checks)}
@@ -278,8 +282,7 @@ class ReportData:
     def _rows_of_shown_groups(self) -> list[MetricsRow]:
         """Return the rows of the groups with figures: intervals of others take time for nothing."""
         shown = frozenset(self.groups[:MAX_GROUPS])
-        pairs = zip(self._rows, self.entries, strict=True)
-        return [row for row, entry in pairs if entry.group in shown]
+        return [row for row in self._rows if visible(group_name(row, self.by) or "") in shown]
 
     def _summarize(self, rows: Sequence[MetricsRow], by: str | None) -> list[SummaryRow]:
         if all(row.label is None for row in rows):

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from labeler.data.options import DEFAULT_STORE
 from labeler.errors import StoreError, UnstorableRecord, UsageError
-from labeler.labels.record import AnyOutcome, AnyRecord, LabelFailure, LabelRecord
+from labeler.labels.record import AnyOutcome, AnyRecord, LabelFailure
 from labeler.store.disk import DiskStore, StoredRow
 from labeler.store.reader import FILE
 
@@ -113,12 +113,8 @@ def _count(record: AnyRecord, saved: Future[bool], store: DiskStore, result: Mer
         return
     result.present += 1
     kept = store.get(record.key)
-    if kept is not None and _answer(kept) != _answer(record):
+    if kept is not None and kept.answer != record.answer:
         result.differing.append(record.id)
-
-
-def _answer(record: AnyRecord) -> object:
-    return record.label if isinstance(record, LabelRecord) else record.answer
 
 
 def _copy_failure(failure: LabelFailure, store: DiskStore, result: MergeResult) -> None:
@@ -196,11 +192,11 @@ def import_labels(outcomes: Iterable[AnyOutcome], store: str | Path = DEFAULT_ST
         for record in (o for o in outcomes if not isinstance(o, LabelFailure)):
             if record.key not in known:
                 stored = labels.get(record.key)
-                known[record.key] = _answer(stored or record)
+                known[record.key] = (stored or record).answer
                 if stored is None:
                     saved.append(labels.put(record))
                     continue
-            if known[record.key] == _answer(record):
+            if known[record.key] == record.answer:
                 present += 1
             else:
                 differing.append(record.id)

@@ -129,7 +129,7 @@ def test_of_equal_doubt_more_contradictions_come_first() -> None:
     half = Finding("b", "contradiction", "Odd.")
     made = AuditedRecord("x", "k", "l", None, (quarter,), 0.5)
     worse = replace(made, id="y", findings=(half, quarter))
-    found_in = Audit((), (), (made, worse, replace(worse, id="z")), {})
+    found_in = Audit((), (), (made, worse, replace(worse, id="z")), {}, 0)
     assert [each.id for each in found_in.ranked()] == ["y", "z", "x"]
 
 
@@ -141,7 +141,11 @@ def test_a_record_is_counted_once_by_its_worst_finding() -> None:
         AuditedRecord("x", "k", "l", None, findings, 0.5)
         for findings in ((), (note,), (note, suspicion), (suspicion, contradiction))
     ]
-    assert Audit((), (), tuple(made), {}).worst == {"contradiction": 1, "suspicion": 1, "note": 1}
+    assert Audit((), (), tuple(made), {}, 0).worst == {
+        "contradiction": 1,
+        "suspicion": 1,
+        "note": 1,
+    }
 
 
 def test_records_rank_by_doubt_and_ties_keep_their_order() -> None:

@@ -483,7 +483,7 @@ def test_a_side_of_several_profiles_has_the_metrics_of_the_richest() -> None:
 def test_a_record_with_two_labels_is_refused_and_a_repeated_one_is_not() -> None:
     """Which of two labels should count?"""
     assert compare([row(1), row(1)], [row(1)], resamples=100).counts.pairs == 1
-    with pytest.raises(UsageError, match="A: record 'row-1' stands there twice"):
+    with pytest.raises(UsageError, match="A: outcome 2: record 'row-1' has another answer"):
         compare([row(1), row(1, support=HALF)], [row(1)], resamples=100)
 
 
@@ -498,7 +498,7 @@ def test_sides_without_a_common_record_are_refused() -> None:
 def test_a_side_that_holds_scores_is_told_that_labels_are_compared() -> None:
     """Not that the sides have no record in common; beside labels, scores are left out."""
     with pytest.raises(UsageError, match=r"B: no labels, but records 2 of kind 'score'"):
-        compare([record()], [score_record(4), score_record(5)])
+        compare([record()], [score_record(4), score_record(4)])
     assert compare([record(), score_record(4)], [record()], "adherence").counts.pairs == 1
 
 

@@ -382,7 +382,10 @@ def test_the_command_notes_a_doubtful_direction(check: Command) -> None:
         (("--min", "adherence=inf"), "inf is no threshold"),
         (("--min", "adherence=1", "--on", "mean"), "on 'mean'"),
         (("--min", "adherence=1", "--by", "nothing"), "no row has a column 'nothing'"),
-        (("--min", "adherence=1", "--group", "topic"), "it goes with --on interval"),
+        *(
+            (("--min", "adherence=1", *given), "they go with --on interval")
+            for given in (("--group", "x"), ("--resamples", 900), ("--level", 0.9), ("--seed", 1))
+        ),
         (("--min", "adherence=1", "--max-failed", 1.5), "--max-failed 1.5: give a share"),
         (("--min", "adherence=1", "--max-undefined", "nan"), "--max-undefined nan: give a share"),
         (("--min", "adherence=1", "--github"), "GITHUB_STEP_SUMMARY names no file"),

@@ -240,7 +240,7 @@ def test_plain_labels_of_a_folder_are_counted_without_a_record(
         return read[-1]
 
     monkeypatch.setattr("labeler.calculators.index.sidecar.outcome_of", spy)
-    monkeypatch.setattr("labeler.calculators.outcomes.read_outcomes", None)
+    monkeypatch.setattr("labeler.calculators.outcomes.outcome_of", None)
     assert labeler_command("metrics", partitions)[0] == 0
     assert {one.kind for one in read} == {"failure"}
 

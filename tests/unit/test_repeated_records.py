@@ -17,7 +17,10 @@ from labeler.calculators.metrics_row import REPEATED, Identities, Identity
 from labeler.calculators.statistics.intervals import bootstrap_mean
 from labeler.comparing.pairs import read_side
 from labeler.data.label_files import to_line
+from labeler.errors import UsageError
+from labeler.labels.answers import as_given
 from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord, Outcome
+from labeler.testing import assert_metric
 from labelled import record, with_question
 from scored import record as score_record
 
@@ -57,7 +60,7 @@ def written(path: Path, outcomes: Sequence[AnyOutcome]) -> Path:
 def summarized(request: pytest.FixtureRequest, labeler_command: Command, tmp_path: Path) -> Any:
     """The summaries of outcomes: by each way to count, with what is said of them."""
 
-    def summarize(outcomes: Sequence[Outcome], *options: str) -> tuple[list[Any], str]:
+    def summarize(outcomes: Sequence[Outcome], *options: str) -> tuple[Any, str]:
         names = [written(tmp_path / "labels.jsonl", outcomes)]
         if request.param == "files":
             half = len(outcomes) // 2
@@ -70,8 +73,7 @@ def summarized(request: pytest.FixtureRequest, labeler_command: Command, tmp_pat
         if request.param == "index":
             assert labeler_command("index", names[0])[0] == 0
         code, out, err = labeler_command("metrics", *names, "--json", *options)
-        assert code == 0
-        return json.loads(out), err
+        return (json.loads(out) if code == 0 else code), err
 
     monkeypatch: pytest.MonkeyPatch = request.getfixturevalue("monkeypatch")
     return summarize
@@ -87,6 +89,111 @@ def test_a_file_three_times_is_counted_once(summarized: Any) -> None:
     assert thrice == once
     assert once[0]["clusters"] is None
     assert (quiet, notice) == ("", REPEATED.format(2 * QUESTIONS) + "\n")
+
+
+def judged_again(first: LabelRecord, **fields: Any) -> LabelRecord:
+    """Another answer of the same judge to the same request."""
+    return first.model_copy(update={"label": first.label.model_copy(update=fields)})
+
+
+def test_another_answer_is_no_copy(summarized: Any) -> None:
+    """The error names file, line, id and key, even where no number differs."""
+    first, *others = lonely()
+    other = judged_again(first, relevance_explanation="Asked again.")
+    code, err = summarized([first, *others, other])
+    where = "b.jsonl:6" if "b.jsonl" in err else "labels.jsonl:11"
+    assert code == 2
+    assert f"{where}: record {first.id!r} has another answer" in err
+    assert first.key in err
+
+
+def test_copies_differ_in_what_no_judge_said(summarized: Any) -> None:
+    """Metadata, time and costs."""
+    first, *others = lonely()
+    example = first.example.model_copy(update={"metadata": {"n": 1}})
+    reply = first.reply.model_copy(update={"created_at": "2026-01-01T00:00:00Z"})
+    copy = first.model_copy(update={"example": example, "reply": reply})
+    rows, err = summarized([first, *others, copy])
+    assert {(row["defined"], row["duplicates"]) for row in rows} >= {(QUESTIONS, 1)}
+    assert err == REPEATED.format(1) + "\n"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("check", "--min", "adherence=0"),
+        ("check", "--min", "adherence=0", "--against", "BASE", "--max-drop", "adherence=1"),
+        ("metrics", "--rows"),
+        ("report", "-o", "r.html"),
+        ("audit",),
+        *((name, "BASE") for name in ("compare", "agree", "diff")),
+    ],
+    ids=" ".join,
+)
+def test_no_command_takes_another_answer_for_a_copy(
+    labeler_command: Command, tmp_path: Path, arguments: tuple[str, ...]
+) -> None:
+    """On either side; an answer as given counts like a label."""
+    base = written(tmp_path / "base.jsonl", lonely())
+    first = lonely()[0]
+    given = as_given(first.label).model_copy(update={"overall_supported": False})
+    path = written(
+        tmp_path / "new.jsonl", [*lonely(), first.model_copy(update={"verbatim": given})]
+    )
+    command, *rest = [str(base) if one == "BASE" else one for one in arguments]
+    code, _, err = labeler_command(command, path, *rest)
+    assert (code, f"new.jsonl:{QUESTIONS + 1}: record {first.id!r}" in err) == (2, True)
+
+
+def test_no_function_takes_another_answer_for_a_copy() -> None:
+    """Of records in memory the error gives the number."""
+    first = lonely()[0]
+    outcomes = [*lonely(), judged_again(first, relevance_explanation="Asked again.")]
+    for function in (
+        labeler.metrics,
+        labeler.summary,
+        labeler.audit_labels,
+        lambda one: labeler.compare(lonely(), one),
+        lambda one: assert_metric(one, "adherence", at_least=0),
+        lambda one: labeler.write_report(one, "r.html", name="labels"),
+    ):
+        with pytest.raises(UsageError, match=f"(B: )?outcome 11: record {first.id!r}"):
+            function(outcomes)
+
+
+def test_scores_are_checked_too(labeler_command: Command, tmp_path: Path) -> None:
+    """Another score under one key is no copy."""
+    first = score_record(row={"id": "r"})
+    other = first.model_copy(
+        update={"answer": first.answer.model_copy(update={"reasoning": "Asked again."})}
+    )
+    code, _, err = labeler_command("metrics", written(tmp_path / "s.jsonl", [first, other]))
+    assert (code, "s.jsonl:2: record 'r'" in err) == (2, True)
+
+
+def test_audits_count_once(labeler_command: Command, tmp_path: Path) -> None:
+    """Copies of labels and failures, and failures of rows with a label."""
+    once: list[AnyOutcome] = [*lonely(), failure("f")]
+    path = written(tmp_path / "labels.jsonl", once)
+    _, out, quiet = labeler_command("audit", path, "--json")
+    written(path, [*once, *once, failure(lonely()[0].id)])
+    _, again, err = labeler_command("audit", path, "--json")
+    expected, found = json.loads(out), json.loads(again)
+    assert (expected.pop("duplicates"), found.pop("duplicates")) == (0, QUESTIONS)
+    assert found == expected
+    assert (quiet, err) == ("", REPEATED.format(QUESTIONS) + "\n")
+
+
+@pytest.mark.parametrize("command", [("metrics",), ("check", "--on", "interval")], ids=" ".join)
+def test_failures_alone_have_questions(
+    labeler_command: Command, tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    """Grouping by question is no error where every row failed."""
+    path = written(tmp_path / "labels.jsonl", [failure("a"), failure("b")])
+    name, *options = command
+    gate = ("--min", "adherence=0") if name == "check" else ()
+    code, _, err = labeler_command(name, path, *options, *gate, "--group", "question")
+    assert (code, "column" in err) == (int(name == "check"), False)
 
 
 @pytest.mark.parametrize("signed", [True, False])

@@ -242,6 +242,7 @@ def _row(record: Any, signed: _Signed, facts: bytes) -> IndexRow:  # noqa: ANN40
     return IndexRow(
         id=example.id,
         key=record.key,
+        content=_content(label, _or(verbatim, None)),
         label=signed.label,
         answered=_answered(record.reply, signed),
         failed=None,
@@ -275,6 +276,13 @@ def _encoded_model(*parts: str) -> bytes:
 
 
 _ENCODE = msgspec.json.Encoder().encode
+
+
+def _content(*answers: Any) -> int:  # noqa: ANN401 - as above
+    """Return the digest of answers; the same in every spelling of their JSON."""
+    return int.from_bytes(hashlib.sha256(_ENCODE(answers)).digest()[:8], "little")
+
+
 _PAIR = operator.attrgetter("key", "text")
 
 

@@ -28,19 +28,19 @@ NUMBERS = (
 )
 """Position in the file or store, counts of the answer as given (relevant keys, utilized keys,
 distinct keys in both lists, unsupported sentences as published), and document sentences."""
+DIGESTS = ("identity", "content", "asked")
+"""Digests of a row's id and signature, of its label, and of its question."""
 TYPES = {
     **dict.fromkeys(TEXTS, ("<i4", "<u4", "|u1")),
     **dict.fromkeys(NUMBERS, ("<u4",)),
     "place": ("<u8",),
     "key": ("|u1",),
-    "identity": ("<u8",),
-    "asked": ("<u8",),
+    **dict.fromkeys(DIGESTS, ("<u8",)),
 }
 """Types of the arrays of each column.
 
 A text column has a code per row (-1 for none), the length of each distinct text, and these texts
-in UTF-8. Keys are 32 bytes each. ``identity`` is the digest of a row's id and signature, and
-``asked`` that of its question.
+in UTF-8. Keys are 32 bytes each.
 """
 BATCH = 1 << 16
 """Rows per batch: columns of so many numbers stay near the processor."""
@@ -211,21 +211,26 @@ class IndexFrame:
 
     def identities(self) -> Digests:
         """Return the identity of each row: two numbers."""
-        found = self._batch.read("identity")[0].astype(np.uint64)
-        require(len(found) == self.rows, "identity")
-        return np.stack([found, self._leading_digits()], axis=1)
+        return np.stack([self._digests("identity"), self._leading_digits()], axis=1)
+
+    def contents(self) -> Digests:
+        """Return the digest of each label; 0 for a failure."""
+        return self._digests("content")
 
     def questions(self) -> Digests:
         """Return the digest of each row's question; 0 for none."""
-        found: Digests = self._batch.read("asked")[0].astype(np.uint64, copy=False)
-        require(len(found) == self.rows, "asked")
-        return found
+        return self._digests("asked")
 
     def order(self) -> Ints:
         """Return positions, or leading digits of keys if labels are read in the order of keys."""
         if not self._by_key:
             return self.numbers("place") + self._before
         return (self._leading_digits() >> np.uint64(4)).astype(np.int64)
+
+    def _digests(self, name: str) -> Digests:
+        found: Digests = self._batch.read(name)[0].astype(np.uint64, copy=False)
+        require(len(found) == self.rows, name)
+        return found
 
     def _leading_digits(self) -> Digests:
         """Return the first 16 digits of each row's key."""

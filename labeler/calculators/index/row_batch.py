@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from labeler.calculators.index.decoding import NeedsValidation, decode_label, label_row
-from labeler.calculators.index.frames import BATCH, NUMBERS, TEXTS, Arrays, encode_texts
+from labeler.calculators.index.frames import BATCH, DIGESTS, NUMBERS, TEXTS, Arrays, encode_texts
 from labeler.calculators.index.rows import IndexRow, failure_row
 from labeler.calculators.metrics_row import question_digest, row_digest
 from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord, is_uncounted, records_of
@@ -22,7 +22,7 @@ class RowBatch:
 
     def __init__(self) -> None:
         self._keys: list[str] = []
-        self._identities, self._asked = array("Q"), array("Q")
+        self._digests = {name: array("Q") for name in DIGESTS}
         self._texts: dict[str, list[str | bytes | None]] = {name: [] for name in TEXTS}
         self._numbers = array("Q")
         self._columns: set[str] = set()
@@ -50,8 +50,8 @@ class RowBatch:
             return (np.array(self._numbers).reshape(-1, len(NUMBERS))[:, NUMBERS.index(name)],)
         if name == "key":
             return (np.frombuffer(bytes.fromhex("".join(self._keys)), np.uint8),)
-        if name in {"identity", "asked"}:
-            return (np.array(self._identities if name == "identity" else self._asked),)
+        if name in DIGESTS:
+            return (np.array(self._digests[name]),)
         return encode_texts(self._texts[name])
 
     def add(self, place: int, row: IndexRow) -> None:
@@ -74,8 +74,9 @@ class RowBatch:
         self._waiting, self._places = [], []
         columns = dict(zip(IndexRow._fields, zip(*rows, strict=True), strict=True))
         self._keys.extend(columns["key"])
-        self._identities.extend(map(row_digest, columns["id"], columns["label"]))
-        self._asked.extend(map(question_digest, columns["question"]))
+        self._digests["identity"].extend(map(row_digest, columns["id"], columns["label"]))
+        self._digests["content"].extend(columns["content"])
+        self._digests["asked"].extend(map(question_digest, columns["question"]))
         for name, texts in self._texts.items():
             texts.extend(columns[name])
         for place, numbers in zip(places, columns["numbers"], strict=True):

@@ -31,6 +31,7 @@ class IndexRow(NamedTuple):
         metadata: the other columns, as JSON.
         columns: names of the other columns.
         key: the label key.
+        content: digest of the label and of the answer as given; 0 for a failure.
         documents: the mark of each document, see :mod:`labeler.calculators.columns`.
         response: the sorted marks of the response sentences.
         claims: the sorted marks of the response's claims.
@@ -48,6 +49,7 @@ class IndexRow(NamedTuple):
     metadata: str
     columns: Collection[str]
     key: str = "0" * 64
+    content: int = 0
     documents: bytes = b""
     response: bytes = b""
     claims: bytes = b""

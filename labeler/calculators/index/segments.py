@@ -36,11 +36,11 @@ from labeler.calculators.index.frames import (
     IndexFrame,
     JoinedBatches,
 )
-from labeler.calculators.selection import RowDigests, Selection, select
+from labeler.calculators.selection import DifferingRecords, RowDigests, Selection, select
 from labeler.data.lines import clear_leftovers, partial_suffix
 from labeler.version import __version__
 
-FORMAT = 7
+FORMAT = 8
 """Increased when the content of segments, or its meaning, changes."""
 MAGIC = b"LBLINDEX"
 _START = struct.Struct("<8sIIQQ")
@@ -161,15 +161,15 @@ class SegmentWriter:
             header: its header, without the facts about its rows.
         """
         columns = tuple(sorted(self._columns))
-        [selection] = select([RowDigests.joined(self._digests)])
-        shared = selection.groups
+        try:
+            [selection] = select([RowDigests.joined(self._digests)])
+        except DifferingRecords:  # a reader names them
+            distinct, shared = False, None
+        else:
+            distinct, shared = selection.left_out is None and not self._unsigned, selection.groups
         groups = None if shared is None else self._write(shared.astype("<u4"))
         header = msgspec.structs.replace(
-            header,
-            columns=columns,
-            batches=self._batches,
-            distinct=selection.left_out is None and not self._unsigned,
-            groups=groups,
+            header, columns=columns, batches=self._batches, distinct=distinct, groups=groups
         )
         place, data = self._file.tell(), msgspec.json.encode(header)
         self._file.write(data)

@@ -13,7 +13,7 @@ from labeler.calculators.index import files_of, old_sidecar_of, sidecar_of
 from labeler.calculators.index.frames import DamagedIndex, IndexFrame
 from labeler.calculators.index.rows import Unindexable
 from labeler.calculators.index.sidecar import open_sidecar, stream
-from labeler.calculators.selection import RowDigests, Selection, select
+from labeler.calculators.selection import DifferingRecords, RowDigests, Selection, select
 from labeler.calculators.summary import SummaryRow
 from labeler.data.label_files import is_store
 from labeler.data.lines import is_remote
@@ -93,7 +93,7 @@ def summarize_stored(
                 yield count_file(file, request, number, heard, selection=selection, alone=alone)
 
         return combine_counts(count, request)
-    except Unindexable as error:
+    except (Unindexable, DifferingRecords) as error:
         notice(f"{error}; the records are read one by one")
         return None
 

@@ -21,7 +21,7 @@ from labeler.calculators.index.summaries import (
     count_file,
     zip_selections,
 )
-from labeler.calculators.selection import Selection
+from labeler.calculators.selection import DifferingRecords, Selection
 from labeler.errors import UsageError
 from labeler.integrations.ray.parts import absolute_name
 
@@ -97,7 +97,7 @@ def summarize_files(
 
     try:
         return combine_counts(count, asked)
-    except Unindexable as error:
+    except (Unindexable, DifferingRecords) as error:
         notice(f"{error}; the records are read one by one")
         return None
 
