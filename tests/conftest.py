@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 # Before anything of ours is imported, and for the whole session.
 AUDIT.install()
 
+# Each of the commands that tests start would otherwise compile the whole package again.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
 # Whoever starts the tests in the background has Ctrl-C ignored, and so have all commands that are
 # started from here: those that test what it does could not be told.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
