@@ -309,7 +309,9 @@ def test_a_terminal_shows_labels_without_obeying_them(tmp_path: Path) -> None:
     """Direction overrides in a label are escaped on their way to a screen."""
     row = {"id": "1", "question": "Q\u202e\x9b?", "documents": ["Fact."], "response": "Fact."}
     (tmp_path / "rows.jsonl").write_text(json.dumps(row, ensure_ascii=False))
-    _, shown = on_a_terminal(f"{' '.join(LABELER)} label rows.jsonl --judge embedded", tmp_path)
+    _, shown = on_a_terminal(
+        f"{' '.join(LABELER)} label rows.jsonl --judge embedded -o -", tmp_path
+    )
     assert "\\u202e\\u009b" in shown
     assert not {"\u202e", "\x9b"} & set(shown)
 

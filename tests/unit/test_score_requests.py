@@ -269,8 +269,8 @@ def test_who_only_labels_is_told_what_to_use() -> None:
         ({"method": "logprobs"}, "method does not fit"),
         ({"distribution": {4: 0.5}}, "method does not fit"),
         ({"distribution": {6: 0.5}, "method": "logprobs"}, "off the scale"),
-        ({"distribution": {4: 1.5}, "method": "logprobs"}, "no probability"),
-        ({"distribution": {4: 0.0}, "method": "logprobs"}, "no probability"),
+        ({"distribution": {4: 1.5}, "method": "logprobs"}, "invalid probability"),
+        ({"distribution": {4: 0.0}, "method": "logprobs"}, "invalid probability"),
     ],
 )
 def test_a_damaged_record_is_noticed(change: dict[str, Any], said: str) -> None:

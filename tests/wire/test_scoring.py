@@ -291,7 +291,7 @@ def test_the_command_says_which_judges_score(key: Command, tmp_path: Path, judge
     )
     assert code == 2
     assert f"judge '{judge}' gives labels alone" in err
-    assert "--judge openai --model NAME" in err
+    assert "--judge PROVIDER:MODEL" in err
 
 
 def test_the_command_has_several_judges_score_and_says_how_far_they_agree(
