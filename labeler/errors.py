@@ -3,7 +3,8 @@
 LabelerError
 ├── UsageError            wrong call: unknown name, bad option, contradictory input (exit code 2)
 │   ├── UnknownName       a catalog has no such entry; lists the nearest names
-│   └── BadRow            an input row or line that is no example
+│   ├── BadRow            an input row or line that is no example
+│   └── BadRows           every row lacks the same field: nothing was sent or written
 ├── JudgeError            the judge gave no usable answer; carries a reason code
 │   ├── UnusableAnswer    the same, with usage and violations (labeler.judges.judge)
 │   └── FatalJudgeError   no record can succeed: stop the run (bad key, no such model)
@@ -14,6 +15,7 @@ LabelerError
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -38,11 +40,17 @@ class BadRow(UsageError):
 
     Attributes:
         reason: machine-readable code, such as ``invalid_json`` or ``missing_field``.
+        lacks: the fields that the row does not have.
     """
 
-    def __init__(self, message: str, *, reason: str) -> None:
+    def __init__(self, message: str, *, reason: str, lacks: Iterable[str] = ()) -> None:
         super().__init__(message)
         self.reason = reason
+        self.lacks = frozenset(lacks)
+
+
+class BadRows(UsageError):
+    """Every row lacks the same field, so a column has another name; nothing was sent or written."""
 
 
 class JudgeError(LabelerError):

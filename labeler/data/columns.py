@@ -315,6 +315,7 @@ def _first_found(
     raise BadRow(
         f"{where}: no {field!r}, which is read from {read_from}; {complaint or 'that is null'}",
         reason="missing_field",
+        lacks=[field],
     )
 
 

@@ -84,6 +84,7 @@ def _require_fields(fields: Mapping[str, Any], row: Mapping[str, Any], where: st
         f"response; its other columns: {', '.join(sorted(columns)) or 'none'}"
         f"{'; ' if hints else ''}{' '.join(hints)}",
         reason="missing_field",
+        lacks=missing,
     )
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -20,7 +20,7 @@ from labeler.data.columns import Columns, cells, parse_cells
 from labeler.data.formats import Raw, is_rereadable, json_rows, read_file
 from labeler.data.lines import Line, read_lines
 from labeler.data.parsing import id_of, joined_id, metadata_of, reject_surrogates, to_example
-from labeler.errors import BadRow, UsageError
+from labeler.errors import BadRow, BadRows, UsageError
 from labeler.labels.record import LabelFailure
 from labeler.labels.signature import canonical_json
 from labeler.sentences.example import Example
@@ -29,12 +29,18 @@ if TYPE_CHECKING:
     from labeler.data.formats.tables import Table
 
 
+_LONGEST_MESSAGE = 1_000
+"""Characters of the first row's error in that of all rows."""
+
+
 class Row(NamedTuple):
     """One input row: an example, or the failure that takes its place."""
 
     where: str
     """``FILE:LINE``, or ``row N`` for rows from Python."""
     content: Example | LabelFailure
+    lacks: frozenset[str] = frozenset()
+    """Required fields that the row does not have."""
 
 
 class RowFile:
@@ -180,7 +186,7 @@ class _RowConverter:
                 from labeler.data.presets import preset_hint  # noqa: PLC0415 - only to help
 
                 shown = BadRow(f"{error}{preset_hint(given)}", reason=error.reason)
-            return Row(raw.where, _row_failure(fields, raw.where, shown))
+            return Row(raw.where, _row_failure(fields, raw.where, shown), error.lacks)
 
     def _renamed(self, columns: Columns, given: Mapping[str, Any], raw: Raw) -> Mapping[str, Any]:
         self._first = self._first or (raw.where, given)
@@ -239,12 +245,63 @@ class RowCounts(NamedTuple):
     """Rows that repeat an earlier one in every field, and are skipped."""
 
 
-def count_rows(rows: Rows) -> RowCounts:
+def count_rows(rows: Rows, needed: Collection[str] = ()) -> RowCounts:
     """Read and check all rows once, before any spend.
 
+    Args:
+        rows: the rows.
+        needed: optional fields of an example, such as ``reference``, that nothing can be asked
+            without.
+
     Raises:
+        BadRows: every readable row lacks the same field.
         UsageError: the rows cannot be read, or two have the same id and different content.
     """
     read = itertools.count()
-    kept = sum(1 for _ in distinct(row for row, _ in zip(rows, read, strict=False)))
+    lacking = _Lacking(frozenset(needed))
+    watched = (lacking.watch(row) for row, _ in zip(rows, read, strict=False))
+    kept = sum(1 for _ in distinct(watched))
+    if not isinstance(rows, RowPart):  # other parts may have the field
+        lacking.check()
     return RowCounts(kept, next(read) - kept)
+
+
+class _Lacking:
+    """The fields that every row so far lacks; lines that cannot be read at all are left out."""
+
+    def __init__(self, needed: frozenset[str]) -> None:
+        self._needed = needed
+        self._rows = 0
+        self._fields: frozenset[str] | None = None
+        self._first = ""
+        """What the first row has."""
+
+    def watch(self, row: Row) -> Row:
+        example, lacks = row.content, row.lacks
+        if isinstance(example, Example):
+            lacks = frozenset(name for name in self._needed if not getattr(example, name))
+        elif not lacks:
+            return row
+        if self._fields is None:
+            self._first = _columns_found(row)
+        self._rows += 1
+        self._fields = lacks if self._fields is None else self._fields & lacks
+        return row
+
+    def check(self) -> None:
+        if self._fields:
+            field, *others = sorted(self._fields, key=tuple(Example.model_fields).index)
+            more = f" (nor {', '.join(map(repr, others))})" if others else ""
+            raise BadRows(
+                f"none of {self._rows} rows has {field!r}{more}, so nothing was asked: "
+                f"{self._first:.{_LONGEST_MESSAGE}}. Name its column by --map {field}=COLUMN, in "
+                f"Python by columns={{{field!r}: 'COLUMN'}}"
+            )
+
+
+def _columns_found(row: Row) -> str:
+    """Return the error of a row, or the columns of a readable one."""
+    if isinstance(row.content, LabelFailure):
+        return row.content.message
+    fields = [name for name in Example.model_fields if getattr(row.content, name)]
+    return f"{row.where} has {', '.join([*fields, *row.content.metadata])}"

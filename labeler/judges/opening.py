@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from labeler.data.options import given
 from labeler.errors import UsageError
-from labeler.judges.openai.address import NO_KEY
+from labeler.judges.openai.address import environment_key
 from labeler.judges.options import JudgeOptions, ServerOptions
 from labeler.judges.providers import PROVIDERS, split_name
 
@@ -208,19 +208,6 @@ def api_key(options: ServerOptions, provider: str = "openai", *, instead: str = 
     Raises:
         UsageError: there is no key, or the environment names another server.
     """
-    is_default = provider == "openai" and options.base_url is None
-    if is_default and os.environ.get("OPENAI_BASE_URL"):
-        raise UsageError(
-            "OPENAI_BASE_URL is set, and labeler sends documents only where it is told on the "
-            "command line: give --base-url, or unset the variable"
-        )
     if options.api_key_command is not None:
         return None
-    variables = PROVIDERS[provider].key_variables
-    key = next(filter(None, map(os.environ.get, variables)), None)
-    if not key and variables and options.base_url is None:
-        raise UsageError(
-            f"a hosted model needs a key in {' or '.join(variables)} or from --api-key-command, or "
-            f"--base-url for a server that needs none{instead}"
-        )
-    return key or NO_KEY
+    return environment_key(options.base_url, provider, instead)

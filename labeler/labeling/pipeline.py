@@ -16,7 +16,7 @@ from labeler.labeling.canaries import Canaries
 from labeler.labeling.failures import bad_row
 from labeler.labeling.modes import choose_mode, first_tasks
 from labeler.labeling.run import Pending, Run, settled
-from labeler.labeling.tasks import LabelTasks, MissingField, TaskFactory
+from labeler.labeling.tasks import LabelTasks, MissingField, TaskFactory, needs_of
 from labeler.labeling.windows import Windowed
 from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord
 from labeler.sentences.example import Example
@@ -45,7 +45,7 @@ def run_tasks(
     for factory in factories:
         run.traffic_for(factory.judge)  # closed at the end, even if nothing is asked
         choose_mode(factory.judge, first_tasks(factory, rows), run.cache.store, run.cache.is_known)
-    total = count_rows(rows)
+    total = count_rows(rows, needs_of(factories))
     if run.listener:
         run.listener.on_start(total.distinct * len(factories), total.repeated)
     yield from submit_rows(run, rows, total.distinct, factories, canaries=canaries)

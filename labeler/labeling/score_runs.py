@@ -14,6 +14,7 @@ from labeler.labeling.modes import choose_mode, first_tasks
 from labeler.labeling.pipeline import submit_rows
 from labeler.labeling.run import Run
 from labeler.labeling.score_tasks import ScoreKind, ScoreTasks, steps_task
+from labeler.labeling.tasks import needs_of
 from labeler.labeling.votes import require_bounds
 from labeler.labels.criteria import Criterion
 from labeler.labels.record import LabelFailure
@@ -81,8 +82,8 @@ def score_rows(run: Run, rows: Rows, plans: Sequence[Plan]) -> Generator[ScoreOu
         choose_mode(plan.judge, plan.first_tasks(rows), run.cache.store, run.cache.is_known)
     _require_judges(plans)
     require_bounds([plan.judge for plan in plans], run.limits)
+    total = count_rows(rows, needs_of(one for plan in plans for one in plan.factories()))
     ready = [_with_steps(plan, run) for plan in plans]
-    total = count_rows(rows)
     if run.listener:
         outcomes = sum(total.distinct * len(plan.factories()) for plan in ready)
         run.listener.on_start(outcomes, total.repeated)

@@ -239,6 +239,11 @@ class ScoreTasks:
         """The published schema of scores, with the criterion's scale."""
         return _schema(self.criterion.low, self.criterion.high)
 
+    @property
+    def needs(self) -> frozenset[str]:
+        """The reference answer, if the criterion shows it in any case."""
+        return frozenset({"reference"} & set(self.criterion.parts(has_reference=False)))
+
     def task(self, example: Example) -> Task[ScoreAnswer]:
         """Split an example and build its task.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
@@ -30,6 +30,11 @@ class TaskFactory(Protocol):
         """Judge to ask."""
         ...
 
+    @property
+    def needs(self) -> frozenset[str]:
+        """Optional fields of an example that no task can be built without."""
+        return frozenset()
+
     def task(self, example: Example) -> Task[Any]:
         """Build the task of an example.
 
@@ -37,6 +42,11 @@ class TaskFactory(Protocol):
             BadRow: nothing can be asked about it.
         """
         ...
+
+
+def needs_of(factories: Iterable[TaskFactory]) -> frozenset[str]:
+    """Return the optional fields of an example that all factories need."""
+    return frozenset.intersection(*(factory.needs for factory in factories))
 
 
 class MissingField(BadRow):
@@ -64,6 +74,11 @@ class LabelTasks:
     """Prompt and schema of rows with a reference answer, if they differ."""
     context_budget: ContextBudget | None = None
     """Limits on the prompt length; ``None`` if unknown or unlimited."""
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """The reference answer, if the prompt shows it."""
+        return frozenset({"reference"} if self.prompt.shows_reference else ())
 
     def task(self, example: Example) -> Task:
         """Split an example and build its task.

@@ -112,7 +112,7 @@ def submit_batch(
 async def _submit(
     rows: Rows, selection: _Selection, spec: OpenAISpec, client: OpenAIBatches, store: Path
 ) -> Submission:
-    repeated = count_rows(rows).repeated
+    repeated = count_rows(rows, selection.needs).repeated
     with locked(store):
         continued = [
             folder.name
@@ -160,6 +160,7 @@ class _Selection:
         self.bad: list[LabelFailure] = []
         self.pending: dict[str, str] = {}
         self._how, self._store, self._retry_failed = how, store, retry_failed
+        self.needs = how.needs
         self._seen: set[str] = set()
         self._leases: list[Lease] = []
 

@@ -90,6 +90,7 @@ class QuestionsTasks:
     splitter: Splitter = SPLITTERS[DEFAULT_SPLITTER]
     trial: int = 0
     kind = QuestionsKind()
+    needs = frozenset[str]()
 
     def task(self, example: Example) -> Task[QuestionsAnswer]:
         """Split an example and build its task.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import os
 from collections.abc import Collection
 from urllib.parse import SplitResult, urlsplit
 
@@ -49,6 +50,32 @@ def host_of(url: str) -> str:
     """Return host and port of an address, without credentials and path."""
     parts: SplitResult = urlsplit(url)
     return parts.netloc.rpartition("@")[2]
+
+
+def environment_key(base_url: str | None, provider: str = "openai", instead: str = "") -> str:
+    """Return the API key of a provider's variables; ``none`` for a named server without a key.
+
+    Args:
+        base_url: the named server; ``None`` for that of the provider.
+        provider: name of the provider.
+        instead: the alternative to name where there is no key.
+
+    Raises:
+        UsageError: there is no key, or the environment names another server.
+    """
+    if provider == "openai" and base_url is None and os.environ.get("OPENAI_BASE_URL"):
+        raise UsageError(
+            "OPENAI_BASE_URL is set, and labeler sends documents only where it is told on the "
+            "command line: give --base-url (base_url), or unset the variable"
+        )
+    variables = PROVIDERS[provider].key_variables
+    key = next(filter(None, map(os.environ.get, variables)), None)
+    if not key and variables and base_url is None:
+        raise UsageError(
+            f"a hosted model needs a key in {' or '.join(variables)} or from --api-key-command, or "
+            f"--base-url for a server that needs none{instead}"
+        )
+    return key or NO_KEY
 
 
 def usable_key(key: str) -> str:

@@ -27,6 +27,7 @@ from pydantic import ValidationError
 from labeler.errors import FatalJudgeError, UsageError
 from labeler.judges.judge import ModeRefused, UnusableAnswer
 from labeler.judges.openai.access import KeySource
+from labeler.judges.openai.address import environment_key
 from labeler.judges.openai.attempts import ATTEMPT_LOG, AttemptLog, reader_of
 from labeler.judges.openai.client import (
     WIRE_ERRORS,
@@ -80,9 +81,9 @@ class OpenAIJudge:
 
     Args:
         model: name of the model.
-        api_key: sent to the host of ``base_url`` only, never shown. A function, which may be async,
-            is called for the key, and again when the key expires; ``None`` with
-            ``api_key_command``.
+        api_key: sent to the host of ``base_url`` only, never shown; by default that of
+            the provider's variable, such as ``OPENAI_API_KEY``. A function, which may be async, is called for the key, and again
+            when the key expires.
         price: price of the model's tokens; by default that of the price table, if listed.
         sleep: waits between attempts.
         settings: the other fields of :class:`~labeler.judges.openai.spec.OpenAISpec`.
@@ -107,6 +108,8 @@ class OpenAIJudge:
         self.auto = settings.get("output_mode", "auto") == "auto"
         self._may_change = self.auto
         self._mode: str = self.spec.output_mode or "strict"
+        if api_key is None and self.spec.api_key_command is None:
+            api_key = environment_key(settings.get("base_url"), self.provider)
         self._server = server_of(self.spec, api_key)
         self._host = self._server.host
         self._retries = Retries(self.spec.max_attempts, sleep)

@@ -1,0 +1,92 @@
+"""Rows that all lack the same field stop a run before anything is sent or written."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import labeler
+from command import Command
+from fakes import CountingJudge, agreeable
+from labeler.data.formats import read_file
+from labeler.data.rows import RowFile, RowPart, count_rows
+from labeler.errors import BadRows, UsageError
+from labeler.judges.openai.judge import OpenAIJudge
+
+ROW: dict[str, Any] = {"question": "Q?", "documents": ["D is E."], "response": "D is E."}
+
+
+def others(count: int, **renamed: str) -> list[dict[str, Any]]:
+    """Rows whose columns have other names."""
+    return [
+        {"id": str(n)} | {renamed.get(name, name): value for name, value in ROW.items()}
+        for n in range(count)
+    ]
+
+
+def test_rows_that_all_lack_a_field_stop_python() -> None:
+    """The error names the field, the columns found and the remedy; the judge is not asked."""
+    judge = CountingJudge(agreeable)
+    with pytest.raises(BadRows) as caught:
+        labeler.label(others(20, documents="passages"), judge=judge, store=labeler.MemoryStore())
+    for part in ("none of 20 rows has 'documents'", "passages", "columns={'documents': 'COLUMN'}"):
+        assert part in str(caught.value)
+    assert not judge.asked
+
+
+def test_the_command_stops_before_it_touches_the_output(
+    tmp_path: Path, labeler_command: Command
+) -> None:
+    """Exit code 2, the older labels stay, and a preset that fits is named."""
+    rows, labels = tmp_path / "rows.jsonl", tmp_path / "labels.jsonl"
+    lines = others(3, question="user_input", documents="retrieved_contexts")
+    rows.write_text("".join(json.dumps(row) + "\n" for row in lines) + "no JSON\n")
+    labels.write_text("good\n")
+    code, _, err = labeler_command("label", rows, "--judge", "embedded", "-o", labels)
+    assert (code, labels.read_text()) == (2, "good\n")
+    assert "none of 3 rows has 'question' (nor 'documents')" in err
+    assert "--preset ragas" in err
+
+
+def test_one_row_with_the_field_is_enough() -> None:
+    """The others are failures in their places."""
+    rows = [*others(2, documents="passages"), {**ROW, "id": "good"}]
+    found = labeler.label(rows, judge="embedded", store=labeler.MemoryStore())
+    assert [outcome.kind for outcome in found] == ["failure", "failure", "label"]
+
+
+def test_a_reference_that_no_row_has_stops_what_needs_one() -> None:
+    """A profile, and a criterion that shows it; a profile that does without runs."""
+    rows, kept = others(2), labeler.MemoryStore()
+    with pytest.raises(BadRows, match=r"none of 2 rows has 'reference'.*row 1 has id, question"):
+        labeler.label(rows, judge="embedded", profile="reference", store=kept)
+    tone = labeler.Criterion(name="tone", criteria="Is it like it?", shows=("reference",))
+    with pytest.raises(BadRows, match="'reference'"):
+        labeler.score(rows, judge=CountingJudge(agreeable), criteria=tone, store=kept)
+    assert labeler.label(rows, judge="embedded", profile="auto", store=kept)[0].kind == "label"
+
+
+def test_a_part_of_the_rows_may_lack_what_other_parts_have(tmp_path: Path) -> None:
+    """Only whole inputs are judged by their rows."""
+    path = tmp_path / "rows.jsonl"
+    path.write_text(json.dumps({"id": "1"}) + "\n")
+    part = RowPart(lambda: read_file(str(path)))
+    assert count_rows(part).distinct == 1
+    with pytest.raises(BadRows):
+        count_rows(RowFile(path))
+
+
+def test_a_judge_reads_its_key_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on the command line: a named server needs none, and no variable sends rows elsewhere."""
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    with pytest.raises(UsageError, match="OPENAI_API_KEY"):
+        OpenAIJudge("m")
+    assert OpenAIJudge("m", base_url="http://127.0.0.1:1/v1").spec.model == "m"
+    monkeypatch.setenv("OPENAI_API_KEY", "key")
+    assert OpenAIJudge("m").spec.model == "m"
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:1/v1")
+    with pytest.raises(UsageError, match="OPENAI_BASE_URL"):
+        OpenAIJudge("m")
