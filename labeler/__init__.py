@@ -37,11 +37,12 @@ if TYPE_CHECKING:
     from labeler.data.corrections.applying import apply_corrections
     from labeler.data.corrections.file import CorrectionsFile
     from labeler.data.ragbench import read_ragbench
-    from labeler.errors import LabelerError
+    from labeler.errors import BadRows, LabelerError
     from labeler.integrations.batch.client import OpenAIBatches
     from labeler.integrations.batch.collect import collect_batches
     from labeler.integrations.batch.status import batch_status, cancel_batch
     from labeler.judges.embedded.judge import EmbeddedJudge
+    from labeler.judges.function import judge
     from labeler.judges.openai.judge import OpenAIJudge
     from labeler.judges.openai.presets import MistralJudge, OllamaJudge
     from labeler.judges.pricing import find_price
@@ -55,6 +56,8 @@ if TYPE_CHECKING:
     from labeler.labels.record import LabelFailure, LabelRecord
     from labeler.labels.score_record import ScoreRecord
     from labeler.report import write_report
+    from labeler.report.labels import Labels
+    from labeler.report.loading import load
     from labeler.sentences.example import Example
     from labeler.store.disk import DiskStore
     from labeler.store.memory import MemoryStore
@@ -83,13 +86,14 @@ _HOMES = {
     "labeler.data.corrections": ("CorrectionsFile", "apply_corrections"),
     "labeler.comparing.diff": ("diff_labels",),
     "labeler.calculators.rater_agreement": ("Votes",),
-    "labeler.errors": ("LabelerError",),
+    "labeler.errors": ("BadRows", "LabelerError"),
     "labeler.sentences.example": ("Example",),
     "labeler.comparing.human_labels": ("read_human_labels",),
     "labeler.judges.embedded.judge": ("EmbeddedJudge",),
     "labeler.integrations.batch.client": ("OpenAIBatches",),
     "labeler.integrations.batch.collect": ("collect_batches",),
     "labeler.integrations.batch.status": ("batch_status", "cancel_batch"),
+    "labeler.judges.function": ("judge",),
     "labeler.judges.openai.judge": ("OpenAIJudge",),
     "labeler.judges.openai.presets": ("MistralJudge", "OllamaJudge"),
     "labeler.labels.answers": (
@@ -101,6 +105,8 @@ _HOMES = {
     "labeler.labels.record": ("LabelFailure", "LabelRecord"),
     "labeler.labels.score_record": ("ScoreRecord",),
     "labeler.report": ("write_report",),
+    "labeler.report.labels": ("Labels",),
+    "labeler.report.loading": ("load",),
     "labeler.labels.criteria": ("Criterion",),
     "labeler.store.disk": ("DiskStore",),
     "labeler.store.memory": ("MemoryStore",),
@@ -112,6 +118,7 @@ _HOMES = {
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
+    "BadRows",
     "Canaries",
     "ClaimsLabelingOutput",
     "Comparison",
@@ -127,6 +134,7 @@ __all__ = [
     "LabelFailure",
     "LabelRecord",
     "LabelerError",
+    "Labels",
     "MemoryStore",
     "MistralJudge",
     "OllamaJudge",
@@ -154,7 +162,9 @@ __all__ = [
     "import_labels",
     "iter_labels",
     "iter_scores",
+    "judge",
     "label",
+    "load",
     "metric",
     "metrics",
     "open_rows",

@@ -3,31 +3,31 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from labeler.calculators import MetricsRow, select_metrics
-from labeler.calculators.metrics_row import DistinctRows
 from labeler.calculators.outcomes import (
-    as_outcomes,
     checked_outcomes,
     measure_outcomes,
+    metrics,
     read_labels,
     read_records,
     read_scores,
     stored_outcomes,
+    summary,
 )
-from labeler.calculators.similarity import label_metric_ids, question_metrics
 from labeler.data.label_files import write_outcomes
 from labeler.data.options import RowsOptions, keywords
 from labeler.errors import UsageError
-from labeler.judges.opening import hosted_spec, open_judge, open_judges
+from labeler.judges.opening import hosted_spec, open_judge, open_judges, price_of_run
 from labeler.labeling.options import (
     BatchOptions,
     EstimateOptions,
+    LabelFileOptions,
     LabelOptions,
     RunOptions,
     ScoreOptions,
@@ -35,11 +35,10 @@ from labeler.labeling.options import (
     StoreOptions,
 )
 from labeler.labels.record import AnyOutcome, Outcome
-from labeler.labels.score_record import ScoreOutcome
+from labeler.sentences.display import is_notebook
 from labeler.store.memory import MemoryStore
 
 if TYPE_CHECKING:
-    from labeler.calculators import Intervals, SummaryRow
     from labeler.data.options import RowSource
     from labeler.data.rows import Rows
     from labeler.integrations.batch.submit import Submission
@@ -48,7 +47,9 @@ if TYPE_CHECKING:
     from labeler.labeling.cache import CallTracer
     from labeler.labeling.canaries import Canaries
     from labeler.labeling.estimate import Estimate
-    from labeler.labeling.run import Run
+    from labeler.labeling.run import Run, RunCounts, RunListener
+    from labeler.labels.score_record import ScoreOutcome
+    from labeler.report.labels import Labels
     from labeler.store.protocol import LabelStore
 
 
@@ -93,6 +94,55 @@ def iter_labels(rows: RowSource, options: LabelOptions) -> Generator[Outcome, No
         RunPaused: the server asks to wait longer than the options allow.
         StoreError: the store cannot be read or written.
     """
+    yield from _labels(rows, options, _judges(options))
+
+
+@keywords(LabelFileOptions)
+def label(rows: RowSource, options: LabelFileOptions) -> Labels:
+    """Label rows and return a record or a failure for each; see :func:`iter_labels`.
+
+    Args:
+        rows: as for :func:`open_rows`.
+        options: those of :func:`iter_labels`. With ``output``, a label file, the labels are written
+            there, and read when they are needed; the file appears when complete.
+
+    Returns:
+        The labels, which a notebook shows as a table.
+
+    Raises:
+        BadRows: every row lacks the same field; nothing was sent or written.
+        UsageError: the file cannot be written; else as for :func:`iter_labels`.
+
+    Example:
+        >>> import labeler
+        >>> labels = labeler.label("examples/rows.jsonl", judge="embedded", store="store")
+        >>> labels.summary()["adherence"].defined
+        14
+    """
+    from labeler.labeling.run import RunCounts
+    from labeler.report.labels import Labels, RunCost
+
+    counts, judges = RunCounts(), _judges(options)
+    run = _labels(rows, options, judges, counts)
+    path = options.output
+    outcomes = list(run) if path is None else deque(write_outcomes(run, path), maxlen=0)
+    price, spent = price_of_run(judges), counts.spent
+    dollars = float(spent.spent) if price and spent else None
+    cost = RunCost(counts.requests, counts.usage, dollars, price.source if price else "")
+    if path is None:
+        return Labels(outcomes, cost=cost)
+    from labeler.report.loading import open_labels
+
+    return open_labels(path, cost)
+
+
+def _labels(
+    rows: RowSource,
+    options: LabelOptions,
+    judges: Sequence[Judge],
+    counts: RunCounts | None = None,
+) -> Generator[Outcome, None, None]:
+    """Label rows; see :func:`iter_labels`."""
     from labeler.labeling.pipeline import run_tasks
     from labeler.labeling.tasks import label_tasks
 
@@ -104,10 +154,10 @@ def iter_labels(rows: RowSource, options: LabelOptions) -> Generator[Outcome, No
         raise UsageError("--canaries test one judge: they go without --repeat and --judges")
     tasks = [
         label_tasks(judge, options, extra=extra)
-        for judge in _judges(options)
+        for judge in judges
         for extra in range(options.repeat)
     ]
-    with _begin(options) as run:
+    with _begin(options, counts) as run:
         if voting:
             from labeler.calculators.rater_agreement import Votes
             from labeler.labeling.votes import vote_rows
@@ -117,12 +167,6 @@ def iter_labels(rows: RowSource, options: LabelOptions) -> Generator[Outcome, No
             labels = run_tasks(run, opened, tasks, canaries)
             yield from cast("Generator[Outcome, None, None]", labels)  # what a task of labels makes
     _update_index(options)
-
-
-@keywords(LabelOptions)
-def label(rows: RowSource, options: LabelOptions) -> list[Outcome]:
-    """Label rows and return a record or a failure for each; see :func:`iter_labels`."""
-    return list(iter_labels(rows, **vars(options)))
 
 
 @keywords(ScoreOptions)
@@ -282,11 +326,18 @@ def _judges(
     return [open_judge(replace(options, judge=options.judge or default))]
 
 
-def _begin(options: RunOptions) -> Run:
-    """Begin a run that closes the store at its end if it opens it here."""
+def _begin(options: RunOptions, counts: RunCounts | None = None) -> Run:
+    """Begin a run that closes the store at its end if it opens it here.
+
+    Args:
+        options: of the run.
+        counts: counts its events before they reach the options' listener.
+    """
     from labeler.labeling.run import Run
 
-    store, listener, opened = options.store, options.listener, None
+    store, listener, opened = options.store, _listener(options), None
+    if counts is not None:
+        counts.forward, listener = listener, counts
     limits = options.limits()
     if isinstance(store, str | Path):
         from labeler.store.disk import DiskStore
@@ -304,6 +355,19 @@ def _begin(options: RunOptions) -> Run:
     if opened:
         run.closing.callback(opened.close)
     return run
+
+
+def _listener(options: RunOptions) -> RunListener | None:
+    """Return the listener that options name, or progress where somebody can see it."""
+    shown = options.progress and (sys.stderr.isatty() or is_notebook())
+    if options.listener or not (shown or options.on_event):
+        return options.listener
+    from labeler.labeling.progress import Progress
+
+    doing = "labeling" if isinstance(options, LabelOptions) else "scoring"
+    if isinstance(options, SimilarityOptions):
+        doing = "writing questions"
+    return Progress(doing, options.on_event, shown=shown)
 
 
 def _tracer() -> CallTracer:
@@ -338,7 +402,7 @@ def _update_index(options: RunOptions) -> None:
     """Bring the index of a store's folder up to date when its run is over."""
     if not isinstance(options.store, str | Path):
         return
-    from labeler.calculators.index import is_worthwhile
+    from labeler.data.label_files import is_worthwhile
 
     if is_worthwhile(str(options.store)):
         from labeler.calculators.index.store_index import try_update_index
@@ -364,57 +428,6 @@ def _stored_labels(options: StoreOptions) -> Iterator[LabelStore]:
 def write_labels(outcomes: Iterable[AnyOutcome], path: str | Path) -> int:
     """Write outcomes as JSON Lines, and return their number; the file appears when complete."""
     return sum(1 for _ in write_outcomes(outcomes, path))
-
-
-def metrics(
-    outcomes: str | Path | Iterable[AnyOutcome], ids: str | Iterable[str] | None = None
-) -> list[MetricsRow]:
-    """Compute metrics of stored labels: no judge, no network, no key.
-
-    Args:
-        outcomes: labels, generated questions and failures, or the file or store with them.
-        ids: metric ids such as ``relevance`` or ``relevance:ragbench``, or ``all``; by default
-            each metric once, in its default definition, if the row's profile has its fields.
-
-    Returns:
-        One row an outcome, in their order; each metric is a :class:`~labeler.calculators.Ratio`.
-        Labels that repeat an id and label key, failures that repeat an id and signature, and
-        failures of rows that have a label by that signature have no row.
-    """
-    chosen = None if ids is None else select_metrics(label_metric_ids(ids))
-    questions = question_metrics(ids)
-    rows = list(measure_outcomes(as_outcomes(outcomes), chosen, questions=questions))
-    distinct = set(map(id, DistinctRows(rows)))
-    return [row for row in rows if id(row) in distinct]
-
-
-def summary(
-    outcomes: str | Path | Iterable[AnyOutcome],
-    ids: str | Iterable[str] | None = None,
-    *,
-    by: str | None = None,
-    intervals: Intervals | None = None,
-) -> list[SummaryRow]:
-    """Summarize metrics over all outcomes, or over each group of a metadata column.
-
-    Labels of different judge configurations are never averaged; see
-    :func:`labeler.calculators.summarize`. A store holds judgments, not rows: summarize the label
-    file of a run for numbers over its rows.
-
-    Args:
-        outcomes: labels, generated questions and failures, or the file or store with them.
-        ids: as for :func:`metrics`.
-        by: name of a metadata column.
-        intervals: ``Intervals()`` gives each mean a confidence interval, which resamples records
-            of equal questions together; ``Intervals(group="topic")`` those of a metadata column.
-    """
-    from labeler.calculators import summarize
-
-    chosen, questions = select_metrics(label_metric_ids(ids)), question_metrics(ids)
-    column = (intervals.group if intervals else None) or ""
-    asked = None if ids is None else chosen
-    rows = measure_outcomes(as_outcomes(outcomes), asked, questions=questions, column=column)
-    return summarize(rows, (*chosen, *questions), by, intervals=intervals)
 
 
 __all__ = [

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import difflib
 import pkgutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
-from labeler.errors import UnknownName
+from labeler.errors import UnknownName, UsageError
 
 T = TypeVar("T")
+
+_LISTED, _LONGEST = 5, 80
+"""Names that an error lists of very many, and characters of each."""
 
 
 class Catalog(Mapping[str, T], Generic[T]):
@@ -61,10 +64,63 @@ class Catalog(Mapping[str, T], Generic[T]):
         return tuple(name for name, entry in self._entries.items() if not isinstance(entry, str))
 
     def _unknown(self, name: str) -> str:
-        near = difflib.get_close_matches(name, self._entries, n=3)
-        hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
-        have = ", ".join(sorted(self._entries))
-        return f"unknown {self.kind} {name!r}{hint or ';'} have: {have}"
+        return unknown(self.kind, name, sorted(self._entries))
+
+
+def unknown(kind: str, name: str, names: Sequence[str], most: int | None = None) -> str:
+    """Return the message about an unknown name, with near spellings of it.
+
+    Args:
+        kind: what the name is of, such as ``metric``.
+        name: the unknown name.
+        names: the known ones, in the order to list them.
+        most: number of names to list; by default all.
+    """
+    near = difflib.get_close_matches(name, names, n=3, cutoff=0.5 if most else 0.6)
+    hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
+    more = f", … {len(names) - most:,} more" if most and len(names) > most else ""
+    have = ", ".join(one[:_LONGEST] for one in names[:most])
+    return f"unknown {kind} {name[:_LONGEST]!r}{hint or ';'} have: {have or 'none'}{more}"
+
+
+Positions = Mapping[str, int | list[int]]
+"""The position of each id, or the positions of an id that several entries have."""
+
+
+def positions_of(ids: Iterable[str]) -> Positions:
+    """Return the positions of ids."""
+    positions: dict[str, int | list[int]] = {}
+    for place, one in enumerate(ids):
+        first = positions.setdefault(one, place)
+        if isinstance(first, list):
+            first.append(place)
+        elif first != place:
+            positions[one] = [first, place]
+    return positions
+
+
+def position_of(kind: str, id_: str, positions: Positions) -> int:
+    """Return the position of the only entry with an id.
+
+    Args:
+        kind: what the ids are of, such as ``record``.
+        id_: the id.
+        positions: those of all ids.
+
+    Raises:
+        UnknownName: no entry has the id; the message has near ones.
+        UsageError: several entries have it; the message has their positions.
+    """
+    found = positions.get(id_)
+    if found is None:
+        raise UnknownName(unknown(f"{kind} id", id_, list(positions), _LISTED))
+    if isinstance(found, int):
+        return found
+    places = ", ".join(map(str, found[:_LISTED])) + (", …" if len(found) > _LISTED else "")
+    raise UsageError(
+        f"{len(found)} {kind}s have the id {id_[:_LONGEST]!r}, at positions {places}: take one by "
+        "its position"
+    )
 
 
 def _resolve(dotted: str, kind: str) -> Any:  # noqa: ANN401 - an object of any type

@@ -32,7 +32,10 @@ from labeler.labels.record import (
     shown,
 )
 from labeler.labels.signature import digest
+from labeler.sentences.display import Brief, Column, Display, Displayed, Grid, number, reason_counts
 
+_SHOWN = 3
+"""Records that a display names."""
 NO_GROUP = "(none)"
 """Group of records without the column."""
 
@@ -107,8 +110,8 @@ def _weight(finding: Finding) -> float:
     return CHECKS[finding.check].weight if known else WEIGHTS[finding.severity]
 
 
-@dataclass(frozen=True, slots=True)
-class CheckRow:
+@dataclass(frozen=True, slots=True, repr=False)
+class CheckRow(Brief):
     """One check over the records of one judge configuration.
 
     Attributes:
@@ -147,8 +150,8 @@ class CheckRow:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class AuditedRecord:
+@dataclass(frozen=True, slots=True, repr=False)
+class AuditedRecord(Brief):
     """The audit of one record.
 
     Attributes:
@@ -184,8 +187,8 @@ class AuditedRecord:
         }
 
 
-@dataclass(frozen=True)
-class Audit:
+@dataclass(frozen=True, repr=False)
+class Audit(Displayed):
     """The audit of many records.
 
     Attributes:
@@ -229,6 +232,31 @@ class Audit:
         """
         found = [record for record in self.records if record.findings]
         return sorted(found, key=lambda record: (-record.suspicion, -record.contradictions))[:top]
+
+    def _display(self) -> Display:
+        flagged = [row for row in self.rows if row.flagged]
+        flagged.sort(key=lambda row: (-row.check.weight, -row.flagged))
+        grouped = any(row.group is not None for row in flagged)
+        columns = [Column("check", words=True), Column("severity", words=True)]
+        columns += [Column("group", words=True)] * grouped
+        columns += [Column("flagged"), Column("records"), Column("rate")]
+        cells = [
+            [
+                row.check.id,
+                row.check.severity,
+                *([row.group or ""] * grouped),
+                *(str(row.flagged), str(row.records), number(row.rate, ".3f")),
+            ]
+            for row in flagged
+        ]
+        notes = [f"failed: {reason_counts(self.failed)}"] if self.failed else []
+        notes += [
+            f"suspicion {one.suspicion:.2f}: {one.id!r}, findings: {len(one.findings)}"
+            for one in self.ranked(_SHOWN)
+        ]
+        worst = reason_counts({name: count for name, count in self.worst.items() if count})
+        title = f"audit of {len(self.records):,} records: {worst or 'no finding'}"
+        return Display(title, Grid(columns, cells), notes)
 
     def as_json(self, top: int | None = None) -> AuditJSON:
         """Return the published form.

@@ -10,6 +10,7 @@ from typing import Any, Literal
 from labeler.audit.subject import Judgment, Subject
 from labeler.catalog import Catalog
 from labeler.errors import UnknownName, UsageError
+from labeler.sentences.display import Brief
 
 Severity = Literal["contradiction", "suspicion", "note"]
 """``contradiction``: two statements of the label cannot both be true. ``suspicion``: the texts or
@@ -19,8 +20,8 @@ WEIGHTS: dict[Severity, float] = {"contradiction": 0.5, "suspicion": 0.25, "note
 """Default weight of a check in the suspicion score, by severity."""
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+@dataclass(frozen=True, slots=True, repr=False)
+class Found(Brief):
     """A problem that a check function yields.
 
     Attributes:
@@ -32,8 +33,8 @@ class Found:
     keys: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+@dataclass(frozen=True, slots=True, repr=False)
+class Finding(Brief):
     """A finding in one record.
 
     Attributes:
@@ -76,8 +77,8 @@ def _nothing(_: Subject) -> Iterable[Found]:
     return ()
 
 
-@dataclass(frozen=True)
-class Check:
+@dataclass(frozen=True, repr=False)
+class Check(Brief):
     """A named, versioned check of one record.
 
     Attributes:

@@ -7,17 +7,19 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import blake2b
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, SupportsIndex, TypeVar, overload
 
 from typing_extensions import TypedDict
 
 from labeler.calculators.ratio import Ratio, RatioJSON
 from labeler.calculators.registry import METRICS, Metric
 from labeler.calculators.tally import Tally, tally
-from labeler.errors import UsageError
+from labeler.catalog import position_of, positions_of, unknown
+from labeler.errors import UnknownName, UsageError
 from labeler.labels.answering import AnsweringModel, answered_by
 from labeler.labels.profiles import DEFAULT_PROFILE, PROFILES, Profile
 from labeler.labels.record import LabelFailure, LabelRecord, Outcome
+from labeler.sentences.display import NONE, Column, Display, Displayed, Grid, number
 
 QUESTION = "question"
 """The column that every record has, by which records of one question are resampled together."""
@@ -72,9 +74,9 @@ def _digest(text: str) -> int:
     return int.from_bytes(found, "little")
 
 
-@dataclass(frozen=True)
-class MetricsRow:
-    """All selected metrics of one row.
+@dataclass(frozen=True, repr=False)
+class MetricsRow(Displayed):
+    """All selected metrics of one row; ``row["adherence"]`` is one of them.
 
     Attributes:
         id: the row's id.
@@ -104,6 +106,29 @@ class MetricsRow:
         name = self.answered.name if self.answered else ""
         return self.label and answered_by(self.label, name)
 
+    def __getitem__(self, name: str) -> Ratio:
+        """Return one metric by an id of it.
+
+        Raises:
+            UnknownName: the row was not measured with it; the message has near spellings.
+        """
+        if name not in self.metrics:
+            same = (one for one in self.metrics if one in METRICS)
+            found = next((one for one in same if name in METRICS[one].spellings), None)
+            if found is None:
+                raise UnknownName(unknown("metric", name, list(self.metrics)))
+            name = found
+        return self.metrics[name]
+
+    def _display(self) -> Display:
+        columns = (Column("metric", words=True), Column("value"), Column("undefined", words=True))
+        cells = [
+            [name, number(ratio.value), ratio.undefined or ""]
+            for name, ratio in self.metrics.items()
+        ]
+        state = f"failed: {self.failed}" if self.failed else "metrics"
+        return Display(f"{self.id!r}: {state}", Grid(columns, cells), [self.label or "no label"])
+
     def as_json(self, version: str) -> MetricsRowJSON:
         """Return the published form.
 
@@ -116,6 +141,36 @@ class MetricsRow:
             "failed": self.failed,
             "signature": f"{self.versions}|{self.configuration or 'label:none'}|labeler:{version}",
         }
+
+
+class MetricsTable(Displayed, list[MetricsRow]):
+    """The metrics of several rows: a list, and ``table["ID"]`` is the row of an id."""
+
+    @overload
+    def __getitem__(self, key: SupportsIndex | str) -> MetricsRow: ...
+    @overload
+    def __getitem__(self, key: slice) -> list[MetricsRow]: ...
+    def __getitem__(self, key: SupportsIndex | str | slice) -> MetricsRow | list[MetricsRow]:
+        """Return a row by its position or id, or several.
+
+        Raises:
+            UnknownName: no row has the id; the message has near ones.
+            UsageError: several rows have it.
+        """
+        if isinstance(key, str):
+            key = position_of("row", key, positions_of(row.id for row in self))
+        return super().__getitem__(key)
+
+    def _display(self) -> Display:
+        ids = list(dict.fromkeys(name for row in self for name in row.metrics))
+        columns = [Column("id", words=True)]
+        columns += [Column(name, drop=len(ids) - place) for place, name in enumerate(ids)]
+        cells = [
+            [row.id, *(number(row.metrics[n].value) if n in row.metrics else NONE for n in ids)]
+            for row in self
+        ]
+        failed = sum(row.failed is not None for row in self)
+        return Display(f"metrics of {len(self):,} rows, {failed:,} failed", Grid(columns, cells))
 
 
 def measure(outcome: Outcome, metrics: Sequence[Metric] | None = None) -> MetricsRow:

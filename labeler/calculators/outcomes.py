@@ -12,16 +12,23 @@ from pydantic import BaseModel
 
 from labeler.calculators.metrics_row import (
     QUESTION,
+    DistinctRows,
     Identities,
     Identity,
     MetricsRow,
+    MetricsTable,
     content_digest,
     measure,
     row_digest,
 )
-from labeler.calculators.registry import Metric
-from labeler.calculators.similarity import flag_questions, measure_questions
-from labeler.data.label_files import is_store, lines_of, outcome_of, parts_of
+from labeler.calculators.registry import Metric, select_metrics
+from labeler.calculators.similarity import (
+    flag_questions,
+    label_metric_ids,
+    measure_questions,
+    question_metrics,
+)
+from labeler.data.label_files import is_store, is_worthwhile, lines_of, outcome_of, parts_of
 from labeler.errors import UsageError
 from labeler.labels.record import (
     AnyOutcome,
@@ -33,6 +40,8 @@ from labeler.labels.record import (
 )
 
 if TYPE_CHECKING:
+    from labeler.calculators.statistics.intervals import Intervals
+    from labeler.calculators.summary_table import SummaryTable
     from labeler.labels.score_record import ScoreOutcome
 
 
@@ -246,3 +255,70 @@ def measure_outcomes(
                 yield replace(row, metadata=asked | row.metadata)
             else:
                 yield row
+
+
+def metrics(
+    outcomes: str | Path | Iterable[AnyOutcome], ids: str | Iterable[str] | None = None
+) -> MetricsTable:
+    """Compute metrics of stored labels: no judge, no network, no key.
+
+    Args:
+        outcomes: labels, generated questions and failures, or the file or store with them.
+        ids: metric ids such as ``relevance`` or ``relevance:ragbench``, or ``all``; by default
+            each metric once, in its default definition, if the row's profile has its fields.
+
+    Returns:
+        One row an outcome, in their order; each metric is a :class:`~labeler.calculators.Ratio`.
+        Labels that repeat an id and label key, failures that repeat an id and signature, and
+        failures of rows that have a label by that signature have no row.
+    """
+    chosen = None if ids is None else select_metrics(label_metric_ids(ids))
+    questions = question_metrics(ids)
+    rows = list(measure_outcomes(as_outcomes(outcomes), chosen, questions=questions))
+    distinct = set(map(id, DistinctRows(rows)))
+    return MetricsTable(row for row in rows if id(row) in distinct)
+
+
+def summary(
+    outcomes: str | Path | Iterable[AnyOutcome],
+    ids: str | Iterable[str] | None = None,
+    *,
+    by: str | None = None,
+    intervals: Intervals | None = None,
+) -> SummaryTable:
+    """Summarize metrics over all outcomes, or over each group of a metadata column.
+
+    Labels of different judge configurations are never averaged; see
+    :func:`labeler.calculators.summarize`. A store holds judgments, not rows: summarize the label
+    file of a run for numbers over its rows.
+
+    Args:
+        outcomes: labels, generated questions and failures, or the file or store with them.
+        ids: as for :func:`metrics`.
+        by: name of a metadata column.
+        intervals: ``Intervals()`` gives each mean a confidence interval, which resamples records
+            of equal questions together; ``Intervals(group="topic")`` those of a metadata column.
+    """
+    from labeler.calculators.summary import summarize  # noqa: PLC0415 - rows are measured without
+    from labeler.calculators.summary_table import SummaryTable  # noqa: PLC0415 - the same
+
+    chosen, questions = select_metrics(label_metric_ids(ids)), question_metrics(ids)
+    column = (intervals.group if intervals else None) or ""
+    asked = None if ids is None else chosen
+    every = (*chosen, *questions)
+    if isinstance(outcomes, str | Path) and ids is None and is_worthwhile(str(outcomes)):
+        from labeler.calculators.column_summary import SummaryRequest  # noqa: PLC0415 - loads numpy
+        from labeler.calculators.index.summaries import summarize_stored  # noqa: PLC0415 - the same
+
+        request = SummaryRequest(chosen, by, fitting=True, intervals=intervals)
+        served = summarize_stored([str(outcomes)], request, lambda _: None)
+        if served is not None and all(metric.vectorized for metric in chosen):
+            return SummaryTable(served.summary, intervals)
+    rows = measure_outcomes(as_outcomes(outcomes), asked, questions=questions, column=column)
+    return SummaryTable(summarize(rows, every, by, intervals=intervals), intervals)
+
+
+def _by_columns(labels: str | Path) -> bool:
+    from labeler.data.label_files import is_worthwhile  # noqa: PLC0415 - for files and stores
+
+    return is_worthwhile(str(labels))

@@ -24,6 +24,7 @@ from labeler.calculators.statistics.intervals import Interval
 from labeler.calculators.summary import count_clusters
 from labeler.labels.record import LabelRecord
 from labeler.labels.signature import digest
+from labeler.sentences.display import Brief, Column, Display, Grid, number
 
 RECORD = "record"
 
@@ -50,8 +51,8 @@ def is_yes_or_no(field: str) -> bool:
     return field in UNITS or field in _FLAGS
 
 
-@dataclass(frozen=True)
-class FieldAgreement:
+@dataclass(frozen=True, repr=False)
+class FieldAgreement(Brief):
     """Agreement of two sides on one field.
 
     Attributes:
@@ -122,6 +123,26 @@ def coefficients_as_json(
         }
         for name, found in coefficients.items()
     }
+
+
+def show_agreement(
+    title: str, found: Sequence[FieldAgreement], notes: Sequence[str] = ()
+) -> Display:
+    """Return the display of agreement, one row per field and group."""
+    heads = ("units", "raw", "kappa", "AC1", "alpha")
+    groups = any(one.group is not None for one in found)
+    columns = [Column("field", words=True), *([Column("group", words=True)] * groups)]
+    columns += map(Column, heads)
+    cells = [
+        [
+            one.field,
+            *([one.group or ""] * groups),
+            f"{one.units:,}",
+            *map(number, (one.raw, one.kappa.value, one.ac1.value, one.alpha.value)),
+        ]
+        for one in found
+    ]
+    return Display(title, Grid(columns, cells), notes)
 
 
 @dataclass

@@ -78,6 +78,11 @@ class Metric:
         return frozenset((self.id, f"{self.name}:{self.definition}"))
 
     @property
+    def spellings(self) -> frozenset[str]:
+        """All ids that mean this quantity, without its complements."""
+        return self.names.union(one for one in self.aliases if not one.startswith("1-"))
+
+    @property
     def quantity(self) -> str:
         """Id of the metric that stands for all equal and complementary ones."""
         return (self.same_as or self.id).removeprefix("1-")

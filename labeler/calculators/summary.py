@@ -37,6 +37,7 @@ from labeler.calculators.statistics.intervals import (
 )
 from labeler.errors import UsageError
 from labeler.labels.answering import AnsweringModel, answered_by, joined
+from labeler.sentences.display import Brief
 
 
 class BoundsJSON(TypedDict):
@@ -80,8 +81,8 @@ class SummaryRowJSON(TypedDict):
     """Metric with its version, label signature, the model that answered, program version."""
 
 
-@dataclass(frozen=True)
-class SummaryRow:
+@dataclass(frozen=True, repr=False)
+class SummaryRow(Brief):
     """One metric over the records of one judge configuration.
 
     Attributes:

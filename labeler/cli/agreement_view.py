@@ -8,21 +8,19 @@ from itertools import chain
 from labeler.calculators.rater_agreement import FieldAgreement
 from labeler.calculators.statistics.bias_correction import Corrected
 from labeler.calculators.statistics.intervals import Interval
-from labeler.cli.tables import (
-    NONE,
-    Column,
-    Grid,
+from labeler.calculators.summary_table import interval_line, small_sample_note
+from labeler.cli.terminal import (
+    LineWriter,
     dropped_note,
-    interval_line,
-    number,
+    notify,
     print_grids,
     print_groups,
-    small_sample_note,
+    print_lines,
 )
-from labeler.cli.terminal import LineWriter, notify, print_lines
 from labeler.comparing.agreement import LabelAgreement
 from labeler.comparing.human_agreement import Among, Estimates, PeopleAgreement
 from labeler.comparing.pairs import PairCounts
+from labeler.sentences.display import NONE, Column, Grid, number
 
 ALL = "all"
 """Name of all groups together."""

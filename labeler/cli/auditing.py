@@ -15,26 +15,20 @@ import typer
 
 from labeler.cli.options import Json
 from labeler.cli.running import outcomes_at, reject_overwrite, watching
-from labeler.cli.tables import (
-    NONE,
-    Column,
-    Grid,
-    dropped_note,
-    print_catalog,
-    print_grids,
-    reason_counts,
-)
 from labeler.cli.terminal import (
     LineWriter,
-    console,
+    dropped_note,
     notify,
     notify_repeated,
+    print_catalog,
+    print_grids,
     print_json,
     print_lines,
 )
 from labeler.data.lines import STDIO
 from labeler.errors import UsageError
 from labeler.sentences.characters import visible
+from labeler.sentences.display import NONE, Column, Grid, console, reason_counts
 from labeler.version import __version__
 
 if TYPE_CHECKING:

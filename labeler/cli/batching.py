@@ -14,12 +14,13 @@ import typer
 from labeler.cli import options
 from labeler.cli.interrupt import announce
 from labeler.cli.running import SOME_FAILED
-from labeler.cli.terminal import console, counted, notify, plural, print_json
+from labeler.cli.terminal import counted, notify, plural, print_json
 from labeler.data.options import given as given_fields
 from labeler.errors import UsageError
 from labeler.judges.options import ServerOptions
 from labeler.labeling.options import BatchOptions
 from labeler.sentences.characters import visible
+from labeler.sentences.display import console
 
 if TYPE_CHECKING:
     from labeler.integrations.batch.client import OpenAIBatches

@@ -11,18 +11,9 @@ import typer
 from labeler.cli.options import expand_options
 from labeler.cli.reading import MetricIds
 from labeler.cli.sides import A, B, check_sides, side_lines
-from labeler.cli.tables import (
-    NONE,
-    Column,
-    Grid,
-    alias_note,
-    arrow,
-    print_grids,
-    reason_counts,
-    small_sample_note,
-)
-from labeler.cli.terminal import LineWriter, notify_repeated, print_json, print_lines
+from labeler.cli.terminal import LineWriter, notify_repeated, print_grids, print_json, print_lines
 from labeler.comparing.options import SideOptions
+from labeler.sentences.display import NONE, Column, Grid, arrow, reason_counts
 from labeler.version import __version__
 
 if TYPE_CHECKING:
@@ -75,6 +66,8 @@ def compare(
 
 def _print_comparison(comparison: Comparison) -> None:
     """Print the sides, and for each group the differences, the tests and the largest changes."""
+    from labeler.calculators.summary_table import alias_note
+
     out = LineWriter()
     for letter, side in (("A", comparison.a), ("B", comparison.b)):
         print_lines([*side_lines(letter, side.name, len(side.labels), side.signatures)])
@@ -213,6 +206,7 @@ def _flips(record: Moved) -> str:
 
 def _reading_aid(comparison: Comparison) -> Iterator[str]:
     from labeler.calculators.statistics.intervals import Interval
+    from labeler.calculators.summary_table import small_sample_note
 
     found = (row.interval for row in comparison.rows)
     yield from small_sample_note(one for one in found if isinstance(one, Interval))

@@ -13,20 +13,18 @@ from labeler.cli.options import Json, expand_options
 from labeler.cli.reading import MetricIds
 from labeler.cli.running import reject_overwrite
 from labeler.cli.sides import A, B, check_sides, side_lines
-from labeler.cli.tables import (
-    NONE,
-    Column,
-    Grid,
-    alias_note,
-    arrow,
-    number,
+from labeler.cli.terminal import (
+    LineWriter,
+    notify,
+    notify_repeated,
     print_grids,
-    reason_counts,
+    print_json,
+    print_lines,
 )
-from labeler.cli.terminal import LineWriter, notify, notify_repeated, print_json, print_lines
 from labeler.comparing.options import SideOptions
 from labeler.data.lines import STDIO
 from labeler.errors import UsageError
+from labeler.sentences.display import NONE, Column, Grid, arrow, number, reason_counts
 from labeler.version import __version__
 
 if TYPE_CHECKING:
@@ -101,6 +99,8 @@ def _write_page(found: Differences, html: str) -> None:
 
 def _print_diff(found: LabelDiff) -> None:
     """Print the sides, for all and each group flips and changes, and the largest changes."""
+    from labeler.calculators.summary_table import alias_note
+
     out = LineWriter()
     for letter, side in (("A", found.a), ("B", found.b)):
         print_lines([*side_lines(letter, side.name, side.labelled, side.signatures, side.failed)])

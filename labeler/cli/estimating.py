@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from labeler.cli import options
-from labeler.cli.tables import Column, Grid, print_grids
-from labeler.cli.terminal import LineWriter, console, print_json
+from labeler.cli.terminal import LineWriter, print_grids, print_json
 from labeler.data.options import RowsOptions
 from labeler.judges.pricing import PRICE_FORM
 from labeler.judges.tokens import CAP_BASE, CAP_TIMES, CLAIMS_PER_SENTENCE
 from labeler.labeling.options import EstimateOptions
 from labeler.sentences.characters import visible
+from labeler.sentences.display import Column, Grid, console
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -46,13 +46,18 @@ def index(
 
 def _maker(labels: str, *, rebuild: bool) -> tuple[Path, Callable[[], int]]:
     """Return the path of the index of labels, and a function that builds it and counts its rows."""
-    from labeler.calculators.index import FOLDER, PARTS_FOLDER, sidecar_of
     from labeler.calculators.index.sidecar import write_indexes, write_sidecar
-    from labeler.data.label_files import is_store, parts_of
+    from labeler.data.label_files import (
+        INDEX_FOLDER,
+        PARTS_INDEX_FOLDER,
+        is_store,
+        parts_of,
+        sidecar_of,
+    )
 
     path = Path(labels)
     if is_store(path):
-        return path / FOLDER, partial(_catch_up, path, rebuild=rebuild)
+        return path / INDEX_FOLDER, partial(_catch_up, path, rebuild=rebuild)
     if not path.is_dir():
         return sidecar_of(path), partial(write_sidecar, path)
     parts = [Path(part) for part in parts_of(labels) or ()]
@@ -61,7 +66,7 @@ def _maker(labels: str, *, rebuild: bool) -> tuple[Path, Callable[[], int]]:
             f"there is no label store and no Parquet file in {path}; name a store's folder, a "
             "folder of Parquet label files, or a label file"
         )
-    return path / PARTS_FOLDER, partial(write_indexes, parts, rebuild=rebuild)
+    return path / PARTS_INDEX_FOLDER, partial(write_indexes, parts, rebuild=rebuild)
 
 
 def _catch_up(store: Path, *, rebuild: bool) -> int:
@@ -140,7 +145,7 @@ def _on_ray(
     labels: Sequence[str], asked: SummaryRequest, workers: int | None
 ) -> StoredSummary | None:
     """Return the summary that Ray workers compute of label files."""
-    from labeler.calculators.index import files_of
+    from labeler.data.label_files import files_of
     from labeler.integrations.ray.cluster import count_on_ray, processor_count
     from labeler.integrations.ray.counting import summarize_files
 

@@ -20,7 +20,7 @@ from labeler.cli.running import (
     require_engine,
     write_run,
 )
-from labeler.cli.terminal import Progress, notify
+from labeler.cli.terminal import notify, print_summary
 from labeler.data.lines import STDIO
 from labeler.errors import UsageError
 from labeler.judges.opening import price_of_run
@@ -30,6 +30,7 @@ from labeler.version import __version__
 
 if TYPE_CHECKING:
     from labeler.calculators import SummaryRow
+    from labeler.cli.run_report import RunReport
     from labeler.integrations.ray.worker import Work
     from labeler.judges.judge import Judge
     from labeler.labeling.canaries import Canaries
@@ -98,8 +99,8 @@ def _label_here(
     """Label in this process, print the counts and cost, and return the exit code."""
     from labeler import Intervals, api
     from labeler.calculators.rater_agreement import Votes
-    from labeler.cli import tables
     from labeler.cli.agreement_view import print_voters
+    from labeler.cli.run_report import RunReport
     from labeler.labeling.canaries import Canaries
 
     announce_grace("; press Ctrl-C again to drop them")
@@ -109,7 +110,7 @@ def _label_here(
     summary: list[SummaryRow] = []
     drawn = Intervals()
     asked: dict[str, Any] = {"judges": judges} if voting else {"judge": judges[0]}
-    with Progress("labeling", price_of_run(judges)) as progress:
+    with RunReport("labeling", price_of_run(judges)) as progress:
         also = {"canaries": planted, "votes": votes, "listener": progress}
         run = api.iter_labels(rows, **vars(given) | vars(JudgeOptions()) | asked | also)
         counts = partial(_counts, progress, judges, given.repeat)
@@ -117,7 +118,7 @@ def _label_here(
         write_run(run, output or STDIO, progress, counts, consume=consume)
     progress.close(*counts())
     if not output:
-        tables.print_summary(summary, __version__, drawn)
+        print_summary(summary, __version__, drawn)
         notify(f"the labels are stored in {given.store}; -o FILE writes them to a file")
     if voting:
         print_voters(votes.agreement())
@@ -149,7 +150,7 @@ def _ray_work(given: LabelOptions, inputs: list[str], output: str) -> Work:
     )
 
 
-def _counts(progress: Progress, judges: list[Judge], repeat: int) -> tuple[str, ...]:
+def _counts(progress: RunReport, judges: list[Judge], repeat: int) -> tuple[str, ...]:
     """Return the origins of the labels of a run."""
     judged, stored = progress.origins["judge"], progress.origins["store"]
     if len(judges) == 1 and repeat == 1:
@@ -187,10 +188,11 @@ def import_ragbench(
 ) -> int:
     """Import published RAGBench rows as label records."""
     from labeler import api
+    from labeler.cli.run_report import RunReport
     from labeler.data.ragbench import read_ragbench
 
     check_label_target(files, output)
-    with Progress("importing") as progress:
+    with RunReport("importing") as progress:
         api.write_labels(progress.watching(read_ragbench(*files)), output)
     progress.close(f"{progress.origins['row']} imported")
     return SOME_FAILED if progress.failed else 0

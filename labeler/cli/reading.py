@@ -19,9 +19,16 @@ from labeler.cli.running import (
     reject_repeats,
     require_engine,
 )
-from labeler.cli.terminal import notify, notify_repeated, print_json
+from labeler.cli.terminal import (
+    notify,
+    notify_repeated,
+    print_catalog,
+    print_json,
+    print_summary,
+)
 from labeler.errors import UnknownName, UsageError
 from labeler.sentences.characters import plain_json
+from labeler.sentences.display import arrow
 from labeler.version import __version__
 
 if TYPE_CHECKING:
@@ -136,10 +143,9 @@ def _list_metrics(ids: str | None) -> None:
     from labeler.calculators import select_metrics
     from labeler.calculators.registry import ALL
     from labeler.calculators.similarity import label_metric_ids, question_metrics
-    from labeler.cli import tables
 
     named = ALL if ids is None else ids
-    tables.print_metrics((*select_metrics(label_metric_ids(named)), *question_metrics(named)))
+    _print_metrics((*select_metrics(label_metric_ids(named)), *question_metrics(named)))
 
 
 class _Request:
@@ -222,7 +228,7 @@ class _Request:
     def _from_columns(
         self, intervals: Intervals | None, engine: Engine
     ) -> tuple[list[SummaryRow], int] | None:
-        from labeler.calculators.index import is_worthwhile
+        from labeler.data.label_files import is_worthwhile
 
         if engine.name == "local" and not is_worthwhile(self.sources):
             return None
@@ -247,16 +253,35 @@ def _print_summaries(
     intervals: Intervals | None,
 ) -> None:
     """Print tables of summaries, and the agreement of raters if there are scores."""
-    from labeler.cli import tables
-
-    tables.print_summary(summary, __version__, intervals, request.chosen, by=request.by)
-    tables.print_summary(scored, __version__, intervals, by=request.by)
+    print_summary(summary, __version__, intervals, request.chosen, by=request.by)
+    print_summary(scored, __version__, intervals, by=request.by)
     if request.scores:
         from labeler.calculators.score_agreement import compare_raters
         from labeler.cli.score_view import print_panels
 
         kept = _scores_for(request.scores, _of_scores(request.scores, request.ids))
         print_panels(compare_raters(kept, intervals=intervals is not None))
+
+
+def _print_metrics(metrics: Sequence[Metric]) -> None:
+    """Print the catalog: id, version, profile or command, direction, formula, needs, source."""
+    from labeler.calculators.similarity import QUESTION_METRICS
+    from labeler.calculators.summary_table import alias_note
+
+    rows = []
+    for metric in metrics:
+        source = (
+            "labeler similarity" if metric in QUESTION_METRICS else f"profile {metric.profile.name}"
+        )
+        described = [metric.formula, f"needs {', '.join(metric.needs)}", f"source: {metric.source}"]
+        rows.append(
+            (
+                f"{metric.id}\nv{metric.version}, {source}",
+                arrow(higher_is_better=metric.higher_is_better),
+                "\n".join((*described, *alias_note([metric]))),
+            )
+        )
+    print_catalog(("metric", "", "formula, label fields, source"), rows)
 
 
 def _sources(labels: list[str] | None, output: str | None) -> list[str]:

@@ -9,7 +9,6 @@ from rich.table import Table
 from rich.text import Text
 
 from labeler.calculators.scores import passes, score_value
-from labeler.cli.terminal import console
 from labeler.labels.answers import (
     ClaimsLabelingOutput,
     ComparedClaim,
@@ -21,6 +20,7 @@ from labeler.labels.answers import (
 from labeler.labels.record import AnyOutcome, AnyRecord, LabelFailure, LabelRecord
 from labeler.labels.score_record import ScoreRecord
 from labeler.sentences.characters import visible
+from labeler.sentences.display import console
 from labeler.sentences.example import Sentence
 
 _INDENT = 2

@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, TypeVar
 import typer
 
 from labeler.cli.interrupt import ReaderGone, announce
-from labeler.cli.terminal import Progress, console, plural
+from labeler.cli.terminal import plural
 from labeler.data.lines import STDIO, is_remote
 from labeler.errors import UsageError
+from labeler.sentences.display import console
 
 if TYPE_CHECKING:
+    from labeler.cli.run_report import RunReport
     from labeler.labels.record import AnyOutcome
 
 T = TypeVar("T", bound="AnyOutcome")
@@ -152,7 +154,7 @@ def check_target(labels: list[str], output: str | None) -> None:
 def write_run(
     run: Generator[T, None, None],
     output: str,
-    progress: Progress,
+    progress: RunReport,
     counts: Callable[[], tuple[str, ...]],
     *,
     each: Callable[[T], None] = lambda _: None,
@@ -204,7 +206,7 @@ def announce_grace(more: str = "") -> None:
     announce(f"stopping: requests in flight may finish within {GRACE_SECONDS:g} s{more}")
 
 
-def exit_code(progress: Progress) -> int:
+def exit_code(progress: RunReport) -> int:
     """Return the exit code of a completed run."""
     if progress.reasons["budget"]:
         return BUDGET_REACHED

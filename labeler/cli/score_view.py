@@ -7,16 +7,9 @@ from collections.abc import Iterator, Sequence
 from labeler.calculators.score_agreement import Panel
 from labeler.calculators.scores import LengthEffect
 from labeler.calculators.statistics.intervals import MARK_NOTE
-from labeler.cli.tables import (
-    NONE,
-    Column,
-    Grid,
-    interval_line,
-    number,
-    print_grids,
-    small_sample_note,
-)
-from labeler.cli.terminal import LineWriter
+from labeler.calculators.summary_table import interval_line, small_sample_note
+from labeler.cli.terminal import LineWriter, print_grids
+from labeler.sentences.display import NONE, Column, Grid, number
 
 
 def print_panels(found: Sequence[Panel], *, stderr: bool = False) -> None:

@@ -17,13 +17,14 @@ from labeler.cli.running import (
     exit_code,
     write_run,
 )
-from labeler.cli.terminal import Progress, notify, print_json
+from labeler.cli.terminal import notify, print_json
 from labeler.errors import FatalJudgeError, UsageError
 from labeler.judges.options import JudgeOptions
 from labeler.labeling.options import ScoreOptions
 from labeler.version import __version__
 
 if TYPE_CHECKING:
+    from labeler.cli.run_report import RunReport
     from labeler.judges.judge import Judge
     from labeler.labels.score_record import ScoreOutcome
 
@@ -32,6 +33,7 @@ def score(rows: options.Rows, *, given: ScoreOptions, output: options.Output = "
     """Score rows by rubrics or by criteria of your own."""
     from labeler import api
     from labeler.calculators.score_agreement import RaterScores
+    from labeler.cli.run_report import RunReport
     from labeler.cli.score_view import print_panels
     from labeler.judges.opening import open_judge, open_judges, price_of_run
 
@@ -49,7 +51,7 @@ def score(rows: options.Rows, *, given: ScoreOptions, output: options.Output = "
         if panels:
             panels.add(outcome)
 
-    with Progress("scoring", price_of_run(judges)) as progress:
+    with RunReport("scoring", price_of_run(judges)) as progress:
         run = api.iter_scores(
             rows, **vars(given) | vars(JudgeOptions()) | {"judges": judges, "listener": progress}
         )
@@ -71,7 +73,7 @@ def _method(outcome: ScoreOutcome) -> list[str]:
     return [outcome.method] if outcome.kind == "score" else []
 
 
-def _counts(progress: Progress, judges: Sequence[Judge], methods: Counter[str]) -> tuple[str, ...]:
+def _counts(progress: RunReport, judges: Sequence[Judge], methods: Counter[str]) -> tuple[str, ...]:
     """Return the origins and methods of the scores of a run."""
     judged, stored = progress.origins["judge"], progress.origins["store"]
     by = ", ".join(f"{count} by {method}" for method, count in methods.most_common())

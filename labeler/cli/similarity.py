@@ -16,13 +16,14 @@ from labeler.cli.running import (
     check_label_target,
     write_run,
 )
-from labeler.cli.terminal import Progress, notify
+from labeler.cli.terminal import notify
 from labeler.data.options import given as given_fields
 from labeler.errors import UsageError
 from labeler.judges.options import JudgeOptions, ServerOptions
 from labeler.labeling.options import SimilarityOptions
 
 if TYPE_CHECKING:
+    from labeler.cli.run_report import RunReport
     from labeler.integrations.embeddings.cache import EmbeddingWork
     from labeler.integrations.embeddings.embedder import Embedder
     from labeler.judges.judge import Judge
@@ -45,6 +46,7 @@ def similarity(
 ) -> int:
     """Measure answer relevancy: questions against generated ones."""
     from labeler import api
+    from labeler.cli.run_report import RunReport
     from labeler.integrations.embeddings.cache import EmbeddingWork
     from labeler.judges.opening import open_judge, price_of_run
 
@@ -54,7 +56,7 @@ def similarity(
     embedder = _embedder(str(given.embedder), dimensions, server, embedding_price)
     work, kinds = EmbeddingWork(), Counter[str]()
     announce_grace()
-    with Progress("writing questions", price_of_run([judge])) as progress:
+    with RunReport("writing questions", price_of_run([judge])) as progress:
         changed = {"judge": judge, "embedder": embedder, "work": work, "listener": progress}
         write_run(
             api.iter_similarity(rows, **vars(given) | vars(JudgeOptions()) | changed),
@@ -73,7 +75,7 @@ def similarity(
     return SOME_FAILED if failed else 0
 
 
-def _counts(progress: Progress, judge: Judge) -> tuple[str, ...]:
+def _counts(progress: RunReport, judge: Judge) -> tuple[str, ...]:
     """Return the origins of the questions of a run."""
     judged, stored = progress.origins["judge"], progress.origins["store"]
     return f"{judged} written by {judge.spec}", f"{stored} from the store"

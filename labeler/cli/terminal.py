@@ -1,4 +1,4 @@
-"""Safe terminal output, and the progress of a run.
+"""Safe terminal output.
 
 Documents, answers and explanations are untrusted text. Control sequences, direction overrides and
 markup in them are escaped before they reach the terminal.
@@ -9,40 +9,17 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Self, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeVar
 
+from labeler.sentences import display
 from labeler.sentences.characters import plain_json, visible
+from labeler.sentences.display import Block, Column, Grid, console
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from labeler.calculators import Intervals, Metric, SummaryRow
 
-    from labeler.judges.pricing import Price
-    from labeler.judges.traffic.limits import Budget
-    from labeler.labeling.cache import Origin
-    from labeler.labels.record import AnyOutcome
-
-T = TypeVar("T", bound="AnyOutcome")
-
-PLAIN_WIDTH = 100
-"""Width of output to a file or pipe, in columns."""
-
-_SHOWN_FAILURES = 3
-_SHOWN_MODELS = 5
-
-
-def console(*, stderr: bool = False) -> Console:
-    """Return a rich console without markup, highlighting or emoji codes."""
-    from rich.console import Console
-
-    class Piped(Console):
-        def on_broken_pipe(self) -> None:
-            """Raise the error again; rich would exit with code 1."""
-            raise BrokenPipeError
-
-    stream = sys.stderr if stderr else sys.stdout
-    width = None if stream.isatty() else PLAIN_WIDTH
-    return Piped(file=stream, markup=False, highlight=False, emoji=False, width=width)
+Group = TypeVar("Group")
 
 
 class LineWriter:
@@ -55,7 +32,7 @@ class LineWriter:
     def __init__(self, *, stderr: bool = False) -> None:
         self._stream = sys.stderr if stderr else sys.stdout
         self._console = console(stderr=stderr) if self._stream.isatty() else None
-        self.width = self._console.width if self._console else PLAIN_WIDTH
+        self.width = self._console.width if self._console else display.WIDTH
         """Width that tables should fit, in columns."""
 
     def write(self, text: str, *, bold: bool = False) -> None:
@@ -71,6 +48,127 @@ class LineWriter:
         from rich.text import Text
 
         self._console.print(Text(visible(text), style="bold" if bold else ""), soft_wrap=True)
+
+
+def print_grids(out: LineWriter, *grids: Grid) -> None:
+    """Print tables, with an empty line before, between and after them.
+
+    A table that is wider than the terminal is printed in full.
+    """
+    _print_blocks(out, *(grid.block(out.width) for grid in grids))
+
+
+def _print_blocks(out: LineWriter, *blocks: Block) -> None:
+    out.write("")
+    for block in blocks:
+        out.write(block.head, bold=True)
+        out.write(block.body)
+        out.write("")
+
+
+def print_groups(
+    out: LineWriter,
+    columns: Sequence[Column],
+    sections: Sequence[tuple[Group, Sequence[Sequence[str]]]],
+    heading: Callable[[Group], str | None],
+) -> list[str]:
+    """Print one table per group, all with the same columns and widths.
+
+    Args:
+        out: the stream.
+        columns: the columns.
+        sections: a group and some of its rows; sections of a group are separated by an empty line.
+        heading: returns the line above a group's table, or ``None``.
+
+    Returns:
+        Names of the columns dropped for lack of width.
+    """
+    grid, dropped = Grid(columns, [row for _, rows in sections for row in rows]).fit(out.width)
+    remaining = iter(grid.rows)
+    fitted = [(group, [next(remaining) for _ in rows]) for group, rows in sections]
+    for group in dict.fromkeys(group for group, _ in fitted):
+        if (line := heading(group)) is not None:
+            out.write(line)
+        own = (rows for other, rows in fitted if other == group)
+        _print_blocks(out, grid.block(out.width, *own))
+    return dropped
+
+
+def dropped_note(names: Sequence[str]) -> Iterator[str]:
+    """Yield a note that names the dropped columns, if there are any."""
+    if names:
+        yield f"left out, for want of width: {', '.join(names)} (--json has all)"
+
+
+def print_summary(
+    rows: Sequence[SummaryRow],
+    version: str,
+    intervals: Intervals | None = None,
+    metrics: Sequence[Metric] = (),
+    *,
+    by: str | None = None,
+) -> None:
+    """Print a table for each judge configuration, with notes below.
+
+    Args:
+        rows: the summaries.
+        version: version of the program.
+        intervals: settings of the rows' intervals, if they have any.
+        metrics: all requested metrics; a note counts those that need richer labels.
+        by: the metadata column of the groups, named above each group.
+    """
+    from labeler.calculators.summary_table import summary_notes
+
+    out = LineWriter()
+    for label in dict.fromkeys(row.label for row in rows):
+        part = [row for row in rows if row.label == label]
+        dropped = _print_groups(out, part, intervals, by)
+        labelled = sum(row.labeled for row in part if row.metric is part[0].metric)
+        made_by = f"{labelled} records by {label}" if label else "no record has a label"
+        notes = [*summary_notes(part, intervals), *dropped_note(dropped)]
+        notes += _unavailable(part, metrics)
+        notes.append(f"{made_by}|labeler:{version}")
+        out.write("\n".join(notes))
+
+
+def _print_groups(
+    out: LineWriter, rows: Sequence[SummaryRow], intervals: Intervals | None, by: str | None
+) -> list[str]:
+    """Print a table for each group under its name; return the dropped columns."""
+    from labeler.calculators.summary_table import summary_cells
+
+    cells = summary_cells(intervals)
+    sections: dict[str | None, list[list[str]]] = {}
+    for row in rows:
+        sections.setdefault(row.group, []).append([cell(row) for cell in cells.values()])
+    return print_groups(
+        out,
+        list(cells),
+        list(sections.items()),
+        lambda group: group if group is None or by is None else f"{by}: {group}",
+    )
+
+
+def _unavailable(rows: Sequence[SummaryRow], metrics: Sequence[Metric]) -> Iterator[str]:
+    """Yield a note that counts the metrics without their label fields, by profile."""
+    present = {row.metric.id for row in rows}
+    missing = Counter(metric.profile.name for metric in metrics if metric.id not in present)
+    if missing and present.intersection(metric.id for metric in metrics):
+        more = ", ".join(f"{count} with --profile {name}" for name, count in missing.items())
+        yield f"metrics that need richer labels: {more} (labeler metrics --list)"
+
+
+def print_catalog(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Print a framed table of names and descriptions; the last column is folded."""
+    from rich.table import Table
+
+    table = Table(show_lines=True)
+    table.add_column(headings[0], no_wrap=True)
+    for heading in headings[1:]:
+        table.add_column(heading, overflow="fold")
+    for row in rows:
+        table.add_row(*row)
+    console().print(table)
 
 
 def print_lines(lines: Sequence[str]) -> None:
@@ -106,191 +204,3 @@ def counted(counts: Mapping[str, int]) -> str:
     """Return `` (refusal 2, contract 1)``, or an empty string if there are no counts."""
     listed = ", ".join(f"{name} {count}" for name, count in counts.items())
     return f" ({listed})" if listed else ""
-
-
-class Progress:
-    """Listener of a run that counts outcomes, and draws a progress bar on a terminal.
-
-    Use as a context manager.
-
-    Args:
-        doing: name of the activity, such as ``labeling``.
-        price: price of the judge's tokens, if known.
-    """
-
-    def __init__(self, doing: str, price: Price | None = None) -> None:
-        from rich import progress
-
-        from labeler.labels.record import Usage
-
-        self._price = price
-        self.origins: Counter[str] = Counter()
-        self.reasons: Counter[str] = Counter()
-        self.repairs: Counter[str] = Counter()
-        self.broken: Counter[str] = Counter()
-        self.models: Counter[str] = Counter()
-        """Number of labels by the model name that the server returned."""
-        self._total: int | None = None
-        self.requests = self.reasks = 0
-        self.usage = Usage()
-        self._spent: Budget | None = None
-        self.failures: list[str] = []
-        self._bar = progress.Progress(
-            progress.TextColumn(doing),
-            progress.BarColumn(),
-            progress.MofNCompleteColumn(),
-            progress.TextColumn("{task.fields[rate]:.0f}/s"),
-            progress.TextColumn("{task.fields[stored]} stored"),
-            progress.TextColumn("{task.fields[failed]} failed"),
-            progress.TimeRemainingColumn(),
-            console=console(stderr=True),
-            disable=not sys.stderr.isatty(),
-            # rich would redirect standard output to the bar's terminal.
-            redirect_stdout=False,
-            redirect_stderr=False,
-        )
-        self._task = self._bar.add_task("", total=None, rate=0.0, stored=0, failed=0)
-
-    def __enter__(self) -> Self:
-        self._bar.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._bar.stop()
-
-    def on_start(self, rows: int, repeated: int) -> None:
-        """Set the number of rows, and report repeated ones."""
-        self._total = rows
-        self._bar.update(self._task, total=rows)
-        if repeated:
-            repeat = "row repeats" if repeated == 1 else "rows repeat"
-            notify(f"{repeated} {repeat} an earlier one in every field and are left out")
-
-    def on_notice(self, text: str) -> None:
-        """Print a message above the bar; safe to call from any thread."""
-        if self._bar.disable:
-            notify(text)
-        else:
-            self._bar.console.print(visible(text))
-
-    def on_result(self, outcome: AnyOutcome, origin: Origin) -> None:
-        """Count an outcome."""
-        if outcome.kind == "failure":
-            self.reasons[outcome.reason] += 1
-            if len(self.failures) < _SHOWN_FAILURES:
-                self.failures.append(outcome.message)
-        else:
-            self.origins[origin] += 1
-            if outcome.reply.served_model:
-                self.models[outcome.reply.served_model] += 1
-            if outcome.kind == "label":
-                self.repairs.update(outcome.normalised)
-                self.repairs.update(violation.kind for violation in outcome.violations)
-        rate = self._bar.tasks[self._task].speed or 0.0
-        stored = self.origins["store"]
-        self._bar.update(self._task, advance=1, rate=rate, stored=stored, failed=self.failed)
-
-    def on_judged(self, outcome: AnyOutcome) -> None:
-        """Count the requests and tokens of a new outcome."""
-        if outcome.kind == "failure":
-            self.requests += outcome.attempts
-            self.reasks += outcome.reasks
-            self.broken.update(violation.kind for violation in outcome.violations)
-            usage = outcome.usage
-        else:
-            reply = outcome.reply
-            self.requests += reply.attempts
-            self.reasks += reply.reasks
-            self.broken.update(reply.broken_contracts)
-            usage = reply.usage
-        if usage:
-            self.usage += usage
-
-    def on_finish(self, spent: Budget) -> None:
-        """Set the cost of all requests, including those without a label."""
-        self._spent = spent
-
-    def watching(self, outcomes: Iterable[T]) -> Iterator[T]:
-        """Yield outcomes that were made from rows without a judge, and count them."""
-        for outcome in outcomes:
-            self.on_result(outcome, "row")
-            yield outcome
-
-    @property
-    def failed(self) -> int:
-        """Rows without a label."""
-        return self.reasons.total()
-
-    @property
-    def reached(self) -> int:
-        """Rows with an outcome."""
-        return self.origins.total() + self.failed
-
-    def close(self, *counts: str, not_reached: str = "") -> None:
-        """Print the counts, failures by reason, cost, and the first failure messages."""
-        parts = [*counts, f"{self.failed} failed{_by_frequency(self.reasons)}"]
-        if not_reached:
-            parts.append(not_reached)
-        if self.repairs:
-            parts.append(f"repaired or kept as stored{_by_frequency(self.repairs)}")
-        notify(", ".join(parts))
-        if self.usage.prompt_tokens:
-            notify(self._spending())
-        if len(self.models) > 1:
-            notify(self._served_models())
-        for message in self.failures:
-            notify(f"  {message}")
-        if self.failed > len(self.failures):
-            notify(
-                f"  … and {self.failed - len(self.failures)} more, each with its reason in its line"
-            )
-
-    def _spending(self) -> str:
-        """Return requests, contract violations, tokens and cost."""
-        usage, reasked = self.usage, f", {self.reasks} re-asked" if self.reasks else ""
-        written = f", {usage.cache_write_tokens} written" if usage.cache_write_tokens else ""
-        parts = [
-            f"{self.requests} requests{reasked}{_by_frequency(self.broken)}",
-            f"{usage.prompt_tokens} prompt tokens ({usage.cached_tokens} cached{written})",
-            f"{usage.completion_tokens} completion tokens",
-            self._dollars(),
-        ]
-        return "; ".join(parts)
-
-    def _dollars(self) -> str:
-        if self._price is None or self._spent is None:
-            return "price unknown"
-        doubtful = self._spent.doubtful
-        more = f" and up to ${doubtful:.4f} for requests without an answer" if doubtful else ""
-        return f"${self._spent.known:.4f}{more} by {self._price.source}"
-
-    def break_off(self, *counts: str, left: str = "") -> None:
-        """Print the progress and cost of a run that ended early.
-
-        Args:
-            counts: as for :meth:`close`; if empty, only the cost is printed.
-            left: state of the output file.
-        """
-        self._bar.stop()
-        if counts and self._total is not None:
-            rest = f"{self._total - self.reached} of {self._total} rows not reached"
-            # Requests and tokens of these rows were not reported; the budget has their cost.
-            priced = " and counted in dollars alone" if self._price else ""
-            self.close(*counts, not_reached=f"{rest}, what came for them is stored{priced}")
-        elif self.usage.prompt_tokens:
-            notify(self._spending())
-        if not self.usage.prompt_tokens and self._spent is not None and self._spent.spent:
-            notify(f"spent: {self._dollars()}")
-        if left and self._total is not None:
-            notify(left)
-
-    def _served_models(self) -> str:
-        """List the models that answered; a server may change the model behind a name."""
-        named = [f"{model} {n:,}" for model, n in self.models.most_common(_SHOWN_MODELS)]
-        if len(self.models) > len(named):
-            named.append(f"and {len(self.models) - len(named)} more")
-        return f"answered by {len(self.models)} models: {', '.join(named)}"
-
-
-def _by_frequency(counter: Counter[str]) -> str:
-    return counted(dict(counter.most_common()))

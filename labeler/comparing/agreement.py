@@ -17,16 +17,18 @@ from labeler.calculators.rater_agreement import (
     FieldAgreement,
     Resampling,
     field_agreement,
+    show_agreement,
     verdicts_of,
 )
 from labeler.calculators.statistics.agreement import Pattern
 from labeler.comparing.options import SideKeywords, SideOptions
 from labeler.comparing.pairs import PairCounts, Pairs, read_pairs
 from labeler.labels.record import AnyOutcome
+from labeler.sentences.display import Display, Displayed
 
 
-@dataclass(frozen=True)
-class LabelAgreement:
+@dataclass(frozen=True, repr=False)
+class LabelAgreement(Displayed):
     """Agreement of two sides, field by field.
 
     Attributes:
@@ -40,6 +42,11 @@ class LabelAgreement:
     signatures_b: tuple[str, ...]
     counts: PairCounts
     fields: tuple[FieldAgreement, ...]
+
+    def _display(self) -> Display:
+        sides = (("A", self.signatures_a), ("B", self.signatures_b))
+        notes = [f"{letter}: {'; '.join(signatures)}" for letter, signatures in sides]
+        return show_agreement(f"agreement on {self.counts.pairs:,} records", self.fields, notes)
 
     def as_json(self) -> dict[str, Any]:
         """Return the published form."""

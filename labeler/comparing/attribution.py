@@ -25,6 +25,7 @@ from labeler.labels.answers import (
 )
 from labeler.labels.contract import check_label
 from labeler.labels.record import LabelRecord
+from labeler.sentences.display import Brief
 from labeler.sentences.example import KeyedExample
 
 _ZERO = Fraction()
@@ -34,8 +35,8 @@ _REST = ""
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class MetricChange:
+@dataclass(frozen=True, slots=True, repr=False)
+class MetricChange(Brief):
     """One metric of one record, and the parts of its change.
 
     Attributes:

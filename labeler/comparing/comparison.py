@@ -11,6 +11,7 @@ from labeler.calculators.statistics.intervals import Interval, Undefined
 from labeler.calculators.statistics.paired import PValue
 from labeler.comparing.measured import Flip, JudgeInconsistency, Measured
 from labeler.comparing.pairs import PairCounts, Side
+from labeler.sentences.display import Brief, Column, Display, Displayed, Grid, arrow, number
 
 POWER = 0.8
 """Probability of finding an effect as large as the minimum detectable effect."""
@@ -29,8 +30,8 @@ Verdict = Literal[
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class Moved:
+@dataclass(frozen=True, slots=True, repr=False)
+class Moved(Brief):
     """A record whose value differs.
 
     Attributes:
@@ -47,8 +48,8 @@ class Moved:
     flips: tuple[Flip, ...] | None
 
 
-@dataclass(frozen=True)
-class Definedness:
+@dataclass(frozen=True, repr=False)
+class Definedness(Brief):
     """Whether a metric has a value, as an outcome of its own.
 
     Attributes:
@@ -69,8 +70,8 @@ class Definedness:
         return bool(self.only_a or self.only_b)
 
 
-@dataclass(frozen=True)
-class MetricComparison:
+@dataclass(frozen=True, repr=False)
+class MetricComparison(Brief):
     """One metric over the pairs that have a value on both sides.
 
     Metrics of retrieval are not tested on pairs with equal retrieval: their difference is
@@ -180,8 +181,8 @@ def _plain(figure: object) -> object:
     return None if isinstance(figure, Undefined) else figure
 
 
-@dataclass(frozen=True)
-class Comparison:
+@dataclass(frozen=True, repr=False)
+class Comparison(Displayed):
     """Two sets of labels over the records that both have.
 
     Attributes:
@@ -215,6 +216,34 @@ class Comparison:
     def same_judge(self) -> bool:
         """True if judge, prompt and settings of both sides are the same."""
         return _judges(self.a) == _judges(self.b)
+
+    def _display(self) -> Display:
+        heads = ["", "A", "B", "B-A", f"{100 * self.level:g} % interval", "pairs"]
+        columns = [Column("metric", words=True), *map(Column, heads), Column("B is", words=True)]
+        columns += [Column("group", words=True)] * (self.by is not None)
+        cells = [
+            [
+                row.metric.id,
+                arrow(higher_is_better=row.metric.higher_is_better),
+                *(number(row.mean_a), number(row.mean_b), number(row.difference, "+.4f")),
+                f"{row.interval.low:+.3f} to {row.interval.high:+.3f}{row.interval.mark}"
+                if isinstance(row.interval, Interval)
+                else row.interval.reason,
+                *(str(row.pairs), row.verdict, *([row.group or ""] * (self.by is not None))),
+            ]
+            for row in self.rows
+        ]
+        counts = self.counts
+        notes = [
+            f"only in A: {counts.only_a} records, only in B: {counts.only_b}",
+            f"failed: {counts.failed_a} in A, {counts.failed_b} in B, {counts.failed_both} in both",
+            f"{self.tests} tests, adjusted by Holm's method",
+        ]
+        if not self.same_judge:
+            notes.append("different judges, prompts or thresholds: higher or lower, not better")
+        for letter, side in (("A", self.a), ("B", self.b)):
+            notes.append(f"{letter}: {side.name}, {'; '.join(side.signatures)}")
+        return Display(f"comparison of {counts.pairs:,} pairs", Grid(columns, cells), notes)
 
     def as_json(self, version: str) -> dict[str, Any]:
         """Return the published form.

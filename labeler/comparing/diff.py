@@ -23,18 +23,21 @@ from labeler.comparing.pairs import PairCounts, Pairs, Side, read_pairs
 from labeler.errors import UsageError
 from labeler.labels.record import AnyOutcome, LabelRecord
 from labeler.labels.signature import digest
+from labeler.sentences.display import Brief, Column, Display, Displayed, Grid, number
 
 TOP = 10
 """Records that are listed."""
 MAX_GROUPS = 1_000
 """Groups at most: each holds exact sums of every metric, and a column of ids would fill the
 memory."""
+_SHOWN = 3
+"""Records that a display names."""
 _FAST = 1
 """Compression level: a higher one saves a tenth and takes twice as long."""
 
 
-@dataclass(frozen=True)
-class RecordDiff:
+@dataclass(frozen=True, repr=False)
+class RecordDiff(Brief):
     """The differences between two labels of one record.
 
     Attributes:
@@ -104,8 +107,8 @@ def _decisions(labels: MixedLabels) -> dict[Field, int]:
     }
 
 
-@dataclass(frozen=True)
-class DiffSide:
+@dataclass(frozen=True, repr=False)
+class DiffSide(Brief):
     """One side of a diff.
 
     Attributes:
@@ -125,8 +128,8 @@ class DiffSide:
         return asdict(self)
 
 
-@dataclass(frozen=True)
-class LabelDiff:
+@dataclass(frozen=True, repr=False)
+class LabelDiff(Displayed):
     """The differences between two sets of labels, and their effects on the metrics.
 
     Attributes:
@@ -154,6 +157,31 @@ class LabelDiff:
     def groups(self) -> tuple[str | None, ...]:
         """``None`` for all records, then the groups."""
         return tuple(dict.fromkeys(count.group for count in self.flips))
+
+    def _display(self) -> Display:
+        heads = ("decisions", "gained", "lost", "changed", "rate")
+        columns = [Column("field", words=True), *map(Column, heads)]
+        cells = [
+            [
+                one.field,
+                *(f"{n:,}" for n in (one.decisions, one.gained, one.lost, one.changed)),
+                number(one.rate),
+            ]
+            for one in self.flips
+            if one.group is None
+        ]
+        changes = [row for row in self.metrics if row.group is None and row.change]
+        changes.sort(key=lambda row: -abs(float(row.change or 0)))
+        notes = [
+            f"{row.metric.id}: {number(row.mean_a)} to {number(row.mean_b)} "
+            f"({number(row.change, '+.4f')}), {row.changed} of {row.pairs} pairs changed"
+            for row in changes
+        ]
+        if self.records:
+            names = ", ".join(repr(record.id) for record in self.records[:_SHOWN])
+            notes.insert(0, f"largest changes: {names}")
+        title = f"diff of {self.counts.pairs:,} pairs: {self.flipped:,} with a flipped decision"
+        return Display(title, Grid(columns, cells), notes)
 
     def as_json(self) -> dict[str, Any]:
         """Return the published form."""
@@ -195,8 +223,8 @@ class _Packed:
         return LabelRecord.model_validate_json(zlib.decompress(self.content))
 
 
-@dataclass(frozen=True)
-class Differences:
+@dataclass(frozen=True, repr=False)
+class Differences(Brief):
     """Two sides that were read and paired, to be iterated over record by record.
 
     Attributes:

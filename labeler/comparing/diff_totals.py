@@ -11,13 +11,14 @@ from typing import Any
 from labeler.calculators import Metric
 from labeler.comparing.attribution import MetricChange
 from labeler.comparing.flips import DIRECTIONS, FIELDS, DecisionFlip, Direction, Field
+from labeler.sentences.display import Brief
 
 Source = tuple[Field, Direction]
 """A kind of flip that a part of a change is attributed to."""
 
 
-@dataclass(frozen=True)
-class FlipCount:
+@dataclass(frozen=True, repr=False)
+class FlipCount(Brief):
     """Number of flips of one field.
 
     Attributes:
@@ -62,8 +63,8 @@ class FlipCount:
         }
 
 
-@dataclass(frozen=True)
-class MetricDiff:
+@dataclass(frozen=True, repr=False)
+class MetricDiff(Brief):
     """A metric's change over the pairs that have a value on both sides.
 
     All fractions are exact: ``mean_b - mean_a`` is the sum of ``parts`` and ``other``.

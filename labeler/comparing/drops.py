@@ -18,10 +18,11 @@ from labeler.comparing.gates import On, RecordValue, check_on, decimal_places
 from labeler.comparing.missing import DEFAULT_ALLOWED, IN_BASE, Allowed
 from labeler.errors import UsageError
 from labeler.labels.answering import joined, mixture
+from labeler.sentences.display import Brief
 
 
-@dataclass(frozen=True)
-class DropVerdict:
+@dataclass(frozen=True, repr=False)
+class DropVerdict(Brief):
     """The result of one regression gate for one judge configuration and group.
 
     Attributes:

@@ -16,6 +16,7 @@ from labeler.labels.answers import (
     ReferenceLabelingOutput,
     ResponseClaim,
 )
+from labeler.sentences.display import Brief
 from labeler.sentences.example import KeyedExample
 
 Field = Literal[
@@ -41,8 +42,8 @@ Direction = Literal["gained", "lost", "changed"]
 DIRECTIONS: tuple[Direction, ...] = get_args(Direction)
 
 
-@dataclass(frozen=True, slots=True)
-class DecisionFlip:
+@dataclass(frozen=True, slots=True, repr=False)
+class DecisionFlip(Brief):
     """One decision that differs between A's label and B's.
 
     Attributes:

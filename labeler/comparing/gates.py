@@ -35,6 +35,7 @@ from labeler.labels.answering import mixture
 from labeler.labels.record import AnyOutcome
 from labeler.labels.rubrics import CRITERIA
 from labeler.labels.score_record import ScoreOutcome
+from labeler.sentences.display import Brief, Column, Display, Displayed, Grid
 
 On = Literal["point", "interval"]
 """The value that a gate checks: the mean, or the worse end of its interval."""
@@ -165,8 +166,8 @@ class RecordValue(NamedTuple):
     missed: bool
 
 
-@dataclass(frozen=True)
-class Verdict:
+@dataclass(frozen=True, repr=False)
+class Verdict(Brief):
     """The result of one gate for one judge configuration and group.
 
     Attributes:
@@ -262,6 +263,38 @@ class Verdict:
         if self.on == "point":
             return f"mean {self.value:.{digits}f} {count}"
         return f"{shown_interval(self.row, digits)}, mean {shown(self.row.mean)} {count}"
+
+
+class GateResults(Displayed, tuple[Verdict, ...]):
+    """Verdicts, true if all gates are passed."""
+
+    __slots__ = ()
+
+    def __bool__(self) -> bool:
+        return self.passed
+
+    @property
+    def passed(self) -> bool:
+        """True if every gate is passed."""
+        return all(verdict.passed for verdict in self)
+
+    @property
+    def missed(self) -> GateResults:
+        """The verdicts on missed gates."""
+        return GateResults(verdict for verdict in self if not verdict.passed)
+
+    def _display(self) -> Display:
+        groups = any(one.group is not None for one in self)
+        names = ("gate", "result", *(["group"] * groups))
+        ordered = sorted(self, key=lambda verdict: verdict.passed)
+        cells = [
+            [one.demand, "passed" if one.passed else "MISSED", *([one.group or ""] * groups)]
+            for one in ordered
+        ]
+        notes = [f"{one.demand}: {one.finding}" for one in ordered]
+        missed = sum(not one.passed for one in self)
+        title = f"{missed} of {len(self)} gates missed" if missed else "all gates passed"
+        return Display(title, Grid([Column(name, words=True) for name in names], cells), notes)
 
 
 def decimal_places(value: float, kept_by: Callable[[float], bool]) -> int:

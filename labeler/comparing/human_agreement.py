@@ -17,6 +17,7 @@ from labeler.calculators.rater_agreement import (
     coefficients_as_json,
     field_agreement,
     is_yes_or_no,
+    show_agreement,
 )
 from labeler.calculators.statistics.agreement import Agreement, Pattern, Ratings
 from labeler.calculators.statistics.bias_correction import (
@@ -33,12 +34,13 @@ from labeler.comparing.human_labels import OVERALL, HumanLabels
 from labeler.comparing.human_matching import TIE, Item, Judged, Matched, People, record_fields
 from labeler.comparing.pairs import Choice, Side, read_side
 from labeler.labels.record import AnyOutcome, LabelRecord
+from labeler.sentences.display import Brief, Display, Displayed
 
 _NO_WIDTH = "there is no interval: by these values it would have no width"
 
 
-@dataclass(frozen=True)
-class Among:
+@dataclass(frozen=True, repr=False)
+class Among(Brief):
     """Agreement of people among themselves on one field, which few judges surpass."""
 
     field: str
@@ -63,8 +65,8 @@ class Among:
         return {"alpha": self.alpha, "ac1": self.ac1}
 
 
-@dataclass(frozen=True)
-class Estimates:
+@dataclass(frozen=True, repr=False)
+class Estimates(Brief):
     """Several estimates of one metric's mean.
 
     Attributes:
@@ -104,8 +106,8 @@ class Estimates:
         }
 
 
-@dataclass(frozen=True)
-class PeopleAgreement:
+@dataclass(frozen=True, repr=False)
+class PeopleAgreement(Displayed):
     """A judge against people.
 
     Attributes:
@@ -123,6 +125,9 @@ class PeopleAgreement:
     among: tuple[Among, ...]
     estimates: tuple[Estimates, ...]
     warnings: tuple[str, ...]
+
+    def _display(self) -> Display:
+        return show_agreement("a judge (A) against people (B)", self.fields, self.warnings)
 
     def as_json(self) -> dict[str, Any]:
         """Return the published form."""

@@ -29,6 +29,7 @@ from labeler.labels.record import (
     shown,
 )
 from labeler.labels.signature import digest
+from labeler.sentences.display import Brief
 
 PARTS = ("question", "documents", "response")
 """Parts of a record that two labels of it can share."""
@@ -107,8 +108,8 @@ class Kept(Generic[T]):
         return answered_by(self.signature, self.answered)
 
 
-@dataclass(frozen=True)
-class Side(Generic[T]):
+@dataclass(frozen=True, repr=False)
+class Side(Brief, Generic[T]):
     """The labels of one side.
 
     Attributes:
@@ -330,8 +331,8 @@ class Pair(NamedTuple, Generic[T]):
         return b if a == NO_GROUP else _DIFFERS
 
 
-@dataclass(frozen=True)
-class PairCounts:
+@dataclass(frozen=True, repr=False)
+class PairCounts(Brief):
     """The records of both sides; each is counted once.
 
     Attributes:
@@ -366,8 +367,8 @@ class PairCounts:
         return {name: getattr(self, name) for name in names}
 
 
-@dataclass(frozen=True)
-class Pairs(Generic[T]):
+@dataclass(frozen=True, repr=False)
+class Pairs(Brief, Generic[T]):
     """The records that are compared, in A's order.
 
     Attributes:

@@ -279,7 +279,7 @@ class _Lacking:
     def watch(self, row: Row) -> Row:
         example, lacks = row.content, row.lacks
         if isinstance(example, Example):
-            lacks = frozenset(name for name in self._needed if not getattr(example, name))
+            lacks = frozenset(n for n in self._needed if not (getattr(example, n) or "").strip())
         elif not lacks:
             return row
         if self._fields is None:
@@ -292,8 +292,9 @@ class _Lacking:
         if self._fields:
             field, *others = sorted(self._fields, key=tuple(Example.model_fields).index)
             more = f" (nor {', '.join(map(repr, others))})" if others else ""
+            rows = f"none of {self._rows:,} rows has" if self._rows > 1 else "the row has no"
             raise BadRows(
-                f"none of {self._rows} rows has {field!r}{more}, so nothing was asked: "
+                f"{rows} {field!r}{more}, so nothing was asked: "
                 f"{self._first:.{_LONGEST_MESSAGE}}. Name its column by --map {field}=COLUMN, in "
                 f"Python by columns={{{field!r}: 'COLUMN'}}"
             )

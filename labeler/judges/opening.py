@@ -53,6 +53,11 @@ def open_judge(
     if not isinstance(named, str | None):
         if applied:
             raise UsageError(f"the judge is made already: give {', '.join(applied)} to it")
+        if not hasattr(named, "spec"):
+            raise UsageError(
+                "a judge has a name and a version, which enter label keys: decorate the function "
+                "with @labeler.judge(NAME, version=VERSION)"
+            )
         return named
     hosted = {name for name in applied if name not in _OWNERS} | set(also)
     chosen = named or ("openai" if hosted or os.environ.get("OPENAI_API_KEY") else "embedded")

@@ -3,7 +3,7 @@
 Annotations are evaluated, as in :mod:`labeler.data.options`.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from labeler.integrations.embeddings.embedder import Embedder
     from labeler.judges.traffic.limits import Limits
     from labeler.labeling.canaries import Canaries
+    from labeler.labeling.progress import RunEvent
     from labeler.labeling.run import RunListener
     from labeler.labels.criteria import Criterion
     from labeler.store.protocol import LabelStore
@@ -104,8 +105,16 @@ class RunOptions(StoreOptions):
     max_outage: Annotated[
         float, Option("Seconds that a server which answered before may stay away.", cli=False)
     ] = 1800.0
+    progress: Annotated[
+        bool, Option("Show progress on a terminal and in a notebook.", cli=False)
+    ] = True
+    on_event: Annotated[
+        "Callable[[RunEvent], object] | None",
+        Option("Called with each event of the run.", cli=False),
+    ] = None
     listener: Annotated[
-        "RunListener | None", Option("Called as the run goes, such as a progress bar.", cli=False)
+        "RunListener | None",
+        Option("Receives the events instead of progress and on_event.", cli=False),
     ] = None
 
     @property
@@ -168,6 +177,15 @@ class LabelOptions(ExampleOptions, JudgeOptions, TaskOptions, RunOptions):
     ] = None
     votes: Annotated[
         "Votes | None", Option("Counts the votes, to measure their agreement.", cli=False)
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabelFileOptions(LabelOptions):
+    """Options of ``labeler.label``."""
+
+    output: Annotated[
+        str | Path | None, Option("Label file to write; by default labels stay in memory.")
     ] = None
 
 

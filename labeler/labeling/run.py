@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Coroutine, Generator, Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -20,13 +20,14 @@ from labeler.labeling.cache import CallTracer, LabelCache, Origin, Settled, no_t
 from labeler.labeling.engine import Engine, succeeded
 from labeler.labeling.failures import incomplete, repeated, unstorable
 from labeler.labeling.windows import Windowed
-from labeler.labels.record import AnyOutcome, AnyRecord, LabelFailure, LabelRecord
+from labeler.labels.record import AnyOutcome, AnyRecord, LabelFailure, LabelRecord, Usage
 from labeler.store.protocol import LabelStore
 
 DEFAULT_CONCURRENCY = 16
 GRACE_SECONDS = 60.0
 """Seconds that requests in flight may take when a run stops: they are paid for."""
 
+_SHOWN_FAILURES = 3
 _BUFFERED = 64
 """Tasks in the reorder buffer for each request in flight: a slow answer delays few others."""
 
@@ -55,6 +56,98 @@ class RunListener(Protocol):
 
     def on_notice(self, text: str) -> None:
         """Called with a message for people; on any thread."""
+
+
+class RunCounts:
+    """A listener that counts the events of a run, and forwards them.
+
+    Args:
+        forward: another listener, called after the counting.
+
+    Attributes:
+        total: number of outcomes to come; ``None`` before it is known.
+        origins: number of records by origin.
+        reasons: number of failures by reason.
+        repairs: repairs and kept violations of labels by kind.
+        broken: violations by kind in answers that were asked for again.
+        models: number of records by the model name that the server returned.
+        requests: requests sent for new outcomes.
+        reasks: answers sent back to the judge.
+        usage: tokens of new outcomes.
+        spent: cost of all requests; ``None`` before the end.
+        failures: messages of the first few failures.
+    """
+
+    def __init__(self, forward: RunListener | None = None) -> None:
+        self.forward = forward
+        self.total: int | None = None
+        self.origins, self.reasons = Counter[str](), Counter[str]()
+        self.repairs, self.broken, self.models = Counter[str](), Counter[str](), Counter[str]()
+        self.requests = self.reasks = 0
+        self.usage = Usage()
+        self.spent: Budget | None = None
+        self.failures: list[str] = []
+
+    @property
+    def failed(self) -> int:
+        """Rows without a record."""
+        return self.reasons.total()
+
+    @property
+    def reached(self) -> int:
+        """Rows with an outcome."""
+        return self.origins.total() + self.failed
+
+    def on_start(self, outcomes: int, repeated: int) -> None:
+        """Set the number of outcomes."""
+        self.total = outcomes
+        if self.forward:
+            self.forward.on_start(outcomes, repeated)
+
+    def on_result(self, outcome: AnyOutcome, origin: Origin) -> None:
+        """Count an outcome."""
+        if outcome.kind == "failure":
+            self.reasons[outcome.reason] += 1
+            if len(self.failures) < _SHOWN_FAILURES:
+                self.failures.append(outcome.message)
+        else:
+            self.origins[origin] += 1
+            if outcome.reply.served_model:
+                self.models[outcome.reply.served_model] += 1
+            if outcome.kind == "label":
+                self.repairs.update(outcome.normalised)
+                self.repairs.update(violation.kind for violation in outcome.violations)
+        if self.forward:
+            self.forward.on_result(outcome, origin)
+
+    def on_judged(self, outcome: AnyOutcome) -> None:
+        """Count the requests and tokens of a new outcome."""
+        if outcome.kind == "failure":
+            self.requests += outcome.attempts
+            self.reasks += outcome.reasks
+            self.broken.update(violation.kind for violation in outcome.violations)
+            usage = outcome.usage
+        else:
+            reply = outcome.reply
+            self.requests += reply.attempts
+            self.reasks += reply.reasks
+            self.broken.update(reply.broken_contracts)
+            usage = reply.usage
+        if usage:
+            self.usage += usage
+        if self.forward:
+            self.forward.on_judged(outcome)
+
+    def on_finish(self, spent: Budget) -> None:
+        """Set the cost of all requests, including those without a record."""
+        self.spent = spent
+        if self.forward:
+            self.forward.on_finish(spent)
+
+    def on_notice(self, text: str) -> None:
+        """Forward a message for people; safe to call from any thread."""
+        if self.forward:
+            self.forward.on_notice(text)
 
 
 class Closable(Protocol):

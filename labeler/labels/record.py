@@ -26,6 +26,7 @@ from labeler.labels.answers import Label, Verbatim
 from labeler.labels.contract import Violation, check_label
 from labeler.labels.profiles import PROFILES
 from labeler.labels.signature import Signature, digest
+from labeler.sentences.display import Column, Display, Displayed, Grid
 from labeler.sentences.example import Frozen, KeyedExample
 from labeler.sentences.keys import is_key
 
@@ -128,7 +129,7 @@ class Record(Frozen, Generic[AnswerT]):
         return None
 
 
-class LabelRecord(Record[Label]):
+class LabelRecord(Displayed, Record[Label]):
     """A label with everything that is needed to read, recompute and audit it again."""
 
     keyed_by: ClassVar[str] = "question, sentences and signature (see label_key)"
@@ -161,6 +162,31 @@ class LabelRecord(Record[Label]):
         """Return the label as JSON, and the answer as given if that differs."""
         given = "" if self.verbatim is None else self.verbatim.model_dump_json(warnings=False)
         return super().content() + given
+
+    def _display(self) -> Display:
+        label, example = self.label, self.example
+        columns = [Column("key", words=True), Column("sentence of the response", words=True)]
+        columns += [Column("supported", words=True), Column("by", words=True)]
+        texts = {sentence.key: sentence.text for sentence in example.response}
+        cells = [
+            [
+                one.response_sentence_key,
+                texts.get(one.response_sentence_key, ""),
+                "yes" if one.fully_supported else "no",
+                " ".join(one.supporting_sentence_keys),
+            ]
+            for one in label.sentence_support_information
+        ]
+        relevant, used = label.all_relevant_sentence_keys, label.all_utilized_sentence_keys
+        found = f"{len(relevant):,} relevant, {len(used):,} utilized"
+        notes = [
+            f"question: {example.question}",
+            f"of {sum(map(len, example.documents)):,} document sentences: {found}",
+            f"key {self.key}, {self.signature}",
+        ]
+        verdict = "supported" if label.overall_supported else "not supported"
+        by = f"{self.signature.judge}/{self.signature.model}"
+        return Display(f"label {self.id!r} by {by}: {verdict}", Grid(columns, cells), notes)
 
     def compute_key(self) -> str:
         """Compute the key from the sentences and the signature."""

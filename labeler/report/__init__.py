@@ -1,7 +1,19 @@
-"""Offline HTML pages: the report, and page parts shared with the review app and the diff."""
+"""Offline HTML pages, and labels as one object with everything that can be done with them."""
 
 from __future__ import annotations
 
-from labeler.report.writing import RECORDS_PER_FILE, write_report
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from labeler.report.writing import RECORDS_PER_FILE, write_report
 
 __all__ = ["RECORDS_PER_FILE", "write_report"]
+
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401 - any of these names
+    """Import what writes pages when it is first used."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from labeler.report import writing  # noqa: PLC0415 - as above
+
+    return getattr(writing, name)

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from labeler.sentences.display import brief
 from labeler.sentences.keys import document_key, reference_key, response_key
 
 
@@ -16,6 +17,17 @@ class Frozen(BaseModel):
     """Base of every stored value: immutable, no unknown fields, no input echoed in errors."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+    def __repr__(self) -> str:
+        defaults = {
+            name: field.get_default(call_default_factory=True, validated_data={})
+            for name, field in type(self).model_fields.items()
+        }
+        shown = [(n, v) for n, v in self.__repr_args__() if n is None or defaults.get(n) != v]
+        return brief(type(self).__name__, shown)
+
+    def __str__(self) -> str:
+        return repr(self)
 
 
 class Example(Frozen):

@@ -61,7 +61,7 @@ def test_the_command_shows_who_answered(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """From columns and from records: a line on mixtures, other names and hosts; JSON and CSV."""
-    monkeypatch.setattr("labeler.calculators.index.SMALL", 0)
+    monkeypatch.setattr("labeler.data.label_files.SMALL_FILE", 0)
     path = written(tmp_path, answered(0, OLD), answered(1, "zebra", "b.test"), answered(2, None))
     reading.metrics([path], as_json=True, ids="relevance", index=index)
     shown = capsys.readouterr()

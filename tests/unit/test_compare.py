@@ -16,13 +16,13 @@ from labeler.api import write_labels
 from labeler.calculators.statistics.intervals import Interval, Undefined
 from labeler.calculators.statistics.paired import PValue
 from labeler.cli import comparing, run
-from labeler.cli.terminal import PLAIN_WIDTH
 from labeler.comparing.compare import compare
 from labeler.comparing.comparison import Comparison, MetricComparison
 from labeler.comparing.measured import Flip
 from labeler.data.ragbench import read_ragbench
 from labeler.errors import UsageError
 from labeler.labels.record import LabelFailure, LabelRecord, Outcome, label_key
+from labeler.sentences.display import WIDTH
 from labelled import record, reference_output, right
 from real_data import needs_ragbench, ragbench_files
 from scored import record as score_record
@@ -578,7 +578,7 @@ def test_tables_fit_a_page(command: Command) -> None:
     _, out, _ = command("a.jsonl", "b.jsonl", "--metrics", "all")
     rules = [line for line in out.splitlines() if "──" in line]
     assert len(rules) == 3
-    assert max(map(len, rules)) <= PLAIN_WIDTH
+    assert max(map(len, rules)) <= WIDTH
     assert "…" not in out
 
 

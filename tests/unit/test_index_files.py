@@ -17,18 +17,18 @@ import labeler
 import labeler.calculators.index
 from command import Command
 from labeler import api
-from labeler.calculators.index import (
-    FOLDER,
-    index_in_folder,
-    indexes_of,
-    old_sidecar_of,
-    sidecar_of,
-)
 from labeler.calculators.index.frames import DamagedIndex
 from labeler.calculators.index.segments import Segment
 from labeler.calculators.index.sidecar import open_sidecar, write_sidecar
 from labeler.calculators.metrics_row import REPEATED
-from labeler.data.label_files import outcome_of
+from labeler.data.label_files import (
+    INDEX_FOLDER,
+    index_in_folder,
+    indexes_of,
+    old_sidecar_of,
+    outcome_of,
+    sidecar_of,
+)
 from labeler.data.lines import Line
 from labeler.errors import UsageError
 from labeler.judges.embedded.judge import EmbeddedJudge
@@ -42,7 +42,7 @@ from scored import record as score_record
 @pytest.fixture(autouse=True)
 def _however_small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Count by columns also where there is little to count."""
-    monkeypatch.setattr(labeler.calculators.index, "SMALL", 0)
+    monkeypatch.setattr("labeler.data.label_files.SMALL_FILE", 0)
 
 
 def labels() -> list[AnyOutcome]:
@@ -101,7 +101,7 @@ def test_a_store_prints_what_its_records_give(
     found = labeler_command("metrics", tmp_path / "store", "--json", *asked)
     expected = labeler_command("metrics", tmp_path / "store", "--json", "--no-index", *asked)
     assert found == expected
-    assert (tmp_path / "store" / FOLDER).is_dir()
+    assert (tmp_path / "store" / INDEX_FOLDER).is_dir()
 
 
 @pytest.mark.parametrize("asked", [("--by", "nothing"), ("--group", "nothing")])
@@ -472,7 +472,7 @@ def test_a_run_ends_with_an_index_that_is_up_to_date(tmp_path: Path) -> None:
         for n in range(3)
     ]
     api.label(rows, judge=EmbeddedJudge(), store=tmp_path / "store")
-    (segment,) = (tmp_path / "store" / FOLDER).glob("*.index")
+    (segment,) = (tmp_path / "store" / INDEX_FOLDER).glob("*.index")
     assert segment.name.startswith("000000000000-000000000003-")
 
 

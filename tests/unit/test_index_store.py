@@ -18,11 +18,12 @@ import pytest
 
 from labeler.calculators import Intervals, measure, select_metrics, summarize
 from labeler.calculators.column_summary import SummaryRequest
-from labeler.calculators.index import FOLDER, frames, row_batch, store_index
+from labeler.calculators.index import frames, row_batch, store_index
 from labeler.calculators.index.row_batch import RowBatch, add_stored
 from labeler.calculators.index.segments import _START, FORMAT, Segment
 from labeler.calculators.index.store_index import try_update_index, update_index
 from labeler.calculators.index.summaries import summarize_stored
+from labeler.data.label_files import INDEX_FOLDER
 from labeler.errors import StoreError
 from labeler.labels.record import AnyOutcome, AnyRecord, LabelRecord
 from labeler.store.disk import DiskStore
@@ -63,7 +64,7 @@ def rows_of(folder: Path, **options: bool) -> int:
 
 def segments(folder: Path) -> list[Path]:
     """The files of the index."""
-    return sorted((folder / FOLDER).glob("*.index"))
+    return sorted((folder / INDEX_FOLDER).glob("*.index"))
 
 
 def assert_true(folder: Path) -> list[str]:
@@ -98,7 +99,7 @@ def test_an_index_is_made_without_what_takes_long_to_load(store: Path) -> None:
         "import sys; from pathlib import Path\n"
         "from labeler.calculators.index.store_index import try_update_index\n"
         f"try_update_index(Path({str(store)!r}), print)\n"
-        f"print(sorted(Path({str(store / FOLDER)!r}).iterdir()) != [])\n"
+        f"print(sorted(Path({str(store / INDEX_FOLDER)!r}).iterdir()) != [])\n"
         "print('pyarrow.compute' in sys.modules)"
     )
     done = subprocess.run(
@@ -320,7 +321,7 @@ def test_the_index_of_another_store_is_made_anew(store: Path, tmp_path: Path) ->
     other = tmp_path / "other"
     put(other, [label(number) for number in range(20, 30)])
     rows_of(other)
-    shutil.copytree(other / FOLDER, store / FOLDER)
+    shutil.copytree(other / INDEX_FOLDER, store / INDEX_FOLDER)
     assert len(assert_true(store)) == 1
 
 
@@ -498,7 +499,7 @@ def test_a_damaged_label_is_named(store: Path) -> None:
 def test_a_link_in_the_place_of_the_folder_is_refused(store: Path, tmp_path: Path) -> None:
     """An index is written nowhere else."""
     (tmp_path / "elsewhere").mkdir()
-    (store / FOLDER).symlink_to(tmp_path / "elsewhere")
+    (store / INDEX_FOLDER).symlink_to(tmp_path / "elsewhere")
     with pytest.raises(StoreError, match="a folder of its own"):
         update_index(store, print)
 
@@ -509,7 +510,7 @@ def test_of_two_processes_one_writes(store: Path) -> None:
     import fcntl
 
     rows_of(store)
-    with (store / FOLDER / "lock").open("rb") as held:
+    with (store / INDEX_FOLDER / "lock").open("rb") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
         assert update_index(store, print, wait=False) is None
     assert rows_of(store) == 10

@@ -17,7 +17,7 @@ def watch(event, args):
     if event.startswith(("socket.", "pickle.", "subprocess.", "os.exec", "os.system")):
         seen.append(event)
 sys.addaudithook(watch)
-import labeler.api, labeler.calculators, labeler.cli, labeler.cli.tables
+import labeler.api, labeler.calculators, labeler.cli, labeler.cli.reading
 import labeler.judges.embedded.judge
 import labeler.sentences.splitting.general, labeler.store.disk
 sys.argv = ["labeler", *sys.argv[1:]]

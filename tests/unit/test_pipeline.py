@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
@@ -62,7 +62,7 @@ def rows(count: int) -> list[dict[str, Any]]:
     return [row(number) for number in range(count)]
 
 
-def reasons(outcomes: list[Outcome]) -> list[str]:
+def reasons(outcomes: Sequence[Outcome]) -> list[str]:
     """Reason codes of the failures, ``label`` for the others."""
     return [o.reason if isinstance(o, LabelFailure) else "label" for o in outcomes]
 
@@ -287,7 +287,7 @@ def test_bottomless_metadata_fails_alone(tmp_path: Path, depth: int) -> None:
 def test_one_judge_may_serve_two_runs_at_once() -> None:
     """Each run has an event loop of its own."""
     judge = CountingJudge(seconds=0.01)
-    results: dict[int, list[Outcome]] = {}
+    results: dict[int, labeler.Labels] = {}
 
     def run(number: int) -> None:
         mine = [row(number * 100 + n) for n in range(10)]
@@ -657,7 +657,7 @@ def test_spelling_is_repaired_at_the_door_and_kept_as_given() -> None:
 def test_it_works_inside_a_running_loop() -> None:
     """As in a notebook."""
 
-    async def notebook() -> list[Outcome]:
+    async def notebook() -> labeler.Labels:
         return labeler.label(rows(3), judge=CountingJudge(seconds=0.01), store=MemoryStore())
 
     assert len(asyncio.run(notebook())) == 3

@@ -15,7 +15,7 @@ from labeler.labeling.options import LabelOptions
 from labeler.labeling.tasks import label_tasks
 from labeler.labels.answers import GPTLabelingOutput, lowered
 from labeler.labels.profiles import PROFILES, profile_of
-from labeler.labels.record import LabelFailure, LabelRecord, Outcome
+from labeler.labels.record import LabelFailure, LabelRecord
 from labeler.sentences.example import KeyedExample, key_reference
 from samples import keyed_example, pieces, request
 
@@ -36,7 +36,7 @@ ROWS: list[dict[str, Any]] = [
 ]
 
 
-def run(rows: list[dict[str, Any]], profile: str, judge: Any = None) -> list[Outcome]:
+def run(rows: list[dict[str, Any]], profile: str, judge: Any = None) -> labeler.Labels:
     """Label rows."""
     asked = judge or EmbeddedJudge()
     return labeler.label(rows, judge=asked, store=labeler.MemoryStore(), profile=profile)

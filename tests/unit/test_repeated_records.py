@@ -69,7 +69,7 @@ def summarized(request: pytest.FixtureRequest, labeler_command: Command, tmp_pat
                 written(tmp_path / "b.jsonl", outcomes[half:]),
             ]
         if request.param != "records":
-            monkeypatch.setattr("labeler.calculators.index.SMALL", 0)
+            monkeypatch.setattr("labeler.data.label_files.SMALL_FILE", 0)
         if request.param == "index":
             assert labeler_command("index", names[0])[0] == 0
         code, out, err = labeler_command("metrics", *names, "--json", *options)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import pytest
 
 from labeler.cli import run
-from labeler.cli.terminal import Progress
+from labeler.cli.run_report import RunReport
 from records import sample_record
 from wire.provider import Provider, Script, changes
 from wire.runs import row_file, rows
@@ -178,7 +178,7 @@ def test_imported_labels_that_name_no_model_are_told_of_none(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """There is nobody to tell of."""
-    with Progress("importing") as progress:
+    with RunReport("importing") as progress:
         list(progress.watching([sample_record(n) for n in range(3)]))
     progress.close("3 imported")
     err = capsys.readouterr().err

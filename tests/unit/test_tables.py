@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from command import Command
-from labeler.cli import terminal
-from labeler.cli.tables import Column, Grid, dropped_note
+from labeler.cli.terminal import dropped_note
+from labeler.sentences.display import Column, Grid
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "rows.jsonl"
 WIDTHS = pytest.mark.parametrize("width", [80, 100])
@@ -102,7 +102,7 @@ def test_all_means_of_metrics_stand_whole(
     labeler_command: Command, labels: str, monkeypatch: pytest.MonkeyPatch, width: int
 ) -> None:
     """As four decimals with their interval, and what was left out is said."""
-    monkeypatch.setattr(terminal, "PLAIN_WIDTH", width)
+    monkeypatch.setattr("labeler.sentences.display.WIDTH", width)
     summary = json.loads(labeler_command("metrics", labels, "--json")[1])
     shown = labeler_command("metrics", labels)[1]
     for row in summary:
@@ -123,7 +123,7 @@ def test_groups_of_metrics_are_headings(
     labeler_command: Command, labels: str, monkeypatch: pytest.MonkeyPatch, width: int
 ) -> None:
     """Each stands whole on a line of its own."""
-    monkeypatch.setattr(terminal, "PLAIN_WIDTH", width)
+    monkeypatch.setattr("labeler.sentences.display.WIDTH", width)
     lines = labeler_command("metrics", labels, "--by", "domain")[1].splitlines()
     groups = ("clinic", "harbour", "museum", "software")
     assert [line.removeprefix("domain: ") for line in lines if line.startswith("domain: ")] == list(
@@ -136,7 +136,7 @@ def test_differences_and_names_of_metrics_stand_whole(
     labeler_command: Command, labels: str, monkeypatch: pytest.MonkeyPatch, width: int
 ) -> None:
     """A comparison loses no figure: tables go on below."""
-    monkeypatch.setattr(terminal, "PLAIN_WIDTH", width)
+    monkeypatch.setattr("labeler.sentences.display.WIDTH", width)
     Path("other.jsonl").write_bytes(Path(labels).read_bytes())
     compared = ("compare", labels, "other.jsonl", "--resamples", "100")
     rows = json.loads(labeler_command(*compared, "--json")[1])["comparisons"]
@@ -154,7 +154,7 @@ def test_agreement_stands_whole(
     labeler_command: Command, labels: str, monkeypatch: pytest.MonkeyPatch, width: int
 ) -> None:
     """Every coefficient has its four decimals."""
-    monkeypatch.setattr(terminal, "PLAIN_WIDTH", width)
+    monkeypatch.setattr("labeler.sentences.display.WIDTH", width)
     Path("other.jsonl").write_bytes(Path(labels).read_bytes())
     shown = labeler_command("agree", labels, "other.jsonl")[1]
     (supported,) = re.findall(r"^overall_supported .*$", shown, re.MULTILINE)
@@ -167,6 +167,6 @@ def test_why_a_profile_cannot_label_is_said_below_the_table(
     labeler_command: Command, monkeypatch: pytest.MonkeyPatch, width: int
 ) -> None:
     """On one line, not in a narrow column."""
-    monkeypatch.setattr(terminal, "PLAIN_WIDTH", width)
+    monkeypatch.setattr("labeler.sentences.display.WIDTH", width)
     shown = labeler_command("estimate", EXAMPLES, "--model", "gpt-4o", "--each-profile")[1]
     assert "\ncannot be labelled with --profile reference: no_reference 7\n" in shown

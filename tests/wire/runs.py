@@ -7,7 +7,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from decimal import Decimal
 from pathlib import Path
@@ -99,7 +99,7 @@ def run(
     )
 
 
-def reasons(outcomes: list[Outcome]) -> list[str]:
+def reasons(outcomes: Iterable[Outcome]) -> list[str]:
     """Reason codes of the failures, ``label`` for the others."""
     return [o.reason if isinstance(o, LabelFailure) else "label" for o in outcomes]
 

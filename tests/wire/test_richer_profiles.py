@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import pytest
 import labeler
 import samples
 from labeler.api import open_rows
+from labeler.errors import BadRows
 from labeler.integrations.batch.client import OpenAIBatches
 from labeler.integrations.batch.collect import Waiting
 from labeler.integrations.batch.submit import submit_batch
@@ -87,7 +88,7 @@ def rows(*references: str | None) -> list[dict[str, Any]]:
     ]
 
 
-def labels(outcomes: list[Outcome]) -> list[GPTLabelingOutput]:
+def labels(outcomes: Sequence[Outcome]) -> list[GPTLabelingOutput]:
     """The labels; every outcome must be one."""
     records = [outcome for outcome in outcomes if isinstance(outcome, LabelRecord)]
     assert len(records) == len(outcomes), outcomes
@@ -298,16 +299,14 @@ def test_auto_asks_each_row_for_the_most_that_it_has() -> None:
 @pytest.mark.parametrize("reference", [None, "", " \n"])
 def test_a_row_without_a_reference_costs_nothing(reference: str | None) -> None:
     """It is told, before anything is sent, that the profile needs one."""
+    settings: dict[str, Any] = {"store": labeler.MemoryStore(), "profile": "reference"}
     with Provider() as provider:
-        (outcome,) = labeler.label(
-            rows(reference),
-            judge=judge_of(provider),
-            store=labeler.MemoryStore(),
-            profile="reference",
-        )
+        with pytest.raises(BadRows, match="reference"):
+            labeler.label(rows(reference), judge=judge_of(provider), **settings)
+        assert provider.calls == []
+        outcome = labeler.label(rows(reference, "A."), judge=judge_of(provider), **settings)[0]
     assert isinstance(outcome, LabelFailure)
     assert (outcome.reason, outcome.attempts, outcome.usage) == ("no_reference", 0, None)
-    assert provider.calls == []
 
 
 def test_records_of_both_profiles_run_at_once_without_mixing() -> None:

@@ -63,7 +63,7 @@ def trapped(provider: Provider, folder: Path) -> dict[str, str]:
     }
 
 
-def run(url: str) -> list[labeler.LabelRecord | labeler.LabelFailure]:
+def run(url: str) -> labeler.Labels:
     """Label a few rows by a server, and keep nothing."""
     judge = labeler.OpenAIJudge("model-1", api_key="sk-1", base_url=url)
     return labeler.label(ROWS, judge=judge, store=labeler.MemoryStore())

@@ -18,16 +18,18 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from labeler.calculators.index import (
-    PARTS_FOLDER,
-    index_in_folder,
-    indexes_of,
-    old_sidecar_of,
-    sidecar_of,
-)
 from labeler.calculators.index.frames import DamagedIndex, IndexFrame
 from labeler.calculators.index.segments import Header, Segment, SegmentWriter
-from labeler.data.label_files import INDEX_SUFFIX, lines_of, outcome_of
+from labeler.data.label_files import (
+    INDEX_SUFFIX,
+    PARTS_INDEX_FOLDER,
+    index_in_folder,
+    indexes_of,
+    lines_of,
+    old_sidecar_of,
+    outcome_of,
+    sidecar_of,
+)
 from labeler.errors import UsageError
 
 if TYPE_CHECKING:
@@ -81,7 +83,7 @@ def write_indexes(labels: Sequence[Path], *, rebuild: bool = False) -> int:
         OSError: as for :func:`write_sidecar`.
     """
     rows = 0
-    for folder in {path.parent / PARTS_FOLDER for path in labels}:
+    for folder in {path.parent / PARTS_INDEX_FOLDER for path in labels}:
         folder.mkdir(exist_ok=True)
         if not stat.S_ISDIR(folder.lstat().st_mode):
             raise UsageError(f"{folder} is a link; indexes have a folder of their own: remove it")

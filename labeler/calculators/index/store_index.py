@@ -25,12 +25,12 @@ from itertools import chain
 from pathlib import Path
 from uuid import uuid4
 
-from labeler.calculators.index import FOLDER
 from labeler.calculators.index.frames import BATCH, DamagedIndex, IndexFrame
 from labeler.calculators.index.row_batch import RowBatch, add_stored
 from labeler.calculators.index.rows import Unindexable
 from labeler.calculators.index.segments import Header, Segment, SegmentWriter
 from labeler.calculators.selection import RowDigests, Selection, select
+from labeler.data.label_files import INDEX_FOLDER
 from labeler.errors import LabelerError, StoreError
 from labeler.labels.record import AnyOutcome, AnyRecord
 from labeler.store.checksums import DamagedRecord, decode_record, label_json
@@ -200,7 +200,7 @@ def try_update_index(directory: Path, notice: Callable[[str], object]) -> None:
 
 def drop_index(directory: Path) -> bool:
     """Remove the index of a store; return true if there was one. The next reader rebuilds it."""
-    if not (directory / FOLDER).is_dir():
+    if not (directory / INDEX_FOLDER).is_dir():
         return False
     folder = _folder(directory)
     with _locked(folder, wait=True):
@@ -227,7 +227,7 @@ def read_others(directory: Path, places: list[int]) -> Iterator[AnyRecord]:
 
 def _folder(directory: Path) -> Path:
     """Create and return the folder of the index, private like the store."""
-    folder = directory / FOLDER
+    folder = directory / INDEX_FOLDER
     folder.mkdir(mode=0o700, exist_ok=True)
     if not stat.S_ISDIR(folder.lstat().st_mode):
         raise StoreError(f"{folder} is a link; an index has a folder of its own: remove the link")

@@ -9,13 +9,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from labeler.calculators.column_summary import ColumnCounts, CountedRows, Frame, SummaryRequest
-from labeler.calculators.index import files_of, old_sidecar_of, sidecar_of
 from labeler.calculators.index.frames import DamagedIndex, IndexFrame
 from labeler.calculators.index.rows import Unindexable
 from labeler.calculators.index.sidecar import open_sidecar, stream
 from labeler.calculators.selection import DifferingRecords, RowDigests, Selection, select
 from labeler.calculators.summary import SummaryRow
-from labeler.data.label_files import is_store
+from labeler.data.label_files import files_of, is_store, old_sidecar_of, sidecar_of
 from labeler.data.lines import is_remote
 from labeler.errors import StoreError, UsageError
 from labeler.labels.record import AnyOutcome, records_of

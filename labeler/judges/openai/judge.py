@@ -81,9 +81,9 @@ class OpenAIJudge:
 
     Args:
         model: name of the model.
-        api_key: sent to the host of ``base_url`` only, never shown; by default that of
-            the provider's variable, such as ``OPENAI_API_KEY``. A function, which may be async, is called for the key, and again
-            when the key expires.
+        api_key: sent to the host of ``base_url`` only, never shown; by default that of the
+            environment, such as ``OPENAI_API_KEY``. A function, which may be async, is called for
+            the key, and again when the key expires.
         price: price of the model's tokens; by default that of the price table, if listed.
         sleep: waits between attempts.
         settings: the other fields of :class:`~labeler.judges.openai.spec.OpenAISpec`.

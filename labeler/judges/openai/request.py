@@ -10,13 +10,13 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from labeler.judges.openai.address import OFFICIAL_URL, host_of
-from labeler.judges.openai.error_rules import ObservedError
 from labeler.judges.providers import PROVIDERS
 from labeler.judges.task import Task
 from labeler.labels.schemas import ResponseSchema
 from labeler.labels.signature import Signature, digest
 
 if TYPE_CHECKING:
+    from labeler.judges.openai.error_rules import ObservedError
     from labeler.judges.openai.spec import OpenAISpec
 
 MODES = PROVIDERS["openai"].modes

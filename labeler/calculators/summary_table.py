@@ -1,0 +1,190 @@
+"""Summaries as a table, and the notes below it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import SupportsIndex, overload
+
+from labeler.calculators.registry import Metric
+from labeler.calculators.statistics.intervals import MARK_NOTE, Interval, Intervals
+from labeler.calculators.summary import SummaryRow
+from labeler.catalog import unknown
+from labeler.errors import UnknownName, UsageError
+from labeler.sentences.display import (
+    NONE,
+    Column,
+    Display,
+    Displayed,
+    Grid,
+    arrow,
+    number,
+    reason_counts,
+)
+
+
+class SummaryTable(Displayed, list[SummaryRow]):
+    """Summaries: a list, and ``table["adherence"]`` is the row of a metric.
+
+    Args:
+        rows: the summaries.
+        intervals: settings of their intervals, if they have any.
+    """
+
+    def __init__(self, rows: Iterable[SummaryRow], intervals: Intervals | None = None) -> None:
+        super().__init__(rows)
+        self.intervals = intervals
+
+    @overload
+    def __getitem__(self, key: SupportsIndex | str | tuple[str, str]) -> SummaryRow: ...
+    @overload
+    def __getitem__(self, key: slice) -> list[SummaryRow]: ...
+    def __getitem__(
+        self, key: SupportsIndex | str | tuple[str, str] | slice
+    ) -> SummaryRow | list[SummaryRow]:
+        """Return a row by its position, metric, or metric and group; or several by a slice.
+
+        Raises:
+            UnknownName: there is no such metric or group; the message has near spellings.
+            UsageError: several groups or judge configurations have the metric.
+        """
+        if isinstance(key, str):
+            return self._only(key, [row for row in self if key in row.metric.spellings])
+        if isinstance(key, tuple):
+            name, group = key
+            rows = [row for row in self if name in row.metric.spellings] or [self[name]]
+            if not (found := [row for row in rows if row.group == group]):
+                groups = [row.group or "(all)" for row in rows]
+                raise UnknownName(unknown("group", group, groups))
+            return self._only(name, found)
+        return super().__getitem__(key)
+
+    def _only(self, name: str, found: Sequence[SummaryRow]) -> SummaryRow:
+        if not found:
+            raise UnknownName(unknown("metric", name, [row.metric.id for row in self]))
+        if len(found) > 1:
+            groups = len({row.group for row in found})
+            raise UsageError(
+                f"{len(found)} rows have {name!r}, of {groups} groups and "
+                f"{len({row.label for row in found})} judge configurations: take a group by "
+                f"table[{name!r}, GROUP], or choose among the rows"
+            )
+        return found[0]
+
+    def _display(self) -> Display:
+        labels = list(dict.fromkeys(row.label for row in self))
+        cells = dict(summary_cells(self.intervals))
+        if any(row.group is not None for row in self):
+            cells = {Column("group", words=True): lambda row: row.group or NONE} | cells
+        if len(labels) > 1:
+            cells |= {Column("labels"): lambda row: str(1 + labels.index(row.label))}
+        grid = Grid(list(cells), [[cell(row) for cell in cells.values()] for row in self])
+        made_by = [f"{n}: {one or 'no label'}" for n, one in enumerate(labels, start=1)]
+        first = [row for row in self if row.label == labels[0]]
+        notes = [*made_by, *summary_notes(first, self.intervals if len(labels) == 1 else None)]
+        return Display(f"{len(self)} summaries", grid, notes)
+
+
+def summary_cells(intervals: Intervals | None) -> dict[Column, Callable[[SummaryRow], str]]:
+    """Return functions that make a row's cells, by column."""
+    cells: dict[Column, Callable[[SummaryRow], str]] = {
+        Column("metric", words=True): lambda row: row.metric.id,
+        Column(""): lambda row: arrow(higher_is_better=row.metric.higher_is_better),
+        Column("v", drop=1): lambda row: str(row.metric.version),
+        Column("mean"): lambda row: number(row.mean),
+    }
+    if intervals:
+        cells[Column("interval")] = lambda row: (
+            _span(row.interval.low, row.interval.high) + row.interval.mark if row.interval else NONE
+        )
+    return cells | {
+        Column("pooled", drop=2): lambda row: number(row.pooled),
+        Column("defined", drop=5): lambda row: str(row.defined),
+        Column("undefined", drop=3): lambda row: str(sum(row.undefined.values())),
+        Column("failed", drop=4): lambda row: str(sum(row.failed.values())),
+    }
+
+
+def _clusters(rows: Sequence[SummaryRow], intervals: Intervals) -> Iterator[str]:
+    """Yield the number of groups of equal questions, for each group of rows that has such."""
+    if intervals.group is None:
+        for group, clusters in dict.fromkeys((row.group, row.clusters) for row in rows):
+            if clusters is not None:
+                where = "" if group is None else f"{group}: "
+                yield f"{where}grouped by question ({clusters} groups)"
+
+
+def _interval_methods(rows: Sequence[SummaryRow], intervals: Intervals) -> str:
+    """Name the methods of the intervals, each once, and their settings."""
+    found = dict.fromkeys(row.interval.method for row in rows if row.interval)
+    words = [method.replace("_", " ") for method in found] or ["none, for want of records"]
+    drawn = [f"{intervals.resamples:,} resamples", f"seed {intervals.seed}"]
+    resampled = f" ({', '.join(drawn)})" if any(name.startswith("bca") for name in found) else ""
+    together = f", records drawn by {intervals.group}" if intervals.group else ""
+    level = f"{intervals.level * 100:g} % intervals of the mean"
+    return f"{level}: {', '.join(words)}{resampled}{together}"
+
+
+def _span(low: float, high: float) -> str:
+    return f"{low:.3f}-{high:.3f}"
+
+
+def summary_notes(rows: Sequence[SummaryRow], intervals: Intervals | None = None) -> Iterator[str]:
+    """Yield notes on the rows of one configuration: methods, marks, aliases, missing values."""
+    if intervals:
+        yield _interval_methods(rows, intervals)
+        yield from _clusters(rows, intervals)
+    yield from small_sample_note(row.interval for row in rows)
+    yield from alias_note(row.metric for row in rows)
+    yield from _notes(rows)
+
+
+def alias_note(metrics: Iterable[Metric]) -> Iterator[str]:
+    """Yield a note with the other names of metrics, once per quantity, if there are any."""
+    distinct = {metric.quantity: metric for metric in metrics if metric.aliases}
+    if distinct:
+        named = (" = ".join((metric.id, *metric.aliases)) for metric in distinct.values())
+        yield f"same quantity: {'; '.join(named)}"
+
+
+def interval_line(
+    where: str, intervals: Mapping[str, Interval], questions: int | None
+) -> Iterator[str]:
+    """Yield a line of intervals by name, if there are any, with the units that were resampled."""
+    if intervals:
+        over = "over records" if questions is None else f"grouped by question ({questions} groups)"
+        ends = [
+            f"{name} {found.low:.4f} to {found.high:.4f}{found.mark}"
+            for name, found in intervals.items()
+        ]
+        yield f"95 % intervals {over}, {where}: {', '.join(ends)}"
+
+
+def small_sample_note(intervals: Iterable[Interval | None]) -> Iterator[str]:
+    """Yield what the mark of small samples means, if an interval has it."""
+    if any(found is not None and found.small_sample for found in intervals):
+        yield MARK_NOTE
+
+
+def _notes(rows: Sequence[SummaryRow]) -> Iterator[str]:
+    """Yield the reasons of missing values by metric, the failures, and bounds of the means."""
+    undefined: dict[str, Counter[str]] = {}
+    failed: Counter[str] = Counter()
+    for row in rows:
+        undefined.setdefault(row.metric.id, Counter()).update(row.undefined)
+        if row.metric is rows[0].metric:
+            failed.update(row.failed)
+    for metric, reasons in undefined.items():
+        if reasons:
+            yield f"undefined {metric}: {reason_counts(reasons)}"
+    if failed:
+        yield f"failed: {reason_counts(failed)}"
+    for group in dict.fromkeys(row.group for row in rows):
+        bounds = [
+            f"{row.metric.id} {_span(*row.bounds)}"
+            for row in rows
+            if row.group == group and row.bounds and row.rows > row.defined
+        ]
+        if bounds:
+            where = "" if group is None else f"{group}: "
+            yield f"mean with the lowest or highest missing values: {where}{', '.join(bounds)}"

@@ -1,0 +1,175 @@
+"""A label file as a sequence that reads each record when it is needed."""
+
+from __future__ import annotations
+
+import os
+from array import array
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import IO, Literal, cast, overload
+
+import msgspec
+
+from labeler.data.label_files import outcome_of
+from labeler.data.lines import BOM, LONGEST_LINE, Line, bounded_lines, file_errors
+from labeler.errors import UsageError
+from labeler.labels.record import Outcome, requested_kind
+
+_LABEL = b'{"kind":"label",'
+_OTHERS = (b'{"kind":"score",', b'{"kind":"steps",', b'{"kind":"questions",')
+"""Beginnings of lines whose kind is known without parsing them."""
+
+
+class _Named(msgspec.Struct):
+    id: str
+
+
+class _Made(msgspec.Struct):
+    judge: str
+    model: str
+
+
+class _Tokens(msgspec.Struct):
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cached_tokens: int = 0
+    cache_write_tokens: int = 0
+
+
+class _Asked(msgspec.Struct):
+    attempts: int = 1
+    usage: _Tokens | None = None
+
+
+class Glance(msgspec.Struct):
+    """The few fields of an outcome that counts need, under the outcome's own names."""
+
+    kind: Literal["label", "failure"]
+    row: str | None = msgspec.field(default=None, name="id")
+    example: _Named | None = None
+    reason: str = ""
+    attempts: int = 0
+    usage: _Tokens | None = None
+    signature: _Made | None = None
+    reply: _Asked = msgspec.field(default_factory=_Asked)
+
+    @property
+    def id(self) -> str:
+        """The row's id."""
+        return self.example.id if self.example else self.row or ""
+
+
+_GLANCE = msgspec.json.Decoder(Glance)
+
+
+class LabelView(Sequence[Outcome]):
+    """The labels and failures of a file of JSON Lines; memory holds 16 bytes for each.
+
+    Args:
+        path: the file; other outcomes in it, such as scores, are left out.
+
+    Attributes:
+        others: number of outcomes that were left out.
+
+    Raises:
+        UsageError: the file cannot be read.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self.others = 0
+        self._offsets, self._numbers = array("Q"), array("Q")
+        with file_errors(str(path)), self.path.open("rb") as file:
+            self._state = _state(file)
+            self._index(file)
+
+    def _index(self, file: IO[bytes]) -> None:
+        """Note where each label begins."""
+        begin = 0
+        for number, content in enumerate(bounded_lines(file), start=1):
+            if not content.isspace():
+                if self._is_label(content.removeprefix(BOM) if number == 1 else content, number):
+                    self._offsets.append(begin)
+                    self._numbers.append(number)
+                else:
+                    self.others += 1
+            begin = file.tell()
+
+    def _is_label(self, content: bytes, number: int) -> bool:
+        if content.startswith(_LABEL):
+            return True
+        if content.startswith(_OTHERS):
+            return False
+        return requested_kind(outcome_of(self._line(content, number))) in {"label", None}
+
+    def _line(self, content: bytes, number: int) -> Line:
+        return Line(f"{self.path}:{number}", content)
+
+    def __len__(self) -> int:
+        return len(self._offsets)
+
+    def __iter__(self) -> Iterator[Outcome]:
+        """Yield the outcomes in the order of the file.
+
+        Raises:
+            UsageError: the file has changed, or a line is no outcome.
+        """
+        with file_errors(str(self.path)), self._opened() as file:
+            for offset, number in zip(self._offsets, self._numbers, strict=True):
+                yield self._read(file, offset, number)
+
+    def glances(self) -> Iterator[Glance | Outcome]:
+        """Yield a few fields of each outcome, many times as fast as the outcomes.
+
+        Raises:
+            UsageError: the file has changed, or a line is no outcome.
+        """
+        with file_errors(str(self.path)), self._opened() as file:
+            for offset, number in zip(self._offsets, self._numbers, strict=True):
+                line = self._read_line(file, offset, number)
+                try:
+                    yield _GLANCE.decode(line.content)
+                except (msgspec.MsgspecError, UnicodeError):  # what it refuses may be an outcome
+                    yield cast("Outcome", outcome_of(line))
+
+    @overload
+    def __getitem__(self, place: int) -> Outcome: ...
+    @overload
+    def __getitem__(self, place: slice) -> LabelView: ...
+    def __getitem__(self, place: int | slice) -> Outcome | LabelView:
+        """Return an outcome, or a view of several.
+
+        Raises:
+            IndexError: the position is out of range.
+            UsageError: the file has changed, or a line is no outcome.
+        """
+        if isinstance(place, slice):
+            part = LabelView.__new__(LabelView)
+            part.path, part.others, part._state = self.path, 0, self._state  # noqa: SLF001 - its own class
+            part._offsets, part._numbers = self._offsets[place], self._numbers[place]  # noqa: SLF001
+            return part
+        offset, number = self._offsets[place], self._numbers[place]
+        with file_errors(str(self.path)), self._opened() as file:
+            return self._read(file, offset, number)
+
+    def _opened(self) -> IO[bytes]:
+        file = self.path.open("rb")
+        if _state(file) != self._state:
+            file.close()
+            raise UsageError(f"{self.path} has changed since it was opened: load it again")
+        return file
+
+    def _read(self, file: IO[bytes], offset: int, number: int) -> Outcome:
+        line = self._read_line(file, offset, number)
+        return cast("Outcome", outcome_of(line))  # its kind was checked before
+
+    def _read_line(self, file: IO[bytes], offset: int, number: int) -> Line:
+        file.seek(offset)
+        content = file.readline(LONGEST_LINE + 1)
+        return self._line(content.removeprefix(BOM) if number == 1 else content, number)
+
+
+def _state(file: IO[bytes]) -> tuple[int, int, int]:
+    """Return what changes when a file is written again."""
+    found = os.fstat(file.fileno())
+    return found.st_ino, found.st_size, found.st_mtime_ns

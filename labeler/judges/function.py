@@ -1,0 +1,95 @@
+"""Judges that are functions of a program."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from pydantic import ValidationError
+
+from labeler.errors import JudgeError, UsageError, describe_faults
+from labeler.judges.judge import JudgeSpec
+from labeler.judges.task import LABEL_KINDS, JudgeReply, Task
+from labeler.labels.record import ReplyFacts
+
+Function = Callable[[Task], Mapping[str, Any] | Awaitable[Mapping[str, Any]]]
+"""Returns the answer to a task as a mapping with the fields of its schema."""
+
+
+class FunctionJudge:
+    """A judge that calls a function for each label; see :func:`judge`."""
+
+    answers = LABEL_KINDS
+
+    def __init__(self, function: Function, *, name: str, version: str) -> None:
+        self.spec = JudgeSpec(judge="function", model=f"{name}/{version}")
+        self._function = function
+
+    async def label(self, task: Task) -> JudgeReply:
+        """Call the function, in a thread if it is not async.
+
+        Raises:
+            JudgeError: the answer does not have the fields of the schema.
+        """
+        found = await asyncio.to_thread(self._function, task)
+        answer = await found if inspect.isawaitable(found) else found
+        try:
+            checked = task.answer_type.model_validate(answer)
+        except ValidationError as error:
+            raise JudgeError(
+                f"{task.example.id!r}: {self.spec.model} gave no answer of schema "
+                f"{task.schema.name}: {describe_faults(error, most=3, whole='answer')}",
+                reason="malformed",
+            ) from None
+        return JudgeReply(checked, ReplyFacts(served_model=self.spec.model))
+
+    async def aclose(self) -> None:
+        """Nothing to release."""
+
+
+def judge(name: str, *, version: str | int) -> Callable[[Function], FunctionJudge]:
+    """Make a judge of the decorated function.
+
+    Args:
+        name: name of the judge, a part of each label's key.
+        version: another version asks again; change it whenever the function answers differently.
+
+    Returns:
+        A decorator. The function takes a :class:`~labeler.judges.task.Task`, with ``example`` (the
+        keyed sentences), ``messages`` (the prompt) and ``schema``, and returns a mapping with the
+        fields of that schema. It may be async.
+
+    Raises:
+        UsageError: name or version is empty.
+
+    Example:
+        >>> @labeler.judge("trusting", version=1)
+        ... def trusting(task):
+        ...     keys = task.example.document_keys()
+        ...     return {
+        ...         "relevance_explanation": "Everything is relevant.",
+        ...         "all_relevant_sentence_keys": keys,
+        ...         "overall_supported_explanation": "Everything is true.",
+        ...         "overall_supported": True,
+        ...         "sentence_support_information": [
+        ...             {
+        ...                 "response_sentence_key": key,
+        ...                 "explanation": "It is true.",
+        ...                 "supporting_sentence_keys": ["general"],
+        ...                 "fully_supported": True,
+        ...             }
+        ...             for key in task.example.response_keys()
+        ...         ],
+        ...         "all_utilized_sentence_keys": keys,
+        ...     }
+        >>> labels = labeler.label(
+        ...     "examples/rows.jsonl", judge=trusting, store=labeler.MemoryStore()
+        ... )
+        >>> labels.summary()["adherence"].mean
+        1.0
+    """
+    if not name.strip() or not str(version).strip():
+        raise UsageError("a function is a judge with a name and a version: they enter label keys")
+    return lambda function: FunctionJudge(function, name=name, version=str(version))

@@ -1,0 +1,368 @@
+"""Short displays of values: tables and lines as text and HTML, for terminals and notebooks.
+
+Documents, answers, ids and names are untrusted text. It is escaped here, and no display is longer
+than :data:`LIMIT` characters, whatever the data.
+"""
+
+from __future__ import annotations
+
+import re
+import reprlib
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from fractions import Fraction
+from html import escape
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Any
+
+from labeler.sentences.characters import visible
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+LIMIT = 2_800
+"""Characters of a display at most, in each form."""
+WIDTH = 100
+"""Columns of a table as text."""
+NONE = "-"
+"""Cell of an undefined value."""
+_UP, _DOWN = "↑", "↓"
+_GAP = 2
+"""Spaces between two columns."""
+_MIN_NAME_WIDTH = 8
+"""Least width of the first column; narrower names are not folded."""
+_NARROW = re.compile(f"[\x20-\x7e{_UP}{_DOWN}]*")
+"""Text of characters that are one column wide, measured without loading rich."""
+_MOST_ROWS, _LONGEST_CELL, _LONGEST_LINE = 24, 60, 400
+_STYLE = (
+    "<style>.labeler td,.labeler th{text-align:right!important;padding:2px 8px}"
+    ".labeler .w{text-align:left!important}</style>"
+)
+_NOTES = '<p style="line-height:1.4"><small>{}</small></p>'
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a table.
+
+    Attributes:
+        head: heading, of one or several lines.
+        drop: order in which columns are dropped if the table is too wide: 1 first, then 2;
+            0 is never dropped.
+        words: True for text, aligned left; numbers are aligned right.
+    """
+
+    head: str
+    drop: int = 0
+    words: bool = False
+
+    @property
+    def name(self) -> str:
+        """The heading on one line."""
+        return self.head.replace("\n", " ")
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The cells of a table. Only the first column, the names, is folded.
+
+    Attributes:
+        columns: the columns.
+        rows: one cell per column.
+    """
+
+    columns: Sequence[Column]
+    rows: Sequence[Sequence[str]]
+
+    def fit(self, width: int) -> tuple[Grid, list[str]]:
+        """Drop columns until the rest fits.
+
+        Args:
+            width: available width, in terminal columns.
+
+        Returns:
+            The remaining grid, which may still be too wide, and the names of dropped columns.
+        """
+        kept = list(range(len(self.columns)))
+        dropped: list[str] = []
+        while self._width(kept) > width and (
+            optional := [index for index in kept if self.columns[index].drop]
+        ):
+            index = min(optional, key=lambda index: self.columns[index].drop)
+            kept.remove(index)
+            dropped.append(self.columns[index].name)
+        return self._select(kept), dropped
+
+    def split(self, width: int) -> list[Grid]:
+        """Split into grids that fit below each other; each has the first column.
+
+        Args:
+            width: available width, in terminal columns.
+        """
+        parts: list[list[int]] = [[0]]
+        for index in range(1, len(self.columns)):
+            if len(parts[-1]) > 1 and self._width([*parts[-1], index]) > width:
+                parts.append([0])
+            parts[-1].append(index)
+        return [self._select(part) for part in parts]
+
+    def block(self, width: int, *sections: Sequence[Sequence[str]]) -> Block:
+        """Return the table without a frame, which would take width from words.
+
+        Args:
+            width: available width; names are folded if the table is wider.
+            sections: rows, with an empty line between sections; by default all rows as one.
+                Column widths follow from all rows of the grid.
+        """
+        widths = [self._column_width(index) for index in range(len(self.columns))]
+        excess = self._width(range(len(self.columns))) - width
+        if excess > 0:
+            widths[0] = min(widths[0], max(_MIN_NAME_WIDTH, widths[0] - excess))
+        whole = sum(widths) + _GAP * (len(widths) - 1)
+        head = self._lines([column.head for column in self.columns], widths, low=True)
+        rule = "─" * whole
+        parts = [
+            [line for row in section for line in self._lines(row, widths)]
+            for section in sections or (self.rows,)
+        ]
+        between = [" " * whole]
+        body = [line for part in parts for line in (*between, *part)][1:]
+        return Block("\n".join(head), "\n".join([rule, *body]))
+
+    def html(self) -> str:
+        """Return the table as HTML."""
+        marks = [' class="w"' if column.words else "" for column in self.columns]
+        heads = [escape(visible(column.name)) for column in self.columns]
+        parts = [f"<th{mark}>{head}" for mark, head in zip(marks, heads, strict=True)]
+        rows = [
+            "".join(
+                f"<td{mark}>{escape(visible(cell))}" for mark, cell in zip(marks, row, strict=True)
+            )
+            for row in self.rows
+        ]
+        body = "".join(f"<tr>{row}" for row in ["".join(parts), *rows])
+        return f'<table class="labeler">{body}</table>'
+
+    def _lines(
+        self, cells: Sequence[str], widths: Sequence[int], *, low: bool = False
+    ) -> Iterator[str]:
+        """Yield the lines of a row; shorter cells are aligned at the top, or ``low``."""
+        folded = [list(_folded(cell, width)) for cell, width in zip(cells, widths, strict=True)]
+        words = [column.words or not index for index, column in enumerate(self.columns)]
+        height = max(map(len, folded))
+        filled = [[""] * (height - len(lines) if low else 0) + lines for lines in folded]
+        for parts in zip_longest(*filled, fillvalue=""):
+            yield (" " * _GAP).join(map(_padded, parts, widths, words))
+
+    def _select(self, indexes: Sequence[int]) -> Grid:
+        rows = [[row[index] for index in indexes] for row in self.rows]
+        return Grid([self.columns[index] for index in indexes], rows)
+
+    def _width(self, indexes: Sequence[int]) -> int:
+        return sum(map(self._column_width, indexes)) + _GAP * (len(indexes) - 1)
+
+    def _column_width(self, index: int) -> int:
+        head = self.columns[index].head.split("\n")
+        cells = (row[index] for row in self.rows)
+        return max(_text_width(visible(text)) for text in (*head, *cells))
+
+
+@dataclass(frozen=True)
+class Block:
+    """A table as lines of text.
+
+    Attributes:
+        head: the column headings.
+        body: a rule and the rows.
+    """
+
+    head: str
+    body: str
+
+
+def _text_width(text: str) -> int:
+    """Return the width of a text in terminal columns."""
+    if _NARROW.fullmatch(text):
+        return len(text)
+    from rich.cells import cell_len  # noqa: PLC0415 - slow, and seldom needed
+
+    return cell_len(text)
+
+
+def _padded(text: str, width: int, words: bool) -> str:
+    gap = " " * (width - _text_width(text))
+    return text + gap if words else gap + text
+
+
+def _folded(cell: str, width: int) -> Iterator[str]:
+    """Yield lines of at most this width, broken between words if possible."""
+    for line in visible(cell).expandtabs().split("\n"):
+        current = ""
+        # Trailing spaces would make this pattern quadratic.
+        for word in re.findall(r" *[^ ]+", line.rstrip(" ")) or [""]:
+            if _text_width(current + word) <= width:
+                current += word
+                continue
+            if current:
+                yield current
+            current = ""
+            for letter in word.lstrip(" "):
+                if _text_width(current + letter) > width:
+                    yield current
+                    current = ""
+                current += letter
+        yield current
+
+
+def number(value: object, form: str = ".4f") -> str:
+    """Return a number as a cell; a dash if it is undefined."""
+    return format(float(value), form) if isinstance(value, int | float | Fraction) else NONE
+
+
+def reason_counts(counts: Mapping[str, int]) -> str:
+    """Return ``2 refusal, 1 contract``."""
+    return ", ".join(f"{count} {reason}" for reason, count in counts.items())
+
+
+def arrow(*, higher_is_better: bool) -> str:
+    """Return the direction of improvement."""
+    return _UP if higher_is_better else _DOWN
+
+
+def shortened(text: str, most: int) -> str:
+    """Return one visible line of at most some characters; a longer one loses its middle."""
+    if len(text) > 4 * most:
+        text = text[: 2 * most] + text[-2 * most :]
+    text = visible(text).replace("\n", " ")
+    half = (most - 1) // 2
+    return text if len(text) <= most else f"{text[:half]}…{text[-half:]}"
+
+
+def console(*, stderr: bool = False) -> Console:
+    """Return a rich console without markup, highlighting or emoji codes."""
+    from rich.console import Console  # noqa: PLC0415 - slow to load
+
+    class Piped(Console):
+        def on_broken_pipe(self) -> None:
+            """Raise the error again; rich would exit with code 1."""
+            raise BrokenPipeError
+
+    stream = sys.stderr if stderr else sys.stdout
+    width = None if stream.isatty() else WIDTH
+    return Piped(file=stream, markup=False, highlight=False, emoji=False, width=width)
+
+
+def is_notebook() -> bool:
+    """Return True in a kernel of Jupyter, whose cells show HTML."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    return getattr(shell, "kernel", None) is not None
+
+
+@dataclass(frozen=True)
+class Display:
+    """What a terminal or a notebook shows of a value.
+
+    Attributes:
+        title: the first line.
+        grid: a table below it.
+        notes: lines below that, the most important first.
+        warning: a line of its own, which is never left out.
+    """
+
+    title: str
+    grid: Grid | None = None
+    notes: Sequence[str] = ()
+    warning: str = ""
+
+    def text(self) -> str:
+        """Return the display as lines of text."""
+        return self._fitted(Display._text)
+
+    def html(self) -> str:
+        """Return the display as HTML without scripts."""
+        return self._fitted(Display._html)
+
+    def _fitted(self, render: Callable[[Display], str]) -> str:
+        """Render as many rows as the limit allows, then as many notes."""
+        cut = self._cut(_MOST_ROWS)
+        while len(found := render(cut)) > LIMIT:
+            if cut.grid and cut.grid.rows and len(cut.grid.rows) > len(cut.notes):
+                cut = self._cut(len(cut.grid.rows) - 1, len(cut.notes))
+            elif cut.notes:
+                cut = replace(cut, notes=cut.notes[:-1])
+            else:
+                return render(Display(cut.title, warning=cut.warning))
+        return found
+
+    def _cut(self, rows: int, notes: int = 99) -> Display:
+        """Return the display with short texts and the first rows and notes."""
+        grid, kept = self.grid, list(self.notes[:notes])
+        if grid is not None and len(grid.rows) > rows:
+            left = len(grid.rows) - rows
+            kept.insert(0, f"… and {left:,} more")
+        if grid is not None:
+            cells = [[shortened(cell, _LONGEST_CELL) for cell in row] for row in grid.rows[:rows]]
+            grid = Grid(grid.columns, cells)
+        lines = [shortened(note, _LONGEST_LINE) for note in kept]
+        title, warning = (shortened(one, _LONGEST_LINE) for one in (self.title, self.warning))
+        return Display(title, grid, lines, warning)
+
+    def _text(self) -> str:
+        parts = [self.title]
+        if self.warning:
+            parts.append(f"Warning: {self.warning}")
+        if self.grid and self.grid.rows:
+            block = self.grid.fit(WIDTH)[0].block(WIDTH)
+            lines = (*block.head.split("\n"), *block.body.split("\n"))
+            parts += ["", *map(str.rstrip, lines), ""]
+        return "\n".join([*parts, *self.notes]).rstrip()
+
+    def _html(self) -> str:
+        parts = [f"<p><b>{escape(self.title)}</b></p>"]
+        if self.warning:
+            parts.append(f"<p><b>Warning:</b> {escape(self.warning)}</p>")
+        if self.grid and self.grid.rows:
+            parts.append(_STYLE + self.grid.html())
+        if self.notes:
+            parts.append(_NOTES.format("<br>".join(map(escape, self.notes))))
+        return "".join(parts)
+
+
+class Displayed:
+    """A value that terminals and notebooks show as its :class:`Display`."""
+
+    __slots__ = ()
+
+    def _display(self) -> Display:
+        """Return what is shown."""
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        return self._display().text()
+
+    def _repr_html_(self) -> str:
+        return self._display().html()
+
+
+class Brief:
+    """A dataclass with short values in its ``repr``; pass ``repr=False`` to the decorator."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        shown = [(one.name, getattr(self, one.name)) for one in fields(self) if one.repr]  # type: ignore[arg-type]  # each is a dataclass
+        return brief(type(self).__name__, shown)
+
+
+_BRIEF = reprlib.Repr()
+_BRIEF.maxstring = _BRIEF.maxother = 160
+_BRIEF.maxdict = _BRIEF.maxtuple = _BRIEF.maxlist = 4
+_BRIEF.maxlevel = 3
+
+
+def brief(name: str, values: Iterable[tuple[str | None, Any]]) -> str:
+    """Return the ``repr`` of a value with names and values of its fields, each of them cut."""
+    parts = [f"{field}={shortened(_BRIEF.repr(value), 240)}" for field, value in values]
+    return shortened(f"{name}({', '.join(parts)})", LIMIT)

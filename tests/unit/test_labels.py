@@ -1,0 +1,280 @@
+"""Labels as one object: a list of outcomes that shows, measures, compares and saves itself."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+from collections.abc import Callable
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import labeler
+from labeler.errors import UnknownName, UsageError
+from labeler.labels.record import LabelFailure, LabelRecord
+from labeler.sentences.characters import visible
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "rows.jsonl"
+HOSTILE = "\u202e\x1b[31m<img src=x onerror=alert(1)>\n" + "x" * 5_000
+
+
+def labelled(rows: Any = EXAMPLES, **options: Any) -> labeler.Labels:
+    """Labels of the embedded judge, kept nowhere else."""
+    return labeler.label(rows, judge="embedded", store=labeler.MemoryStore(), **options)
+
+
+@pytest.fixture(scope="module")
+def labels() -> labeler.Labels:
+    """Those of the examples."""
+    return labelled()
+
+
+def rows(count: int, **changes: Any) -> list[dict[str, Any]]:
+    """Rows of which each says something else."""
+    return [
+        {
+            "id": f"r{n}",
+            "question": f"What is item {n}?",
+            "documents": [f"Item {n} is a lamp."],
+            "response": f"Item {n} is a lamp.",
+        }
+        | changes
+        for n in range(count)
+    ]
+
+
+def test_labels_are_a_list_of_outcomes(labels: labeler.Labels) -> None:
+    """Whatever treats the list of older versions as a list goes on working."""
+    records = list(labels)
+    assert labels == records
+    assert records == labels
+    assert labels != records[1:]
+    assert (len(labels), labels[0], labels[-1]) == (14, records[0], records[-1])
+    assert labels[2:4] == records[2:4]
+    assert isinstance(labels[2:4], labeler.Labels)
+    assert [*labels, *labels] == labels + labels == records + labels
+    assert records[3] in labels
+    assert labels.index(records[3]) == 3
+
+
+def test_an_id_gives_one_outcome(labels: labeler.Labels) -> None:
+    """An unknown one is named with near ones, and one used twice with its positions."""
+    assert labels["dome-timeout"].id == "dome-timeout"
+    with pytest.raises(UnknownName, match="did you mean 'dome-timeout'"):
+        labels["dome-timeuot"]
+    with pytest.raises(
+        UsageError, match=r"2 records have the id 'dome-timeout', at positions 8, 22"
+    ):
+        (labels + labels)["dome-timeout"]
+    with pytest.raises(IndexError):
+        labels[14]
+
+
+def test_a_metric_is_found_by_its_name(labels: labeler.Labels) -> None:
+    """In summaries, groups and rows; also by another name of the same quantity."""
+    summary, table = labels.summary(), labels.metrics()
+    row = summary["adherence"]
+    assert (row.metric.id, row.defined, row.interval is not None) == ("adherence", 14, True)
+    assert summary["faithfulness"] == summary["adherence_fraction"]
+    assert table["dome-timeout"]["adherence"].value == 1
+    grouped = labels.summary("adherence", by="domain", intervals=False)
+    assert grouped["adherence", "clinic"].mean == 0.75
+    for wrong, says in (
+        (lambda: summary["adherance"], "did you mean 'adherence'"),
+        (lambda: table[0]["relevanze"], "did you mean 'relevance'"),
+        (lambda: grouped["adherence", "clinics"], "did you mean 'clinic'"),
+    ):
+        with pytest.raises(UnknownName, match=says):
+            wrong()
+    with pytest.raises(UsageError, match="of 4 groups"):
+        grouped["adherence"]
+
+
+def test_the_methods_are_the_functions(labels: labeler.Labels) -> None:
+    """The same numbers, findings and differences."""
+    assert labels.metrics("relevance") == labeler.metrics(list(labels), "relevance")
+    assert labels.summary(intervals=None) == labeler.summary(list(labels))
+    assert labels.audit() == labeler.audit_labels(list(labels))
+    other = labelled(support_threshold=0.9)
+    options: dict[str, Any] = {"names": ("labels", "other labels"), "metrics": "adherence"}
+    assert labels.compare(other, "adherence").rows == labeler.compare(labels, other, **options).rows
+    assert labels.diff(other, "adherence") == labeler.diff_labels(labels, other, **options)
+    assert labels.to_polars().equals(labeler.to_frame(labels.metrics()))
+
+
+def test_gates_are_answered_and_not_raised(labels: labeler.Labels) -> None:
+    """At least, or at most where lower is better; too many failures miss a gate as well."""
+    assert labels.check(adherence=0.6, hallucination_rate=0.2)
+    missed = labels.check({"adherence": 0.8}, hallucination_rate=0.1)
+    assert [one.passed for one in missed] == [False, False]
+    assert "adherence at least 0.8" in repr(missed)
+    assert "hallucination_rate at most 0.1" in repr(missed)
+    failed = labels + labelled(rows(1, response=""))
+    assert not failed.check(adherence=0.5)
+    assert "1 of 15 rows failed" in repr(failed.check(adherence=0.5))
+    assert failed.check(adherence=0.5, max_failed=0.1)
+    with pytest.raises(UnknownName, match="did you mean 'adherence'"):
+        labels.check(adherance=0.5)
+    with pytest.raises(UsageError, match="no gate"):
+        labels.check()
+
+
+def test_the_table_says_what_labels_are_worth(labels: labeler.Labels) -> None:
+    """Each quantity once, intervals, missing values, failures by reason, cost, and the floor."""
+    failures = [LabelFailure(id=f"f{n}", reason="refusal", message="no") for n in range(2)]
+    shown = repr(labels + failures)
+    lines = shown.splitlines()
+    assert lines[0] == "14 labels by embedded/lexical-1, 2 failed"
+    assert "compares words" in lines[1]
+    assert len([line for line in lines if line.startswith("relevance ")]) == 1
+    assert not [line for line in lines if line.startswith("context_relevancy ")]
+    for part in ("failed: 2 refusal", "undefined completeness: 1 no_relevant", "cost: "):
+        assert part in shown
+    assert "compares words" not in repr(labels.failures)
+
+
+class Tags(HTMLParser):
+    """The elements of a page."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.found: set[str] = set()
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        """Keep its name."""
+        del attrs
+        self.found.add(tag)
+
+
+def test_no_value_fills_a_screen_or_escapes_it() -> None:
+    """Each repr is below 3,000 characters, without markup, control or direction characters."""
+    changes = {"metadata": {"group": HOSTILE}, "documents": [HOSTILE] * 9, "response": HOSTILE}
+    given = [{**row, "id": f"{row['id']}{HOSTILE}"} for row in rows(60, **changes)]
+    hostile = labelled(given)
+    failure = LabelFailure(id=HOSTILE, reason=HOSTILE, message=HOSTILE)
+    broken = hostile + labeler.Labels([failure])
+    diff = hostile.diff(labelled(given, support_threshold=9.0))
+    audit = broken.audit(by="group")
+    shown: list[object] = [
+        *(broken, hostile[0], failure, hostile[0].example, hostile[0].answer),  # type: ignore[union-attr]
+        *(broken.metrics(), broken.metrics()[0], broken.metrics()[-1]),
+        *(broken.summary(), broken.summary(by="group"), broken.summary()[0]),
+        *(
+            audit,
+            audit.records[0],
+            audit.rows[0],
+            labeler.Finding("c", "note", HOSTILE, ("a",) * 999),
+        ),
+        *(diff, diff.records, diff.flips[0], diff.metrics[0]),
+        *(hostile.compare(hostile), hostile.compare(hostile).rows[0]),
+        labeler.compare_labels(hostile, hostile, by="group"),
+        broken.check(adherence=0.99, by="group"),
+    ]
+    for value in shown:
+        forms = [repr(value), str(value)]
+        if draw := getattr(value, "_repr_html_", None):
+            forms.append(draw())
+            assert Tags(forms[-1]).found <= {
+                *["p", "b", "style", "table", "tr", "th", "td", "small", "br"]
+            }
+        for form in forms:
+            assert len(form) < (3_000 if not isinstance(value, tuple) or draw else 40_000)
+            assert visible(form) == form
+
+
+def test_labels_of_a_file_are_read_when_they_are_needed(tmp_path: Path) -> None:
+    """With ``output``; a look-up reads its record alone, and a file that changed is noticed."""
+    path = tmp_path / "labels.jsonl"
+    found = labelled(rows(30), output=path)
+    assert found == labelled(rows(30))
+    assert (found[-1].id, found["r7"].id, [one.id for one in found[3:5]]) == (
+        "r29",
+        "r7",
+        ["r3", "r4"],
+    )
+    text = path.read_bytes().splitlines(keepends=True)
+    damaged = [*text[:5], b"#" * (len(text[5]) - 1) + b"\n", *text[6:]]
+    state = path.stat()
+    path.write_bytes(b"".join(damaged))
+
+    os.utime(path, ns=(state.st_atime_ns, state.st_mtime_ns))
+    assert found[6].id == "r6"
+    with pytest.raises(UsageError, match=r"labels\.jsonl:6: "):
+        found[5]
+    path.write_bytes(text[0])
+    with pytest.raises(UsageError, match="has changed since it was opened"):
+        found[6]
+
+
+def test_a_file_appears_when_it_is_complete(tmp_path: Path) -> None:
+    """A run that stops leaves the older labels."""
+    path = tmp_path / "labels.jsonl"
+    path.write_text("older\n")
+    with pytest.raises(labeler.BadRows):
+        labelled([{"id": "1"}], output=path)
+    assert path.read_text() == "older\n"
+
+
+def store_of(found: labeler.Labels, folder: Path) -> Path:
+    """A store of labels."""
+    with labeler.DiskStore(folder / "store") as store:
+        for record in found:
+            assert isinstance(record, LabelRecord)
+            store.put(record).result()
+    return folder / "store"
+
+
+@pytest.mark.parametrize(
+    "save",
+    [
+        lambda found, folder: found.save(folder / "labels.jsonl"),
+        lambda found, folder: found.save(folder / "labels.jsonl.gz"),
+        lambda found, folder: found.save(folder / "labels.parquet"),
+        lambda found, folder: found.save(folder / "labels.parquet").parent,
+        store_of,
+    ],
+)
+def test_every_form_of_stored_labels_is_loaded(
+    save: Callable[[labeler.Labels, Path], Path], labels: labeler.Labels, tmp_path: Path
+) -> None:
+    """With the same records, slices, numbers and table."""
+    found = labeler.load(save(labels, tmp_path))
+    by_id = {outcome.id: outcome for outcome in labels}
+    assert {outcome.id: outcome for outcome in found} == by_id
+    assert found[0] in list(found)
+    assert len(found[2:5]) == 3
+    assert found["log-rotation"] == by_id["log-rotation"]
+    assert [row.mean for row in found.summary()] == [row.mean for row in labels.summary()]
+    assert "14 labels by embedded/lexical-1" in repr(found)
+
+
+def test_a_file_of_mixed_outcomes_gives_its_labels(labels: labeler.Labels, tmp_path: Path) -> None:
+    """Scores are left out, blank lines and a byte order mark too; scores alone are an error."""
+    score = '{"kind":"score",'
+    lines = [json.loads(one.model_dump_json()) for one in labels[:2]]
+    reordered = json.dumps({name: lines[1][name] for name in reversed(lines[1])})
+    path = tmp_path / "mixed.jsonl"
+    path.write_text(f"\ufeff{json.dumps(lines[0])}\n\n{score}\n{reordered}\n")
+    assert labeler.load(path) == labels[:2]
+    path.write_text(f"{score}\n")
+    with pytest.raises(UsageError, match="no labels; scores are read by"):
+        labeler.load(path)
+    with pytest.raises(UsageError, match=r"cannot read .*nothing\.jsonl"):
+        labeler.load(tmp_path / "nothing.jsonl")
+
+
+def test_large_files_are_summarized_by_columns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To the same figures as record by record."""
+    path = tmp_path / "labels.jsonl.gz"
+    labels = labelled(rows(40))
+    labels.save(path)
+    assert gzip.decompress(path.read_bytes()).count(b"\n") == len(labels)
+    by_row = labeler.load(path).summary()
+    monkeypatch.setattr("labeler.data.label_files.SMALL_FILE", 0)
+    assert labeler.load(path).summary() == by_row
