@@ -13,13 +13,20 @@ from typing import Any
 import pyarrow as pa
 
 from labeler.data.formats import MOST_COLUMNS, Raw, twice
+from labeler.data.formats.arrow_limits import (
+    LARGEST_ROW,
+    LimitedMessages,
+    row_bytes,
+    rows_in_pieces,
+)
 from labeler.data.formats.plain import plain_row
 from labeler.data.lines import open_bytes
 from labeler.errors import BadRow, UsageError
 
 BATCH = 1024
 """Largest number of rows that are converted to Python objects at once."""
-_MAGIC = b"ARROW1"
+_MAGIC, _STREAM = b"ARROW1", 8
+"""The first bytes of a file, and the place at which its stream begins."""
 
 
 def read_arrow(name: str) -> Iterator[Raw]:
@@ -47,17 +54,17 @@ def read_arrow_files(name: str, files: Iterable[str]) -> Iterator[Raw]:
 def _arrow_batches(name: str) -> Iterator[Any]:
     with arrow_errors(name), open_bytes(name) as source:
         is_file = source.read(len(_MAGIC)) == _MAGIC
-        source.seek(0)
-        if is_file:
-            reader = pa.ipc.open_file(source)
-            batches = (reader.get_batch(n) for n in range(reader.num_record_batches))
-        else:
-            reader = pa.ipc.open_stream(source)
-            batches = iter(reader)
+        expected = pa.ipc.open_file(source).num_record_batches if is_file else None
+        # A file is a stream between its magic bytes and a footer, which says if it is whole.
+        source.seek(_STREAM if is_file else 0)
+        reader, number = pa.ipc.open_stream(LimitedMessages(name, source)), 0
         check_schema(name, reader.schema)
-        for batch in batches:
+        for batch in reader:
+            number += 1
             batch.validate(full=True)  # Arrow trusts offsets; a wrong one reads foreign memory.
             yield batch
+        if expected not in {None, number}:
+            raise pa.ArrowInvalid(f"{number} batches stand before a footer of {expected}")
 
 
 def table_rows(value: object) -> Iterator[dict[str, Any]]:
@@ -146,9 +153,9 @@ def raw_rows(name: str, batches: Iterable[Any], *, before: int = 0) -> Iterator[
     """
     number = before
     for whole in batches:
-        for start in range(0, whole.num_rows, BATCH):
-            batch = _in_microseconds(whole.slice(start, BATCH))
-            for row in _values(batch):
+        starts = range(0, whole.num_rows, BATCH)
+        for batch in (part for n in starts for part in rows_in_pieces(whole.slice(n, BATCH))):
+            for row in _values(_in_microseconds(batch)):
                 number += 1
                 where = f"{name}:row {number}"
                 if isinstance(row, Exception):
@@ -157,8 +164,14 @@ def raw_rows(name: str, batches: Iterable[Any], *, before: int = 0) -> Iterator[
                     yield Raw(where, plain_row(row))
 
 
+class _RowTooLong(Exception):
+    """A row over the limit."""
+
+
 def _values(batch: Any) -> list[dict[str, Any] | Exception]:  # noqa: ANN401 - pyarrow has no types
     """Return the rows of a batch, with the error in place of each unreadable row."""
+    if batch.num_rows == 1 and row_bytes(batch) > LARGEST_ROW:
+        return [_RowTooLong()]
     try:
         rows: list[dict[str, Any] | Exception] = batch.to_pylist()
     except (ValueError, OverflowError, pa.ArrowException) as error:
@@ -169,6 +182,12 @@ def _values(batch: Any) -> list[dict[str, Any] | Exception]:  # noqa: ANN401 - p
 
 
 def _unreadable(where: str, error: Exception) -> BadRow:
+    if isinstance(error, _RowTooLong):
+        return BadRow(
+            f"{where}: the row is too long; at most {LARGEST_ROW >> 20} MB are read: split or "
+            "shorten it",
+            reason="too_long",
+        )
     if isinstance(error, UnicodeDecodeError):
         return BadRow(
             f"{where}: a text has byte {error.object[error.start]:#04x}, which is not UTF-8; write "

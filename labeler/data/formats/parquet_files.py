@@ -25,9 +25,9 @@ from labeler.errors import UsageError
 
 LARGEST_GROUP = 1 << 34
 """Largest row group in bytes, decompressed. It is read page by page."""
-LARGEST_BATCH = 1 << 28
+LARGEST_BATCH = 1 << 26
 """Largest batch of several rows in bytes, in the worst case."""
-UNCHECKED_GROUP = 1 << 28
+UNCHECKED_GROUP = 1 << 26
 """Bytes up to which a row group may be compressed at any ratio."""
 HIGHEST_RATIO = 200
 """Highest ratio of a larger row group to the file; texts compress to a third or a tenth."""
