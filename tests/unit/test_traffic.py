@@ -6,6 +6,7 @@ import asyncio
 import random
 from collections.abc import Awaitable, Callable, Coroutine
 from decimal import Decimal
+from functools import partial
 from typing import Any, TypeVar
 
 import pytest
@@ -178,20 +179,24 @@ def test_rate_limits_of_others_do_not_hide_our_own() -> None:
 
 
 def test_a_named_pause_concerns_one_record_while_others_get_answers() -> None:
-    """Eight requests refused in a row, or as many as are in flight, hold all records back."""
+    """Eight requests refused in a row hold all back, or as many as are in flight, four at least.
 
-    async def work(refused: int, concurrency: int) -> float:
+    A wait that is longer than a record waits by itself needs no four.
+    """
+
+    async def work(refused: int, concurrency: int, seconds: float = 60) -> float:
         traffic = Traffic(concurrency, clock=now)
         for record in range(refused):
             async with traffic.request(record, Size()) as sent:
                 sent.limited()
-                traffic.hold(60)
+                traffic.hold(seconds)
         async with traffic.request(refused, Size()):
             return now()
 
     assert served(lambda: work(7, 64)) == 0
     assert served(lambda: work(8, 64)) == 60
-    assert served(lambda: work(1, 1)) == 60
+    assert [served(partial(work, refused, 1)) for refused in (3, 4)] == [0, 60]
+    assert served(lambda: work(1, 1, 61)) == 61
 
 
 def test_changes_of_the_level_are_reported_once_a_minute() -> None:

@@ -32,8 +32,9 @@ T = TypeVar("T")
 
 _NEGLIGIBLE = 1e-4
 """Seconds below which a wait counts as none: clocks do not resolve it."""
-_MANY_REFUSED = 8
-"""Requests refused in a row from which a wait that the server names holds for all records."""
+_FEW_REFUSED, _MANY_REFUSED = 4, 8
+"""Requests refused in a row from which a wait that the server names holds for all records: as many
+as may be in flight, within these bounds."""
 _MIN_NOTICE = 10.0
 """Shortest wait in seconds that is reported to the user."""
 
@@ -241,7 +242,10 @@ class Traffic:
         Raises:
             RunPaused: the wait is longer than the run may wait.
         """
-        if self._refused + 1 >= min(_MANY_REFUSED, self._slots.limit):
+        many = min(_MANY_REFUSED, self._slots.limit)
+        if seconds <= MINUTE:  # the record waits that long by itself, and others may be welcome
+            many = max(_FEW_REFUSED, many)
+        if self._refused + 1 >= many:
             self.pause(seconds)
 
     def waits_out_outages(self) -> bool:
