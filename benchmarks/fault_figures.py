@@ -25,7 +25,9 @@ class Run:
     false_failures: int = 0
     """Records that end as a failure with another reason."""
     asked_again: int | None = None
-    """Requests for a record that had been given a good answer; ``None`` where not known."""
+    """Requests for a record after a good answer was received whole; ``None`` where not known."""
+    ideal_seconds: float | None = None
+    """What the calls take without any overhead; ``None`` where not known."""
     unsaved: int = 0
     """Labels that were yielded and are not in the store."""
     numbers_missing: int = 0
@@ -81,9 +83,10 @@ HEADINGS = (
     "lost",
     "silently different",
     "clean runs differ",
-    "asked again after a good answer",
+    "asked again after a good answer that was received whole",
     "calls a record, clean to faulty",
     "wall s, clean to faulty",
+    "ideal wall s, clean to faulty",
 )
 
 
@@ -101,6 +104,8 @@ def cells(found: Compared) -> Iterator[object]:
     yield "n/a" if faulty.asked_again is None else faulty.asked_again
     yield f"{clean.calls / total:.2f} to {faulty.calls / total:.2f}"
     yield f"{clean.seconds:.1f} to {faulty.seconds:.1f}"
+    ideal = clean.ideal_seconds, faulty.ideal_seconds
+    yield "n/a" if None in ideal else " to ".join(f"{seconds:.1f}" for seconds in ideal)
 
 
 def share(count: int, total: int) -> str:

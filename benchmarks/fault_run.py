@@ -1,6 +1,6 @@
 """Label records on a server that corrupts a share of all calls, and count the outcomes.
 
-    python benchmarks/fault_run.py [--records 2000] [--concurrency 64] [--without-peers]
+    python benchmarks/fault_run.py [--records 2000] [--concurrency 16 64] [--without-peers]
 
 Beside labeler's, the table has the figures of ragas and of deepeval on the same server with the
 same share, mix and seed, each in a virtual environment of its own, which is made on the first run
@@ -27,16 +27,22 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
+from unittest.mock import patch
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 import labeler
 from fault_figures import Compared, Row, Run, Work, report
+from labeler.judges.openai.client import send
 from labeler.labels.record import LabelFailure, LabelRecord
 from peers.environments import ROOT, cache_folder, interpreter, quiet, version
 from peers.records import made_up
+from peers.server import GOOD
 from server_process import ServerProcess
 
 REASONS: Mapping[str, str] = {
@@ -101,11 +107,40 @@ class Server(ServerProcess):
 # -- runs -----------------------------------------------------------------------------------------
 
 
+@dataclass
+class Received:
+    """Good answers that the client has received to the end, and requests after them."""
+
+    records: set[str] = field(default_factory=set)
+    asked_again: int = 0
+
+
+@contextmanager
+def receiving() -> Iterator[Received]:
+    """Watch the judge's requests.
+
+    The server cannot count these: it does not see that an answer came too late, or that its end
+    was lost on the way, and the client cannot know that such an answer was good.
+    """
+    received = Received()
+
+    async def watched(client: Any, body: Mapping[str, Any]) -> Any:  # noqa: ANN401 - passed on
+        record = body["messages"][1]["content"]
+        received.asked_again += record in received.records
+        response = await send(client, body)
+        if GOOD.encode() in response.content:
+            received.records.add(record)
+        return response
+
+    with patch("labeler.judges.openai.judge.send", watched):
+        yield received
+
+
 def label_run(work: Work, weather: Weather) -> Run:
     """Label all rows with labeler."""
     server = Server(weather)
     with tempfile.TemporaryDirectory() as folder:
-        with server:
+        with server, receiving() as received:
             judge = labeler.OpenAIJudge(
                 "stub-1", api_key="none", base_url=server.url, timeout=work.timeout
             )
@@ -129,7 +164,8 @@ def label_run(work: Work, weather: Weather) -> Run:
         seconds=seconds,
         true_failures=told,
         false_failures=len(failures) - told,
-        asked_again=sum(map(after_good, server.given.values())),
+        asked_again=received.asked_again,
+        ideal_seconds=ideal(server.given.values(), work, weather.latency),
         unsaved=sum(label.key not in stored for label in labels),
         numbers_missing=sum(map(has_nan, labeler.metrics(labels))),
     )
@@ -141,9 +177,11 @@ def is_true(failure: LabelFailure, rows: Iterable[Row], given: Mapping[str, Sequ
     return failure.reason == REASONS.get(given.get(question, [""])[-1])
 
 
-def after_good(kinds: Sequence[str]) -> int:
-    """How many requests came for a record after it was given a good answer."""
-    return len(kinds) - kinds.index("ok") - 1 if "ok" in kinds else 0
+def ideal(given: Iterable[Sequence[str]], work: Work, latency: float) -> float:
+    """Seconds that the calls take if as many as allowed are in flight all the time."""
+    calls = Counter(kind for kinds in given for kind in kinds)
+    late = calls.pop("hang", 0)
+    return (calls.total() * latency + late * work.timeout) / work.concurrency
 
 
 def has_nan(row: labeler.MetricsRow) -> bool:
@@ -231,6 +269,13 @@ def compared(
     return Compared(tool, work, clean, faulty, run(work, fair) if twice else None)
 
 
+def run_labeler(options: argparse.Namespace, weather: Weather) -> list[Compared]:
+    """Run labeler with each number of requests in flight."""
+    rows = made_up(options.records, options.seed)
+    works = [Work(rows, concurrency, options.timeout) for concurrency in options.concurrency]
+    return [compared("labeler", label_run, work, weather, twice=False) for work in works]
+
+
 def run_peers(
     options: argparse.Namespace, weather: Weather, notes: list[str]
 ) -> Iterator[Compared]:
@@ -258,7 +303,7 @@ def arguments() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     add = parser.add_argument
     add("--records", type=int, default=2_000)
-    add("--concurrency", type=int, default=64)
+    add("--concurrency", type=int, nargs="+", default=[16, 64], help="of labeler's runs")
     add("--timeout", type=float, default=2.0, help="seconds for one of labeler's requests")
     add("--without-peers", action="store_true")
     add("--peer-records", type=int, default=50)
@@ -275,9 +320,8 @@ def main() -> None:
     """Run everything and print the table."""
     options = arguments().parse_args()
     weather = Weather(options.share, options.seed, options.latency)
-    work = Work(made_up(options.records, options.seed), options.concurrency, options.timeout)
     notes: list[str] = []
-    found = [compared("labeler", label_run, work, weather, twice=False)]
+    found = run_labeler(options, weather)
     names = [] if options.without_peers else list(dict.fromkeys(name for name, _, _ in FORMS))
     if names:
         found += run_peers(options, weather, notes)

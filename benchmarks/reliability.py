@@ -20,15 +20,27 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+
 import fault_run
 import reliability_faults
-from fault_figures import Work, line, report
+import reliability_runs
+from fault_figures import line, report
 from peers.environments import cache_folder
 from peers.environments import version as version_of
-from peers.records import made_up
 from reliability_faults import Found
-from reliability_runs import QUICK, RUNS, Finding, Scale
+from reliability_rates import rate, unrelated, unrelated_many
+from reliability_runs import QUICK, Finding, Scale
 
+RUNS = {
+    **reliability_runs.RUNS,
+    "rate": rate,
+    "unrelated": unrelated,
+    "unrelated-many": unrelated_many,
+}
+"""Every run, by the name that ``--only`` takes."""
+ALONE = ("throughput", "unrelated", "unrelated-many")
+"""Runs beside which nothing goes on."""
 SHAPES = "faults"
 """The run that has a table of its own."""
 
@@ -43,8 +55,8 @@ outlives its clients and counts what it is asked and what it is paid for. Each l
 command `labeler label` as people start it, each with a new store; only throughput is measured in a
 process that has imported everything. The figures say how labeler behaves, and nothing of the
 quality of labels. Those marked with a clock (⏱) depend on the machine and on what else it does: all
-processes of a run share its cores, and the runs that mostly wait (large from the beginning, rate
-once throughput is measured) go on beside the others.
+processes of a run share its cores, and the runs that mostly wait (large and rate) go on beside the
+others, once throughput is measured.
 """
 
 
@@ -69,14 +81,14 @@ def run_all(
     Args:
         names: of runs.
         scale: how large they are.
-        also: lines that are made at the same time, once throughput is measured.
+        also: lines that are made at the same time.
     """
     names = list(names)
     with ThreadPoolExecutor() as pool:
-        beside = {name: pool.submit(run_one, name, scale) for name in names if name == "large"}
-        found = {name: run_one(name, scale) for name in names if name == "throughput"}
+        found = {name: run_one(name, scale) for name in names if name in ALONE}
         lines = pool.submit(list, also)
-        beside |= {name: pool.submit(run_one, name, scale) for name in names if name == "rate"}
+        waiting = [name for name in names if name in {"large", "rate"}]
+        beside = {name: pool.submit(run_one, name, scale) for name in waiting}
         rest = (name for name in names if name not in {*beside, *found})
         found |= {name: run_one(name, scale) for name in rest}
     found |= {name: job.result() for name, job in beside.items()}
@@ -103,8 +115,9 @@ def heading(
     )
     yield (
         f"Unless a line says otherwise: {scale.latency:g} s before each answer, "
-        f"`--concurrency {scale.concurrency}`; kills, rate and throughput with {scale.many:,} "
-        f"records, two and outage with {scale.some:,}, budget and large with {scale.few:,}  "
+        f"`--concurrency {scale.concurrency}`; kills, rate, unrelated and throughput with "
+        f"{scale.many:,} records, two and outage with {scale.some:,}, budget and large with "
+        f"{scale.few:,}  "
     )
     yield ""
 
@@ -130,10 +143,9 @@ def faults(cache: Path) -> Iterator[str]:
     """The fault run beside the peers, as ``fault_run.py`` prints it."""
     options = fault_run.arguments().parse_args(["--cache", str(cache)])
     weather = fault_run.Weather(options.share, options.seed, options.latency)
-    work = Work(made_up(options.records, options.seed), options.concurrency, options.timeout)
     notes: list[str] = []
     print("faults …", file=sys.stderr)
-    found = [fault_run.compared("labeler", fault_run.label_run, work, weather, twice=False)]
+    found = fault_run.run_labeler(options, weather)
     found += fault_run.run_peers(options, weather, notes)
     peers = dict.fromkeys(name for name, _, _ in fault_run.FORMS)
     yield f"## {weather.share:.0%} of all calls go wrong"

@@ -16,10 +16,13 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
+from threading import Event
 
 import labeler
 from fault_figures import line
+from labeler.labeling.options import LabelOptions
 from labeler.labels.record import LabelRecord
 from labeler.store.reader import FAILURE, FILE
 from reliability_serving import Ended, Labeling, short_records, write_rows
@@ -182,18 +185,18 @@ INTRO = f"""
 
 Command: `python benchmarks/reliability.py --only faults`
 
-A run meets the fault, the server is repaired, and the same command runs again. Requests include the
-look-up of the model. Goals: a refusal of all rows and a time-out below the latency cost at most
-{MOST_CALLS} requests, a fault that all rows meet stores no failure, and after the repair every row
-without a stored failure has its label. Stored failures are asked again with `--retry-failed`.
+A run meets the fault, the server is repaired, and the same command runs again, with the default
+concurrency. Requests include the look-up of the model. Goals: a refusal of all rows and a time-out
+below the latency cost at most {MOST_CALLS} requests, a fault that all rows meet stores no failure,
+and after the repair every row without a stored failure has its label. Stored failures are asked
+again with `--retry-failed`.
 """
 
 
 def table(found: Iterable[Found]) -> Iterator[str]:
     """The lines of the table, below its heading."""
     head = ("fault", "rows", "requests", "labels", "failures", "stored lasting")
-    yield from INTRO.splitlines()
-    yield ""
+    yield from [*INTRO.splitlines(), f"Date: {datetime.now(UTC):%Y-%m-%d}", ""]
     yield line((*head, "labels after the repair", "met", "the user reads"))
     yield line(["---", *["--:"] * 3, "---", "--:", "--:", "---", "---"])
     yield from map(_line, found)
@@ -209,32 +212,42 @@ def _line(found: Found) -> str:
 def _run(shape: Shape, folder: Path, rows: int, seed: int) -> Found:
     """Label with the fault, repair the server, and label again."""
     path = write_rows(folder / "rows.jsonl", short_records(rows))
+    is_broken = Event()
+    is_broken.set()
     with ExitStack() as stack:
-        server = stack.enter_context(_server(shape, seed))
-        command = Labeling(server.url, path, folder / "store", folder / "labels.jsonl", 64)
+        server = stack.enter_context(_server(shape, seed, is_broken))
+        command = Labeling(
+            server.url, path, folder / "store", folder / "labels.jsonl", LabelOptions().concurrency
+        )
         if shape.fault is None:
             stack.close()
         ended = command.run(*shape.options)
-    labels, lasting = _stored(command.store)
-    with Provider(port=server.port, record=False):
-        command.run(*shape.options)
+        requests = sum(server.routes.values())
+        labels, lasting = _stored(command.store)
+        is_broken.clear()
+        if shape.fault is None:
+            stack.enter_context(Provider(port=server.port, record=False))
+        again = command.run(*shape.options)
     repaired, _ = _stored(command.store)
+    healed = repaired == rows - lasting
     return Found(
         shape=replace(shape, rows=rows),
-        requests=sum(server.routes.values()),
+        requests=requests,
         labels=labels,
         reasons=_reasons(ended),
         lasting=lasting,
         repaired=repaired,
-        said=_said(ended),
+        said=_said(ended) if healed else f"{_said(ended)}; after the repair: {_said(again)}",
     )
 
 
-def _server(shape: Shape, seed: int) -> Provider:
-    """The server of a shape."""
+def _server(shape: Shape, seed: int, is_broken: Event) -> Provider:
+    """The server of a shape, which is repaired once it is no longer marked as broken."""
     fault = shape.fault or BEHAVIOURS["ok"]
 
     def pick(call: Call) -> Behaviour | None:
+        if not is_broken.is_set():
+            return None
         if shape.calls is not None:
             return fault if call.number <= shape.calls else None
         # The same for a row however often it is asked.
@@ -242,8 +255,8 @@ def _server(shape: Shape, seed: int) -> Provider:
 
     return Provider(
         pick,
-        at={_LOOKUP: lambda _: fault if shape.lookup else None},
-        latency=shape.latency,
+        at={_LOOKUP: lambda _: fault if shape.lookup and is_broken.is_set() else None},
+        latency=lambda _: shape.latency if is_broken.is_set() else 0.0,
         record=False,
     )
 

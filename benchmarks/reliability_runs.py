@@ -52,6 +52,9 @@ class Scale:
     kills: int = 20
     rate: float = 50.0
     bursts: Sequence[int] = (50, 10)
+    loads: Sequence[tuple[int, float]] = ((64, 1.0), (256, 4.0))
+    """Requests in flight and seconds before each answer where others use up the quota. Slow, so
+    that the machine is fast enough for all of them."""
     rounds: int = 3
     large: int = 1_000_000
     """Characters of the large document."""
@@ -71,6 +74,7 @@ QUICK = Scale(
     kills=2,
     rate=200.0,
     bursts=(20,),
+    loads=((8, 0.02),),
     rounds=1,
     large=100_000,
     tokens_per_minute=30_000_000,
@@ -213,40 +217,6 @@ def _stored(store: Path) -> int:
 def _integrity(store: Path) -> str:
     with closing(sqlite3.connect(store / FILE)) as database:
         return str(database.execute("PRAGMA integrity_check").fetchone()[0])
-
-
-# -- rates ----------------------------------------------------------------------------------------
-
-
-TELLINGS = {
-    "told in `x-ratelimit` headers": {"headers": True, "retry_after": False},
-    "told by `Retry-After` alone": {"headers": False, "retry_after": True},
-    "not told": {"headers": False, "retry_after": False},
-}
-"""How a server can let its limit be known."""
-
-
-def rate(scale: Scale, folder: Path) -> Iterator[Finding]:
-    """The server takes no more than so many requests a second."""
-    rows = write_rows(folder / "rows.jsonl", records(scale.many))
-    for burst in scale.bursts:
-        for name, telling in TELLINGS.items():
-            own = folder / f"{burst}-{list(TELLINGS).index(name)}"
-            own.mkdir()
-            manner = Manner(scale.latency, rate=scale.rate, burst=burst, **telling)
-            with Server(manner) as server:
-                command = Labeling(
-                    server.url, rows, own / "store", own / "labels.jsonl", scale.concurrency
-                )
-                ended = command.run()
-                stats = server.settled()
-            told = f"{scale.rate:g} requests/s, {burst} at once, {name}"
-            allowed = scale.rate * stats["seconds"] + burst
-            done = at_least(f"{told}: achieved / allowed", scale.many / allowed, 0.9, timing=True)
-            yield done._replace(figure=f"{done.figure} in {stats['seconds']:.0f} s")
-            refused = 100 * stats["limited"] / stats["calls"]
-            yield at_most(f"{told}: answered with 429", refused, 2, " %", timing=True)
-            yield complete(read(command.out), scale.many, ended, f"{told}: labelled, each once")
 
 
 # -- throughput -----------------------------------------------------------------------------------
@@ -488,11 +458,8 @@ def outage(scale: Scale, folder: Path) -> Iterator[Finding]:
     yield exactly("labels paid twice", stats["paid"]["duplicates"], 0)
 
 
-Run = Callable[[Scale, Path], Iterator[Finding]]
-
-RUNS: dict[str, Run] = {
+RUNS: dict[str, Callable[[Scale, Path], Iterator[Finding]]] = {
     "kills": kills,
-    "rate": rate,
     "throughput": throughput,
     "budget": budget,
     "two": two,
@@ -500,4 +467,4 @@ RUNS: dict[str, Run] = {
     "key": key,
     "outage": outage,
 }
-"""Every run, by the name that ``--only`` takes."""
+"""Runs by the name that ``--only`` takes."""

@@ -17,7 +17,8 @@ from reliability_serving import Manner
 from wire.behaviours import BEHAVIOURS
 from wire.calls import Call, Json
 from wire.connections import Wire
-from wire.provider import Behaviour, Provider, Rates
+from wire.faults import faulty
+from wire.provider import Behaviour, Provider, Rates, error
 
 _UNDER_WAY = 2.0
 """Seconds into an outage after which a client can know of it."""
@@ -32,6 +33,8 @@ class Visits:
 
     def __init__(self, manner: Manner) -> None:
         self._manner = manner
+        self._dice = faulty(manner.unrelated, manner.seed, ["429"])
+        self._unrelated: set[int] = set()
         self._arrived = 0
         self._answered: set[str] = set()
         self._again = 0
@@ -51,18 +54,26 @@ class Visits:
         if self._down(now):
             self._during += 1
             self._at_once += now < (self._down_from or 0.0) + _UNDER_WAY
+        if self._dice(call) or self._arrived in self._manner.refused:
+            self._unrelated.add(call.number)
+            return 0.0
         return self._manner.latency
 
-    def pick(self, _: Call) -> Behaviour:
+    def pick(self, call: Call) -> Behaviour:
         """What a request gets."""
         if self._manner.bad_key:
             return BEHAVIOURS["401"]
+        if call.number in self._unrelated:
+            wait = self._manner.wait
+            headers = {} if wait is None else {"retry-after": f"{wait:g}"}
+            return error(429, "rate_limit_exceeded", headers=headers)
         return BEHAVIOURS["503"] if self._down(time.monotonic()) else self._answer
 
     def counters(self) -> Json:
         """What was noted."""
         return {
             "again": self._again,
+            "unrelated": len(self._unrelated),
             "seconds": self._last - self._first,
             "at_once_in_outage": self._at_once,
             "in_outage": self._during,

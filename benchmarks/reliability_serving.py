@@ -49,6 +49,13 @@ class Manner(NamedTuple):
     down_at: int | None = None
     """The number of the request with which an outage begins."""
     down_seconds: float = 0.0
+    unrelated: float = 0.0
+    """Share of requests that meet a rate limit whatever the load."""
+    refused: tuple[int, ...] = ()
+    """Numbers of requests that meet one as well."""
+    wait: float | None = None
+    """Seconds that these answers ask to wait."""
+    seed: int = 1
 
 
 class Server(ServerProcess):

@@ -17,9 +17,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from peers.answering import Flaw, answer
-from wire.provider import Behaviour, Call, Provider, Wire, completion, faulty
+from wire.provider import Behaviour, Call, Provider, Wire, changes, completion, faulty
 
 OK = "ok"
+GOOD = "chatcmpl-good"
+"""Id of each answer that holds a label as it should be."""
 FAULTS = (
     *("429", "429-wait-ms", "500", "503"),
     *("reset", "close", "short", "hang"),
@@ -63,7 +65,10 @@ class Faults:
         if "QUESTION" not in call.data:
             return GENERAL.get(kind, kind)
         self.given[str(call.data["QUESTION"][0]["question"])].append(kind)
-        return kind
+        return _good if kind == OK else kind
+
+
+_good = changes(lambda value: value.update(id=GOOD))
 
 
 def replies(flaw: Flaw | None = None) -> Behaviour:

@@ -9,8 +9,10 @@ from typing import Any
 import jsonschema
 import pytest
 
+import labeler
 from fault_figures import Compared, Run, Work, cells, differing
-from fault_run import REASONS, Weather, after_good, label_run
+from fault_run import REASONS, Server, Weather, ideal, label_run, receiving
+from labeler.store.memory import MemoryStore
 from peers import environments
 from peers.answering import answer
 from peers.records import made_up
@@ -101,13 +103,20 @@ def test_a_fault_run_accounts_for_every_record() -> None:
     assert (again.values, again.calls) == (run.values, run.calls)
 
 
-def test_requests_after_a_good_answer_are_counted() -> None:
-    """Whatever came before it is no waste, whatever comes after is."""
-    assert [after_good(kinds) for kinds in (["500", "ok"], ["ok", "429", "ok"], ["refusal"])] == [
-        0,
-        2,
-        0,
-    ]
+def test_requests_after_a_whole_good_answer_are_counted() -> None:
+    """A second store buys all again; only the client knows that the first answers came whole."""
+    rows = made_up(6)
+    with Server(Weather(latency=0.0)) as server, receiving() as received:
+        for _ in range(2):
+            judge = labeler.OpenAIJudge("stub-1", api_key="none", base_url=server.url)
+            labeler.label(rows, judge=judge, store=MemoryStore())
+    assert (len(received.records), received.asked_again) == (6, 6)
+
+
+def test_a_hanging_call_takes_its_time_out() -> None:
+    """The others take the latency of the server."""
+    work = Work([], concurrency=4, timeout=2)
+    assert ideal([["500", "ok"], ["hang", "ok"]], work, 0.2) == pytest.approx(2.6 / 4)
 
 
 def test_cells_tell_what_became_of_each_record() -> None:
@@ -124,7 +133,7 @@ def test_cells_tell_what_became_of_each_record() -> None:
     assert list(cells(Compared("it", work, clean, faulty, clean))) == [
         *("it", "4", 2, "3"),
         *("1 (25.0%)", "0 (0.0%)", "0 (0.0%)", "2 (50.0%)", "1 (25.0%)"),
-        *("1 (25.0%)", "0 (0.0%)", "n/a", "2.00 to 2.50", "1.0 to 2.5"),
+        *("1 (25.0%)", "0 (0.0%)", "n/a", "2.00 to 2.50", "1.0 to 2.5", "n/a"),
     ]
 
 
