@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from labeler.calculators.outcomes import read_labels, read_scores
     from labeler.calculators.rater_agreement import Votes
     from labeler.comparing.agreement import compare_labels
-    from labeler.comparing.compare import compare
+    from labeler.comparing.compare import compare, compare_runs
     from labeler.comparing.comparison import Comparison
     from labeler.comparing.diff import diff_labels
     from labeler.comparing.human_agreement import compare_with_people
@@ -81,7 +81,7 @@ _HOMES = {
     "labeler.audit": ("Finding", "Found", "Subject", "audit_labels", "check", "findings_of"),
     "labeler.calculators": ("Intervals", "Ratio", "metric"),
     "labeler.labeling.canaries": ("Canaries",),
-    "labeler.comparing.compare": ("compare",),
+    "labeler.comparing.compare": ("compare", "compare_runs"),
     "labeler.comparing.comparison": ("Comparison",),
     "labeler.data.corrections": ("CorrectionsFile", "apply_corrections"),
     "labeler.comparing.diff": ("diff_labels",),
@@ -154,6 +154,7 @@ __all__ = [
     "collect_batches",
     "compare",
     "compare_labels",
+    "compare_runs",
     "compare_with_people",
     "diff_labels",
     "estimate",

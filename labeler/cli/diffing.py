@@ -12,7 +12,7 @@ import typer
 from labeler.cli.options import Json, expand_options
 from labeler.cli.reading import MetricIds
 from labeler.cli.running import reject_overwrite
-from labeler.cli.sides import A, B, check_sides, side_lines
+from labeler.cli.sides import A, B, check_sides
 from labeler.cli.terminal import (
     LineWriter,
     notify,
@@ -100,6 +100,7 @@ def _write_page(found: Differences, html: str) -> None:
 def _print_diff(found: LabelDiff) -> None:
     """Print the sides, for all and each group flips and changes, and the largest changes."""
     from labeler.calculators.summary_table import alias_note
+    from labeler.comparing.comparison_text import side_lines
 
     out = LineWriter()
     for letter, side in (("A", found.a), ("B", found.b)):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -30,13 +29,3 @@ def check_sides(a: str, b: str, options: SideOptions) -> None:
             f"{a} is compared with itself; name two files, or two trials (--trial 0 --b-trial 1) "
             "or signatures (--a-signature, --b-signature) of one"
         )
-
-
-def side_lines(
-    letter: str, name: str, labelled: int, signatures: Sequence[str], failed: int = 0
-) -> Iterator[str]:
-    """Yield the lines about one side."""
-    failures = f", {failed} failed" if failed else ""
-    yield f"{letter}: {labelled} labels of {name}{failures}"
-    for signature in signatures:
-        yield f"   {signature}"

@@ -84,7 +84,7 @@ def compare_labels(
         UsageError: a side has no label that fits the choice, or two different ones of a record; no
             record can be compared; or no label has the column.
     """
-    pairs = read_pairs(a, b, (verdicts_of, verdicts_of), SideOptions(**sides), names=names)
+    (pairs,) = read_pairs([a, b], (verdicts_of, verdicts_of), SideOptions(**sides), names=names)
     return LabelAgreement(pairs.a.signatures, pairs.b.signatures, pairs.counts, _fields(pairs))
 
 

@@ -1,4 +1,4 @@
-"""Compare two sets of labels over the records that both have: systems, judges, prompts, dates.
+"""Compare sets of labels over the records that they share: systems, judges, prompts, dates.
 
 Differences are B minus A and are read in the metric's direction. Where A and B label the same
 sentences, the sentences that moved a number are named; where two systems answer the same
@@ -35,9 +35,11 @@ from labeler.calculators.statistics.paired import (
 )
 from labeler.calculators.summary import count_clusters
 from labeler.comparing.comparison import (
+    LETTERS,
     POWER,
     UNTESTED,
     Comparison,
+    Comparisons,
     Definedness,
     MetricComparison,
     Moved,
@@ -100,32 +102,83 @@ def compare(
             labels made in several ways and none is chosen; a record has two labels; no label has
             the column; or an option is out of its range.
     """
-    check_options(resamples=resamples, level=level, seed=seed)
-    if top < 0:
-        raise UsageError(f"top {top}: name 0 or more records for each metric")
+    options = _Options(resamples, level, seed, top)
+    (found,) = _compare([a, b], metrics, names, options, SideOptions(**sides))
+    return found
+
+
+def compare_runs(
+    runs: Iterable[Iterable[AnyOutcome]],
+    metrics: str | Iterable[str] | None = None,
+    *,
+    names: Sequence[str] | None = None,
+    resamples: int = RESAMPLES,
+    level: float = LEVEL,
+    seed: int = 0,
+    top: int = TOP,
+    **sides: Unpack[SideKeywords],
+) -> Comparisons:
+    """Compare several sets of labels with the first, as :func:`compare` does with two.
+
+    Args:
+        runs: sets of label records and failures; the first is the base, A.
+        metrics: as for :func:`compare`.
+        names: a name for each set; by default ``A``, ``B``, ``C`` and so on.
+        resamples: as for :func:`compare`.
+        level: as for :func:`compare`.
+        seed: as for :func:`compare`.
+        top: as for :func:`compare`.
+        sides: as for :func:`compare`; the choice of B is that of every set but the first.
+
+    Returns:
+        One comparison with the base for each other set. P values are adjusted for the tests of
+        all of them together.
+
+    Raises:
+        UsageError: as for :func:`compare`; or there are fewer than two or more than 26 sets, or
+            not as many names.
+    """
+    runs = list(runs)
+    if len(runs) not in range(2, len(LETTERS) + 1):
+        raise UsageError(f"{len(runs)} sets of labels: give 2 to {len(LETTERS)} to compare")
+    names = tuple(LETTERS[: len(runs)]) if names is None else names
+    if len(names) != len(runs):
+        raise UsageError(f"{len(names)} names for {len(runs)} sets of labels: give one for each")
+    options = _Options(resamples, level, seed, top)
+    return Comparisons(_compare(runs, metrics, names, options, SideOptions(**sides)))
+
+
+def _compare(
+    runs: Sequence[Iterable[AnyOutcome]],
+    metrics: str | Iterable[str] | None,
+    names: Sequence[str],
+    options: _Options,
+    sides: SideOptions,
+) -> list[Comparison]:
+    """Compare the first run with each other one, as one family of tests."""
+    check_options(resamples=options.resamples, level=options.level, seed=options.seed)
+    if options.top < 0:
+        raise UsageError(f"top {options.top}: name 0 or more records for each metric")
     chosen = select_metrics(metrics)
     keep = partial(Measured.of, metrics=chosen)
     # A verdict on a mean is of one judge configuration, unless a mixture is asked for.
-    joined = read_pairs(
-        a, b, (keep, keep), SideOptions(**sides), names=names, same=("question",), mixed=False
-    )
-    options = _Options(resamples, level, seed, top)
-    asked = [_Asked(metric, n, _span(joined.pairs, n)) for n, metric in enumerate(chosen)]
+    every = read_pairs(runs, (keep, keep), sides, names=names, same=("question",), mixed=False)
     tested = [
-        _compared(group, one, part, options)
-        for group, part in _grouped(joined)
-        for one in asked
-        if metrics is not None or joined.have_fields_of(one.metric)
+        [
+            _compared(group, one, part, options)
+            for group, part in _grouped(joined)
+            for one in [_Asked(m, n, _span(joined.pairs, n)) for n, m in enumerate(chosen)]
+            if metrics is not None or joined.have_fields_of(one.metric)
+        ]
+        for joined in every
     ]
     family = _adjusted(tested)
-    found = Comparison(
-        joined.a, joined.b, joined.counts, (), len(family), sides.get("by"), level, resamples, seed
-    )
-    alpha, same_judge = error_rate(level), found.same_judge
-    return replace(
-        found,
-        rows=tuple(_judged(one, family, alpha, same_judge=same_judge) for one in tested),
-    )
+    return [
+        _judged(
+            joined, rows, family[run], tests=sum(map(len, family)), by=sides.by, options=options
+        )
+        for run, (joined, rows) in enumerate(zip(every, tested, strict=True))
+    ]
 
 
 def _grouped(
@@ -297,13 +350,36 @@ def _flips(pair: Pair[Measured]) -> tuple[Flip, ...] | None:
     return None if pair.differing else pair.a.value.flips(pair.b.value)
 
 
-def _adjusted(tested: Sequence[_Tested]) -> dict[Hashable, float]:
-    """Adjust the p values of all tests together, each quantity once."""
-    family = {key: p.value for one in tested for key, p in one.tests}
-    return dict(zip(family, holm(list(family.values())), strict=True))
+def _adjusted(tested: Sequence[Sequence[_Tested]]) -> list[dict[Hashable, float]]:
+    """Adjust the p values of all tests of all runs together, each quantity once."""
+    family = {
+        (n, key): p.value for n, run in enumerate(tested) for one in run for key, p in one.tests
+    }
+    found: list[dict[Hashable, float]] = [{} for _ in tested]
+    for (n, key), p in zip(family, holm(list(family.values())), strict=True):
+        found[n][key] = p
+    return found
 
 
 def _judged(
+    joined: Pairs[Measured],
+    tested: Sequence[_Tested],
+    family: Mapping[Hashable, float],
+    *,
+    tests: int,
+    by: str | None,
+    options: _Options,
+) -> Comparison:
+    """Return a comparison with the adjusted p values and the verdicts."""
+    level, alpha = options.level, error_rate(options.level)
+    found = Comparison(
+        joined.a, joined.b, joined.counts, (), tests, by, level, options.resamples, options.seed
+    )
+    rows = (_judged_row(one, family, alpha, same_judge=found.same_judge) for one in tested)
+    return replace(found, rows=tuple(rows))
+
+
+def _judged_row(
     tested: _Tested, family: Mapping[Hashable, float], alpha: float, *, same_judge: bool
 ) -> MetricComparison:
     """Fill in the adjusted p values of a row, and its verdict."""

@@ -1,8 +1,10 @@
-"""The figures of a comparison of two sets of labels, and their published form."""
+"""The figures of comparisons of sets of labels, and their published form."""
 
 from __future__ import annotations
 
+import string
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -10,9 +12,21 @@ from labeler.calculators import Metric
 from labeler.calculators.statistics.intervals import Interval, Undefined
 from labeler.calculators.statistics.paired import PValue
 from labeler.comparing.measured import Flip, JudgeInconsistency, Measured
+from labeler.comparing.missing import DEFAULT_ALLOWED
 from labeler.comparing.pairs import PairCounts, Side
-from labeler.sentences.display import Brief, Column, Display, Displayed, Grid, arrow, number
+from labeler.sentences.display import (
+    NONE,
+    Brief,
+    Column,
+    Display,
+    Displayed,
+    Grid,
+    arrow,
+    number,
+)
 
+LETTERS = string.ascii_uppercase
+"""Letters of the sets of labels; A is the base."""
 POWER = 0.8
 """Probability of finding an effect as large as the minimum detectable effect."""
 
@@ -245,6 +259,25 @@ class Comparison(Displayed):
             notes.append(f"{letter}: {side.name}, {'; '.join(side.signatures)}")
         return Display(f"comparison of {counts.pairs:,} pairs", Grid(columns, cells), notes)
 
+    def regressions(self) -> Iterator[str]:
+        """Yield what is worse in B: verdicts, and shares of rows without a value, in words.
+
+        A metric whose verdict is ``worse``; more than 5 % of A's labels without a label in B; a
+        metric with a value in A only, for more than 5 % of the pairs.
+        """
+        counts, failed = self.counts, Counter[str]()
+        failed.update(failed=self.counts.failed_b, missing=counts.only_a)
+        for row in self.rows:
+            if row.verdict == "worse":
+                where = f" of {self.by} {row.group}" if row.group is not None else ""
+                yield f"{row.metric.id}{where} is worse: {number(row.difference, '+.4f')}"
+            lost, pairs = row.definedness.only_a, row.pairs + row.undefined_pairs
+            if lost > pairs * DEFAULT_ALLOWED.undefined:
+                yield f"{row.metric.id} has no value in {lost} of {pairs} pairs, and has one in A"
+        total = counts.pairs + failed.total()
+        if failed.total() > total * DEFAULT_ALLOWED.failed:
+            yield f"{failed.total()} of {total} rows with a label in A have none"
+
     def as_json(self, version: str) -> dict[str, Any]:
         """Return the published form.
 
@@ -273,6 +306,67 @@ class Comparison(Displayed):
             "comparisons": [row.as_json() for row in self.rows],
             "labeler": version,
         }
+
+
+class Comparisons(Displayed, tuple[Comparison, ...]):
+    """Comparisons of several sets of labels with one base, which is A of each."""
+
+    __slots__ = ()
+
+    @property
+    def letters(self) -> list[tuple[str, Side[Measured]]]:
+        """The base and the other sets, each with its letter."""
+        sides = [self[0].a, *(one.b for one in self)]
+        return list(zip(LETTERS, sides, strict=False))
+
+    def grid(self, group: str | None = None) -> Grid:
+        """Return one row a metric, with a column for each set.
+
+        Means are over the pairs with a value in A and in the set, so that those of A may differ
+        from set to set.
+
+        Args:
+            group: the group of the rows.
+        """
+        columns = [Column("metric", words=True)]
+        for letter, _ in self.letters[1:]:
+            columns.append(Column(f"A → {letter}, {letter}-A, {letter} is", words=True))
+        found = [{row.metric.id: row for row in one.rows if row.group == group} for one in self]
+        metrics = {row.metric.id: row.metric for one in self for row in one.rows}
+        width = max(map(len, metrics), default=0)
+        rows = []
+        for name, metric in metrics.items():
+            of_runs = [rows_of_run.get(name) for rows_of_run in found]
+            if not any(of_runs):
+                continue
+            cells = [f"{name:<{width}} {arrow(higher_is_better=metric.higher_is_better)}"]
+            cells += [NONE if row is None else _short(row) for row in of_runs]
+            rows.append(cells)
+        return Grid(columns, rows)
+
+    @property
+    def groups(self) -> list[str | None]:
+        """The groups of the rows."""
+        return list(dict.fromkeys(row.group for one in self for row in one.rows))
+
+    def _display(self) -> Display:
+        notes = [
+            f"{letter}: {side.name}, {'; '.join(side.signatures)}" for letter, side in self.letters
+        ]
+        notes.append(f"{self[0].tests} tests, adjusted by Holm's method")
+        return Display(f"{len(self)} comparisons with A", self.grid(self.groups[0]), notes)
+
+
+def _short(row: MetricComparison) -> str:
+    difference = f"{number(row.difference, '+.4f'):>7}"
+    return f"{number(row.mean_a):>6} → {number(row.mean_b):>6}  {difference}  {row.verdict}"
+
+
+def interval_cell(found: Interval | Undefined) -> str:
+    """Return the ends of an interval of a difference, or ``-``."""
+    if isinstance(found, Undefined):
+        return NONE
+    return f"{found.low:+.4f} {found.high:+.4f}{found.mark}"
 
 
 def _side_json(side: Side[Measured]) -> dict[str, Any]:

@@ -336,7 +336,8 @@ def open_diff(
     """
     chosen = select_metrics(metrics)
     options = SideOptions(**sides)
-    pairs = read_pairs(a, b, (_Packed.of, _Packed.without_sentences), options, names=names)
+    keep = (_Packed.of, _Packed.without_sentences)
+    (pairs,) = read_pairs([a, b], keep, options, names=names)
     if metrics is None:
         chosen = tuple(metric for metric in chosen if pairs.have_fields_of(metric))
     return Differences(chosen, options.by, pairs)

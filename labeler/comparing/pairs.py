@@ -7,7 +7,7 @@ Canaries and records of other kinds are left out. A record may have one label on
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice
@@ -437,21 +437,21 @@ def join(
 
 
 def read_pairs(
-    a: Iterable[AnyOutcome],
-    b: Iterable[AnyOutcome],
+    runs: Sequence[Iterable[AnyOutcome]],
     keep: tuple[Callable[[LabelRecord], T], Callable[[LabelRecord], T]],
     options: SideOptions,
     *,
-    names: tuple[str, str],
+    names: Sequence[str],
     same: tuple[str, ...] = PARTS,
     mixed: bool = True,
-) -> Pairs[T]:
-    """Read two sides and pair their records; see :func:`read_side` and :func:`join`.
+) -> list[Pairs[T]]:
+    """Read sets of labels and pair the records of the first, A, with those of each other, B.
+
+    See :func:`read_side` and :func:`join`.
 
     Args:
-        a: outcomes to start from.
-        b: outcomes that are compared with them.
-        keep: returns the facts of a label of A and of B that are kept.
+        runs: outcomes to start from, and one or several others that are compared with them.
+        keep: returns the facts of a label of A and of a B that are kept.
         options: the labels of both sides, and their groups.
         names: names of the sides in errors and results.
         same: parts that must be the same on both sides.
@@ -461,21 +461,21 @@ def read_pairs(
         UsageError: a side has no label that fits the choice, or several of a record; there is no
             pair; or no label has the column.
     """
-    b_choice = Choice(names[1], options.b_signature, options.trial, "--b-signature")
+    a_choice = Choice(names[0], options.a_signature, options.trial)
+    b_choice = Choice(names[0], options.b_signature, options.trial, "--b-signature")
     if options.b_trial is not None:
         b_choice = replace(b_choice, trial=options.b_trial, trial_option="--b-trial")
-    return join(
-        read_side(
+    base, *others = runs
+    a = read_side(base, keep[0], a_choice, by=options.by, mixed=mixed)
+    return [
+        join(
             a,
-            keep[0],
-            Choice(names[0], options.a_signature, options.trial),
+            read_side(b, keep[1], replace(b_choice, name=name), by=options.by, mixed=mixed),
+            same=same,
             by=options.by,
-            mixed=mixed,
-        ),
-        read_side(b, keep[1], b_choice, by=options.by, mixed=mixed),
-        same=same,
-        by=options.by,
-    )
+        )
+        for b, name in zip(others, names[1:], strict=True)
+    ]
 
 
 def _no_pairs(a: Side[T], b: Side[T], counts: PairCounts) -> str:

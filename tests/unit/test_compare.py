@@ -16,7 +16,7 @@ from labeler.api import write_labels
 from labeler.calculators.statistics.intervals import Interval, Undefined
 from labeler.calculators.statistics.paired import PValue
 from labeler.cli import comparing, run
-from labeler.comparing.compare import compare
+from labeler.comparing.compare import compare, compare_runs
 from labeler.comparing.comparison import Comparison, MetricComparison
 from labeler.comparing.measured import Flip
 from labeler.data.ragbench import read_ragbench
@@ -518,6 +518,39 @@ def test_options_out_of_range_are_refused() -> None:
             compare([row(1)], [row(1)], **options)  # type: ignore[arg-type]  # wrong on purpose
 
 
+def test_several_sets_are_compared_with_the_first_as_one_family_of_tests() -> None:
+    """Each set has its own pairs and figures; p values are adjusted for the tests of all."""
+    base = [row(n) for n in range(8)]
+    worse, alike = [row(n, support=HALF) for n in range(8)], [row(n) for n in range(6)]
+    found = compare_runs([base, worse, alike, worse], "adherence")
+    alone = compare(base, worse, "adherence").rows[0]
+    assert [one.rows[0].verdict for one in found] == ["worse", "no difference", "worse"]
+    assert [one.rows[0].pairs for one in found] == [8, 6, 8]
+    assert (found[0].tests, found[0].rows[0].p) == (2, alone.p)
+    assert isinstance(alone.p, PValue)
+    assert found[0].rows[0].p_adjusted == 2 * alone.p.value
+    assert "A → D" in repr(found)
+
+
+@pytest.mark.parametrize("number", [0, 1, 27])
+def test_one_set_of_labels_is_not_compared(number: int) -> None:
+    """At least two, and one for each letter at most."""
+    with pytest.raises(UsageError, match=f"{number} sets of labels"):
+        compare_runs([[row(1)]] * number)
+
+
+def test_lost_values_are_a_regression() -> None:
+    """Rows without a label, or without a value, count beyond 5 %, whatever the verdicts."""
+    base = [row(n) for n in range(40)]
+    assert [*compare(base, base[:38]).regressions()] == []
+    assert [*compare(base, [*base[:37], failure(37)]).regressions()] == [
+        "3 of 40 rows with a label in A have none"
+    ]
+    empty = [row(n, relevant=(), documents=(3, 1)) for n in range(40)]
+    lost = [*compare(base, empty, "completeness").regressions()]
+    assert lost == ["completeness has no value in 40 of 40 pairs, and has one in A"]
+
+
 def test_the_published_form_is_json_without_nan() -> None:
     """What is undefined is null, and its reason stands beside it."""
     found: Comparison = compare([row(1), row(2)], [row(1), row(2)], "adherence", resamples=100)
@@ -604,6 +637,43 @@ def test_the_command_gives_all_figures_as_json(command: Command) -> None:
     ]
 
 
+def test_the_command_fails_where_something_is_worse(command: Command) -> None:
+    """Exit 1 and the reasons; 0 for a set that is as good."""
+    options = ("--metrics", "adherence", "--fail-on", "worse")
+    code, out, err = command("b.jsonl", "a.jsonl", *options)
+    assert (code, err) == (0, "")
+    code, out, err = command("a.jsonl", "b.jsonl", *options)
+    assert code == 1
+    assert "B is" in out
+    assert err.splitlines() == [
+        "B (b.jsonl): adherence is worse: -1.0000",
+        "B (b.jsonl): 1 of 8 rows with a label in A have none",
+    ]
+
+
+def test_what_cannot_be_worse_is_no_gate(command: Command) -> None:
+    """Labels of two judges are higher or lower: the gate could never fail."""
+    write_labels([row(n, model="test-2") for n in range(8)], "c.jsonl")
+    code, _, err = command("a.jsonl", "c.jsonl", "--fail-on", "worse")
+    assert code == 2
+    assert "higher or lower, not worse" in err
+
+
+def test_three_files_are_one_table_and_a_page(command: Command) -> None:
+    """A column a file, the figures of each below, and the same as HTML, escaped."""
+    write_labels([row(n) for n in range(8)], "<c>.jsonl")
+    code, out, _ = command("a.jsonl", "b.jsonl", "<c>.jsonl", "--metrics", "adherence")
+    assert code == 0
+    assert "A → B, B-A, B is" in out
+    assert "C against A" in out
+    assert command("a.jsonl", "b.jsonl", "<c>.jsonl", "--html", "page.html")[0] == 0
+    page = Path("page.html").read_text()
+    assert "&lt;c&gt;.jsonl" in page
+    assert "<c>" not in page
+    _, out, _ = command("a.jsonl", "b.jsonl", "<c>.jsonl", "--json")
+    assert [one["b"]["name"] for one in json.loads(out)] == ["b.jsonl", "<c>.jsonl"]
+
+
 def test_two_judges_of_one_store_are_compared(command: Command) -> None:
     """Each side is the same store, chosen by a part of the signature."""
     import_labels([row(n) for n in range(3)], "store")
@@ -621,7 +691,7 @@ def test_the_command_has_the_librarys_defaults() -> None:
     """They are written twice only so that --help need not import the library."""
     written, meant = (
         {name: parameter.default for name, parameter in inspect.signature(one).parameters.items()}
-        for one in (comparing.compare, compare)
+        for one in (comparing.compare, compare_runs)
     )
     for name in ("resamples", "level", "seed", "top"):
         assert written[name] == meant[name]

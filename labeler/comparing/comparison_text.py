@@ -1,0 +1,233 @@
+"""Comparisons as tables and lines, which the terminal and the page show."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from labeler.calculators.statistics.intervals import Interval, Undefined
+from labeler.calculators.statistics.paired import PValue
+from labeler.calculators.summary_table import alias_note, small_sample_note
+from labeler.comparing.comparison import (
+    Comparison,
+    Comparisons,
+    MetricComparison,
+    Moved,
+    interval_cell,
+)
+from labeler.sentences.display import NONE, Column, Grid, arrow, number, reason_counts
+from labeler.version import __version__
+
+_LEAST_SHOWN = 0.0001
+_METHODS = {"exact": "exact", "binomial": "exact", "monte_carlo": "drawn"}
+"""The method of a p value in one word."""
+
+
+class Section(NamedTuple):
+    """A part of a text: a heading, tables, and lines below them."""
+
+    heading: str | None
+    grids: Sequence[Grid]
+    lines: Sequence[str]
+
+
+def sections(found: Comparisons, width: int | None = None) -> Iterator[Section]:
+    """Yield the sides, the figures of each group, what they are made of, and how to read them.
+
+    Args:
+        found: the comparisons.
+        width: columns that tables should fit; ``None`` for one table, however wide.
+    """
+    lines = [
+        line
+        for letter, side in found.letters
+        for line in side_lines(letter, side.name, len(side.labels), side.signatures)
+    ]
+    if len(found) == 1:
+        lines += _records(found[0], "B")
+    yield Section(None, (), lines)
+    if len(found) > 1:
+        for group in found.groups:
+            heading = None if group is None else f"{found[0].by}: {group}"
+            yield Section(heading, _divided(found.grid(group), width), ())
+    for (letter, _), comparison in zip(found.letters[1:], found, strict=True):
+        if len(found) > 1:
+            yield Section(f"{letter} against A", (), [*_records(comparison, letter)])
+        for group in dict.fromkeys(row.group for row in comparison.rows):
+            part = [row for row in comparison.rows if row.group == group]
+            heading = None if group is None else f"{comparison.by}: {group}"
+            grids = _divided(_figures(part, comparison, letter), width)
+            yield Section(
+                heading,
+                grids,
+                [*_notes(part, letter), *_inconsistencies(part), *_moved(part, letter)],
+            )
+    aliases = alias_note(row.metric for one in found for row in one.rows)
+    yield Section(None, (), ["", *aliases, *_reading_aid(found)])
+
+
+def _divided(grid: Grid, width: int | None) -> list[Grid]:
+    return [grid] if width is None else grid.split(width)
+
+
+def side_lines(
+    letter: str, name: str, labelled: int, signatures: Sequence[str], failed: int = 0
+) -> Iterator[str]:
+    """Yield the lines about one side."""
+    failures = f", {failed} failed" if failed else ""
+    yield f"{letter}: {labelled} labels of {name}{failures}"
+    for signature in signatures:
+        yield f"   {signature}"
+
+
+def _records(comparison: Comparison, b: str) -> Iterator[str]:
+    """Yield the numbers of records that are compared and of the others."""
+    counts = comparison.counts
+    yield (
+        f"{counts.pairs} records labelled in both; {counts.only_a} only in A, {counts.only_b} only "
+        f"in {b}; failed: {counts.failed_a} in A, {counts.failed_b} in {b}, {counts.failed_both} "
+        "in both"
+    )
+    if other_question := sum(counts.left_out.values()):
+        yield (
+            f"{other_question} records ask another question in {b} than in A: not compared; "
+            "are their ids the same rows?"
+        )
+    if not comparison.same_judge:
+        yield (
+            f"A and {b} were labelled by different judges, prompts or thresholds: {b} is higher or "
+            "lower, not better or worse; labeler diff shows where the labels differ"
+        )
+    if comparison.same_sentences:
+        yield (
+            f"A and {b} label the very same sentences: differences are between labels, and "
+            "'better' means better marks, not a better system"
+        )
+        return
+    unlike = ", ".join(f"{count} with other {part}" for part, count in counts.unlike.items())
+    yield f"{counts.same} of them are the very same sentences, {unlike}: there flips are not named"
+
+
+def _figures(rows: Sequence[MetricComparison], comparison: Comparison, b: str) -> Grid:
+    """Return all figures, to be divided into as many tables as the width requires."""
+    heads = ["pairs", "A", b, f"{b}-A", f"{100 * comparison.level:g} % interval", f"{b} is"]
+    heads += ["p", "p Holm", "McNemar", "detectable", "undefined pairs"]
+    columns = [Column("metric", words=True), *(Column(h, words=h.endswith(" is")) for h in heads)]
+    longest = max(len(row.metric.id) for row in rows)
+    tests = comparison.tests
+    return Grid(columns, [[_directed(row, longest), *_cells(row, tests)] for row in rows])
+
+
+def _directed(row: MetricComparison, longest: int) -> str:
+    """Return a metric's name and direction, aligned with those of the others."""
+    return f"{row.metric.id:<{longest}} {arrow(higher_is_better=row.metric.higher_is_better)}"
+
+
+def _cells(row: MetricComparison, tests: int) -> list[str]:
+    verdict: str = row.verdict
+    if verdict == "not significant after Holm":
+        verdict += f" ({tests} tests)"
+    return [
+        str(row.pairs),
+        number(row.mean_a),
+        number(row.mean_b),
+        number(row.difference, "+.4f"),
+        interval_cell(row.interval),
+        verdict,
+        f"{_p(row.p)} {_method(row.p)}".rstrip(),
+        _p(row.p_adjusted),
+        _p(row.mcnemar),
+        number(row.detectable),
+        str(row.undefined_pairs),
+    ]
+
+
+def _notes(rows: Sequence[MetricComparison], b: str) -> Iterator[str]:
+    """Yield the reasons of missing values, and the unit of resampling if not records."""
+    for row in rows:
+        for letter, reasons in (("A", row.undefined_a), (b, row.undefined_b)):
+            if reasons:
+                yield f"undefined {row.metric.id} in {letter}: {reason_counts(reasons)}"
+        found = row.definedness
+        if found.differs:
+            yield (
+                f"{row.metric.id} has a value only in A for {found.only_a} pairs, only in {b} for "
+                f"{found.only_b}: p {_p(found.p)}, p Holm {_p(found.p_adjusted)}"
+            )
+    if shared := {row.questions for row in rows if row.questions is not None}:
+        yield (
+            f"grouped by question ({max(shared)} groups); McNemar's test, which needs independent "
+            "pairs, is left out"
+        )
+
+
+def _inconsistencies(rows: Sequence[MetricComparison]) -> Iterator[str]:
+    """Yield what metrics of retrieval show about the judge where both sides retrieved the same."""
+    for row in rows:
+        found = row.judge_inconsistency
+        if found is None:
+            continue
+        if found.flipped:
+            lean = "" if found.lean is None else f", lean to sentences used {found.lean:+.3f}"
+            flips = f", {found.flipped:.1%} of {found.sentences} sentences flipped{lean}"
+        else:
+            flips = ""
+        yield (
+            f"judge inconsistency of {row.metric.id}: {found.pairs} pairs with the same question "
+            f"and documents, no evidence about retrieval; mean absolute difference "
+            f"{found.mean_absolute_difference:.4f}, {found.one_sided} with a value on one side only"
+            f"{flips}"
+        )
+
+
+def _moved(rows: Sequence[MetricComparison], b: str) -> Iterator[str]:
+    moved = [row for row in rows if row.moved]
+    if moved:
+        yield f"moved most, from A to {b}:"
+    for row in moved:
+        yield f"  {row.metric.id}"
+        for record in row.moved:
+            yield f"    {record.id}: {record.a:.4f} → {record.b:.4f}{_flips(record)}"
+
+
+def _flips(record: Moved) -> str:
+    """Return `` (relevant +0b -1a, supported -c)``, or an empty string."""
+    parts = [
+        " ".join(
+            [flip.field, *(f"+{key}" for key in flip.gained), *(f"-{key}" for key in flip.lost)]
+        )
+        for flip in record.flips or ()
+    ]
+    return f" ({', '.join(parts)})" if parts else ""
+
+
+def _reading_aid(comparisons: Comparisons) -> Iterator[str]:
+    found, several = comparisons[0], len(comparisons) > 1
+    intervals = (row.interval for one in comparisons for row in one.rows)
+    yield from small_sample_note(one for one in intervals if isinstance(one, Interval))
+    same = {one.same_judge for one in comparisons}
+    words = " or ".join(
+        [*["better or worse"] * (True in same), *["higher or lower"] * (False in same)]
+    )
+    b = "a set" if several else "B"
+    yield (
+        f"{b} is {words} where p Holm, over {found.tests} tests together, is at most "
+        f"{1 - found.level:.4g}; intervals are those of p, before Holm; no evidence "
+        f"does not mean that A and {b} are alike: see detectable"
+    )
+    yield (
+        "p: sign-flip permutation test; detectable: the true difference that so many pairs would "
+        "show with 80 % power, before Holm"
+    )
+    yield f"{found.resamples} resamples|seed:{found.seed}|labeler:{__version__}"
+
+
+def _p(figure: PValue | float | Undefined) -> str:
+    value = figure.value if isinstance(figure, PValue) else figure
+    if not isinstance(value, float):
+        return NONE
+    return f"<{_LEAST_SHOWN}" if value < _LEAST_SHOWN else f"{value:.4f}"
+
+
+def _method(figure: PValue | Undefined) -> str:
+    return _METHODS[figure.method] if isinstance(figure, PValue) else ""
