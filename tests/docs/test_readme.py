@@ -215,7 +215,7 @@ def test_every_command_judge_and_splitter_is_mentioned() -> None:
 
 
 @pytest.mark.parametrize(
-    "page", [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))], ids=lambda page: page.name
+    "page", [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))], ids=str
 )
 def test_links_lead_somewhere(page: Path) -> None:
     """Every relative link is a file of the repository."""
