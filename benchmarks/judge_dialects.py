@@ -20,6 +20,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from fault_figures import line
@@ -28,7 +29,6 @@ from wire.dialects import DIALECTS, KEY, LONG, Dialect, Stand
 from wire.runs import row_file, rows
 
 COUNT = 20
-BEGIN, END = "<!-- begin dialects -->", "<!-- end dialects -->"
 
 
 @dataclass(frozen=True)
@@ -50,9 +50,19 @@ class Ended:
         modes = {one["signature"]["sampling"].get("output_mode", "strict") for one in self.labels}
         return ", ".join(sorted(modes)) or "none"
 
+    @property
+    def reported(self) -> str:
+        """What the run says of the server, in few words."""
+        modes = re.findall(r"does not accept output mode (\w+)", self.said)
+        repairs = re.search(r"kept as stored \((.*?)\)", self.said)
+        read = ["no fields for prompt caching"] if "fields for prompt caching" in self.said else []
+        read += [f"no {', '.join(modes)}"] if modes else []
+        read += ["repairs: " + re.sub(r" \d+", "", repairs[1])] if repairs else []
+        return "; ".join(read)
+
 
 def label(dialect: Dialect, given: list[dict[str, Any]], *more: str, key: str = KEY) -> Ended:
-    """Label rows at a stand-in, in a folder that is forgotten.
+    """Label rows at a stand-in.
 
     Args:
         dialect: what the server speaks.
@@ -60,11 +70,34 @@ def label(dialect: Dialect, given: list[dict[str, Any]], *more: str, key: str = 
         more: further options of the command.
         key: the API key.
     """
-    with tempfile.TemporaryDirectory(prefix="dialects-") as name, Stand(dialect) as server:
+    with Stand(dialect) as server:
+        options = [*dialect.options, *more]
+        return label_at(server.url, given, *options, key=key, extra=dialect.body)
+
+
+def label_at(
+    url: str,
+    given: list[dict[str, Any]],
+    *more: str,
+    model: str = "m",
+    key: str | None = KEY,
+    extra: Mapping[str, Any] = MappingProxyType({}),
+) -> Ended:
+    """Label rows at an address, in a folder that is forgotten.
+
+    Args:
+        url: base URL of the server.
+        given: the rows.
+        more: further options of the command.
+        model: which model is asked for.
+        key: the API key; ``None`` if the environment has none.
+        extra: what stands in the folder's ``extra.json``.
+    """
+    with tempfile.TemporaryDirectory(prefix="dialects-") as name:
         folder, said = Path(name), io.StringIO()
-        (folder / "extra.json").write_text(json.dumps(dialect.body), encoding="utf-8")
-        asking = ["label", row_file(folder, given).name, "-o", "labels.jsonl", "--model", "m"]
-        arguments = [*asking, "--base-url", server.url, *dialect.options, *more]
+        (folder / "extra.json").write_text(json.dumps({**extra}), encoding="utf-8")
+        asking = ["label", row_file(folder, given).name, "-o", "labels.jsonl", "--model", model]
+        arguments = [*asking, "--base-url", url, *more]
         unread = redirect_stdout(io.StringIO())
         with chdir(folder), _as_typed(arguments, key), unread, redirect_stderr(said):
             code = run()
@@ -74,14 +107,14 @@ def label(dialect: Dialect, given: list[dict[str, Any]], *more: str, key: str = 
 
 
 @contextmanager
-def _as_typed(arguments: Sequence[str], key: str) -> Iterator[None]:
+def _as_typed(arguments: Sequence[str], key: str | None) -> Iterator[None]:
     """This process as a command line with a key, and nothing else of the user's settings."""
     kept, environment = sys.argv, dict(os.environ)
     clean = {k: v for k, v in environment.items() if not k.startswith(("OPENAI_", "LABELER_"))}
     try:
         sys.argv = ["labeler", *arguments]
         os.environ.clear()
-        os.environ.update(clean | {"OPENAI_API_KEY": key})
+        os.environ.update(clean | ({"OPENAI_API_KEY": key} if key else {}))
         yield
     finally:
         sys.argv = kept
@@ -89,28 +122,24 @@ def _as_typed(arguments: Sequence[str], key: str) -> Iterator[None]:
         os.environ.update(environment)
 
 
+LONG_ROW = {**rows(1)[0], "id": "long", "documents": ["Some more words. " * (LONG // 16)]}
+"""A row that is longer than the context of every model here."""
+
+
 def row_of(dialect: Dialect) -> tuple[str, ...]:
     """The line of a dialect in the table."""
-    long = {**rows(1)[0], "id": "long", "documents": ["Some more words. " * (LONG // 16)]}
-    ended = label(dialect, [*rows(COUNT), long])
+    return (dialect.name, *cells(label(dialect, [*rows(COUNT), LONG_ROW])))
+
+
+def cells(ended: Ended) -> tuple[str, ...]:
+    """The table's cells for rows of which the last is too long: labels, mode, reports, reason."""
     failed = [str(one["reason"]) for one in ended.outcomes if one["kind"] == "failure"]
     return (
-        dialect.name,
         f"{len(ended.labels)} of {COUNT}",
         ended.mode,
-        _read(ended.said),
+        ended.reported,
         ", ".join(f"`{reason}`" for reason in failed),
     )
-
-
-def _read(said: str) -> str:
-    """What the run says of the server, in few words."""
-    modes = re.findall(r"does not accept output mode (\w+)", said)
-    repairs = re.search(r"kept as stored \((.*?)\)", said)
-    read = ["no fields for prompt caching"] if "fields for prompt caching" in said else []
-    read += [f"no {', '.join(modes)}"] if modes else []
-    read += ["repairs: " + re.sub(r" \d+", "", repairs[1])] if repairs else []
-    return "; ".join(read)
 
 
 def table(dialects: Sequence[Dialect] = DIALECTS) -> Iterator[str]:
@@ -118,6 +147,14 @@ def table(dialects: Sequence[Dialect] = DIALECTS) -> Iterator[str]:
     yield line(("dialect", "labels", "output mode", "the run reports", "one row too long"))
     yield line(["---"] * 5)
     yield from (line(row_of(dialect)) for dialect in dialects)
+
+
+def write_block(path: Path, name: str, lines: Sequence[str]) -> None:
+    """Replace the lines of a page between the marks of a name."""
+    begin, end = f"<!-- begin {name} -->", f"<!-- end {name} -->"
+    text, page = "\n".join((begin, *lines, end)), path.read_text(encoding="utf-8")
+    written = re.sub(f"{begin}.*?{end}", lambda _: text, page, flags=re.DOTALL)
+    path.write_text(written, encoding="utf-8")
 
 
 def main() -> int:
@@ -129,10 +166,7 @@ def main() -> int:
     lines = list(table([one for one in DIALECTS if given.only in one.name]))
     print("\n".join(lines))
     if given.write is not None:
-        page = given.write.read_text(encoding="utf-8")
-        text = "\n".join((BEGIN, *lines, END))
-        written = re.sub(f"{BEGIN}.*?{END}", lambda _: text, page, flags=re.DOTALL)
-        given.write.write_text(written, encoding="utf-8")
+        write_block(given.write, "dialects", lines)
     return 0 if all(f"| {COUNT} of {COUNT} |" in one for one in lines[2:]) else 1
 
 

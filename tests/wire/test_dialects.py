@@ -15,12 +15,13 @@ from fault_figures import line
 from judge_dialects import COUNT, label, row_of
 from labeler.judges.openai.completion import parse_completion
 from labeler.judges.openai.error_rules import find_rule
-from wire.dialects import AZURE, DIALECTS, FILTERED, KEY, Dialect, Stand, minimax
+from wire.dialects import AZURE, DIALECTS, FILTERED, KEY, Dialect, Stand, minimax, nested
 from wire.runs import row_file, rows, settings
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "judges.md").read_text(encoding="utf-8")
 BY_NAME = {dialect.name: dialect for dialect in DIALECTS}
+_PLAIN = BY_NAME["OpenAI"]
 every_dialect = pytest.mark.parametrize("dialect", DIALECTS, ids=BY_NAME)
 
 
@@ -79,6 +80,13 @@ def test_errors_in_a_good_status_have_their_own_codes(code: int, reason: str) ->
     assert found is not None
     assert found.error is not None
     assert find_rule(found.error).reason == reason
+
+
+def test_litellms_words_for_nothing_are_no_codes() -> None:
+    """Its errors have "None" for what is missing, and the status for a code; a model is named."""
+    unknown = nested(400, "Invalid model name passed in model=m.", "400", param="None", type="None")
+    ended = label(replace(_PLAIN, stumbles=dict.fromkeys(range(1, 30), unknown.behave())), rows(9))
+    assert re.search(r"no such model \(status 400\): \d+ ended alike", ended.said)
 
 
 # The recipes of the page

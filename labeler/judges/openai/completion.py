@@ -144,13 +144,19 @@ def stated_error(
     return ObservedError(
         "status",
         status=status,
-        code=text_of(code) or text_of(fields.get("type")) or text_of(fields.get("status")),
-        param=text_of(fields.get("param")),
+        code=_word(code) or _word(fields.get("type")) or _word(fields.get("status")),
+        param=_word(fields.get("param")),
         message=masked(words or (str(body)[:_LONGEST_MESSAGE] if body else "")).partition(
             " expected one of "  # a list of all fields names more than the wrong one
         )[0],
         retry_after=wait if wait is not None else _stated_delay(fields.get("details")),
     )
+
+
+def _word(value: object) -> str:
+    """Return a code; "" for what LiteLLM's proxy sends without one: a status, or "None"."""
+    text = text_of(value)
+    return "" if text == "None" or text.isdigit() else text
 
 
 _ERROR_STATUSES = range(300, 1000)

@@ -154,8 +154,9 @@ _TOO_LONG = _any_of(
     "input token count", "input length",
 )  # fmt: skip
 _WRONG_KEY = _any_of(
-    "api.?key (is )?(not valid|invalid)", "invalid api.?key", "authentication failed"
-)
+    "api.?key (is )?(not valid|invalid)", "invalid api.?key", "authentication failed",
+    "no_db_connection",  # LiteLLM's proxy looks an unknown key up where it has no database
+)  # fmt: skip
 _UNKNOWN_FIELD = (
     r"(unknown (name|field|parameter)|unrecognized request argument supplied|not permitted, field"
     r"|does not support parameters|'extra_forbidden', 'loc': \['body',)\W{0,9}"
@@ -172,7 +173,7 @@ FORMAT_NAMES = _any_of(
     "guided.?(json|decoding)", "handle the requested parameters",
 )  # fmt: skip
 """What servers write that do not know an output mode."""
-_NO_MODEL = _any_of("model_not_found", "model .*does not exist")
+_NO_MODEL = _any_of("model_not_found", "model .*does not exist", "invalid model name")
 
 _P = RetryPolicy  # for the table below
 _NO_CREDIT = (
