@@ -1,8 +1,10 @@
 """Export of metric rows and summaries as CSV, Parquet, JSON Lines, data frames and Arrow tables.
 
-One row per record or summary. Each metric has four columns: ``relevance`` (the value),
-``relevance.numerator``, ``relevance.denominator`` and ``relevance.undefined`` (the reason). In CSV
-a text that a spreadsheet would read as a formula starts with an apostrophe.
+One row per record or summary, with a column for each metric. ``undefined`` has the reasons of the
+metrics without a value, as JSON; ``configuration`` is a digest of how the label was made. With
+``details`` each metric also has ``relevance.numerator``, ``relevance.denominator`` and
+``relevance.undefined``, and ``signature`` has in full what the digest stands for. In CSV a text
+that a spreadsheet would read as a formula starts with an apostrophe.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from labeler.calculators import MetricsRow, SummaryRow
 from labeler.data.formats import require_pyarrow
 from labeler.data.label_files import replaced
 from labeler.errors import UsageError
+from labeler.labels.signature import digest
 from labeler.sentences.characters import plain_json, visible
 from labeler.version import __version__
 
@@ -35,8 +38,7 @@ class Column(NamedTuple):
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _GROUP = 10_000
 """Rows per Parquet row group."""
-_FRAME = (Column("id", "text"), Column("failed", "text"), Column("signature", "text"))
-_METADATA = Column("metadata", "text")
+_CONFIGURATION, _SIGNATURE = Column("configuration", "text"), Column("signature", "text")
 _SUMMARY = (
     Column("metric", "text"),
     Column("aliases", "text"),
@@ -58,7 +60,7 @@ _SUMMARY = (
     Column("higher_is_better", "flag"),
     Column("answered", "text"),
     Column("hosts", "text"),
-    Column("signature", "text"),
+    _CONFIGURATION,
 )
 _PARTS: dict[str, Literal["text", "number", "count"]] = {
     "value": "number",
@@ -68,18 +70,32 @@ _PARTS: dict[str, Literal["text", "number", "count"]] = {
 }
 
 
-def metric_columns(ids: Iterable[str]) -> tuple[Column, ...]:
-    """Return the columns of metric rows: ``id``, ``failed``, ``signature``, metrics, ``metadata``.
+def short_configuration(label: str) -> str:
+    """Return 8 hexadecimal digits that stand for a printed signature in tables."""
+    return digest(label)[:8]
+
+
+def metric_columns(ids: Iterable[str], *, details: bool = False) -> tuple[Column, ...]:
+    """Return the columns of metric rows.
 
     Args:
         ids: of the metrics.
+        details: True for the parts of each ratio, and signatures.
     """
+    parts = _PARTS if details else {"value": _PARTS["value"]}
     of_metrics = (
         Column(_column(metric, part), kind)
         for metric in dict.fromkeys(ids)
-        for part, kind in _PARTS.items()
+        for part, kind in parts.items()
     )
-    return (*_FRAME, *of_metrics, _METADATA)
+    last = [Column(name, "text") for name in ("undefined", "metadata", "configuration")]
+    return (
+        Column("id", "text"),
+        Column("failed", "text"),
+        *of_metrics,
+        *last,
+        *([_SIGNATURE] if details else ()),
+    )
 
 
 def _column(metric: str, part: str) -> str:
@@ -87,15 +103,23 @@ def _column(metric: str, part: str) -> str:
 
 
 def metric_record(row: MetricsRow) -> Record:
-    """Return a metric row as a table row; the row's other columns are JSON in ``metadata``."""
+    """Return a metric row as a table row with all details."""
     shown = row.as_json(__version__)
     numbers = {
         _column(metric, part): value
         for metric, ratio in shown["metrics"].items()
         for part, value in ratio.items()
     }
-    frame = {"id": shown["id"], "failed": shown["failed"], "signature": shown["signature"]}
-    return {**frame, **numbers, "metadata": _json(row.metadata) if row.metadata else None}
+    reasons = {name: ratio.undefined for name, ratio in row.metrics.items() if ratio.undefined}
+    return {
+        "id": shown["id"],
+        "failed": shown["failed"],
+        **numbers,
+        "undefined": _json(reasons) if reasons and not row.failed else None,
+        "metadata": _json(row.metadata) if row.metadata else None,
+        "configuration": row.configuration and short_configuration(row.configuration),
+        "signature": shown["signature"],
+    }
 
 
 def summary_record(row: SummaryRow) -> Record:
@@ -106,14 +130,17 @@ def summary_record(row: SummaryRow) -> Record:
     ends |= {f"bounds_{end}": value for end, value in bounds.items()}
     counts = {name: _json(shown[name]) if shown[name] else None for name in ("undefined", "failed")}
     lists = {name: ", ".join(shown[name]) or None for name in ("aliases", "hosts")}
-    return {**shown, **ends, **counts, **lists}
+    made = {"configuration": row.label and short_configuration(row.label)}
+    return {**shown, **ends, **counts, **lists, **made}
 
 
 def _json(value: object) -> str:
     return plain_json(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
 
 
-def write_metric_rows(rows: Iterable[MetricsRow], path: str | Path) -> int:
+def write_metric_rows(
+    rows: Iterable[MetricsRow], path: str | Path, *, details: bool = False
+) -> int:
     """Write metric rows to a file, which appears once it is complete.
 
     The columns are known only after the last row. Until then the rows are spooled to an anonymous
@@ -122,6 +149,7 @@ def write_metric_rows(rows: Iterable[MetricsRow], path: str | Path) -> int:
     Args:
         rows: the rows.
         path: ``.csv``, ``.parquet`` or ``.jsonl``; texts may be compressed: ``.csv.gz``.
+        details: True for the parts of each ratio, and signatures; JSON Lines always have them.
 
     Returns:
         The number of rows.
@@ -129,7 +157,7 @@ def write_metric_rows(rows: Iterable[MetricsRow], path: str | Path) -> int:
     Raises:
         UsageError: the suffix is unknown, or the file cannot be written.
     """
-    if _is_lines(path):
+    if is_lines(path):
         return _write_lines((row.as_json(__version__) for row in rows), path)
     ids: dict[str, None] = {}
     with tempfile.TemporaryFile("w+", encoding="utf-8") as spool:
@@ -137,18 +165,22 @@ def write_metric_rows(rows: Iterable[MetricsRow], path: str | Path) -> int:
             ids.update(dict.fromkeys(row.metrics))
             spool.write(_json(metric_record(row)) + "\n")
         spool.seek(0)
-        return _write(map(json.loads, spool), metric_columns(ids), path)
+        return _write(map(json.loads, spool), metric_columns(ids, details=details), path)
 
 
-def write_summaries(rows: Iterable[SummaryRow], path: str | Path) -> int:
+def write_summaries(rows: Iterable[SummaryRow], path: str | Path, *, details: bool = False) -> int:
     """Write summaries to a file, as :func:`write_metric_rows` writes rows.
 
     Raises:
         UsageError: the suffix is unknown, or the file cannot be written.
     """
-    if _is_lines(path):
+    if is_lines(path):
         return _write_lines((row.as_json(__version__) for row in rows), path)
-    return _write(map(summary_record, rows), _SUMMARY, path)
+    return _write(map(summary_record, rows), _summary_columns(details=details), path)
+
+
+def _summary_columns(*, details: bool) -> tuple[Column, ...]:
+    return (*_SUMMARY, *([_SIGNATURE] if details else ()))
 
 
 def check_table(path: str | Path) -> None:
@@ -157,11 +189,12 @@ def check_table(path: str | Path) -> None:
     Raises:
         UsageError: the suffix is none of ``.csv``, ``.parquet``, ``.jsonl``.
     """
-    if not _is_lines(path):
+    if not is_lines(path):
         _writer(path)
 
 
-def _is_lines(path: str | Path) -> bool:
+def is_lines(path: str | Path) -> bool:
+    """Return True for JSON Lines, by the end of the name."""
     return str(path).lower().removesuffix(".gz").endswith(".jsonl")
 
 
@@ -249,7 +282,7 @@ class _Table(NamedTuple):
     records: list[Record]
 
 
-def _table_of(rows: Iterable[MetricsRow | SummaryRow]) -> _Table:
+def _table_of(rows: Iterable[MetricsRow | SummaryRow], *, details: bool) -> _Table:
     listed = list(rows)
     of_metrics = [row for row in listed if isinstance(row, MetricsRow)]
     of_summaries = [row for row in listed if isinstance(row, SummaryRow)]
@@ -258,13 +291,17 @@ def _table_of(rows: Iterable[MetricsRow | SummaryRow]) -> _Table:
             "a table is of metric rows or of summaries: what metrics() or summary() give"
         )
     if of_summaries:
-        return _Table(_SUMMARY, list(map(summary_record, of_summaries)))
+        return _Table(_summary_columns(details=details), list(map(summary_record, of_summaries)))
     ids = dict.fromkeys(metric for row in of_metrics for metric in row.metrics)
-    return _Table(metric_columns(ids), list(map(metric_record, of_metrics)))
+    return _Table(metric_columns(ids, details=details), list(map(metric_record, of_metrics)))
 
 
-def to_arrow(rows: Iterable[MetricsRow | SummaryRow]) -> Any:  # noqa: ANN401 - pyarrow has no types
+def to_arrow(rows: Iterable[MetricsRow | SummaryRow], *, details: bool = False) -> Any:  # noqa: ANN401 - pyarrow has no types
     """Return metric rows or summaries as a pyarrow table.
+
+    Args:
+        rows: the result of :func:`labeler.metrics` or :func:`labeler.summary`.
+        details: True for numerators, denominators and reasons of each metric, and signatures.
 
     Raises:
         UsageError: pyarrow is not installed, or the rows are of another kind.
@@ -272,21 +309,24 @@ def to_arrow(rows: Iterable[MetricsRow | SummaryRow]) -> Any:  # noqa: ANN401 - 
     require_pyarrow("to_arrow")
     import pyarrow as pa  # noqa: PLC0415 - slow to load
 
-    table = _table_of(rows)
+    table = _table_of(rows, details=details)
     return pa.Table.from_pylist(table.records, schema=_schema(pa, table.columns))
 
 
-def to_frame(rows: Iterable[MetricsRow | SummaryRow], library: str = "polars") -> Any:  # noqa: ANN401 - either library's
+def to_frame(
+    rows: Iterable[MetricsRow | SummaryRow], library: str = "polars", *, details: bool = False
+) -> Any:  # noqa: ANN401 - either library's
     """Return metric rows or summaries as a data frame.
 
     Args:
         rows: the result of :func:`labeler.metrics` or :func:`labeler.summary`.
         library: ``polars`` or ``pandas``.
+        details: as for :func:`to_arrow`.
 
     Raises:
         UsageError: the library is unknown or not installed, or the rows are of another kind.
     """
-    table = _table_of(rows)
+    table = _table_of(rows, details=details)
     try:
         if library == "polars":
             return _polars(table)

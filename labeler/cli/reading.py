@@ -71,6 +71,13 @@ def metrics(
             "--output", "-o", help="File for the rows or the summary: .csv, .parquet or .jsonl."
         ),
     ] = None,
+    details: Annotated[
+        bool,
+        typer.Option(
+            "--details",
+            help="In .csv and .parquet also numerators, denominators, reasons and signatures.",
+        ),
+    ] = False,
     ids: MetricIds = None,
     rows: Annotated[bool, typer.Option("--rows", help="One JSON object a record.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="The summary as JSON.")] = False,
@@ -97,6 +104,8 @@ def metrics(
         raise UsageError("--rows goes without --json and --by, --list without all three")
     _check_group(group, alone=rows or listing or not intervals)
     _check_engine(engine, workers, alone=rows or listing or not index)
+    if details and output is None:
+        raise UsageError("--details is for a table: name the file with -o FILE.csv or .parquet")
     if listing:
         _list_metrics(ids)
         return
@@ -105,7 +114,7 @@ def metrics(
     if rows:
         models: set[AnsweringModel] = set()
         measured = DistinctRows(request.rows())
-        _write_rows(_note_models(measured, models), output)
+        _write_rows(_note_models(measured, models), output, details=details)
         notify_repeated(measured.repeated)
         _notify_models(models)
         return
@@ -113,7 +122,7 @@ def metrics(
     notify_repeated(_repeated((*summary, *scored)))
     _notify_models(model for row in (*summary, *scored) for model in row.models)
     if as_json or output is not None:
-        _write_summaries((*summary, *scored), output)
+        _write_summaries((*summary, *scored), output, details=details)
     else:
         _print_summaries(summary, scored, request, drawn)
 
@@ -306,23 +315,45 @@ def _check_engine(engine: str, workers: int | None, *, alone: bool) -> None:
         raise UsageError("--engine ray counts columns: it goes without --rows, --list, --no-index")
 
 
-def _write_rows(rows: Iterable[MetricsRow], output: str | None) -> None:
+def _write_rows(rows: Iterable[MetricsRow], output: str | None, *, details: bool) -> None:
     """Write metric rows to a file, or print them as JSON Lines."""
     from labeler.calculators.export import write_metric_rows
 
     if output is not None:
-        notify(f"{write_metric_rows(rows, output)} rows written to {output}")
+        made: dict[str, None] = {}
+        count = write_metric_rows(_note_configurations(rows, made), output, details=details)
+        notify(f"{count} rows written to {output}")
+        _notify_configurations(made, output, details=details)
         return
     for row in rows:
         print_json(row.as_json(__version__))
 
 
-def _write_summaries(rows: Sequence[SummaryRow], output: str | None) -> None:
+def _note_configurations(rows: Iterable[MetricsRow], made: dict[str, None]) -> Iterator[MetricsRow]:
+    """Yield rows, and add their judge configurations."""
+    for row in rows:
+        if row.configuration:
+            made[row.configuration] = None
+        yield row
+
+
+def _notify_configurations(made: Iterable[str], output: str, *, details: bool) -> None:
+    """Say in full what the digests in a table stand for, unless it says so itself."""
+    from labeler.calculators.export import is_lines, short_configuration
+
+    for label in () if details or is_lines(output) else made:
+        notify(f"configuration {short_configuration(label)}: {label}")
+
+
+def _write_summaries(rows: Sequence[SummaryRow], output: str | None, *, details: bool) -> None:
     """Write summaries to a file, or print them as JSON."""
     from labeler.calculators.export import write_summaries
 
     if output is not None:
-        notify(f"{write_summaries(rows, output)} summaries written to {output}")
+        count = write_summaries(rows, output, details=details)
+        notify(f"{count} summaries written to {output}")
+        made = dict.fromkeys(row.label for row in rows if row.label)
+        _notify_configurations(made, output, details=details)
     else:
         print_json([row.as_json(__version__) for row in rows])
 

@@ -209,32 +209,34 @@ class Labels(Displayed, Sequence[Outcome]):
         drawn = (Intervals() if intervals is True else intervals) or None
         return summary(self._path or self, ids, by=by, intervals=drawn)
 
-    def to_pandas(self, ids: str | Iterable[str] | None = None) -> Any:  # noqa: ANN401 - optional
-        """Return the metrics of each row as a data frame of pandas.
+    def to_pandas(self, ids: str | Iterable[str] | None = None, *, details: bool = False) -> Any:  # noqa: ANN401 - optional
+        """Return the metrics of each row as a data frame of pandas, a column a metric.
 
         Args:
             ids: as for :meth:`metrics`.
+            details: True for numerators, denominators and reasons of each metric, and signatures.
 
         Raises:
             UsageError: pandas is not installed.
         """
-        return self._to_frame("pandas", ids)
+        return self._to_frame("pandas", ids, details=details)
 
-    def to_polars(self, ids: str | Iterable[str] | None = None) -> Any:  # noqa: ANN401 - optional
-        """Return the metrics of each row as a data frame of polars.
+    def to_polars(self, ids: str | Iterable[str] | None = None, *, details: bool = False) -> Any:  # noqa: ANN401 - optional
+        """Return the metrics of each row as a data frame of polars, a column a metric.
 
         Args:
             ids: as for :meth:`metrics`.
+            details: True for numerators, denominators and reasons of each metric, and signatures.
 
         Raises:
             UsageError: polars is not installed.
         """
-        return self._to_frame("polars", ids)
+        return self._to_frame("polars", ids, details=details)
 
-    def _to_frame(self, library: str, ids: str | Iterable[str] | None) -> Any:  # noqa: ANN401 - as above
+    def _to_frame(self, library: str, ids: str | Iterable[str] | None, *, details: bool) -> Any:  # noqa: ANN401 - as above
         from labeler.calculators.export import to_frame
 
-        return to_frame(self.metrics(ids), library)
+        return to_frame(self.metrics(ids), library, details=details)
 
     def audit(
         self, checks: str | Iterable[str | Check] | None = None, *, by: str | None = None

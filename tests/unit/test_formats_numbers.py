@@ -20,6 +20,7 @@ from labeler import api
 from labeler.calculators import MetricsRow, Ratio
 from labeler.calculators.export import (
     escape_formula,
+    short_configuration,
     to_arrow,
     to_frame,
     write_metric_rows,
@@ -48,26 +49,31 @@ def read_csv(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def test_a_metric_row_is_one_row_with_four_columns_a_metric(tmp_path: Path) -> None:
-    """Value, numerator, denominator, and why there is none."""
+def test_a_metric_row_is_one_row_with_a_column_a_metric(tmp_path: Path) -> None:
+    """Reasons of missing values together, and a digest of how the label was made."""
     assert write_metric_rows([HALF, ODD], tmp_path / "rows.parquet") == 2
     first, second = pq.read_table(tmp_path / "rows.parquet").to_pylist()
     assert first == {
         "id": "a",
         "failed": None,
-        "signature": f"metrics:one.v1|label:x|labeler:{__version__}",
         "one": 0.5,
-        "one.numerator": 1.0,
-        "one.denominator": 2,
-        "one.undefined": None,
         "two": None,
-        "two.numerator": None,
-        "two.denominator": None,
-        "two.undefined": None,
+        "undefined": None,
         "metadata": '{"n":[3]}',
+        "configuration": short_configuration("label:x"),
     }
-    assert (second["failed"], second["one.undefined"]) == ("refusal", "no_sentences")
-    assert (second["two"], second["two.denominator"]) == (1 / 6, 2)
+    assert (second["failed"], second["two"], second["configuration"]) == ("refusal", 1 / 6, None)
+    missing = MetricsRow("c", {"one": Ratio.missing("no_sentences")}, "label:x", "metrics:one.v1")
+    assert to_arrow([missing]).to_pylist()[0]["undefined"] == '{"one":"no_sentences"}'
+
+
+def test_details_are_the_parts_of_each_ratio_and_the_signature(tmp_path: Path) -> None:
+    """Numerator, denominator, why there is no value, and what the digest stands for."""
+    write_metric_rows([HALF, ODD], tmp_path / "rows.parquet", details=True)
+    first, second = pq.read_table(tmp_path / "rows.parquet").to_pylist()
+    assert (first["one"], first["one.numerator"], first["one.denominator"]) == (0.5, 1.0, 2)
+    assert first["signature"] == f"metrics:one.v1|label:x|labeler:{__version__}"
+    assert (second["one.undefined"], second["two.denominator"]) == ("no_sentences", 2)
 
 
 def test_all_tables_hold_the_same_numbers(tmp_path: Path) -> None:
@@ -76,9 +82,9 @@ def test_all_tables_hold_the_same_numbers(tmp_path: Path) -> None:
     outcomes: list[AnyOutcome] = [sample_record(1), claims, FAILURE]
     rows = labeler.metrics(outcomes)
     for name in ("rows.csv", "rows.parquet", "rows.jsonl"):
-        write_metric_rows(rows, tmp_path / name)
-    records = to_arrow(rows).to_pylist()
-    assert to_frame(rows).to_dicts() == records
+        write_metric_rows(rows, tmp_path / name, details=True)
+    records = to_arrow(rows, details=True).to_pylist()
+    assert to_frame(rows, details=True).to_dicts() == records
     assert pq.read_table(tmp_path / "rows.parquet").to_pylist() == records
     shown = [
         {name: "" if value is None else value for name, value in one.items()} for one in records
@@ -135,8 +141,8 @@ def test_no_cell_of_csv_reads_as_a_formula(text: str, tmp_path: Path) -> None:
     write_metric_rows([row], tmp_path / "rows.csv")
     with (tmp_path / "rows.csv").open(encoding="utf-8", newline="") as file:
         names, cells = list(csv.reader(file))
-    assert [names[3], cells[0], cells[1]] == [f"'{text}"] * 3
-    assert cells[3] == "-0.5"
+    assert [names[2], cells[0], cells[1]] == [f"'{text}"] * 3
+    assert cells[2] == "-0.5"
     assert not any(name.startswith(("=", "+", "@", "\t", "\r")) for name in (*names, *cells))
 
 
@@ -173,7 +179,7 @@ def test_very_many_rows_are_several_row_groups(
 def test_no_rows_are_a_table_of_none(tmp_path: Path) -> None:
     """With the columns that each row has."""
     assert write_metric_rows([], tmp_path / "rows.parquet") == 0
-    names = ["id", "failed", "signature", "metadata"]
+    names = ["id", "failed", "undefined", "metadata", "configuration"]
     assert pq.read_table(tmp_path / "rows.parquet").column_names == names
     assert to_arrow([]).column_names == names
 
@@ -208,12 +214,13 @@ def labels(tmp_path: Path) -> Path:
 def test_the_command_writes_rows_and_summaries(
     end: str, labels: Path, labeler_command: Command
 ) -> None:
-    """To the file, and says how many."""
+    """To the file, and says how many, and what digests stand for where the file does not."""
+    label = str(sample_record(1).signature)
+    known = "" if end == "jsonl" else f"configuration {short_configuration(label)}: {label}\n"
     code, out, err = labeler_command("metrics", labels, "--rows", "-o", f"rows.{end}")
-    assert (code, out, err) == (0, "", f"3 rows written to rows.{end}\n")
-    code, out, err = labeler_command(
-        "metrics", labels, "-o", f"sums.{end}", "--metrics", "relevance"
-    )
+    assert (code, out, err) == (0, "", f"3 rows written to rows.{end}\n{known}")
+    asked = ("--metrics", "relevance", "--details")
+    code, out, err = labeler_command("metrics", labels, "-o", f"sums.{end}", *asked)
     assert (code, out, err) == (0, "", f"1 summaries written to sums.{end}\n")
 
 
