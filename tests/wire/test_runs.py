@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -505,7 +506,7 @@ def test_a_wall_clock_that_jumps_changes_no_pause(
 
     async def nap(traffic: Traffic, seconds: float) -> None:
         naps.append(seconds)
-        assert seconds < 60, "an hour of the wall clock is waited out"
+        assert seconds < 60 or seconds == inf, "an hour of the wall clock is waited out"
         await real_nap(traffic, seconds)
 
     monkeypatch.setattr(time, "time", jumping)

@@ -13,26 +13,12 @@ ROWS_OF_THEIR_OWN = 100
 """The same for errors that speak about the row, such as a refusal."""
 ROWS_BETWEEN_LABELS = 50
 """Rows that may end alike with no label between, in a run that has labels."""
-
-
 _MARGIN = 1.25
 """Multiple of the longest answer above its cap that a budget reserves."""
-_MEMORY = 500
-"""Requests of which the usual share of rate limit errors is an average."""
-_DOUBT = 100
-"""Requests without such errors that it starts with."""
-_WATCH = 60
-"""Requests after a rate limit error in which others make an excess."""
-_EXCESS = 2
-"""Further rate limit errors that are an excess where none are usual."""
-_TIMES_USUAL = 3.0
-"""Multiple of the usual share that is no excess."""
-_LARGEST_SHARE = 0.25
-"""Share of rate limit errors that is always an excess."""
 
 
 class Health:
-    """Recent outcomes of a judge, used to distinguish bad rows, broken servers and our own load.
+    """Recent outcomes of a judge, used to distinguish bad rows from a broken server.
 
     Attributes:
         labels: usable answers of this run.
@@ -45,10 +31,6 @@ class Health:
         self._alike: defaultdict[Hashable, set[Hashable]] = defaultdict(set)
         self._most = 0
         self._longest = 0
-        self._counted = 0
-        self._usual = 0.0
-        self._watched: int | None = None
-        self._limited = 0
 
     @property
     def most_at_once(self) -> float:
@@ -63,34 +45,6 @@ class Health:
     def longest_answer(self, cap: int) -> int:
         """Return the tokens that an answer may have: more than its cap if others had more."""
         return max(cap, math.ceil(_MARGIN * self._longest))
-
-    def count(self, *, limited: bool, safe: bool) -> bool:
-        """Record a request that the server answered or whose rate it limited.
-
-        Some rate limit errors come at any load, as where others share the quota. An excess is a
-        share far above the usual one of the last few hundred requests.
-
-        Args:
-            limited: true if the server limited the rate.
-            safe: true if the requests in flight are far too few to be the cause of an error.
-
-        Returns:
-            True at an excess.
-        """
-        if safe:
-            self._usual += (limited - self._usual) / min(_MEMORY, self._counted + _DOUBT)
-            self._counted += 1
-        if self._watched is None:
-            if limited:
-                self._watched, self._limited = 0, 0
-            return False
-        self._watched += 1
-        self._limited += limited
-        usual = min(_LARGEST_SHARE, _TIMES_USUAL * self._usual) * self._watched
-        excess = limited and self._limited >= _EXCESS + usual
-        if excess or self._watched >= _WATCH:
-            self._watched = None
-        return excess
 
     def doubt(self) -> None:
         """Have one request at a time in flight until the first label."""

@@ -4,7 +4,7 @@ The limit starts low and doubles with every clean round until the server limits 
 once a second, because many servers allow a burst of a second. After that, each excess of rate limit
 errors takes a fifth away or more, and each clean round adds a little, less near the limit at which
 the previous excess began. Rate limit errors that come at any load, as from a shared quota, are no
-excess (:meth:`~labeler.judges.traffic.health.Health.count`).
+excess (:class:`~labeler.judges.traffic.excess.RateLimitErrors`).
 """
 
 from __future__ import annotations
@@ -13,16 +13,20 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 
+from labeler.judges.traffic.excess import RateLimitErrors
+
 _START = 16
 _DOUBLING_SECONDS = 1.0
 """Shortest time between two doublings."""
-_REDUCTION = 0.8
+_FIRST_REDUCTION, _REDUCTION = 0.5, 0.8
 _GROWTH = 1.05
 _CAREFUL_GROWTH = 0.001
 """Growth of up to ``_FEW`` slots; a round of more grows faster for the same share of errors."""
 _FEW = 12
 _CAREFUL_FROM, _CAREFUL_TO = 0.9, 1.1
 """Shares of the limit at the previous excess between which growth is careful."""
+_PROOF = 100
+"""Requests after an excess that may show it to have been none."""
 
 
 class SlotPool:
@@ -67,6 +71,8 @@ class Slots:
         self.in_use = 0
         self._clean = 0
         self._ceiling: float | None = None
+        self._errors = RateLimitErrors()
+        self._reduced = 0
         self._waiting: deque[asyncio.Future[None]] = deque()
 
     @property
@@ -78,11 +84,6 @@ class Slots:
     def limit(self) -> int:
         """Slots that exist now."""
         return max(1, int(self._limit))
-
-    @property
-    def is_safe(self) -> bool:
-        """True if the limit is well below the one at which the previous excess began."""
-        return self._ceiling is None or self._limit < _CAREFUL_FROM * self._ceiling
 
     async def acquire(self, *, first: bool = False) -> None:
         """Wait for a slot.
@@ -116,12 +117,24 @@ class Slots:
         self.in_use -= 1
         self._pool.assign()
 
-    def reduce(self) -> None:
-        """Lower the limit at an excess of rate limit errors: by half the first time."""
-        self._clean = 0
-        factor = _REDUCTION if self._ceiling else 0.5
-        self._ceiling = self._limit
-        self._limit = max(1.0, self._limit * factor)
+    def sent(self) -> int:
+        """Record a request that is sent, and return its number."""
+        number = self._errors.count(safe=self._is_safe)
+        proven = number - self._reduced >= _PROOF and self._is_safe and self._errors.are_usual
+        if self._ceiling is not None and proven:
+            self._ceiling = None
+        return number
+
+    def limited(self, number: int) -> bool:
+        """Record the rate limit error of a request; return true if it lowers the limit."""
+        if number <= self._reduced:  # requests in flight together are one excess
+            return False
+        excess = self._errors.add(number, safe=self._is_safe)
+        if excess:
+            factor = _REDUCTION if self._reduced else _FIRST_REDUCTION
+            self._reduced, self._clean = self._errors.sent, 0
+            self._ceiling, self._limit = self._limit, max(1.0, self._limit * factor)
+        return excess
 
     def assign(self) -> None:
         """Assign free slots to waiting jobs."""
@@ -142,6 +155,11 @@ class Slots:
             careful = 1 + _CAREFUL_GROWTH * max(1.0, self._limit / _FEW)
             factor = min(careful, _GROWTH) if near else _GROWTH
         self._limit = min(self._maximum, self._limit * factor)
+
+    @property
+    def _is_safe(self) -> bool:
+        """True if the limit is well below the one at which the previous excess began."""
+        return self._ceiling is None or self._limit < _CAREFUL_FROM * self._ceiling
 
     def _is_free(self) -> bool:
         return self.in_use < self.limit and self._pool.has_free_slot

@@ -50,7 +50,11 @@ class BudgetSpent(Exception):
 class SentRequest:
     """A request that may be sent; the sender reports how it ended."""
 
-    def __init__(self, traffic: Traffic, record: Hashable, size: Size, *, probe: bool) -> None:
+    def __init__(
+        self, traffic: Traffic, record: Hashable, size: Size, *, number: int, probe: bool
+    ) -> None:
+        self.number = number
+        """One more than that of the request before, to the same server."""
         self.probe = probe
         """True if it probes a server after an outage; a failure is then no fault of its record."""
         self.end: Literal["answered", "limited", "failed"] | None = None
@@ -137,7 +141,7 @@ class Traffic:
         self._changed = asyncio.Event()
         self._user_buckets = shared.buckets() if shared else self.limits.buckets(clock)
         self._server_buckets: dict[str, Bucket] = {}
-        self._closed_until = self._noticed_until = self._reduced_at = -math.inf
+        self._closed_until = self._noticed_until = -math.inf
         self._noticed_own_limits = False
         self._refused = 0
         self._reported_level = 0
@@ -212,8 +216,7 @@ class Traffic:
             BudgetSpent: the budget does not cover the request.
         """
         await self._begin()
-        probe = await self._acquire(size)
-        sent = SentRequest(self, record, size, probe=probe)
+        sent = await self._acquire(record, size)
         try:
             yield sent
         finally:
@@ -304,8 +307,8 @@ class Traffic:
             else:
                 await self._wait_for_change(math.inf)
 
-    async def _acquire(self, size: Size) -> bool:
-        """Wait in order and take what a request needs; return true if it is a probe."""
+    async def _acquire(self, record: Hashable, size: Size) -> SentRequest:
+        """Wait in order, and take what a request needs."""
         async with self._gate:
             while True:
                 if self.stopping.is_set():
@@ -324,7 +327,8 @@ class Traffic:
                 for bucket, amount in _amounts(buckets, size):
                     bucket.take(amount)
             self._in_flight += 1
-            return self._breaker.send()
+            number, probe = self._slots.sent(), self._breaker.send()
+            return SentRequest(self, record, size, number=number, probe=probe)
 
     def _shared_wait(self) -> float:
         """Return the seconds that any request has to wait, whatever its size."""
@@ -356,7 +360,7 @@ class Traffic:
         if slot is not None and sent.end in {"limited", "failed"}:
             slot.clean = False
         if sent.end == "answered":
-            self._on_answer(sent)
+            self._on_answer()
         elif sent.end == "limited":
             self._refused += 1
             self._on_rate_limit(sent)
@@ -372,14 +376,12 @@ class Traffic:
                     buckets["tokens"].take(sent.tokens - sent.size.tokens)
         self._changed.set()
 
-    def _on_answer(self, sent: SentRequest) -> None:
+    def _on_answer(self) -> None:
         if self._breaker.open:
             self.notice("the server answers again")
         self._refused = 0
         if self._reported_level and self._slots.is_full:
             self._notice_level()
-        if sent.began >= self._reduced_at:
-            self.health.count(limited=False, safe=self._slots.is_safe)
         self._breaker.answered()
         self._answer_missing = False
         self._last_answer = max(self._last_answer or -math.inf, self.clock())
@@ -388,11 +390,7 @@ class Traffic:
         self._breaker.answered()  # the server is up, only busy
         if self._last_answer is None:
             self._last_answer = self.clock()
-        if sent.began < self._reduced_at:  # requests in flight together are one excess
-            return
-        if self.health.count(limited=True, safe=self._slots.is_safe):
-            self._reduced_at = self.clock()
-            self._slots.reduce()
+        if self._slots.limited(sent.number):
             self._notice_level()
 
     def _on_failure(self, sent: SentRequest) -> None:
