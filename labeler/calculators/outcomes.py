@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -37,6 +37,7 @@ from labeler.labels.record import (
     Outcome,
     is_uncounted,
     records_of,
+    reject_path,
 )
 
 if TYPE_CHECKING:
@@ -59,10 +60,15 @@ class CheckedOutcomes:
 
     Args:
         located: the outcomes; consumed once.
+        through: generators that the checked outcomes pass through, such as one that counts them.
     """
 
-    def __init__(self, located: Iterable[Located]) -> None:
-        self._located = located
+    def __init__(self, located: Iterable[Located], through: tuple[Through, ...] = ()) -> None:
+        self._located, self._through = located, through
+
+    def through(self, *generators: Through) -> CheckedOutcomes:
+        """Return the outcomes as they come out of generators; they are not checked again."""
+        return CheckedOutcomes(self._located, (*self._through, *generators))
 
     def __iter__(self) -> Iterator[AnyOutcome]:
         """Yield the outcomes.
@@ -70,6 +76,12 @@ class CheckedOutcomes:
         Raises:
             UsageError: a record's answer differs from that of an earlier one with its id and key.
         """
+        outcomes: Iterable[AnyOutcome] = self._checked()
+        for generator in self._through:
+            outcomes = generator(outcomes)
+        return iter(outcomes)
+
+    def _checked(self) -> Iterator[AnyOutcome]:
         known = Identities()
         for where, outcome in self._located:
             if not isinstance(outcome, LabelFailure) and not is_uncounted(outcome):
@@ -84,6 +96,8 @@ class CheckedOutcomes:
                     )
             yield outcome
 
+
+Through = Callable[[Iterable[AnyOutcome]], Iterable[AnyOutcome]]
 
 _ANY = 1
 """Stands for the digest of any content."""
@@ -116,15 +130,19 @@ def checked_outcomes(*outcomes: str | Path) -> CheckedOutcomes:
     return CheckedOutcomes(chain.from_iterable(map(_located, outcomes)))
 
 
-def checked(outcomes: Iterable[AnyOutcome], name: str = "") -> Iterable[AnyOutcome]:
+def checked(outcomes: Iterable[AnyOutcome], name: str = "") -> CheckedOutcomes:
     """Return given outcomes with the check of :class:`CheckedOutcomes`.
 
     Args:
         outcomes: the outcomes; consumed once.
         name: beginning of the place in the error, such as ``"B: "``.
+
+    Raises:
+        UsageError: the outcomes are a path.
     """
-    if isinstance(outcomes, CheckedOutcomes | str):  # a path is left to records_of to reject
+    if isinstance(outcomes, CheckedOutcomes):
         return outcomes
+    reject_path(outcomes)
     return CheckedOutcomes(
         Located(f"{name}outcome {number}", outcome)
         for number, outcome in enumerate(outcomes, start=1)

@@ -8,6 +8,7 @@ import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -116,7 +117,8 @@ def _audit(labels: str, checks: Sequence[Check], by: str | None) -> Audit:
     kinds: Counter[str] = Counter()
     models = AnsweringModels()
     with watching("auditing") as watched:
-        outcomes = _count_kinds(models.watch(watched(outcomes_at(labels))), kinds)
+        counted = partial(_count_kinds, kinds=kinds)
+        outcomes = outcomes_at(labels).through(watched, models.watch, counted)
         found = audit_labels(outcomes, checks=checks, by=by)
     if not found.records and not found.failed:
         raise UsageError(f"{labels}: {_no_labels(kinds)}")

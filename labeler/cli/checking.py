@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple, cast
 
@@ -71,6 +72,7 @@ GitHub = Annotated[
 
 
 def check(
+    context: typer.Context,
     labels: Labels,
     *,
     at_least: AtLeast = None,
@@ -109,7 +111,7 @@ def check(
     if junit_per_record and not junit:
         raise UsageError("--junit-per-record is for --junit, which names the file")
     intervals = Intervals(resamples, level, seed, group)
-    if on == "point" and intervals != Intervals():
+    if on == "point" and any(map(partial(_is_typed, context), _OF_INTERVALS)):
         raise UsageError(
             "--resamples, --level, --seed and --group are for intervals: they go with --on interval"
         )
@@ -120,6 +122,15 @@ def check(
     verdicts = _verdicts(labels, demands, against, drops, settings)
     _report(verdicts, junit, summary, as_json=as_json, per_record=junit_per_record)
     return 0 if all(verdict.passed for verdict in verdicts) else GATE_MISSED
+
+
+_OF_INTERVALS = ("resamples", "level", "seed", "group")
+
+
+def _is_typed(context: typer.Context, option: str) -> bool:
+    """Return True for an option of the command line, False for a file's or the default."""
+    source = context.get_parameter_source(option)
+    return source is not None and source.name == "COMMANDLINE"
 
 
 def _check_sides(labels: str, against: str | None, drops: Sequence[Demand]) -> None:

@@ -51,7 +51,7 @@ def report(
     reject_overwrite([labels], output)
     with watching("reporting") as watched:
         written = write_report(
-            watched(outcomes_at(labels)),
+            outcomes_at(labels).through(watched),
             target,
             name="standard input" if labels == STDIO else source.name,
             by=by,

@@ -19,6 +19,7 @@ from labeler.errors import UsageError
 from labeler.sentences.display import console
 
 if TYPE_CHECKING:
+    from labeler.calculators.outcomes import CheckedOutcomes
     from labeler.cli.run_report import RunReport
     from labeler.labels.record import AnyOutcome
 
@@ -262,7 +263,7 @@ def reject_repeats(names: Sequence[str]) -> None:
             named[place] = part
 
 
-def outcomes_at(labels: str) -> Iterable[AnyOutcome]:
+def outcomes_at(labels: str) -> CheckedOutcomes:
     """Return the outcomes of a label file, a store, or Parquet files, also remote ones.
 
     Raises:

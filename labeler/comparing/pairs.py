@@ -243,9 +243,7 @@ class _Contents:
         self._others: Counter[str] = Counter()
 
     def count(self, outcomes: Iterable[AnyOutcome]) -> Iterable[AnyOutcome]:
-        """Count outcomes and pass them on; a path is left to :func:`records_of` to reject."""
-        if isinstance(outcomes, str):
-            return outcomes
+        """Count outcomes and pass them on."""
         return map(self._count, checked(outcomes, f"{self._choice.name}: "))
 
     def _count(self, outcome: AnyOutcome) -> AnyOutcome:

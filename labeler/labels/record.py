@@ -304,11 +304,20 @@ def records_of(outcomes: Iterable[AnyOutcome], kind: RecordKind) -> Iterator[Any
     Raises:
         UsageError: ``outcomes`` is a path; this function reads no files.
     """
-    if isinstance(outcomes, str):
-        raise UsageError(f"{outcomes!r} is a path: pass labeler.read_labels({outcomes!r})")
+    reject_path(outcomes)
     for outcome in outcomes:
         if requested_kind(outcome) in {kind, None}:
             yield outcome
+
+
+def reject_path(outcomes: Iterable[AnyOutcome]) -> None:
+    """Reject a path where outcomes are expected.
+
+    Raises:
+        UsageError: it is one.
+    """
+    if isinstance(outcomes, str):
+        raise UsageError(f"{outcomes!r} is a path: pass labeler.read_labels({outcomes!r})")
 
 
 def requested_kind(outcome: AnyOutcome) -> str | None:

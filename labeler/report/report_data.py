@@ -129,7 +129,7 @@ class ReportData:
         self._ratios: dict[Ratio, Ratio] = {}
         """Shared instances: there are few distinct ratios and many records."""
         self._columns: set[str] = set()
-        self.audit = audit_labels(self._added(outcomes), by=by)
+        self.audit = audit_labels(checked(outcomes).through(self._added), by=by)
         self._check_columns()
         self._add_findings()
         self._sign_failed()
@@ -196,7 +196,7 @@ class ReportData:
 
     def _added(self, outcomes: Iterable[AnyOutcome]) -> Iterator[Outcome]:
         """Add each outcome, then pass it on."""
-        for outcome in records_of(checked(outcomes), "label"):
+        for outcome in records_of(outcomes, "label"):
             if not is_uncounted(outcome):
                 self._add(outcome)
                 yield outcome

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 from labeler.calculators import Metric, measure
+from labeler.calculators.metrics_row import DistinctRows, Identity, MetricsRow
 from labeler.comparing.human_labels import OVERALL
 from labeler.data.corrections.applying import corrected_signature
 from labeler.errors import UsageError
@@ -27,8 +29,9 @@ class LabelSet:
 
     Attributes:
         keys: label keys.
-        rows: for every labeled row of the file, the place of its label: rows with the same
-            sentences share one.
+        rows: for every labeled row, the place of its label: rows with the same sentences share
+            one. Copies and failures count as in metrics, see :func:`labeler.calculators.summarize`.
+        questions: for every labeled row, the digest of its question; 0 for none.
         values: the judge's values by metric and by ``overall_supported``, one per label; ``None``
             where undefined.
         doubts: suspicion score of each label; empty if ``doubt`` is ``None``.
@@ -52,15 +55,19 @@ class LabelSet:
         self.places: dict[str, int] = {}
         """The place of each label by key."""
         self.rows: list[int] = []
+        self.questions: list[int] = []
         ids = [*(metric.id for metric in metrics), OVERALL]
         self.values: dict[str, list[float | None]] = {each: [] for each in ids}
         self.doubts: list[float] = []
         self.failed = 0
         self.signatures: set[str] = set()
         self._compressed: list[bytes] = []
-        for outcome in outcomes:
-            if not is_uncounted(outcome):
-                self._add(outcome)
+        for row in DistinctRows(self._read(outcomes)):
+            if row.failed:
+                self.failed += 1
+            else:
+                self.rows.append(row.place)
+                self.questions.append(row.question)
         if not self.places:
             failed = f": all {self.failed} rows failed" if self.failed else ""
             raise UsageError(f"{name}: no label is there{failed}; label rows first: labeler label")
@@ -73,22 +80,28 @@ class LabelSet:
         """Return the record at a place."""
         return LabelRecord.model_validate_json(zlib.decompress(self._compressed[place]))
 
-    def _add(self, outcome: Outcome) -> None:
-        if isinstance(outcome, LabelFailure):
-            self.failed += 1
-            return
-        place = self.places.setdefault(outcome.key, len(self.places))
-        self.rows.append(place)
+    def _read(self, outcomes: Iterable[Outcome]) -> Iterator[_Row]:
+        """Add the labels, and yield every row."""
+        for outcome in outcomes:
+            if not is_uncounted(outcome):
+                row = measure(outcome, self._metrics)
+                place = -1 if isinstance(outcome, LabelFailure) else self._add(outcome, row)
+                yield _Row(row.id, row.label, row.failed, row.identity, place, row.question)
+
+    def _add(self, record: LabelRecord, row: MetricsRow) -> int:
+        """Add a label, and return its place."""
+        place = self.places.setdefault(record.key, len(self.places))
         if place < len(self._compressed):
-            self._check_same(place, outcome)
-            return
-        corrected_signature(outcome.signature, "")  # rejects labels that people corrected already
-        self._compressed.append(zlib.compress(outcome.model_dump_json().encode(), _LEVEL))
-        self.signatures.add(configuration(outcome))
-        for name, value in metric_values(outcome, self._metrics).items():
+            self._check_same(place, record)
+            return place
+        corrected_signature(record.signature, "")  # rejects labels that people corrected already
+        self._compressed.append(zlib.compress(record.model_dump_json().encode(), _LEVEL))
+        self.signatures.add(configuration(record))
+        for name, value in _values(record, row).items():
             self.values[name].append(value)
         if self._doubt is not None:
-            self.doubts.append(self._doubt(outcome))
+            self.doubts.append(self._doubt(record))
+        return place
 
     def _check_same(self, place: int, record: LabelRecord) -> None:
         if self.record(place).label != record.label:
@@ -99,8 +112,22 @@ class LabelSet:
             )
 
 
+class _Row(NamedTuple):
+    """A row, and the place of its label; see :class:`DistinctRows`."""
+
+    id: str
+    label: str | None
+    failed: str | None
+    identity: Identity | None
+    place: int
+    question: int
+
+
 def metric_values(record: LabelRecord, metrics: Sequence[Metric]) -> dict[str, float | None]:
     """Return a record's values by metric, and 1 or 0 for ``overall_supported``."""
-    measured = measure(record, metrics).metrics
-    values = {name: ratio.value for name, ratio in measured.items()}
+    return _values(record, measure(record, metrics))
+
+
+def _values(record: LabelRecord, row: MetricsRow) -> dict[str, float | None]:
+    values = {name: ratio.value for name, ratio in row.metrics.items()}
     return {**values, OVERALL: float(record.label.overall_supported)}

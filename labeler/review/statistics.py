@@ -16,9 +16,9 @@ from typing import Any
 from typing_extensions import TypedDict
 
 from labeler.calculators.rater_agreement import UNITS, is_yes_or_no
-from labeler.calculators.statistics.bias_correction import Corrected, plain_mean
+from labeler.calculators.statistics.bias_correction import Corrected
 from labeler.comparing.corrected_labels import RANDOM, human_labels
-from labeler.comparing.human_agreement import compare_with_people, estimate
+from labeler.comparing.human_agreement import Estimates, compare_with_people, estimate
 from labeler.comparing.human_labels import OVERALL, HumanLabels
 from labeler.comparing.human_matching import Judged, People, combine, record_fields
 from labeler.comparing.pairs import read_side
@@ -187,9 +187,22 @@ class ReviewStatistics:
     def _judge_means(self) -> dict[str, dict[str, Any]]:
         """The judge's means; their intervals take long, and no judgement changes them."""
         return {
-            name: plain_mean(_defined([*self._of_rows(name).values()])).as_json()
+            name: self._estimated(name, {}, random_sample=False).plain.as_json()
             for name in self._names
         }
+
+    def _estimated(
+        self, name: str, verdicts: Mapping[str, float | None], *, random_sample: bool
+    ) -> Estimates:
+        """Estimate a mean; rows of equal questions are resampled together."""
+        return estimate(
+            name,
+            None,
+            self._of_rows(name),
+            verdicts,
+            questions={str(row): asked or None for row, asked in enumerate(self._labels.questions)},
+            random_sample=random_sample,
+        )
 
     def _of_rows(self, name: str) -> dict[str, float | None]:
         """Return a metric's values by row number."""
@@ -253,7 +266,7 @@ class ReviewStatistics:
                 for row, place in enumerate(self._labels.rows)
                 if keys[place] in verdicts
             }
-            found[name] = estimate(name, None, self._of_rows(name), by_row, random_sample=True).ppi
+            found[name] = self._estimated(name, by_row, random_sample=True).ppi
         return found
 
     def _of_people(self, name: str, drawn: ByKey) -> dict[str, float | None]:

@@ -184,6 +184,25 @@ def test_audits_count_once(labeler_command: Command, tmp_path: Path) -> None:
     assert (quiet, err) == ("", REPEATED.format(QUESTIONS) + "\n")
 
 
+@pytest.mark.parametrize("command", [("audit",), ("report", "-o", "report.html")], ids=" ".join)
+def test_each_answer_is_compared_with_its_copies_once(
+    labeler_command: Command,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    command: tuple[str, ...],
+) -> None:
+    """By whichever part of a command reads the labels first."""
+    compared: list[str] = []
+    monkeypatch.setattr(
+        "labeler.calculators.outcomes.content_digest",
+        lambda content: compared.append(content) or len(compared),  # type: ignore[func-returns-value]
+    )
+    name, *options = command
+    path = written(tmp_path / "labels.jsonl", lonely())
+    assert labeler_command(name, path, *options)[0] == 0
+    assert len(compared) == QUESTIONS
+
+
 @pytest.mark.parametrize("command", [("metrics",), ("check", "--on", "interval")], ids=" ".join)
 def test_failures_alone_have_questions(
     labeler_command: Command, tmp_path: Path, command: tuple[str, ...]

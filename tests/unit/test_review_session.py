@@ -265,6 +265,18 @@ def test_rows_with_the_same_sentences_are_judged_once() -> None:
     assert label_set.rows == [0, 0]
 
 
+def test_copies_are_one_row() -> None:
+    """As in metrics, with failures of rows that have a label; the questions tell groups."""
+    first, second = labels(2)
+    failed = LabelFailure(
+        id=first.id, reason="refusal", message="Refused.", signature=first.signature
+    )
+    label_set = LabelSet([first, failed, second, first], METRICS)
+    assert label_set.rows == [0, 1]
+    assert label_set.failed == 0
+    assert len(set(label_set.questions)) == 1
+
+
 def test_two_labels_under_one_key_are_refused() -> None:
     """A correction could not say which it means."""
     first = labels(1)[0]

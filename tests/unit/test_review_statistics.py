@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 
-from labeler.calculators import select_metrics
+import labeler
+from labeler.calculators import Intervals, select_metrics
 from labeler.comparing.corrected_labels import human_labels
 from labeler.comparing.human_agreement import compare_with_people
 from labeler.labels.record import label_key
 from labeler.review.session import ReviewSession
 from labeler.review.statistics import MetricMeansView, ReviewStatistics, StatisticsView
-from labelled import record
+from labelled import record, with_question
 from review_sessions import a_session, own, said
 
 RELEVANT = {"r0": ("0a",), "r1": ("0a", "0b"), "r2": (), "r3": ("0a",)}
@@ -56,6 +57,22 @@ def test_before_the_first_judgement_there_is_the_judge_alone(tmp_path: Path) -> 
     assert relevance["judge"]["value"] == pytest.approx(1 / 3)
     assert relevance["estimate"] is None
     assert relevance["overlaid"] == pytest.approx(1 / 3)
+
+
+def test_means_are_those_of_metrics(tmp_path: Path) -> None:
+    """Copies count once, and rows of one question are drawn together."""
+    asked = [
+        with_question(
+            record(id=f"r{n}", documents=[[f"{n}."]], support={"a": ["0a"] if n % 12 else []}),
+            f"Question {n // 4}?",
+        )
+        for n in range(40)
+    ]
+    shown = means(statistics_of(a_session(tmp_path, records=[*asked, *asked])), "adherence")
+    [row] = labeler.summary(asked, "adherence", intervals=Intervals())
+    assert row.interval
+    assert shown["judge"]["value"] == row.mean
+    assert shown["judge"]["interval"] == [row.interval.low, row.interval.high]
 
 
 def test_agreement_counts_what_was_judged(drawn: ReviewSession) -> None:
