@@ -21,6 +21,7 @@ FAILURES = ROOT / "docs" / "failures.md"
 METRIC_PAGE = ROOT / "docs" / "metrics.md"
 AUDIT = ROOT / "docs" / "audit.md"
 PEERS = ROOT / "docs" / "peers.md"
+NAMES = ROOT / "docs" / "coming_from" / "names.md"
 STATUSES = range(1000)
 """All that a server can send in place of a status."""
 
@@ -138,7 +139,8 @@ def _cells(line: str) -> list[str]:
 
 Part = Callable[[], str]
 GENERATED: dict[Path, dict[str, Part]] = {
-    README: {"peers": peer_table, "systems": system_table},
+    README: {"peers": peer_table},
+    NAMES: {"systems": system_table},
     METRIC_PAGE: {"metrics": metric_table},
     FAILURES: {"failures": failure_table},
     AUDIT: {"checks": check_table},

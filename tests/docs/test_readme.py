@@ -10,11 +10,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from typer.core import TyperGroup
-from typer.main import get_command
 
 from command import Command
-from labeler.cli import TRY_LATER, WRONG_USE, app
+from doc_blocks import PAGES
+from labeler.cli import TRY_LATER, WRONG_USE
 from labeler.cli.running import BUDGET_REACHED, SOME_FAILED
 from labeler.data.criteria_files import choose_criteria
 from labeler.judges.judge import JUDGES
@@ -52,56 +51,6 @@ def environment() -> dict[str, str]:
     programs = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     clean = {k: v for k, v in os.environ.items() if not k.startswith(("OPENAI_", "LABELER_"))}
     return clean | {"PATH": programs, "PYTHONPATH": str(ROOT)}
-
-
-def run_shell_block(mark: str, workplace: Path) -> subprocess.CompletedProcess[str]:
-    """Run every line of a block of the README, in order, without an error."""
-    program = 'set -eu\nlabeler() { python -m labeler "$@"; }\n' + block(f"test: {mark}")
-    done = subprocess.run(
-        ["/bin/sh", "-c", program],
-        cwd=workplace,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done
-
-
-def test_the_shell_block_runs(workplace: Path) -> None:
-    """Every line of it, in order, without an error."""
-    done = run_shell_block("shell", workplace)
-    assert "14 labelled by embedded/lexical-1, 0 from the store, 0 failed" in done.stderr
-    assert "records exported" in done.stderr
-
-
-def test_the_audit_block_runs(workplace: Path) -> None:
-    """Every line of it, and it leaves the files that it names."""
-    run_shell_block("audit", workplace)
-    for name in ("findings.csv", "report.html", "diff.html"):
-        assert (workplace / name).stat().st_size
-
-
-def test_the_python_block_runs(workplace: Path) -> None:
-    """As it stands."""
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", block("test: python")],
-        cwd=workplace,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert "tide-gate-height 1.0" in done.stdout
-
-
-def test_the_estimate_runs_without_a_key(workplace: Path) -> None:
-    """As it stands, and it makes no store."""
-    done = run_shell_block("estimate", workplace)
-    assert "price: genai-prices" in done.stdout
-    assert [path.name for path in workplace.iterdir()] == ["examples"]
 
 
 def test_the_forms_of_the_metric_page_are_read(workplace: Path, labeler_command: Command) -> None:
@@ -202,21 +151,14 @@ def test_the_numbers_of_the_failure_page_are_those_of_the_code() -> None:
         assert text in said, text
 
 
-def test_every_command_judge_and_splitter_is_mentioned() -> None:
-    """Nothing is hidden from the reader."""
-    group = get_command(app)
-    assert isinstance(group, TyperGroup)
-    for name in group.commands:
-        assert f"labeler {name} " in README, name
-    for name in [*SPLITTERS, *PROFILES, *CRITERIA]:
-        assert f"`{name}`" in README, name
-    for name in JUDGES:
-        assert f"--judge {name}" in README or f"`{name}`" in README, name
+def test_every_judge_profile_splitter_and_criterion_is_explained() -> None:
+    """On the pages that link to the others."""
+    text = "".join(page.read_text(encoding="utf-8") for page in PAGES)
+    for name in [*JUDGES, *SPLITTERS, *PROFILES, *CRITERIA]:
+        assert f"`{name}`" in text or f"--judge {name}" in text, name
 
 
-@pytest.mark.parametrize(
-    "page", [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))], ids=str
-)
+@pytest.mark.parametrize("page", PAGES, ids=str)
 def test_links_lead_somewhere(page: Path) -> None:
     """Every relative link is a file of the repository."""
     for target in re.findall(r"\]\(([^)#\s]+)\)", page.read_text(encoding="utf-8")):

@@ -1,0 +1,117 @@
+"""Every block of code of the pages runs and shows what the page says, or says why it does not."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from doc_blocks import PAGES, ROOT, Block, blocks
+from wire.provider import made_of, options_from
+
+TESTED = ("run", "output", "file", "test", "recipe", "ci", "not run")
+NAMED = ("file", "test", "recipe", "ci", "not run")
+RUNNING = [page for page in PAGES if any(block.mark == "run" for block in blocks(page))]
+ADDRESS = "http://127.0.0.1:8000/v1"
+"""What pages call a server of the reader's own; a stand-in answers there."""
+
+
+def of(page: Path) -> str:
+    """Name a page in the output of pytest."""
+    return str(page.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=of)
+def test_every_block_is_run_or_says_why_not(page: Path) -> None:
+    """A comment stands in the line before it."""
+    tests = "".join(one.read_text(encoding="utf-8") for one in (ROOT / "tests").rglob("test_*.py"))
+    for block in blocks(page):
+        assert block.mark in TESTED, f"{page}:{block.line}: no comment before the block"
+        assert bool(block.name) == (block.mark in NAMED), f"{page}:{block.line}: {block.mark}"
+        if block.mark == "test":
+            known = re.search(rf"\b{block.name}\b", tests)
+            assert known, f"{page}:{block.line}: no test runs {block.name}"
+
+
+@pytest.fixture
+def server() -> Iterator[str]:
+    """The address of a server of canned answers."""
+    with made_of(options_from([])) as provider:
+        yield provider.url
+
+
+@pytest.mark.parametrize("page", RUNNING, ids=of)
+def test_a_page_does_what_it_says(page: Path, tmp_path: Path, server: str) -> None:
+    """Its blocks run in order, in one folder, each as a program of its own."""
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    shown = ""
+    for block in blocks(page):
+        body = block.body.replace(ADDRESS, server)
+        if block.mark == "file":
+            (tmp_path / block.name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / block.name).write_text(block.body, encoding="utf-8")
+        elif block.mark == "run":
+            shown = run(block, body, tmp_path)
+        elif block.name == "main-job":  # CI runs it with what it installs
+            commands = [one for one in body.split(" && ") if one.startswith(".venv/bin/labeler ")]
+            assert commands
+            shown = run(block, " && ".join(commands).replace(".venv/bin/", ""), tmp_path)
+        elif block.mark == "output":
+            missing = first_missing(body, shown)
+            assert missing is None, f"{page}:{block.line}: not shown: {missing!r} in\n{shown}"
+
+
+def run(block: Block, body: str, folder: Path) -> str:
+    """Run a block of sh or Python, and return what it wrote, errors included."""
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("OPENAI_", "LABELER_"))
+    }
+    programs = f"{Path(sys.executable).parent}:{kept['PATH']}"
+    settings = kept | {"PATH": programs, "PYTHONPATH": f"{ROOT}:{folder}", "COLUMNS": "100"}
+    shell = f'set -eu\nlabeler() {{ python -m labeler "$@"; }}\n{body}'
+    program = {
+        "sh": ["/bin/sh", "-c", shell],
+        "python": [sys.executable, "-W", "error", "-c", body],
+    }[block.language]
+    done = subprocess.run(
+        program,
+        cwd=folder,
+        env=settings,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, f"line {block.line}: exit code {done.returncode}\n{done.stdout}"
+    return done.stdout
+
+
+def first_missing(expected: str, shown: str) -> str | None:
+    """Return the first line that was not shown in its place; a line of ``…`` stands for any."""
+    lines = [line.rstrip() for line in shown.splitlines() if line.strip()]
+    place, skipping = 0, True
+    for line in filter(None, map(str.rstrip, expected.splitlines())):
+        if line.strip() == "…":
+            skipping = True
+            continue
+        begin, _, _ = line.partition(" …") if line.endswith(" …") else (line, "", "")
+        whole = not line.endswith(" …")
+        while place < len(lines):
+            found = lines[place] == line if whole else lines[place].startswith(begin)
+            place += 1
+            if found:
+                break
+            if not skipping:
+                return line
+        else:
+            return line
+        skipping = False
+    return None
