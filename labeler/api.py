@@ -288,6 +288,7 @@ def submit_batch(rows: RowSource, options: BatchOptions) -> Submission:
         options.store,
         retry_failed=options.retry_failed,
         limits=options.limits,
+        notice=options.notice or (lambda _: None),
     )
 
 

@@ -39,7 +39,7 @@ SCHEMAS: dict[str, type] = {
     "steps/v1": StepsAnswer,
     "questions/v1": QuestionsAnswer,
     "record/v1": LabelRecord,
-    "score-record/v1": ScoreRecord,
+    "score-record/v2": ScoreRecord,
     "steps-record/v1": StepsRecord,
     "failure/v1": LabelFailure,
     "correction/v1": Correction,

@@ -58,7 +58,8 @@ def submit(
     service = _service(given)
     announce("stopping: what was written down is gone on with when you run this again")
     limits = FileLimits(max_lines, max_megabytes * _MEGABYTE)
-    done = api.submit_batch(rows, **vars(given) | {"batches": service, "limits": limits})
+    also = {"batches": service, "limits": limits, "notice": notify}
+    done = api.submit_batch(rows, **vars(given) | also)
     if as_json:
         bad = [failure.model_dump(mode="json") for failure in done.bad]
         print_json({**asdict(done), "bad": bad})
@@ -253,10 +254,12 @@ def _money(results: Results) -> str:
 
 def _print_unreached(views: Iterable[BatchStatus], store: str) -> None:
     """List the addresses that were not queried, and the command for each."""
-    from labeler.integrations.batch.folder import command
+    from labeler.integrations.batch.folder import batches, command, servers
 
-    for address in sorted({v.base_url for v in views if v.is_open and not v.looked_up}):
-        query = command("status", store=store, server=ServerOptions(base_url=address))
+    for address, server in servers(batches(Path(store))).items():
+        if all(view.looked_up for view in views if view.base_url == address):
+            continue
+        query = command("status", store=store, server=server)
         notify(
             f"nobody was asked at {address}: what it has is shown as of submission or the last "
             f"collection; `{query}` asks, with its key in OPENAI_API_KEY"

@@ -43,13 +43,13 @@ _IMPORT = re.compile(r"\w+(\.\w+)*:\w")
 _MAX_BYTES = 1_000_000
 
 
-def _use_file(context: typer.Context, value: str | None) -> str | None:
-    """Take the defaults of a command's options from a configuration file."""
+def _use_file(context: typer.Context, value: str | None) -> Mapping[str, Any]:
+    """Take the defaults of a command's options from a configuration file, and return them."""
     if context.resilient_parsing:
-        return value
+        return {}
     found = _read_explicit(Path(value)) if value else _find()
     if found is None:
-        return value
+        return {}
     name, tables = found
     _check(name, tables, context, explicit=value is not None)
     wanted = TABLES[3:] if context.command.name == "check" else TABLES[:3]
@@ -62,7 +62,32 @@ def _use_file(context: typer.Context, value: str | None) -> str | None:
     if given:
         notify(f"defaults from {name}")
         context.default_map = {**given}
-    return value
+    return given
+
+
+def idle_defaults(values: Mapping[str, Any], defaults: Mapping[str, Any]) -> frozenset[str]:
+    """Return the defaults of a file that the judges of a command do not heed, and report them.
+
+    A file serves all commands, so its ``budget`` is no contradiction to ``--judge embedded``.
+
+    Args:
+        values: values of the command's options.
+        defaults: those of the file.
+    """
+    if not defaults or not (values.get("judge") or values.get("judges")):
+        return frozenset()
+    from labeler.judges.opening import unheeded
+
+    names = [values["judge"]] if values.get("judge") else values["judges"].split(",")
+    kept = {
+        name
+        for name, value in defaults.items()
+        if value == values.get(name) or str(value) == str(values.get(name))  # a type of its own
+    }
+    idle = frozenset.intersection(*(unheeded(name.strip()) for name in names)) & kept
+    if idle:
+        notify(f"without effect on --judge {', '.join(names)}: {', '.join(sorted(idle))}")
+    return idle
 
 
 Config = Annotated[

@@ -99,7 +99,6 @@ def _label_here(
     """Label in this process, print the counts and cost, and return the exit code."""
     from labeler import Intervals, api
     from labeler.calculators.rater_agreement import Votes
-    from labeler.cli.agreement_view import print_voters
     from labeler.cli.run_report import RunReport
     from labeler.labeling.canaries import Canaries
 
@@ -121,6 +120,8 @@ def _label_here(
         print_summary(summary, __version__, drawn)
         notify(f"the labels are stored in {given.store}; -o FILE writes them to a file")
     if voting:
+        from labeler.cli.agreement_view import print_voters  # loads numpy
+
         print_voters(votes.agreement())
     if given.canaries:
         _print_canaries(planted)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import MISSING, Field, fields, is_dataclass
 from typing import Annotated, Any, TypeVar, get_args, get_type_hints
 
 import typer
 from typer.models import OptionInfo
 
-from labeler.cli.config import Config
+from labeler.cli.config import Config, idle_defaults
 from labeler.data.options import PANELS, STORE, option_of, panel_of
 from labeler.errors import UsageError
 
@@ -88,8 +88,8 @@ def expand_options(command: Callable[..., T]) -> Callable[..., T]:
 
     @functools.wraps(command)
     def run(**values: Any) -> T:  # noqa: ANN401 - the command's parameters
-        values.pop("config", None)
-        collected = {name: _collect(kind, values) for name, kind in kinds.items()}
+        idle = idle_defaults(values, values.pop("config", None) or {})
+        collected = {name: _collect(kind, values, idle) for name, kind in kinds.items()}
         return command(**values, **collected)
 
     del run.__wrapped__
@@ -112,12 +112,17 @@ def _keyword(name: str, annotation: object, default: object) -> inspect.Paramete
     )
 
 
-def _collect(kind: type[T], values: dict[str, Any]) -> T:
-    """Move the fields of an options class from a command's values to an instance."""
+def _collect(kind: type[T], values: dict[str, Any], idle: Collection[str]) -> T:
+    """Move the fields of an options class from a command's values to an instance.
+
+    Fields in ``idle`` keep their defaults.
+    """
     given = {}
     for field in _fields(kind):
         value, flag = values.pop(field.name), option_of(field).flag
-        if flag is not None:
+        if field.name in idle:
+            value = field.default
+        elif flag is not None:
             value = flag if value else field.default
         given[field.name] = value
     return kind(**given)

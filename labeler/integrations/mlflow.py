@@ -9,6 +9,7 @@ from typing import Any
 
 from labeler.calculators import SummaryRow
 from labeler.errors import UsageError
+from labeler.labels.answering import ANSWERED
 from labeler.version import __version__
 
 _NOT_IN_NAMES = re.compile(r"[^\w\-. /]", re.ASCII)
@@ -21,7 +22,8 @@ def log_summary(rows: Iterable[SummaryRow], label_file: str | Path | None = None
     Each metric is logged with its mean as ``relevance``, the numbers of rows as
     ``relevance.defined``, ``relevance.undefined`` and ``relevance.failed``, and its interval, if
     there is one, as ``relevance.low`` and ``relevance.high``. A group's metrics are named
-    ``relevance/GROUP``. The signature is the tag ``labeler.labels.signature.relevance``.
+    ``relevance/GROUP``. Where several models answered, each has its own, ``relevance/MODEL`` or
+    ``relevance/GROUP/MODEL``. The signature is the tag ``labeler.labels.signature.relevance``.
 
     Args:
         rows: summaries of labels with one judging configuration.
@@ -32,7 +34,8 @@ def log_summary(rows: Iterable[SummaryRow], label_file: str | Path | None = None
             equal; or the file does not exist.
     """
     every = list(rows)
-    configurations = {row.label for row in every if row.label is not None}
+    labels = {row.label for row in every if row.label is not None}
+    configurations = {label.partition(ANSWERED)[0] for label in labels}
     if len(configurations) > 1:
         raise UsageError(
             f"these are summaries of labels that were made in {len(configurations)} ways, whose "
@@ -40,10 +43,11 @@ def log_summary(rows: Iterable[SummaryRow], label_file: str | Path | None = None
         )
     if label_file is not None and not Path(label_file).is_file():
         raise UsageError(f"{label_file} is no file: nothing was logged")
-    numbers = _numbers(every)
+    series = [(row, f"/{_name(row.answered or 'unknown')}" * (len(labels) > 1)) for row in every]
+    numbers = _numbers(series)
     tags = {
-        f"labeler.labels.signature.{_name(row.metric.id)}": row.signature(__version__)
-        for row in every
+        f"labeler.labels.signature.{_name(row.metric.id)}{model}": row.signature(__version__)
+        for row, model in series
     }
     mlflow = _mlflow()
     mlflow.set_tags({"labeler.version": __version__, **tags})
@@ -52,17 +56,18 @@ def log_summary(rows: Iterable[SummaryRow], label_file: str | Path | None = None
         mlflow.log_artifact(str(label_file))
 
 
-def _numbers(rows: Iterable[SummaryRow]) -> dict[str, float]:
+def _numbers(series: Iterable[tuple[SummaryRow, str]]) -> dict[str, float]:
     numbers: dict[str, float] = {}
-    for row in rows:
-        name = _name(row.metric.id) + ("" if row.group is None else f"/{_name(row.group)}")
+    for row, model in series:
+        group = "" if row.group is None else f"/{_name(row.group)}"
+        name = f"{_name(row.metric.id)}{group}{model}"
         found = {f"{name}.{part}": value for part, value in _counts(row).items()}
         if row.mean is not None:
             found[name] = row.mean
         if found.keys() & numbers.keys():
             raise UsageError(
-                f"two groups or metrics have the name {name!r:.80}, where odd characters count as "
-                "_: rename a group"
+                f"two groups, models or metrics have the name {name!r:.80}, where odd characters "
+                "count as _: rename a group"
             )
         numbers |= found
     return numbers

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
 from labeler.data.options import given
 from labeler.errors import UsageError
 from labeler.judges.openai.address import environment_key
-from labeler.judges.options import JudgeOptions, ServerOptions
+from labeler.judges.options import PACE, JudgeOptions, ServerOptions
 from labeler.judges.providers import PROVIDERS, split_name
 
 if TYPE_CHECKING:
@@ -135,6 +135,14 @@ def _one_of(owners: Sequence[str], name: str, options: JudgeOptions, also: Itera
     return open_judge(
         JudgeOptions(**(applied | {"judge": name})), also=also if "openai" in own else ()
     )
+
+
+def unheeded(judge: str) -> frozenset[str]:
+    """Return the names of options that a judge does not take; a model, if it names its own."""
+    kind, model = split_name(judge)
+    names = {one.name for one in fields(JudgeOptions)} - {"judge"} | PACE
+    others = frozenset(one for one in names if _OWNERS.get(one, "openai") != _owner(kind))
+    return others | {"model"} if model else others
 
 
 def _owner(kind: str) -> str:

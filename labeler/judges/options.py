@@ -30,6 +30,8 @@ else:  # the types of the command line
 
 CapField = Literal["max_completion_tokens", "max_tokens"]
 PromptCache = Literal["auto", "key", "explicit", "off"]
+PACE = frozenset({"requests_per_minute", "tokens_per_minute", "budget"})
+"""Options of a run that hold back requests to a hosted model."""
 
 
 class InKey:

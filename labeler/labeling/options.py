@@ -22,7 +22,7 @@ from labeler.data.options import (
     given,
 )
 from labeler.errors import UsageError
-from labeler.judges.options import JudgeLike, JudgeOptions
+from labeler.judges.options import PACE, JudgeLike, JudgeOptions
 
 if TYPE_CHECKING:
     from labeler.calculators.rater_agreement import Votes
@@ -120,11 +120,7 @@ class RunOptions(StoreOptions):
     @property
     def restrictions(self) -> list[str]:
         """Names of the given options that hold back requests to a hosted model."""
-        return [
-            name
-            for name in given(self, RunOptions)
-            if name in {"requests_per_minute", "tokens_per_minute", "budget"}
-        ]
+        return [name for name in given(self, RunOptions) if name in PACE]
 
     def limits(self) -> "Limits":
         """Return the limits of the run.
@@ -252,4 +248,8 @@ class BatchOptions(ExampleOptions, JudgeOptions, TaskOptions, StoreOptions):
     ] = None
     limits: Annotated[
         "FileLimits | None", Option("How large one file of a batch may be.", cli=False)
+    ] = None
+    notice: Annotated[
+        "Callable[[str], object] | None",
+        Option("Called with messages for people.", cli=False),
     ] = None

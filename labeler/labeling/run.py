@@ -68,7 +68,7 @@ class RunCounts:
         total: number of outcomes to come; ``None`` before it is known.
         origins: number of records by origin.
         reasons: number of failures by reason.
-        repairs: repairs and kept violations of labels by kind.
+        repairs: repairs and kept violations of labels and scores by kind.
         broken: violations by kind in answers that were asked for again.
         models: number of records by the model name that the server returned.
         requests: requests sent for new outcomes.
@@ -114,9 +114,8 @@ class RunCounts:
             self.origins[origin] += 1
             if outcome.reply.served_model:
                 self.models[outcome.reply.served_model] += 1
-            if outcome.kind == "label":
-                self.repairs.update(outcome.normalised)
-                self.repairs.update(violation.kind for violation in outcome.violations)
+            self.repairs.update(getattr(outcome, "normalised", {}))
+            self.repairs.update(one.kind for one in getattr(outcome, "violations", ()))
         if self.forward:
             self.forward.on_result(outcome, origin)
 

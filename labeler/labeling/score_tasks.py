@@ -138,6 +138,7 @@ class ScoreKind(_CriterionKind[ScoreAnswer]):
             distribution=likely,
             method="logprobs" if likely else "answer",
             samples=self.samples,
+            normalised={**reply.repairs},
             signature=task.signature,
             reply=reply.facts,
         )

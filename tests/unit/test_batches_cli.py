@@ -79,7 +79,9 @@ def test_a_batch_is_handed_in_looked_at_and_collected(command: Command) -> None:
     """The way from rows to labels, with what is said on it."""
     code, name, err = command("submit", "rows.jsonl", "--model", "m")
     assert (code, len(name.split())) == (0, 1)
-    assert "2 requests handed in, 1 file, 0.0 MB" in err
+    mode, handed_in, *_ = err.splitlines()
+    assert mode.startswith("output mode strict, which a batch keeps")
+    assert handed_in == "2 requests handed in, 1 file, 0.0 MB"
     code, out, _ = command("status")
     assert code == 0
     assert all(word in out for word in (name.strip()[:8], "in_progress", "wait"))
@@ -238,14 +240,23 @@ def test_a_forgotten_address_is_named_and_gets_no_key(
     assert len(provider.requests) == sent
 
 
-def test_the_command_for_a_forgotten_address_collects(command: Command) -> None:
-    """It can be copied as it stands."""
-    command("submit", "rows.jsonl", "--model", "m", "--store", "it's")
+def test_the_command_for_a_forgotten_address_collects(
+    command: Command, provider: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It can be copied as it stands: the server is reached as before, and no program is named."""
+    monkeypatch.setenv("GATEWAY", "open")
+    network = ["--header", "x-gateway=@GATEWAY", "--query", "api-version=1"]
+    by_program = ["--api-key-command", f"{sys.executable} -c 'print(1)'"]
+    submitted = ["--model", "m", "--store", "it's", *network, *by_program]
+    command("submit", "rows.jsonl", *submitted)
     _, _, err = command.anywhere("collect", "--store", "it's")
     words = shlex.split(err.split("`")[1])
-    assert words[:2] == ["labeler", "batch"]
+    assert words[:3] == ["labeler", "batch", "collect"]
+    assert words[-4:] == network
     code, _, err = command.anywhere(*words[2:])
     assert (code, "not answered yet" in err) == (75, True)
+    assert {call.headers["x-gateway"] for call in provider.requests} == {"open"}
+    assert command.anywhere("status", "--store", "it's")[2].count(shlex.join(network)) == 1
 
 
 def test_a_batch_of_a_forgotten_address_is_not_cancelled_elsewhere(

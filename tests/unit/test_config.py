@@ -105,6 +105,22 @@ def test_a_found_file_neither_redirects_nor_runs(
     assert labeler_command("label", *explicit)[0] == 0
 
 
+def test_settings_of_hosted_models_are_idle_for_another_judge(
+    labeler_command: Command, tmp_path: Path
+) -> None:
+    """A file serves all commands; what stands on the command line itself is refused as before."""
+    (tmp_path / "labeler.toml").write_text(
+        '[judge]\nmodel = "m"\ntemperature = 0.5\n[run]\nbudget = 5\nconcurrency = 3\n'
+    )
+    _, err = judged_by(labeler_command, "--judge", "embedded")
+    assert "without effect on --judge embedded: budget, model, temperature\n" in err
+    code, _, err = labeler_command("label", EXAMPLES, "--judge", "embedded", "--budget", "7")
+    assert (code, "judge embedded takes no --budget" in err) == (2, True)
+    mistral = labeler_command("label", EXAMPLES, "--judge", "mistral:other")[2]
+    assert "without effect on --judge mistral:other: model\n" in mistral
+    assert "MISTRAL_API_KEY" in mistral
+
+
 def test_gates_of_a_file(labeler_command: Command, tmp_path: Path) -> None:
     """They are those of check; a definition of a metric is no import."""
     labeler_command("label", EXAMPLES, "--judge", "embedded", "-o", "labels.jsonl")

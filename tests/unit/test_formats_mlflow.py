@@ -50,6 +50,16 @@ def summary(**options: Any) -> list[SummaryRow]:
     return labeler.summary(outcomes, "relevance", **options)
 
 
+def answered_by_two() -> list[AnyOutcome]:
+    """Twelve records of one configuration, five of them by another model."""
+    made = [sample_record(n) for n in range(12)]
+    names = ["m-1"] * 7 + ["m-2"] * 5
+    return [
+        one.model_copy(update={"reply": one.reply.model_copy(update={"served_model": name})})
+        for one, name in zip(made, names, strict=True)
+    ]
+
+
 def test_means_counts_and_intervals_become_metrics(run: Run, tmp_path: Path) -> None:
     """What made them is a tag, and the labels an artifact."""
     (tmp_path / "labels.jsonl").write_text("")
@@ -81,7 +91,7 @@ def test_groups_have_names_that_mlflow_takes(run: Run) -> None:
 def test_two_groups_of_one_name_are_refused(run: Run) -> None:
     """One would hide the other; nothing is logged."""
     (row,) = summary()
-    with pytest.raises(UsageError, match="two groups or metrics have the name 'relevance/a_b'"):
+    with pytest.raises(UsageError, match="or metrics have the name 'relevance/a_b'"):
         log_summary([replace(row, group="a:b"), replace(row, group="a=b")])
     assert run.metrics == {}
 
@@ -92,6 +102,20 @@ def test_labels_made_in_several_ways_are_refused(run: Run) -> None:
     with pytest.raises(UsageError, match="made in 2 ways"):
         log_summary([row, replace(row, label="judge:other")])
     assert run.metrics == {}
+
+
+def test_each_model_that_answered_has_its_own_metrics(run: Run) -> None:
+    """Of one name that was asked for; the tags say which signature belongs to which."""
+    rows = labeler.summary(answered_by_two(), "relevance")
+    log_summary(rows)
+    assert [run.metrics[f"relevance/{one}.defined"] for one in ("m-1", "m-2")] == [7, 5]
+    assert run.tags == {
+        "labeler.version": labeler.__version__,
+        **{
+            f"labeler.labels.signature.relevance/{row.answered}": row.signature(labeler.__version__)
+            for row in rows
+        },
+    }
 
 
 def test_a_file_that_is_not_there_is_refused_first(run: Run, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 import subprocess
 import sys
 from collections.abc import Callable
@@ -125,7 +126,7 @@ def loaded_by(program: str) -> int:
 
 
 def test_labeling_and_measuring_load_what_they_use(tmp_path: Path) -> None:
-    """Neither the disk store nor integrations, tables or summaries."""
+    """Neither the disk store nor integrations, tables or summaries; no command loads numpy."""
     path = tmp_path / "labels.jsonl"
     program = (
         f"import labeler; row = {ROW!r}\n"
@@ -133,5 +134,10 @@ def test_labeling_and_measuring_load_what_they_use(tmp_path: Path) -> None:
         f"labeler.metrics(done); labeler.write_labels(done, {str(path)!r})"
     )
     assert loaded_by(program) <= 90
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text(json.dumps(ROW))
+    label = ["labeler", "label", str(rows), "--judge", "embedded", "--store", str(tmp_path / "s")]
+    numpy = f"import sys; sys.argv = {label!r}\nfrom labeler.cli import run; run()\n"
+    assert loaded_by(f"{numpy}assert 'numpy' not in sys.modules") <= 115
     command = f"import sys; sys.argv = ['labeler', 'metrics', {str(path)!r}]"
     assert loaded_by(f"{command}\nfrom labeler.cli import run; run()") <= 40

@@ -109,7 +109,12 @@ def test_an_edited_line_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "stored"), [("score-record/v1", SCORE), ("steps-record/v1", steps_record())]
+    ("name", "stored"),
+    [
+        ("score-record/v1", SCORE),
+        ("score-record/v2", SCORE.model_copy(update={"normalised": {"fence": 1}})),
+        ("steps-record/v1", steps_record()),
+    ],
 )
 def test_records_are_as_their_schemas_say(name: str, stored: AnyRecord) -> None:
     """What we write is what is published."""

@@ -21,6 +21,7 @@ from labeler.judges.openai.request import FRAME, FRAME_VERSION, MODES, request_b
 from labeler.judges.openai.spec import OpenAISpec, spec_of
 from labeler.judges.pricing import given_price
 from labeler.judges.task import Task
+from labeler.labeling.run import RunCounts
 from labeler.labels.record import LabelRecord
 from labeler.labels.schemas import load_schema
 from labeler.store.memory import MemoryStore
@@ -214,13 +215,20 @@ def test_lenient_reading_accepts_no_other_label() -> None:
 
 
 def test_scores_and_questions_are_asked_in_a_mode() -> None:
-    """Steps and scores alike, each with its own schema."""
-    with Provider(modes=["tools"]) as provider:
+    """Steps and scores alike, each with its own schema; repairs are counted as those of labels."""
+    counts = RunCounts()
+    fenced = says_of(lambda call: f"```\n{json.dumps(label_for(call))}\n```")
+    with Provider(["ok", fenced], modes=["tools"]) as provider:
         judge = judge_of(provider, sleep=brief, output_mode="tools")
         (found,) = iter_scores(
-            rows(1), criteria=criterion(steps=None), judge=judge, store=MemoryStore()
+            rows(1),
+            criteria=criterion(steps=None),
+            judge=judge,
+            store=MemoryStore(),
+            listener=counts,
         )
-    assert found.kind == "score"
+    assert (found.kind, found.normalised) == ("score", {"fence": 1})
+    assert counts.repairs == {"fence": 1}
     assert [call.body["tools"][0]["function"]["name"] for call in provider.calls] == [
         "steps_v1",
         "score_v1",

@@ -35,6 +35,7 @@ from labeler.integrations.batch.folder import (
     locked,
     naming,
     require_address,
+    servers,
     total,
 )
 from labeler.integrations.batch.request_files import (
@@ -47,7 +48,6 @@ from labeler.integrations.batch.runner import run
 from labeler.integrations.batch.status import require_batches
 from labeler.integrations.batch.submit import send
 from labeler.judges.judge import UnusableAnswer
-from labeler.judges.options import ServerOptions
 from labeler.judges.pricing import Price
 from labeler.judges.task import JudgeReply
 from labeler.labeling.failures import UNSTORABLE, record_or_failure, task_failure, unusable
@@ -189,9 +189,7 @@ class _Collector:
         if self.name and not chosen:
             raise UsageError(f"{self.store.directory} has no batch {self.name!r}")
         here = [folder for folder in chosen if folder.info.base_url == self.client.base_url]
-        elsewhere = {f.info.base_url for f in chosen if f not in here and f.is_open}
-        for address in sorted(elsewhere):
-            server = ServerOptions(base_url=address)
+        for address, server in servers(one for one in chosen if one not in here).items():
             go_on = command("collect", store=self.store.directory, server=server)
             self._report(
                 f"batches at {address} are left alone, for this key is for "

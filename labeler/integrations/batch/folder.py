@@ -24,7 +24,8 @@ import shlex
 import shutil
 import sqlite3
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Literal, TypeVar
@@ -179,6 +180,9 @@ class BatchInfo(Frozen):
     """Name that the server has for the cap."""
     reasks: int = 1
     """How often an answer may be sent back."""
+    network: ServerOptions = ServerOptions()
+    """How the server was reached, for commands; neither an address nor a program: a store may come
+    from elsewhere, and commands are copied."""
 
 
 class BatchFolder:
@@ -201,11 +205,15 @@ class BatchFolder:
         """True if answers of any part are still to be collected."""
         return any(part.state not in CLOSED for part in self.parts())
 
+    @property
+    def server(self) -> ServerOptions:
+        """How its server is reached."""
+        return replace(self.info.network, base_url=self.info.base_url, api_key_command=None)
+
     def command(self, action: str, *options: str) -> str:
         """Return the command line that applies an action to this batch."""
         store = self.path.parent.parent
-        server = ServerOptions(base_url=self.info.base_url)
-        return command(action, self.name, *options, store=store, server=server)
+        return command(action, self.name, *options, store=store, server=self.server)
 
     def file(self, part: str, kind: str) -> Path:
         """Return a file of a part: ``keys``, ``lines.jsonl`` and so on."""
@@ -351,6 +359,12 @@ def command(
     return shlex.join(line)
 
 
+def servers(folders: Iterable[BatchFolder]) -> dict[str, ServerOptions]:
+    """Return how the servers of open batches are reached, by their sorted addresses."""
+    found = {folder.info.base_url: folder.server for folder in folders if folder.is_open}
+    return dict(sorted(found.items()))
+
+
 def require_address(
     store: Path, base_url: str, action: str, *words: str, name: str | None = None
 ) -> None:
@@ -369,18 +383,14 @@ def require_address(
         UsageError: the open batches are elsewhere; the message names the address and the command.
         StoreError: the state of a batch cannot be read.
     """
-    addresses = {
-        folder.info.base_url
-        for folder in batches(store)
-        if name in {None, folder.name} and folder.is_open
-    }
+    addresses = servers(one for one in batches(store) if name in {None, one.name})
     if not addresses or base_url in addresses:
         return
-    first = min(addresses)
     subject = f"batch {name} of {store} is" if name else f"the open batches of {store} are"
-    where = f"at {', '.join(sorted(addresses))}, not at {base_url}"
-    server = ServerOptions(base_url=first)
-    go_on = command(action, *([name] if name else []), *words, store=store, server=server)
+    where = f"at {', '.join(addresses)}, not at {base_url}"
+    go_on = command(
+        action, *([name] if name else []), *words, store=store, server=addresses[min(addresses)]
+    )
     raise UsageError(
         f"{subject} {where}: a key is sent only to an address that you give: `{go_on}`, or "
         "base_url in Python"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import secrets
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -70,6 +70,7 @@ def submit_batch(
     *,
     retry_failed: bool = False,
     limits: FileLimits | None = None,
+    notice: Callable[[str], object] = lambda _: None,
 ) -> Submission:
     """Submit every request that labeling the rows would send now.
 
@@ -83,6 +84,7 @@ def submit_batch(
         store: folder; labels and failures in it are not bought again, and it keeps the batch.
         retry_failed: ask again for lasting failures.
         limits: of one file.
+        notice: called with the output mode before anything is sent.
 
     Raises:
         UsageError: the judge cannot be asked in batches or not at the client's address, the rows
@@ -106,11 +108,18 @@ def submit_batch(
         selection = _Selection(how, opened, limits or FileLimits(), retry_failed=retry_failed)
         selection.pending = pending_keys(opened.directory)
         choose_mode(how.judge, first_tasks(how, rows), opened, selection.is_known)
-        return run(_submit(rows, selection, spec, client, opened.directory), client, store)
+        work = _submit(rows, selection, spec, client, opened.directory, notice=notice)
+        return run(work, client, store)
 
 
 async def _submit(
-    rows: Rows, selection: _Selection, spec: OpenAISpec, client: OpenAIBatches, store: Path
+    rows: Rows,
+    selection: _Selection,
+    spec: OpenAISpec,
+    client: OpenAIBatches,
+    store: Path,
+    *,
+    notice: Callable[[str], object],
 ) -> Submission:
     repeated = count_rows(rows, selection.needs).repeated
     with locked(store):
@@ -129,6 +138,7 @@ async def _submit(
             cap=spec.max_output_tokens,
             reasks=spec.reasks,
             cap_field=spec.cap_field,
+            network=replace(spec.server, base_url=None, api_key_command=None),
         )
         try:
             folder = _prepare(selection.requests(rows), info, client, store, selection)
@@ -136,6 +146,8 @@ async def _submit(
             selection.release()
         parts: list[BatchPart] = []
         if folder is not None:
+            mode = selection.how.judge.spec.sampling().get("output_mode", "strict")
+            notice(f"output mode {mode}, which a batch keeps: --output-mode names another")
             parts = folder.parts()
             await send(folder, client)
     return Submission(
@@ -159,7 +171,7 @@ class _Selection:
         self.left_out: Counter[str] = Counter()
         self.bad: list[LabelFailure] = []
         self.pending: dict[str, str] = {}
-        self._how, self._store, self._retry_failed = how, store, retry_failed
+        self.how, self._store, self._retry_failed = how, store, retry_failed
         self.needs = how.needs
         self._seen: set[str] = set()
         self._leases: list[Lease] = []
@@ -181,8 +193,8 @@ class _Selection:
             self.bad.append(row.content)
             return ()
         try:
-            request = self._how.task(row.content)
-            windowed = self._how.windows_of(request, self.is_known)
+            request = self.how.task(row.content)
+            windowed = self.how.windows_of(request, self.is_known)
         except BadRow as error:
             self._reject(row.content.id, error.reason, f"{row.where}: {error}")
             return ()
