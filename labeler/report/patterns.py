@@ -1,7 +1,8 @@
 """Diagnosis patterns: combinations of a record's four TRACe metrics that suggest a remedy.
 
-The first three patterns and their remedies come from the GPT labeling guide of the RAG capstone
-project; the last is their counterpart, which the guide describes without a name.
+The first three patterns come from the GPT labeling guide of the RAG capstone project; the last is
+their counterpart, which the guide describes without a name. Advice follows from the formulas: a
+document sentence that was not retrieved enters none of them.
 """
 
 from __future__ import annotations
@@ -90,15 +91,16 @@ PATTERNS = (
         "retrieved_but_unused",
         "Good retrieval, unused",
         (Condition(RELEVANCE, least=HIGH), Condition(UTILIZATION, most=LOW)),
-        "What was retrieved is to the point, but the response makes little of it.",
-        "Improve the prompt: ask for an answer that draws on all the documents have to say.",
+        "Most retrieved sentences are relevant, but the response uses few of them.",
+        "Change the generator's prompt: ask it to use all relevant facts.",
     ),
     Pattern(
         "grounded_but_incomplete",
         "Grounded, incomplete",
         (Condition(COMPLETENESS, most=LOW), Condition(ADHERENCE, least=1, most=1)),
-        "All that the response says is supported, but much that is relevant is missing.",
-        "Improve the coverage of the retrieval, or the way in which the response sums up.",
+        "The response is supported, but leaves out relevant sentences that were retrieved.",
+        "Change the generator's prompt: ask for complete answers. Sentences that the retriever "
+        "missed are not in completeness; context_recall measures them.",
     ),
     Pattern(
         "comprehensive_and_grounded",
@@ -109,16 +111,17 @@ PATTERNS = (
             Condition(COMPLETENESS, least=HIGH),
             Condition(ADHERENCE, least=1, most=1),
         ),
-        "Retrieval is to the point, the response uses it, and everything in it is supported.",
-        "Nothing to mend: watch that it stays so.",
+        "Most retrieved sentences are relevant, the response uses them, and all of it is "
+        "supported.",
+        "No corrections.",
     ),
     Pattern(
         "ungrounded",
         "Ungrounded",
         (Condition(ADHERENCE, least=0, most=0),),
-        "At least one sentence of the response has no full support in the documents.",
-        "Read the sentences without support. Have the generator answer from the documents alone "
-        "and say where they do not tell; where the documents lack it, mend the retrieval.",
+        "At least one response sentence lacks full support in the documents.",
+        "Change the generator's prompt: answer from the documents only, and decline where they "
+        "lack the answer. Where relevance is 0, check the retriever.",
     ),
 )
 

@@ -45,7 +45,7 @@ Order = Literal["doubt", "file"]
 MAX_GROUPS = 50
 """Maximum number of groups with figures; the browser filters by any."""
 
-_QUESTION_LENGTH = 200
+_QUESTION_LENGTH = 300
 """Characters of a question in the list of records."""
 
 
@@ -233,7 +233,7 @@ class ReportData:
         else:
             view = record_view(outcome, metrics=row.metrics)
             entry.signature = self._signature(configuration(outcome))
-            entry.question = visible(outcome.example.question[:_QUESTION_LENGTH])
+            entry.question = visible(_beginning(outcome.example.question))
             values = {name: finite_value(metrics[name]) for name in PATTERN_METRICS}
             entry.patterns = match_patterns(values)
             self._note_time(outcome.reply.created_at)
@@ -288,3 +288,9 @@ class ReportData:
         if all(row.label is None for row in rows):
             return []
         return summarize(rows, self.metrics, by, intervals=self.intervals)
+
+
+def _beginning(question: str) -> str:
+    """Return a question; the rest of a long one becomes an ellipsis."""
+    cut = question[:_QUESTION_LENGTH]
+    return cut if cut == question else f"{cut}…"

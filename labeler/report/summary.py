@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
@@ -12,7 +13,7 @@ from markupsafe import Markup
 
 from labeler.audit import Check
 from labeler.calculators import Intervals, Metric, SummaryRow
-from labeler.calculators.statistics.intervals import SMALL_SAMPLE
+from labeler.calculators.statistics.intervals import MARK_NOTE
 from labeler.report import charts
 from labeler.report.charts import filter_text
 from labeler.report.patterns import COMPLETENESS, PATTERNS, RELEVANCE, UTILIZATION, Pattern
@@ -28,6 +29,19 @@ PAIRS = (
 )
 """Metrics to plot against each other, if records have both."""
 _MIN_PAIRS = 2
+
+SYMBOLS = {
+    r"R": "R: relevant document sentences",
+    r"U": "U: utilized document sentences",
+    r"S": "S: document sentences",
+    r"A": "A: response sentences",
+    r"\|": "|X|: number of sentences in X",
+    r"∩": "R∩U: sentences in both",
+    r"N": "N: number of document sentences",
+    r"C": "C: number of documents",
+    r"r_k": "r_k: 1 if document k has a relevant sentence, else 0",
+}
+"""Patterns of symbols in the metrics' formulas, with their explanations in order."""
 
 MAX_DOUBTFUL = 50
 """Maximum records in the list of the most suspicious."""
@@ -67,9 +81,8 @@ class SummaryLine(NamedTuple):
 
     @property
     def mark(self) -> str:
-        """``small sample`` where the interval is one of it, else an empty string."""
-        found = self.row.interval
-        return SMALL_SAMPLE if found is not None and found.small_sample else ""
+        """``*`` if the interval is one of a small sample, else an empty string."""
+        return self.row.interval.mark if self.row.interval else ""
 
 
 class Plot(NamedTuple):
@@ -129,7 +142,7 @@ class CheckCount(NamedTuple):
         records: records that the check applies to.
         plot: bar of the share.
         filter: filter set by a click.
-        groups: flagged and all records of each listed group.
+        groups: listed groups with a finding: name, flagged and all records.
     """
 
     check: Check
@@ -137,7 +150,7 @@ class CheckCount(NamedTuple):
     records: int
     plot: Markup
     filter: str
-    groups: Sequence[tuple[int, int]]
+    groups: Sequence[tuple[str, int, int]]
 
 
 class DoubtfulRecord(NamedTuple):
@@ -220,7 +233,8 @@ class ConfigurationSummary:
         labeled: number of labels.
         failed: number of failed rows by reason.
         lines: the metrics over all records.
-        methods: sentence on the methods of the intervals.
+        methods: sentences on the intervals.
+        symbols: sentence on the symbols of the metrics' formulas.
     """
 
     def __init__(self, data: ReportData, place: int) -> None:
@@ -238,6 +252,9 @@ class ConfigurationSummary:
         self.failed = self._rows[0].failed if self._rows else {}
         self.lines = [SummaryLine(row, _interval_plot(row, (0.0, 1.0))) for row in self._rows]
         self.methods = _interval_methods(self._rows, data.intervals)
+        if any(line.mark for line in self.lines):
+            self.methods += f" {MARK_NOTE}."
+        self.symbols = _symbol_words([row.metric.formula for row in self._rows])
 
     @property
     def histograms(self) -> Iterator[Plot]:
@@ -321,7 +338,9 @@ class ConfigurationSummary:
                     plot=charts.draw_share(flagged, records),
                     filter=filter_text({"check": check.id}, *self._filters),
                     groups=[
-                        by_group.get(group, (0, 0)) for group in self._data.groups[:MAX_GROUPS]
+                        (group, *by_group[group])
+                        for group in self._data.groups[:MAX_GROUPS]
+                        if by_group.get(group, (0, 0))[0]
                     ],
                 )
             )
@@ -335,13 +354,24 @@ def _interval_methods(rows: Iterable[SummaryRow], intervals: Intervals | None) -
     listed = list(rows)
     clusters = listed[0].clusters if listed else None
     found = dict.fromkeys(row.interval.method for row in listed if row.interval)
-    words = ", ".join(method.replace("_", " ") for method in found) or "none, for want of records"
+    words = ", ".join(method.replace("_", " ") for method in found) or "none, too few records"
     bootstrap = any(method.startswith("bca") for method in found)
     drawn = f", {intervals.resamples:,} resamples, seed {intervals.seed}" if bootstrap else ""
-    together = f", records drawn by {intervals.group}" if intervals.group else ""
+    together = f", grouped by {intervals.group}" if intervals.group else ""
     if clusters and not intervals.group:
         together = f", grouped by question ({clusters} groups)"
-    return f"{intervals.level * 100:g} % intervals of the mean: {words}{drawn}{together}."
+    return f"Intervals of the mean: {intervals.level * 100:g} %, {words}{drawn}{together}."
+
+
+def _symbol_words(formulas: Iterable[str]) -> str:
+    """Explain the symbols that occur in formulas; those that a formula defines need no words."""
+    text = " ".join(formula for formula in formulas if " = " not in formula)
+    found = [
+        words
+        for symbol, words in SYMBOLS.items()
+        if re.search(rf"(?<![A-Za-z]){symbol}(?![A-Za-z])" if symbol.isalpha() else symbol, text)
+    ]
+    return f"{'; '.join(found)}." if found else ""
 
 
 def _interval_plot(row: SummaryRow, scale: tuple[float, float]) -> Markup:

@@ -146,13 +146,12 @@ PHONE = {"width": 360, "height": 740}
 
 
 def faults(page: Page, part: str | None = None) -> list[str]:
-    """What axe finds in a page, or a part of it, that is serious or worse, in words."""
+    """What axe finds in a page, or a part of it, in words."""
     from axe_playwright_python.sync_playwright import Axe
 
     found: dict[str, Any] = Axe().run(page, part).response
     return [
         f"{rule['id']}: {node['target']} {node.get('failureSummary', '')}"
         for rule in found["violations"]
-        if rule["impact"] in {"serious", "critical"}
         for node in rule["nodes"][:5]
     ]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from browser import reports
-from browser.driving import PHONE, Visits, expect, faults, need_browser
+from browser.driving import DESKTOP, PHONE, Visits, expect, faults, need_browser
 from labeler.labels.record import AnyOutcome, LabelFailure, LabelRecord
 from labeler.report import write_report
 from labeler.sentences.characters import visible
@@ -62,6 +62,7 @@ def page(window: tuple[Visits, Page], small: str) -> Iterator[Page]:
     page.goto("about:blank")
     page.goto(small)
     expect(page.locator(LIST)).to_have_count(50)
+    unfold_filters(page)
     yield page
     visits.judge()
 
@@ -76,6 +77,11 @@ def opened(window: tuple[Visits, Page], small: str) -> Iterator[Page]:
     yield page
     page.emulate_media(media="screen")
     visits.judge()
+
+
+def unfold_filters(page: Page) -> None:
+    """Show the filters of the list, which are folded at first."""
+    page.get_by_text("Filters, order, columns").click()
 
 
 def ids(page: Page) -> list[str]:
@@ -162,9 +168,9 @@ def test_the_list_sorts_by_what_is_no_metric(
         ("Finding", "Overall verdict against those on the sentences (1)", 1, "contradicted"),
         ("Pattern", "Ungrounded (14)", 14, "contradicted"),
         ("domain", "harbour (43)", 43, "hidden-word"),
-        ("Signature", None, 1, "compared"),
+        ("Configuration", None, 1, "compared"),
         ("Outcome", "failed: refusal (2)", 2, "refused-0"),
-        ("Outcome", "labelled (123)", 123, "contradicted"),
+        ("Outcome", "labeled (123)", 123, "contradicted"),
     ],
 )
 def test_a_filter_shows_the_records_that_pass_it(
@@ -208,16 +214,16 @@ def test_a_search_finds_words_of_ids_and_questions(page: Page) -> None:
     says(page, f"11 of {reports.TOTAL} records")
     page.get_by_role("searchbox").fill("bittern")
     says(page, f"0 of {reports.TOTAL} records")
-    expect(page.get_by_text("No record passes these filters.")).to_be_visible()
+    expect(page.get_by_text("No matching records.")).to_be_visible()
 
 
 def test_a_search_of_all_texts_finds_what_stands_in_a_document(page: Page) -> None:
     """It unpacks every chunk, and can be taken back."""
     page.get_by_role("searchbox").fill("bittern")
-    page.get_by_label("also in documents").check()
+    page.get_by_role("checkbox", name="All texts").check()
     says(page, f"1 of {reports.TOTAL} records")
     assert ids(page) == ["hidden-word"]
-    page.get_by_label("also in documents").uncheck()
+    page.get_by_role("checkbox", name="All texts").uncheck()
     says(page, f"0 of {reports.TOTAL} records")
 
 
@@ -306,11 +312,11 @@ def test_what_the_list_is_filtered_by_is_marked_in_the_charts(page: Page) -> Non
     expect(page.locator("[data-filter][aria-current]")).to_have_count(0)
 
 
-def test_a_link_leads_from_the_summary_to_the_records(page: Page) -> None:
+def test_the_contents_lead_to_the_records(page: Page) -> None:
     """And leaves the filters as they are."""
     page.get_by_label("domain", exact=True).select_option(label="harbour (43)")
     says(page, f"43 of {reports.TOTAL} records")
-    page.get_by_role("link", name="To the records", exact=True).click()
+    page.get_by_role("navigation", name="Contents").get_by_role("link", name="Records").click()
     expect(page.locator("#browser > h2")).to_be_in_viewport()
     says(page, f"43 of {reports.TOTAL} records")
 
@@ -333,6 +339,7 @@ def test_ten_thousand_records_open_and_filter(
     page.get_by_role("searchbox").fill("refused-999")
     says(page, "8 of 10,000 records")
     page.get_by_role("searchbox").fill("")
+    unfold_filters(page)
     page.get_by_label("Pattern", exact=True).select_option(label="Ungrounded (1,000)")
     says(page, "1,000 of 10,000 records")
     page.keyboard.press("Escape")
@@ -544,27 +551,52 @@ def test_help_opens_and_closes_by_keyboard(page: Page) -> None:
 # Looks.
 
 
+def test_records_are_near_the_top(visits: Visits, small: str) -> None:
+    """They begin within a screen of scrolling, at most 30 tab stops from the start."""
+    page = visits.open(small)
+    expect(page.locator(LIST)).to_have_count(50)
+    assert page.locator("#browser").evaluate("node => node.offsetTop") <= DESKTOP["height"]
+    for _ in range(31):
+        page.keyboard.press("Tab")
+        if focused(page, "data-row") is not None:
+            return
+    pytest.fail("more than 30 tab stops before the first record")
+
+
+def test_contents_stay_in_sight(page: Page) -> None:
+    """Also at the end of the report, without covering what they lead to."""
+    contents = page.get_by_role("navigation", name="Contents")
+    contents.get_by_role("link", name="Charts").click()
+    expect(contents).to_be_in_viewport()
+    heading = page.get_by_role("heading", name="Charts").bounding_box()
+    above = contents.bounding_box()
+    assert heading is not None
+    assert above is not None
+    assert heading["y"] >= above["y"] + above["height"]
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_nothing_in_summary_and_list_shuts_people_out(
     visits: Visits, small: str, scheme: str
 ) -> None:
-    """Axe finds nothing serious in the whole page."""
+    """Axe finds nothing in the page, folded and unfolded."""
     page = visits.open(small, color_scheme=scheme, reduced_motion="reduce")
     expect(page.locator(LIST)).to_have_count(50)
-    page.get_by_text("Columns", exact=True).click()
+    assert faults(page) == []
+    page.locator("details").evaluate_all("all => all.forEach(one => one.open = true)")
     page.get_by_label("Pattern", exact=True).select_option(label="Ungrounded (14)")
     assert faults(page) == []
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_nothing_in_a_record_shuts_people_out(visits: Visits, small: str, scheme: str) -> None:
-    """Axe finds nothing serious in two records with all that a record can have."""
+    """Axe finds nothing in the pages of two records with all that a record can have."""
     page = visits.open(small, color_scheme=scheme, reduced_motion="reduce")
     for name in ("contradicted", "compared"):
         page.evaluate("name => { location.hash = `record=${name}&sentence=a`; }", name)
         expect(page.locator(".record-id code")).to_have_text(name)
         page.locator("#browser details").evaluate_all("all => all.forEach(one => one.open = true)")
-        assert faults(page, "#browser") == []
+        assert faults(page) == []
 
 
 def test_dark_and_light_follow_the_system(visits: Visits, small: str) -> None:
@@ -605,7 +637,7 @@ def test_print_leaves_out_controls_and_keeps_explanations(opened: Page) -> None:
     opened.emulate_media(media="print")
     expect(opened.locator(".record-bar")).to_be_hidden()
     expect(opened.locator(".sentence[data-key=a] .print-only")).to_be_visible()
-    expect(opened.locator("#summary")).to_be_visible()
+    expect(opened.locator("#metrics")).to_be_visible()
 
 
 def test_paper_is_light_whatever_the_screen_is(opened: Page) -> None:
@@ -633,6 +665,7 @@ def test_no_text_of_a_stranger_runs_or_becomes_markup(visits: Visits, hostile: s
     page = visits.open(hostile)
     total = len(hostile_records())
     says(page, f"{total} of {total} records")
+    unfold_filters(page)
     page.get_by_label("Sort by").select_option("order")
     page.locator(f"{LIST} a").first.click()
     expect(page.locator(".place")).to_have_text(f"1 of {total} records")
@@ -675,6 +708,7 @@ _LOOK_AT_EACH = """async (total) => {
 def test_filters_by_hostile_values_show_their_records(visits: Visits, hostile: str) -> None:
     """Each value of the subset is chosen once: three records have it, or one."""
     page = visits.open(hostile)
+    unfold_filters(page)
     expect(page.get_by_label(hostile_column(), exact=True)).to_be_visible()
     counts: list[str] = page.evaluate(_CHOOSE_EACH_SUBSET)
     total = len(hostile_records())

@@ -51,8 +51,8 @@ def test_options_reach_the_page(labeler_command: Command, labels: Path, tmp_path
     assert (index["name"], index["order"]) == ("labels.jsonl", "file")
     assert index["metrics"] == ["relevance"]
     assert index["subset"] == {"column": "domain", "values": ["a", "b"]}
-    assert "90 % intervals of the mean" in page.texts
-    assert "records drawn by question" in page.texts
+    assert "Intervals of the mean: 90 %" in page.texts
+    assert "grouped by question" in page.texts
 
 
 def test_the_labels_are_never_overwritten(labeler_command: Command, labels: Path) -> None:

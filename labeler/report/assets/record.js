@@ -110,7 +110,7 @@ class RecordDrawing {
           "section",
           { class: "document" },
           el("h4", {}, `Document ${index}`),
-          sentences.length === 0 && el("p", { class: "small muted" }, "It has no sentences."),
+          sentences.length === 0 && el("p", { class: "small muted" }, "No sentences."),
           this.rows.draw("document", sentences, (key) => ({
             marks: this.marks.drawDocument(key),
             more: this.marks.drawOthers(key, documentWords),
@@ -130,7 +130,7 @@ class RecordDrawing {
       el("h3", {}, "Response"),
       el("div", { class: "overall" }, this.overall?.node),
       label && drawExplanation("Overall", label.overall_explanation),
-      response.length === 0 && el("p", { class: "small muted" }, "It has no sentences."),
+      response.length === 0 && el("p", { class: "small muted" }, "No sentences."),
       this.rows.draw("response", response, (key) => ({
         marks: this.marks.drawVerdict(key),
         more: this.drawUnderResponse(key),

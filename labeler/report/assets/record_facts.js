@@ -14,10 +14,10 @@ const VERDICTS = {
 
 /** Descriptions of the special support strings. */
 const SPECIAL_SUPPORT = {
-  supported_without_sentence: "supported, but by no sentence in particular",
+  supported_without_sentence: "supported, but by no single sentence",
   general: "a general statement that needs no support",
-  well_known_fact: "a fact that everybody knows",
-  numerical_reasoning: "follows by reckoning",
+  well_known_fact: "a well-known fact",
+  numerical_reasoning: "follows from a calculation",
 };
 
 /** A label by sentence. */

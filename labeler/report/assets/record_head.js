@@ -28,7 +28,7 @@ function summaryChips({ facts, view, edit, hidden }) {
       ["", `${facts.utilized.size} utilized`],
     );
   }
-  if (!hidden && view.doubt !== null) chips.push(["", `doubt ${view.doubt.toFixed(2)}`]);
+  if (!hidden && view.doubt !== null) chips.push(["", `suspicion ${view.doubt.toFixed(2)}`]);
   return chips.map(([look, words]) => el("li", { class: `chip ${look}` }, words));
 }
 

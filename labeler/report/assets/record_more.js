@@ -21,10 +21,10 @@ function drawRecordMade({ signature, key, made, metadata }) {
   return el(
     "details",
     { class: "record-made" },
-    el("summary", {}, "How it was made"),
+    el("summary", {}, "Provenance"),
     factList(facts),
     Object.keys(metadata).length > 0 && [
-      el("h4", {}, "Other columns"),
+      el("h4", {}, "Metadata"),
       factList(Object.entries(metadata)),
     ],
   );

@@ -12,7 +12,7 @@ class ExplanationPanel {
     this.specials = subject.edit ? drawSpecials(toggleSupport) : null;
     this.node = el(
       "section",
-      { class: "record-panel", "aria-label": "The sentence in focus", hidden: !subject.facts },
+      { class: "record-panel", "aria-label": "Explanation", hidden: !subject.facts },
       this.explanation,
       this.specials,
     );
@@ -22,7 +22,7 @@ class ExplanationPanel {
   show(selection) {
     if (!this.subject.facts) return;
     const { key, isInitial } = selection;
-    const parts = [key !== null && this.explained(key, selection.chosen), isInitial && this.hint(key)];
+    const parts = [key !== null && this.explained(key, selection.chosen), isInitial && this.hint()];
     // It never shrinks: otherwise the sentence under the pointer would move, and change the panel again.
     this.explanation.style.minHeight = `${this.explanation.offsetHeight}px`;
     this.explanation.replaceChildren(...parts.flat(Infinity).filter(isShown));
@@ -83,10 +83,10 @@ class ExplanationPanel {
   }
 
   /** Draw the hint shown until a person selects a sentence. */
-  hint(key) {
+  hint() {
     const words = this.subject.edit
-      ? "Choose a response sentence, then the document sentences that support it."
-      : `Point at ${key === null ? "a" : "another"} sentence of the response, or move to it by keyboard, to see why it was judged so.`;
+      ? "Select a response sentence, then the document sentences that support it."
+      : "Select a sentence to see its explanation.";
     return el("p", { class: "muted small" }, words);
   }
 
@@ -106,7 +106,7 @@ function drawSpecials(toggleSupport) {
     {
       class: "specials",
       role: "group",
-      "aria-label": "Support that names no sentence",
+      "aria-label": "Support without a sentence",
       hidden: true,
     },
     Object.entries(SPECIAL_SUPPORT).map(([name, words]) =>

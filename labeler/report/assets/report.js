@@ -4,21 +4,21 @@
 async function startReport() {
   const place = $("#browser");
   if (!place) return;
-  const say = (words) =>
+  const show = (words) =>
     place.replaceChildren(
       el("h2", {}, "Records"),
       el("p", { class: "notice bad", role: "alert" }, words),
     );
   if (!canUnpack()) {
-    say(
-      "This browser cannot unpack the records. Use a newer one: Chrome or Edge from 80, Firefox from 113, Safari from 16.4.",
+    show(
+      "This browser cannot unpack the records. Use Chrome or Edge 80, Firefox 113, Safari 16.4, or newer.",
     );
     return;
   }
   try {
     new RecordBrowser(place, new RecordIndex(await unpackBlock("index")));
   } catch (error) {
-    say(unreadableWords(error));
+    show(unreadableWords(error));
   }
 }
 

@@ -28,7 +28,7 @@ class RecordBrowser {
   /** Lay out list and record. */
   draw(help) {
     this.status = el("p", { class: "browser-status", role: "status", "aria-live": "polite" });
-    this.chips = el("ul", { class: "chips", role: "list", "aria-label": "Filters in force" });
+    this.chips = el("ul", { class: "chips", role: "list", "aria-label": "Active filters" });
     this.progress = new SearchProgress(this.search, () =>
       this.change((state) => (state.full = false)),
     );
@@ -119,7 +119,7 @@ class RecordBrowser {
     this.rows = this.index.select(this.state, this.search.found);
     this.charts.show(this.state);
     const reading = this.state.record !== null;
-    this.place.classList.toggle("reading", reading);
+    document.body.classList.toggle("reading", reading);
     this.listPart.hidden = reading;
     this.reader.node.hidden = !reading;
     if (reading) void this.reader.show();
@@ -165,5 +165,5 @@ class RecordBrowser {
 
 /** Return the message for unreadable records. */
 function unreadableWords(error) {
-  return `The records of this file could not be read (${error.message}). Is the file whole? Write the report again, or copy it again.`;
+  return `Cannot read the records (${error.message}). The file may be incomplete: copy it again, or write the report again.`;
 }

@@ -23,8 +23,8 @@ class ListControls {
       this.drawSearch(help),
       el(
         "details",
-        { class: "filters", open: matchMedia("(min-width: 48rem)").matches },
-        el("summary", {}, "Filters, order and columns"),
+        { class: "filters" },
+        el("summary", {}, "Filters, order, columns"),
         el(
           "div",
           { class: "filter-fields" },
@@ -52,7 +52,6 @@ class ListControls {
       id: "full",
       onchange: () => this.change((state) => (state.full = this.fullField.checked)),
     });
-    const words = "also in documents, responses and explanations";
     return el(
       "div",
       { class: "control wide" },
@@ -61,7 +60,7 @@ class ListControls {
         "div",
         {},
         this.searchField,
-        el("label", { class: "choice" }, this.fullField, words),
+        el("label", { class: "choice" }, this.fullField, "All texts"),
         el(
           "button",
           {
@@ -70,7 +69,7 @@ class ListControls {
             "aria-haspopup": "dialog",
             onclick: help,
           },
-          "Keyboard ",
+          "Keys ",
           el("kbd", {}, "?"),
         ),
       ),
@@ -80,9 +79,9 @@ class ListControls {
   /** Draw the choice of the order. */
   drawOrder() {
     const names = [
-      ["order", "order of the file"],
+      ["order", "file order"],
       ["id", "id"],
-      ["doubt", "doubt"],
+      ["doubt", "suspicion"],
       ["findings", "findings"],
       ...this.index.metrics.map((id) => [id, id]),
     ];
@@ -148,7 +147,7 @@ class ListControls {
     this.sortField.value = sort;
     this.turnButton.replaceChildren(
       icon(descending ? "down" : "up"),
-      descending ? "falling" : "rising",
+      descending ? "descending" : "ascending",
     );
     const columns = shownColumns(state, this.index);
     for (const field of this.columnFields) field.checked = columns.includes(field.value);

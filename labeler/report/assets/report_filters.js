@@ -20,7 +20,7 @@ function filterKinds(index) {
       .filter((_, at) => counts[at] > 0);
     return { name, words, options, add };
   };
-  const told = (name, words, list, found) => {
+  const known = (name, words, list, found) => {
     const [ids, titles] = [list.map(({ id }) => id), list.map(({ title }) => title)];
     const add = (state, id) => state.add({ [name]: id });
     return offer(name, words, ids, titles, (row) => new Set(found[row]), add);
@@ -28,16 +28,16 @@ function filterKinds(index) {
   const one = (name, words, values, titles, valuesOf) =>
     offer(name, words, values, titles, valuesOf, (state, value) => (state[name] = value));
   const { signatures } = index;
-  const ways = signatures.length > 1 ? signatures : [];
+  const several = signatures.length > 1 ? signatures : [];
   const [outcomes, outcomeTitles] = outcomesOf(records.failed);
   const outcomeOf = (reason) => (reason === null ? [0] : [1, outcomes.indexOf(reason, 2)]);
   return [
-    told("check", "Finding", index.checks, records.findings),
-    told("pattern", "Pattern", index.patterns, records.patterns),
+    known("check", "Finding", index.checks, records.findings),
+    known("pattern", "Pattern", index.patterns, records.patterns),
     one("subset", subset.column ?? "Subset", subset.values, subset.values, (row) => [
       records.subset[row],
     ]),
-    one("signature", "Signature", [...ways.keys()], ways, (row) => [records.signature[row]]),
+    one("signature", "Configuration", [...several.keys()], several, (row) => [records.signature[row]]),
     one("failed", "Outcome", outcomes, outcomeTitles, (row) => outcomeOf(records.failed[row])),
   ].filter(({ options }) => options.length > 0);
 }
@@ -49,7 +49,7 @@ function outcomesOf(failed) {
   const titles = reasons.map((reason) => `failed: ${reason}`);
   return [
     ["none", "any", ...reasons],
-    ["labelled", "failed", ...titles],
+    ["labeled", "failed", ...titles],
   ];
 }
 
@@ -110,8 +110,7 @@ function filtersInForce(state, index) {
   const without = (name, id) => (now) => (now[name] = now[name].filter((one) => one !== id));
   const reset = (name) => (now) => (now[name] = null);
   const { subset, signature, failed, text } = state;
-  const failure = ownValue({ any: "failed", none: "labelled" }, failed) ?? `failed: ${failed}`;
-  const way = index.signatures[signature] ?? signature;
+  const failure = ownValue({ any: "failed", none: "labeled" }, failed) ?? `failed: ${failed}`;
   return [
     ...[...state.ranges].map(([metric, range]) => [
       rangeWords(metric, range),
@@ -120,7 +119,7 @@ function filtersInForce(state, index) {
     ...state.checks.map((id) => [titled(index.checks, id), without("checks", id)]),
     ...state.patterns.map((id) => [titled(index.patterns, id), without("patterns", id)]),
     subset !== null && [`${index.subset.column ?? "subset"}: ${subset}`, reset("subset")],
-    signature !== null && [`signature: ${way}`, reset("signature")],
+    signature !== null && [`configuration: ${index.signatures[signature] ?? signature}`, reset("signature")],
     failed !== null && [failure, reset("failed")],
     text !== "" && [`“${text}”${state.full ? " in all texts" : ""}`, (now) => (now.text = "")],
   ].filter(Boolean);

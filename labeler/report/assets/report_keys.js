@@ -3,10 +3,10 @@
 const KEYS_HELP = [
   ["/", "search"],
   ["j k", "next and previous record"],
-  ["↓ ↑", "the same in the list; sentences in a record"],
-  ["→ ←", "next and previous record; in a sentence: across to what it belongs to"],
+  ["↓ ↑", "the same in the list; previous and next sentence in a record"],
+  ["→ ←", "next and previous record; in a sentence: to its support, and back"],
   ["n p", "next and previous page of the list, or record"],
-  ["Enter", "open the record; in a sentence: across to its support and back"],
+  ["Enter", "open the record; in a sentence: to its support, and back"],
   ["Esc", "close the record, or leave a field"],
   ["?", "this help"],
 ];

@@ -36,7 +36,7 @@ class RecordList {
   /** Draw the message of an empty list. */
   drawEmpty() {
     const { running } = this.browser.search;
-    const words = running ? "Nothing found so far." : "No record passes these filters.";
+    const words = running ? "No match so far." : "No matching records.";
     return el("p", { class: "notice" }, words);
   }
 
@@ -49,7 +49,7 @@ class RecordList {
       [null, "Question"],
       subset.values.length > 0 && [null, subset.column ?? "Subset"],
       ...columns.map((id) => [id, id]),
-      ["doubt", "Doubt"],
+      ["doubt", "Suspicion"],
       ["findings", "Findings"],
     ].filter(Boolean);
     const rows = this.rows.slice(this.first, this.first + PAGE_SIZE);
@@ -123,7 +123,7 @@ class RecordList {
         "td",
         { class: "row-question" },
         failed !== null && el("span", { class: "chip bad" }, `failed: ${failed}`),
-        el("span", { class: "clamp", dir: "auto" }, shownText(records.question[row])),
+        el("span", { dir: "auto" }, shownText(records.question[row])),
       ),
       subset.values.length > 0 &&
         el(
@@ -132,7 +132,7 @@ class RecordList {
           shownText(subset.values[records.subset[row]] ?? "–"),
         ),
       columns.map((metric) => number(metric, this.index.value(metric, row), 2)),
-      number("doubt", records.doubt[row] ?? null, 2),
+      number("suspicion", records.doubt[row] ?? null, 2),
       number("findings", failed === null ? records.findings[row].length : null, 0),
     );
   }

@@ -69,7 +69,7 @@ class RecordReader {
     const at = rows.indexOf(row);
     const place =
       at < 0
-        ? "not among the filtered records"
+        ? "not in the filtered list"
         : `${grouped(at + 1)} of ${counted(rows.length, "record")}`;
     const step = (words, name, by) =>
       el(
@@ -117,7 +117,7 @@ class RecordReader {
       { class: "notice bad", tabindex: "-1" },
       "This file has no record ",
       el("code", {}, shownText(state.record)),
-      parts.length > 0 ? ". It may stand in another part of the report:" : ".",
+      parts.length > 0 ? ". Other files of the report:" : ".",
     );
     this.node.replaceChildren(
       message,
@@ -153,7 +153,7 @@ class RecordReader {
         value: location.href,
         "aria-label": "Link to this record",
       });
-      this.copied.replaceChildren("Copy it from here: ", field);
+      this.copied.replaceChildren("Copy: ", field);
       field.select();
     }
   }
@@ -185,7 +185,7 @@ function drawFailure(view) {
       el("span", { class: "small muted" }, "Record "),
       el("code", { dir: "auto" }, shownText(view.id)),
     ),
-    el("h2", { class: "question" }, "This row has no label"),
+    el("h2", { class: "question" }, "No label"),
     el("p", {}, el("span", { class: "chip bad" }, `failed: ${view.failed.reason}`)),
     el("p", { class: "notice bad failure", dir: "auto" }, shownText(view.failed.message)),
   );
