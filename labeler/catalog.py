@@ -13,6 +13,8 @@ T = TypeVar("T")
 
 _LISTED, _LONGEST = 5, 80
 """Names that an error lists of very many, and characters of each."""
+_CUTOFF = 0.6
+"""Likeness from which a known name is suggested, from 0 to 1."""
 
 
 class Catalog(Mapping[str, T], Generic[T]):
@@ -23,10 +25,12 @@ class Catalog(Mapping[str, T], Generic[T]):
 
     Args:
         kind: name of an entry in errors, such as ``metric``.
+        shown_by: command that shows the entries, which errors name in place of a long list.
+        extra: further names that errors list.
     """
 
-    def __init__(self, kind: str) -> None:
-        self.kind = kind
+    def __init__(self, kind: str, *, shown_by: str = "", extra: Sequence[str] = ()) -> None:
+        self.kind, self.shown_by, self.extra = kind, shown_by, extra
         self._entries: dict[str, T | str] = {}
 
     def add(self, name: str, entry: T | str) -> None:
@@ -46,7 +50,7 @@ class Catalog(Mapping[str, T], Generic[T]):
             try:
                 found: T = _resolve(name, self.kind)
             except UnknownName as error:
-                raise UnknownName(f"{error}; {self._unknown(name)}") from error
+                raise UnknownName(f"{error}{_near(name, self._entries)}") from error
             return found
         raise UnknownName(self._unknown(name))
 
@@ -64,7 +68,11 @@ class Catalog(Mapping[str, T], Generic[T]):
         return tuple(name for name, entry in self._entries.items() if not isinstance(entry, str))
 
     def _unknown(self, name: str) -> str:
-        return unknown(self.kind, name, sorted(self._entries))
+        names = sorted((*self._entries, *self.extra))
+        if not self.shown_by:
+            return unknown(self.kind, name, names)
+        asked = f"unknown {self.kind} {name[:_LONGEST]!r}{_near(name, names) or ';'}"
+        return f"{asked} '{self.shown_by}' shows them"
 
 
 def unknown(kind: str, name: str, names: Sequence[str], most: int | None = None) -> str:
@@ -76,11 +84,15 @@ def unknown(kind: str, name: str, names: Sequence[str], most: int | None = None)
         names: the known ones, in the order to list them.
         most: number of names to list; by default all.
     """
-    near = difflib.get_close_matches(name, names, n=3, cutoff=0.5 if most else 0.6)
-    hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
+    hint = _near(name, names, cutoff=0.5 if most else _CUTOFF)
     more = f", … {len(names) - most:,} more" if most and len(names) > most else ""
     have = ", ".join(one[:_LONGEST] for one in names[:most])
     return f"unknown {kind} {name[:_LONGEST]!r}{hint or ';'} have: {have or 'none'}{more}"
+
+
+def _near(name: str, names: Iterable[str], cutoff: float = _CUTOFF) -> str:
+    near = difflib.get_close_matches(name, list(names), n=3, cutoff=cutoff)
+    return f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
 
 
 Positions = Mapping[str, int | list[int]]
@@ -127,5 +139,8 @@ def _resolve(dotted: str, kind: str) -> Any:  # noqa: ANN401 - an object of any 
     """Import ``package.module:Name``."""
     try:
         return pkgutil.resolve_name(dotted)
+    except ModuleNotFoundError as error:
+        where = "install the module, or put its folder on PYTHONPATH, as in PYTHONPATH=. labeler"
+        raise UnknownName(f"cannot import {kind} {dotted!r}: {error}; {where}") from error
     except (ImportError, AttributeError, ValueError) as error:
         raise UnknownName(f"cannot import {kind} {dotted!r}: {error}") from error

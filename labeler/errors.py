@@ -104,6 +104,11 @@ def validation_faults(error: ValidationError) -> list[ErrorDetails]:
     return error.errors(include_url=False, include_context=False, include_input=False)
 
 
+def plain_fault(message: str) -> str:
+    """Return a message of pydantic without its name for a fault that a check of ours found."""
+    return message.removeprefix("Value error, ")
+
+
 def describe_faults(error: ValidationError, *, most: int = 1, whole: str = "") -> str:
     """Return the first faults of a validation, each with its place.
 
@@ -113,6 +118,8 @@ def describe_faults(error: ValidationError, *, most: int = 1, whole: str = "") -
         whole: the place of a fault of the whole value.
     """
     return "; ".join(
-        f"{'.'.join(map(str, fault['loc'])) or whole}: {fault['msg']}"
+        ": ".join(
+            filter(None, (".".join(map(str, fault["loc"])) or whole, plain_fault(fault["msg"])))
+        )
         for fault in validation_faults(error)[:most]
     )

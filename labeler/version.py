@@ -1,3 +1,36 @@
-"""The version of the package."""
+"""The version of the package, and how an extra of it is installed."""
+
+from __future__ import annotations
 
 __version__ = "0.1.0"
+_NAME = "rag-labeler"
+
+
+def install_command(extra: str) -> str:
+    """Return the command that installs an extra, from where the package itself was installed.
+
+    Args:
+        extra: its name, such as ``ray``.
+    """
+    import importlib.util  # noqa: PLC0415 - only needed for errors, like all of these
+    import json  # noqa: PLC0415
+    import shlex  # noqa: PLC0415
+    import sys  # noqa: PLC0415
+    from importlib import metadata  # noqa: PLC0415
+    from urllib.parse import urlsplit  # noqa: PLC0415
+    from urllib.request import url2pathname  # noqa: PLC0415
+
+    try:
+        found = json.loads(metadata.distribution(_NAME).read_text("direct_url.json") or "{}")
+    except (metadata.PackageNotFoundError, ValueError):
+        found = {}
+    url = urlsplit(found.get("url", ""))
+    source = f"{_NAME}[{extra}]"
+    editable = ["-e"] if found.get("dir_info", {}).get("editable") else []
+    if url.scheme == "file":
+        source = f"{url2pathname(url.path)}[{extra}]"
+    elif url.scheme:
+        source = f"{_NAME}[{extra}] @ {url.geturl()}"
+    # An environment without pip of its own is served by one elsewhere.
+    elsewhere = [] if importlib.util.find_spec("pip") else ["--python", sys.prefix]
+    return shlex.join(["pip", *elsewhere, "install", *editable, source])

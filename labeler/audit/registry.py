@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -152,7 +151,7 @@ def _are_keys(keys: object) -> bool:
     return isinstance(keys, (tuple, list)) and all(isinstance(key, str) for key in keys)
 
 
-CHECKS: Catalog[Check] = Catalog("check")
+CHECKS: Catalog[Check] = Catalog("check", shown_by="labeler audit --list")
 
 
 def check(
@@ -217,24 +216,10 @@ def _find(wanted: str | Check) -> Check:
     try:
         found: object = CHECKS[name]
     except UnknownName as error:
-        raise UnknownName(_unknown(name, error)) from error
+        own = "a check of your own is named package.module:name, after the decorated function"
+        raise UnknownName(f"{error}; {own}") from error
     # A third party's name may lead to any object; its decorator has registered the check.
     for known in CHECKS.values():
         if found in (known, known.find, known.compare):
             return known
     raise UnknownName(f"{name!r} is no check: decorate the function with @labeler.check(...)")
-
-
-def _unknown(name: str, error: UnknownName) -> str:
-    """Return the message for an unknown name, with the nearest names."""
-    near = difflib.get_close_matches(name, CHECKS, n=3)
-    hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ";"
-    shown = f"'labeler audit --list' shows all {len(CHECKS)}"
-    if error.__cause__ is None:
-        own = "a check of your own is named package.module:name"
-        return f"unknown check {name!r}{hint} {shown}, {own}"
-    if isinstance(error.__cause__.__cause__, ModuleNotFoundError):
-        where = "install the module, or put its folder on PYTHONPATH (PYTHONPATH=. labeler audit …)"
-    else:
-        where = "name the decorated function behind the colon, as package.module:name"
-    return f"{error.__cause__}: {where}; {shown}"

@@ -143,10 +143,17 @@ def checked(outcomes: Iterable[AnyOutcome], name: str = "") -> CheckedOutcomes:
     if isinstance(outcomes, CheckedOutcomes):
         return outcomes
     reject_path(outcomes)
-    return CheckedOutcomes(
-        Located(f"{name}outcome {number}", outcome)
-        for number, outcome in enumerate(outcomes, start=1)
-    )
+    return CheckedOutcomes(_placed(outcomes, name))
+
+
+def _placed(outcomes: Iterable[AnyOutcome], name: str) -> Iterator[Located]:
+    for number, outcome in enumerate(outcomes, start=1):
+        if not hasattr(outcome, "signature"):
+            raise UsageError(
+                f"{name}outcome {number} is a {type(outcome).__name__}, not a label: rows are "
+                "labelled first, by labeler.label; labeler.load reads stored labels"
+            )
+        yield Located(f"{name}outcome {number}", outcome)
 
 
 def _located(outcomes: str | Path) -> Iterator[Located]:

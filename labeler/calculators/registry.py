@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import TypeVar, get_args
@@ -67,6 +67,11 @@ class Metric:
         """The lowest and the highest value; ``None`` where unknown."""
         return (0.0, 1.0) if self.bounded else self.scale
 
+    def remedies(self, reasons: Iterable[str]) -> Iterator[str]:
+        """Yield how labels get what reasons such as ``needs_reference`` say that they lack."""
+        if {"needs_claims", "needs_reference"}.intersection(reasons):
+            yield f"labels of --profile {self.profile.name} have what it needs"
+
     @property
     def id(self) -> str:
         """``name`` for the default definition, else ``name:definition``."""
@@ -128,7 +133,7 @@ def _fields(output: type[GPTLabelingOutput]) -> frozenset[str]:
     return frozenset(names)
 
 
-METRICS: Catalog[Metric] = Catalog("metric")
+METRICS: Catalog[Metric] = Catalog("metric", shown_by="labeler metrics --list")
 ALL = "all"
 
 

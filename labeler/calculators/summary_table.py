@@ -168,15 +168,17 @@ def small_sample_note(intervals: Iterable[Interval | None]) -> Iterator[str]:
 
 def _notes(rows: Sequence[SummaryRow]) -> Iterator[str]:
     """Yield the reasons of missing values by metric, the failures, and bounds of the means."""
-    undefined: dict[str, Counter[str]] = {}
+    undefined: dict[Metric, Counter[str]] = {}
     failed: Counter[str] = Counter()
     for row in rows:
-        undefined.setdefault(row.metric.id, Counter()).update(row.undefined)
+        undefined.setdefault(row.metric, Counter()).update(row.undefined)
         if row.metric is rows[0].metric:
             failed.update(row.failed)
     for metric, reasons in undefined.items():
         if reasons:
-            yield f"undefined {metric}: {reason_counts(reasons)}"
+            yield "; ".join(
+                (f"undefined {metric.id}: {reason_counts(reasons)}", *metric.remedies(reasons))
+            )
     if failed:
         yield f"failed: {reason_counts(failed)}"
     for group in dict.fromkeys(row.group for row in rows):

@@ -20,6 +20,7 @@ import functools
 import importlib
 import io
 import os
+import re
 import sys
 from collections import UserDict
 from collections.abc import Callable
@@ -42,6 +43,8 @@ WRONG_USE = 2
 TRY_LATER = 75
 """``EX_TEMPFAIL`` of Unix."""
 
+_GATE = re.compile(r"\w\s*[<>=]=?\s*[\d.]")
+"""A gate that is written as in words, such as ``adherence>=0.8``."""
 _PIPE_CLOSED = "the reader left before all was written"
 
 
@@ -85,6 +88,7 @@ def _load(name: str, location: _Command) -> Any:  # noqa: ANN401 - a command of 
 
 
 def _typer(**settings: Any) -> typer.Typer:  # noqa: ANN401 - those of typer
+    settings["context_settings"] = {"help_option_names": ["-h", "--help"]}
     return typer.Typer(rich_markup_mode="rich", pretty_exceptions_enable=False, **settings)
 
 
@@ -223,7 +227,7 @@ def run() -> int:  # noqa: PLR0911 - one line for each outcome
     except typer.Exit as leaving:
         return leaving.exit_code
     except TyperException as error:
-        return _print_error(f"{error.format_message()}\ntry '{_command_path(error)} --help'")
+        return _print_error(f"{_plain(error)}\ntry '{_command_path(error)} --help'")
     except RunPaused as error:
         _print_error(str(error))
         return TRY_LATER
@@ -235,6 +239,14 @@ def run() -> int:  # noqa: PLR0911 - one line for each outcome
         # Input errors are raised as UsageError; this one is about the output.
         _discard(sys.stdout)
         return _print_error(f"cannot write the output: {error.strerror or error}")
+
+
+def _plain(error: TyperException) -> str:
+    """Return the message of a fault in the command line, with what may be meant."""
+    text = error.format_message().replace("Value error, ", "")
+    if "unexpected extra argument" in text and _GATE.search(text):
+        return f"{text}; a gate is an option: --min METRIC=NUMBER, or --max METRIC=NUMBER"
+    return text
 
 
 def _report_closed_pipe(error: ReaderGone) -> int:

@@ -251,12 +251,14 @@ def _notify_clusters(counts: Iterable[int | None]) -> None:
 def _parts(option: str, text: str) -> tuple[str, float]:
     # The number follows the last "=": the id of a third-party metric may hold others.
     metric, equals, number = text.rpartition("=")
+    if metric.endswith((">", "<", "=")):
+        equals = ""
     try:
         threshold = float(number)
     except ValueError:
-        equals = ""
+        threshold, equals = 0.0, ""
     if not equals:
-        raise UsageError(f"{option} {text!r}: write METRIC=MEAN, such as adherence=0.9")
+        raise UsageError(f"{option} {text!r}: write METRIC=NUMBER, such as adherence=0.9")
     return metric.strip(), threshold
 
 

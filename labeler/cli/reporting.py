@@ -49,6 +49,8 @@ def report(
         raise UsageError("a report may be several files: name a file, such as -o report.html")
     source, target = Path(labels), Path(output)
     reject_overwrite([labels], output)
+    if not output.lower().endswith((".html", ".htm")):
+        raise UsageError(f"{output}: a report is a page: name a file such as report.html")
     with watching("reporting") as watched:
         written = write_report(
             outcomes_at(labels).through(watched),

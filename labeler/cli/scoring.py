@@ -41,7 +41,7 @@ def score(rows: options.Rows, *, given: ScoreOptions, output: options.Output = "
     if given.judges is not None:
         judges = open_judges(given.judges, given)
     else:
-        judges = [open_judge(replace(given, judge=given.judge or "openai"))]
+        judges = [open_judge(replace(given, judge=given.judge or "openai"), instead="")]
     check_label_target(rows, output)
     announce_grace("; press Ctrl-C again to drop them")
     methods, panels = Counter[str](), RaterScores() if len(judges) > 1 or given.repeat > 1 else None

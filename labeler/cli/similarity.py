@@ -50,7 +50,7 @@ def similarity(
     from labeler.integrations.embeddings.cache import EmbeddingWork
     from labeler.judges.opening import open_judge, price_of_run
 
-    judge = open_judge(replace(given, judge=given.judge or "openai"))
+    judge = open_judge(replace(given, judge=given.judge or "openai"), instead="")
     check_label_target(rows, output)
     server = _embedder_server(given, embedder_url)
     embedder = _embedder(str(given.embedder), dimensions, server, embedding_price)

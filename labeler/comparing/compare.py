@@ -140,7 +140,7 @@ def compare_runs(
     """
     runs = list(runs)
     if len(runs) not in range(2, len(LETTERS) + 1):
-        raise UsageError(f"{len(runs)} sets of labels: give 2 to {len(LETTERS)} to compare")
+        raise UsageError(f"sets of labels to compare: {len(runs)}; give 2 to {len(LETTERS)}")
     names = tuple(LETTERS[: len(runs)]) if names is None else names
     if len(names) != len(runs):
         raise UsageError(f"{len(names)} names for {len(runs)} sets of labels: give one for each")

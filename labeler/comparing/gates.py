@@ -79,13 +79,20 @@ class Gate:
 
         Raises:
             UnknownName: there is no such metric.
-            UsageError: the id names several metrics, or the threshold is not finite.
+            UsageError: the id names several metrics, or the threshold is not finite or none of its
+                values.
         """
         chosen = _named(metric, criteria or {})
         if len(chosen) != 1:
             raise UsageError(f"a gate is on one metric: {metric!r} names {len(chosen)}")
         if not math.isfinite(threshold):
             raise UsageError(f"gate on {metric!r}: {threshold} is no threshold; give a number")
+        low, high = chosen[0].range or (threshold, threshold)
+        if not low <= threshold <= high:
+            raise UsageError(
+                f"gate on {metric!r}: {threshold:g} is no threshold, for its values are from "
+                f"{low:g} to {high:g}"
+            )
         return cls(chosen[0], threshold, at_least)
 
     def kept_by(self, value: float) -> bool:
@@ -124,10 +131,14 @@ def _named(name: str, criteria: Mapping[str, Scale]) -> tuple[Metric, ...]:
     try:
         return select_metrics([name])
     except UnknownName:
-        every: Catalog[Metric] = Catalog("metric")
+        every: Catalog[Metric] = Catalog("metric", shown_by="labeler metrics --list")
         for known in {m.id: m for m in (*METRICS.values(), *others)}.values():
             every.add(known.id, known)
-        return (every[name],)
+        try:
+            return (every[name],)
+        except UnknownName as error:
+            named = ", ".join(sorted(metric.id for metric in others))
+            raise UnknownName(f"{error}; of scores and questions: {named}") from error
 
 
 @dataclass(frozen=True)
@@ -368,7 +379,7 @@ def check_rows(
         UsageError: there is no gate, ``on`` is unknown, or no row has the column.
     """
     if not gates:
-        raise UsageError("no gate is given: demand something of a metric, at least or at most")
+        raise UsageError("no gate is given: such as --min adherence=0.9, --max or --max-drop")
     check_on(on)
     if on == "interval" and intervals is None:
         intervals = Intervals()
@@ -429,7 +440,12 @@ def _checked_value(gate: Gate, row: SummaryRow, on: On) -> tuple[float | None, s
     """Return the value that the gate checks, or the reason why there is none."""
     if row.mean is None:
         others = definitions_with_values(gate.metric, row.undefined)
-        return None, "; ".join((f"no record has a value: {_reasons(row)}", *others))
+        remedies = (
+            f"no record has a value: {_reasons(row)}",
+            *others,
+            *gate.metric.remedies(row.undefined),
+        )
+        return None, "; ".join(remedies)
     if on == "point":
         return row.mean, None
     if row.interval is None:

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from labeler.errors import BadRow, UsageError, kind_of
+from labeler.version import install_command
 
 STDIO = "-"
 """Stands for standard input or output in place of a file name."""
@@ -87,7 +88,8 @@ def file_errors(name: str) -> Iterator[None]:
     try:
         yield
     except (OSError, EOFError, zlib.error) as error:
-        raise UsageError(f"cannot read {name}: {error}; check the path and the file") from error
+        why = getattr(error, "strerror", None) or error
+        raise UsageError(f"cannot read {name}: {why}; check the path and the file") from error
 
 
 def open_bytes(name: str) -> contextlib.AbstractContextManager[IO[bytes]]:
@@ -127,8 +129,8 @@ def _open_remote(name: str) -> IO[bytes]:
         import fsspec  # noqa: PLC0415 - an optional dependency
     except ImportError as error:
         raise UsageError(
-            f"{name} has a scheme, and fsspec is not installed: "
-            "pip install 'rag-labeler[remote]', or copy the file here"
+            f"{name} has a scheme, and fsspec is not installed: {install_command('remote')}; or "
+            "copy the file here"
         ) from error
     try:
         opened: IO[bytes] = fsspec.open(name, "rb").open()

@@ -10,7 +10,7 @@ from typing import Any
 from labeler.calculators import SummaryRow
 from labeler.errors import UsageError
 from labeler.labels.answering import ANSWERED
-from labeler.version import __version__
+from labeler.version import __version__, install_command
 
 _NOT_IN_NAMES = re.compile(r"[^\w\-. /]", re.ASCII)
 """Characters that some MLflow servers do not allow in names of metrics."""
@@ -93,6 +93,6 @@ def _mlflow() -> Any:  # noqa: ANN401 - mlflow may be missing
         import mlflow  # noqa: PLC0415 - slow to import
     except ImportError as error:
         raise UsageError(
-            "log_summary needs mlflow, which is not installed: pip install 'rag-labeler[mlflow]'"
+            f"log_summary needs mlflow, which is not installed: {install_command('mlflow')}"
         ) from error
     return mlflow

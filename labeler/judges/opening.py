@@ -8,7 +8,7 @@ from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
 from labeler.data.options import given
-from labeler.errors import UsageError
+from labeler.errors import UnknownName, UsageError
 from labeler.judges.openai.address import environment_key
 from labeler.judges.options import PACE, JudgeOptions, ServerOptions
 from labeler.judges.providers import PROVIDERS, split_name
@@ -172,11 +172,21 @@ def _require_applicable(chosen: str, names: Iterable[str]) -> None:
 def _named_judge(name: str, settings: dict[str, Any]) -> Judge:
     from labeler.judges.judge import JUDGES  # noqa: PLC0415 - loads pydantic
 
-    kind: Callable[..., Judge] = JUDGES[name]
+    try:
+        kind: Callable[..., Judge] = JUDGES[name]
+    except UnknownName as error:
+        raise UnknownName(f"{error}{_provider_hint(name)}") from error
     try:
         return kind(**settings)
     except TypeError as error:
         raise UsageError(f"judge {name!r} needs settings: {error}; make one and pass it") from error
+
+
+def _provider_hint(name: str) -> str:
+    """Say how a model is named, where the unknown name of a judge may be that of a model."""
+    if ":" not in name:
+        return f"; a model is named with its provider, such as openai:{name:.80}"
+    return f"; providers of models are {', '.join(PROVIDERS)}"
 
 
 def hosted_spec(options: JudgeOptions) -> JudgeSpec:

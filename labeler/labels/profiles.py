@@ -41,7 +41,7 @@ class Profile:
         return self.schema.partition("/")[0]
 
 
-PROFILES: Catalog[Profile] = Catalog("profile")
+PROFILES: Catalog[Profile] = Catalog("profile", extra=("auto",))
 for _profile in (
     Profile("trace", GPTLabelingOutput, "label-trace/v1", "trace/v1"),
     Profile("claims", ClaimsLabelingOutput, "label-claims/v1", "claims/v1"),

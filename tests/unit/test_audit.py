@@ -233,10 +233,10 @@ def test_an_unknown_check_is_named_with_the_nearest() -> None:
 
 def test_a_module_that_is_not_there_hints_at_where_python_looks() -> None:
     """It is mostly a file in the folder that one stands in."""
-    with pytest.raises(UnknownName, match=r"PYTHONPATH=\. labeler audit") as told:
+    with pytest.raises(UnknownName, match=r"PYTHONPATH=\. labeler") as told:
         select_checks("no_such_module:check")
     assert "explanation_empty" not in str(told.value)
-    with pytest.raises(UnknownName, match="behind the colon"):
+    with pytest.raises(UnknownName, match="after the decorated function"):
         select_checks("json:no_such_name")
 
 

@@ -535,7 +535,7 @@ def test_several_sets_are_compared_with_the_first_as_one_family_of_tests() -> No
 @pytest.mark.parametrize("number", [0, 1, 27])
 def test_one_set_of_labels_is_not_compared(number: int) -> None:
     """At least two, and one for each letter at most."""
-    with pytest.raises(UsageError, match=f"{number} sets of labels"):
+    with pytest.raises(UsageError, match=f"sets of labels to compare: {number}"):
         compare_runs([[row(1)]] * number)
 
 

@@ -33,6 +33,7 @@ from labeler.integrations.ray.worker import Work
 from labeler.judges.embedded.judge import EmbeddedJudge
 from labeler.labeling.options import LabelOptions
 from labeler.labels.record import LabelFailure, label_key, records_of
+from labeler.version import install_command
 from labelled import output, record, with_question
 from parquet_rows import write_rows
 
@@ -196,7 +197,7 @@ def test_without_ray_it_says_what_to_install(
         monkeypatch.setenv(name, "")  # put back as it was, whatever is set
     code, _, err = labeler_command("metrics", files[0], "--engine", "ray")
     assert code == 2
-    assert "pip install 'rag-labeler[ray]'" in err
+    assert install_command("ray") in err
 
 
 def test_indexes_among_partitions_do_not_stop_the_next_run(

@@ -31,6 +31,7 @@ from labeler.labeling.options import LabelOptions
 from labeler.labels.record import LabelFailure, LabelRecord
 from labeler.store.disk import DiskStore
 from labeler.store.merge import merge_stores
+from labeler.version import install_command
 from parquet_rows import outcomes_in, row, write_rows
 
 
@@ -478,7 +479,7 @@ def test_without_ray_the_engine_says_what_to_install(
     options = ["--engine", "ray", "--input", file, "-o", "labels", "--judge", "embedded"]
     code, _, err = labeler_command("label", *options)
     assert code == 2
-    assert "pip install 'rag-labeler[ray]'" in err
+    assert install_command("ray") in err
     assert not (tmp_path / "labels").exists()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +16,7 @@ from labeler.calculators import SummaryRow
 from labeler.errors import UsageError
 from labeler.integrations.mlflow import log_summary
 from labeler.labels.record import AnyOutcome, LabelFailure
+from labeler.version import install_command
 from records import sample_record
 
 FAILURE = LabelFailure(id="f", reason="refusal", message="It was refused.")
@@ -128,5 +130,5 @@ def test_a_file_that_is_not_there_is_refused_first(run: Run, tmp_path: Path) -> 
 def test_mlflow_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """With the remedy."""
     monkeypatch.setitem(sys.modules, "mlflow", None)
-    with pytest.raises(UsageError, match=r"pip install 'rag-labeler\[mlflow\]'"):
+    with pytest.raises(UsageError, match=re.escape(install_command("mlflow"))):
         log_summary(summary())

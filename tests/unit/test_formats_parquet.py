@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import importlib
 import io
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -28,6 +29,7 @@ from labeler.errors import UsageError
 from labeler.integrations.ray import parts
 from labeler.integrations.ray.parts import parts_of_file, read_part
 from labeler.labels.record import LabelFailure
+from labeler.version import install_command
 from records import sample_record
 
 MANY = 1 << 20
@@ -349,7 +351,7 @@ def test_without_pyarrow_it_says_what_to_install(
     ):
         code, _, err = labeler_command(*arguments)
         assert code == 2
-        assert "pip install 'rag-labeler[parquet]'" in " ".join(err.split())
+        assert install_command("parquet") in " ".join(err.split())
     assert labeler_command("metrics", labels)[0] == 0
     assert labeler_command("index", labels)[0] == 0
     assert labeler_command("metrics", labels)[0] == 0
@@ -360,5 +362,5 @@ def test_without_punkt_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) 
     name = "labeler.sentences.splitting.ragbench"
     monkeypatch.delitem(sys.modules, name, raising=False)
     monkeypatch.setitem(sys.modules, "punkt", None)
-    with pytest.raises(UsageError, match=r"pip install 'rag-labeler\[ragbench\]'"):
+    with pytest.raises(UsageError, match=re.escape(install_command("ragbench"))):
         importlib.import_module(name)

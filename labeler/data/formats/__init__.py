@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from labeler.catalog import Catalog
 from labeler.data.lines import Line, is_remote, parse_object, read_lines
 from labeler.errors import BadRow, UsageError
+from labeler.version import install_command
 
 _NEED_PYARROW = frozenset({"parquet", "arrow", "dataset"})
 MOST_COLUMNS = 10_000
@@ -116,7 +117,7 @@ def require_pyarrow(what: str) -> None:
     """
     if importlib.util.find_spec("pyarrow") is None:
         raise UsageError(
-            f"{what} needs pyarrow, which is not installed: pip install 'rag-labeler[parquet]'"
+            f"{what} needs pyarrow, which is not installed: {install_command('parquet')}"
         )
 
 

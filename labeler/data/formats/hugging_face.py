@@ -11,6 +11,7 @@ from typing import Any
 from labeler.data.formats import HUB, Raw
 from labeler.data.formats.plain import plain_row
 from labeler.errors import UsageError
+from labeler.version import install_command
 
 _STATE = "state.json"
 _SPLITS = "dataset_dict.json"
@@ -84,8 +85,8 @@ def _loaded(name: str) -> Any:  # noqa: ANN401 - the library need not be install
         import datasets  # noqa: PLC0415 - slow to load, rarely needed
     except ImportError as error:
         raise UsageError(
-            f"{name} needs the package datasets, which is not installed: pip install "
-            f"'rag-labeler[hub]'; or save the data set elsewhere and name its folder without {HUB}"
+            f"{name} needs the package datasets, which is not installed: {install_command('hub')}; "
+            f"or save the data set elsewhere and name its folder without {HUB}"
         ) from error
     repository, config, split = address.groups()
     try:

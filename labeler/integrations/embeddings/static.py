@@ -20,6 +20,7 @@ from labeler.integrations.embeddings.prices import FREE
 from labeler.integrations.embeddings.vectors import EmbedderSpec, Vector, as_vector
 from labeler.judges.pricing import Price
 from labeler.labels.record import ReplyFacts
+from labeler.version import install_command
 
 if TYPE_CHECKING:
     import numpy as np
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 _TABLE = "weights/l2_supercat_256.safetensors"
 _TOKENIZER = "tokenizers/l2_supercat_tokenizer_config.json"
 _TENSOR = "embedding.weight"
-_INSTALL = "pip install 'rag-labeler[embeddings]'"
 
 
 class WordLlamaEmbedder:
@@ -92,8 +92,8 @@ def _loaded(table: Path, tokenizer: Path) -> tuple[np.ndarray[Any, Any], Any]:
     for file in (table, tokenizer):
         if not file.is_file():
             raise UsageError(
-                f"embedder wordllama: there is no {file}; reinstall it: {_INSTALL}, "
-                "which names the releases that carry it"
+                f"embedder wordllama: there is no {file}; reinstall it: "
+                f"{install_command('embeddings')}, which names the releases that carry it"
             )
     with safe_open(str(table), framework="np") as tensors:
         weights = tensors.get_tensor(_TENSOR)
@@ -102,6 +102,7 @@ def _loaded(table: Path, tokenizer: Path) -> tuple[np.ndarray[Any, Any], Any]:
 
 def _missing(package: str) -> UsageError:
     return UsageError(
-        f"embedder wordllama needs the package {package}, which is not installed: {_INSTALL}; "
-        "or use the embedder lexical, which needs nothing, or openai"
+        f"embedder wordllama needs the package {package}, which is not installed: "
+        f"{install_command('embeddings')}; or use the embedder lexical, which needs nothing, "
+        "or openai"
     )

@@ -24,6 +24,7 @@ from labeler.integrations.ray.counting import CountReport, FileTask, count_repor
 from labeler.integrations.ray.parts import InputPart
 from labeler.integrations.ray.quotas import Quotas, QuotaServer, Spending
 from labeler.integrations.ray.worker import PartReport, Work, Worker
+from labeler.version import install_command
 
 # Ray reads these when it is imported.
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
@@ -39,8 +40,8 @@ try:
     from ray.exceptions import RayError
 except ImportError as missing:
     raise UsageError(
-        "--engine ray needs Ray, which is not installed: pip install 'rag-labeler[ray]', or use "
-        "one machine, without --engine"
+        f"--engine ray needs Ray, which is not installed: {install_command('ray')}; or use one "
+        "machine, without --engine"
     ) from missing
 
 T = TypeVar("T")

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 
 from labeler.data.lines import is_remote
 from labeler.errors import UsageError
+from labeler.version import install_command
 
 
 class Folder(Protocol):
@@ -160,5 +161,5 @@ def _naming_errors(address: str) -> Iterator[None]:
         raise UsageError(
             f"cannot use {address}: {type(error).__name__}: {str(error)[:300]}; check the address, "
             "and that fsspec and what its scheme needs are installed "
-            "(pip install 'rag-labeler[remote]')"
+            f"({install_command('remote')})"
         ) from error

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
-from labeler.errors import UsageError, describe_faults
+from labeler.errors import UsageError, describe_faults, validation_faults
 from labeler.judges.judge import JudgeSpec
 from labeler.judges.openai.address import OFFICIAL_URL, safe_url
 from labeler.judges.openai.extra_body import read_extra_body
@@ -97,7 +97,7 @@ def spec_of(model: str, settings: dict[str, Any], provider: str = "openai") -> O
         return OpenAISpec(judge=provider, model=model, **settings)
     except ValidationError as error:
         faults = describe_faults(error, most=error.error_count())
+        unknown = any(fault["type"] == "extra_forbidden" for fault in validation_faults(error))
     allowed = ", ".join(name for name in OpenAISpec.model_fields if name not in _NOT_GIVEN)
-    raise UsageError(
-        f"judge {provider} does not accept these settings: {faults}; settings are {allowed}"
-    )
+    known = f"; settings are {allowed}" if unknown else ""
+    raise UsageError(f"judge {provider} does not accept these settings: {faults}{known}")

@@ -22,6 +22,7 @@ from typing import Any
 from labeler.errors import UsageError
 from labeler.sentences.example import Piece
 from labeler.sentences.splitting import Splitter
+from labeler.version import install_command
 
 try:
     import punkt
@@ -34,8 +35,8 @@ try:
     )
 except ImportError as error:
     raise UsageError(
-        "the splitter 'ragbench' needs nltk and its punkt, which are not installed: pip install "
-        "'rag-labeler[ragbench]'"
+        "the splitter 'ragbench' needs nltk and its punkt, which are not installed: "
+        f"{install_command('ragbench')}"
     ) from error
 
 _FEWEST_WORDS = 3
