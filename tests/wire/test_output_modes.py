@@ -227,7 +227,8 @@ def test_scores_and_questions_are_asked_in_a_mode() -> None:
             store=MemoryStore(),
             listener=counts,
         )
-    assert (found.kind, found.normalised) == ("score", {"fence": 1})
+    assert found.kind == "score"
+    assert found.normalised == {"fence": 1}
     assert counts.repairs == {"fence": 1}
     assert [call.body["tools"][0]["function"]["name"] for call in provider.calls] == [
         "steps_v1",
