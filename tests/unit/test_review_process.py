@@ -191,6 +191,10 @@ def test_rows_that_share_a_judgement_are_told_of(
     """Else fewer labels would seem to be there than the file has rows."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("labeler.cli.reviewing._serve", lambda *_, **__: None)
-    list(write_outcomes([*labels(), *labels()[:twins]], tmp_path / "labels.jsonl"))
+    others = [
+        one.model_copy(update={"example": one.example.model_copy(update={"id": f"other-{n}"})})
+        for n, one in enumerate(labels()[:twins])
+    ]
+    list(write_outcomes([*labels(), *others], tmp_path / "labels.jsonl"))
     _, _, err = Command(monkeypatch, capsys)("review", "labels.jsonl", "--queue", "order")
     assert expected in err
