@@ -41,10 +41,10 @@ if TYPE_CHECKING:
     from labeler.integrations.batch.client import OpenAIBatches
     from labeler.integrations.batch.collect import collect_batches
     from labeler.integrations.batch.status import batch_status, cancel_batch
+    from labeler.judges.anthropic import AnthropicJudge
     from labeler.judges.embedded.judge import EmbeddedJudge
     from labeler.judges.function import judge
-    from labeler.judges.openai.judge import OpenAIJudge
-    from labeler.judges.openai.presets import MistralJudge, OllamaJudge
+    from labeler.judges.openai.judge import MistralJudge, OllamaJudge, OpenAIJudge
     from labeler.judges.pricing import find_price
     from labeler.labeling.canaries import Canaries
     from labeler.labels.answers import (
@@ -90,13 +90,13 @@ _HOMES = {
     "labeler.errors": ("BadRows", "LabelerError"),
     "labeler.sentences.example": ("Example",),
     "labeler.comparing.human_labels": ("read_human_labels",),
+    "labeler.judges.anthropic": ("AnthropicJudge",),
     "labeler.judges.embedded.judge": ("EmbeddedJudge",),
     "labeler.integrations.batch.client": ("OpenAIBatches",),
     "labeler.integrations.batch.collect": ("collect_batches",),
     "labeler.integrations.batch.status": ("batch_status", "cancel_batch"),
     "labeler.judges.function": ("judge",),
-    "labeler.judges.openai.judge": ("OpenAIJudge",),
-    "labeler.judges.openai.presets": ("MistralJudge", "OllamaJudge"),
+    "labeler.judges.openai.judge": ("MistralJudge", "OllamaJudge", "OpenAIJudge"),
     "labeler.labels.answers": (
         "ClaimsLabelingOutput",
         "GPTLabelingOutput",
@@ -119,6 +119,7 @@ _HOMES = {
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
+    "AnthropicJudge",
     "BadRows",
     "Canaries",
     "ClaimsLabelingOutput",

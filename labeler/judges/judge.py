@@ -162,8 +162,9 @@ def require_answers(judge: Judge, kind: TaskKind[Any]) -> None:
 
 
 JUDGES: Catalog[type] = Catalog("judge")
+JUDGES.add("anthropic", "labeler.judges.anthropic:AnthropicJudge")
 JUDGES.add("embedded", "labeler.judges.embedded.judge:EmbeddedJudge")
-JUDGES.add("mistral", "labeler.judges.openai.presets:MistralJudge")
-JUDGES.add("ollama", "labeler.judges.openai.presets:OllamaJudge")
+JUDGES.add("mistral", "labeler.judges.openai.judge:MistralJudge")
+JUDGES.add("ollama", "labeler.judges.openai.judge:OllamaJudge")
 JUDGES.add("openai", "labeler.judges.openai.judge:OpenAIJudge")
 JUDGES.add("replay", "labeler.judges.replay:ReplayJudge")

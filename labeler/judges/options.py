@@ -57,9 +57,9 @@ class ServerOptions:
 
     PANEL: ClassVar = JUDGE
 
-    base_url: Annotated[str | None, Option("Address of an OpenAI-compatible server."), NotInKey] = (
-        None
-    )
+    base_url: Annotated[
+        str | None, Option("Address of the API, if not the provider's own."), NotInKey
+    ] = None
     allow_http: Annotated[
         list[str] | None, Option("Host to reach by http, in the clear; may be repeated."), NotInKey
     ] = None
@@ -144,7 +144,7 @@ class JudgeOptions(ModelOptions):
 
     judge: Annotated[
         JudgeLike | None,
-        Option("embedded, replay, or PROVIDER:MODEL of openai, mistral or ollama."),
+        Option("embedded, replay, or PROVIDER:MODEL: openai, anthropic, mistral, ollama."),
     ] = None
     model: Annotated[
         str | None, Option("As --judge openai:MODEL; no default.", envvar="LABELER_MODEL")

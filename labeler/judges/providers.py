@@ -21,10 +21,14 @@ class Provider:
     """Output modes in the order in which ``auto`` tries them."""
     preset: Mapping[str, Any] = field(default_factory=dict)
     """Settings whose default differs from that of :class:`~labeler.judges.options.ModelOptions`."""
+    requires_cap: bool = False
+    """True if each request must have a cap on the answer."""
     lacks: frozenset[str] = frozenset()
     """Options that it does not know."""
 
 
+_NATIVE = ("tools", "prompt")
+_OPENAI_ONLY = frozenset({"cap_field", "logprobs", "organization", "project", "reasoning_effort"})
 _CLASSIC: Mapping[str, Any] = {"cap_field": "max_tokens", "prompt_cache": "off"}
 
 PROVIDERS: Mapping[str, Provider] = {
@@ -38,6 +42,13 @@ PROVIDERS: Mapping[str, Provider] = {
         modes=("tools", "schema", "json", "prompt"),
         preset=_CLASSIC,
         lacks=frozenset({"seed"}),  # it has another name there, for --extra-body
+    ),
+    "anthropic": Provider(
+        base_url="https://api.anthropic.com",
+        key_variables=("ANTHROPIC_API_KEY",),
+        modes=_NATIVE,
+        requires_cap=True,
+        lacks=_OPENAI_ONLY | {"seed"},
     ),
     "ollama": Provider(
         base_url="http://localhost:11434/v1",

@@ -9,6 +9,7 @@ from typing import Any
 from labeler.data.rows import Rows, count_rows
 from labeler.errors import FatalJudgeError, UsageError
 from labeler.judges.judge import Judge, require_answers
+from labeler.judges.providers import PROVIDERS
 from labeler.judges.task import Task
 from labeler.labeling.modes import choose_mode, first_tasks
 from labeler.labeling.pipeline import submit_rows
@@ -33,6 +34,9 @@ class Plan:
         samples: trials that make one score together.
         repeat: scores of each row and criterion.
         logprobs: whether to request the probabilities of the answers' tokens.
+
+    Raises:
+        UsageError: probabilities are requested, and the provider has none.
     """
 
     judge: Judge
@@ -41,6 +45,14 @@ class Plan:
     samples: int = 1
     repeat: int = 1
     logprobs: bool = False
+
+    def __post_init__(self) -> None:
+        provider = PROVIDERS.get(self.judge.spec.judge)
+        if self.logprobs and provider is not None and "logprobs" in provider.lacks:
+            raise UsageError(
+                f"judge {self.judge.spec.judge} takes no logprobs: the API has none; drop "
+                "--logprobs (logprobs)"
+            )
 
     def factories(self) -> list[ScoreTasks]:
         """Return one task factory for each criterion and trial, in that order."""

@@ -30,6 +30,7 @@ def test_every_rule_can_be_reached() -> None:
     marks = "insufficient_quota json_validate_failed context_length content_filter json_schema"
     said = ["", *marks.split(), "model_not_found", "unsupported_value", "request too large"]
     said += ["unknown field top_k", "unknown field max_completion_tokens", "API key not valid"]
+    said += ["credit balance is too low"]
     reached = {
         id(find_rule(ObservedError("status", status, code=code, message=message, param=param)))
         for status in range(300, 600)

@@ -196,7 +196,7 @@ def test_without_a_key_a_header_takes_its_place(monkeypatch: pytest.MonkeyPatch)
         ({"query": ["a"]}, "NAME=VALUE"),
         ({"query": ["a=1", "a=2"]}, "given twice"),
         ({"api_key_command": "print-key"}, "both given"),
-        ({"api_key": None}, "API key is empty"),
+        ({"api_key": ""}, "API key is empty"),
         ({"api_key": None, "api_key_command": "'"}, "cannot be parsed"),
         ({"extra_body": {"temperature": 1}}, "sets temperature"),
         ({"extra_body": {"messages": [], "response_format": {}}}, "messages, response_format"),

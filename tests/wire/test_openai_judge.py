@@ -780,7 +780,7 @@ def test_ctrl_c_passes_through(where: str, monkeypatch: pytest.MonkeyPatch) -> N
 def test_a_bug_is_not_dressed_up_as_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     """An exception that no server can cause comes out as it is, once."""
 
-    def body(*_: object) -> None:
+    def body(*_: object, **__: object) -> None:
         raise KeyError("bug")
 
     with Provider() as provider:

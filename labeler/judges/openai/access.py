@@ -97,11 +97,21 @@ class Access(Auth):
 
     Args:
         key: the key, or its source.
-        headers: names in lower case. With them and without a key, no ``Authorization`` is sent.
+        headers: names in lower case. With them and without a key, no key's header is sent.
+        name: header that holds the key, in lower case.
+        scheme: what stands before the key.
     """
 
-    def __init__(self, key: SecretStr | KeySource, headers: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        key: SecretStr | KeySource,
+        headers: Mapping[str, str],
+        *,
+        name: str = "authorization",
+        scheme: str = "Bearer ",
+    ) -> None:
         self._headers = headers
+        self._name, self._scheme = name, scheme
         self._source = None if isinstance(key, SecretStr) else key
         self._key = key if isinstance(key, SecretStr) else None
         self._is_accepted = False
@@ -114,23 +124,27 @@ class Access(Auth):
             NoKey: the source returns no key.
         """
         request.headers.update(self._headers)
-        if "authorization" in self._headers:
+        if self._name in self._headers:
             yield request
             return
         key = await self._key_after(None)
         if key is None or (key.get_secret_value() == NO_KEY and self._headers):
-            request.headers.pop("authorization", None)
+            request.headers.pop(self._name, None)
             yield request
             return
-        response = yield _with_key(request, key)
+        response = yield self._with_key(request, key)
         if response.status_code == _UNAUTHORIZED:
             newer = await self._key_after(key)
             if newer is None:
                 return
             key = newer
-            response = yield _with_key(request, key)
+            response = yield self._with_key(request, key)
         if response.is_success and key is self._key:
             self._is_accepted = True
+
+    def _with_key(self, request: Request, key: SecretStr) -> Request:
+        request.headers[self._name] = f"{self._scheme}{key.get_secret_value()}"
+        return request
 
     async def _key_after(self, rejected: SecretStr | None) -> SecretStr | None:
         """Return the present key, fetched if it is the rejected one; ``None`` if that is final."""
@@ -145,11 +159,6 @@ class Access(Auth):
             remember_key(key)
             self._key, self._is_accepted = SecretStr(key), False
             return self._key
-
-
-def _with_key(request: Request, key: SecretStr) -> Request:
-    request.headers["authorization"] = f"Bearer {key.get_secret_value()}"
-    return request
 
 
 async def _call(source: KeySource) -> str:

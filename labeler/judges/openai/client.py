@@ -14,7 +14,7 @@ from traceback import format_exception
 from typing import Any
 
 import msgspec
-from httpx2 import HTTPError, Response
+from httpx2 import AsyncClient, Auth, HTTPError, Response
 from openai import APIConnectionError, APIError, APIStatusError, AsyncOpenAI
 from pydantic import SecretStr
 
@@ -26,6 +26,7 @@ from labeler.judges.openai.error_rules import ErrorKind, ObservedError, retry_af
 from labeler.judges.openai.masking import masked, remember_key, remember_value
 from labeler.judges.openai.network import Proxy, read_headers, read_proxy, read_query
 from labeler.judges.openai.transport import (
+    causes,
     certificates,
     is_oversized,
     is_timeout,
@@ -67,18 +68,26 @@ class Server:
         Args:
             timeout: seconds between two pieces of a response.
         """
-        access = Access(self.key, self.headers)
         client = AsyncOpenAI(
             api_key=NO_KEY,  # the real one is added to each request
             base_url=self.base_url,
             default_query=dict(self.query),
             max_retries=0,  # tenacity is the only retry layer
-            http_client=open_http(timeout, self.context, proxy=self.proxy, auth=access),
+            http_client=self.open_http(timeout, Access(self.key, self.headers)),
         )
         # The constructor takes omitted values from the environment.
         client.organization, client.project = self.organization, self.project
         client._custom_headers = {}  # noqa: SLF001 - the only way to ignore OPENAI_CUSTOM_HEADERS
         return client
+
+    def open_http(self, timeout: float, access: Auth) -> AsyncClient:
+        """Open an HTTP client on the running event loop.
+
+        Args:
+            timeout: as above.
+            access: adds headers and key to each request.
+        """
+        return open_http(timeout, self.context, proxy=self.proxy, auth=access)
 
 
 def server_of(options: ServerOptions, key: str | KeySource | None) -> Server:
@@ -164,7 +173,8 @@ def _kind_of(error: Exception) -> ErrorKind:
         return "unconnected"
     if is_timeout(error):
         return "timeout"
-    return "connection" if isinstance(error, APIConnectionError | HTTPError) else "not_json"
+    wired = any(isinstance(cause, APIConnectionError | HTTPError) for cause in causes(error))
+    return "connection" if wired else "not_json"
 
 
 def headers_of(error: Exception) -> Mapping[str, str]:
@@ -172,7 +182,8 @@ def headers_of(error: Exception) -> Mapping[str, str]:
     return error.response.headers if isinstance(error, APIStatusError) else {}
 
 
-_AFTER_WORK = frozenset({408, 500, 502, 504})
+AFTER_WORK = frozenset({408, 500, 502, 504})
+"""Statuses that a provider may send although it has answered."""
 _GATEWAY_STATUSES = 520
 """First of the statuses that a gateway may send although its provider has answered."""
 
@@ -180,7 +191,7 @@ _GATEWAY_STATUSES = 520
 def may_be_charged(error: Exception) -> bool:
     """Return true if the provider may have answered although no complete response arrived."""
     if isinstance(error, APIStatusError):
-        return error.status_code in _AFTER_WORK or error.status_code >= _GATEWAY_STATUSES
+        return error.status_code in AFTER_WORK or error.status_code >= _GATEWAY_STATUSES
     return not is_unconnected(error) and missing_key(error) is None
 
 
@@ -207,8 +218,19 @@ class _WithoutKeys(logging.Filter):
         return True
 
 
-logging.getLogger("openai._base_client").addFilter(_WithoutBodies())
-for _name in ("openai._base_client", "openai._response", "openai._legacy_response", "httpx2"):
-    logging.getLogger(_name).addFilter(_WithoutKeys())
-for _name in ("client", "internal"):
-    logging.getLogger(f"aiohttp.{_name}").addFilter(_WithoutKeys())
+_WITHOUT_BODIES, _WITHOUT_KEYS = _WithoutBodies(), _WithoutKeys()
+
+
+def guard_logs(*names: str) -> None:
+    """Keep documents and keys out of the logs of a library.
+
+    Args:
+        names: its loggers.
+    """
+    for name in names:
+        logging.getLogger(name).addFilter(_WITHOUT_BODIES)
+        logging.getLogger(name).addFilter(_WITHOUT_KEYS)
+
+
+guard_logs("openai._base_client", "openai._response", "openai._legacy_response", "httpx2")
+guard_logs("aiohttp.client", "aiohttp.internal")

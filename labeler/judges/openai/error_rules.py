@@ -117,7 +117,7 @@ class Rule:
         return (
             self.policy is RetryPolicy.RECORD
             and self.kind not in _PASSING
-            and self.reason != "authentication"  # the next key may be right
+            and self.reason not in {"authentication", "quota"}  # the next key may be right
         )
 
     def matches(self, observed: ObservedError) -> bool:
@@ -147,6 +147,7 @@ def _any_of(*texts: str) -> re.Pattern[str]:
 
 
 _QUOTA = _any_of("insufficient_quota", "billing_(hard_limit|not_active)")
+_NO_BALANCE = _any_of("credit balance is too low")
 _NOT_GENERATED = _any_of("json_validate_failed", "tool_use_failed")
 _BURST = _any_of("request too large")
 _TOO_LONG = _any_of(
@@ -206,6 +207,7 @@ RULES: tuple[Rule, ...] = (
     # certainly concerns every record, because a filter may answer one document with any status.
     # Codes alone say that an account is empty: ordinary rate limits use the same words.
     Rule("quota", _P.FATAL, *_NO_CREDIT, status={400, 403, 429, 500}, codes=_QUOTA),
+    Rule("quota", _P.RECORD, *_NO_CREDIT, status={400}, marks=_NO_BALANCE),
     Rule("context_length", _P.RECORD, *_LONG_RECORD, status={400, 422}, marks=_TOO_LONG),
     Rule(
         "context_length", _P.RECORD, "the record alone exceeds the limit of tokens per minute",

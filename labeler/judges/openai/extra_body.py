@@ -19,6 +19,7 @@ _OURS = {
     *("response_format", "tools", "tool_choice", "functions", "function_call"),
     *("max_tokens", "max_completion_tokens", "logprobs", "top_logprobs"),
     *("prompt_cache_key", "prompt_cache_options"),
+    *("system", "systemInstruction", "contents", "toolConfig"),  # of other providers
     *(option.name for option in fields(ModelOptions) if is_in_key(option)),
 }
 """Parameters that have an option of their own, or that an answer is read by."""

@@ -16,6 +16,8 @@ from labeler.judges.openai.client import WIRE_ERRORS, observed_error
 from labeler.judges.openai.completion import text_of
 from labeler.judges.openai.error_rules import ObservedError, find_rule
 
+PATIENCE = 20.0
+"""Seconds that the look-up may take."""
 _SOON_DAYS = 60
 _CONCLUSIVE = frozenset({"authentication", "quota"})
 
@@ -31,7 +33,7 @@ class Preflight:
 
 
 async def preflight(
-    client: AsyncOpenAI, model: str, *, patience: float = 20.0, today: date | None = None
+    client: AsyncOpenAI, model: str, *, patience: float = PATIENCE, today: date | None = None
 ) -> Preflight:
     """Look the model up.
 
@@ -45,12 +47,16 @@ async def preflight(
         async with asyncio.timeout(patience):
             found = await client.models.retrieve(model)
     except WIRE_ERRORS as error:
-        observed = observed_error(error)
-        certain = find_rule(observed).reason in _CONCLUSIVE  # no document is in the look-up
-        return Preflight(failure=observed if certain else None)
+        return failed_lookup(observed_error(error))
     shutdown = text_of(getattr(found, "shutdown_date", None))
     warning = _retirement_warning(model, shutdown, today or datetime.now(UTC).date())
     return Preflight(warning=warning)
+
+
+def failed_lookup(observed: ObservedError) -> Preflight:
+    """Return the result of a look-up that ended in an error."""
+    certain = find_rule(observed).reason in _CONCLUSIVE  # no document is in the look-up
+    return Preflight(failure=observed if certain else None)
 
 
 def _retirement_warning(model: str, shutdown: str, today: date) -> str:

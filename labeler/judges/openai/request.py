@@ -113,9 +113,11 @@ _FIRST_EXPLICIT = (5, 6)
 
 def refuses_caching(observed: ObservedError) -> bool:
     """Return true if an error names a field for prompt caching."""
-    return (
-        observed.status in {400, 422} and "prompt_cache_" in f"{observed.param} {observed.message}"
-    )
+    stated = f"{observed.param} {observed.message}"
+    return observed.status in {400, 422} and any(name in stated for name in _CACHING)
+
+
+_CACHING = ("prompt_cache_", "cache_control")
 
 
 def _cacheable(message: Mapping[str, Any]) -> dict[str, Any]:
@@ -127,7 +129,7 @@ def _cacheable(message: Mapping[str, Any]) -> dict[str, Any]:
 def _output_format(mode: str, schema: ResponseSchema) -> dict[str, Any]:
     """Return the fields of a request that ask for an answer of a schema in an output mode."""
     if mode == "tools":
-        name = _name(schema)
+        name = schema_name(schema)
         function = {"name": name, "parameters": dict(schema.json_schema)}
         return {
             "tools": [{"type": "function", "function": function}],
@@ -145,13 +147,13 @@ def response_format(schema: ResponseSchema, *, strict: bool = True) -> dict[str,
     return {
         "type": "json_schema",
         "json_schema": {
-            "name": _name(schema),
+            "name": schema_name(schema),
             "strict": strict,
             "schema": dict(schema.json_schema),
         },
     }
 
 
-def _name(schema: ResponseSchema) -> str:
+def schema_name(schema: ResponseSchema) -> str:
     """Return a schema's name in the characters that the API allows."""
     return re.sub(r"[^A-Za-z0-9_-]", "_", schema.name)[:64]

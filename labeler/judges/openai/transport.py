@@ -222,36 +222,37 @@ def is_unconnected(error: BaseException) -> bool:
 
     The transport's own classes do not tell: it reports each of these as a timeout.
     """
-    return any(isinstance(cause, _NO_CONNECTION) for cause in _causes(error))
+    return any(isinstance(cause, _NO_CONNECTION) for cause in causes(error))
 
 
 def refused_by_proxy(error: BaseException) -> int | None:
     """Return the status with which a proxy refused to connect to the server, if it did."""
-    causes = (cause for cause in _causes(error) if isinstance(cause, ClientHttpProxyError))
-    return next((cause.status for cause in causes), None)
+    refusals = (cause for cause in causes(error) if isinstance(cause, ClientHttpProxyError))
+    return next((refusal.status for refusal in refusals), None)
 
 
 def is_untrusted(error: BaseException) -> bool:
     """Return true if no connection was made because the server's certificate is not trusted."""
-    return any(isinstance(cause, ssl.SSLCertVerificationError) for cause in _causes(error))
+    return any(isinstance(cause, ssl.SSLCertVerificationError) for cause in causes(error))
 
 
 def missing_key(error: BaseException) -> NoKey | None:
     """Return why there was no key to send, if that is the cause of an error."""
-    return next((cause for cause in _causes(error) if isinstance(cause, NoKey)), None)
+    return next((cause for cause in causes(error) if isinstance(cause, NoKey)), None)
 
 
 def is_timeout(error: BaseException) -> bool:
     """Return true if a time limit passed."""
-    return any(isinstance(cause, TimeoutError) for cause in _causes(error))
+    return any(isinstance(cause, TimeoutError) for cause in causes(error))
 
 
 def is_oversized(error: BaseException) -> bool:
     """Return true if a response was over a limit."""
-    return any(isinstance(cause, OversizedBody) for cause in _causes(error))
+    return any(isinstance(cause, OversizedBody) for cause in causes(error))
 
 
-def _causes(error: BaseException | None) -> Iterator[BaseException]:
+def causes(error: BaseException | None) -> Iterator[BaseException]:
+    """Yield an error and those that it was raised from."""
     while error is not None:
         yield error
         error = error.__cause__

@@ -1,0 +1,434 @@
+"""Judges behind a provider's API, whichever it is.
+
+One structured call a record: a :class:`~labeler.judges.openai.wire.Wire` carries it, instructor
+reads the answer and asks once more if it broke the label contract, tenacity repeats failed attempts
+(see ``retries``). No object and no exception of these libraries leaves this module.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from functools import cache
+from types import SimpleNamespace
+from typing import Any, ClassVar, NamedTuple, cast
+
+from instructor import AsyncInstructor, Mode, OpenAISchema, patch
+from instructor.core import InstructorRetryException
+from instructor.v2 import Provider, mode_registry
+from openai.types.chat import ChatCompletionMessageParam
+from pydantic import ValidationError
+
+from labeler.errors import FatalJudgeError, UsageError
+from labeler.judges.judge import ModeRefused, UnusableAnswer
+from labeler.judges.openai.access import KeySource
+from labeler.judges.openai.address import environment_key
+from labeler.judges.openai.attempts import ATTEMPT_LOG, AttemptLog, reader_of
+from labeler.judges.openai.client import Server, server_of
+from labeler.judges.openai.completion import Completion
+from labeler.judges.openai.error_rules import (
+    FORMAT_NAMES,
+    AttemptFailed,
+    ObservedError,
+    explain,
+)
+from labeler.judges.openai.request import mode_facts, mode_of, refuses_caching, request_parts
+from labeler.judges.openai.retries import (
+    Retries,
+    admitted,
+    report_failure,
+    report_quotas,
+    report_usage,
+    settle_end,
+)
+from labeler.judges.openai.spec import OpenAISpec, spec_of
+from labeler.judges.openai.wire import Reply, Request, Wire
+from labeler.judges.pricing import PRICE_FORM, Price, price_of
+from labeler.judges.task import JudgeReply, Task
+from labeler.judges.tokens import Approximation, answer_cap, request_tokens, request_tokens_at_most
+from labeler.judges.traffic.limits import Size
+from labeler.judges.traffic.traffic import SentRequest, Stopped, current
+from labeler.sentences.example import Frozen
+
+# Otherwise instructor imports its reader while the first answer is under way, and all other
+# requests of the run wait for that.
+mode_registry.get_handlers(Provider.OPENAI, Mode.JSON_SCHEMA)
+
+
+class HostedJudge(ABC):
+    """Labels records with a hosted model; each provider is a subclass.
+
+    A judge serves any number of runs, also at once: each event loop has its own clients until
+    :meth:`aclose` is called on that loop.
+
+    Args:
+        model: name of the model.
+        api_key: sent to the host of ``base_url`` only, never shown; by default that of the
+            environment, such as ``OPENAI_API_KEY``. A function, which may be async, is called for
+            the key, and again when the key expires.
+        price: price of the model's tokens; by default that of the price table, if listed.
+        sleep: waits between attempts.
+        settings: the other fields of :class:`~labeler.judges.openai.spec.OpenAISpec`.
+
+    Raises:
+        UsageError: a setting is unknown or out of range, the address is not safe, or the key
+            is malformed.
+    """
+
+    provider: ClassVar[str]
+    """Name in :data:`~labeler.judges.providers.PROVIDERS`, and the judge in label keys."""
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        api_key: str | KeySource | None = None,
+        price: Price | None = None,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        **settings: Any,  # noqa: ANN401 - checked by OpenAISpec
+    ) -> None:
+        self.spec = spec_of(model, settings, self.provider)
+        self.auto = settings.get("output_mode", "auto") == "auto"
+        self._may_change = self.auto
+        self._mode: str = self.spec.output_mode or "strict"
+        self._open = self.wires()
+        if api_key is None and self.spec.api_key_command is None:
+            api_key = environment_key(settings.get("base_url"), self.provider)
+        self._server = server_of(self.spec, api_key)
+        self._host = self._server.host
+        self._retries = Retries(self.spec.max_attempts, sleep)
+        self.price = price or price_of(model, self.spec.base_url)
+        self._counter = Approximation()
+        self._clients: dict[asyncio.AbstractEventLoop, _OpenClient] = {}
+        # JSON_SCHEMA mode reads answers as needed. No mode of instructor requests a strict schema,
+        # so _complete ignores its request and writes its own.
+        self._instructor = AsyncInstructor(
+            client=None,
+            create=cast("Callable[..., Any]", patch(create=self._complete, mode=Mode.JSON_SCHEMA)),
+            mode=Mode.JSON_SCHEMA,
+        )
+
+    @staticmethod
+    @abstractmethod
+    def wires() -> Callable[[Server, OpenAISpec], Wire]:
+        """Return what opens connections to the provider on the running event loop.
+
+        Raises:
+            UsageError: its client library is not installed.
+        """
+
+    async def label(self, task: Task) -> JudgeReply[Frozen]:
+        """Judge one record.
+
+        Raises:
+            UnusableAnswer: this record got no usable answer (a :class:`JudgeError`).
+            ModeRefused: the server does not accept the output mode of the task; the judge has
+                chosen another one.
+            FatalJudgeError: no record can be labeled with this key, model and address.
+            RunPaused: the server asks to wait longer than the run may.
+            UsageError: the run has a budget, and the model's price is unknown.
+        """
+        traffic = current()
+        cap = self.spec.max_output_tokens
+        if traffic.budget.cap is not None:
+            self.require_bounds()
+        if traffic.budget.cap is not None or self.spec.provider.requires_cap:
+            cap = answer_cap(cap, task.expected_tokens)
+        log = AttemptLog(task, cap=cap, traffic=traffic)
+        await self._check_model(log)
+        token = ATTEMPT_LOG.set(log)
+        try:
+            answer = await self._ask(log)
+        finally:
+            ATTEMPT_LOG.reset(token)
+        facts = log.facts(self._host)
+        return JudgeReply(answer, facts, tokens=log.tokens, repairs=log.repairs)
+
+    def choose_mode(self, mode: str | None) -> None:
+        """Ask in an output mode from now on, whatever the server accepts; ``None``: see that."""
+        self._may_change = self.auto and mode is None
+        if self.auto and mode is not None:
+            self._mode, self.spec = mode, self.spec.in_mode(mode)
+
+    async def aclose(self) -> None:
+        """Close the connections of the running event loop; the judge may be used again."""
+        opened = self._clients.pop(asyncio.get_running_loop(), None)
+        if opened is not None:
+            await opened.wire.aclose()
+
+    async def _check_model(self, log: AttemptLog) -> None:
+        """Look the model up once, before the first record is sent."""
+        opened = self._opened()
+        if opened.checked or not self.spec.preflight:
+            return
+        async with opened.checking:
+            if not opened.checked:
+                lookup = opened.wire.look_up(self.spec.model)
+                try:  # another record's look-up may have ended the run
+                    found = await log.traffic.unless_stopped(lookup)
+                except Stopped:
+                    interrupted = AttemptFailed(ObservedError("interrupted"))
+                    raise self._failure(log, interrupted) from None
+                if found.failure is not None:
+                    failed = AttemptFailed(found.failure)
+                    failed.stops = True  # whatever a row with the same error would mean
+                    raise self._failure(log, failed, sent=1)
+                if found.warning:
+                    log.traffic.notice(found.warning)
+                opened.checked = True
+
+    async def _ask(self, log: AttemptLog) -> Frozen:
+        try:
+            read: Any = await self._instructor.create(
+                response_model=_readable(log.task.answer_type),
+                messages=cast("list[ChatCompletionMessageParam]", list(log.task.messages)),
+                max_retries=self.spec.reasks,
+            )
+        except InstructorRetryException as error:
+            cause = error.__cause__ or error
+        else:
+            found: _Read = read
+            return found.answer
+        # Raised here, so that no exception that holds the key or documents is chained to ours.
+        raise self._failure(log, cause)
+
+    async def _complete(
+        self, *, messages: list[ChatCompletionMessageParam], **_: object
+    ) -> SimpleNamespace:
+        """Return one completion for instructor, which calls this for each ask."""
+        log = ATTEMPT_LOG.get()
+        if log.answers:
+            # instructor's own re-ask names its classes and pydantic's version.
+            messages = [*messages[:-1], {"role": "user", "content": log.reask_message()}]
+        log.violations = ()
+        try:
+            completion = await self._complete_with_retries(log, messages)
+        except AttemptFailed as failed:
+            if failed.observed.kind != "truncated" or not log.raise_cap():
+                raise
+            completion = await self._complete_with_retries(log, messages)
+        return _for_instructor(completion)
+
+    async def _complete_with_retries(
+        self, log: AttemptLog, messages: list[ChatCompletionMessageParam]
+    ) -> Completion:
+        async def attempt() -> Completion:
+            async with admitted(log.traffic, log.task.key, self._size(log, messages)) as sent:
+                self._require_mode(log, sent)
+                log.attempts += 1
+                return await self._send(log, messages, sent)
+
+        return await self._retries.run(log.traffic, attempt)
+
+    async def _send(
+        self, log: AttemptLog, messages: list[ChatCompletionMessageParam], sent: SentRequest
+    ) -> Completion:
+        """Send one request and return its completion.
+
+        Raises:
+            AttemptFailed: there is no usable answer.
+        """
+        wire = self._opened().wire
+        try:
+            # The client's own timeout restarts with every byte; this one does not.
+            async with asyncio.timeout(self.spec.timeout):
+                completion, headers = await self._respond(wire, log, messages)
+        except wire.errors as error:
+            observed, charged, headers = wire.observe(error)
+            report_quotas(sent, headers)
+        else:
+            report_quotas(sent, headers)
+            flaw: ObservedError | None = ObservedError("not_json")
+            if completion is not None:
+                flaw = log.record_completion(completion)
+            if completion is not None and (flaw is None or completion.usage or not flaw.status):
+                report_usage(sent, completion.usage, self.price)
+                if completion.usage is not None and log.cap is not None:
+                    log.traffic.health.answered(completion.usage.completion_tokens, log.cap)
+                if flaw is None:
+                    return completion
+            observed, charged = flaw or ObservedError("not_json"), True
+        raise report_failure(log.traffic, sent, observed, charged=charged)
+
+    async def _respond(
+        self, wire: Wire, log: AttemptLog, messages: Sequence[ChatCompletionMessageParam]
+    ) -> Reply:
+        """Return the reply to a request, which is repeated if only its caching is refused.
+
+        Raises:
+            Exception: one of the wire's errors.
+        """
+        health, request = log.traffic.health, Request(self.spec, log.task, messages, log.cap)
+        if self.spec.prompt_cache != "off" and not health.refuses_caching:
+            try:
+                return await wire.send(request)
+            except wire.errors as error:
+                if not refuses_caching(wire.observe(error).observed):
+                    raise
+            log.attempts += 1
+            if not health.refuses_caching:
+                health.refuses_caching = True
+                log.traffic.notice(
+                    f"{self._host} refuses the fields for prompt caching: going on without them, "
+                    "as --prompt-cache off does"
+                )
+        return await wire.send(request._replace(cached=False))
+
+    def _size(self, log: AttemptLog, messages: Sequence[Mapping[str, Any]]) -> Size:
+        """Return the tokens of a request and its greatest possible cost."""
+        asked, schema = request_parts(log.task, messages)
+        tokens = request_tokens(self._counter, asked, schema)
+        tokens += log.task.expected_tokens
+        if self.price is None or log.cap is None:
+            return Size(tokens)
+        at_most = request_tokens_at_most(self._counter, asked, schema)
+        longest = log.traffic.health.longest_answer(log.cap)
+        return Size(tokens, self.price.worst(at_most, longest))
+
+    def require_bounds(self) -> None:
+        """Check that a budget can be kept.
+
+        Raises:
+            UsageError: the model's price is unknown.
+        """
+        if self.price is None:
+            raise UsageError(
+                f"a budget needs a price, and none is known for {self.spec.model!r} at "
+                f"{self._host}: give one (price, --price {PRICE_FORM})"
+            )
+
+    def _failure(
+        self, log: AttemptLog, cause: BaseException, *, sent: int | None = None
+    ) -> BaseException:
+        """Return the error to raise for a failed record; unexpected ones are unchanged."""
+        sent = log.attempts if sent is None else sent
+        if isinstance(cause, ValidationError):
+            cause = AttemptFailed(*log.rejection(cause))
+        if not isinstance(cause, AttemptFailed):
+            return cause
+        refused = self._refused_mode(log, cause)
+        if refused is not None:
+            return refused
+        if cause.observed.kind != "timeout":  # counted by attempt
+            settle_end(log.traffic, log.task.key, cause)
+        rule = cause.rule
+        message = (
+            f"judge {self.spec.judge}, model {self.spec.model!r} at {self._host}, after "
+            f"{sent} request{'s' * (sent != 1)}: "
+            f"{explain(cause.observed, timeout=self.spec.timeout, detail=cause.detail)}"
+        )
+        if cause.stops:
+            return FatalJudgeError(message, reason=rule.reason, attempts=sent)
+        return UnusableAnswer(
+            message,
+            reason=rule.reason,
+            attempts=log.attempts,
+            violations=log.violations,
+            usage=log.usage,
+            reasks=log.reasks,
+            lasting=rule.lasting,
+        )
+
+    def _refused_mode(self, log: AttemptLog, failed: AttemptFailed) -> ModeRefused | None:
+        """Return the task in another output mode if the server refuses that of its own."""
+        mode = mode_of(log.task.signature)
+        if not (self._may_change and failed.rule.names_format) or _quotes(log.task, failed):
+            return None
+        if mode == self._mode:  # no other record was refused before
+            modes = self.spec.provider.modes
+            if mode == modes[-1] or log.traffic.health.labels:
+                return None
+            self._mode = modes[modes.index(mode) + 1]
+            self.spec = self.spec.in_mode(self._mode)
+            log.traffic.health.doubt()
+            log.traffic.notice(
+                f"the server does not accept output mode {mode}: asking in mode {self._mode}, "
+                "which is part of the labels' signatures"
+            )
+        return ModeRefused(mode, mode_facts(self._mode), attempts=log.attempts)
+
+    def _require_mode(self, log: AttemptLog, unsent: SentRequest) -> None:
+        """Check, as late as possible, that the mode of a task was not refused meanwhile.
+
+        Raises:
+            ModeRefused: it was; the request is not sent.
+        """
+        mode = mode_of(log.task.signature)
+        if self._may_change and mode != self._mode and not log.answers:
+            unsent.answered(tokens=0, cost=Decimal(0))
+            raise ModeRefused(mode, mode_facts(self._mode), attempts=log.attempts)
+
+    def _opened(self) -> _OpenClient:
+        """Return the client of the running event loop; a client cannot change loops."""
+        loop = asyncio.get_running_loop()
+        if loop not in self._clients:
+            self._clients[loop] = _OpenClient(self._open(self._server, self.spec))
+        return self._clients[loop]
+
+
+@dataclass
+class _OpenClient:
+    """The client of one event loop."""
+
+    wire: Wire
+    checking: asyncio.Lock = field(default_factory=asyncio.Lock)
+    checked: bool = False
+    """True once the model has been looked up."""
+
+
+def _for_instructor(completion: Completion) -> SimpleNamespace:
+    """Return what instructor reads of a completion."""
+    message = SimpleNamespace(role="assistant", content=completion.content)
+    return SimpleNamespace(choices=[SimpleNamespace(finish_reason="stop", message=message)])
+
+
+def _quotes(task: Task, failed: AttemptFailed) -> bool:
+    """Return True if an error may name a format only because it quotes the record."""
+    message = f"{failed.observed.code} {failed.observed.message}"
+    words = {found[0].lower() for found in FORMAT_NAMES.finditer(message)}
+    if failed.rule.marks is None or not words:
+        return False
+    shown = task.messages[-1]["content"].lower()
+    return all(word in shown for word in words)
+
+
+class _Read(NamedTuple):
+    """Wrapped answer: instructor attaches the whole completion to every bare model."""
+
+    answer: Frozen
+
+
+@cache
+def _readable(output: type[Frozen]) -> type[OpenAISchema]:
+    """Return the response model for instructor, built once per answer class.
+
+    It has no fields: instructor walks through all fields of a response model several times a call.
+    """
+
+    class Answer(OpenAISchema):
+        @classmethod
+        def model_json_schema(cls, *_: Any, **__: Any) -> dict[str, Any]:  # noqa: ANN401 - as above it
+            """Return nothing: the published schema is sent instead."""
+            return {}
+
+        @classmethod
+        def model_validate_json(cls, *text: Any, **how: Any) -> Any:  # noqa: ANN401 - the same
+            """Read the answer and check it against the contract."""
+            return _Read(reader_of(output).validate_json(*text, **how))
+
+    return Answer
+
+
+class _NotWhileJudging(logging.Filter):
+    """Silences instructor in a judge's call: it logs answers, and errors that are raised anyway."""
+
+    def filter(self, _: logging.LogRecord) -> bool:
+        return ATTEMPT_LOG.get(None) is None
+
+
+for _name in ("instructor", "instructor.v2", "instructor.v2.retry"):
+    logging.getLogger(_name).addFilter(_NotWhileJudging())

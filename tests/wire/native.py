@@ -1,0 +1,311 @@
+"""Providers with an API of their own, before the made-up server: only the forms are theirs.
+
+A request in a provider's form is held against what its documentation allows, turned into a chat
+completions request, and answered by any behavior of the server; the answer is turned back. Sources:
+platform.claude.com/docs/en/api/messages and /errors, 2026.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any, Protocol
+
+from labeler.judges.openai.headers import seconds_of
+from wire.calls import COMPLETIONS, Call, Json
+from wire.connections import Wire
+from wire.provider import Provider
+
+KEY = "sk-SENTINEL-0123456789"
+_SPLICE = '"<arguments>"'
+"""Place of a tool call's arguments, which are sent as the model wrote them."""
+
+
+class Strange(Exception):
+    """A request that the provider does not take, and why."""
+
+
+class Form(Protocol):
+    """The form of a provider's requests and answers."""
+
+    name: str
+    key_header: str
+    no_tools: str
+    """Words of a model that cannot call any."""
+
+    def is_asked(self, call: Call) -> bool:
+        """Whether a call asks for an answer."""
+
+    def chat(self, call: Call) -> Json:
+        """The request as one for a chat completion.
+
+        Raises:
+            Strange: the provider would refuse it.
+        """
+
+    def answer(self, completion: Json) -> str:
+        """A chat completion as the JSON text of the provider's answer."""
+
+    def error(self, status: int, message: str) -> Json:
+        """An error's body."""
+
+    def limits(self, headers: Mapping[str, str]) -> dict[str, str]:
+        """The headers of rate limits."""
+
+
+def require(holds: object, why: str) -> None:
+    """Refuse a request unless something holds."""
+    if not holds:
+        raise Strange(why)
+
+
+_ANTHROPIC_FIELDS = frozenset({
+    *("model", "max_tokens", "system", "messages", "tools", "tool_choice"),
+    *("temperature", "top_p", "top_k", "metadata", "stop_sequences", "thinking"),
+})  # fmt: skip
+_ANTHROPIC_FINISH = {"stop": "end_turn", "length": "max_tokens", "content_filter": "refusal"}
+_ANTHROPIC_TYPES = {
+    400: "invalid_request_error", 401: "authentication_error", 402: "billing_error",
+    403: "permission_error", 404: "not_found_error", 413: "request_too_large",
+    429: "rate_limit_error", 529: "overloaded_error",
+}  # fmt: skip
+
+
+class Anthropic:
+    """The Messages API."""
+
+    name = "anthropic"
+    key_header = "authorization"
+    no_tools = "This model does not support tool use."
+
+    def is_asked(self, call: Call) -> bool:
+        """Whether a call asks for an answer."""
+        return call.path == "/v1/messages"
+
+    def chat(self, call: Call) -> Json:
+        """The request as one for a chat completion."""
+        body = call.body
+        require("anthropic-version" in call.headers, "anthropic-version: header is required")
+        for name in sorted(body.keys() - _ANTHROPIC_FIELDS):
+            raise Strange(f"{name}: Extra inputs are not permitted")
+        require(isinstance(body.get("max_tokens"), int), "max_tokens: Field required")
+        roles = [message["role"] for message in body["messages"]]
+        require({*roles} <= {"user", "assistant"}, "messages: Input should be 'user'")
+        require(
+            all(message["content"].strip() for message in body["messages"]),
+            "messages: text content blocks must be non-empty",
+        )
+        chat = {"model": body["model"], "messages": [_system(body["system"]), *body["messages"]]}
+        for tool in body.get("tools", []):
+            require(
+                body["tool_choice"] == {"type": "tool", "name": tool["name"]},
+                "tool_choice: Tool not found in provided tools",
+            )
+            chat["tools"] = [_tool(tool["name"], tool["input_schema"])]
+        return chat
+
+    def answer(self, completion: Json) -> str:
+        """A chat completion as a message."""
+        message, finish = _read(completion)
+        blocks: list[Json] | None = None if message is None else []
+        arguments = _arguments(message)
+        if message is not None and blocks is not None:
+            if arguments:
+                blocks = [{"type": "tool_use", "id": "t1", "name": "n", "input": "<arguments>"}]
+                finish = "tool_use" if finish == "stop" else finish
+            elif text := _text(message):
+                blocks = [{"type": "text", "text": text}]
+            if message.get("refusal"):
+                finish = "content_filter"
+        usage = completion.get("usage")
+        return _written(
+            {
+                "id": "msg_stub",
+                "type": "message",
+                "role": "assistant",
+                "model": completion.get("model"),
+                "content": blocks,
+                "stop_reason": _ANTHROPIC_FINISH.get(finish, finish),
+                **({} if usage is None else {"usage": self._usage(usage)}),
+            },
+            arguments,
+        )
+
+    @staticmethod
+    def _usage(usage: Any) -> Any:
+        if not isinstance(usage, dict) or not isinstance(usage.get("prompt_tokens"), int):
+            return usage
+        cached = usage["prompt_tokens_details"]["cached_tokens"]
+        return {
+            "input_tokens": usage["prompt_tokens"] - cached,
+            "cache_read_input_tokens": cached,
+            "cache_creation_input_tokens": 0,
+            "output_tokens": usage["completion_tokens"],
+        }
+
+    def error(self, status: int, message: str) -> Json:
+        """An error's body."""
+        kind = _ANTHROPIC_TYPES.get(status, "api_error")
+        return {"type": "error", "error": {"type": kind, "message": message}, "request_id": "r"}
+
+    def limits(self, headers: Mapping[str, str]) -> dict[str, str]:
+        """The headers of rate limits, with the moment of the reset."""
+        limits = {}
+        for name, value in headers.items():
+            amount, unit = name.removeprefix("x-ratelimit-").split("-")
+            reset = datetime.now(UTC) + timedelta(seconds=seconds_of(value) or 0)
+            text = reset.isoformat() if amount == "reset" else value
+            limits[f"anthropic-ratelimit-{unit}-{amount}"] = text
+        return limits
+
+
+def _system(system: Any) -> Json:
+    text = system if isinstance(system, str) else "".join(block["text"] for block in system)
+    return {"role": "system", "content": text}
+
+
+def _tool(name: str, schema: Json) -> Json:
+    return {"type": "function", "function": {"name": name, "parameters": schema}}
+
+
+def _read(completion: Json) -> tuple[Json | None, str]:
+    """The message of a completion, if it has one, and how it ended."""
+    try:
+        choice = completion["choices"][0]
+        message, finish = choice["message"], choice["finish_reason"]
+    except (LookupError, TypeError):
+        return None, "stop"
+    return (message if isinstance(message, dict) else None), str(finish)
+
+
+def _arguments(message: Json | None) -> str:
+    """The arguments of a tool call; "" unless they are an object: no provider sends others."""
+    try:
+        arguments: str = (message or {})["tool_calls"][0]["function"]["arguments"]
+        return arguments if isinstance(json.loads(arguments), dict) else ""
+    except (LookupError, ValueError):
+        return ""
+
+
+def _text(message: Json) -> str:
+    calls = message.get("tool_calls")
+    content = calls[0]["function"]["arguments"] if calls else message.get("content")
+    return content if isinstance(content, str) else ""
+
+
+def _written(value: Json, arguments: str) -> str:
+    return json.dumps(value).replace(_SPLICE, arguments)
+
+
+class Translated(Wire):
+    """A connection whose peer expects another form."""
+
+    def __init__(self, inner: Wire, form: Form) -> None:
+        self._inner, self._form = inner, form
+        super().__init__(inner.accounts, inner.models)
+
+    def _body(self, status: int, body: bytes) -> bytes:
+        try:
+            value = json.loads(body)
+        except (ValueError, RecursionError):
+            return body
+        if not isinstance(value, dict):
+            return body
+        if status == 200 and "choices" in value:
+            return self._form.answer(value).encode()
+        stated = value.get("error")
+        if isinstance(stated, dict):
+            return json.dumps(self._form.error(status, str(stated["message"]))).encode()
+        return body
+
+    async def respond(
+        self, status: int, body: bytes, headers: Mapping[str, str] | None = None
+    ) -> None:
+        """Send a complete response."""
+        self._inner.extra_headers = self._form.limits(self.extra_headers)
+        await self._inner.respond(status, self._body(status, body), headers)
+
+    async def trickle(self, status: int, body: bytes, gap: float) -> None:
+        """Send a complete response, its body a byte at a time."""
+        await self._inner.trickle(status, self._body(status, body), gap)
+
+    async def half(self, status: int, body: bytes) -> None:
+        """Promise a body, send half of it, close."""
+        await self._inner.half(status, self._body(status, body))
+
+    async def pause(self, seconds: float) -> None:
+        """Let time pass."""
+        await self._inner.pause(seconds)
+
+    async def gone(self) -> None:
+        """Wait until the peer leaves."""
+        await self._inner.gone()
+
+    def close(self) -> None:
+        """Close in good order."""
+        self._inner.close()
+
+    def reset(self) -> None:
+        """Drop the connection."""
+        self._inner.reset()
+
+
+class NativeProvider(Provider):
+    """The made-up server in the form of a provider.
+
+    Args:
+        form: that of the provider.
+        script: as for the base, and so are the settings.
+        tools: whether the model can call tools.
+        key: the key that is taken.
+    """
+
+    def __init__(
+        self,
+        form: Form,
+        script: Any = (),
+        *,
+        tools: bool = True,
+        key: Callable[[Call], str] = lambda _: KEY,
+        **settings: Any,
+    ) -> None:
+        self._form, self._has_tools, self._key = form, tools, key
+        self.native: list[Call] = []
+        """Requests for answers as they came."""
+        super().__init__(script, modes=("tools", "prompt"), **settings)
+
+    @property
+    def url(self) -> str:
+        """The base URL to give to a client."""
+        return f"http://127.0.0.1:{self.port}"
+
+    async def _answer(self, call: Call, wire: Wire) -> None:
+        """Take a call in the provider's form."""
+        key = call.headers.get(self._form.key_header, "").removeprefix("Bearer ")
+        if call.path == "/stats":
+            await super()._answer(call, wire)
+        elif key != self._key(call):
+            self.requests.append(call)
+            await wire.json(401, self._form.error(401, "invalid API key"))
+        else:
+            await self._translate(call, wire)
+
+    async def _translate(self, call: Call, wire: Wire) -> None:
+        headers = {**call.headers, "authorization": f"Bearer {KEY}"}
+        call = replace(call, headers=headers)
+        if self._form.is_asked(call):
+            self.native.append(call)
+            try:
+                chat = self._form.chat(call)
+                require("tools" not in chat or self._has_tools, self._form.no_tools)
+            except Strange as strange:
+                await wire.json(400, self._form.error(400, str(strange)))
+                return
+            call = replace(call, path=COMPLETIONS, raw=json.dumps(chat).encode())
+        await super()._answer(call, Translated(wire, self._form))
+
+
+FORMS: dict[str, Form] = {"anthropic": Anthropic()}
+"""Every form, by the name of its judge."""

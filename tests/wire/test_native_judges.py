@@ -1,0 +1,297 @@
+"""Judges behind providers with an API of their own, through their libraries if installed."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import signal
+import sys
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import labeler
+from labeler.errors import FatalJudgeError, UsageError
+from labeler.judges.anthropic import limits_of
+from labeler.judges.judge import JUDGES
+from labeler.judges.openai.headers import quota_of
+from labeler.judges.openai.request import FRAME
+from labeler.labels.record import LabelRecord, Outcome
+from labeler.labels.schemas import load_schema
+from labeler.store.memory import MemoryStore
+from wire import libraries
+from wire.behaviours import body, error, page
+from wire.clients import comes_true
+from wire.models import MODEL
+from wire.native import FORMS, KEY, NativeProvider
+from wire.provider import Call, Provider, faulty
+from wire.runs import Watch, brief, ended, reasons, row_file, rows, running
+from wire.test_money import BOUNDED, BUDGET, books, charged_then, every_third
+
+every_provider = pytest.mark.parametrize("name", FORMS)
+PAGE = (Path(__file__).parents[2] / "docs" / "judges.md").read_text(encoding="utf-8")
+VARIABLES = {"anthropic": "ANTHROPIC_API_KEY", "gemini": "GEMINI_API_KEY"}
+
+
+@pytest.fixture(autouse=True)
+def _library(monkeypatch: pytest.MonkeyPatch) -> None:
+    libraries.install(monkeypatch)
+
+
+def needs_library(name: str) -> None:
+    """Skip what starts a process of its own, where no stand-in can be put."""
+    if not libraries.is_installed(name):
+        pytest.skip(f"the library of {name} is not installed; scripts/check_elsewhere providers")
+
+
+def judge_of(server: Provider, name: str, **given: Any) -> Any:
+    """A judge of a provider at a server."""
+    return JUDGES[name]("m", **{"api_key": KEY, "base_url": server.url, "sleep": brief, **given})
+
+
+def label(server: Provider, name: str, count: int, **options: Any) -> list[Outcome]:
+    """Label rows; ``judge`` holds settings of the judge."""
+    judge = judge_of(server, name, **options.pop("judge", {}))
+    return [*labeler.label(rows(count), judge=judge, **{"store": MemoryStore(), **options})]
+
+
+@every_provider
+def test_a_hundred_rows_are_labeled(name: str) -> None:
+    """One request each after one look-up; provider, mode, model and tokens are recorded."""
+    with NativeProvider(FORMS[name]) as server:
+        outcomes = label(server, name, 100)
+    assert reasons(outcomes) == ["label"] * 100
+    assert (len(server.calls), len(server.requests)) == (100, 101)
+    first = outcomes[0]
+    assert isinstance(first, LabelRecord)
+    assert (first.signature.judge, first.signature.model) == (name, "m")
+    assert first.signature.sampling["output_mode"] == "tools"
+    assert (first.reply.served_model, first.normalised) == (MODEL, {})
+    usage = first.reply.usage
+    assert usage is not None
+    assert (usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens) == (10_000, 10, 40)
+
+
+@every_provider
+@pytest.mark.parametrize("mode", ["tools", "prompt"])
+def test_the_published_schema_is_sent_byte_for_byte(name: str, mode: str) -> None:
+    """As a tool's, or where the model reads it; a complete store then needs no server."""
+    store, schema = MemoryStore(), load_schema().compact
+    with NativeProvider(FORMS[name]) as server:
+        label(server, name, 1, judge={"output_mode": mode}, store=store)
+    (call,) = server.native
+    sent = schema if mode == "tools" else json.dumps(FRAME + schema, ensure_ascii=False)[1:-1]
+    assert sent in call.raw.decode()
+    again = label(server, name, 1, judge={"output_mode": mode}, store=store)
+    assert reasons(again) == ["label"]
+
+
+@every_provider
+def test_faults_end_as_they_do_behind_openai(name: str) -> None:
+    """Retries, re-asks and doubled caps are the same code; only the names of two ends differ."""
+    kinds = [
+        *("429", "500", "503", "reset", "close", "short", "html", "bad-json", "deep-json"),
+        *("truncated", "refusal", "malformed", "unknown-key", "missing-sentence", "twice-name"),
+        *("no-choices", "no-message", "json-list", "json-error", "drift", "no-usage", "empty"),
+    ]
+    ends, paid = [], []
+    with Provider(faulty(0.4, 3, kinds), modes=["tools"]) as plain:
+        given = {"output_mode": "tools", "max_output_tokens": 900}
+        ends.append(reasons(label(plain, "openai", 100, judge=given)))
+        paid.append(plain.paid)
+    with NativeProvider(FORMS[name], faulty(0.4, 3, kinds)) as server:
+        ends.append(reasons(label(server, name, 100, judge={"max_output_tokens": 900})))
+        paid.append(server.paid)
+    assert ends[0] == ends[1]
+    assert paid[0] == paid[1]
+    assert len(set(ends[0])) > 1
+
+
+@every_provider
+@pytest.mark.parametrize(
+    "script",
+    [
+        (),
+        every_third(charged_then("reset")),
+        faulty(0.4, 1, ["unknown-key", "malformed", "truncated", "refusal", "no-usage", "500"]),
+    ],
+    ids=["all well", "paid and reset", "faults"],
+)
+def test_a_budget_is_kept_by_the_providers_books(name: str, script: Any) -> None:
+    """What no longer fits is not asked."""
+    with NativeProvider(FORMS[name], script, count_tokens=True) as server:
+        outcomes = label(server, name, 100, judge=BOUNDED, budget=BUDGET)
+    assert 0 < books(server) <= BUDGET
+    said = Counter(reasons(outcomes))
+    assert said["budget"] > 0
+    assert said["label"] > 0
+
+
+@every_provider
+def test_a_run_that_is_killed_goes_on_where_it_was(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was stored is not asked for again; the command is that of the page's recipe."""
+    needs_library(name)
+    monkeypatch.setenv(VARIABLES[name], KEY)
+    row_file(tmp_path, rows(100))
+    with NativeProvider(FORMS[name], latency=0.1) as server:
+        command = [*recipe(name), "--base-url", server.url, "--concurrency", "4"]
+        with running(command, tmp_path) as first:
+            assert comes_true(lambda: server.paid.total() > 30, 60)
+            first.process.send_signal(signal.SIGKILL)
+        done = ended(command, tmp_path)
+    assert done.code == 0, done.err
+    assert len(server.paid) == 100
+    assert server.paid.total() <= 108  # those under way when it was killed
+
+
+def recipe(name: str) -> list[str]:
+    """The command of a recipe of the page."""
+    found = re.search(rf"\n(labeler label .*--judge {name}:.*)\n", PAGE)
+    assert found, name
+    words = found[1].replace("MODEL", "m").split()
+    return [sys.executable, "-m", *words]
+
+
+# What goes wrong
+
+
+@every_provider
+def test_a_wrong_key_ends_the_run_after_one_request(name: str) -> None:
+    """The look-up shows it."""
+    with (
+        NativeProvider(FORMS[name]) as server,
+        pytest.raises(FatalJudgeError, match="after 1 request: the API key was not accepted"),
+    ):
+        label(server, name, 20, judge={"api_key": "sk-another-0123456789"})
+    assert server.calls == []
+
+
+@every_provider
+def test_a_key_that_expires_is_fetched_again(name: str) -> None:
+    """Once, after a 401."""
+    keys = iter([KEY, KEY + "-2"])
+
+    def taken(call: Call) -> str:
+        return KEY + "-2" if call.number > 10 else KEY
+
+    with NativeProvider(FORMS[name], key=taken) as server:
+        outcomes = label(server, name, 20, judge={"api_key": lambda: next(keys)})
+    assert reasons(outcomes) == ["label"] * 20
+
+
+@every_provider
+def test_a_refused_tool_changes_the_mode_before_the_first_label(name: str) -> None:
+    """With one notice; labels have the mode in their key."""
+    watch = Watch()
+    with NativeProvider(FORMS[name], tools=False) as server:
+        outcomes = label(server, name, 20, listener=watch)
+    modes = {o.signature.sampling["output_mode"] for o in outcomes if isinstance(o, LabelRecord)}
+    assert (len(outcomes), modes) == (20, {"prompt"})
+    assert [text for text in watch.notices if "does not accept output mode tools" in text]
+
+
+@every_provider
+def test_a_redirect_is_not_followed_and_a_large_answer_not_read(name: str) -> None:
+    """The documents go to one address."""
+    huge = body(b'{"content": "' + b"x" * (1 << 24) + b'"}')
+    there = page(307, {"location": "http://127.0.0.1:9/v1/messages"})
+    with NativeProvider(FORMS[name], [there, huge]) as server:
+        outcomes = label(server, name, 2, concurrency=1)
+    assert sorted(reasons(outcomes)) == ["oversized", "redirect"]
+
+
+@every_provider
+def test_nothing_is_taken_from_the_environment(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No address, header, proxy, certificate or other service."""
+    for variable in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "ANTHROPIC_BASE_URL"):
+        monkeypatch.setenv(variable, "http://127.0.0.1:9")
+    for variable in ("GOOGLE_GEMINI_BASE_URL", "GOOGLE_VERTEX_BASE_URL"):
+        monkeypatch.setenv(variable, "http://127.0.0.1:9")
+    monkeypatch.setenv("ANTHROPIC_CUSTOM_HEADERS", "x-secret: given")
+    monkeypatch.setenv("ANTHROPIC_AUTH_TOKEN", "other")
+    monkeypatch.setenv("GOOGLE_API_KEY", "other")
+    monkeypatch.setenv("GOOGLE_GENAI_USE_VERTEXAI", "true")
+    monkeypatch.setenv("GOOGLE_GENAI_API_VERSION", "v0")
+    monkeypatch.setenv("SSL_CERT_FILE", "/nowhere")
+    with NativeProvider(FORMS[name]) as server:
+        outcomes = label(server, name, 2)
+    assert reasons(outcomes) == ["label"] * 2
+    assert "given" not in str([dict(call.headers) for call in server.native])
+
+
+@every_provider
+def test_logs_hold_neither_key_nor_documents(name: str, caplog: pytest.LogCaptureFixture) -> None:
+    """With everybody's logging on, and a server that repeats the key."""
+    caplog.set_level(logging.DEBUG)
+    echo = error(400, message=f"you sent {KEY}", headers={"x-echo": KEY})
+    with NativeProvider(FORMS[name], [echo]) as server:
+        label(server, name, 3)
+    assert len(server.calls) == 3
+    assert KEY not in caplog.text
+    assert "Chairs are made of wood" not in caplog.text
+
+
+# What is known before the run
+
+
+@every_provider
+@pytest.mark.parametrize(
+    ("setting", "words"),
+    [
+        ({"output_mode": "strict"}, "output_mode is one of auto, tools, prompt"),
+        ({"cap_field": "max_tokens"}, "takes no cap_field"),
+        ({"organization": "o"}, "takes no organization"),
+        ({"reasoning_effort": "low"}, "takes no reasoning_effort"),
+        ({"extra_body": {"system": "x", "contents": []}}, "sets contents, system"),
+    ],
+)
+def test_what_a_provider_cannot_do_is_wrong_use(
+    name: str, setting: dict[str, Any], words: str
+) -> None:
+    """Before anything is sent."""
+    with pytest.raises(UsageError, match=words):
+        JUDGES[name]("m", api_key=KEY, **setting)
+
+
+@every_provider
+def test_probabilities_and_batches_are_wrong_use(name: str, tmp_path: Path) -> None:
+    """As the page says."""
+    judge = JUDGES[name]("m", api_key=KEY)
+    with pytest.raises(UsageError, match="takes no logprobs"):
+        labeler.score(rows(1), judge=judge, criteria="rubric_faithfulness", logprobs=True)
+    batches = labeler.OpenAIBatches(api_key=KEY)
+    with pytest.raises(UsageError, match="cannot be asked in batches"):
+        labeler.submit_batch(rows(1), judge=judge, batches=batches, store=tmp_path)
+
+
+def test_a_missing_library_is_named_before_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the command that installs it."""
+    monkeypatch.undo()
+    monkeypatch.setitem(sys.modules, "anthropic", None)
+    with pytest.raises(UsageError, match=r"pip install 'rag-labeler\[anthropic\]'"):
+        labeler.AnthropicJudge("m", api_key=KEY)
+
+
+# Headers and answers of one provider
+
+
+def test_limits_of_anthropic_are_read() -> None:
+    """Its moment of a reset becomes seconds."""
+    moment = datetime.now(UTC) + timedelta(seconds=30)
+    headers = {
+        "anthropic-ratelimit-requests-limit": "50",
+        "anthropic-ratelimit-requests-remaining": "49",
+        "anthropic-ratelimit-requests-reset": moment.isoformat().replace("+00:00", "Z"),
+        "anthropic-ratelimit-tokens-reset": "soon",
+    }
+    found = quota_of(limits_of(headers), "requests")
+    assert found is not None
+    assert (found.limit, found.remaining) == (50, 49)
+    assert 25 < found.reset <= 30
+    assert quota_of(limits_of(headers), "tokens") is None
