@@ -17,21 +17,21 @@ if TYPE_CHECKING:
 
 
 def schema(
-    name: Annotated[str | None, typer.Argument(help="Such as label-trace/v1.")] = None,
+    name: Annotated[str | None, typer.Argument(help="Schema name, such as label-trace/v1.")] = None,
 ) -> None:
     """Print a JSON Schema, or list all."""
     _print("schemas", name, ".json")
 
 
 def prompt(
-    name: Annotated[str | None, typer.Argument(help="Such as trace/v1.")] = None,
+    name: Annotated[str | None, typer.Argument(help="Prompt name, such as trace/v1.")] = None,
     *,
     rows: Annotated[
-        str | None, typer.Option(help="Show the messages for a row of this file instead.")
+        str | None, typer.Option(help="Print the messages for a row of this file instead.")
     ] = None,
     mapped: Annotated[list[str] | None, options.parameter(ExampleOptions, "columns")] = None,
     preset: Annotated[str | None, options.parameter(ExampleOptions, "preset")] = None,
-    id: Annotated[str | None, typer.Option(help="Which row; by default the first.")] = None,  # noqa: A002 - its name on the command line
+    id: Annotated[str | None, typer.Option(help="Id of the row; by default the first row.")] = None,  # noqa: A002 - its name on the command line
     splitter: Annotated[str, options.parameter(ExampleOptions, "splitter")] = "general",
 ) -> None:
     """Print a prompt, or the messages for one row."""

@@ -50,31 +50,32 @@ def audit(
         str | None, typer.Argument(help="Label file, store folder, or - for standard input.")
     ] = None,
     *,
-    by: Annotated[str | None, typer.Option(help="Rates by this metadata column.")] = None,
+    by: Annotated[str | None, typer.Option(help="Group rates by this metadata column.")] = None,
     checks: Annotated[
         str | None,
         typer.Option(help="Ids, comma-separated, or package.module:name; by default all."),
     ] = None,
-    rows: Annotated[bool, typer.Option("--rows", help="One JSON object a finding.")] = False,
+    rows: Annotated[
+        bool, typer.Option("--rows", help="Print one JSON object per finding.")
+    ] = False,
     as_json: Json = False,
     output: Annotated[
         str | None,
         typer.Option(
             "--output",
             "-o",
-            help="Write findings, worst records first, to FILE.jsonl or FILE.csv too.",
+            help="Also write findings, worst records first, to a .jsonl or .csv file.",
         ),
     ] = None,
     top: Annotated[
         int | None,
         typer.Option(
             min=0,
-            help="Most doubtful records to show (20), and to write with -o and --rows (all).",
+            help="Number of records, most suspicious first: 20 on the terminal, all with -o and "
+            "--rows.",
         ),
     ] = None,
-    listing: Annotated[
-        bool, typer.Option("--list", help="Show what each check looks for.")
-    ] = False,
+    listing: Annotated[bool, typer.Option("--list", help="List the checks.")] = False,
 ) -> None:
     """Find labels that contradict themselves or the texts."""
     from labeler.audit import select_checks

@@ -34,8 +34,8 @@ _MEGABYTE = 1_000_000
 _HOUR, _MINUTE = 3600, 60
 _SHOWN_BAD = 3
 
-MaxLines = Annotated[int, typer.Option(min=1, help="Requests in one file at most.")]
-MaxMegabytes = Annotated[int, typer.Option(min=1, help="Size of one file at most, in 10^6 bytes.")]
+MaxLines = Annotated[int, typer.Option(min=1, help="Maximum requests per file.")]
+MaxMegabytes = Annotated[int, typer.Option(min=1, help="Maximum size of a file in megabytes.")]
 
 
 def submit(
@@ -92,22 +92,26 @@ def status(
 
 
 def collect(
-    name: Annotated[str | None, typer.Argument(help="A batch; by default every one.")] = None,
+    name: Annotated[str | None, typer.Argument(help="Batch name; by default every batch.")] = None,
     *,
     store: options.Store = ".labeler",
     server: ServerOptions,
-    wait: Annotated[bool, typer.Option("--wait", help="Wait until all is answered.")] = False,
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Wait until every batch is complete.")
+    ] = False,
     resubmit: Annotated[
         bool,
-        typer.Option(help="Hand in again what expired, failed on the way or needs to be mended."),
+        typer.Option(help="Submit expired, failed and invalid requests again."),
     ] = True,
     max_lines: MaxLines = 50_000,
     max_megabytes: MaxMegabytes = 190,
     price: Annotated[
         str | None,
-        typer.Option(help="US dollars per million tokens outside batches: IN,OUT such as 0.25,2."),
+        typer.Option(
+            help="US dollars per million tokens without the batch discount: IN,OUT, such as 0.25,2."
+        ),
     ] = None,
-    prices: Annotated[str | None, typer.Option(help="JSON file of such prices.")] = None,
+    prices: Annotated[str | None, typer.Option(help="JSON file of prices by model.")] = None,
     as_json: options.Json = False,
 ) -> int:
     """Store the answers, and ask again where due.
@@ -147,12 +151,12 @@ def collect(
 
 
 def cancel(
-    name: Annotated[str, typer.Argument(help="The batch.")],
+    name: Annotated[str, typer.Argument(help="Batch name.")],
     *,
     store: options.Store = ".labeler",
     server: ServerOptions,
     drop: Annotated[
-        bool, typer.Option("--drop", help="Let go of its rows without asking the provider.")
+        bool, typer.Option("--drop", help="Release its rows without asking the provider.")
     ] = False,
 ) -> None:
     """Cancel a batch; its answers can still be collected."""

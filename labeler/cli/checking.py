@@ -34,37 +34,39 @@ SUMMARY_VARIABLE = "GITHUB_STEP_SUMMARY"
 
 AtLeast = Annotated[
     list[str] | None,
-    typer.Option("--min", help="METRIC=MEAN that it must reach; may be repeated."),
+    typer.Option("--min", help="METRIC=MEAN: lowest mean that passes; repeatable."),
 ]
 AtMost = Annotated[
     list[str] | None,
-    typer.Option("--max", help="METRIC=MEAN that it must not exceed; may be repeated."),
+    typer.Option("--max", help="METRIC=MEAN: highest mean that passes; repeatable."),
 ]
-Against = Annotated[str | None, typer.Option(help="Labels to compare with, for --max-drop.")]
+Against = Annotated[str | None, typer.Option(help="Base labels for --max-drop.")]
 MaxDrop = Annotated[
     list[str] | None,
     typer.Option(
-        help="METRIC=DROP from --against, paired by id, that it must not exceed (a rise where "
-        "less is better); may be repeated."
+        help="METRIC=DROP: largest mean drop from --against, paired by id (rise if lower is "
+        "better); repeatable."
     ),
 ]
 CheckedValue = Annotated[
-    str, typer.Option(help="point: the mean; interval: the worse end of its interval.")
+    str, typer.Option(help="Value to check: point (the mean) or interval (its worse end).")
 ]
-By = Annotated[str | None, typer.Option(help="Each group of this metadata column must pass.")]
-MaxFailed = Annotated[float, typer.Option(help="Share of rows that may have failed, from 0 to 1.")]
+By = Annotated[str | None, typer.Option(help="Check each group of this metadata column.")]
+MaxFailed = Annotated[
+    float, typer.Option(help="Highest share of failed rows that passes, from 0 to 1.")
+]
 MaxUndefined = Annotated[
     float,
-    typer.Option(help="Share of rows that may lack a value because of the record, 0 to 1."),
+    typer.Option(help="Highest share of undefined rows that passes, from 0 to 1."),
 ]
 OneModel = Annotated[
     bool,
-    typer.Option("--one-model", help="Only the model asked for may have answered, at one host."),
+    typer.Option("--one-model", help="Miss if another model or several hosts answered."),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the verdicts as JSON.")]
 JUnit = Annotated[str | None, typer.Option(help="JUnit XML file to write.")]
 JUnitPerRecord = Annotated[
-    bool, typer.Option("--junit-per-record", help="Each record is a test case of it, too.")
+    bool, typer.Option("--junit-per-record", help="Add a JUnit test case for each record.")
 ]
 GitHub = Annotated[
     bool, typer.Option("--github", help=f"Add a summary to the file of {SUMMARY_VARIABLE}.")

@@ -40,12 +40,10 @@ Runs = Annotated[
 FailOn = Annotated[
     Literal["worse"] | None,
     typer.Option(
-        help="Exit with 1 if a verdict is 'worse', or more than 5 % of the rows lost their value."
+        help="Exit with 1 if a verdict is 'worse' or over 5 % of the rows lost their value."
     ),
 ]
-Html = Annotated[
-    str | None, typer.Option(help="Write one page to look at in a browser, without network.")
-]
+Html = Annotated[str | None, typer.Option(help="Write an offline HTML page to this file.")]
 
 
 @expand_options
@@ -61,8 +59,8 @@ def compare(
     resamples: Annotated[
         int, typer.Option(help="Samples and sign assignments drawn for each metric.")
     ] = 10_000,
-    seed: Annotated[int, typer.Option(help="The same seed gives the same figures.")] = 0,
-    top: Annotated[int, typer.Option(help="Records that are named for each metric.")] = 3,
+    seed: Annotated[int, typer.Option(help="Random seed.")] = 0,
+    top: Annotated[int, typer.Option(help="Records to list for each metric.")] = 3,
 ) -> int:
     """Compare the metrics of two or more sets of labels, paired by record."""
     from labeler import api

@@ -79,11 +79,13 @@ def export(
     *,
     tool: Format,
     output: Annotated[str, typer.Option("--output", "-o", help="File of tasks to write, as JSON.")],
-    top: Annotated[int | None, typer.Option(min=1, help="Only the N most doubtful.")] = None,
-    sample: Annotated[int | None, typer.Option(min=1, help="Only N drawn at random.")] = None,
-    seed: Annotated[int, typer.Option(help="Of the sample.")] = 0,
+    top: Annotated[
+        int | None, typer.Option(min=1, help="Only the N most suspicious records.")
+    ] = None,
+    sample: Annotated[int | None, typer.Option(min=1, help="Only N random records.")] = None,
+    seed: Annotated[int, typer.Option(help="Random seed of the sample.")] = 0,
     blind: Annotated[
-        bool, typer.Option("--blind", help="Do not show people the judge's label.")
+        bool, typer.Option("--blind", help="Hide the judge's label from annotators.")
     ] = False,
 ) -> None:
     """Write labels as tasks for an annotation tool.
@@ -114,18 +116,18 @@ def export(
 
 def import_(
     labels: Labels,
-    exported: Annotated[str, typer.Argument(help="What the tool exported, as JSON.")],
+    exported: Annotated[str, typer.Argument(help="JSON file that the tool exported.")],
     *,
     tool: Format,
     output: Annotated[
         str | None,
         typer.Option(
-            "--output", "-o", help="Corrections file to add to; by default beside the labels."
+            "--output", "-o", help="Corrections file to add to; by default next to the labels."
         ),
     ] = None,
     annotator: Annotated[
         list[str] | None,
-        typer.Option(help="THEIRS=OURS: what a person of the tool is called here; repeatable."),
+        typer.Option(help="Rename an annotator: THEIRS=OURS; repeatable."),
     ] = None,
 ) -> None:
     """Add answers from an annotation tool to the corrections, once."""

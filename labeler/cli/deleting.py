@@ -23,14 +23,14 @@ Stores = list[tuple[Path, "ExclusiveFile", "Found"]]
 def delete(
     store: Annotated[str, typer.Argument(help="Folder of the label store.")],
     *,
-    ids: Annotated[
-        list[str] | None, typer.Option("--id", help="Id of a row; may be given several times.")
-    ] = None,
+    ids: Annotated[list[str] | None, typer.Option("--id", help="Row id; repeatable.")] = None,
     where: Annotated[
         list[str] | None,
-        typer.Option(help="FIELD=VALUE of the metadata; given several times, all must hold."),
+        typer.Option(help="FIELD=VALUE of the metadata; repeatable, all must match."),
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Count, delete nothing.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Report counts without deleting.")
+    ] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
 ) -> int:
     """Delete rows from a store, with every trace of their text."""

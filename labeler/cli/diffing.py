@@ -45,14 +45,16 @@ def diff(
     *,
     metrics: MetricIds = None,
     sides: SideOptions,
-    top: Annotated[int, typer.Option(min=0, help="Records that changed most, to be named.")] = 10,
+    top: Annotated[int, typer.Option(min=0, help="Number of most changed records to list.")] = 10,
     as_json: Json = False,
     rows: Annotated[
         bool,
-        typer.Option("--rows", help="One line of JSON for each pair: its flips, and their parts."),
+        typer.Option(
+            "--rows", help="Print one JSON object per pair: disagreements and their effects."
+        ),
     ] = False,
     html: Annotated[
-        str | None, typer.Option(help="Write one page to look at in a browser, without network.")
+        str | None, typer.Option(help="Write an offline HTML page to this file.")
     ] = None,
 ) -> None:
     """Show which verdicts differ, and what that does to metrics.

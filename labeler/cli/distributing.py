@@ -30,7 +30,7 @@ PartRows = Annotated[
     int | None,
     typer.Option(
         min=1,
-        help="With ray: rows of one output file at most; 5000.",
+        help="With ray: maximum rows per output file; 5000.",
         rich_help_panel=MACHINES,
     ),
 ]

@@ -32,7 +32,7 @@ def estimate(
     *,
     given: EstimateOptions,
     each_profile: Annotated[
-        bool, typer.Option("--each-profile", help="Compare what each profile would cost.")
+        bool, typer.Option("--each-profile", help="Compare the cost of all profiles.")
     ] = False,
     as_json: options.Json = False,
 ) -> None:

@@ -25,7 +25,7 @@ def index(
         str, typer.Argument(help="Store folder, label file, or folder of Parquet label files.")
     ],
     *,
-    rebuild: Annotated[bool, typer.Option("--rebuild", help="Rebuild a valid index, too.")] = False,
+    rebuild: Annotated[bool, typer.Option("--rebuild", help="Rebuild even a valid index.")] = False,
 ) -> None:
     """Index labels, which makes metrics fast."""
     from labeler.calculators.index.frames import DamagedIndex

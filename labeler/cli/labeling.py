@@ -60,7 +60,7 @@ def label(
     workers: Workers = None,
     part_rows: distributing.PartRows = None,
     show_config: Annotated[
-        bool, typer.Option("--show-config", help="Print all settings and their origins, and exit.")
+        bool, typer.Option("--show-config", help="Print each setting with its source, and exit.")
     ] = False,
     context: typer.Context,
 ) -> int:

@@ -35,7 +35,7 @@ Output = Annotated[
     str, typer.Option("--output", "-o", help="Label file to write; - is standard output.")
 ]
 Store = Annotated[str, typer.Option(envvar=STORE.envvar, help=STORE.help, callback=_folder)]
-Json = Annotated[bool, typer.Option("--json", help="As JSON.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 def parameter(kind: type, name: str) -> OptionInfo:
@@ -65,6 +65,11 @@ def _fields(kind: type) -> Iterator[Field[Any]]:
     return (field for field in fields(kind) if option_of(field).cli)
 
 
+def _place(kind: type, field: Field[Any]) -> tuple[int, bool]:
+    """Return the place of an option in help."""
+    return PANELS.index(panel_of(kind, field)), not option_of(field).first
+
+
 def expand_options(command: Callable[..., T]) -> Callable[..., T]:
     """Replace each parameter whose type is an options class by options for its fields.
 
@@ -78,7 +83,7 @@ def expand_options(command: Callable[..., T]) -> Callable[..., T]:
     for one in signature.parameters.values():
         if one.name in kinds:
             kind = kinds[one.name]
-            ordered = sorted(_fields(kind), key=lambda field: PANELS.index(panel_of(kind, field)))
+            ordered = sorted(_fields(kind), key=lambda field: _place(kind, field))
             parameters += [_parameter(kind, field) for field in ordered]
         else:
             parameters.append(one.replace(annotation=hints[one.name]))

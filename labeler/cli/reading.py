@@ -38,12 +38,14 @@ if TYPE_CHECKING:
     from labeler.labels.score_record import ScoreOutcome
 
 Labels = Annotated[str, typer.Argument(help="Label file, store folder, or - for standard input.")]
-Resamples = Annotated[int, typer.Option(help="Samples that a bootstrap draws.")]
+Resamples = Annotated[int, typer.Option(help="Bootstrap samples.")]
 Level = Annotated[float, typer.Option(help="Level of the intervals, between 0 and 1.")]
-Seed = Annotated[int, typer.Option(help="The same seed gives the same intervals.")]
+Seed = Annotated[int, typer.Option(help="Random seed of the intervals.")]
 Group = Annotated[
     str | None,
-    typer.Option(help="Draw records that share this column together; by default, a question."),
+    typer.Option(
+        help="Resample records that share this column together; by default, the question."
+    ),
 ]
 
 
@@ -79,20 +81,18 @@ def metrics(
         ),
     ] = False,
     ids: MetricIds = None,
-    rows: Annotated[bool, typer.Option("--rows", help="One JSON object a record.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="The summary as JSON.")] = False,
-    by: Annotated[str | None, typer.Option(help="Summarise by this metadata column.")] = None,
-    intervals: Annotated[
-        bool, typer.Option(help="Give each mean of a summary a confidence interval.")
-    ] = True,
+    rows: Annotated[bool, typer.Option("--rows", help="Print one JSON object per record.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
+    by: Annotated[str | None, typer.Option(help="Group by this metadata column.")] = None,
+    intervals: Annotated[bool, typer.Option(help="Add a confidence interval to each mean.")] = True,
     resamples: Resamples = 10_000,
     level: Level = 0.95,
     seed: Seed = 0,
     group: Group = None,
     index: Annotated[
-        bool, typer.Option(help="Compute from columns where that is faster: the numbers are equal.")
+        bool, typer.Option(help="Compute from the index where that is faster; numbers are equal.")
     ] = True,
-    listing: Annotated[bool, typer.Option("--list", help="Show what each metric is.")] = False,
+    listing: Annotated[bool, typer.Option("--list", help="List the metrics.")] = False,
     engine: EngineName = "local",
     workers: Workers = None,
 ) -> None:
@@ -433,7 +433,7 @@ def _score_rows(scores: Sequence[ScoreOutcome], ids: str | None) -> Iterator[Met
 
 def calibrate(
     scored: Annotated[str, typer.Argument(help="Labels of the embedded judge.")],
-    truth: Annotated[str, typer.Argument(help="Labels of the same records that are trusted.")],
+    truth: Annotated[str, typer.Argument(help="Trusted labels of the same records.")],
 ) -> None:
     """Fit the embedded judge's threshold to labels you trust."""
     from labeler.calculators.outcomes import read_records
@@ -446,9 +446,9 @@ def calibrate(
 
 def show(
     labels: Labels,
-    id: Annotated[str, typer.Argument(help="The record's id.")],  # noqa: A002 - its name on the command line
+    id: Annotated[str, typer.Argument(help="Record id.")],  # noqa: A002 - its name on the command line
     *,
-    as_json: Annotated[bool, typer.Option("--json", help="The record as JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the record as JSON.")] = False,
 ) -> None:
     """Show one record: sentences, support or scores, explanations."""
     from labeler.calculators.outcomes import stored_outcomes

@@ -16,10 +16,8 @@ from labeler.errors import UsageError
 def report(
     labels: Labels,
     *,
-    output: Annotated[
-        str, typer.Option("--output", "-o", help="HTML file to write, in place of what is there.")
-    ],
-    by: Annotated[str | None, typer.Option(help="Part figures by this metadata column.")] = None,
+    output: Annotated[str, typer.Option("--output", "-o", help="HTML file to write.")],
+    by: Annotated[str | None, typer.Option(help="Group by this metadata column.")] = None,
     ids: Annotated[
         str | None,
         typer.Option(
@@ -30,14 +28,14 @@ def report(
     title: Annotated[str | None, typer.Option(help="Title of the page.")] = None,
     sort: Annotated[
         Literal["doubt", "file"],
-        typer.Option(help="Which records come first: the most doubtful, or as in the file."),
+        typer.Option(help="Order of records: doubt (most suspicious first) or file."),
     ] = "doubt",
     resamples: Resamples = 10_000,
     level: Level = 0.95,
     seed: Seed = 0,
     group: Group = None,
     records_per_file: Annotated[
-        int, typer.Option(help="More records make several files: a multiple of 100.")
+        int, typer.Option(help="Maximum records per file, a multiple of 100.")
     ] = 10_000,
 ) -> None:
     """Write an HTML report: metrics, findings, records."""

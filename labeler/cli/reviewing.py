@@ -26,24 +26,24 @@ def review(
     *,
     annotator: Annotated[
         str | None,
-        typer.Option(help="Who judges; by default your name on this system, to change there."),
+        typer.Option(help="Annotator name; by default your user name."),
     ] = None,
     queue: Annotated[
         Literal["random", "doubtful", "order"],
         typer.Option(
-            help="In which order records come: drawn at random, so that what is judged speaks for "
-            "all of them; the most doubtful first; or that of the file."
+            help="Order of records: random (results hold for all records), doubtful (most "
+            "suspicious first), or order (as in the file)."
         ),
     ] = "random",
     sample: Annotated[
-        int | None, typer.Option(min=1, help="How many records come at most; by default all.")
+        int | None, typer.Option(min=1, help="Maximum number of records; by default all.")
     ] = None,
-    seed: Annotated[int, typer.Option(help="The same seed draws the same records.")] = 0,
+    seed: Annotated[int, typer.Option(help="Random seed of the sample.")] = 0,
     blind: Annotated[
-        bool, typer.Option("--blind", help="Hide the judge's verdicts until one has judged.")
+        bool, typer.Option("--blind", help="Hide the judge's verdicts until you have judged.")
     ] = False,
     corrections: Annotated[
-        str | None, typer.Option(help="Where corrections are kept; by default beside the labels.")
+        str | None, typer.Option(help="Corrections file; by default next to the labels.")
     ] = None,
     ids: Annotated[
         str,
@@ -54,11 +54,9 @@ def review(
         ),
     ] = DEFAULT_METRICS,
     port: Annotated[
-        int, typer.Option(min=0, max=65535, help="Port on this machine; 0 takes a free one.")
+        int, typer.Option(min=0, max=65535, help="Port on this machine; 0 picks a free one.")
     ] = 0,
-    open_browser: Annotated[
-        bool, typer.Option("--open", help="Open the page in the browser.")
-    ] = False,
+    open_browser: Annotated[bool, typer.Option("--open", help="Open the browser.")] = False,
 ) -> None:
     """Correct labels in a browser on this machine; Ctrl-C ends it."""
     from labeler.data.corrections.file import corrections_path

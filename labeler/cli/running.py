@@ -42,7 +42,7 @@ EngineName = Annotated[
 Workers = Annotated[
     int | None,
     typer.Option(
-        min=1, help="With ray: processes; by default one a processor.", rich_help_panel=MACHINES
+        min=1, help="With ray: worker processes; by default one per core.", rich_help_panel=MACHINES
     ),
 ]
 

@@ -35,10 +35,11 @@ def similarity(
     given: SimilarityOptions,
     output: options.Output = "-",
     dimensions: Annotated[
-        int | None, typer.Option(min=1, help="Of the vectors of openai; by default the model's.")
+        int | None,
+        typer.Option(min=1, help="Dimensions of openai embeddings; by default those of the model."),
     ] = None,
     embedder_url: Annotated[
-        str | None, typer.Option(help="Address of the embedder; by default --base-url.")
+        str | None, typer.Option(help="Address of the embedding server; by default --base-url.")
     ] = None,
     embedding_price: Annotated[
         str | None, typer.Option(help="US dollars per million tokens of text, such as 0.02.")

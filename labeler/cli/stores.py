@@ -13,9 +13,11 @@ from labeler.data.options import DEFAULT_STORE
 
 
 def merge(
-    sources: Annotated[list[str], typer.Argument(help="Stores, or folders of stores.")],
+    sources: Annotated[
+        list[str], typer.Argument(help="Store folders, or folders that contain stores.")
+    ],
     *,
-    into: Annotated[str, typer.Option(help="Folder of the store that takes all.")],
+    into: Annotated[str, typer.Option(help="Folder of the merged store.")],
 ) -> int:
     """Copy several stores into one; labels in it stay as they are."""
     from labeler.integrations.embeddings.vector_store import merge_vectors
@@ -44,7 +46,9 @@ def merge(
 
 
 def verify(
-    store: Annotated[str, typer.Argument(help="A store, or a folder of stores.")] = DEFAULT_STORE,
+    store: Annotated[
+        str, typer.Argument(help="Store folder, or a folder that contains stores.")
+    ] = DEFAULT_STORE,
 ) -> int:
     """Read every record and vector, and report damaged ones."""
     from labeler.integrations.embeddings.vector_store import check_vectors

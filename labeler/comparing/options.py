@@ -27,11 +27,15 @@ class SideOptions:
 
     by: Annotated[str | None, Option("Group by this metadata column.")] = None
     a_signature: Annotated[
-        str | None, Option("A part of the signature of A's labels, to choose them by.")
+        str | None, Option("Use only labels of A whose signature contains this text.")
     ] = None
-    b_signature: Annotated[str | None, Option("The same of B's.")] = None
-    trial: Annotated[int | None, Option("Only this trial of A and B.")] = None
-    b_trial: Annotated[int | None, Option("Only this trial of B; by default as --trial.")] = None
+    b_signature: Annotated[
+        str | None, Option("Use only labels of B whose signature contains this text.")
+    ] = None
+    trial: Annotated[int | None, Option("Use only this trial.")] = None
+    b_trial: Annotated[
+        int | None, Option("Use only this trial of B; by default that of --trial.")
+    ] = None
 
     @property
     def same_choice(self) -> bool:
@@ -53,10 +57,11 @@ class HumanOptions:
     random_sample: Annotated[
         bool,
         Option(
-            "The human-judged records were drawn at random; of corrections, only those that were."
+            "Treat the human-labeled records as a random sample; of corrections, use only those "
+            "drawn at random."
         ),
     ] = False
     blind_only: Annotated[
         bool,
-        Option("Of corrections, only judgements by people who did not see the judge's verdicts."),
+        Option("Use only corrections made without seeing the judge's verdicts."),
     ] = False

@@ -59,6 +59,8 @@ class Option:
     """False for a field that only Python callers can set."""
     panel: str | None = None
     """The option's heading in help, where it is not its class's ``PANEL``."""
+    first: bool = False
+    """True to list the option first below its heading."""
 
 
 PANELS = MAIN, ROWS, JUDGE, LIMITS, REPEATS = (
@@ -136,10 +138,14 @@ class RowsOptions:
 
     PANEL: ClassVar = ROWS
 
-    id_from: Annotated[str, Option("Columns that name a row, comma-separated.", "--id")] = "id"
+    id_from: Annotated[str, Option("Columns that form the row id, comma-separated.", "--id")] = "id"
     columns: Annotated[
         ColumnMap,
-        Option("FIELD=COLUMN, such as documents=contexts; may be repeated.", "--map"),
+        Option(
+            "Read a field from another column: FIELD=COLUMN, such as documents=contexts; "
+            "repeatable.",
+            "--map",
+        ),
     ] = None
     preset: Annotated[
         str | None,

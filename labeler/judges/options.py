@@ -61,25 +61,37 @@ class ServerOptions:
         str | None, Option("Address of the API, if not the provider's own."), NotInKey
     ] = None
     allow_http: Annotated[
-        list[str] | None, Option("Host to reach by http, in the clear; may be repeated."), NotInKey
+        list[str] | None, Option("Allow unencrypted http to this host; repeatable."), NotInKey
     ] = None
     ca_file: Annotated[
-        str | None, Option("PEM file of authorities to trust next to the usual ones."), NotInKey
+        str | None, Option("PEM file of additional certificate authorities to trust."), NotInKey
     ] = None
     proxy: Annotated[
-        str | None, Option("URL, @VARIABLE that holds one, or env for HTTPS_PROXY."), NotInKey
+        str | None,
+        Option("Proxy: a URL, @VARIABLE that holds one, or env to read HTTPS_PROXY."),
+        NotInKey,
     ] = None
     header: Annotated[
-        list[str] | None, Option("NAME=@VARIABLE, for each request; may be repeated."), NotInKey
+        list[str] | None,
+        Option("Header of each request: NAME=@VARIABLE, read from the environment; repeatable."),
+        NotInKey,
     ] = None
     query: Annotated[
-        list[str] | None, Option("NAME=VALUE, such as api-version=1; may be repeated."), NotInKey
+        list[str] | None,
+        Option("Query parameter of each request, such as api-version=1; repeatable."),
+        NotInKey,
     ] = None
     api_key_command: Annotated[
-        str | None, Option("Program that prints the key; run again if it expires."), NotInKey
+        str | None,
+        Option("Command that prints the API key; run again when the key expires."),
+        NotInKey,
     ] = None
-    organization: Annotated[str | None, Option("Where the key has several."), NotInKey] = None
-    project: Annotated[str | None, Option("Where the key has several."), NotInKey] = None
+    organization: Annotated[
+        str | None, Option("Organization that pays, if the key has several."), NotInKey
+    ] = None
+    project: Annotated[
+        str | None, Option("Project that pays, if the key has several."), NotInKey
+    ] = None
 
     @property
     def server(self) -> "ServerOptions":
@@ -95,33 +107,48 @@ class ModelOptions(ServerOptions):
     them, and the server's default then applies.
     """
 
-    temperature: Annotated[float | None, Option("Sent only where given."), Ge(0), Le(2), InKey] = (
-        None
-    )
-    top_p: Annotated[float | None, Option("Sent only where given."), Gt(0), Le(1), InKey] = None
-    seed: Annotated[int | None, Option("Sent only where given."), InKey] = None
-    reasoning_effort: Annotated[str | None, Option("Sent only where given."), MinLen(1), InKey] = (
-        None
-    )
+    temperature: Annotated[
+        float | None,
+        Option("Sampling temperature, 0 to 2; omitted from the request unless set."),
+        Ge(0),
+        Le(2),
+        InKey,
+    ] = None
+    top_p: Annotated[
+        float | None,
+        Option("Nucleus sampling share; omitted from the request unless set."),
+        Gt(0),
+        Le(1),
+        InKey,
+    ] = None
+    seed: Annotated[
+        int | None, Option("Sampling seed; omitted from the request unless set."), InKey
+    ] = None
+    reasoning_effort: Annotated[
+        str | None,
+        Option("Reasoning effort; omitted from the request unless set."),
+        MinLen(1),
+        InKey,
+    ] = None
     output_mode: Annotated[
         str | None,
-        Option("How the schema is sent: auto, strict, schema, tools, json or prompt."),
+        Option("How the answer's schema is sent: auto, strict, schema, tools, json or prompt."),
         InKey,
     ] = "auto"
     """``auto`` is what the server accepts and the store has; see :mod:`labeler.labeling.modes`."""
     extra_body: Annotated[
-        JsonFile | None, Option("JSON file of further request parameters."), InKey
+        JsonFile | None, Option("JSON file of additional request parameters."), InKey
     ] = None
     """Kept with each label, and part of its key."""
     prompt_cache: Annotated[
-        PromptCache, Option("Which fields ask for caching; off sends none."), NotInKey
+        PromptCache, Option("Prompt cache fields to send; off sends none."), NotInKey
     ] = "auto"
     """``key`` names the prompt, so that requests that share it meet the same cache; ``explicit``
     also marks the end of the shared part; ``auto`` does so where the model needs it."""
     max_output_tokens: Annotated[
         int | None,
         Option(
-            "Cap on an answer; a budget has one of its own. Doubled once if hit.",
+            "Maximum tokens of an answer, doubled once if reached; --budget sets one.",
             min=1,
             panel=LIMITS,
         ),
@@ -130,11 +157,11 @@ class ModelOptions(ServerOptions):
     ] = None
     """Includes reasoning. Not in the key because a complete answer does not depend on it, as long
     as the provider does not derive a thinking budget from it."""
-    cap_field: Annotated[CapField, Option("Name that the server has for the cap."), NotInKey] = (
+    cap_field: Annotated[CapField, Option("Request field for --max-output-tokens."), NotInKey] = (
         "max_completion_tokens"
     )
     timeout: Annotated[
-        float | None, Option("Seconds for one attempt in all.", panel=LIMITS), Gt(0), NotInKey
+        float | None, Option("Total seconds for one attempt.", panel=LIMITS), Gt(0), NotInKey
     ] = None
 
 
@@ -144,14 +171,18 @@ class JudgeOptions(ModelOptions):
 
     judge: Annotated[
         JudgeLike | None,
-        Option("embedded, replay, or PROVIDER:MODEL: openai, anthropic, mistral, ollama."),
+        Option(
+            "embedded, replay, or PROVIDER:MODEL: openai, anthropic, mistral, ollama.", first=True
+        ),
     ] = None
     model: Annotated[
-        str | None, Option("As --judge openai:MODEL; no default.", envvar="LABELER_MODEL")
+        str | None, Option("Same as --judge openai:MODEL.", envvar="LABELER_MODEL", first=True)
     ] = None
-    recorded: Annotated[str | None, Option("Label file that the replay judge answers from.")] = None
+    recorded: Annotated[
+        str | None, Option("Label file that the replay judge takes its answers from.")
+    ] = None
     support_threshold: Annotated[
-        float | None, Option("Score from which the embedded judge calls it supported.")
+        float | None, Option("Lowest score of a supported sentence, for the embedded judge.")
     ] = None
     price: Annotated[
         PriceLike | None,

@@ -57,15 +57,19 @@ class TaskOptions:
 
     PANEL: ClassVar = JUDGE
 
-    profile: Annotated[
-        str, Option("How much is asked in the one call: trace, claims, reference, auto.")
-    ] = "trace"
-    prompt: Annotated[str | None, Option("Name and version; by default the profile's own.")] = None
-    trial: Annotated[int, Option("Another number asks again.", min=0, panel=REPEATS)] = 0
+    profile: Annotated[str, Option("What the call asks for: trace, claims, reference or auto.")] = (
+        "trace"
+    )
+    prompt: Annotated[
+        str | None, Option("Prompt name and version; by default that of the profile.")
+    ] = None
+    trial: Annotated[
+        int, Option("Trial number; a new number asks the judge again.", min=0, panel=REPEATS)
+    ] = 0
     max_input_tokens: Annotated[
         int | None,
         Option(
-            "Tokens of a prompt; longer rows go in windows. By default as the model takes.",
+            "Maximum prompt tokens; longer rows are split into windows. By default the model's.",
             min=1,
             panel=LIMITS,
         ),
@@ -77,7 +81,9 @@ class StoreOptions:
     """The store that answers first."""
 
     store: Annotated[StoreLike, STORE] = DEFAULT_STORE
-    retry_failed: Annotated[bool, Option("Ask again for stored failures, as of refusals.")] = False
+    retry_failed: Annotated[
+        bool, Option("Ask again about rows whose failure is stored, such as refusals.")
+    ] = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,20 +92,20 @@ class RunOptions(StoreOptions):
 
     PANEL: ClassVar = LIMITS
 
-    concurrency: Annotated[int, Option("Requests in flight at most.", min=1)] = 16
+    concurrency: Annotated[int, Option("Maximum requests in flight.", min=1)] = 16
     requests_per_minute: Annotated[
-        float | None, Option("Never send more; by default what the server allows.")
+        float | None, Option("Maximum requests per minute; by default the server's limit.")
     ] = None
-    tokens_per_minute: Annotated[float | None, Option("The same, prompt and answer together.")] = (
-        None
-    )
-    budget: Annotated[
-        Dollars | None, Option("US dollars that the run may cost; never overspent.")
+    tokens_per_minute: Annotated[
+        float | None, Option("Maximum tokens per minute, prompts and answers together.")
     ] = None
+    budget: Annotated[Dollars | None, Option("Maximum cost of the run in US dollars.")] = None
     longest_wait: Annotated[
         float | None,
         Option(
-            "Stop (exit 75) where the server asks for over 2 minutes.", "--no-wait", flag=SHORT_WAIT
+            "Stop (exit 75) if the server asks for a wait of over 2 minutes.",
+            "--no-wait",
+            flag=SHORT_WAIT,
         ),
     ] = None
     max_outage: Annotated[
@@ -161,15 +167,14 @@ class LabelOptions(ExampleOptions, JudgeOptions, TaskOptions, RunOptions):
     PANEL: ClassVar = REPEATS
 
     canaries: Annotated[
-        CanaryShare, Option("Share of rows judged again with planted sentences.", min=0, max=1)
+        CanaryShare,
+        Option("Share of rows judged again with planted sentences, from 0 to 1.", min=0, max=1),
     ] = 0.0
-    canary_seed: Annotated[int, Option("Another one plants elsewhere.")] = 0
-    repeat: Annotated[
-        int, Option("Judgements of each row; the label is their majority.", min=1)
-    ] = 1
+    canary_seed: Annotated[int, Option("Random seed of the planted sentences.")] = 0
+    repeat: Annotated[int, Option("Judgments per row; the label is their majority.", min=1)] = 1
     judges: Annotated[
         SeveralJudges | None,
-        Option("Several judges that vote, comma-separated, such as embedded,openai:MODEL."),
+        Option("Judges that vote, comma-separated, such as embedded,openai:MODEL."),
     ] = None
     votes: Annotated[
         "Votes | None", Option("Counts the votes, to measure their agreement.", cli=False)
@@ -191,9 +196,9 @@ class EstimateOptions(ExampleOptions, JudgeOptions, TaskOptions, StoreOptions):
 
     PANEL: ClassVar = LIMITS
 
-    concurrency: Annotated[int, Option("Requests in flight at most.", min=1)] = 16
+    concurrency: Annotated[int, Option("Maximum requests in flight.", min=1)] = 16
     latency: Annotated[
-        float | None, Option("Seconds for an answer; by default as stored.", min=0)
+        float | None, Option("Seconds for an answer; by default as stored with the batch.", min=0)
     ] = None
 
 
@@ -205,20 +210,26 @@ class ScoreOptions(ExampleOptions, JudgeOptions, RunOptions):
 
     judge: Annotated[
         JudgeLike | None,
-        Option("PROVIDER:MODEL; by default openai. embedded and replay give labels alone."),
+        Option("PROVIDER:MODEL; embedded and replay cannot score."),
     ] = None
     criteria: Annotated[
         Criteria,
-        Option("Names such as rubric_faithfulness, or TOML files; comma-separated.", panel=MAIN),
+        Option(
+            "Criteria, comma-separated: names such as rubric_faithfulness, or TOML files.",
+            panel=MAIN,
+        ),
     ]
-    samples: Annotated[int, Option("Trials that make one score: their mean.", min=1)] = 1
+    samples: Annotated[int, Option("Judge calls per score; the score is their mean.", min=1)] = 1
     logprobs: Annotated[
-        bool, Option("Weigh scores by their probabilities, if given.", panel=JUDGE)
+        bool,
+        Option("Weight scores by token probabilities, where the server returns them.", panel=JUDGE),
     ] = False
-    repeat: Annotated[int, Option("Scores of each row, to see their spread.", min=1)] = 1
+    repeat: Annotated[
+        int, Option("Independent scores per row, to measure their spread.", min=1)
+    ] = 1
     judges: Annotated[
         SeveralJudges | None,
-        Option("Several judges, each of which scores, comma-separated, such as openai:MODEL."),
+        Option("Judges that each score every row, comma-separated."),
     ] = None
 
 
@@ -227,9 +238,11 @@ class SimilarityOptions(ExampleOptions, JudgeOptions, RunOptions):
     """Options of ``similarity``."""
 
     budget: Annotated[
-        Dollars | None, Option("US dollars for judge and embedder; never overspent.")
+        Dollars | None, Option("Maximum cost in US dollars, judge and embedder together.")
     ] = None
-    trial: Annotated[int, Option("Another number asks again.", min=0, panel=REPEATS)] = 0
+    trial: Annotated[
+        int, Option("Trial number; a new number asks the judge again.", min=0, panel=REPEATS)
+    ] = 0
     embedder: Annotated[
         EmbedderLike, Option("wordllama (extra 'embeddings'), lexical, or openai:MODEL.")
     ] = "wordllama"
